@@ -1,0 +1,77 @@
+"""Reads Apache Kafka's on-disk log without a broker: raw bytes in, Arrow columns out.
+
+>>> import kafkajit
+>>> kafkajit.read_records(b"").num_rows
+0
+
+Names are loaded when first used, so that `import kafkajit` costs nothing: numba and pyarrow come
+with the first function that needs them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kafkajit.errors import (
+        CorruptRecordError,
+        DecompressionLimitError,
+        InvalidRecordError,
+        KafkaJitError,
+        UnsupportedCompressionTypeError,
+        UnsupportedVersionError,
+    )
+    from kafkajit.format.log_path import parse_log_path
+    from kafkajit.format.varint import size_of_varint, size_of_varlong
+    from kafkajit.reader import iter_records, read_record_batches, read_records, valid_bytes
+    from kafkajit.records.default_records import header_size_in_bytes, record_size_in_bytes
+
+_HOME = {
+    "CorruptRecordError": "kafkajit.errors",
+    "DecompressionLimitError": "kafkajit.errors",
+    "InvalidRecordError": "kafkajit.errors",
+    "KafkaJitError": "kafkajit.errors",
+    "UnsupportedCompressionTypeError": "kafkajit.errors",
+    "UnsupportedVersionError": "kafkajit.errors",
+    "header_size_in_bytes": "kafkajit.records.default_records",
+    "iter_records": "kafkajit.reader",
+    "parse_log_path": "kafkajit.format.log_path",
+    "read_record_batches": "kafkajit.reader",
+    "read_records": "kafkajit.reader",
+    "record_size_in_bytes": "kafkajit.records.default_records",
+    "size_of_varint": "kafkajit.format.varint",
+    "size_of_varlong": "kafkajit.format.varint",
+    "valid_bytes": "kafkajit.reader",
+}
+
+__all__ = [
+    "CorruptRecordError",
+    "DecompressionLimitError",
+    "InvalidRecordError",
+    "KafkaJitError",
+    "UnsupportedCompressionTypeError",
+    "UnsupportedVersionError",
+    "header_size_in_bytes",
+    "iter_records",
+    "parse_log_path",
+    "read_record_batches",
+    "read_records",
+    "record_size_in_bytes",
+    "size_of_varint",
+    "size_of_varlong",
+    "valid_bytes",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'kafkajit' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,137 @@
+"""What can be wrong with a log, in Kafka's words and with the place.
+
+Kernels never raise: they return a status with two numbers, and the stage that called them turns
+that into one of the exceptions below, once. `MESSAGES` is the only table from the one to the other.
+The texts are those of Kafka's DefaultRecord, DefaultRecordBatch and FileLogInputStream, so that an
+operator who has seen them in a broker's log recognises them here.
+"""
+
+from __future__ import annotations
+
+
+class KafkaJitError(ValueError):
+    """Base of every error about a log's bytes: says what, and at which position and base offset."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: str | None = None,
+        position: int | None = None,
+        base_offset: int | None = None,
+    ) -> None:
+        self.message = message
+        self.path = path
+        self.position = position
+        self.base_offset = base_offset
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        text = self.message
+        if self.position is not None:
+            text += f" at position {self.position}"
+        if self.base_offset is not None:
+            text += f", base offset {self.base_offset}"
+        if self.path is not None:
+            text += f" in {self.path}"
+        return text
+
+
+class CorruptRecordError(KafkaJitError):
+    """Framing or checksum: these are not the bytes that a broker wrote."""
+
+
+class InvalidRecordError(KafkaJitError):
+    """Structure: the checksum may hold, but the records inside contradict themselves."""
+
+
+class UnsupportedCompressionTypeError(KafkaJitError):
+    """The batch names a codec that its message format does not have."""
+
+
+class DecompressionLimitError(KafkaJitError):
+    """A batch grows beyond max_decompressed_bytes."""
+
+
+class UnsupportedVersionError(KafkaJitError):
+    """A message format that this reader does not know."""
+
+
+# What kernels return. 0 is good; the rest index MESSAGES.
+OK = 0
+BATCH_TOO_SMALL = 1
+LENGTH_VARINT_TOO_LONG = 2
+PREMATURE_EOF = 3
+RECORD_PAST_BATCH = 4
+RECORD_PAST_STREAM = 5
+INVALID_STRUCTURE = 6
+NEGATIVE_HEADER_COUNT = 7
+HEADER_COUNT_PAST_END = 8
+NEGATIVE_HEADER_KEY_SIZE = 9
+WRONG_RECORD_SIZE = 10
+RECORDS_REMAINING = 11
+NEGATIVE_RECORDS_COUNT = 12
+
+# status: (exception, text); {a} and {b} are the two numbers that came with the status.
+MESSAGES: dict[int, tuple[type[KafkaJitError], str]] = {
+    BATCH_TOO_SMALL: (
+        CorruptRecordError,
+        "Found record size {a} smaller than minimum record overhead (14)",
+    ),
+    LENGTH_VARINT_TOO_LONG: (
+        InvalidRecordError,
+        "Varint is too long, the most significant bit in the 5th byte is set",
+    ),
+    PREMATURE_EOF: (
+        InvalidRecordError,
+        "Incorrect declared batch size, premature EOF reached",
+    ),
+    RECORD_PAST_BATCH: (
+        InvalidRecordError,
+        "Invalid record size: expected {a} bytes in record payload, "
+        "but instead the buffer has only {b} remaining bytes.",
+    ),
+    RECORD_PAST_STREAM: (
+        InvalidRecordError,
+        "Invalid record size: expected {a} bytes in record payload, "
+        "but the record payload reached EOF.",
+    ),
+    INVALID_STRUCTURE: (InvalidRecordError, "Found invalid record structure"),
+    NEGATIVE_HEADER_COUNT: (InvalidRecordError, "Found invalid number of record headers {a}"),
+    HEADER_COUNT_PAST_END: (
+        InvalidRecordError,
+        "Found invalid number of record headers. "
+        "{a} is larger than the remaining size of the buffer",
+    ),
+    NEGATIVE_HEADER_KEY_SIZE: (InvalidRecordError, "Invalid negative header key size {a}"),
+    WRONG_RECORD_SIZE: (
+        InvalidRecordError,
+        "Invalid record size: expected to read {a} bytes in record payload, but instead read {b}",
+    ),
+    RECORDS_REMAINING: (
+        InvalidRecordError,
+        "Incorrect declared batch size, records still remaining in file",
+    ),
+    NEGATIVE_RECORDS_COUNT: (
+        InvalidRecordError,
+        "Found invalid record count {a} in magic v{b} batch",
+    ),
+}
+
+
+def error_for(
+    status: int,
+    a: int = 0,
+    b: int = 0,
+    *,
+    path: str | None = None,
+    position: int | None = None,
+    base_offset: int | None = None,
+    record: int | None = None,
+) -> KafkaJitError:
+    """The exception for a kernel's status and its two numbers; `record` counts from 0."""
+    exception, text = MESSAGES[status]
+    message = text.format(a=a, b=b)
+    if record is not None:
+        message += f" (record {record} of the batch)"
+    return exception(message, path=path, position=position, base_offset=base_offset)

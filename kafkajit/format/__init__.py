@@ -1,0 +1,1 @@
+"""What a log's bytes mean, as data: layouts, varints, checksums, codecs, file names."""

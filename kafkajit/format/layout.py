@@ -1,0 +1,75 @@
+"""The fixed part of a record batch, as Kafka's DefaultRecordBatch lays it out.
+
+The dtype is the wire: packed and big-endian, in order. Offsets and sizes of fields are taken from
+it and written nowhere else.
+
+    baseOffset            int64   offset of the first record when the batch was written
+    batchLength           int32   bytes that follow this field
+    partitionLeaderEpoch  int32   outside the checksum: brokers set it on append
+    magic                 int8    2
+    crc                   uint32  CRC-32C of everything from attributes to the batch's end
+    attributes            int16   see the masks below
+    lastOffsetDelta       int32   kept by compaction even when the last record is gone
+    baseTimestamp         int64   the delete horizon when that bit is set
+    maxTimestamp          int64   every record's timestamp under LogAppendTime
+    producerId            int64   -1 without idempotence
+    producerEpoch         int16
+    baseSequence          int32   -1 without idempotence
+    recordsCount          int32   0 in a batch that compaction emptied
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+BATCH_HEADER = np.dtype(
+    [
+        ("baseOffset", ">i8"),
+        ("batchLength", ">i4"),
+        ("partitionLeaderEpoch", ">i4"),
+        ("magic", "i1"),
+        ("crc", ">u4"),
+        ("attributes", ">i2"),
+        ("lastOffsetDelta", ">i4"),
+        ("baseTimestamp", ">i8"),
+        ("maxTimestamp", ">i8"),
+        ("producerId", ">i8"),
+        ("producerEpoch", ">i2"),
+        ("baseSequence", ">i4"),
+        ("recordsCount", ">i4"),
+    ]
+)
+# The same fields as this machine's numbers.
+NATIVE_BATCH_HEADER = BATCH_HEADER.newbyteorder("=")
+
+
+def _offset_of(field: str) -> int:
+    fields = BATCH_HEADER.fields
+    assert fields is not None
+    return int(fields[field][1])
+
+
+RECORD_BATCH_OVERHEAD = BATCH_HEADER.itemsize  # 61
+BATCH_LENGTH_OFFSET = _offset_of("batchLength")
+MAGIC_OFFSET = _offset_of("magic")
+ATTRIBUTES_OFFSET = _offset_of("attributes")
+RECORDS_COUNT_OFFSET = _offset_of("recordsCount")
+LOG_OVERHEAD = BATCH_LENGTH_OFFSET + 4  # baseOffset and batchLength are outside batchLength
+HEADER_SIZE_UP_TO_MAGIC = MAGIC_OFFSET + 1
+# The smallest entry of any format is a v0 message: crc, magic, attributes, two lengths.
+MIN_ENTRY_SIZE = 14
+MAGIC_V2 = 2
+
+# attributes; Kafka reads the low byte only
+COMPRESSION_CODEC_MASK = 0x07
+TIMESTAMP_TYPE_MASK = 0x08
+TRANSACTIONAL_MASK = 0x10
+CONTROL_MASK = 0x20
+DELETE_HORIZON_MASK = 0x40
+
+# length, attributes, timestampDelta, offsetDelta at their longest: 5 + 1 + 10 + 5
+MAX_RECORD_OVERHEAD = 21
+# length, attributes, two deltas, two sizes, header count at their shortest
+MIN_RECORD_SIZE = 7
+
+TIMESTAMP_TYPES = {-1: "NoTimestampType", 0: "CreateTime", 1: "LogAppendTime"}

@@ -1,0 +1,47 @@
+"""What a file's path says: topic, partition, base offset, suffix (UnifiedLog, LogFileUtils).
+
+orders-3/00000000000000000042.log                                → orders, 3, 42, .log
+orders-3.0f4c…-delete/00000000000000000042.timeindex.deleted     → orders, 3, 42, .timeindex.deleted
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+# A folder on its way out or in carries a unique id: topic-partition.<32 hex>-delete
+_FOLDER = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)(?:\.[0-9a-f]{32}-(?:delete|future|stray))?")
+_FILE = re.compile(r"(?P<base_offset>\d{20})(?:-[^.]*)?(?P<suffix>\..+)")
+_MAX_INT32 = 2**31 - 1
+
+
+class LogPath(NamedTuple):
+    """Parts of a path; None where the path does not say."""
+
+    topic: str | None
+    partition: int | None
+    base_offset: int | None
+    suffix: str | None
+
+
+def parse_log_path(path: str | os.PathLike[str]) -> LogPath:
+    """The parts of a segment file's path.
+
+    >>> parse_log_path("/var/kafka/orders-3/00000000000000000042.log")
+    LogPath(topic='orders', partition=3, base_offset=42, suffix='.log')
+    >>> parse_log_path("/home/notes.txt")
+    LogPath(topic=None, partition=None, base_offset=None, suffix=None)
+    """
+    full = Path(path).absolute()
+    file = _FILE.fullmatch(full.name)
+    folder = _FOLDER.fullmatch(full.parent.name)
+    if folder is not None and int(folder["partition"]) > _MAX_INT32:
+        folder = None
+    return LogPath(
+        topic=folder["topic"] if folder else None,
+        partition=int(folder["partition"]) if folder else None,
+        base_offset=int(file["base_offset"]) if file else None,
+        suffix=file["suffix"] if file else None,
+    )

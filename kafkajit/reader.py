@@ -1,0 +1,220 @@
+"""The pipeline on one screen: bytes or a path → batches → plain records → Arrow.
+
+source ─▶ frame ─▶ check ─▶ decompress ─▶ find records ─▶ gather columns
+          batches  └─────────── decode ──────────────┘    arrow
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from kafkajit.arrow import (
+    RECORD_COLUMNS,
+    batch_record_batch,
+    batch_schema,
+    check_columns,
+    record_record_batch,
+    record_schema,
+)
+from kafkajit.errors import OK, error_for
+from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
+from kafkajit.records.batches import Framing, frame
+from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder
+from kafkajit.source import Bytes, Source
+
+DEFAULT_BATCH_ROWS = 65536
+FAILFAST = "FAILFAST"
+
+
+def read_records(
+    source: Any,
+    *,
+    columns: Iterable[str] | None = None,
+    check_crcs: bool = True,
+    mode: str = FAILFAST,
+    max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
+    binary_view: bool = False,
+) -> pa.Table:
+    """All records of a log segment as a table; see `iter_records` for one that is large.
+
+    Args:
+        source: bytes, a memoryview, a numpy array, a pyarrow Buffer, or a path (memory-mapped).
+        columns: names of `kafkajit.arrow.RECORD_COLUMNS`; only these are decoded. All by default;
+            topic and partition only where the source is a path.
+        check_crcs: whether a batch's checksum must hold before its records are believed.
+        mode: FAILFAST raises at the first bad batch; DROPMALFORMED leaves bad batches out and
+            goes on at the next one that checks out.
+        max_decompressed_bytes: what one batch may grow to.
+        binary_view: key and value as views into the segment instead of copies.
+
+    The table's schema metadata says how far the log reads: validBytes and trailingBytes.
+
+    >>> import kafkajit.testing as kt
+    >>> log = kt.batch([kt.Record(key=b"k", value=b"v")], base_offset=7)
+    >>> read_records(log, columns=["offset", "key", "value"]).to_pylist()
+    [{'offset': 7, 'key': b'k', 'value': b'v'}]
+    """
+    reader = _RecordReader(
+        source,
+        columns=columns,
+        check_crcs=check_crcs,
+        mode=mode,
+        max_decompressed_bytes=max_decompressed_bytes,
+        binary_view=binary_view,
+    )
+    table = pa.Table.from_batches(reader.batches(DEFAULT_BATCH_ROWS), schema=reader.schema)
+    return table.replace_schema_metadata(_extent_metadata(reader.source.content, reader.position))
+
+
+def iter_records(
+    source: Any,
+    batch_rows: int = DEFAULT_BATCH_ROWS,
+    *,
+    columns: Iterable[str] | None = None,
+    check_crcs: bool = True,
+    mode: str = FAILFAST,
+    max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
+    binary_view: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """Records as Arrow record batches of at most `batch_rows` rows and a few megabytes each.
+
+    Memory stays bounded whatever the segment's size. Arguments as for `read_records`.
+
+    >>> import kafkajit.testing as kt
+    >>> log = kt.batch([kt.Record(value=bytes([i])) for i in range(5)])
+    >>> [batch.num_rows for batch in iter_records(log, batch_rows=2)]
+    [2, 2, 1]
+    """
+    if batch_rows < 1:
+        raise ValueError(f"batch_rows must be at least 1, not {batch_rows}")
+    reader = _RecordReader(
+        source,
+        columns=columns,
+        check_crcs=check_crcs,
+        mode=mode,
+        max_decompressed_bytes=max_decompressed_bytes,
+        binary_view=binary_view,
+    )
+    return reader.batches(batch_rows)
+
+
+def read_record_batches(source: Any) -> pa.Table:
+    """Headers of all record batches as a table: nothing is decompressed, checksums are checked.
+
+    A batch that is not what was written has isValid = false. The schema's metadata says how far
+    the log reads: validBytes and trailingBytes.
+
+    >>> import kafkajit.testing as kt
+    >>> log = kt.batch([kt.Record(value=b"v")], base_offset=7) + b"torn"
+    >>> table = read_record_batches(log)
+    >>> table.select(["baseOffset", "recordsCount", "sizeInBytes", "isValid"]).to_pylist()
+    [{'baseOffset': 7, 'recordsCount': 1, 'sizeInBytes': 69, 'isValid': True}]
+    >>> table.schema.metadata[b"trailingBytes"]
+    b'4'
+    """
+    opened = Source(source)
+    tables, position = [], 0
+    for framing in frames(opened):
+        tables.append(batch_record_batch(framing.batches, opened.content))
+        position = framing.position
+        opened.forget(position)
+    table = pa.Table.from_batches(tables, schema=batch_schema())
+    return table.replace_schema_metadata(_extent_metadata(opened.content, position))
+
+
+def valid_bytes(source: Any) -> int:
+    """Bytes up to the end of the last whole batch.
+
+    >>> import kafkajit.testing as kt
+    >>> valid_bytes(kt.batch([kt.Record(value=b"v")]) + b"torn")
+    69
+    """
+    opened = Source(source)
+    return max((framing.position for framing in frames(opened)), default=0)
+
+
+def frames(
+    source: Source, *, position: int = 0, end: int | None = None, max_records: int = 2**62
+) -> Iterator[Framing]:
+    """Runs of batches of about a chunk each, to the end of the log.
+
+    An incomplete batch ends a log, and so do the zeros of a preallocated file; anything else that
+    is not a batch is an error.
+    """
+    content = source.content
+    while True:
+        framing = frame(content, position, end=end, max_bytes=CHUNK_BYTES, max_records=max_records)
+        if len(framing.batches):
+            yield framing
+        elif framing.status == OK or _is_padding(content, framing.position):
+            return
+        else:
+            length = int.from_bytes(
+                content[framing.position + 8 : framing.position + 12], signed=True
+            )
+            raise error_for(framing.status, length, path=source.path, position=framing.position)
+        position = framing.position
+
+
+def _is_padding(content: Bytes, position: int) -> bool:
+    step = 1 << 20
+    return not any(content[at : at + step].any() for at in range(position, content.size, step))
+
+
+def _extent_metadata(content: Bytes, position: int) -> dict[str, str]:
+    return {"validBytes": str(position), "trailingBytes": str(content.size - position)}
+
+
+class _RecordReader:
+    """One pass over a source's records."""
+
+    def __init__(
+        self,
+        source: Any,
+        *,
+        columns: Iterable[str] | None,
+        check_crcs: bool,
+        mode: str,
+        max_decompressed_bytes: int,
+        binary_view: bool,
+    ) -> None:
+        if mode not in (FAILFAST,):
+            raise ValueError(f"unknown mode {mode!r}; there are: FAILFAST")
+        self.source = Source(source)
+        known = [
+            name
+            for name in RECORD_COLUMNS
+            if self.source.path is not None or name not in ("topic", "partition")
+        ]
+        self.schema = record_schema(
+            known if columns is None else check_columns(columns, known), binary_view=binary_view
+        )
+        self.position = 0  # behind the last batch read
+        self._check_crcs = check_crcs
+        self._decoder = Decoder(
+            self.source, max_decompressed_bytes=max_decompressed_bytes, recycle=not binary_view
+        )
+
+    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        for chunk in self._chunks(batch_rows):
+            rows = record_record_batch(chunk, self.schema)
+            for start in range(0, rows.num_rows, batch_rows):
+                yield rows.slice(start, batch_rows)
+            self.source.forget(self.position)
+
+    def _chunks(self, max_records: int) -> Iterator[Chunk]:
+        for framing in frames(self.source, max_records=max_records):
+            batches, error = self._decoder.check(framing.batches, check_crcs=self._check_crcs)
+            while len(batches):
+                chunk = self._decoder.decode(batches)
+                if len(chunk.batches):
+                    self.position = int(chunk.batches.end[-1])
+                    yield chunk
+                if chunk.error is not None:
+                    raise chunk.error
+                batches = batches[len(chunk.batches) :]
+            if error is not None:
+                raise error

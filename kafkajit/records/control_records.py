@@ -1,0 +1,73 @@
+"""Control records: the markers that brokers write between the data.
+
+Answers to Kafka's ControlRecordType and EndTransactionMarker. The key says which kind (version
+int16, type int16; longer keys of newer versions are read the same), the value of COMMIT and ABORT
+says which coordinator (version int16, coordinatorEpoch int32).
+"""
+
+from __future__ import annotations
+
+import struct
+
+from kafkajit.errors import InvalidRecordError
+
+CONTROL_TYPES = {
+    0: "ABORT",
+    1: "COMMIT",
+    2: "LEADER_CHANGE",
+    3: "SNAPSHOT_HEADER",
+    4: "SNAPSHOT_FOOTER",
+    5: "KRAFT_VERSION",
+    6: "KRAFT_VOTERS",
+}
+UNKNOWN = "UNKNOWN"
+END_TRANSACTION = ("COMMIT", "ABORT")
+
+
+def control_type_id(key: bytes | None) -> int:
+    """The number of a control record's type.
+
+    >>> control_type_id(bytes([0, 0, 0, 1]))
+    1
+    """
+    if key is None or len(key) < 4:
+        raise InvalidRecordError(
+            "Invalid value size found for end control record key. "
+            f"Must have at least 4 bytes, but found only {len(key or b'')}"
+        )
+    version, type_id = struct.unpack_from(">hh", key)
+    if version < 0:
+        raise InvalidRecordError(
+            f"Invalid version found for control record: {version}. May indicate data corruption"
+        )
+    return int(type_id)
+
+
+def control_type(key: bytes | None) -> str:
+    """COMMIT, ABORT, …, or UNKNOWN for a type this version does not know.
+
+    >>> control_type(bytes([0, 0, 0, 1]))
+    'COMMIT'
+    """
+    return CONTROL_TYPES.get(control_type_id(key), UNKNOWN)
+
+
+def coordinator_epoch(value: bytes | None) -> int:
+    """The epoch of the transaction coordinator that wrote a COMMIT or ABORT.
+
+    >>> coordinator_epoch(bytes([0, 0, 0, 0, 0, 7]))
+    7
+    """
+    if value is None or len(value) < 2:
+        raise InvalidRecordError(
+            f"Transaction marker value has only {len(value or b'')} bytes, needs 6"
+        )
+    version = int.from_bytes(value[:2], signed=True)
+    if version < 0:
+        raise InvalidRecordError(
+            f"Invalid version found for end transaction marker: {version}. "
+            "May indicate data corruption"
+        )
+    if len(value) < 6:
+        raise InvalidRecordError(f"Transaction marker value has only {len(value)} bytes, needs 6")
+    return int.from_bytes(value[2:6], signed=True)

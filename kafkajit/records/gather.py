@@ -1,0 +1,91 @@
+"""Kernels that copy what was asked for out of a chunk: fields at scattered places → Arrow's layout.
+
+A binary column takes two steps, so that its memory is exactly as large as its data: `plan_binary`
+adds up the sizes into offsets, `copy_binary` moves the bytes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kafkajit.format.varint import read_varint
+from kafkajit.kernel import copy_bytes, kernel
+
+
+@kernel
+def spread(values, counts, column):
+    """Repeat each batch's value for each of its records."""
+    row = 0
+    for batch in range(counts.size):
+        value = values[batch]
+        for _ in range(counts[batch]):
+            column[row] = value
+            row += 1
+
+
+@kernel
+def plan_binary(sizes, offsets):
+    """Fill `offsets`; (bytes in all, nulls)."""
+    total = np.int64(0)
+    nulls = np.int64(0)
+    for i in range(sizes.size):
+        offsets[i] = total
+        size = np.int64(sizes[i])
+        nulls += size < 0
+        total += max(size, np.int64(0))
+    offsets[sizes.size] = total
+    return total, nulls
+
+
+@kernel
+def copy_binary(content, starts, offsets, data):
+    """Copy each field to its offset; `data` has kernel.WIDE bytes of room behind the last."""
+    for i in range(starts.size):
+        offset = np.int64(offsets[i])
+        copy_bytes(data, offset, content, np.int64(starts[i]), np.int64(offsets[i + 1]) - offset)
+
+
+@kernel
+def write_validity(sizes, bitmap):
+    """A bit for each size that is not negative, least significant first; `bitmap` begins as 0."""
+    for i in range(sizes.size):
+        if sizes[i] >= 0:
+            bitmap[i >> 3] |= np.uint8(1) << np.uint8(i & 7)
+
+
+@kernel
+def write_views(content, starts, sizes, views):
+    """Arrow's binary views: size, then 12 bytes of data or its first 4, buffer 0 and position."""
+    for i in range(starts.size):
+        start = np.int64(starts[i])
+        size = max(np.int64(sizes[i]), np.int64(0))
+        for j in range(4):
+            views[i, j] = (size >> (8 * j)) & 0xFF
+        if size <= 12:
+            for j in range(size):
+                views[i, 4 + j] = content[start + j]
+            for j in range(size, 12):
+                views[i, 4 + j] = 0
+        else:
+            for j in range(4):
+                views[i, 4 + j] = content[start + j]
+                views[i, 8 + j] = 0
+                views[i, 12 + j] = (start >> (8 * j)) & 0xFF
+
+
+@kernel
+def locate_headers(content, positions, counts, fields):
+    """Where each header's key and value stand: rows (key, key size, value, value size)."""
+    row = 0
+    for i in range(positions.size):
+        p = np.int64(positions[i])
+        for _ in range(counts[i]):
+            size, p = read_varint(content, p, content.size)
+            fields[row, 0] = p
+            fields[row, 1] = size
+            p += size
+            size, p = read_varint(content, p, content.size)
+            fields[row, 2] = p
+            fields[row, 3] = max(size, np.int64(-1))
+            p += max(size, np.int64(0))
+            row += 1

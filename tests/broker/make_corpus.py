@@ -1,0 +1,312 @@
+"""Make tests/data again: segments that a real broker wrote, and what Kafka's oracle prints.
+
+In: nothing but Java, Maven (the first time) and this folder. Out: tests/data/v2 and
+tests/data/internal, partition folders as the broker left them; tests/data/damaged, segments
+made of their bytes; beside every file that `kafka.tools.DumpLogSegments` reads, what it prints;
+and tests/data/usage, what it says to arguments that it refuses. tests/data/README.md has the
+naming rules.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from broker import Broker, Dump, compile_java, dump_log, dump_tool, java, running_broker
+from damage import SOURCES, damaged_logs
+
+FIRST_SEGMENT = "00000000000000000000.log"
+DATA = Path(__file__).resolve().parent.parent / "data"
+TRAFFIC = Path(__file__).with_name("Traffic.java")
+
+# Every kind of golden, and the oracle's flags for it.
+KINDS = {
+    "batches": (),
+    "deep": ("--deep-iteration",),
+    "data": ("--print-data-log",),
+    "skip": ("--print-data-log", "--skip-record-metadata"),
+}
+SIDE_FILES = {".index", ".timeindex", ".txnindex", ".snapshot"}
+DECODERS = ("Long", "Integer", "String", "Default")
+DECODER_KINDS = {
+    name.lower(): tuple(
+        f"--{side}-decoder-class=org.apache.kafka.tools.api.{name}Decoder"
+        for side in ("key", "value")
+    )
+    for name in DECODERS
+}
+SIDE_KINDS = {"dump": ()}
+INDEX_KINDS = {"verify": ("--verify-index-only",), "sanity": ("--index-sanity-check",)}
+# Folders whose indexes have those too; their empty side files are dumped as well.
+INDEX_FOLDERS = {"empty-0", "segments-0", "crashed-0", "preallocated-0"}
+# Further goldens of single folders.
+MORE_KINDS = {
+    "numbers-0": {
+        **DECODER_KINDS,
+        "unknown-decoder": ("--value-decoder-class", "no.such.Decoder"),
+        "key-long": DECODER_KINDS["long"][:1],
+        "value-long": DECODER_KINDS["long"][1:],
+    },
+    "numbers-4-0": DECODER_KINDS,
+    "numbers-short-0": DECODER_KINDS,
+    "none-0": {
+        **{f"max-bytes-{size}": ("--max-bytes", str(size)) for size in (0, 60, 5000, 999999)},
+        "deep-max-bytes-5000": ("--deep-iteration", "--max-bytes", "5000"),
+        "deep-skip": ("--deep-iteration", "--skip-record-metadata"),
+    },
+}
+USAGE = {
+    "nothing": (),
+    "help": ("--help",),
+    "version": ("--version",),
+    "unknown-option": ("--bogus",),
+    "files-without-names": ("--files",),
+    "no-files": ("--deep-iteration",),
+    "missing-file": ("--files", "00000000000000000000.log"),
+    "unknown-suffix": ("--files", "notes.txt"),
+    "no-suffix": ("--files", "notes"),
+    "not-a-number": ("--files", "notes.log"),
+    "max-bytes-not-a-number": ("--files", "00000000000000000000.log", "--max-bytes", "ten"),
+}
+
+HASHED_ABOVE = 250_000  # bytes of standard output; larger goldens are kept as their SHA-256
+PADDING_KEPT = 4096  # bytes of a preallocated file's zeros
+TOTAL_LIMIT = 5_000_000
+PATIENCE_SECONDS = 60
+
+# What has to be in the corpus: folder, golden kind, text that the oracle prints.
+PROMISES = (
+    ("v2/gzip-0", "batches", "compresscodec: gzip"),
+    ("v2/snappy-0", "batches", "compresscodec: snappy"),
+    ("v2/lz4-0", "batches", "compresscodec: lz4"),
+    ("v2/zstd-0", "batches", "compresscodec: zstd"),
+    ("v2/headers-0", "deep", "headerKeys: [same,other,same,same]"),
+    ("v2/nulls-0", "deep", "keySize: -1 valueSize: -1"),
+    ("v2/timestamps-0", "deep", "CreateTime: 0 keySize"),
+    ("v2/binary-0", "data", "\N{REPLACEMENT CHARACTER}"),
+    ("v2/append-time-gzip-0", "deep", "LogAppendTime: "),
+    ("v2/recompressed-0", "batches", "compresscodec: zstd"),
+    ("v2/uncompressed-0", "batches", "compresscodec: none"),
+    ("v2/compressed-0", "batches", "compresscodec: gzip"),
+    ("v2/large-batch-0", "batches", "count: 2000 baseSequence: 0 lastSequence: 1999"),
+    ("v2/large-value-zstd-0", "deep", "valueSize: 10485760"),
+    ("v2/idempotent-0", "batches", "baseSequence: 5 lastSequence: 7"),
+    ("v2/transactions-0", "deep", "endTxnMarker: COMMIT"),
+    ("v2/transactions-0", "deep", "endTxnMarker: ABORT"),
+    ("v2/tombstones-0", "batches", "deleteHorizonMs: OptionalLong["),
+    ("v2/emptied-0", "batches", "count: 0"),
+    ("v2/compacted-transactions-0", "deep", "deleteHorizonMs: OptionalLong["),
+    ("v2/crashed-0", "batches", "isvalid: true"),
+    ("v2/epochs-0", "batches", "partitionLeaderEpoch: 2"),
+    ("damaged/crc", "batches", "isvalid: false"),
+)
+
+
+def main() -> None:
+    """Make the corpus and print its size."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, default=DATA, help="where to write (%(default)s)")
+    parser.add_argument("--work", type=Path, help="a new folder to keep the brokers' files in")
+    options = parser.parse_args()
+    started = time.monotonic()
+    data = options.data.resolve()
+    with tempfile.TemporaryDirectory(prefix="kafkajit-") as temporary:
+        work = options.work.resolve() if options.work else Path(temporary)
+        work.mkdir(parents=True, exist_ok=not options.work)
+        for name in ("v2", "damaged", "internal", "usage"):
+            shutil.rmtree(data / name, ignore_errors=True)
+        write_segments(work, data)
+        write_damaged(data)
+        write_goldens(data, work)
+    missing = list(broken_promises(data))
+    total = sum(path.stat().st_size for path in data.rglob("*") if path.is_file())
+    progress(f"{total:,} bytes in {data} after {time.monotonic() - started:.0f} s")
+    if total > TOTAL_LIMIT:
+        missing.append(f"more than {TOTAL_LIMIT:,} bytes")
+    if missing:
+        sys.exit("not as promised:\n" + "\n".join(missing))
+
+
+def write_segments(work: Path, data: Path) -> None:
+    """Run a broker to its clean shutdown and another one to its crash; keep what they wrote."""
+    classes = work / "classes"
+    classes.mkdir()
+    compile_java(TRAFFIC, classes)
+    config = {
+        "metadata.log.max.record.bytes.between.snapshots": "8000",
+        "metadata.max.idle.interval.ms": "5000",
+    }
+    progress("starting a broker")
+    with running_broker(work / "clean", config) as broker:
+        traffic("make", broker, classes)
+        wait_for_cleaner(broker)
+    progress("starting a broker to be killed the second time")
+    with running_broker(work / "crashed") as broker:
+        traffic("epoch", broker, classes)
+    with running_broker(work / "crashed") as broker:
+        traffic("epoch", broker, classes)
+        flood(broker, classes, "crashed", "preallocated")
+    for folder in partition_folders(work / "clean" / "logs"):
+        keep = data / ("internal" if folder.name.startswith("__") else "v2") / folder.name
+        # One folder keeps the .deleted files of the cleaner; in the others they are only ballast.
+        ballast = () if folder.name == "compacted-0" else ("*.deleted",)
+        shutil.copytree(folder, keep, ignore=shutil.ignore_patterns(*ballast))
+    for name in ("crashed-0", "preallocated-0", "epochs-0"):
+        shutil.copytree(work / "crashed" / "logs" / name, data / "v2" / name)
+    for log in (data / "v2" / "preallocated-0").glob("*.log"):
+        cut_padding(log)
+    log_dir = data / "internal" / "log-dir"
+    log_dir.mkdir()
+    for path in (work / "clean" / "logs").iterdir():
+        if path.is_file() and not path.name.startswith("."):
+            shutil.copy(path, log_dir)
+
+
+def write_damaged(data: Path) -> None:
+    """Write what damage.py makes out of the broker's bytes, a folder for each."""
+    sources = {name: (data / "v2" / f"{name}-0" / FIRST_SEGMENT).read_bytes() for name in SOURCES}
+    for name, content in damaged_logs(sources).items():
+        folder = data / "damaged" / name
+        folder.mkdir(parents=True)
+        (folder / FIRST_SEGMENT).write_bytes(content)
+
+
+def traffic(kind: str, broker: Broker, classes: Path) -> None:
+    """Run Traffic to its end."""
+    command = java("Traffic", kind, broker.bootstrap, classes=[classes])
+    subprocess.run(command, check=True, stdout=sys.stderr)
+
+
+def wait_for_cleaner(broker: Broker) -> None:
+    """Return when the cleaner has shown all that it does."""
+    progress("waiting for the cleaner")
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    signs = {
+        "compacted-0": "Non-consecutive",
+        "compacted-zstd-0": "Non-consecutive",
+        "tombstones-0": "deleteHorizonMs: OptionalLong[",
+        "emptied-0": "count: 0",
+        "compacted-transactions-0": "deleteHorizonMs: OptionalLong[",
+    }
+    while signs and time.monotonic() < deadline:
+        time.sleep(1)
+        for folder, sign in list(signs.items()):
+            logs = sorted((broker.log_dir / folder).glob("*.log"))
+            dump = dump_log(logs, "--deep-iteration")
+            if sign.encode() in dump.stdout + dump.stderr:
+                del signs[folder]
+    # One more round, so that what was just cleaned is joined with its neighbours.
+    time.sleep(3)
+
+
+def flood(broker: Broker, classes: Path, *topics: str) -> None:
+    """Kill the broker while a producer writes to its third segment."""
+    command = java("Traffic", "flood", broker.bootstrap, *topics, classes=[classes])
+    with subprocess.Popen(command, stdout=sys.stderr) as producer:
+        try:
+            deadline = time.monotonic() + PATIENCE_SECONDS
+            while not in_third_segment(broker.log_dir / f"{topics[0]}-0"):
+                if time.monotonic() > deadline or producer.poll() is not None:
+                    raise RuntimeError("the flood did not reach a third segment")
+                time.sleep(0.02)
+            broker.kill()
+        finally:
+            producer.kill()
+
+
+def in_third_segment(folder: Path) -> bool:
+    """Tell whether the third segment has enough batches for a few index entries."""
+    logs = sorted(folder.glob("*.log"))
+    return len(logs) > 2 and logs[2].stat().st_size > 1000
+
+
+def partition_folders(log_dir: Path) -> list[Path]:
+    """Return the folders of partitions in a log directory."""
+    return sorted(path for path in log_dir.iterdir() if any(path.glob("*.log")))
+
+
+def cut_padding(log: Path) -> None:
+    """Leave PADDING_KEPT of the zeros behind the last batch of a preallocated segment."""
+    # A record may end in zeros of its own; they go and come back with the padding.
+    content = log.read_bytes().rstrip(b"\0")
+    log.write_bytes(content + bytes(min(PADDING_KEPT, log.stat().st_size - len(content))))
+
+
+def write_goldens(data: Path, work: Path) -> None:
+    """Run the oracle over all that it reads, two processes at a time."""
+    jobs = list(golden_jobs(data))
+    progress(f"running the oracle {len(jobs)} times")
+    with ThreadPoolExecutor(2) as pool:
+        for path, kind, dump in pool.map(lambda job: (*job[:2], dump_log(job[0], *job[2])), jobs):
+            write_golden(path.with_name(f"{path.name}.{kind}"), dump, path.parent)
+    nowhere = work / "nowhere"
+    nowhere.mkdir(parents=True)
+    (data / "usage").mkdir()
+    for kind, arguments in USAGE.items():
+        write_golden(data / "usage" / kind, dump_tool(*arguments, cwd=nowhere), nowhere)
+
+
+def golden_jobs(data: Path) -> Iterator[tuple[Path, str, tuple[str, ...]]]:
+    """Yield file, kind and flags of every golden."""
+    for path in sorted(
+        p for part in ("v2", "damaged", "internal") for p in data.glob(f"{part}/*/*")
+    ):
+        if path.parent.parent.name == "damaged":
+            for kind in ("batches", "data"):
+                yield path, kind, KINDS[kind]
+        elif path.suffix in {".log", ".checkpoint"}:
+            for kind, flags in (KINDS | MORE_KINDS.get(path.parent.name, {})).items():
+                yield path, kind, flags
+        elif path.suffix in SIDE_FILES:
+            watched = path.parent.name in INDEX_FOLDERS and path.suffix in {".index", ".timeindex"}
+            if watched or path.stat().st_size:
+                for kind, flags in (SIDE_KINDS | (INDEX_KINDS if watched else {})).items():
+                    yield path, kind, flags
+
+
+def write_golden(stem: Path, dump: Dump, folder: Path) -> None:
+    """Write what one run printed, and its exit code when that is not 0."""
+    if len(dump.stdout) > HASHED_ABOVE:
+        digest = hashlib.sha256(dump.stdout).hexdigest()
+        Path(f"{stem}.sha256").write_text(digest + "\n")
+    else:
+        Path(f"{stem}.out").write_bytes(dump.stdout)
+    # Lines that begin with a tab are Java's stack trace; they change with any compiler.
+    lines = dump.stderr.replace(f"{folder}/".encode(), b"").splitlines(keepends=True)
+    if stderr := b"".join(line for line in lines if not line.startswith(b"\t")):
+        Path(f"{stem}.err").write_bytes(stderr)
+    if dump.returncode:
+        Path(f"{stem}.exit").write_text(f"{dump.returncode}\n")
+
+
+def broken_promises(data: Path) -> Iterator[str]:
+    """Yield what should be in the corpus and is not."""
+    for folder, kind, text in PROMISES:
+        goldens = (data / folder).glob(f"*.log.{kind}.out")
+        if not any(text in path.read_text("utf-8") for path in goldens):
+            yield f"{folder}: {text}"
+    if len(list((data / "v2" / "segments-0").glob("*.log"))) < 3:
+        yield "v2/segments-0: three segments"
+    for folder in ("compacted-0", "compacted-zstd-0"):
+        if not any((data / "v2" / folder).glob("*.log.deep.err")):
+            yield f"v2/{folder}: gaps"
+    for kind in KINDS:
+        if not any((data / "v2" / "preallocated-0").glob(f"*.log.{kind}.exit")):
+            yield f"v2/preallocated-0: {kind} that throws"
+
+
+def progress(message: str) -> None:
+    """Tell what is being done."""
+    print(message, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,301 @@
+"""The slow twin: the same bytes read with struct and loops, no numba, no numpy, no shared code.
+
+Follows Kafka's DefaultRecordBatch and DefaultRecord line by line. Tests hold the kernels against it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import struct
+from dataclasses import dataclass, field
+from typing import Any
+
+import cramjam
+import lz4.frame
+import zstandard
+from crc32c import crc32c
+
+
+class Invalid(Exception):
+    """The reference refuses these bytes."""
+
+
+@dataclass
+class Batch:
+    position: int
+    size: int
+    base_offset: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    records_count: int
+    is_valid: bool
+    payload: bytes = field(repr=False)
+
+    @property
+    def codec(self) -> int:
+        return self.attributes & 7
+
+    @property
+    def timestamp_type(self) -> int:
+        return self.attributes >> 3 & 1
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & 0x10)
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & 0x20)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        return self.base_timestamp if self.attributes & 0x40 else None
+
+    @property
+    def last_sequence(self) -> int:
+        if self.base_sequence == -1:
+            return -1
+        return increment_sequence(self.base_sequence, self.last_offset_delta)
+
+
+@dataclass
+class Record:
+    offset: int
+    timestamp: int
+    sequence: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[bytes, bytes | None]]
+
+
+def int32(value: int) -> int:
+    return (value + 2**31) % 2**32 - 2**31
+
+
+def int64(value: int) -> int:
+    return (value + 2**63) % 2**64 - 2**63
+
+
+def increment_sequence(sequence: int, increment: int) -> int:
+    if sequence > int32(2**31 - 1 - increment):
+        return int32(increment - (2**31 - 1 - sequence) - 1)
+    return sequence + increment
+
+
+def read_batches(log: bytes) -> tuple[list[Batch], int]:
+    """The batches, and the position behind the last whole one."""
+    batches = []
+    position = 0
+    while position < len(log) - 17:
+        base_offset, length = struct.unpack_from(">qi", log, position)
+        if length < 14:
+            if any(log[position:]):
+                raise Invalid(f"record size {length} at {position}")
+            break
+        if position + 12 + length > len(log):
+            break
+        whole = log[position : position + 12 + length]
+        header = whole[:61].ljust(61, b"\0")
+        _, _, epoch, magic, crc = struct.unpack_from(">qiibI", header)
+        fields = struct.unpack_from(">hiqqqhii", header, 21)
+        batches.append(
+            Batch(
+                position,
+                len(whole),
+                base_offset,
+                epoch,
+                magic,
+                crc,
+                *fields,
+                is_valid=len(whole) >= 61 and crc32c(whole[21:]) == crc,
+                payload=whole[61:],
+            )
+        )
+        position += len(whole)
+    return batches, position
+
+
+class _Reader:
+    """A ByteBuffer: reads inside [position, limit)."""
+
+    def __init__(self, data: bytes, position: int = 0, limit: int | None = None) -> None:
+        self.data = data
+        self.position = position
+        self.limit = len(data) if limit is None else limit
+
+    def byte(self) -> int:
+        if self.position >= self.limit:
+            raise Invalid("underflow")
+        self.position += 1
+        return self.data[self.position - 1]
+
+    def _unsigned(self, most: int) -> int:
+        result = 0
+        for i in range(most):
+            byte = self.byte()
+            result |= (byte & 0x7F) << (7 * i)
+            if byte < 0x80:
+                return result
+        raise Invalid("varint too long")
+
+    def varint(self) -> int:
+        raw = self._unsigned(5) & 0xFFFFFFFF
+        return raw >> 1 ^ -(raw & 1)
+
+    def varlong(self) -> int:
+        raw = self._unsigned(10) & 0xFFFFFFFFFFFFFFFF
+        return raw >> 1 ^ -(raw & 1)
+
+    def field(self) -> bytes | None:
+        size = self.varint()
+        if size < 0:
+            return None
+        return self.take(size)
+
+    def take(self, size: int) -> bytes:
+        if size > self.limit - self.position:
+            raise Invalid("field past the end")
+        self.position += size
+        return self.data[self.position - size : self.position]
+
+
+def decompress(codec: int, payload: bytes) -> bytes:
+    """By other means than the reader where there are any."""
+    try:
+        if codec == 0:
+            return payload
+        if codec == 1:
+            return gzip.decompress(payload)
+        if codec == 2:
+            return _unsnappy(payload)
+        if codec == 3:
+            out = b""
+            while payload.startswith(b"\x04\x22\x4d\x18"):
+                plain, read = lz4.frame.decompress(payload, return_bytes_read=True)
+                out += plain
+                payload = payload[read:]
+            return out
+        if codec == 4:
+            reader = zstandard.ZstdDecompressor().stream_reader(
+                io.BytesIO(payload), read_across_frames=True
+            )
+            return reader.read()
+    except Exception as error:
+        raise Invalid(f"codec {codec}: {error}") from error
+    raise Invalid(f"codec {codec}")
+
+
+def _unsnappy(payload: bytes) -> bytes:
+    if not payload.startswith(b"\x82SNAPPY\x00"):
+        return bytes(cramjam.snappy.decompress_raw(payload))
+    order = ">" if payload[8:12] == b"\0\0\0\1" else "<"
+    out, position = b"", 16
+    while position < len(payload):
+        (size,) = struct.unpack_from(order + "i", payload, position)
+        out += bytes(cramjam.snappy.decompress_raw(payload[position + 4 : position + 4 + size]))
+        position += 4 + size
+    return out
+
+
+def read_records(batch: Batch) -> list[Record]:
+    """All records of a batch, or Invalid."""
+    if batch.records_count == 0:
+        return []
+    if batch.records_count < 0:
+        raise Invalid("negative count")
+    data = decompress(batch.codec, batch.payload)
+    reader = _Reader(data)
+    records = []
+    for _ in range(batch.records_count):
+        length = reader.varint()
+        if batch.codec and length < 0:
+            raise Invalid("negative length")
+        if length > reader.limit - reader.position:
+            raise Invalid("record past the end")
+        if batch.codec:
+            body = _Reader(reader.take(length))
+        else:
+            body = reader
+        start = body.position
+        records.append(_read_body(body, batch))
+        if body.position - start != length:
+            raise Invalid("record size")
+    if reader.position != len(data):
+        raise Invalid("records remaining")
+    return records
+
+
+def _read_body(reader: _Reader, batch: Batch) -> Record:
+    reader.byte()
+    timestamp = int64(batch.base_timestamp + reader.varlong())
+    if batch.timestamp_type == 1:
+        timestamp = batch.max_timestamp
+    delta = reader.varint()
+    sequence = increment_sequence(batch.base_sequence, delta) if batch.base_sequence >= 0 else -1
+    key = reader.field()
+    value = reader.field()
+    count = reader.varint()
+    if count < 0 or count > reader.limit - reader.position:
+        raise Invalid("header count")
+    headers = []
+    for _ in range(count):
+        size = reader.varint()
+        if size < 0:
+            raise Invalid("header key size")
+        headers.append((reader.take(size), reader.field()))
+    return Record(int64(batch.base_offset + delta), timestamp, sequence, key, value, headers)
+
+
+def rows(log: bytes) -> list[dict[str, Any]]:
+    """Records as the rows that kafkajit.read_records(log) has, timestamps in milliseconds."""
+    found = []
+    for batch in read_batches(log)[0]:
+        for record in read_records(batch):
+            row = {
+                "key": record.key,
+                "value": record.value,
+                "offset": record.offset,
+                "timestamp": record.timestamp,
+                "timestampType": batch.timestamp_type,
+                "headers": [
+                    {"key": key.decode("utf-8", "replace"), "value": value}
+                    for key, value in record.headers
+                ]
+                or None,
+                "sequence": record.sequence,
+                "controlType": None,
+                "coordinatorEpoch": None,
+                "baseOffset": batch.base_offset,
+                "partitionLeaderEpoch": batch.partition_leader_epoch,
+                "producerId": batch.producer_id,
+                "producerEpoch": batch.producer_epoch,
+                "isTransactional": batch.is_transactional,
+                "magic": batch.magic,
+                "position": batch.position,
+            }
+            if batch.is_control:
+                assert record.key is not None
+                type_id = struct.unpack_from(">h", record.key, 2)[0]
+                row["controlType"] = {
+                    0: "ABORT",
+                    1: "COMMIT",
+                    2: "LEADER_CHANGE",
+                    3: "SNAPSHOT_HEADER",
+                    4: "SNAPSHOT_FOOTER",
+                    5: "KRAFT_VERSION",
+                    6: "KRAFT_VOTERS",
+                }.get(type_id, "UNKNOWN")
+                if type_id in (0, 1):
+                    assert record.value is not None
+                    row["coordinatorEpoch"] = struct.unpack_from(">i", record.value, 2)[0]
+            found.append(row)
+    return found
