@@ -19,9 +19,8 @@ from kafkajit.arrow import (
     record_record_batch,
     record_schema,
 )
-from kafkajit.errors import OK, error_for
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
-from kafkajit.records.batches import Framing, frame
+from kafkajit.records.batches import Framing, frame, framing_error
 from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder
 from kafkajit.source import Bytes, Source
 
@@ -149,13 +148,11 @@ def frames(
         framing = frame(content, position, end=end, max_bytes=CHUNK_BYTES, max_records=max_records)
         if len(framing.batches):
             yield framing
-        elif framing.status == OK or _is_padding(content, framing.position):
-            return
         else:
-            length = int.from_bytes(
-                content[framing.position + 8 : framing.position + 12], signed=True
-            )
-            raise error_for(framing.status, length, path=source.path, position=framing.position)
+            error = framing_error(source, framing)
+            if error is not None and not _is_padding(content, framing.position):
+                raise error
+            return
         position = framing.position
 
 

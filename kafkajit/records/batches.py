@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from kafkajit.errors import BATCH_TOO_SMALL, OK
+from kafkajit.errors import BATCH_TOO_SMALL, OK, KafkaJitError, error_for
 from kafkajit.format.checksum import batch_checksums
 from kafkajit.format.layout import (
     BATCH_HEADER,
@@ -33,7 +33,7 @@ from kafkajit.format.layout import (
     TRANSACTIONAL_MASK,
 )
 from kafkajit.kernel import kernel
-from kafkajit.source import Bytes
+from kafkajit.source import Bytes, Source
 
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
@@ -147,6 +147,14 @@ def frame(
     _copy_headers(content, positions, raw)
     header = raw.view(BATCH_HEADER).reshape(-1).astype(NATIVE_BATCH_HEADER)
     return Framing(Batches(positions, header), after, status)
+
+
+def framing_error(source: Source, framing: Framing) -> KafkaJitError | None:
+    """What ended the framing, if it was more than the end of the bytes."""
+    if framing.status == OK:
+        return None
+    length = read_int32(source.content, framing.position + BATCH_LENGTH_OFFSET)
+    return error_for(framing.status, length, path=source.path, position=framing.position)
 
 
 def increment_sequence(

@@ -30,7 +30,7 @@ from kafkajit.format.compression import (
 from kafkajit.format.layout import MAGIC_V2, RECORD_BATCH_OVERHEAD
 from kafkajit.format.log_path import LogPath, parse_log_path
 from kafkajit.records.batches import Batches, Int64s
-from kafkajit.records.default_records import EXTENT, read_default_records
+from kafkajit.records.default_records import EXTENT, RECORD, read_default_records
 from kafkajit.source import Bytes, Source
 
 CHUNK_BYTES = 4 << 20
@@ -76,77 +76,105 @@ class Decoder:
         self._source = source
         self._recycle = recycle
         self._scratch = Scratch(max_decompressed_bytes)
-        self._records: npt.NDArray[np.void] | None = None
+        self._buffer: npt.NDArray[np.void] | None = None
         self._log_path = (
             parse_log_path(source.path) if source.path else LogPath(None, None, None, None)
         )
 
     def check(self, batches: Batches, *, check_crcs: bool) -> tuple[Batches, KafkaJitError | None]:
-        """The batches before the first that is not a sound v2 batch, and what is wrong with it."""
+        """The batches before the first that cannot be believed, and what is wrong with it."""
         magic, stored = batches.field("magic"), batches.field("crc")
-        sound = (magic == MAGIC_V2) & (batches.size_in_bytes >= RECORD_BATCH_OVERHEAD)
+        sound = magic == MAGIC_V2
         computed = stored.copy()
         if check_crcs:
-            computed[sound] = batch_checksums(
-                self._source.content, batches.position[sound], batches.end[sound]
+            whole = sound & (batches.size_in_bytes >= RECORD_BATCH_OVERHEAD)
+            computed[whole] = batch_checksums(
+                self._source.content, batches.position[whole], batches.end[whole]
             )
-        sound &= computed == stored
+            sound &= computed == stored
         if sound.all():
             return batches, None
         bad = int(np.argmin(sound))
+        exception: type[KafkaJitError] = CorruptRecordError
         if magic[bad] in (0, 1):
-            exception: type[KafkaJitError] = UnsupportedVersionError
+            exception = UnsupportedVersionError
             message = f"Message format v{magic[bad]} is not supported"
+        elif magic[bad] != MAGIC_V2:
+            message = f"Invalid magic found in record: {magic[bad]}"
         else:
-            exception = CorruptRecordError
-            if magic[bad] != MAGIC_V2:
-                message = f"Invalid magic found in record: {magic[bad]}"
-            elif computed[bad] != stored[bad]:
-                message = (
-                    f"Record is corrupt (stored crc = {stored[bad]}, "
-                    f"computed crc = {computed[bad]})"
-                )
-            else:
-                message = (
-                    f"Record batch is corrupt (the size {batches.size_in_bytes[bad]} is smaller "
-                    f"than the minimum allowed overhead {RECORD_BATCH_OVERHEAD})"
-                )
+            message = (
+                f"Record is corrupt (stored crc = {stored[bad]}, computed crc = {computed[bad]})"
+            )
         return batches[:bad], self._error(exception, message, batches, bad)
 
-    def decode(self, batches: Batches, *, keep_partial: bool = False) -> Chunk:
+    def headers(self, batches: Batches) -> Chunk:
+        """These batches without their records."""
+        return Chunk(
+            self._log_path,
+            batches,
+            np.zeros(len(batches), dtype=np.int64),
+            self._source.content,
+            np.empty(0, dtype=RECORD),
+        )
+
+    def decode(self, batches: Batches, *, keep_bad: bool = False) -> Chunk:
         """The first of these batches as a chunk: all, unless they grow large or one is bad.
 
-        `keep_partial` keeps the good records of a batch that breaks off, where it is not
-        compressed (a compressed one, to Kafka, is good or bad as a whole).
+        A chunk ends before a bad batch and says what is wrong with it. With `keep_bad` it ends
+        with that batch and the records before the damage, as Kafka's iterator hands them out: none
+        where the batch is compressed.
         """
-        if (batches.codec == 0).all():
-            first = int(batches.position[0])
-            content = self._source.content[first : int(batches.end[-1]) + _SLACK]
-            starts = batches.position + (RECORD_BATCH_OVERHEAD - first)
-            ends = batches.end - first
-            error = None
-        else:
-            content, starts, ends, error = self._decompress(batches)
-            batches = batches[: ends.size]
-
-        reading = read_default_records(content, _extents(batches, starts, ends), self._records)
-        self._records = reading.buffer
+        content, starts, ends, error = self._plain(batches)
+        good = batches[: ends.size]
+        reading = read_default_records(content, _extents(good, starts, ends), self._buffer)
+        self._buffer = reading.buffer
         counts, records = reading.counts, reading.records
+        kept = len(good)
         if reading.status:
-            bad = reading.batch
+            kept = reading.batch
             error = error_for(
                 reading.status,
                 reading.a,
                 reading.b,
                 path=self._source.path,
-                position=int(batches.position[bad]),
-                base_offset=int(batches.field("baseOffset")[bad]),
-                record=int(counts[bad]),
+                position=int(batches.position[kept]),
+                base_offset=int(batches.field("baseOffset")[kept]),
+                record=int(counts[kept]),
             )
-            good = bad + 1 if keep_partial and batches.codec[bad] == 0 else bad
-            batches, counts = batches[:good], counts[:good]
-            records = records[: int(counts.sum())]
-        return Chunk(self._log_path, batches, counts, content, records, error)
+        if keep_bad and error is not None:
+            counts = np.append(counts, 0)[: kept + 1]
+            if batches.codec[kept] != 0:
+                counts[kept] = 0
+            kept += 1
+        counts = counts[:kept]
+        records = records[: int(counts.sum())]
+        return Chunk(self._log_path, batches[:kept], counts, content, records, error)
+
+    def _plain(self, batches: Batches) -> tuple[Bytes, Int64s, Int64s, KafkaJitError | None]:
+        """Where the plain records of batches are: the array, starts and ends in it.
+
+        That is the source itself where no batch is compressed, else scratch.
+        """
+        error = None
+        undersized = batches.size_in_bytes < RECORD_BATCH_OVERHEAD
+        if undersized.any():
+            bad = int(np.argmax(undersized))
+            error = self._error(
+                CorruptRecordError,
+                f"Record batch is corrupt (the size {batches.size_in_bytes[bad]} is smaller than "
+                f"the minimum allowed overhead {RECORD_BATCH_OVERHEAD})",
+                batches,
+                bad,
+            )
+            batches = batches[:bad]
+        if (batches.codec != 0).any():
+            content, starts, ends, worse = self._decompress(batches)
+            return content, starts, ends, worse or (error if ends.size == len(batches) else None)
+        first = int(batches.position[0]) if len(batches) else 0
+        last = int(batches.end[-1]) if len(batches) else 0
+        content = self._source.content[first : last + _SLACK]
+        starts = batches.position + (RECORD_BATCH_OVERHEAD - first)
+        return content, starts, batches.end - first, error
 
     def _decompress(self, batches: Batches) -> tuple[Bytes, Int64s, Int64s, KafkaJitError | None]:
         """The records of as many batches as make a chunk, one behind the other in scratch."""
@@ -165,18 +193,19 @@ class Decoder:
             if start > CHUNK_BYTES:
                 break
             compressed = source[position + RECORD_BATCH_OVERHEAD : end]
-            try:
-                if codecs[row] == 0:
-                    scratch.append(np.frombuffer(compressed, dtype=np.uint8))
-                elif counts[row] != 0:  # Kafka does not look into a batch without records
-                    scratch.decompress(codecs[row], compressed)
-            except KeyError:
+            if codecs[row] not in COMPRESSION_TYPES:
                 error = self._error(
                     UnsupportedCompressionTypeError,
                     f"Unknown compression type id: {codecs[row]}",
                     batches,
                     row,
                 )
+                break
+            try:
+                if codecs[row] == 0:
+                    scratch.append(np.frombuffer(compressed, dtype=np.uint8))
+                elif counts[row] != 0:  # Kafka does not look into a batch without records
+                    scratch.decompress(codecs[row], compressed)
             except OutputFull:
                 error = self._error(
                     DecompressionLimitError,

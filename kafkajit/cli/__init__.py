@@ -1,0 +1,73 @@
+"""The command `kafkajit`: its subcommands, and what they have in common.
+
+Errors are one line on stderr and a non-zero exit; --debug shows the traceback.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, NoReturn
+
+from kafkajit.cli import dump_log
+
+
+class _Parser(argparse.ArgumentParser):
+    """Refuses arguments in one line and with exit code 1, as Kafka's tools do."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(1, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the exit code."""
+    parser = _Parser(
+        prog="kafkajit",
+        description="Reads Apache Kafka's on-disk log without a broker.",
+        epilog="'kafkajit COMMAND --help' shows a command's options.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"kafkajit {_version()}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
+    _add(commands, "dump-log", dump_log)
+    options = parser.parse_args(arguments)
+    try:
+        code: int = options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read the output has seen enough; nothing more may be flushed into the pipe.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        if options.debug:
+            raise
+        print(f"kafkajit: {type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    return code
+
+
+def _add(commands: Any, name: str, module: Any) -> None:
+    summary = module.__doc__.partition("\n")[0]
+    parser = commands.add_parser(
+        name,
+        help=summary,
+        description=summary,
+        epilog=module.EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    module.add_arguments(parser)
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    parser.set_defaults(run=module.run)
+
+
+def _version() -> str:
+    try:
+        return version("kafkajit")
+    except PackageNotFoundError:  # run from a checkout
+        return "(not installed)"

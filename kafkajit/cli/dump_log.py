@@ -1,0 +1,172 @@
+"""Print log segments exactly as kafka-dump-log.sh does, without a JVM.
+
+Options, lines and exit codes are those of Kafka 4.1.1's DumpLogSegments. Where that throws and
+leaves the files behind it unread, this says what is wrong and where, on stderr, and goes on with
+the next file; the exit code is 1 all the same. What DefaultDecoder decodes is printed as hex,
+where Java prints the array's address.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kafkajit.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from kafkajit.text import Style
+
+EXAMPLE = """\
+example:
+  kafkajit dump-log --print-data-log --files orders-0/00000000000000000000.log
+"""
+
+_PACKAGE = "org.apache.kafka.tools.api"
+_DEFAULT_DECODER = f"{_PACKAGE}.StringDecoder"
+_NO_LIMIT = 2**31 - 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Kafka's options, in its words where they are good."""
+    decoders = f"{_PACKAGE}. StringDecoder, LongDecoder, IntegerDecoder or DefaultDecoder"
+    parser.add_argument(
+        "--files",
+        required=True,
+        metavar="FILE,...",
+        help="comma-separated list of .log files to dump",
+    )
+    parser.add_argument(
+        "--print-data-log",
+        action="store_true",
+        help="print keys and values; set by any decoder option",
+    )
+    parser.add_argument(
+        "--deep-iteration",
+        action="store_true",
+        help="print a line for each record, not only for each batch; set by --print-data-log",
+    )
+    parser.add_argument(
+        "--skip-record-metadata",
+        action="store_true",
+        help="print of a record its key and value only",
+    )
+    parser.add_argument(
+        "--max-bytes",
+        type=int,
+        default=_NO_LIMIT,
+        metavar="SIZE",
+        help="read no more than this many bytes of each file",
+    )
+    for side in ("value", "key"):
+        parser.add_argument(
+            f"--{side}-decoder-class",
+            nargs="?",
+            const=_DEFAULT_DECODER,
+            metavar="CLASS",
+            help=f"how to print {side}s: {decoders} (default: StringDecoder)",
+        )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Dump every file; 1 if one of them could not be read to its end."""
+    style = _style(options)
+    non_consecutive: dict[str, list[tuple[int, int]]] = {}
+    failed = False
+    for name in re.sub(",+$", "", options.files).split(","):
+        _print(f"Dumping {Path(name)}")
+        try:
+            pairs = _dump(Path(name), style, options.max_bytes)
+        except (OSError, ValueError) as error:
+            if options.debug:
+                raise
+            sys.stdout.flush()
+            print(f"kafkajit dump-log: {Path(name)}: {_reason(error)}", file=sys.stderr)
+            failed = True
+        else:
+            if pairs:
+                non_consecutive[str(Path(name).absolute())] = pairs
+    sys.stdout.flush()
+    for path in sorted(non_consecutive, key=_scala_map_order):
+        print(f"Non-consecutive offsets in {path}", file=sys.stderr)
+        for first, second in reversed(non_consecutive[path]):
+            print(f"  {first} is followed by {second}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _style(options: argparse.Namespace) -> Style:
+    from kafkajit.text import DECODERS, Style
+
+    chosen = (options.key_decoder_class, options.value_decoder_class)
+    decoders = []
+    for name in chosen:
+        if name is not None and name not in DECODERS:
+            raise ValueError(f"unknown decoder class {name}; there are: {', '.join(DECODERS)}")
+        decoders.append(DECODERS[name or _DEFAULT_DECODER])
+    contents = options.print_data_log or chosen != (None, None)
+    return Style(
+        records=options.deep_iteration or contents,
+        contents=contents,
+        metadata=not options.skip_record_metadata,
+        key_decoder=decoders[0],
+        value_decoder=decoders[1],
+    )
+
+
+def _dump(path: Path, style: Style, max_bytes: int) -> list[tuple[int, int]]:
+    """Dump one file; the offsets that are not consecutive."""
+    from kafkajit.source import Source
+    from kafkajit.text import LogDump
+
+    if not path.suffix:
+        raise ValueError("the file's name has no suffix that says what it is")
+    if path.suffix != ".log":
+        if path.suffix in (".index", ".timeindex", ".txnindex", ".snapshot", ".checkpoint"):
+            raise ValueError(f"{path.suffix} files cannot be dumped yet")
+        sys.stdout.flush()
+        print(f"Ignoring unknown file {path}", file=sys.stderr)
+        return []
+    base_offset = path.name.split(".")[0]
+    if not re.fullmatch(r"[+-]?\d+", base_offset) or int(base_offset) >= 2**63:
+        raise ValueError(f"the file's name does not begin with an offset: {base_offset!r}")
+    _print(f"Log starting offset: {int(base_offset)}")
+    source = Source(path)
+    if source.content.size > _NO_LIMIT:
+        raise ValueError(
+            f"the segment's size ({source.content.size}) is larger than Kafka's maximum {_NO_LIMIT}"
+        )
+    if max_bytes < 0:
+        raise ValueError(f"Invalid size: {max_bytes}")
+    dump = LogDump(source, style, max_bytes=max_bytes)
+    with Progress(path.name, min(source.content.size, max_bytes)) as progress:
+        for text in dump.text():
+            sys.stdout.buffer.write(text)
+            progress.update(dump.position)
+    if dump.error is not None:
+        raise dump.error
+    return dump.non_consecutive
+
+
+def _print(line: str) -> None:
+    sys.stdout.buffer.write(f"{line}\n".encode(errors="surrogateescape"))
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    # The path stands in front of the message already.
+    path = getattr(error, "path", None)
+    text = str(error).removesuffix(f" in {path}")
+    return f"{type(error).__name__}: {text}" if path else text
+
+
+def _scala_map_order(path: str) -> tuple[int, int]:
+    """Where Scala's mutable.HashMap of up to 12 entries keeps a string: Kafka prints in order."""
+    hash_ = 0
+    utf16 = path.encode("utf-16-be", "surrogatepass")
+    for i in range(0, len(utf16), 2):
+        hash_ = (31 * hash_ + int.from_bytes(utf16[i : i + 2])) & 0xFFFFFFFF
+    improved = hash_ ^ (hash_ >> 16)
+    return improved & 15, (improved ^ 0x80000000) - 0x80000000

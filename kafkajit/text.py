@@ -1,0 +1,561 @@
+"""A log → the lines that kafka-dump-log.sh prints of it, byte for byte.
+
+Answers to Kafka 4.1.1's DumpLogSegments.dumpLog. What is printed before an error is what Kafka
+prints before it throws: a line may break off in the middle. Text is written by kernels into a
+buffer that is used again; Python sees a few megabytes of finished lines at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from kafkajit.errors import (
+    CorruptRecordError,
+    InvalidRecordError,
+    KafkaJitError,
+    UnsupportedCompressionTypeError,
+    UnsupportedVersionError,
+)
+from kafkajit.format.compression import COMPRESSION_TYPES, DEFAULT_MAX_DECOMPRESSED_BYTES
+from kafkajit.format.layout import MAGIC_V2, RECORD_BATCH_OVERHEAD, TIMESTAMP_TYPES
+from kafkajit.format.utf8 import MAX_GROWTH, write_string
+from kafkajit.format.varint import read_varint
+from kafkajit.kernel import WIDE, copy_wide, inlined, kernel
+from kafkajit.records.batches import Batches, frame, framing_error, read_int32
+from kafkajit.records.control_records import CONTROL_TYPES, UNKNOWN
+from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder
+from kafkajit.source import Bytes, Source
+
+# How keys and values are printed: Kafka's decoder classes.
+STRING = 0
+LONG = 1
+INTEGER = 2
+BYTES = 3
+DECODERS = {
+    "org.apache.kafka.tools.api.StringDecoder": STRING,
+    "org.apache.kafka.tools.api.LongDecoder": LONG,
+    "org.apache.kafka.tools.api.IntegerDecoder": INTEGER,
+    "org.apache.kafka.tools.api.DefaultDecoder": BYTES,
+}
+
+NO_LIMIT = 2**31 - 1  # of --max-bytes
+
+_TEXT_BYTES = 4 << 20
+# Room for all of a batch's line, or of a record's but for its keys and values.
+_LINE_ROOM = 1024
+
+# Why the kernels return.
+_DONE = 0
+_FULL = 1
+_NO_NUMBER = 2  # a key or value too short for its decoder
+_BAD_CONTROL_KEY = 3
+_BAD_MARKER = 4
+_UNKNOWN_CODEC = 5
+
+_MESSAGES: dict[int, tuple[type[KafkaJitError], str]] = {
+    _NO_NUMBER: (
+        InvalidRecordError,
+        "The key ({keySize} bytes) or the value ({valueSize} bytes) of the record "
+        "with offset {offset} is too short for its decoder",
+    ),
+    _BAD_CONTROL_KEY: (
+        InvalidRecordError,
+        "Invalid key found for the control record with offset {offset}",
+    ),
+    _BAD_MARKER: (
+        InvalidRecordError,
+        "Invalid value found for the end transaction marker with offset {offset}",
+    ),
+    _UNKNOWN_CODEC: (UnsupportedCompressionTypeError, "Unknown compression type id: {codec}"),
+}
+
+_FLAG_RECORDS, _FLAG_CONTENTS, _FLAG_METADATA, _FLAG_KEY_DECODER, _FLAG_VALUE_DECODER = range(5)
+
+# Every text that lines are put together from, padded so that one wide copy writes it.
+_TEXTS: list[bytes] = []
+
+
+def _text(text: str) -> int:
+    assert len(text) <= WIDE
+    _TEXTS.append(text.encode())
+    return len(_TEXTS) - 1
+
+
+def _texts(texts: Iterable[str]) -> int:
+    """Texts next to each other; the number of the first."""
+    first, *_ = [_text(text) for text in texts]
+    return first
+
+
+_BASE_OFFSET = _text("baseOffset: ")
+_LAST_OFFSET = _text(" lastOffset: ")
+_COUNT = _text(" count: ")
+_BASE_SEQUENCE = _text(" baseSequence: ")
+_LAST_SEQUENCE = _text(" lastSequence: ")
+_PRODUCER_ID = _text(" producerId: ")
+_PRODUCER_EPOCH = _text(" producerEpoch: ")
+_LEADER_EPOCH = _text(" partitionLeaderEpoch: ")
+_TRANSACTIONAL = _text(" isTransactional: ")
+_CONTROL = _text(" isControl: ")
+_HORIZON = _text(" deleteHorizonMs: OptionalLong")
+_EMPTY = _text(".empty")
+_OPEN = _text("[")
+_CLOSE = _text("]")
+_POSITION = _text(" position: ")
+_TIMESTAMP_TYPE = _texts(f" {TIMESTAMP_TYPES[i]}: " for i in (0, 1))
+_SIZE = _text(" size: ")
+_MAGIC = _text(" magic: ")
+_CODEC = _text(" compresscodec: ")
+_CODEC_NAMES = _texts(COMPRESSION_TYPES.values())
+_CRC = _text(" crc: ")
+_VALID = _text(" isvalid: ")
+_FALSE = _texts(["false", "true"])
+_NEW_LINE = _text("\n")
+_RECORD_OFFSET = _text("| offset: ")
+_KEY_SIZE = _text(" keySize: ")
+_VALUE_SIZE = _text(" valueSize: ")
+_SEQUENCE = _text(" sequence: ")
+_HEADER_KEYS = _text(" headerKeys: [")
+_COMMA = _text(",")
+_MARKER = _text(" endTxnMarker: ")
+_CONTROL_TYPE = _text(" controlType: ")
+_CONTROL_NAMES = _texts(CONTROL_TYPES.values())
+_UNKNOWN = _text(UNKNOWN)
+_BRACKET_OPEN = _text("(")
+_BRACKET_CLOSE = _text(")")
+_COORDINATOR_EPOCH = _text(" coordinatorEpoch: ")
+_FIRST_KEY = _text("| key: ")
+_KEY = _text(" key: ")
+_PAYLOAD = _text(" payload: ")
+
+_PADDED = np.frombuffer(b"".join(text.ljust(WIDE, b"\0") for text in _TEXTS), dtype=np.uint8)
+_LENGTHS = np.array([len(text) for text in _TEXTS], dtype=np.int64)
+_DIGITS = np.frombuffer(b"".join(b"%02d" % i for i in range(100)), dtype=np.uint8)
+_MINUS = ord("-")
+_HEX = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
+
+# A batch's line as numbers.
+_LINE = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "baseOffset",
+            "lastOffset",
+            "recordsCount",
+            "baseSequence",
+            "lastSequence",
+            "producerId",
+            "producerEpoch",
+            "partitionLeaderEpoch",
+            "isTransactional",
+            "isControl",
+            "hasHorizon",
+            "baseTimestamp",
+            "position",
+            "timestampType",
+            "maxTimestamp",
+            "size",
+            "magic",
+            "codec",
+            "crc",
+            "isValid",
+        )
+    ]
+)
+
+
+@dataclass
+class Style:
+    """What is printed of each record."""
+
+    records: bool = False  # --deep-iteration
+    contents: bool = False  # --print-data-log
+    metadata: bool = True  # not --skip-record-metadata
+    key_decoder: int = STRING
+    value_decoder: int = STRING
+
+    def flags(self) -> npt.NDArray[np.int64]:
+        """The same for kernels, at the places that _FLAG_… name."""
+        return np.array(
+            [
+                self.records,
+                self.contents,
+                self.metadata,
+                self.key_decoder,
+                self.value_decoder,
+            ],
+            dtype=np.int64,
+        )
+
+
+class LogDump:
+    """One dump of one log: read `text` to its end, then see what was found on the way."""
+
+    def __init__(
+        self,
+        source: Source,
+        style: Style,
+        *,
+        max_bytes: int = NO_LIMIT,
+        max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
+    ) -> None:
+        self.non_consecutive: list[tuple[int, int]] = []  # offsets next to each other
+        self.error: KafkaJitError | None = None  # what ended the dump early
+        self.position = 0  # behind the last batch that was looked at
+        self._source = source
+        self._style = style
+        self._flags = style.flags()
+        self._limited = max_bytes != NO_LIMIT
+        self._end = min(source.content.size, max_bytes)
+        self._decoder = Decoder(source, max_decompressed_bytes=max_decompressed_bytes)
+        self._last_offset = -1
+        self._buffer = np.empty(_TEXT_BYTES, dtype=np.uint8)
+
+    def text(self) -> Iterator[memoryview]:
+        """The lines, in pieces that are good until the next one is asked for."""
+        while self.error is None:
+            framing = frame(
+                self._source.content, self.position, end=self._end, max_bytes=CHUNK_BYTES
+            )
+            if not len(framing.batches):
+                break
+            yield from self._run(framing.batches)
+            self.position = framing.position
+            self._source.forget(self.position)
+        if self.error is None:
+            self.error = framing_error(self._source, framing)
+        trailing = self._end - self.position
+        if self.error is None and trailing and not self._limited:
+            name = Path(self._source.path or "").name
+            yield memoryview(f"Found {trailing} invalid bytes at the end of {name}\n".encode())
+
+    def _run(self, batches: Batches) -> Iterator[memoryview]:
+        batches, unreadable = self._readable(batches)
+        while len(batches):
+            if self._style.records:
+                chunk = self._decoder.decode(batches, keep_bad=True)
+                self._note_offsets(chunk.records["offset"])
+            else:
+                chunk = self._decoder.headers(batches)
+            yield from self._lines(chunk)
+            self.error = self.error or chunk.error
+            if self.error is not None:
+                return
+            batches = batches[len(chunk.batches) :]
+        if unreadable is not None and unreadable.base_offset is not None:
+            # To Kafka anything below v2 is a legacy batch, until it looks inside.
+            yield memoryview(f"offset: {unreadable.base_offset}".encode())
+        self.error = unreadable
+
+    def _readable(self, batches: Batches) -> tuple[Batches, KafkaJitError | None]:
+        """The batches whose headers can be printed, and what is wrong with the next."""
+        legacy = batches.field("magic") < MAGIC_V2
+        cut = batches.position + RECORD_BATCH_OVERHEAD > self._source.content.size
+        if not (legacy | cut).any():
+            return batches, None
+        bad = int(np.argmax(legacy | cut))
+        magic = int(batches.field("magic")[bad])
+        error: KafkaJitError
+        if magic < 0:
+            error = CorruptRecordError(f"Invalid magic used in LegacyRecord: {magic}")
+            error.base_offset = int(batches.field("baseOffset")[bad])
+        elif magic < MAGIC_V2:
+            error = UnsupportedVersionError(f"Message format v{magic} cannot be dumped yet")
+        else:
+            error = CorruptRecordError("Reached the end of the file in a record batch header")
+        error.path = self._source.path
+        error.position = int(batches.position[bad])
+        return batches[:bad], error
+
+    def _note_offsets(self, offsets: npt.NDArray[np.int64]) -> None:
+        before = np.concatenate([[self._last_offset], offsets[:-1]]) if offsets.size else offsets
+        for row in np.flatnonzero((before != -1) & (offsets != before + 1)).tolist():
+            self.non_consecutive.append((int(before[row]), int(offsets[row])))
+        if offsets.size:
+            self._last_offset = int(offsets[-1])
+
+    def _lines(self, chunk: Chunk) -> Iterator[memoryview]:
+        lines = _batch_lines(chunk.batches, self._source.content)
+        batch, record, row = 0, -1, 0
+        while True:
+            status, batch, record, row, written = _write_lines(
+                chunk.content,
+                lines,
+                chunk.counts,
+                chunk.records,
+                self._flags,
+                self._buffer,
+                batch,
+                record,
+                row,
+            )
+            if written:
+                yield self._buffer[:written].data
+            elif status == _FULL:  # one record larger than the buffer
+                self._buffer = np.empty(2 * self._buffer.size, dtype=np.uint8)
+            if status == _DONE:
+                return
+            if status != _FULL:
+                self.error = self._error(status, chunk, batch, row)
+                return
+
+    def _error(self, status: int, chunk: Chunk, batch: int, row: int) -> KafkaJitError:
+        exception, text = _MESSAGES[status]
+        values = {"codec": chunk.batches.codec[batch]}
+        if row < len(chunk):
+            for name in ("offset", "keySize", "valueSize"):
+                values[name] = chunk.records[name][row]
+        return exception(
+            text.format_map(values),
+            path=self._source.path,
+            position=int(chunk.batches.position[batch]),
+            base_offset=int(chunk.batches.field("baseOffset")[batch]),
+        )
+
+
+def _batch_lines(batches: Batches, content: Bytes) -> npt.NDArray[np.void]:
+    lines = np.zeros(len(batches), dtype=_LINE)
+    for name in (
+        "baseOffset",
+        "recordsCount",
+        "baseSequence",
+        "producerId",
+        "producerEpoch",
+        "partitionLeaderEpoch",
+        "baseTimestamp",
+        "maxTimestamp",
+        "magic",
+        "crc",
+    ):
+        lines[name] = batches.field(name)
+    lines["lastOffset"] = batches.last_offset
+    lines["lastSequence"] = batches.last_sequence
+    lines["isTransactional"] = batches.is_transactional
+    lines["isControl"] = batches.is_control
+    lines["hasHorizon"] = batches.has_delete_horizon
+    lines["position"] = batches.position
+    lines["timestampType"] = batches.timestamp_type
+    lines["size"] = batches.size_in_bytes
+    lines["codec"] = batches.codec
+    lines["isValid"] = batches.is_valid(content)
+    return lines
+
+
+@kernel
+def _write_lines(content, lines, counts, records, flags, out, batch, record, row):
+    """Write on from a batch (record -1 is its own line) until all is written or `out` is full.
+
+    (status, batch, record, row, bytes written); a line that fails is written up to where it does.
+    """
+    w = np.int64(0)
+    deep = flags[_FLAG_RECORDS] != 0
+    while batch < lines.size:
+        if record < 0:
+            if w + _LINE_ROOM > out.size:
+                return _FULL, batch, record, row, w
+            status, w = _write_batch(lines[batch], out, w)
+            if status != _DONE:
+                return status, batch, record, row, w
+            record = np.int64(0)
+        if deep:
+            while record < counts[batch]:
+                status, after = _write_record(content, lines[batch], records[row], flags, out, w)
+                if status == _FULL:
+                    return _FULL, batch, record, row, w
+                w = after
+                if status != _DONE:
+                    return status, batch, record, row, w
+                record += 1
+                row += 1
+        batch += 1
+        record = np.int64(-1)
+    return _DONE, batch, record, row, w
+
+
+@kernel
+def _write_batch(line, out, w):
+    """One line, at most _LINE_ROOM bytes: (status, where it ends)."""
+    w = _put_number(out, _put(out, w, _BASE_OFFSET), line["baseOffset"])
+    w = _put_number(out, _put(out, w, _LAST_OFFSET), line["lastOffset"])
+    w = _put_number(out, _put(out, w, _COUNT), line["recordsCount"])
+    w = _put_number(out, _put(out, w, _BASE_SEQUENCE), line["baseSequence"])
+    w = _put_number(out, _put(out, w, _LAST_SEQUENCE), line["lastSequence"])
+    w = _put_number(out, _put(out, w, _PRODUCER_ID), line["producerId"])
+    w = _put_number(out, _put(out, w, _PRODUCER_EPOCH), line["producerEpoch"])
+    w = _put_number(out, _put(out, w, _LEADER_EPOCH), line["partitionLeaderEpoch"])
+    w = _put(out, _put(out, w, _TRANSACTIONAL), _FALSE + line["isTransactional"])
+    w = _put(out, _put(out, w, _CONTROL), _FALSE + line["isControl"])
+    w = _put(out, w, _HORIZON)
+    if line["hasHorizon"] != 0:
+        w = _put_number(out, _put(out, w, _OPEN), line["baseTimestamp"])
+        w = _put(out, w, _CLOSE)
+    else:
+        w = _put(out, w, _EMPTY)
+    if line["codec"] > 4:
+        return _UNKNOWN_CODEC, w
+    w = _put_number(out, _put(out, w, _POSITION), line["position"])
+    w = _put(out, w, _TIMESTAMP_TYPE + line["timestampType"])
+    w = _put_number(out, w, line["maxTimestamp"])
+    w = _put_number(out, _put(out, w, _SIZE), line["size"])
+    w = _put_number(out, _put(out, w, _MAGIC), line["magic"])
+    w = _put(out, _put(out, w, _CODEC), _CODEC_NAMES + line["codec"])
+    w = _put_number(out, _put(out, w, _CRC), line["crc"])
+    w = _put(out, _put(out, w, _VALID), _FALSE + line["isValid"])
+    return _DONE, _put(out, w, _NEW_LINE)
+
+
+@kernel
+def _write_record(content, line, record, flags, out, w):
+    """One line: (status, where it ends). Nothing counts when `out` was too small (_FULL)."""
+    key_size, value_size = np.int64(record["keySize"]), np.int64(record["valueSize"])
+    contents = flags[_FLAG_CONTENTS] != 0 and line["isControl"] == 0
+    room = _LINE_ROOM
+    if contents:
+        room += (max(key_size, np.int64(0)) + max(value_size, np.int64(0))) * MAX_GROWTH
+    if w + room > out.size:
+        return _FULL, w
+
+    key_prefix = _FIRST_KEY
+    if flags[_FLAG_METADATA] != 0:
+        key_prefix = _KEY
+        w = _put_number(out, _put(out, w, _RECORD_OFFSET), record["offset"])
+        w = _put(out, w, _TIMESTAMP_TYPE + line["timestampType"])
+        w = _put_number(out, w, record["timestamp"])
+        w = _put_number(out, _put(out, w, _KEY_SIZE), key_size)
+        w = _put_number(out, _put(out, w, _VALUE_SIZE), value_size)
+        w = _put_number(out, _put(out, w, _SEQUENCE), _sequence(line, record))
+        status, w = _write_header_keys(content, record, out, w, room - _LINE_ROOM)
+        if status != _DONE:
+            return status, w
+        if line["isControl"] != 0:
+            status, w = _write_control(content, record, out, w)
+            if status != _DONE:
+                return status, w
+    if contents:
+        key_decoder, value_decoder = flags[_FLAG_KEY_DECODER], flags[_FLAG_VALUE_DECODER]
+        # Kafka decodes both before it prints either.
+        if _too_short(key_size, key_decoder) or _too_short(value_size, value_decoder):
+            return _NO_NUMBER, w
+        if key_size >= 0:
+            w = _put(out, w, key_prefix)
+            w = _write_decoded(content, np.int64(record["key"]), key_size, key_decoder, out, w)
+        if value_size >= 0:
+            w = _put(out, w, _PAYLOAD)
+            w = _write_decoded(
+                content, np.int64(record["value"]), value_size, value_decoder, out, w
+            )
+    return _DONE, _put(out, w, _NEW_LINE)
+
+
+@kernel
+def _sequence(line, record):
+    """DefaultRecordBatch.incrementSequence, in Java's int."""
+    base = line["baseSequence"]
+    if base < 0:
+        return np.int64(-1)
+    delta = record["offset"] - line["baseOffset"]
+    last_before_wrap = ((2**31 - 1 - delta) & 0xFFFFFFFF ^ 0x80000000) - 0x80000000
+    total = base + delta
+    if base > last_before_wrap:
+        total -= 2**31
+    return ((total & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000
+
+
+@kernel
+def _write_header_keys(content, record, out, w, reserved):
+    """Header keys as Java prints them; `reserved` bytes of `out` are spoken for."""
+    w = _put(out, w, _HEADER_KEYS)
+    p = np.int64(record["headers"])
+    for i in range(record["headersCount"]):
+        size, p = read_varint(content, p, content.size)
+        if w + size * MAX_GROWTH + reserved + _LINE_ROOM > out.size:
+            return _FULL, w
+        if i > 0:
+            w = _put(out, w, _COMMA)
+        w = write_string(content, p, size, out, w)
+        size, p = read_varint(content, p + size, content.size)
+        p += max(size, np.int64(0))
+    return _DONE, _put(out, w, _CLOSE)
+
+
+@kernel
+def _write_control(content, record, out, w):
+    """What DumpLogSegments.printControlRecord says of a marker."""
+    key, key_size = np.int64(record["key"]), record["keySize"]
+    value, value_size = np.int64(record["value"]), record["valueSize"]
+    if key_size < 4 or content[key] >= 0x80:
+        return _BAD_CONTROL_KEY, w
+    type_id = read_int32(content, key) & 0xFFFF
+    if type_id <= 1:
+        if value_size < 6 or content[value] >= 0x80:
+            return _BAD_MARKER, w
+        w = _put(out, _put(out, w, _MARKER), _CONTROL_NAMES + type_id)
+        epoch = read_int32(content, value + 2)
+        return _DONE, _put_number(out, _put(out, w, _COORDINATOR_EPOCH), epoch)
+    w = _put(out, w, _CONTROL_TYPE)
+    w = _put(out, w, _CONTROL_NAMES + type_id if type_id <= 6 else _UNKNOWN)
+    w = _put_number(out, _put(out, w, _BRACKET_OPEN), (type_id ^ 0x8000) - 0x8000)
+    return _DONE, _put(out, w, _BRACKET_CLOSE)
+
+
+@kernel
+def _too_short(size, decoder):
+    return size >= 0 and ((decoder == LONG and size < 8) or (decoder == INTEGER and size < 4))
+
+
+@kernel
+def _write_decoded(content, position, size, decoder, out, w):
+    if decoder == LONG:
+        high, low = read_int32(content, position), read_int32(content, position + 4)
+        return _put_number(out, w, (high << 32) | (low & 0xFFFFFFFF))
+    if decoder == INTEGER:
+        return _put_number(out, w, read_int32(content, position))
+    if decoder == BYTES:
+        for i in range(position, position + size):
+            out[w] = _HEX[content[i] >> 4]
+            out[w + 1] = _HEX[content[i] & 0xF]
+            w += 2
+        return w
+    return write_string(content, position, size, out, w)
+
+
+@inlined
+def _put(out, w, text):
+    copy_wide(out, w, _PADDED, np.int64(text * WIDE))
+    return w + _LENGTHS[text]
+
+
+@kernel
+def _put_number(out, w, value):
+    if value < 0:
+        out[w] = _MINUS
+        w += 1
+    # The magnitude of -2**63 is only there unsigned.
+    rest = np.uint64(-value) if value < 0 else np.uint64(value)
+    digits = 1
+    bound = np.uint64(10)
+    while digits < 20 and rest >= bound:
+        digits += 1
+        bound *= np.uint64(10)
+        if digits == 20:
+            break
+    end = w + digits
+    p = end
+    while rest >= np.uint64(100):
+        pair = np.int64(rest % np.uint64(100))
+        rest //= np.uint64(100)
+        p -= 2
+        out[p] = _DIGITS[2 * pair]
+        out[p + 1] = _DIGITS[2 * pair + 1]
+    last = np.int64(rest)
+    if last >= 10:
+        out[p - 2] = _DIGITS[2 * last]
+        out[p - 1] = _DIGITS[2 * last + 1]
+    else:
+        out[p - 1] = _DIGITS[2 * last + 1]
+    return end
