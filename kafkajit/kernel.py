@@ -62,8 +62,11 @@ def _compile(function: Function, **options: Any) -> Function:
 
 @functools.cache
 def _package_digest() -> str:
-    """A hash of every source file of the package."""
-    digest = hashlib.sha256(numba.__version__.encode())
+    """A hash of every source file of the package, and of the mode: numba's own key knows neither.
+
+    Without the mode NUMBA_BOUNDSCHECK=1 would run unchecked code that another process had cached.
+    """
+    digest = hashlib.sha256(f"{numba.__version__} {_PLAIN}".encode())
     for path in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()

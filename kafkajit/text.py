@@ -27,7 +27,7 @@ from kafkajit.format.utf8 import MAX_GROWTH, write_string
 from kafkajit.format.varint import read_varint
 from kafkajit.kernel import WIDE, copy_wide, inlined, kernel
 from kafkajit.records.batches import Batches, frame, framing_error, read_int32
-from kafkajit.records.control_records import CONTROL_TYPES, UNKNOWN
+from kafkajit.records.control_records import CONTROL_TYPES, UNKNOWN, raft_message
 from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder
 from kafkajit.source import Bytes, Source
 
@@ -56,6 +56,7 @@ _NO_NUMBER = 2  # a key or value too short for its decoder
 _BAD_CONTROL_KEY = 3
 _BAD_MARKER = 4
 _UNKNOWN_CODEC = 5
+_RAFT_RECORD = 6  # Python has to write the rest of its line
 
 _MESSAGES: dict[int, tuple[type[KafkaJitError], str]] = {
     _NO_NUMBER: (
@@ -300,7 +301,16 @@ class LogDump:
                 self._buffer = np.empty(2 * self._buffer.size, dtype=np.uint8)
             if status == _DONE:
                 return
-            if status != _FULL:
+            if status == _RAFT_RECORD:
+                try:
+                    text = raft_message(chunk.field(row, "key"), chunk.field(row, "value"))
+                except InvalidRecordError as error:
+                    self.error = self._located(error, chunk, batch)
+                    return
+                yield memoryview(f" {text}\n".encode())
+                record += 1
+                row += 1
+            elif status != _FULL:
                 self.error = self._error(status, chunk, batch, row)
                 return
 
@@ -310,12 +320,13 @@ class LogDump:
         if row < len(chunk):
             for name in ("offset", "keySize", "valueSize"):
                 values[name] = chunk.records[name][row]
-        return exception(
-            text.format_map(values),
-            path=self._source.path,
-            position=int(chunk.batches.position[batch]),
-            base_offset=int(chunk.batches.field("baseOffset")[batch]),
-        )
+        return self._located(exception(text.format_map(values)), chunk, batch)
+
+    def _located(self, error: KafkaJitError, chunk: Chunk, batch: int) -> KafkaJitError:
+        error.path = self._source.path
+        error.position = int(chunk.batches.position[batch])
+        error.base_offset = int(chunk.batches.field("baseOffset")[batch])
+        return error
 
 
 def _batch_lines(batches: Batches, content: Bytes) -> npt.NDArray[np.void]:
@@ -497,8 +508,9 @@ def _write_control(content, record, out, w):
         w = _put(out, _put(out, w, _MARKER), _CONTROL_NAMES + type_id)
         epoch = read_int32(content, value + 2)
         return _DONE, _put_number(out, _put(out, w, _COORDINATOR_EPOCH), epoch)
-    w = _put(out, w, _CONTROL_TYPE)
-    w = _put(out, w, _CONTROL_NAMES + type_id if type_id <= 6 else _UNKNOWN)
+    if type_id <= 6:
+        return _RAFT_RECORD, w
+    w = _put(out, _put(out, w, _CONTROL_TYPE), _UNKNOWN)
     w = _put_number(out, _put(out, w, _BRACKET_OPEN), (type_id ^ 0x8000) - 0x8000)
     return _DONE, _put(out, w, _BRACKET_CLOSE)
 

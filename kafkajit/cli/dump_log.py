@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--files",
         required=True,
         metavar="FILE,...",
-        help="comma-separated list of .log files to dump",
+        help="comma-separated list of .log and .checkpoint files to dump",
     )
     parser.add_argument(
         "--print-data-log",
@@ -122,16 +122,13 @@ def _dump(path: Path, style: Style, max_bytes: int) -> list[tuple[int, int]]:
 
     if not path.suffix:
         raise ValueError("the file's name has no suffix that says what it is")
-    if path.suffix != ".log":
-        if path.suffix in (".index", ".timeindex", ".txnindex", ".snapshot", ".checkpoint"):
+    if path.suffix not in (".log", ".checkpoint"):
+        if path.suffix in (".index", ".timeindex", ".txnindex", ".snapshot"):
             raise ValueError(f"{path.suffix} files cannot be dumped yet")
         sys.stdout.flush()
         print(f"Ignoring unknown file {path}", file=sys.stderr)
         return []
-    base_offset = path.name.split(".")[0]
-    if not re.fullmatch(r"[+-]?\d+", base_offset) or int(base_offset) >= 2**63:
-        raise ValueError(f"the file's name does not begin with an offset: {base_offset!r}")
-    _print(f"Log starting offset: {int(base_offset)}")
+    _print(_heading(path.name))
     source = Source(path)
     if source.content.size > _NO_LIMIT:
         raise ValueError(
@@ -147,6 +144,19 @@ def _dump(path: Path, style: Style, max_bytes: int) -> list[tuple[int, int]]:
     if dump.error is not None:
         raise dump.error
     return dump.non_consecutive
+
+
+def _heading(name: str) -> str:
+    """What the file's name says of its contents."""
+    if name == "bootstrap.checkpoint":
+        return "KRaft bootstrap snapshot"
+    snapshot = re.fullmatch(r"(\d{20})-(\d{10}).*\.checkpoint", name)
+    if snapshot:
+        return f"Snapshot end offset: {int(snapshot[1])}, epoch: {int(snapshot[2])}"
+    base_offset = name.split(".")[0]
+    if not re.fullmatch(r"[+-]?\d+", base_offset) or int(base_offset) >= 2**63:
+        raise ValueError(f"the file's name does not begin with an offset: {base_offset!r}")
+    return f"Log starting offset: {int(base_offset)}"
 
 
 def _print(line: str) -> None:

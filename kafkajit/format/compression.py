@@ -34,6 +34,8 @@ _XERIAL_HEADER_SIZE = 16  # magic, version, oldest compatible version
 _GZIP_MAGIC = b"\x1f\x8b"
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
 _LZ4_MAX_RATIO = 255
+_LZ4_CONTENT_SIZE_FLAG = 0x08
+_ZSTD_SKIPPABLE_MAGIC = b"\x2a\x4d\x18"  # behind a byte of 0x50 to 0x5F
 
 
 class OutputFull(Exception):
@@ -121,6 +123,9 @@ def _unsnappy_block(block: memoryview, out: npt.NDArray[np.uint8], written: int)
 def _unlz4(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int:
     written = 0
     while True:
+        declared = _lz4_declared_size(compressed)  # lz4.frame allocates what it reads there
+        if declared > out.size - written:
+            raise OutputFull(written + declared)
         if len(compressed) * _LZ4_MAX_RATIO <= max(out.size - written, _SCRATCH_BYTES):
             plain, read = lz4.frame.decompress(compressed, return_bytes_read=True)
         else:  # could grow beyond the limit: stop it there
@@ -135,15 +140,47 @@ def _unlz4(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int:
             return written
 
 
+def _lz4_declared_size(frame: memoryview) -> int:
+    """The content size in a frame's header, 0 where there is none."""
+    if len(frame) < 14 or not frame[4] & _LZ4_CONTENT_SIZE_FLAG:
+        return 0
+    return int.from_bytes(frame[6:14], "little")
+
+
 def _unzstd(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int:
     declared = zstandard.frame_content_size(compressed)
     if declared > out.size:
         raise OutputFull(declared)
+    if out.size == 0:  # the decoder takes an output without room for a fault of the stream
+        raise OutputFull
     reader = _ZSTD.stream_reader(compressed, read_across_frames=True)
     written = int(reader.readinto(out))
     if written == out.size and reader.read(1):
         raise OutputFull
+    if _zstd_ends_early(compressed):  # of which the decoder says nothing
+        raise DecodeError("zstd: the frame ends early")
     return written
+
+
+def _zstd_ends_early(compressed: memoryview) -> bool:
+    """Whether a frame lacks a part of its last block, or its checksum (RFC 8878, 3.1.1)."""
+    position = 0
+    while position < len(compressed):
+        frame = compressed[position:]
+        if bytes(frame[1:4]) == _ZSTD_SKIPPABLE_MAGIC:
+            position += 8 + int.from_bytes(frame[4:8], "little")
+            continue
+        position += zstandard.frame_header_size(frame)
+        is_last = False
+        while not is_last:
+            if position + 3 > len(compressed):
+                return True
+            header = int.from_bytes(compressed[position : position + 3], "little")
+            is_last = bool(header & 1)
+            is_repeated_byte = header >> 1 & 3 == 1
+            position += 3 + (1 if is_repeated_byte else header >> 3)
+        position += 4 * zstandard.get_frame_parameters(frame).has_checksum
+    return position > len(compressed)
 
 
 _ZSTD = zstandard.ZstdDecompressor()

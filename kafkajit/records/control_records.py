@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 
 from kafkajit.errors import InvalidRecordError
+from kafkajit.format.message import ArrayOf, Fields, message_json, read_message
 
 CONTROL_TYPES = {
     0: "ABORT",
@@ -22,6 +23,46 @@ CONTROL_TYPES = {
 }
 UNKNOWN = "UNKNOWN"
 END_TRANSACTION = ("COMMIT", "ABORT")
+
+# What Raft's control records hold, always read as version 0, and how kafka-dump-log heads them.
+_VOTER = [("voterId", "int32")]
+_RAFT_MESSAGES: dict[int, tuple[str, Fields]] = {
+    2: (
+        "LeaderChange: ",
+        [
+            ("version", "int16"),
+            ("leaderId", "int32"),
+            ("voters", ArrayOf(_VOTER)),
+            ("grantingVoters", ArrayOf(_VOTER)),
+        ],
+    ),
+    3: ("SnapshotHeader ", [("version", "int16"), ("lastContainedLogTimestamp", "int64")]),
+    4: ("SnapshotFooter ", [("version", "int16")]),
+    5: ("KRaftVersion ", [("version", "int16"), ("kRaftVersion", "int16")]),
+    6: (
+        "KRaftVoters ",
+        [
+            ("version", "int16"),
+            (
+                "voters",
+                ArrayOf(
+                    [
+                        ("voterId", "int32"),
+                        ("voterDirectoryId", "uuid"),
+                        (
+                            "endpoints",
+                            ArrayOf([("name", "string"), ("host", "string"), ("port", "uint16")]),
+                        ),
+                        (
+                            "kRaftVersionFeature",
+                            [("minSupportedVersion", "int16"), ("maxSupportedVersion", "int16")],
+                        ),
+                    ]
+                ),
+            ),
+        ],
+    ),
+}
 
 
 def control_type_id(key: bytes | None) -> int:
@@ -71,3 +112,13 @@ def coordinator_epoch(value: bytes | None) -> int:
     if len(value) < 6:
         raise InvalidRecordError(f"Transaction marker value has only {len(value)} bytes, needs 6")
     return int.from_bytes(value[2:6], signed=True)
+
+
+def raft_message(key: bytes | None, value: bytes | None) -> str:
+    """A Raft control record as kafka-dump-log prints it.
+
+    >>> raft_message(bytes([0, 0, 0, 4]), bytes([0, 0, 0]))
+    'SnapshotFooter {"version":0}'
+    """
+    head, fields = _RAFT_MESSAGES[control_type_id(key)]
+    return head + message_json(read_message(value or b"", fields))
