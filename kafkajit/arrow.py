@@ -48,6 +48,13 @@ class Column(NamedTuple):
 
 HEADERS_TYPE = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 TIMESTAMP_TYPE = pa.timestamp("ms", tz="UTC")
+CORRUPTION_TYPE = pa.struct(
+    [
+        pa.field("position", pa.int64()),
+        pa.field("length", pa.int64()),
+        pa.field("reason", pa.string()),
+    ]
+)
 
 RECORD_COLUMNS: dict[str, Column] = {
     "key": Column(pa.binary(), "the record's key"),
@@ -165,6 +172,32 @@ def record_record_batch(chunk: Chunk, schema: pa.Schema) -> pa.RecordBatch:
             arrays.append(_binary_view_column(chunk, field.name))
         else:
             arrays.append(_RECORD_COLUMN_OF[field.name](chunk, field.name))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+class Gap(NamedTuple):
+    """Bytes of a log that are no sound batch, and what is wrong with the first of them."""
+
+    position: int
+    length: int
+    reason: str
+
+
+def with_corruption(schema: pa.Schema) -> pa.Schema:
+    """The schema of PERMISSIVE reading: records, and rows for what lies between them."""
+    return schema.append(pa.field("corruption", CORRUPTION_TYPE))
+
+
+def without_corruption(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Records in that schema."""
+    nothing = pa.nulls(rows.num_rows, CORRUPTION_TYPE)
+    return pa.RecordBatch.from_arrays([*rows.columns, nothing], schema=schema)
+
+
+def gap_record_batch(gap: Gap, schema: pa.Schema) -> pa.RecordBatch:
+    """A gap in that schema: one row."""
+    arrays = [pa.nulls(1, field.type) for field in schema]
+    arrays[-1] = pa.array([gap._asdict()], CORRUPTION_TYPE)
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 

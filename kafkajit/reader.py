@@ -13,19 +13,28 @@ import pyarrow as pa
 
 from kafkajit.arrow import (
     RECORD_COLUMNS,
+    Gap,
     batch_record_batch,
     batch_schema,
     check_columns,
+    gap_record_batch,
     record_record_batch,
     record_schema,
+    with_corruption,
+    without_corruption,
 )
+from kafkajit.errors import KafkaJitError
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.records.batches import Framing, frame, framing_error
 from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder
+from kafkajit.records.resync import next_sound_batch, resync
 from kafkajit.source import Bytes, Source
 
 DEFAULT_BATCH_ROWS = 65536
 FAILFAST = "FAILFAST"
+DROPMALFORMED = "DROPMALFORMED"
+PERMISSIVE = "PERMISSIVE"
+MODES = (FAILFAST, DROPMALFORMED, PERMISSIVE)
 
 
 def read_records(
@@ -44,8 +53,9 @@ def read_records(
         columns: names of `kafkajit.arrow.RECORD_COLUMNS`; only these are decoded. All by default;
             topic and partition only where the source is a path.
         check_crcs: whether a batch's checksum must hold before its records are believed.
-        mode: FAILFAST raises at the first bad batch; DROPMALFORMED leaves bad batches out and
-            goes on at the next one that checks out.
+        mode: FAILFAST raises at the first bad batch. DROPMALFORMED leaves bad batches out and
+            goes on where the log does. PERMISSIVE also has a row for what was left out: its
+            column `corruption` says where and why, and is NULL for records.
         max_decompressed_bytes: what one batch may grow to.
         binary_view: key and value as views into the segment instead of copies.
 
@@ -166,7 +176,7 @@ def _extent_metadata(content: Bytes, position: int) -> dict[str, str]:
 
 
 class _RecordReader:
-    """One pass over a source's records."""
+    """One pass over a source's records, whatever is wrong with some of them."""
 
     def __init__(
         self,
@@ -178,32 +188,63 @@ class _RecordReader:
         max_decompressed_bytes: int,
         binary_view: bool,
     ) -> None:
-        if mode not in (FAILFAST,):
-            raise ValueError(f"unknown mode {mode!r}; there are: FAILFAST")
+        if mode not in MODES:
+            raise ValueError(f"unknown mode {mode!r}; there are: {', '.join(MODES)}")
         self.source = Source(source)
         known = [
             name
             for name in RECORD_COLUMNS
             if self.source.path is not None or name not in ("topic", "partition")
         ]
-        self.schema = record_schema(
+        self._columns = record_schema(
             known if columns is None else check_columns(columns, known), binary_view=binary_view
         )
-        self.position = 0  # behind the last batch read
+        self.schema = with_corruption(self._columns) if mode == PERMISSIVE else self._columns
+        self.position = 0  # behind the last batch or gap
         self._check_crcs = check_crcs
+        self._mode = mode
         self._decoder = Decoder(
             self.source, max_decompressed_bytes=max_decompressed_bytes, recycle=not binary_view
         )
 
     def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        for chunk in self._chunks(batch_rows):
-            rows = record_record_batch(chunk, self.schema)
+        for part in self._parts(batch_rows):
+            if isinstance(part, Gap):
+                if self._mode == PERMISSIVE:
+                    yield gap_record_batch(part, self.schema)
+                continue
+            rows = record_record_batch(part, self._columns)
+            if self._mode == PERMISSIVE:
+                rows = without_corruption(rows, self.schema)
             for start in range(0, rows.num_rows, batch_rows):
                 yield rows.slice(start, batch_rows)
             self.source.forget(self.position)
 
+    def _parts(self, max_records: int) -> Iterator[Chunk | Gap]:
+        """Chunks and, unless the mode is FAILFAST, what lies damaged between them."""
+        while True:
+            try:
+                yield from self._chunks(max_records)
+                reason = "No record batch"
+            except KafkaJitError as error:
+                if self._mode == FAILFAST:
+                    raise
+                start, reason = self.position, f"{type(error).__name__}: {error.message}"
+                self.position = resync(self.source.content, start)
+                yield Gap(start, self.position - start, reason)
+                continue
+            if self._mode == FAILFAST:
+                return
+            # What looks like a batch cut by the end may be a batch whose length is damaged.
+            start = self.position
+            after = next_sound_batch(self.source.content, start)
+            if after == self.source.content.size:
+                return
+            self.position = after
+            yield Gap(start, after - start, reason)
+
     def _chunks(self, max_records: int) -> Iterator[Chunk]:
-        for framing in frames(self.source, max_records=max_records):
+        for framing in frames(self.source, position=self.position, max_records=max_records):
             batches, error = self._decoder.check(framing.batches, check_crcs=self._check_crcs)
             while len(batches):
                 chunk = self._decoder.decode(batches)

@@ -79,6 +79,8 @@ def run(options: argparse.Namespace) -> int:
         _print(f"Dumping {Path(name)}")
         try:
             pairs = _dump(Path(name), style, options.max_bytes)
+        except BrokenPipeError:
+            raise
         except (OSError, ValueError) as error:
             if options.debug:
                 raise

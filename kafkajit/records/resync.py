@@ -1,0 +1,85 @@
+"""Past damage: from a batch that is not one to the next place where a log goes on.
+
+Where the damaged batch's own length leads to another header, or to the end, that is the place.
+Otherwise every byte behind it is tried: a header has to look like one, and its checksum to hold.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kafkajit.format.checksum import batch_checksums
+from kafkajit.format.layout import (
+    ATTRIBUTES_OFFSET,
+    BATCH_LENGTH_OFFSET,
+    COMPRESSION_CODEC_MASK,
+    HEADER_SIZE_UP_TO_MAGIC,
+    LAST_OFFSET_DELTA_OFFSET,
+    LOG_OVERHEAD,
+    MAGIC_OFFSET,
+    MAGIC_V2,
+    RECORD_BATCH_OVERHEAD,
+    RECORDS_COUNT_OFFSET,
+)
+from kafkajit.kernel import kernel
+from kafkajit.records.batches import frame, read_int32
+from kafkajit.source import Bytes
+
+
+def resync(content: Bytes, position: int) -> int:
+    """Where the log goes on behind the bad batch at `position`; the end of the bytes if nowhere."""
+    if content.size - position > HEADER_SIZE_UP_TO_MAGIC:
+        after: int = position + LOG_OVERHEAD + read_int32(content, position + BATCH_LENGTH_OFFSET)
+        if position + LOG_OVERHEAD <= after <= content.size and _goes_on(content, after):
+            return after
+    return next_sound_batch(content, position + 1)
+
+
+def next_sound_batch(content: Bytes, position: int) -> int:
+    """The first place from `position` on where a whole batch's checksum holds, or the end."""
+    while True:
+        position = _next_plausible(content, position)
+        if position == content.size:
+            return position
+        batches = frame(content, position, max_bytes=1).batches
+        computed = batch_checksums(content, batches.position, batches.end)
+        if computed[0] == batches.field("crc")[0]:
+            return position
+        position += 1
+
+
+def _goes_on(content: Bytes, position: int) -> bool:
+    if content.size - position <= HEADER_SIZE_UP_TO_MAGIC:
+        return True  # the end, or the beginning of a batch that was never finished
+    return bool(_is_plausible(content, position))
+
+
+@kernel
+def _next_plausible(content, position):
+    """The first position from here on that could be a whole v2 batch's, or the end."""
+    last = content.size - RECORD_BATCH_OVERHEAD
+    while position <= last:
+        if content[position + MAGIC_OFFSET] == MAGIC_V2 and _is_plausible(content, position):
+            return position
+        position += 1
+    return np.int64(content.size)
+
+
+@kernel
+def _is_plausible(content, position):
+    room = content.size - position
+    if room < RECORD_BATCH_OVERHEAD:
+        return False
+    size = read_int32(content, position + BATCH_LENGTH_OFFSET) + LOG_OVERHEAD
+    attributes = content[position + ATTRIBUTES_OFFSET + 1]
+    return (
+        content[position + MAGIC_OFFSET] == MAGIC_V2
+        and size >= RECORD_BATCH_OVERHEAD
+        and size <= room
+        and content[position] < 0x80  # baseOffset
+        and content[position + ATTRIBUTES_OFFSET] == 0
+        and attributes < 0x80
+        and attributes & COMPRESSION_CODEC_MASK <= 4
+        and content[position + LAST_OFFSET_DELTA_OFFSET] < 0x80
+        and content[position + RECORDS_COUNT_OFFSET] < 0x80
+    )

@@ -1,0 +1,316 @@
+"""dump-log against Kafka's own DumpLogSegments, over every file of the corpus."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pty
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import kafkajit.testing as kt
+from kafkajit.cli import main
+
+DATA = Path(__file__).parent.parent / "data"
+PACKAGE = "org.apache.kafka.tools.api"
+LOG = "00000000000000000000.log"
+
+# Kinds of goldens and the flags that Kafka was run with (tests/broker/make_corpus.py).
+KINDS: dict[str, list[str]] = {
+    "batches": [],
+    "deep": ["--deep-iteration"],
+    "data": ["--print-data-log"],
+    "skip": ["--print-data-log", "--skip-record-metadata"],
+    "deep-skip": ["--deep-iteration", "--skip-record-metadata"],
+    "deep-max-bytes-5000": ["--deep-iteration", "--max-bytes", "5000"],
+    "max-bytes-0": ["--max-bytes", "0"],
+    "max-bytes-60": ["--max-bytes", "60"],
+    "max-bytes-5000": ["--max-bytes", "5000"],
+    "max-bytes-999999": ["--max-bytes", "999999"],
+    "key-long": [f"--key-decoder-class={PACKAGE}.LongDecoder"],
+    "value-long": [f"--value-decoder-class={PACKAGE}.LongDecoder"],
+}
+for name in ("Long", "Integer", "String"):
+    KINDS[name.lower()] = [
+        f"--{side}-decoder-class={PACKAGE}.{name}Decoder" for side in ("key", "value")
+    ]
+
+
+class Run(NamedTuple):
+    out: bytes
+    err: str
+    code: int
+
+
+Dump = Callable[..., Run]
+
+
+@pytest.fixture
+def dump(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Dump:
+    """Runs `kafkajit dump-log` in a folder, in this process."""
+
+    def run(*arguments: str, folder: Path) -> Run:
+        monkeypatch.chdir(folder)
+        capfdbinary.readouterr()
+        try:
+            code = main(["dump-log", *arguments])
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        out, err = capfdbinary.readouterr()
+        return Run(out, err.decode(), code)
+
+    return run
+
+
+def goldens() -> Iterator[tuple[Path, str]]:
+    """(file, kind) for everything that the oracle printed of logs and snapshots."""
+    for suffix in (".log", ".checkpoint"):
+        for path in sorted(DATA.glob(f"*/*/*{suffix}")):
+            for kind in KINDS:
+                stem = f"{path.name}.{kind}"
+                if any((path.parent / f"{stem}.{end}").exists() for end in ("out", "sha256")):
+                    yield path, kind
+
+
+GOLDENS = list(goldens())
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    GOLDENS,
+    ids=[f"{path.parent.name}/{path.name.lstrip('0')}-{kind}" for path, kind in GOLDENS],
+)
+def test_prints_what_kafka_prints_and_exits_as_it_does(path: Path, kind: str, dump: Dump) -> None:
+    run = dump("--files", path.name, *KINDS[kind], folder=path.parent)
+    golden = path.parent / f"{path.name}.{kind}"
+    text = Path(f"{golden}.out")
+    if text.exists():
+        assert run.out == text.read_bytes()
+    else:
+        assert hashlib.sha256(run.out).hexdigest() == Path(f"{golden}.sha256").read_text().strip()
+    if Path(f"{golden}.exit").exists():
+        assert run.code == 1
+        assert run.err.count("\n") == 1
+        assert run.err.startswith(f"kafkajit dump-log: {path.name}: ")
+    else:
+        assert run.code == 0
+        error = Path(f"{golden}.err")
+        expected = error.read_text("utf-8") if error.exists() else ""
+        assert run.err.replace(f"{path.parent}/", "") == expected
+
+
+# Where Kafka throws something of Java's own, we say what it is of a batch.
+OUR_WORDS = {
+    "codec-wrong": "gzip",
+    "gzip-cut": "gzip",
+    "gzip-noise": "gzip",
+    "length-14": "the size 26 is smaller than the minimum allowed overhead 61",
+    "length-48": "the size 60 is smaller than the minimum allowed overhead 61",
+    "lz4-cut": "lz4",
+    "lz4-header-checksum": "lz4",
+    "lz4-noise": "lz4",
+    "snappy-cut": "snappy",
+    "snappy-noise": "snappy",
+    "zstd-cut": "",
+    "zstd-noise": "zstd",
+    "control-version-negative": "Invalid key found for the control record with offset 5",
+    "record-length-varint-6": "Varint is too long, the most significant bit in the 5th byte is set",
+}
+REFUSED = sorted(path.parent.name for path in DATA.glob(f"damaged/*/{LOG}.data.exit"))
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_says_what_kafka_says_is_wrong(name: str, dump: Dump) -> None:
+    folder = DATA / "damaged" / name
+    run = dump("--files", LOG, "--print-data-log", folder=folder)
+    (first, *_) = (folder / f"{LOG}.data.err").read_text("utf-8").splitlines()
+    of_kafka = re.sub(r'^Exception in thread "main" [\w.$]+(: )?', "", first)
+    of_kafka = re.sub(r" in file .*\.$", "", of_kafka)
+    assert OUR_WORDS.get(name, of_kafka) in run.err
+    assert " at position " in run.err
+
+
+def test_default_decoder_prints_hex_where_java_prints_an_address(dump: Dump) -> None:
+    folder = DATA / "v2" / "numbers-0"
+    flags = [f"--{side}-decoder-class={PACKAGE}.DefaultDecoder" for side in ("key", "value")]
+    ours = dump("--files", LOG, *flags, folder=folder).out.decode().splitlines()
+    kafkas = (folder / f"{LOG}.default.out").read_text("utf-8").splitlines()
+    hexed = [re.sub(r"\[B@[0-9a-f]+", "HEX", line) for line in kafkas]
+    assert [re.sub(r"(key|payload): [0-9a-f]+", r"\1: HEX", line) for line in ours] == hexed
+
+
+def test_a_decoder_option_prints_the_data(dump: Dump) -> None:
+    folder = DATA / "v2" / "none-0"
+    run = dump("--files", LOG, "--value-decoder-class", folder=folder)
+    assert run.out == (folder / f"{LOG}.data.out").read_bytes()
+
+
+def test_an_unknown_decoder_is_named_with_those_there_are(dump: Dump) -> None:
+    run = dump(
+        "--files", LOG, "--key-decoder-class", "no.such.Decoder", folder=DATA / "v2" / "none-0"
+    )
+    assert run.code == 1
+    assert "no.such.Decoder" in run.err
+    assert f"{PACKAGE}.LongDecoder" in run.err
+
+
+def test_goes_on_with_the_next_file_where_kafka_stops(dump: Dump) -> None:
+    names = sorted(path.name for path in (DATA / "v2" / "preallocated-0").glob("*.log"))
+    padded = next(name for name in names if int(name.split(".")[0]) == 96)
+    run = dump("--files", f"{padded},{names[0]}", folder=DATA / "v2" / "preallocated-0")
+    assert f"Dumping {names[0]}" in run.out.decode()
+    assert run.out.decode().count("baseOffset: ") > 10
+    assert run.code == 1
+
+
+def test_several_files_are_printed_one_after_the_other(dump: Dump) -> None:
+    folder = DATA / "v2" / "segments-0"
+    names = sorted(path.name for path in folder.glob("*.log"))
+    run = dump("--deep-iteration", "--files", ",".join(names), folder=folder)
+    assert run.out == b"".join((folder / f"{name}.deep.out").read_bytes() for name in names)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("missing.log", "the file's name does not begin with an offset: 'missing'"),
+        ("00000000000000000001.log", "No such file or directory"),
+        ("notes", "the file's name has no suffix that says what it is"),
+        ("00000000000000000000.index", ".index files cannot be dumped yet"),
+    ],
+)
+def test_a_file_that_cannot_be_dumped_is_one_line_and_exit_1(
+    name: str, message: str, dump: Dump, tmp_path: Path
+) -> None:
+    run = dump("--files", name, folder=tmp_path)
+    assert run.out.startswith(f"Dumping {name}\n".encode())
+    assert run.err == f"kafkajit dump-log: {name}: {message}\n"
+    assert run.code == 1
+
+
+def test_an_unknown_suffix_is_ignored_as_kafka_does(dump: Dump, tmp_path: Path) -> None:
+    run = dump("--files", "notes.txt", folder=tmp_path)
+    golden = DATA / "usage" / "unknown-suffix"
+    assert run.out == Path(f"{golden}.out").read_bytes()
+    assert run.err == Path(f"{golden}.err").read_text()
+    assert run.code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "the following arguments are required: --files"),
+        (["--files"], "expected one argument"),
+        (["--files", LOG, "--bogus"], "unrecognized arguments: --bogus"),
+        (["--files", LOG, "--print-data"], "unrecognized arguments: --print-data"),
+        (["--files", LOG, "--max-bytes", "ten"], "invalid int value: 'ten'"),
+    ],
+)
+def test_refuses_arguments_in_one_line_and_exits_1(
+    arguments: list[str], message: str, dump: Dump, tmp_path: Path
+) -> None:
+    run = dump(*arguments, folder=tmp_path)
+    assert message in run.err
+    assert run.err.count("\n") == 1
+    assert run.code == 1
+
+
+def test_max_bytes_below_zero_is_refused_as_kafka_does(dump: Dump) -> None:
+    run = dump("--files", LOG, "--max-bytes", "-1", folder=DATA / "v2" / "none-0")
+    assert run.out.decode() == f"Dumping {LOG}\nLog starting offset: 0\n"
+    assert "Invalid size: -1" in run.err
+    assert run.code == 1
+
+
+def test_numbers_of_every_length_are_printed_in_full(dump: Dump, tmp_path: Path) -> None:
+    numbers = [0, 9, 10, 99, 100, 10**18 - 1, 10**18, 2**63 - 1, -1, -10, -(2**63)]
+    records = [
+        kt.Record(key=n.to_bytes(8, signed=True), offset_delta=0, timestamp=n) for n in numbers
+    ]
+    (tmp_path / LOG).write_bytes(kt.batch(records, base_timestamp=0, max_timestamp=-(2**63)))
+    flag = f"--key-decoder-class={PACKAGE}.LongDecoder"
+    run = dump("--files", LOG, flag, folder=tmp_path)
+    assert [int(n) for n in re.findall(rb"CreateTime: (-?\d+) keySize", run.out)] == numbers
+    assert [int(n) for n in re.findall(rb" key: (-?\d+)", run.out)] == numbers
+    assert b" CreateTime: -9223372036854775808 size: " in run.out
+
+
+def test_a_value_larger_than_the_text_buffer_is_printed_whole(dump: Dump, tmp_path: Path) -> None:
+    value = b"\xff" * (6 << 20)
+    (tmp_path / LOG).write_bytes(
+        kt.batch([kt.Record(value=b"before"), kt.Record(value=value)], codec="zstd")
+    )
+    run = dump("--files", LOG, "--print-data-log", folder=tmp_path)
+    assert run.out.count(b"payload: before\n") == 1
+    assert run.out.count("\N{REPLACEMENT CHARACTER}".encode()) == len(value)
+
+
+def test_many_header_keys_larger_than_the_text_buffer_are_printed_whole(
+    dump: Dump, tmp_path: Path
+) -> None:
+    headers: list[tuple[str | bytes, bytes | None]] = [(f"{i:0>1000}", None) for i in range(6000)]
+    records = [kt.Record(value=b"v", headers=headers)]
+    (tmp_path / LOG).write_bytes(kt.batch(records, codec="zstd"))
+    run = dump("--files", LOG, "--deep-iteration", folder=tmp_path)
+    keys = ",".join(str(key) for key, _ in headers)
+    assert f"headerKeys: [{keys}]\n".encode() in run.out
+
+
+def test_debug_shows_the_traceback(dump: Dump, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        dump("--files", LOG, "--debug", folder=tmp_path)
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "kafkajit.cli", *arguments]
+
+
+def test_a_reader_that_leaves_early_ends_it_quietly() -> None:
+    path = DATA / "v2" / "large-batch-0" / LOG
+    with subprocess.Popen(
+        command("dump-log", "--print-data-log", "--files", ",".join([str(path)] * 50)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["dump-log", "--help"]], ids=" ".join)
+def test_help_fits_80_columns_and_shows_an_example(arguments: list[str]) -> None:
+    environment = os.environ | {"COLUMNS": "80"}
+    run = subprocess.run(
+        command(*arguments), capture_output=True, text=True, check=True, env=environment
+    )
+    assert all(len(line) <= 80 for line in run.stdout.splitlines())
+    assert "dump-log" in run.stdout
+
+
+def test_progress_shows_on_a_terminals_stderr_only(tmp_path: Path) -> None:
+    """A log of 70 MB in a pipe, stderr a terminal."""
+    path = tmp_path / LOG
+    with path.open("wb") as file:
+        for offset in range(70):
+            file.write(kt.batch([kt.Record(value=bytes(1 << 20))], base_offset=offset))
+    arguments = command("dump-log", "--print-data-log", "--files", str(path))
+    leader, follower = pty.openpty()
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=follower) as process:
+        os.close(follower)
+        assert process.stdout is not None
+        size = sum(len(piece) for piece in iter(lambda: process.stdout.read(1 << 20), b""))
+    shown = os.read(leader, 10_000).decode() if process.returncode == 0 else ""
+    os.close(leader)
+    assert size > 70 << 20
+    assert f"{LOG} " in shown
+    assert shown.endswith(" \r")  # and is wiped out at the end
+    piped = subprocess.run(arguments, capture_output=True, check=True)
+    assert piped.stderr == b""
