@@ -33,7 +33,6 @@ _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_SIZE = 16  # magic, version, oldest compatible version
 _GZIP_MAGIC = b"\x1f\x8b"
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
-_LZ4_MAX_RATIO = 255
 _LZ4_CONTENT_SIZE_FLAG = 0x08
 _ZSTD_SKIPPABLE_MAGIC = b"\x2a\x4d\x18"  # behind a byte of 0x50 to 0x5F
 
@@ -123,28 +122,15 @@ def _unsnappy_block(block: memoryview, out: npt.NDArray[np.uint8], written: int)
 def _unlz4(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int:
     written = 0
     while True:
-        declared = _lz4_declared_size(compressed)  # lz4.frame allocates what it reads there
-        if declared > out.size - written:
-            raise OutputFull(written + declared)
-        if len(compressed) * _LZ4_MAX_RATIO <= max(out.size - written, _SCRATCH_BYTES):
-            plain, read = lz4.frame.decompress(compressed, return_bytes_read=True)
-        else:  # could grow beyond the limit: stop it there
-            frame = lz4.frame.LZ4FrameDecompressor()
-            plain = frame.decompress(compressed, max_length=out.size - written + 1)
-            if len(plain) <= out.size - written and not frame.eof:
-                raise DecodeError("lz4: the frame ends early")
-            read = len(compressed) - len(frame.unused_data or b"")
+        frame = lz4.frame.LZ4FrameDecompressor()
+        plain = frame.decompress(compressed, max_length=out.size - written + 1)
         written = _append(plain, out, written)
-        compressed = compressed[read:]
-        if bytes(compressed[:4]) != _LZ4_MAGIC:
+        if not frame.eof:
+            raise DecodeError("lz4: the frame ends early")
+        rest = frame.unused_data or b""
+        if not rest.startswith(_LZ4_MAGIC):  # what follows a frame is ignored, as in Java
             return written
-
-
-def _lz4_declared_size(frame: memoryview) -> int:
-    """The content size in a frame's header, 0 where there is none."""
-    if len(frame) < 14 or not frame[4] & _LZ4_CONTENT_SIZE_FLAG:
-        return 0
-    return int.from_bytes(frame[6:14], "little")
+        compressed = memoryview(rest)
 
 
 def _unzstd(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int:

@@ -25,7 +25,6 @@ from kafkajit.format.layout import (
     MAGIC_OFFSET,
     MAGIC_V2,
     MIN_ENTRY_SIZE,
-    MIN_RECORD_SIZE,
     NATIVE_BATCH_HEADER,
     RECORD_BATCH_OVERHEAD,
     RECORDS_COUNT_OFFSET,
@@ -100,13 +99,6 @@ class Batches:
     def _flag(self, mask: int) -> npt.NDArray[np.bool_]:
         flags: npt.NDArray[np.bool_] = (self.header["attributes"] & mask) != 0
         return flags
-
-    @cached_property
-    def plausible_count(self) -> Int64s:
-        """recordsCount, but no more than the batch has bytes for where it is not compressed."""
-        count = np.maximum(self.header["recordsCount"].astype(np.int64), 0)
-        room = np.maximum(self.size_in_bytes - RECORD_BATCH_OVERHEAD, 0) // MIN_RECORD_SIZE + 1
-        return np.where(self.codec == 0, np.minimum(count, room), count)
 
     def is_valid(self, content: Bytes) -> npt.NDArray[np.bool_]:
         """Kafka's isValid: large enough for a header, and the stored CRC is the computed one."""
