@@ -208,7 +208,8 @@ class _RecordReader:
         )
 
     def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        for part in self._parts(batch_rows):
+        # Few rows are cut from a chunk of many: a chunk costs as much as 10,000 records.
+        for part in self._parts(max(batch_rows, DEFAULT_BATCH_ROWS)):
             if isinstance(part, Gap):
                 if self._mode == PERMISSIVE:
                     yield gap_record_batch(part, self.schema)

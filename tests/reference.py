@@ -1,6 +1,7 @@
 """The slow twin: the same bytes read with struct and loops, no numba, no numpy, no shared code.
 
-Follows Kafka's DefaultRecordBatch and DefaultRecord line by line. Tests hold the kernels against it.
+Follows Kafka's DefaultRecordBatch and DefaultRecord line by line. Tests hold the kernels against
+it.
 """
 
 from __future__ import annotations
@@ -179,6 +180,8 @@ def decompress(codec: int, payload: bytes) -> bytes:
             return _unsnappy(payload)
         if codec == 3:
             out = b""
+            if not payload.startswith(b"\x04\x22\x4d\x18"):
+                raise Invalid("not an lz4 frame")
             while payload.startswith(b"\x04\x22\x4d\x18"):
                 plain, read = lz4.frame.decompress(payload, return_bytes_read=True)
                 out += plain
@@ -221,10 +224,7 @@ def read_records(batch: Batch) -> list[Record]:
             raise Invalid("negative length")
         if length > reader.limit - reader.position:
             raise Invalid("record past the end")
-        if batch.codec:
-            body = _Reader(reader.take(length))
-        else:
-            body = reader
+        body = _Reader(reader.take(length)) if batch.codec else reader
         start = body.position
         records.append(_read_body(body, batch))
         if body.position - start != length:

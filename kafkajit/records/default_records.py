@@ -132,7 +132,7 @@ def record_size_in_bytes(
     without their count (see `header_size_in_bytes`).
 
     >>> record_size_in_bytes([0, 1], [0, 7], [3, -1], [100, 0]).tolist()
-    [111, 7]
+    [112, 7]
     """
     columns = np.broadcast_arrays(
         offset_delta, timestamp_delta, key_size, value_size, headers_count, headers_size
