@@ -133,10 +133,6 @@ def check_columns(columns: Iterable[str], known: Iterable[str]) -> list[str]:
 def batch_record_batch(batches: Batches, content: Bytes) -> pa.RecordBatch:
     """Headers of batches, and whether their checksums hold, as Arrow."""
     codecs = [COMPRESSION_TYPES.get(codec, f"unknown({codec})") for codec in range(8)]
-    timestamps = {
-        name: batches.field(name).astype("datetime64[ms]")
-        for name in ("baseTimestamp", "maxTimestamp")
-    }
     derived: dict[str, Any] = {
         "lastOffset": batches.last_offset,
         "lastSequence": batches.last_sequence,
@@ -147,7 +143,6 @@ def batch_record_batch(batches: Batches, content: Bytes) -> pa.RecordBatch:
         ),
         "position": batches.position,
         "timestampType": batches.timestamp_type,
-        **timestamps,
         "sizeInBytes": batches.size_in_bytes,
         "compressionType": pa.array(codecs).take(pa.array(batches.codec)),
         "isValid": batches.is_valid(content),

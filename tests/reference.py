@@ -89,7 +89,7 @@ def int64(value: int) -> int:
 def increment_sequence(sequence: int, increment: int) -> int:
     if sequence > int32(2**31 - 1 - increment):
         return int32(increment - (2**31 - 1 - sequence) - 1)
-    return sequence + increment
+    return int32(sequence + increment)
 
 
 def read_batches(log: bytes) -> tuple[list[Batch], int]:
@@ -174,14 +174,14 @@ def decompress(codec: int, payload: bytes) -> bytes:
     try:
         if codec == 0:
             return payload
+        if not payload or (codec == 3 and not payload.startswith(b"\x04\x22\x4d\x18")):
+            raise Invalid("no stream")  # the decoders below take that for an empty one
         if codec == 1:
             return gzip.decompress(payload)
         if codec == 2:
             return _unsnappy(payload)
         if codec == 3:
             out = b""
-            if not payload.startswith(b"\x04\x22\x4d\x18"):
-                raise Invalid("not an lz4 frame")
             while payload.startswith(b"\x04\x22\x4d\x18"):
                 plain, read = lz4.frame.decompress(payload, return_bytes_read=True)
                 out += plain

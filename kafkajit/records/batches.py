@@ -138,7 +138,7 @@ def frame(
     raw = np.zeros((count, BATCH_HEADER.itemsize), dtype=np.uint8)
     _copy_headers(content, positions, raw)
     header = raw.view(BATCH_HEADER).reshape(-1).astype(NATIVE_BATCH_HEADER)
-    return Framing(Batches(positions, header), after, status)
+    return Framing(Batches(positions, header), int(after), int(status))
 
 
 def framing_error(source: Source, framing: Framing) -> KafkaJitError | None:

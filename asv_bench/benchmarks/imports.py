@@ -1,0 +1,37 @@
+"""What a short program waits for before its first record, each time in a fresh interpreter."""
+
+from __future__ import annotations
+
+from kafkajit import read_records
+from kafkajit.testing import Record, batch
+
+_LOG = batch([Record(key=b"key", value=b"value")])
+_READ = f"kafkajit.read_records(bytes.fromhex('{_LOG.hex()}'))"
+
+
+def timeraw_import() -> str:
+    """The package alone: it loads nothing before it is needed."""
+    return "import kafkajit"
+
+
+def timeraw_import_pyarrow() -> str:
+    """What any reader into Arrow pays."""
+    return "import pyarrow"
+
+
+def timeraw_import_reader() -> str:
+    """The reader with numba, numpy and pyarrow, no kernel loaded yet."""
+    return "import kafkajit.reader"
+
+
+class FirstCall:
+    """The first records, with kernels compiled earlier and loaded from disk."""
+
+    def setup(self) -> None:
+        read_records(_LOG)
+
+    def timeraw_read_records(self) -> tuple[str, str]:
+        return _READ, "import kafkajit, kafkajit.reader"
+
+    def timeraw_import_and_read_records(self) -> str:
+        return f"import kafkajit; {_READ}"

@@ -1,0 +1,146 @@
+"""What is measured: each subject reads one segment, over and over, in a process of its own.
+
+`python -m asv_bench.peers.subjects NAME PATH` answers every line on stdin with the nanoseconds
+that one more pass took and the records it found. Loading the file and importing take no part.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+Pass = Callable[[], int]
+
+
+def kafkajit(path: Path) -> Pass:
+    """Bytes in memory → Arrow batches of key, value, offset and timestamp; CRCs checked."""
+    from kafkajit import iter_records
+
+    data = path.read_bytes()
+    columns = ("key", "value", "offset", "timestamp")
+    return lambda: sum(batch.num_rows for batch in iter_records(data, columns=columns))
+
+
+def kafkajit_binary_view(path: Path) -> Pass:
+    """The same, with keys and values as views into the bytes."""
+    from kafkajit import iter_records
+
+    data = path.read_bytes()
+    columns = ("key", "value", "offset", "timestamp")
+    return lambda: sum(
+        batch.num_rows for batch in iter_records(data, columns=columns, binary_view=True)
+    )
+
+
+def aiokafka(path: Path) -> Pass:
+    """aiokafka's Cython reader: every record's key, value, offset, timestamp; CRCs checked."""
+    from aiokafka.record import memory_records
+    from aiokafka.util import NO_EXTENSIONS
+
+    if NO_EXTENSIONS:
+        raise RuntimeError("aiokafka is here without its Cython extensions")
+    data = path.read_bytes()
+
+    def read() -> int:
+        count = 0
+        records = memory_records.MemoryRecords(data)
+        while (batch := records.next_batch()) is not None:
+            if not batch.validate_crc():
+                raise ValueError("CRC does not match")
+            for record in batch:
+                record.key, record.value, record.offset, record.timestamp  # noqa: B018
+                count += 1
+        return count
+
+    return read
+
+
+def memcpy(path: Path) -> Pass:
+    """The file's bytes into another buffer, which is recycled."""
+    data = np.fromfile(path, dtype=np.uint8)
+    copy = np.zeros_like(data)
+
+    def read() -> int:
+        np.copyto(copy, data)
+        return 0
+
+    return read
+
+
+def crc32c(path: Path) -> Pass:
+    """One CRC-32C over the file's bytes."""
+    from crc32c import crc32c as checksum
+
+    data = path.read_bytes()
+
+    def read() -> int:
+        checksum(data)
+        return 0
+
+    return read
+
+
+def bare_codec(path: Path) -> Pass:
+    """Every batch decompressed by kafkajit's decoder into one recycled buffer, nothing else."""
+    from kafkajit.format.compression import decompress_into
+    from kafkajit.format.layout import RECORD_BATCH_OVERHEAD
+    from kafkajit.reader import frames
+    from kafkajit.source import Source
+
+    data = path.read_bytes()
+    out = np.zeros(8 << 20, dtype=np.uint8)
+    batches: list[tuple[int, memoryview]] = []
+    for framing in frames(Source(data)):
+        found = framing.batches
+        for codec, start, end in zip(found.codec, found.position, found.end, strict=True):
+            batches.append((int(codec), memoryview(data)[start + RECORD_BATCH_OVERHEAD : end]))
+
+    def read() -> int:
+        for codec, compressed in batches:
+            decompress_into(codec, compressed, out)
+        return 0
+
+    return read
+
+
+SUBJECTS: dict[str, Callable[[Path], Pass]] = {
+    "kafkajit": kafkajit,
+    "kafkajit binary_view": kafkajit_binary_view,
+    "aiokafka": aiokafka,
+    "memcpy": memcpy,
+    "crc32c": crc32c,
+    "bare codec": bare_codec,
+}
+
+
+def peak_memory(path: Path) -> dict[str, int]:
+    """Bytes that iter_records over a file needs at its peak, and the import before it."""
+    from kafkajit import iter_records
+
+    imported = _high_water_mark()
+    records = sum(batch.num_rows for batch in iter_records(path))
+    return {"imported": imported, "peak": _high_water_mark(), "records": records}
+
+
+def _high_water_mark() -> int:
+    """This process's own: ru_maxrss would begin with its parent's."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) << 10
+
+
+def main(name: str, path: str) -> None:
+    """Prepare, say so, then answer each line with one pass."""
+    read = SUBJECTS[name](Path(path))
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        start = time.perf_counter_ns()
+        records = read()
+        print(time.perf_counter_ns() - start, records, flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

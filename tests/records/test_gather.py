@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import HEADER, NULLABLE
+
+from kafkajit import testing as kt
+from kafkajit.kernel import WIDE
+from kafkajit.records.gather import (
+    copy_binary,
+    locate_headers,
+    plan_binary,
+    spread,
+    write_validity,
+    write_views,
+)
+from kafkajit.source import as_bytes
+
+FENCE = 0xAA
+FIELDS = st.lists(NULLABLE, max_size=20)
+
+
+def laid_out(fields: list[bytes | None]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Bytes with the fields in them, apart; where they start, and their sizes."""
+    content, starts, sizes = bytearray(b"<"), [], []
+    for field in fields:
+        starts.append(len(content))
+        sizes.append(-1 if field is None else len(field))
+        content += (field or b"") + b"|"
+    return as_bytes(bytes(content)), np.array(starts, np.int32), np.array(sizes, np.int32)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.int16, np.int8])
+@pytest.mark.parametrize(
+    ("values", "counts", "column"),
+    [([], [], []), ([7], [3], [7, 7, 7]), ([1, -2, 3], [2, 0, 1], [1, 1, 3]), ([5], [0], [])],
+)
+def test_a_batchs_value_is_repeated_for_its_records(
+    dtype: type, values: list[int], counts: list[int], column: list[int]
+) -> None:
+    out = np.full(len(column) + 1, 99, dtype=dtype)
+    spread(np.array(values, dtype=dtype), np.array(counts, dtype=np.int64), out[: len(column)])
+    assert out.tolist() == [*column, 99]
+
+
+@given(FIELDS)
+def test_binary_columns_hold_the_fields(fields: list[bytes | None]) -> None:
+    content, starts, sizes = laid_out(fields)
+    offsets = np.empty(len(fields) + 1, dtype=np.int32)
+    total, nulls = plan_binary(sizes, offsets)
+    assert total == sum(len(field or b"") for field in fields)
+    assert nulls == fields.count(None)
+    data = np.full(total + WIDE + 8, FENCE, dtype=np.uint8)
+    copy_binary(content, starts, offsets, data[: total + WIDE])
+    assert (data[total + WIDE :] == FENCE).all()
+    for field, start, end in zip(fields, offsets[:-1], offsets[1:], strict=True):
+        assert data[start:end].tobytes() == (field or b"")
+
+
+@given(FIELDS)
+def test_validity_has_a_bit_for_what_is_not_null(fields: list[bytes | None]) -> None:
+    bitmap = np.zeros((len(fields) + 7) // 8, dtype=np.uint8)
+    write_validity(laid_out(fields)[2], bitmap)
+    bits = np.unpackbits(bitmap, bitorder="little").tolist()
+    padding = [0] * (len(bits) - len(fields))
+    assert bits == [int(field is not None) for field in fields] + padding
+
+
+@pytest.mark.parametrize("size", [-1, 0, 1, 4, 11, 12, 13, 100])
+def test_a_view_holds_small_fields_and_points_at_large_ones(size: int) -> None:
+    field = None if size < 0 else bytes(range(size))
+    content, starts, sizes = laid_out([b"before", field])
+    views = np.full((2, 16), FENCE, dtype=np.uint8)
+    write_views(content, starts, sizes, views)
+    view = views[1].tobytes()
+    assert int.from_bytes(view[:4], "little") == max(size, 0)
+    if size <= 12:
+        assert view[4:] == (field or b"").ljust(12, b"\0")
+    else:
+        assert view[4:8] == field[:4]
+        assert int.from_bytes(view[8:12], "little") == 0
+        assert int.from_bytes(view[12:16], "little") == starts[1]
+
+
+def encoded(headers: list[tuple[str, bytes | None]]) -> bytes:
+    """The headers of a record, without what stands before them."""
+    whole = kt.Record(headers=headers, length=0).encode(0, 0)
+    return whole[len(kt.Record(headers_count=len(headers), length=0).encode(0, 0)) :]
+
+
+@given(st.lists(st.lists(HEADER, max_size=3), max_size=5))
+def test_headers_are_found_in_order(records: list[list[tuple[str, bytes | None]]]) -> None:
+    raw, positions = b"<", []
+    for headers in records:
+        positions.append(len(raw))
+        raw += encoded(headers) + b"|"
+    counts = np.array([len(headers) for headers in records], dtype=np.int32)
+    fields = np.empty((int(counts.sum()), 4), dtype=np.int32)
+    locate_headers(as_bytes(raw), np.array(positions, dtype=np.int32), counts, fields)
+    found = [
+        (raw[key:][:key_size].decode(), None if size < 0 else raw[value:][:size])
+        for key, key_size, value, size in fields.tolist()
+    ]
+    assert found == [header for headers in records for header in headers]

@@ -1,0 +1,183 @@
+"""The rules of the house, read off the source."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from corpus import REPOSITORY, run_python
+
+import kafkajit
+
+PACKAGE = REPOSITORY / "kafkajit"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+# rooms from left to right: a module imports from its own room and from those before it
+ROOMS = [
+    ("errors", "kernel", "source"),
+    ("format",),
+    ("records",),
+    ("arrow", "text"),
+    ("reader",),
+    ("cli",),
+]
+# testing builds bytes for readers to read: it knows the format and stands beside the line
+BESIDE = "testing"
+DECORATORS = {"kernel", "inlined"}
+
+
+def module_id(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+by_module = pytest.mark.parametrize("path", MODULES, ids=module_id)
+
+
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def functions(path: Path) -> Iterator[ast.FunctionDef]:
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.FunctionDef):
+            yield node
+
+
+def is_kernel(function: ast.FunctionDef) -> bool:
+    return any(isinstance(d, ast.Name) and d.id in DECORATORS for d in function.decorator_list)
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Full names of what a module imports, wherever in it."""
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            assert node.module is not None
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def room_of(name: str) -> int | None:
+    """The room of kafkajit.NAME…, None for what is not of this package or beside the line."""
+    parts = name.split(".")
+    if parts[0] != "kafkajit" or len(parts) < 2 or parts[1] == BESIDE:
+        return None
+    return next(number for number, room in enumerate(ROOMS) if parts[1] in room)
+
+
+@by_module
+def test_imports_point_one_way(path: Path) -> None:
+    module = "kafkajit." + module_id(path).removesuffix(".py").replace("/", ".")
+    if module == "kafkajit.__init__":
+        return  # the public names, loaded when they are asked for: tested below
+    rooms = {name: room_of(name) for name in imports(path) if name.startswith("kafkajit.")}
+    if module == f"kafkajit.{BESIDE}":
+        assert all(room is not None and room <= 1 for room in rooms.values()), rooms
+        return
+    own = room_of(module)
+    assert own is not None, f"{module} has no room in ROOMS"
+    for name, room in rooms.items():
+        assert room is not None, f"{module} imports {name}"
+        assert room <= own, f"{module} imports {name}, which stands behind it"
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    graph = {
+        "kafkajit." + module_id(path).removesuffix(".py").replace("/", "."): {
+            name for full in imports(path) for name in (full, full.rpartition(".")[0])
+        }
+        for path in MODULES
+        if path != PACKAGE / "__init__.py"
+    }
+
+    def reach(module: str, path: tuple[str, ...]) -> None:
+        assert module not in path, " imports ".join([*path, module])
+        for name in graph[module] & graph.keys():
+            reach(name, (*path, module))
+
+    for module in graph:
+        reach(module, ())
+
+
+@by_module
+def test_only_the_kernel_module_knows_numba(path: Path) -> None:
+    numbas = [name for name in imports(path) if name.split(".")[0] in ("numba", "llvmlite")]
+    assert not numbas or path.name == "kernel.py"
+
+
+@by_module
+def test_a_function_without_annotations_is_a_kernel(path: Path) -> None:
+    if path.name == "kernel.py":
+        return
+    for function in functions(path):
+        arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+        annotated = function.returns is not None
+        assert annotated != is_kernel(function), function.name
+        if not annotated:
+            assert all(argument.annotation is None for argument in arguments), function.name
+
+
+def test_kernels_are_found() -> None:
+    kernels = [
+        function.name for path in MODULES for function in functions(path) if is_kernel(function)
+    ]
+    assert len(kernels) > 20
+    assert {"read_varint", "copy_binary", "_read_plain", "_frame"} <= set(kernels)
+
+
+_LISTS = (ast.List, ast.ListComp, ast.Dict, ast.DictComp, ast.Set, ast.SetComp, ast.GeneratorExp)
+
+
+@by_module
+def test_no_kernel_raises_prints_or_builds_lists(path: Path) -> None:
+    for function in functions(path):
+        if not is_kernel(function):
+            continue
+        for node in [node for statement in function.body for node in ast.walk(statement)]:
+            assert not isinstance(node, (ast.Raise, ast.Try, ast.Assert, *_LISTS)), function.name
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id not in ("print", "list", "dict", "set"), function.name
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    loaded = run_python(
+        "import sys, kafkajit\n"
+        "print([name for name in ('numba', 'llvmlite', 'pyarrow', 'numpy') if name in sys.modules])"
+    )
+    assert loaded == "[]\n"
+
+
+def test_a_codec_is_not_needed_to_name_an_error() -> None:
+    loaded = run_python(
+        "import sys, kafkajit\n"
+        "kafkajit.KafkaJitError, kafkajit.parse_log_path\n"
+        "print([name for name in ('numba', 'pyarrow') if name in sys.modules])"
+    )
+    assert loaded == "[]\n"
+
+
+@pytest.mark.parametrize("name", kafkajit.__all__)
+def test_a_public_name_is_what_its_module_defines(name: str) -> None:
+    value = getattr(kafkajit, name)
+    assert value.__module__ == kafkajit._HOME[name]
+    assert value.__doc__
+    assert name in dir(kafkajit)
+
+
+def test_the_public_names_are_spelled_once_each() -> None:
+    assert sorted(kafkajit._HOME) == kafkajit.__all__ == dir(kafkajit)
+    typed = next(node for node in parsed(PACKAGE / "__init__.py").body if isinstance(node, ast.If))
+    names = {alias.name for node in typed.body for alias in getattr(node, "names", ())}
+    assert names == set(kafkajit.__all__)
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'kafkajit' has no attribute 'reed'"):
+        kafkajit.reed  # noqa: B018
+
+
+@by_module
+def test_a_module_says_what_it_is_for(path: Path) -> None:
+    assert ast.get_docstring(parsed(path))

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from corpus import NO_JIT, REPOSITORY, run_python
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkajit.kernel import WIDE, copy_bytes, copy_wide, kernel
+from kafkajit.source import as_bytes
+
+FENCE = 0xAA
+
+
+@kernel
+def call_copy_bytes(target, t, source, s, size):
+    copy_bytes(target, t, source, s, size)
+
+
+@kernel
+def call_copy_wide(target, t, source, s):
+    copy_wide(target, t, source, s)
+
+
+@given(
+    st.integers(0, 3 * WIDE + 5),
+    st.integers(0, 40),
+    st.integers(0, 40),
+    st.integers(0, 2 * WIDE),
+)
+def test_copying_writes_what_was_asked_for_and_no_further_than_its_room(
+    size: int, s: int, t: int, behind: int
+) -> None:
+    source = as_bytes(np.arange(s + size + behind, dtype=np.uint8))
+    target = np.full(t + size + WIDE + 50, FENCE, dtype=np.uint8)
+    call_copy_bytes(target, t, source, s, size)
+    assert target[t : t + size].tolist() == source[s : s + size].tolist()
+    assert (target[:t] == FENCE).all()
+    assert (target[t + size + WIDE :] == FENCE).all()
+
+
+@pytest.mark.parametrize("size", [0, 1, WIDE - 1, WIDE, WIDE + 1])
+def test_copying_reads_nothing_behind_the_source(size: int) -> None:
+    memory = np.full(200, FENCE, dtype=np.uint8)
+    memory[:size] = 7
+    target = np.zeros(size + WIDE, dtype=np.uint8)
+    call_copy_bytes(target, 0, as_bytes(memory[:size]), 0, size)
+    assert (target[:size] == 7).all()
+    assert (target[size:] == 0).all()  # byte by byte: there was no room for a wide copy
+
+
+def test_a_wide_copy_moves_that_many_bytes() -> None:
+    source = as_bytes(np.arange(100, dtype=np.uint8))
+    target = np.full(100, FENCE, dtype=np.uint8)
+    call_copy_wide(target, 5, source, 9)
+    expected = [FENCE] * 5 + list(range(9, 9 + WIDE)) + [FENCE] * (95 - WIDE)
+    assert target.tolist() == expected
+
+
+SIZES = """
+from kafkajit.records import default_records
+print(default_records.record_size_in_bytes([0, 70], 0, 3, 4).tolist())
+print(sum(getattr(default_records._record_sizes, "stats").cache_hits.values())
+      if hasattr(default_records._record_sizes, "stats") else 1)
+"""
+
+
+def copied_package(folder: Path) -> Path:
+    shutil.copytree(
+        REPOSITORY / "kafkajit",
+        folder / "kafkajit",
+        ignore=shutil.ignore_patterns("__pycache__", "*.nb?"),
+    )
+    return folder
+
+
+def test_machine_code_is_kept_until_any_file_of_the_package_changes(tmp_path: Path) -> None:
+    parent = copied_package(tmp_path)
+
+    def run() -> tuple[str, int]:
+        cache = {"NUMBA_CACHE_DIR": "", "KAFKAJIT_CACHE": "1"}
+        sizes, hits = run_python(SIZES, package_parent=parent, **cache).splitlines()
+        return sizes, int(hits)
+
+    assert run()[0] == "[14, 15]"
+    assert run() == ("[14, 15]", 1)  # from the cache
+    callee = parent / "kafkajit" / "format" / "varint.py"
+    source = callee.read_text()
+    assert source.count("    size = 1\n") == 1
+    callee.write_text(source.replace("    size = 1\n", "    size = 3\n"))
+    # a record is now 2 bytes more for each of its six varints
+    assert run()[0] == "[26, 27]"
+    callee.write_text(source)
+    assert run()[0] == "[14, 15]"
+
+
+OUT_OF_BOUNDS = """
+import numpy as np
+from kafkajit.format.varint import varint_rest
+from kafkajit.source import as_bytes
+try:
+    varint_rest(as_bytes(b"\\x80\\x80"), 1, np.int64(0x80))
+except IndexError:
+    print("refused")
+else:
+    print("read")
+"""
+
+
+def test_the_mode_that_checks_bounds_runs_no_unchecked_code_from_the_cache(tmp_path: Path) -> None:
+    parent = copied_package(tmp_path)
+
+    def run(boundscheck: str) -> str:
+        modes = {"NUMBA_CACHE_DIR": "", "NUMBA_BOUNDSCHECK": boundscheck}
+        return run_python(OUT_OF_BOUNDS, package_parent=parent, **modes).strip()
+
+    unchecked = "refused" if NO_JIT else "read"  # numpy checks every index
+    assert [run(mode) for mode in "0101"] == [unchecked, "refused"] * 2
+
+
+@pytest.mark.parametrize(("setting", "kept"), [("0", False), ("1", True)])
+def test_the_cache_can_be_turned_off(tmp_path: Path, setting: str, kept: bool) -> None:
+    parent = copied_package(tmp_path)
+    cache = {"NUMBA_CACHE_DIR": "", "KAFKAJIT_CACHE": setting}
+    run_python(SIZES, package_parent=parent, **cache)
+    assert any(parent.rglob("*.nbc")) == (kept and not NO_JIT)
+
+
+MODES = """
+import numpy as np
+import kafkajit.testing as kt
+from corpus import SOUND_LOGS, expected_rows, rows_of, log_of
+import kafkajit
+for name in ("none-0", "zstd-0", "headers-0", "transactions-0"):
+    log = log_of(name)
+    assert rows_of(kafkajit.read_records(log)) == expected_rows(log)[0]
+for name in kt.BREAKS:
+    try:
+        kafkajit.read_records(kt.broken(name))
+    except kafkajit.KafkaJitError as error:
+        print(error)
+"""
+
+
+@pytest.mark.parametrize("mode", ["NUMBA_BOUNDSCHECK", "NUMBA_DISABLE_JIT"])
+def test_a_mode_changes_nothing_that_is_read(mode: str, tmp_path: Path) -> None:
+    cache = {"NUMBA_CACHE_DIR": str(tmp_path)}  # leaves the package's own to this mode
+    plain = {"NUMBA_BOUNDSCHECK": "0", "NUMBA_DISABLE_JIT": "0"}
+    errors = run_python(MODES, **(plain | cache | {mode: "1"}))
+    assert errors == run_python(MODES)
+    assert errors.count("\n") > 20

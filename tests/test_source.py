@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import array
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import kafkajit
+from kafkajit import testing as kt
+from kafkajit.source import Source, as_bytes
+
+LOG = kt.batch([kt.Record(b"k", b"v")] * 3, base_offset=5)
+
+KINDS: dict[str, Callable[[bytes], Any]] = {
+    "bytes": bytes,
+    "bytearray": bytearray,
+    "memoryview": memoryview,
+    "writable memoryview": lambda log: memoryview(bytearray(log)),
+    "part of a memoryview": lambda log: memoryview(b"before" + log)[6:],
+    "array": lambda log: array.array("B", log),
+    "numpy": lambda log: np.frombuffer(log, dtype=np.uint8),
+    "writable numpy": lambda log: np.frombuffer(log, dtype=np.uint8).copy(),
+    "numpy int8": lambda log: np.frombuffer(log, dtype=np.int8),
+    "numpy in two dimensions": lambda log: np.frombuffer(log, dtype=np.uint8).reshape(2, -1),
+    "pyarrow": pa.py_buffer,
+    "part of a pyarrow buffer": lambda log: pa.py_buffer(b"before" + log).slice(6),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_whatever_holds_bytes_is_a_log(kind: str) -> None:
+    even = LOG + bytes(len(LOG) % 2)
+    source = KINDS[kind](even)
+    content = as_bytes(source)
+    assert content.tobytes() == even
+    assert content.dtype == np.uint8
+    assert content.flags.c_contiguous
+    assert not content.flags.writeable
+    assert kafkajit.read_records(source)["offset"].to_pylist() == [5, 6, 7]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_copied_at_the_door(kind: str) -> None:
+    source = KINDS[kind](LOG + bytes(len(LOG) % 2))
+    behind = np.frombuffer(source, dtype=np.uint8)
+    assert np.shares_memory(as_bytes(source), behind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_bytes_are_an_empty_log(kind: str) -> None:
+    if kind == "numpy in two dimensions":
+        source: Any = np.empty((0, 3), dtype=np.uint8)
+    else:
+        source = KINDS[kind](b"")
+    assert as_bytes(source).size == 0
+    assert kafkajit.read_records(source).num_rows == 0
+
+
+def test_the_callers_array_stays_writable() -> None:
+    log = np.frombuffer(LOG, dtype=np.uint8).copy()
+    content = as_bytes(log)
+    kafkajit.read_records(log)
+    assert log.flags.writeable
+    log[0] = 1
+    assert content[0] == 1
+
+
+def test_an_array_with_gaps_is_refused_with_the_way_out() -> None:
+    every_other = np.zeros(100, dtype=np.uint8)[::2]
+    with pytest.raises(TypeError, match=r"must be contiguous; pass numpy.ascontiguousarray"):
+        kafkajit.read_records(every_other)
+
+
+@pytest.mark.parametrize("source", [None, 5, 1.5, [1, 2], (), {}, object()])
+def test_what_holds_no_bytes_is_refused_by_its_type(source: Any) -> None:
+    with pytest.raises(TypeError, match=f"or a path, not {type(source).__name__}$"):
+        kafkajit.read_records(source)
+
+
+def test_a_memoryview_with_gaps_is_refused() -> None:
+    with pytest.raises(TypeError):
+        kafkajit.read_records(memoryview(LOG)[::2])
+
+
+class PathLike:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __fspath__(self) -> str:
+        return str(self._path)
+
+
+@pytest.mark.parametrize("kind", [str, Path, PathLike])
+def test_a_path_is_mapped(kind: Any, tmp_path: Path) -> None:
+    path = tmp_path / "00000000000000000005.log"
+    path.write_bytes(LOG)
+    source = Source(kind(path))
+    assert source.path == str(path)
+    assert source.content.tobytes() == LOG
+    with path.open("r+b") as file:  # what is written now is seen: nothing was read before
+        file.write(b"\xff")
+    assert source.content[0] == 0xFF
+
+
+def test_bytes_have_no_path() -> None:
+    assert Source(LOG).path is None
+
+
+def test_an_empty_file_is_an_empty_log(tmp_path: Path) -> None:
+    path = tmp_path / "empty.log"
+    path.touch()
+    assert Source(path).content.size == 0
+    assert kafkajit.read_records(path).num_rows == 0
+    assert kafkajit.read_record_batches(path).num_rows == 0
+    assert kafkajit.valid_bytes(path) == 0
+
+
+def test_a_missing_file_and_a_folder_are_pythons_errors(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        Source(tmp_path / "none.log")
+    with pytest.raises(IsADirectoryError):
+        Source(tmp_path)
+
+
+def test_pages_given_back_can_still_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "large.log"
+    numbers = np.arange(80 << 20 >> 3, dtype=np.int64)  # more than two steps of 32 MiB
+    numbers.tofile(path)
+    source = Source(path)
+    content = source.content.view(np.int64)
+    assert content.sum() == numbers.sum()
+    for position in (0, 1, 40 << 20, 40 << 20, 5, source.content.size):
+        source.forget(position)
+    assert source._forgotten == 64 << 20
+    assert (content == numbers).all()
+
+
+def test_bytes_are_not_forgotten() -> None:
+    source = Source(bytes(100 << 20))
+    source.forget(100 << 20)
+    assert source._forgotten == 0
+
+
+def test_a_table_outlives_the_file_it_was_read_from(tmp_path: Path) -> None:
+    path = tmp_path / "gone.log"
+    path.write_bytes(LOG)
+    table = kafkajit.read_records(path, columns=["key", "value"], binary_view=True)
+    path.unlink()
+    assert table.to_pylist() == [{"key": b"k", "value": b"v"}] * 3
