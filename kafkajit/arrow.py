@@ -18,6 +18,7 @@ from kafkajit.format.compression import COMPRESSION_TYPES
 from kafkajit.format.utf8 import MAX_GROWTH, write_string
 from kafkajit.kernel import WIDE, kernel
 from kafkajit.records.batches import Batches, increment_sequence
+from kafkajit.records.columns import Wanted
 from kafkajit.records.control_records import (
     CONTROL_TYPES,
     END_TRANSACTION,
@@ -125,6 +126,8 @@ def check_columns(columns: Iterable[str], known: Iterable[str]) -> list[str]:
     for name in names:
         if name not in known:
             raise ValueError(f"unknown column {name!r}; there are: {', '.join(known)}")
+    if not names:
+        raise ValueError("columns names no column")
     if len(set(names)) < len(names):
         raise ValueError(f"a column is named twice in {names}")
     return names
@@ -196,24 +199,31 @@ def gap_record_batch(gap: Gap, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _allocate(dtype: npt.DTypeLike, size: int, room: int = 0) -> tuple[pa.Buffer, Any]:
-    """Memory of Arrow's pool, which hands the same warm pages out again, and its array."""
-    nbytes = size * np.dtype(dtype).itemsize
-    buffer = pa.allocate_buffer(nbytes + room)
-    return buffer.slice(0, nbytes) if room else buffer, np.frombuffer(buffer, dtype=dtype)
-
-
-def _primitive(values: npt.NDArray[Any], type_: pa.DataType) -> pa.Array:
-    """A copy of `values` (which may lie apart) in Arrow's memory."""
-    buffer, array = _allocate(
-        type_.to_pandas_dtype() if type_ != TIMESTAMP_TYPE else np.int64, values.size
+def wanted_for(schema: pa.Schema) -> Wanted:
+    """What has to be written down of each record so that these columns can be made."""
+    plain = {field.name for field in schema if field.type != pa.binary_view()}
+    return Wanted(
+        offset=bool(plain & {"offset", "sequence"}),
+        timestamp="timestamp" in plain,
+        fields=len(plain) < len(schema)
+        or bool(plain & {"headers", "controlType", "coordinatorEpoch"}),
+        key="key" in plain,
+        value="value" in plain,
     )
-    array[:] = values
-    return pa.Array.from_buffers(type_, values.size, [None, buffer], 0)
 
 
-def _own_column(chunk: Chunk, name: str) -> pa.Array:
-    return _primitive(chunk.records[name], RECORD_COLUMNS[name].type)
+def allocate(size: int, dtype: Any) -> npt.NDArray[Any]:
+    """An array in memory of Arrow's pool, which hands the same warm pages out again."""
+    return np.frombuffer(pa.allocate_buffer(size * np.dtype(dtype).itemsize), dtype=dtype)
+
+
+def _int64_column(chunk: Chunk, name: str) -> pa.Array:
+    return _primitive(getattr(chunk.columns, name), len(chunk), RECORD_COLUMNS[name].type)
+
+
+def _primitive(values: npt.NDArray[Any], rows: int, type_: pa.DataType) -> pa.Array:
+    """The first rows of an array as Arrow's, without a copy."""
+    return pa.Array.from_buffers(type_, rows, [None, pa.py_buffer(values)], 0)
 
 
 def _batch_column(chunk: Chunk, name: str) -> pa.Array:
@@ -224,10 +234,9 @@ def _batch_column(chunk: Chunk, name: str) -> pa.Array:
         values = chunk.batches.timestamp_type
     else:
         values = chunk.batches.field(name)
-    type_ = RECORD_COLUMNS[name].type
-    buffer, array = _allocate(values.dtype, len(chunk))
-    spread(np.ascontiguousarray(values), chunk.counts, array)
-    return pa.Array.from_buffers(type_, len(chunk), [None, buffer], 0)
+    column = allocate(len(chunk), values.dtype)
+    spread(np.ascontiguousarray(values), chunk.counts, column)
+    return _primitive(column, len(chunk), RECORD_COLUMNS[name].type)
 
 
 def _is_transactional(chunk: Chunk, _name: str) -> pa.Array:
@@ -242,9 +251,9 @@ def _path_column(chunk: Chunk, name: str) -> pa.Array:
 def _sequence(chunk: Chunk, _name: str) -> pa.Array:
     base_offset = np.repeat(chunk.batches.field("baseOffset"), chunk.counts)
     base_sequence = np.repeat(chunk.batches.field("baseSequence"), chunk.counts)
-    delta = chunk.records["offset"] - base_offset
+    delta = chunk.columns.offset[: len(chunk)] - base_offset
     sequence = np.where(base_sequence < 0, np.int32(-1), increment_sequence(base_sequence, delta))
-    return _primitive(sequence, pa.int32())
+    return _primitive(sequence, len(chunk), pa.int32())
 
 
 def _control_column(chunk: Chunk, name: str) -> pa.Array:
@@ -263,75 +272,80 @@ def _control_column(chunk: Chunk, name: str) -> pa.Array:
 
 
 def _binary_column(chunk: Chunk, name: str) -> pa.Array:
-    return _binary(chunk.content, chunk.records[name], chunk.records[name + "Size"], pa.binary())
+    """A key or value column, which is in Arrow's layout already."""
+    offsets, data, validity = getattr(chunk.columns, name)
+    has_nulls = chunk.columns.has_nulls[0 if name == "key" else 1]
+    buffers = [
+        pa.py_buffer(validity) if has_nulls else None,
+        pa.py_buffer(offsets),
+        pa.py_buffer(data).slice(0, int(offsets[len(chunk)])),
+    ]
+    return pa.Array.from_buffers(pa.binary(), len(chunk), buffers, -1 if has_nulls else 0)
 
 
-def _binary(
+def _gathered(
     content: Bytes,
     starts: npt.NDArray[np.int32],
     sizes: npt.NDArray[np.int32],
     type_: pa.DataType,
 ) -> pa.Array:
-    offsets_buffer, offsets = _allocate(np.int32, sizes.size + 1)
+    """Fields at scattered places as one column."""
+    offsets = allocate(sizes.size + 1, np.int32)
     total, nulls = plan_binary(sizes, offsets)
-    data_buffer, data = _allocate(np.uint8, total, room=WIDE)
+    data = allocate(total + WIDE, np.uint8)
     copy_binary(content, starts, offsets, data)
-    buffers = [_validity(sizes, nulls), offsets_buffer, data_buffer]
+    data_buffer = pa.py_buffer(data).slice(0, total)
+    buffers = [_validity(sizes, nulls), pa.py_buffer(offsets), data_buffer]
     return pa.Array.from_buffers(type_, sizes.size, buffers, nulls)
 
 
 def _validity(sizes: npt.NDArray[np.int32], nulls: int) -> pa.Buffer | None:
     if nulls == 0:
         return None
-    buffer, bitmap = _allocate(np.uint8, (sizes.size + 7) // 8)
-    bitmap[:] = 0
+    bitmap = np.zeros((sizes.size + 7) // 8, dtype=np.uint8)
     write_validity(sizes, bitmap)
-    return buffer
+    return pa.py_buffer(bitmap)
 
 
 def _binary_view_column(chunk: Chunk, name: str) -> pa.Array:
     """Views that point into the chunk's bytes: the segment itself where it is not compressed."""
-    starts, sizes = chunk.records[name], chunk.records[name + "Size"]
-    buffer, views = _allocate(np.uint8, 16 * sizes.size)
-    write_views(chunk.content, starts, sizes, views.reshape(-1, 16))
-    nulls = int((sizes < 0).sum())
-    buffers = [_validity(sizes, nulls), buffer, pa.py_buffer(chunk.content)]
+    starts, sizes = chunk.fields[name], chunk.fields[name + "Size"]
+    views = allocate(2 * sizes.size, np.uint64)
+    nulls = write_views(chunk.content, starts, sizes, views.reshape(-1, 2))
+    buffers = [_validity(sizes, nulls), pa.py_buffer(views), pa.py_buffer(chunk.content)]
     return pa.Array.from_buffers(pa.binary_view(), sizes.size, buffers, nulls)
 
 
 def _headers_column(chunk: Chunk, _name: str) -> pa.Array:
-    counts = chunk.records["headersCount"]
-    offsets_buffer, offsets = _allocate(np.int32, counts.size + 1)
+    counts = chunk.fields["headersCount"]
+    offsets = allocate(counts.size + 1, np.int32)
     total, _ = plan_binary(counts, offsets)
     if total == 0:
         return pa.nulls(counts.size, HEADERS_TYPE)
-    fields = np.empty((total, 4), dtype=np.int32)
-    locate_headers(chunk.content, chunk.records["headers"], counts, fields)
-    keys = _strings(chunk.content, fields[:, 0], fields[:, 1])
-    values = _binary(chunk.content, fields[:, 2], fields[:, 3], pa.binary())
+    parts = np.empty((total, 4), dtype=np.int32)
+    locate_headers(chunk.content, chunk.fields["headers"], counts, parts)
+    keys = _strings(chunk.content, parts[:, 0], parts[:, 1])
+    values = _gathered(chunk.content, parts[:, 2], parts[:, 3], pa.binary())
     entries = pa.StructArray.from_arrays([keys, values], fields=list(HEADERS_TYPE.value_type))
     none = int((counts == 0).sum())
-    validity = _validity(np.where(counts == 0, np.int32(-1), counts), none)
-    return pa.Array.from_buffers(
-        HEADERS_TYPE, counts.size, [validity, offsets_buffer], none, children=[entries]
-    )
+    buffers = [_validity(np.where(counts == 0, np.int32(-1), counts), none), pa.py_buffer(offsets)]
+    return pa.Array.from_buffers(HEADERS_TYPE, counts.size, buffers, none, children=[entries])
 
 
 def _strings(
     content: Bytes, starts: npt.NDArray[np.int32], sizes: npt.NDArray[np.int32]
 ) -> pa.Array:
     """Strings as Java would hold them: what is not UTF-8 becomes U+FFFD."""
-    raw = _binary(content, starts, sizes, pa.binary())
+    raw = _gathered(content, starts, sizes, pa.binary())
     try:
         return raw.cast(pa.string())
     except pa.ArrowInvalid:
         pass
-    offsets_buffer, offsets = _allocate(np.int32, sizes.size + 1)
-    data_buffer, data = _allocate(np.uint8, int(sizes.sum(dtype=np.int64)) * MAX_GROWTH, room=WIDE)
+    offsets = allocate(sizes.size + 1, np.int32)
+    data = allocate(int(sizes.sum(dtype=np.int64)) * MAX_GROWTH + WIDE, np.uint8)
     written = _copy_strings(content, starts, sizes, offsets, data)
-    return pa.Array.from_buffers(
-        pa.string(), sizes.size, [None, offsets_buffer, data_buffer.slice(0, written)], 0
-    )
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data).slice(0, written)]
+    return pa.Array.from_buffers(pa.string(), sizes.size, buffers, 0)
 
 
 @kernel
@@ -349,8 +363,8 @@ _RECORD_COLUMN_OF: dict[str, Callable[[Chunk, str], pa.Array]] = {
     "value": _binary_column,
     "topic": _path_column,
     "partition": _path_column,
-    "offset": _own_column,
-    "timestamp": _own_column,
+    "offset": _int64_column,
+    "timestamp": _int64_column,
     "timestampType": _batch_column,
     "headers": _headers_column,
     "sequence": _sequence,

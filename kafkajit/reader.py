@@ -14,19 +14,22 @@ import pyarrow as pa
 from kafkajit.arrow import (
     RECORD_COLUMNS,
     Gap,
+    allocate,
     batch_record_batch,
     batch_schema,
     check_columns,
     gap_record_batch,
     record_record_batch,
     record_schema,
+    wanted_for,
     with_corruption,
     without_corruption,
 )
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.records.batches import Framing, frame, framing_error
-from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder
+from kafkajit.records.columns import ColumnMemory
+from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder, without_bad_markers
 from kafkajit.records.resync import next_sound_batch, resync
 from kafkajit.source import Bytes, Source
 
@@ -203,8 +206,12 @@ class _RecordReader:
         self.position = 0  # behind the last batch or gap
         self._check_crcs = check_crcs
         self._mode = mode
+        self._reads_markers = bool({"controlType", "coordinatorEpoch"} & set(self._columns.names))
         self._decoder = Decoder(
-            self.source, max_decompressed_bytes=max_decompressed_bytes, recycle=not binary_view
+            self.source,
+            ColumnMemory(wanted_for(self._columns), allocate),
+            max_decompressed_bytes=max_decompressed_bytes,
+            recycle=not binary_view,
         )
 
     def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
@@ -249,6 +256,8 @@ class _RecordReader:
             batches, error = self._decoder.check(framing.batches, check_crcs=self._check_crcs)
             while len(batches):
                 chunk = self._decoder.decode(batches)
+                if self._reads_markers:
+                    chunk = without_bad_markers(chunk)
                 if len(chunk.batches):
                     self.position = int(chunk.batches.end[-1])
                     yield chunk

@@ -64,7 +64,9 @@ def as_bytes(source: Any) -> Bytes:
     else:
         try:
             content = np.frombuffer(source, dtype=np.uint8)
-        except (TypeError, BufferError) as error:
+        except (BufferError, ValueError) as error:
+            raise TypeError(f"a log's bytes must be contiguous ({error})") from error
+        except TypeError as error:
             raise TypeError(
                 "source must be bytes, a memoryview, a numpy array, a pyarrow Buffer or a path, "
                 f"not {type(source).__name__}"

@@ -27,6 +27,7 @@ from kafkajit.format.utf8 import MAX_GROWTH, write_string
 from kafkajit.format.varint import read_varint
 from kafkajit.kernel import WIDE, copy_wide, inlined, kernel
 from kafkajit.records.batches import Batches, frame, framing_error, read_int32
+from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.control_records import CONTROL_TYPES, UNKNOWN, raft_message
 from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder
 from kafkajit.source import Bytes, Source
@@ -213,7 +214,11 @@ class LogDump:
         self._flags = style.flags()
         self._limited = max_bytes != NO_LIMIT
         self._end = min(source.content.size, max_bytes)
-        self._decoder = Decoder(source, max_decompressed_bytes=max_decompressed_bytes)
+        self._decoder = Decoder(
+            source,
+            ColumnMemory(Wanted(fields=True)),
+            max_decompressed_bytes=max_decompressed_bytes,
+        )
         self._last_offset = -1
         self._buffer = np.empty(_TEXT_BYTES, dtype=np.uint8)
 
@@ -240,7 +245,7 @@ class LogDump:
         while len(batches):
             if self._style.records:
                 chunk = self._decoder.decode(batches, keep_bad=True)
-                self._note_offsets(chunk.records["offset"])
+                self._note_offsets(chunk.fields["offset"])
             else:
                 chunk = self._decoder.headers(batches)
             yield from self._lines(chunk)
@@ -288,7 +293,7 @@ class LogDump:
                 chunk.content,
                 lines,
                 chunk.counts,
-                chunk.records,
+                chunk.fields,
                 self._flags,
                 self._buffer,
                 batch,
@@ -319,7 +324,7 @@ class LogDump:
         values = {"codec": chunk.batches.codec[batch]}
         if row < len(chunk):
             for name in ("offset", "keySize", "valueSize"):
-                values[name] = chunk.records[name][row]
+                values[name] = chunk.fields[name][row]
         return self._located(exception(text.format_map(values)), chunk, batch)
 
     def _located(self, error: KafkaJitError, chunk: Chunk, batch: int) -> KafkaJitError:

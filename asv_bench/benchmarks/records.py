@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 from kafkajit.reader import frames
+from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import Decoder
 from kafkajit.source import Source
 
 from . import segments
+
+WANTED = Wanted(offset=True, timestamp=True, key=True, value=True)
 
 
 class Batches:
@@ -20,7 +23,7 @@ class Batches:
     def setup(self, value_size: int) -> None:
         self.source = Source(segments.small(value_size).path().read_bytes())
         self.framings = list(frames(self.source))
-        self.decoder = Decoder(self.source)
+        self.decoder = Decoder(self.source, ColumnMemory(WANTED))
         self.time_check(value_size)
         self.time_decode(value_size)
 

@@ -29,7 +29,7 @@ def size_of_varint(values: npt.ArrayLike) -> npt.NDArray[np.int32]:
     >>> size_of_varint([0, -1, 63, 64, -64, -65, 2**31 - 1]).tolist()
     [1, 1, 1, 2, 1, 2, 5]
     """
-    return _sizes(np.ascontiguousarray(values, dtype=np.int32).astype(np.int64))
+    return _sizes(np.asarray(values, dtype=np.int32).astype(np.int64))
 
 
 def size_of_varlong(values: npt.ArrayLike) -> npt.NDArray[np.int32]:
@@ -38,7 +38,7 @@ def size_of_varlong(values: npt.ArrayLike) -> npt.NDArray[np.int32]:
     >>> size_of_varlong([0, 2**34, -(2**63)]).tolist()
     [1, 6, 10]
     """
-    return _sizes(np.ascontiguousarray(values, dtype=np.int64))
+    return _sizes(np.asarray(values, dtype=np.int64))
 
 
 def _sizes(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:

@@ -114,6 +114,12 @@ def coordinator_epoch(value: bytes | None) -> int:
     return int.from_bytes(value[2:6], signed=True)
 
 
+def check_marker(key: bytes | None, value: bytes | None) -> None:
+    """Raise where a control record cannot be read."""
+    if control_type(key) in END_TRANSACTION:
+        coordinator_epoch(value)
+
+
 def raft_message(key: bytes | None, value: bytes | None) -> str:
     """A Raft control record as kafka-dump-log prints it.
 

@@ -6,7 +6,7 @@ small enough to stay in the processor's cache from one stage to the next.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from kafkajit.errors import (
     CorruptRecordError,
     DecompressionLimitError,
+    InvalidRecordError,
     KafkaJitError,
     UnsupportedCompressionTypeError,
     UnsupportedVersionError,
@@ -30,10 +31,14 @@ from kafkajit.format.compression import (
 from kafkajit.format.layout import MAGIC_V2, RECORD_BATCH_OVERHEAD
 from kafkajit.format.log_path import LogPath, parse_log_path
 from kafkajit.records.batches import Batches, Int64s
-from kafkajit.records.default_records import EXTENT, RECORD, read_default_records
+from kafkajit.records.columns import ColumnMemory, Columns, Wanted
+from kafkajit.records.control_records import check_marker
+from kafkajit.records.default_records import EXTENT, read_default_records
 from kafkajit.source import Bytes, Source
 
 CHUNK_BYTES = 4 << 20
+# Positions in a chunk are int32, and a chunk may be nearly full when its last batch is added.
+MAX_DECOMPRESSED_BYTES = 2**31 - 1 - 2 * CHUNK_BYTES
 
 # Kernels may look this far behind a chunk's last batch, where the source has that much.
 _SLACK = 64
@@ -43,21 +48,52 @@ _SLACK = 64
 class Chunk:
     """Decoded batches: their headers, the bytes their records stand in, and where in those."""
 
+    path: str | None
     log_path: LogPath
     batches: Batches
     counts: Int64s  # records of each batch
-    content: Bytes  # what `records` points into
-    records: npt.NDArray[np.void]  # RECORD
+    content: Bytes  # what `fields` points into
+    columns: Columns
+    rows: int  # that count in the columns
     error: KafkaJitError | None = None  # what is wrong with the batch behind the last
 
     def __len__(self) -> int:
-        return self.records.size
+        return self.rows
+
+    @property
+    def fields(self) -> npt.NDArray[np.void]:
+        """Where the parts of each record stand: rows of RECORD."""
+        return self.columns.fields[: self.rows]
 
     def field(self, row: int, name: str) -> bytes | None:
         """The key or the value of one record."""
-        size = int(self.records[name + "Size"][row])
-        start = int(self.records[name][row])
+        size = int(self.columns.fields[name + "Size"][row])
+        start = int(self.columns.fields[name][row])
         return None if size < 0 else self.content[start : start + size].tobytes()
+
+
+def without_bad_markers(chunk: Chunk) -> Chunk:
+    """The chunk up to the first control batch that says nothing sensible."""
+    if not chunk.batches.is_control.any():
+        return chunk
+    first_rows = np.cumsum(chunk.counts) - chunk.counts
+    for batch in np.flatnonzero(chunk.batches.is_control).tolist():
+        first = int(first_rows[batch])
+        for row in range(first, first + int(chunk.counts[batch])):
+            try:
+                check_marker(chunk.field(row, "key"), chunk.field(row, "value"))
+            except InvalidRecordError as error:
+                error.path = chunk.path
+                error.position = int(chunk.batches.position[batch])
+                error.base_offset = int(chunk.batches.field("baseOffset")[batch])
+                return replace(
+                    chunk,
+                    batches=chunk.batches[:batch],
+                    counts=chunk.counts[:batch],
+                    rows=first,
+                    error=error,
+                )
+    return chunk
 
 
 class Decoder:
@@ -69,14 +105,20 @@ class Decoder:
     def __init__(
         self,
         source: Source,
+        memory: ColumnMemory,
         *,
         max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
         recycle: bool = True,
     ) -> None:
+        if not 0 < max_decompressed_bytes <= MAX_DECOMPRESSED_BYTES:
+            raise ValueError(
+                f"max_decompressed_bytes must be 1 to {MAX_DECOMPRESSED_BYTES}, "
+                f"not {max_decompressed_bytes}"
+            )
         self._source = source
+        self._memory = memory
         self._recycle = recycle
         self._scratch = Scratch(max_decompressed_bytes)
-        self._buffer: npt.NDArray[np.void] | None = None
         self._log_path = (
             parse_log_path(source.path) if source.path else LogPath(None, None, None, None)
         )
@@ -110,11 +152,13 @@ class Decoder:
     def headers(self, batches: Batches) -> Chunk:
         """These batches without their records."""
         return Chunk(
+            self._source.path,
             self._log_path,
             batches,
             np.zeros(len(batches), dtype=np.int64),
             self._source.content,
-            np.empty(0, dtype=RECORD),
+            ColumnMemory(Wanted()).columns(0, 0),
+            0,
         )
 
     def decode(self, batches: Batches, *, keep_bad: bool = False) -> Chunk:
@@ -126,9 +170,8 @@ class Decoder:
         """
         content, starts, ends, error = self._plain(batches)
         good = batches[: ends.size]
-        reading = read_default_records(content, _extents(good, starts, ends), self._buffer)
-        self._buffer = reading.buffer
-        counts, records = reading.counts, reading.records
+        reading = read_default_records(content, _extents(good, starts, ends), self._memory)
+        counts = reading.counts
         kept = len(good)
         if reading.status:
             kept = reading.batch
@@ -147,8 +190,16 @@ class Decoder:
                 counts[kept] = 0
             kept += 1
         counts = counts[:kept]
-        records = records[: int(counts.sum())]
-        return Chunk(self._log_path, batches[:kept], counts, content, records, error)
+        return Chunk(
+            self._source.path,
+            self._log_path,
+            batches[:kept],
+            counts,
+            content,
+            reading.columns,
+            int(counts.sum()),
+            error,
+        )
 
     def _plain(self, batches: Batches) -> tuple[Bytes, Int64s, Int64s, KafkaJitError | None]:
         """Where the plain records of batches are: the array, starts and ends in it.

@@ -14,10 +14,10 @@ order, the same checks, the same words when a check fails.
     headersCount    varint
     headers         keyLength varint, key, valueLength varint (negative: null), value; each
 
-Nothing is copied here: a record is eight numbers (RECORD), and the columns that somebody asked for
-are gathered from them afterwards. Two kernels do the reading. `_read_plain` goes from record to
-record without looking back as long as everything is as expected; where it is not, or the bytes'
-end is near, `_read_checked` reads that one record exactly as Java would and says what is wrong.
+Two kernels do the reading, and write to the columns that somebody asked for as they go.
+`_read_plain` goes from record to record without looking back as long as everything is as expected;
+where it is not, or the bytes' end is near, `_read_checked` reads that one record exactly as Java
+would and says what is wrong.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ from kafkajit.format.varint import (
     varlong_rest,
     varlong_size,
 )
-from kafkajit.kernel import kernel
+from kafkajit.kernel import WIDE, copy_wide, inlined, kernel
+from kafkajit.records.columns import COLUMNS_FULL, RECORD, ColumnMemory, Columns, put_record
 from kafkajit.source import Bytes
 
 # What the kernels need to know of a batch. Positions are in the array that holds its records.
@@ -70,20 +71,6 @@ EXTENT = np.dtype(
     align=True,
 )
 
-# What they find. A size is -1 for null, the position then that of the next field.
-RECORD = np.dtype(
-    [
-        ("offset", np.int64),
-        ("timestamp", np.int64),
-        ("key", np.int32),
-        ("keySize", np.int32),
-        ("value", np.int32),
-        ("valueSize", np.int32),
-        ("headers", np.int32),
-        ("headersCount", np.int32),
-    ]
-)
-
 # The plain reader wants this much behind a record's start and again behind its key.
 _ROOM_BEFORE_KEY = MAX_RECORD_OVERHEAD + MAX_VARINT_SIZE
 _ROOM_BEFORE_VALUE = 2 * MAX_VARINT_SIZE
@@ -93,9 +80,9 @@ _ROOM_BEFORE_VALUE = 2 * MAX_VARINT_SIZE
 class Reading:
     """Records read, batch by batch, and what stopped the reading, if anything did."""
 
-    buffer: npt.NDArray[np.void]  # RECORD, to be used again
-    records: npt.NDArray[np.void]  # the part of it that holds the good ones
-    counts: npt.NDArray[np.int64]  # of them in each batch
+    columns: Columns
+    rows: int  # filled in the columns
+    counts: npt.NDArray[np.int64]  # of records in each batch
     status: int
     a: int
     b: int
@@ -103,19 +90,24 @@ class Reading:
 
 
 def read_default_records(
-    content: Bytes, extents: npt.NDArray[np.void], records: npt.NDArray[np.void] | None = None
+    content: Bytes, extents: npt.NDArray[np.void], memory: ColumnMemory
 ) -> Reading:
-    """Every record of the batches, in order, into `records` where that is large enough.
+    """Every record of the batches, in order, into columns.
 
     Stops at the first record that Kafka would refuse; those before it stand.
     """
-    room = (extents["end"] - extents["start"]) // MIN_RECORD_SIZE + 1
-    capacity = int(np.clip(extents["count"], 0, room).sum())
-    if records is None or records.size < capacity:
-        records = np.empty(max(capacity, 1), dtype=RECORD)
-    counts = np.zeros(extents.size, dtype=np.int64)
-    found, status, a, b, batch = _read_batches(content, extents, records, counts)
-    return Reading(records, records[:found], counts, status, a, b, batch)
+    sizes = extents["end"] - extents["start"]
+    rows = int(np.minimum(np.maximum(extents["count"], 0), sizes // MIN_RECORD_SIZE + 1).sum())
+    total = int(sizes.sum())
+    for roomy in (False, True):
+        columns = memory.columns(rows, total, roomy=roomy)
+        counts = np.zeros(extents.size, dtype=np.int64)
+        one = np.empty(1, dtype=RECORD)
+        found, status, a, b, batch = _read_batches(content, extents, columns, one, counts)
+        if status != COLUMNS_FULL:
+            break
+    memory.learn(columns, found, total)
+    return Reading(columns, int(found), counts, int(status), int(a), int(b), int(batch))
 
 
 def record_size_in_bytes(
@@ -159,7 +151,7 @@ def header_size_in_bytes(
 
 
 @kernel
-def _read_batches(content, extents, records, counts):
+def _read_batches(content, extents, columns, one, counts):
     """(records found, status, a, b, batch where it stopped)."""
     batch, record, found = np.int64(0), np.int64(0), np.int64(0)
     position = np.int64(0)
@@ -167,16 +159,18 @@ def _read_batches(content, extents, records, counts):
         if record == 0:
             position = extents[batch]["start"]
         batch, record, found, position = _read_plain(
-            content, extents, batch, record, found, position, records, counts
+            content, extents, batch, record, found, position, columns, counts
         )
         if batch == extents.size:
             break
         extent = extents[batch]
         if extent["count"] < 0:
             return found, NEGATIVE_RECORDS_COUNT, extent["count"], np.int64(extent["magic"]), batch
-        after, status, a, b = _read_checked(content, position, extent, records, found)
+        after, status, a, b = _read_checked(content, position, extent, one)
         if status == OK and record == extent["count"] - 1 and after != extent["end"]:
             status = RECORDS_REMAINING
+        if status == OK and not put_record(content, one[0], columns, found):
+            status = COLUMNS_FULL
         if status != OK:
             return found, status, a, b, batch
         found += 1
@@ -190,13 +184,28 @@ def _read_batches(content, extents, records, counts):
 
 
 @kernel
-def _read_plain(content, extents, batch, record, found, position, records, counts):
+def _read_plain(content, extents, batch, record, found, position, columns, counts):
     """Read on from a record of a batch; stop before the first that is not plain.
 
-    Reads a bounded way past a record's end, never past `content`: `stop` is compared afterwards.
+    Writes each field as soon as it is read: a row counts when the whole record has been seen, and
+    until then it is written over. Reads a bounded way past a record's end, never past `content`:
+    `stop` is compared afterwards.
     """
     last_start = content.size - _ROOM_BEFORE_KEY
     last_value = content.size - _ROOM_BEFORE_VALUE
+    last_wide = content.size - WIDE
+    # Taken apart once: each look into a tuple counts a reference.
+    offsets, timestamps, fields = columns.offset, columns.timestamp, columns.fields
+    key_offsets, key_data, key_validity = columns.key
+    value_offsets, value_data, value_validity = columns.value
+    has_nulls = columns.has_nulls
+    wants_offset, wants_timestamp = offsets.size > 0, timestamps.size > 0
+    wants_key, wants_value = key_offsets.size > 0, value_offsets.size > 0
+    wants_fields = fields.size > 0
+    key_end = np.int64(key_offsets[found]) if wants_key else np.int64(0)
+    value_end = np.int64(value_offsets[found]) if wants_value else np.int64(0)
+    key_room = np.int64(key_data.size - WIDE)
+    value_room = np.int64(value_data.size - WIDE)
     while batch < extents.size:
         end = extents[batch]["end"]
         count = extents[batch]["count"]
@@ -218,6 +227,8 @@ def _read_plain(content, extents, batch, record, found, position, records, count
                 if p < 0:
                     return batch, record, found, position
             stop = p + ((length >> 1) ^ -(length & 1))
+            if stop > end or stop > last_wide:
+                return batch, record, found, position
             p += 1  # attributes
 
             delta = np.int64(content[p])
@@ -226,7 +237,11 @@ def _read_plain(content, extents, batch, record, found, position, records, count
                 delta, p = varlong_rest(content, p, delta)
                 if p < 0:
                     return batch, record, found, position
-            timestamp_delta = ((delta >> 1) & 0x7FFFFFFFFFFFFFFF) ^ -(delta & 1)
+            timestamp = base_timestamp + (((delta >> 1) & 0x7FFFFFFFFFFFFFFF) ^ -(delta & 1))
+            if is_append_time:
+                timestamp = append_time
+            if wants_timestamp:
+                timestamps[found] = timestamp
 
             delta = np.int64(content[p])
             p += 1
@@ -234,7 +249,9 @@ def _read_plain(content, extents, batch, record, found, position, records, count
                 delta, p = varint_rest(content, p, delta)
                 if p < 0:
                     return batch, record, found, position
-            offset_delta = (delta >> 1) ^ -(delta & 1)
+            offset = base_offset + ((delta >> 1) ^ -(delta & 1))
+            if wants_offset:
+                offsets[found] = offset
 
             size = np.int64(content[p])
             p += 1
@@ -242,10 +259,26 @@ def _read_plain(content, extents, batch, record, found, position, records, count
                 size, p = varint_rest(content, p, size)
                 if p < 0:
                     return batch, record, found, position
-            key = p
-            key_size = (size >> 1) ^ -(size & 1)
-            if key_size > 0:
-                p += key_size
+            size = (size >> 1) ^ -(size & 1)
+            if wants_fields:
+                fields[found]["offset"] = offset
+                fields[found]["timestamp"] = timestamp
+                fields[found]["key"] = p
+                fields[found]["keySize"] = max(size, np.int64(-1))
+            if size > 0:
+                if size > stop - p:
+                    return batch, record, found, position
+                if wants_key:
+                    if size > key_room - key_end:
+                        return batch, record, found, position
+                    _copy(content, p, size, key_data, key_end)
+                    key_offsets[found + 1] = key_end + size
+                p += size
+            elif wants_key:
+                key_offsets[found + 1] = key_end
+                if size < 0:
+                    has_nulls[0] = 1
+                    key_validity[found >> 3] &= ~(np.uint8(1) << np.uint8(found & 7))
             if p > last_value:
                 return batch, record, found, position
 
@@ -255,40 +288,63 @@ def _read_plain(content, extents, batch, record, found, position, records, count
                 size, p = varint_rest(content, p, size)
                 if p < 0:
                     return batch, record, found, position
-            value = p
-            value_size = (size >> 1) ^ -(size & 1)
-            if value_size > 0:
-                p += value_size
-            if stop > end or p >= stop:
+            size = (size >> 1) ^ -(size & 1)
+            if wants_fields:
+                fields[found]["value"] = p
+                fields[found]["valueSize"] = max(size, np.int64(-1))
+            if size > 0:
+                if size > stop - p:
+                    return batch, record, found, position
+                if wants_value:
+                    if size > value_room - value_end:
+                        return batch, record, found, position
+                    _copy(content, p, size, value_data, value_end)
+                    value_offsets[found + 1] = value_end + size
+                p += size
+            elif wants_value:
+                value_offsets[found + 1] = value_end
+                if size < 0:
+                    has_nulls[1] = 1
+                    value_validity[found >> 3] &= ~(np.uint8(1) << np.uint8(found & 7))
+            if p >= stop:
                 return batch, record, found, position
 
             headers_count = np.int64(content[p])
             p += 1
-            headers = p
-            if headers_count != 0:
+            if headers_count == 0:
+                if wants_fields:
+                    fields[found]["headers"] = p
+                    fields[found]["headersCount"] = 0
+            else:
                 headers_count, headers, p = _skip_headers(content, p, stop, headers_count)
+                if wants_fields:
+                    fields[found]["headers"] = headers
+                    fields[found]["headersCount"] = headers_count
             if p != stop or (record == count - 1 and stop != end):
                 return batch, record, found, position
 
-            records[found]["offset"] = base_offset + offset_delta
-            records[found]["timestamp"] = (
-                append_time if is_append_time else base_timestamp + timestamp_delta
-            )
-            records[found]["key"] = key
-            records[found]["keySize"] = max(key_size, np.int64(-1))
-            records[found]["value"] = value
-            records[found]["valueSize"] = max(value_size, np.int64(-1))
-            records[found]["headers"] = headers
-            records[found]["headersCount"] = headers_count
             found += 1
             record += 1
             counts[batch] = record
             position = stop
+            if wants_key:
+                key_end = np.int64(key_offsets[found])
+            if wants_value:
+                value_end = np.int64(value_offsets[found])
         batch += 1
         record = np.int64(0)
         if batch < extents.size:
             position = extents[batch]["start"]
     return batch, record, found, position
+
+
+@inlined
+def _copy(content, position, size, target, t):
+    """Copy in wide steps; source and target both have the room."""
+    done = np.int64(0)
+    while done < size:
+        copy_wide(target, t + done, content, position + done)
+        done += WIDE
 
 
 @kernel
@@ -318,7 +374,7 @@ def _skip_headers(content, position, stop, first):
 
 
 @kernel
-def _read_checked(content, position, extent, records, found):
+def _read_checked(content, position, extent, one):
     """(position behind the record, status, a, b): DefaultRecord.readFrom, check for check.
 
     An uncompressed record is read from the batch's buffer, so its fields may run past its length
@@ -373,17 +429,17 @@ def _read_checked(content, position, extent, records, found):
     if p - start != length:
         return zero, WRONG_RECORD_SIZE, length, p - start
 
-    records[found]["offset"] = extent["baseOffset"] + offset_delta
+    one[0]["offset"] = extent["baseOffset"] + offset_delta
     if extent["isLogAppendTime"] != 0:
-        records[found]["timestamp"] = extent["logAppendTime"]
+        one[0]["timestamp"] = extent["logAppendTime"]
     else:
-        records[found]["timestamp"] = extent["baseTimestamp"] + timestamp_delta
-    records[found]["key"] = key
-    records[found]["keySize"] = max(key_size, np.int64(-1))
-    records[found]["value"] = value
-    records[found]["valueSize"] = max(value_size, np.int64(-1))
-    records[found]["headers"] = headers
-    records[found]["headersCount"] = headers_count
+        one[0]["timestamp"] = extent["baseTimestamp"] + timestamp_delta
+    one[0]["key"] = key
+    one[0]["keySize"] = max(key_size, np.int64(-1))
+    one[0]["value"] = value
+    one[0]["valueSize"] = max(value_size, np.int64(-1))
+    one[0]["headers"] = headers
+    one[0]["headersCount"] = headers_count
     return p, OK, zero, zero
 
 

@@ -55,22 +55,26 @@ def write_validity(sizes, bitmap):
 
 @kernel
 def write_views(content, starts, sizes, views):
-    """Arrow's binary views: size, then 12 bytes of data or its first 4, buffer 0 and position."""
+    """Arrow's binary views, two words each; how many are null.
+
+    Size and first 4 bytes, then 8 more bytes of short data, or buffer 0 and the position.
+    """
+    nulls = np.int64(0)
     for i in range(starts.size):
         start = np.int64(starts[i])
+        nulls += sizes[i] < 0
         size = max(np.int64(sizes[i]), np.int64(0))
-        for j in range(4):
-            views[i, j] = (size >> (8 * j)) & 0xFF
+        first = np.uint64(size)
+        for j in range(min(size, np.int64(4))):
+            first |= np.uint64(content[start + j]) << np.uint64(32 + 8 * j)
+        second = np.uint64(start) << np.uint64(32)
         if size <= 12:
-            for j in range(size):
-                views[i, 4 + j] = content[start + j]
-            for j in range(size, 12):
-                views[i, 4 + j] = 0
-        else:
-            for j in range(4):
-                views[i, 4 + j] = content[start + j]
-                views[i, 8 + j] = 0
-                views[i, 12 + j] = (start >> (8 * j)) & 0xFF
+            second = np.uint64(0)
+            for j in range(4, size):
+                second |= np.uint64(content[start + j]) << np.uint64(8 * (j - 4))
+        views[i, 0] = first
+        views[i, 1] = second
+    return nulls
 
 
 @kernel

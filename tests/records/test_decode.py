@@ -9,16 +9,18 @@ import kafkajit
 from kafkajit import testing as kt
 from kafkajit.format.log_path import LogPath
 from kafkajit.records.batches import Batches, frame
+from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder
 from kafkajit.source import Source
 
+FIELDS = ColumnMemory(Wanted(fields=True))
 GOOD = kt.batch([kt.Record(b"a", b"1"), kt.Record(None, b"2")], base_offset=5)
 by_codec = pytest.mark.parametrize("codec", kt.CODECS)
 
 
 def opened(log: bytes) -> tuple[Decoder, Batches]:
     source = Source(log)
-    return Decoder(source), frame(source.content).batches
+    return Decoder(source, FIELDS), frame(source.content).batches
 
 
 def fields(chunk: Chunk) -> list[tuple[bytes | None, bytes | None]]:
@@ -130,7 +132,7 @@ def test_a_chunk_is_about_four_megabytes(codec: str) -> None:
 def test_chunks_that_are_not_recycled_stay() -> None:
     parts = [kt.batch([kt.Record(b"%d" % place * 500)], codec="zstd") for place in range(4)]
     source = Source(b"".join(parts))
-    decoder = Decoder(source, recycle=False)
+    decoder = Decoder(source, FIELDS, recycle=False)
     batches = frame(source.content).batches
     chunks = [decoder.decode(batches[place : place + 1]) for place in range(4)]
     keys = [bytes(chunk.content[:600]) for chunk in chunks]
@@ -143,7 +145,7 @@ def test_a_chunk_knows_its_path(tmp_path: Path) -> None:
     path.parent.mkdir()
     path.write_bytes(GOOD)
     source = Source(path)
-    chunk = Decoder(source).decode(frame(source.content).batches)
+    chunk = Decoder(source, FIELDS).decode(frame(source.content).batches)
     assert chunk.log_path == LogPath("orders", 3, 5, ".log")
     decoder, batches = opened(GOOD)
     assert decoder.decode(batches).log_path == LogPath(None, None, None, None)

@@ -16,9 +16,9 @@ from strategies import RECORD as ANY_RECORD
 import kafkajit
 from kafkajit import testing as kt
 from kafkajit.errors import MESSAGES, OK
+from kafkajit.records.columns import BinaryColumn, ColumnMemory, Wanted
 from kafkajit.records.default_records import (
     EXTENT,
-    RECORD,
     Reading,
     header_size_in_bytes,
     read_default_records,
@@ -28,6 +28,7 @@ from kafkajit.source import as_bytes
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 by_codec = pytest.mark.parametrize("codec", kt.CODECS)
+ALL = Wanted(offset=True, timestamp=True, fields=True, key=True, value=True)
 
 
 def read_plain(
@@ -47,7 +48,7 @@ def read_plain(
         extent["isCompressed"] = compressed
         extent["magic"] = batch.magic
     content = as_bytes(log[:end] + behind)
-    return read_default_records(content, extents), content
+    return read_default_records(content, extents, ColumnMemory(ALL)), content
 
 
 def fields_of(reading: Reading, content: np.ndarray) -> list[tuple[Any, ...]]:
@@ -57,7 +58,7 @@ def fields_of(reading: Reading, content: np.ndarray) -> list[tuple[Any, ...]]:
 
     return [
         (int(r["offset"]), int(r["timestamp"]), field(r, "key"), field(r, "value"))
-        for r in reading.records
+        for r in reading.columns.fields[: reading.rows]
     ]
 
 
@@ -105,26 +106,74 @@ def test_a_bad_record_stops_the_reading_and_those_before_it_stand(name: str, roo
     assert text.format(a=reading.a, b=reading.b).startswith(kt.BREAKS[name].message)
     assert reading.batch == 1
     assert reading.counts.tolist() == [2, _BEFORE.get(name, 1)]
-    assert reading.records.size == 2 + _BEFORE.get(name, 1)
+    assert reading.rows == 2 + _BEFORE.get(name, 1)
     assert fields_of(reading, content)[:2] == expected_fields(good)
 
 
-def test_memory_for_records_is_used_again_where_it_suffices() -> None:
-    log = kt.batch([kt.Record(b"k")] * 10)
-    first, _ = read_plain(log)
-    content = as_bytes(log)
-    extents = np.zeros(1, dtype=EXTENT)
-    extents["start"], extents["end"], extents["count"] = 61, len(log), 10
-    again = read_default_records(content, extents, first.buffer)
-    assert again.buffer is first.buffer
-    larger = read_default_records(content, extents, np.empty(3, dtype=RECORD))
-    assert larger.records.size == 10
+def columns_of(reading: Reading) -> list[tuple[Any, ...]]:
+    """The same records from the columns that they were written to."""
+
+    def binary(column: BinaryColumn, row: int) -> bytes | None:
+        if not column.validity[row >> 3] >> (row & 7) & 1:
+            return None
+        return column.data[column.offsets[row] : column.offsets[row + 1]].tobytes()
+
+    columns = reading.columns
+    return [
+        (
+            int(columns.offset[row]),
+            int(columns.timestamp[row]),
+            binary(columns.key, row),
+            binary(columns.value, row),
+        )
+        for row in range(reading.rows)
+    ]
+
+
+@by_sound_log
+@pytest.mark.parametrize("room", [0, 64])
+def test_columns_hold_what_the_fields_point_to(path: Path, room: int) -> None:
+    log = plain_twin(path.read_bytes())
+    reading, _ = read_plain(log, behind=bytes(room))
+    assert columns_of(reading) == expected_fields(log)
+
+
+@pytest.mark.parametrize("name", Wanted._fields)
+def test_a_column_that_nobody_asked_for_has_no_memory(name: str) -> None:
+    columns = ColumnMemory(ALL._replace(**{name: False})).columns(10, 1000)
+    column = getattr(columns, name)
+    assert (column.data if name in ("key", "value") else column).size == 0
+
+
+def test_columns_too_small_for_a_chunk_are_made_again_large_enough() -> None:
+    memory = ColumnMemory(ALL)
+    small = kt.batch([kt.Record(b"k", b"v", [("padding", bytes(500))])] * 10)
+    large = kt.batch([kt.Record(None if i % 3 else b"k" * 300, b"v" * 300) for i in range(40)])
+    for log in (small, large, small, large):
+        extents = np.zeros(1, dtype=EXTENT)
+        (batch,), _ = reference.read_batches(log)
+        extents["start"], extents["end"] = 61, len(log)
+        extents["count"], extents["baseTimestamp"] = batch.records_count, batch.base_timestamp
+        for room in (0, 64):
+            reading = read_default_records(as_bytes(log + bytes(room)), extents, memory)
+            assert reading.status == OK
+            assert columns_of(reading) == expected_fields(log)
+
+
+def test_memory_follows_what_the_last_chunk_held() -> None:
+    memory = ColumnMemory(ALL)
+    columns = memory.columns(10, 100_000)
+    columns.key.offsets[10], columns.value.offsets[10] = 1_000, 50_000
+    memory.learn(columns, 10, 100_000)
+    again = memory.columns(10, 100_000)
+    assert 1_000 <= again.key.data.size < 5_000
+    assert 50_000 <= again.value.data.size < 60_000
 
 
 def test_a_count_beyond_the_bytes_asks_for_no_memory() -> None:
     reading, _ = read_plain(kt.batch([kt.Record(b"k")], records_count=2**31 - 1))
     assert reading.status != OK
-    assert reading.buffer.size < 10
+    assert reading.columns.fields.size < 10
 
 
 @pytest.mark.parametrize(
@@ -156,8 +205,8 @@ def test_any_negative_length_is_null(size: int, codec: str) -> None:
 def test_the_kernels_size_of_null_is_minus_one(size: int, room: int) -> None:
     log = kt.batch([kt.Record(key_size=size, value_size=size)] * 3)
     reading, _ = read_plain(log, behind=bytes(room))
-    assert reading.records["keySize"].tolist() == [-1] * 3
-    assert reading.records["valueSize"].tolist() == [-1] * 3
+    assert reading.columns.fields["keySize"].tolist() == [-1] * 3
+    assert reading.columns.fields["valueSize"].tolist() == [-1] * 3
 
 
 @pytest.mark.parametrize("count", [0, 1, 63, 64, 300])
