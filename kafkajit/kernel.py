@@ -15,13 +15,16 @@ import functools
 import hashlib
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
 from llvmlite import ir
+from llvmlite.binding import get_host_cpu_features
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 # Kernels carry no annotations: numba infers their types, and mypy takes them for Any.
@@ -78,20 +81,29 @@ def _copy_wide_plain(target, t, source, s):
         target[t + i] = source[s + i]
 
 
+def _address(context, builder, signature, arguments, array_at, index_at):
+    """Of an array argument's element, in an intrinsic."""
+    array = context.make_array(signature.args[array_at])(context, builder, arguments[array_at])
+    return builder.gep(array.data, [arguments[index_at]])
+
+
+def _call(builder, name, result, *arguments):
+    """An LLVM intrinsic."""
+    function_type = ir.FunctionType(result, [argument.type for argument in arguments])
+    function = cgutils.get_or_insert_function(builder.module, function_type, name)
+    return builder.call(function, arguments)
+
+
 @intrinsic
 def _copy_wide(typing_context, target, t, source, s):  # noqa: ARG001
     signature = types.void(target, types.int64, source, types.int64)
 
     def generate(context, builder, signature, arguments):
-        def address(array_at, index_at):
-            array_type = signature.args[array_at]
-            array = context.make_array(array_type)(context, builder, arguments[array_at])
-            pointer = builder.gep(array.data, [arguments[index_at]])
-            return builder.bitcast(pointer, ir.VectorType(ir.IntType(8), WIDE).as_pointer())
-
-        block = builder.load(address(2, 3))
+        wide = ir.VectorType(ir.IntType(8), WIDE).as_pointer()
+        place = partial(_address, context, builder, signature, arguments)
+        block = builder.load(builder.bitcast(place(2, 3), wide))
         block.align = 1
-        stored = builder.store(block, address(0, 1))
+        stored = builder.store(block, builder.bitcast(place(0, 1), wide))
         stored.align = 1
         return context.get_dummy_value()
 
@@ -114,3 +126,51 @@ def copy_bytes(target, t, source, s, size):
     else:
         for i in range(size):
             target[t + i] = source[s + i]
+
+
+# Whether crc32c_word and crc32c_byte are there: x86 with SSE 4.2, and not in the checked modes.
+HAS_CRC32C = not _PLAIN and bool(get_host_cpu_features().get("sse4.2"))
+
+
+@intrinsic
+def crc32c_word(typing_context, crc, content, position):  # noqa: ARG001
+    """Take 8 bytes into a CRC-32C, unchecked, with the processor's instruction."""
+    signature = types.uint64(types.uint64, content, types.int64)
+
+    def generate(context, builder, signature, arguments):
+        word = ir.IntType(64)
+        pointer = _address(context, builder, signature, arguments, 1, 2)
+        value = builder.load(builder.bitcast(pointer, word.as_pointer()))
+        value.align = 1
+        return _call(builder, "llvm.x86.sse42.crc32.64.64", word, arguments[0], value)
+
+    return signature, generate
+
+
+@intrinsic
+def crc32c_byte(typing_context, crc, byte):  # noqa: ARG001
+    """Take one byte into a CRC-32C."""
+    signature = types.uint64(types.uint64, types.uint8)
+
+    def generate(context, builder, signature, arguments):  # noqa: ARG001
+        crc = builder.trunc(arguments[0], ir.IntType(32))
+        name = "llvm.x86.sse42.crc32.32.8"
+        result = _call(builder, name, ir.IntType(32), crc, arguments[1])
+        return builder.zext(result, ir.IntType(64))
+
+    return signature, generate
+
+
+@intrinsic
+def prefetch(typing_context, content, position):  # noqa: ARG001
+    """Have a cache line brought; any position will do, there or not."""
+    signature = types.void(content, types.int64)
+
+    def generate(context, builder, signature, arguments):
+        number = ir.IntType(32)
+        pointer = _address(context, builder, signature, arguments, 0, 1)
+        read, keep, data = number(0), number(3), number(1)
+        _call(builder, "llvm.prefetch.p0", ir.VoidType(), pointer, read, keep, data)
+        return context.get_dummy_value()
+
+    return signature, generate

@@ -36,7 +36,7 @@ from kafkajit.records.control_records import check_marker
 from kafkajit.records.default_records import EXTENT, read_default_records
 from kafkajit.source import Bytes, Source
 
-CHUNK_BYTES = 4 << 20
+CHUNK_BYTES = 8 << 20
 # Positions in a chunk are int32, and a chunk may be nearly full when its last batch is added.
 MAX_DECOMPRESSED_BYTES = 2**31 - 1 - 2 * CHUNK_BYTES
 

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
 from crc32c import crc32c
 
 from kafkajit import testing as kt
 from kafkajit.format.checksum import batch_checksums
+from kafkajit.format.layout import ATTRIBUTES_OFFSET
 from kafkajit.source import as_bytes
 
 
@@ -52,3 +55,24 @@ def test_a_flipped_bit_shows_from_the_attributes_on(at: int) -> None:
     flipped[at] ^= 0x10
     same = checksum(bytes(flipped)) == checksum(batch)
     assert same == (at < 21)  # brokers set the base offset and the leader's epoch on append
+
+
+# around every length at which the kernel changes from one kind of step to another
+SIZES = [*range(20), *range(760, 790), *range(12_280, 12_310), 13_000, 65_536, 100_001]
+
+
+@pytest.mark.parametrize("start", [0, 1, 7, 61])
+def test_every_length_at_every_place_has_the_packages_sum(start: int) -> None:
+    content = as_bytes(random.Random(start).randbytes(200_000))
+    positions = np.full(len(SIZES), start, dtype=np.int64)
+    ends = positions + ATTRIBUTES_OFFSET + np.array(SIZES)
+    expected = [crc32c(content[start + ATTRIBUTES_OFFSET : end]) for end in ends.tolist()]
+    assert batch_checksums(content, positions, ends).tolist() == expected
+
+
+def test_a_batch_that_ends_with_the_bytes_is_summed_to_its_end() -> None:
+    for size in SIZES:
+        content = as_bytes(random.Random(size).randbytes(ATTRIBUTES_OFFSET + size))
+        end = np.array([content.size])
+        (computed,) = batch_checksums(content, np.zeros(1, dtype=np.int64), end).tolist()
+        assert computed == crc32c(content[ATTRIBUTES_OFFSET:])
