@@ -9,7 +9,7 @@ What the formats look like in a log, and which decoder reads them (the fastest o
 64 KiB batches):
     gzip    one or more members (RFC 1952)                 isal, 1.9 times zlib
     snappy  xerial frames (snappy-java) or one raw block   cramjam, straight into the buffer
-    lz4     one or more LZ4 frames                         lz4.frame
+    lz4     one or more LZ4 frames                         cramjam block by block, else lz4.frame
     zstd    one or more frames, size seldom declared       zstandard, straight into the buffer
 """
 
@@ -25,6 +25,9 @@ import numpy.typing as npt
 import zstandard
 from isal import isal_zlib
 
+from kafkajit.kernel import kernel
+from kafkajit.source import as_bytes
+
 COMPRESSION_TYPES = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 DEFAULT_MAX_DECOMPRESSED_BYTES = 256 << 20
 
@@ -33,8 +36,10 @@ _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_SIZE = 16  # magic, version, oldest compatible version
 _GZIP_MAGIC = b"\x1f\x8b"
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
-_LZ4_CONTENT_SIZE_FLAG = 0x08
-_ZSTD_SKIPPABLE_MAGIC = b"\x2a\x4d\x18"  # behind a byte of 0x50 to 0x5F
+# Independent blocks of up to 64 KiB, no sizes, no checksums but the header's: Kafka's clients.
+_LZ4_KAFKA_HEADER = _LZ4_MAGIC + b"\x60\x40\x82"
+_LZ4_BLOCK_SIZE = 1 << 16
+_LZ4_STORED = 1 << 31
 
 
 class OutputFull(Exception):
@@ -120,6 +125,10 @@ def _unsnappy_block(block: memoryview, out: npt.NDArray[np.uint8], written: int)
 
 
 def _unlz4(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int:
+    if compressed[: len(_LZ4_KAFKA_HEADER)] == _LZ4_KAFKA_HEADER:
+        written = _unlz4_blocks(compressed, out)
+        if written is not None:
+            return written
     written = 0
     while True:
         frame = lz4.frame.LZ4FrameDecompressor()
@@ -133,6 +142,34 @@ def _unlz4(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int:
         compressed = memoryview(rest)
 
 
+def _unlz4_blocks(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int | None:
+    """A frame as Kafka's own clients write it, block by block into the buffer.
+
+    None where it is not quite that, or the room is short: the general way has the right error.
+    """
+    position, written = len(_LZ4_KAFKA_HEADER), 0
+    while True:
+        size = int.from_bytes(compressed[position : position + 4], "little")
+        position += 4
+        if size == 0:  # the end mark, or no mark at all
+            whole = (
+                position <= len(compressed) and compressed[position : position + 4] != _LZ4_MAGIC
+            )
+            return written if whole else None
+        is_stored = size >= _LZ4_STORED
+        size &= _LZ4_STORED - 1
+        block = compressed[position : position + size]
+        if len(block) < size or out.size - written < _LZ4_BLOCK_SIZE or size > _LZ4_BLOCK_SIZE:
+            return None
+        position += size
+        if is_stored:
+            out[written : written + size] = np.frombuffer(block, dtype=np.uint8)
+            written += size
+        else:
+            room = out[written : written + _LZ4_BLOCK_SIZE].data
+            written += cramjam.lz4.decompress_block_into(block, room, output_len=_LZ4_BLOCK_SIZE)
+
+
 def _unzstd(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int:
     declared = zstandard.frame_content_size(compressed)
     if declared > out.size:
@@ -143,30 +180,43 @@ def _unzstd(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int:
     written = int(reader.readinto(out))
     if written == out.size and reader.read(1):
         raise OutputFull
-    if _zstd_ends_early(compressed):  # of which the decoder says nothing
+    # The decoder says nothing of a frame that is cut.
+    if _zstd_end(as_bytes(compressed)) != len(compressed):
         raise DecodeError("zstd: the frame ends early")
     return written
 
 
-def _zstd_ends_early(compressed: memoryview) -> bool:
-    """Whether a frame lacks a part of its last block, or its checksum (RFC 8878, 3.1.1)."""
-    position = 0
-    while position < len(compressed):
-        frame = compressed[position:]
-        if bytes(frame[1:4]) == _ZSTD_SKIPPABLE_MAGIC:
-            position += 8 + int.from_bytes(frame[4:8], "little")
+@kernel
+def _zstd_end(frames):
+    """Where the frames' own lengths say that they end (RFC 8878, 3.1); behind the bytes if cut."""
+    p = np.int64(0)
+    while p + 5 <= frames.size:
+        if frames[p + 1] == 0x2A:  # a skippable frame: magic, size
+            if p + 8 > frames.size:
+                break
+            size = np.int64(0)
+            for i in range(4):
+                size |= np.int64(frames[p + 4 + i]) << (8 * i)
+            p += 8 + size
             continue
-        position += zstandard.frame_header_size(frame)
+        descriptor = np.int64(frames[p + 4])
+        is_single_segment = descriptor >> 5 & 1
+        content_size_bytes = np.int64(1) << (descriptor >> 6)
+        if content_size_bytes == 1:
+            content_size_bytes = is_single_segment
+        dictionary_bytes = (np.int64(1) << (descriptor & 3)) >> 1
+        p += 5 + (1 - is_single_segment) + dictionary_bytes + content_size_bytes
         is_last = False
         while not is_last:
-            if position + 3 > len(compressed):
-                return True
-            header = int.from_bytes(compressed[position : position + 3], "little")
-            is_last = bool(header & 1)
-            is_repeated_byte = header >> 1 & 3 == 1
-            position += 3 + (1 if is_repeated_byte else header >> 3)
-        position += 4 * zstandard.get_frame_parameters(frame).has_checksum
-    return position > len(compressed)
+            if p + 3 > frames.size:
+                return np.int64(frames.size + 1)
+            header = (
+                np.int64(frames[p]) | np.int64(frames[p + 1]) << 8 | np.int64(frames[p + 2]) << 16
+            )
+            is_last = header & 1 != 0
+            p += 3 + (1 if header >> 1 & 3 == 1 else header >> 3)  # type 1 repeats one byte
+        p += 4 * (descriptor >> 2 & 1)  # the checksum
+    return p
 
 
 _ZSTD = zstandard.ZstdDecompressor()
