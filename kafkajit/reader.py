@@ -6,9 +6,10 @@ source ─▶ frame ─▶ check ─▶ decompress ─▶ find records ─▶ ga
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from kafkajit.arrow import (
@@ -27,7 +28,7 @@ from kafkajit.arrow import (
 )
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
-from kafkajit.records.batches import Framing, frame, framing_error
+from kafkajit.records.batches import Batches, Framing, frame, framing_error
 from kafkajit.records.columns import ColumnMemory
 from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder, without_bad_markers
 from kafkajit.records.resync import next_sound_batch, resync
@@ -230,39 +231,61 @@ class _RecordReader:
 
     def _parts(self, max_records: int) -> Iterator[Chunk | Gap]:
         """Chunks and, unless the mode is FAILFAST, what lies damaged between them."""
+        content = self.source.content
         while True:
             try:
-                yield from self._chunks(max_records)
-                reason = "No record batch"
-            except KafkaJitError as error:
+                for framing in frames(self.source, position=self.position, max_records=max_records):
+                    leaves = yield from self._read(framing.batches)
+                    if leaves:
+                        break
+                else:
+                    if self._mode == FAILFAST:
+                        return
+                    # What looks like a batch cut by the end may have a damaged length.
+                    start = self.position
+                    self.position = next_sound_batch(content, start)
+                    if self.position == content.size:
+                        self.position = start
+                        return
+                    yield Gap(start, self.position - start, "No record batch")
+            except KafkaJitError as error:  # of the framing
                 if self._mode == FAILFAST:
                     raise
-                start, reason = self.position, f"{type(error).__name__}: {error.message}"
-                self.position = resync(self.source.content, start)
-                yield Gap(start, self.position - start, reason)
-                continue
-            if self._mode == FAILFAST:
-                return
-            # What looks like a batch cut by the end may be a batch whose length is damaged.
-            start = self.position
-            after = next_sound_batch(self.source.content, start)
-            if after == self.source.content.size:
-                return
-            self.position = after
-            yield Gap(start, after - start, reason)
+                yield self._gap(error)
 
-    def _chunks(self, max_records: int) -> Iterator[Chunk]:
-        for framing in frames(self.source, position=self.position, max_records=max_records):
-            batches, error = self._decoder.check(framing.batches, check_crcs=self._check_crcs)
-            while len(batches):
-                chunk = self._decoder.decode(batches)
+    def _read(self, batches: Batches) -> Generator[Chunk | Gap, None, bool]:
+        """Read framed batches; whether the log goes on elsewhere than behind the last of them."""
+        sound = self._decoder.sound(batches, check_crcs=self._check_crcs)
+        window = len(batches)  # how many to decode at once
+        while len(batches):
+            error = None
+            good = int(np.argmin(sound)) if not sound.all() else len(batches)
+            if good == 0:
+                error = self._decoder.unsound(batches, 0)
+            else:
+                chunk = self._decoder.decode(batches[: min(good, window)])
                 if self._reads_markers:
                     chunk = without_bad_markers(chunk)
-                if len(chunk.batches):
+                done = len(chunk.batches)
+                window = 2 * max(window, 1)
+                batches, sound = batches[done:], sound[done:]
+                if done:
                     self.position = int(chunk.batches.end[-1])
                     yield chunk
-                if chunk.error is not None:
-                    raise chunk.error
-                batches = batches[len(chunk.batches) :]
-            if error is not None:
-                raise error
+                error = chunk.error
+            if error is None:
+                continue
+            yield self._gap(error)
+            if len(batches) == 1 or self.position != batches.position[1]:
+                return self.position != int(batches.end[0])
+            # What was decoded behind a bad batch is lost: feel forward after one.
+            batches, sound, window = batches[1:], sound[1:], 1
+        return False
+
+    def _gap(self, error: KafkaJitError) -> Gap:
+        """Step over what is bad at the present position, or give up."""
+        if self._mode == FAILFAST:
+            raise error
+        start = self.position
+        self.position = resync(self.source.content, start)
+        return Gap(start, self.position - start, f"{type(error).__name__}: {error.message}")

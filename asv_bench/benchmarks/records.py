@@ -35,7 +35,7 @@ class Batches:
     def time_check(self, value_size: int) -> None:
         """Magic and checksum."""
         for framing in self.framings:
-            self.decoder.check(framing.batches, check_crcs=True)
+            self.decoder.sound(framing.batches, check_crcs=True)
 
     def time_decode(self, value_size: int) -> None:
         """Where every record's fields are, checked as Kafka does."""

@@ -34,6 +34,8 @@ DEFAULT_MAX_DECOMPRESSED_BYTES = 256 << 20
 _SCRATCH_BYTES = 8 << 20
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_SIZE = 16  # magic, version, oldest compatible version
+# Each member of gzip and each frame of lz4 copies what follows it: many would be quadratic.
+_MAX_PARTS = 256
 _GZIP_MAGIC = b"\x1f\x8b"
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
 # Independent blocks of up to 64 KiB, no sizes, no checksums but the header's: Kafka's clients.
@@ -78,7 +80,7 @@ def decompress_into(codec: int, compressed: memoryview, out: npt.NDArray[np.uint
 def _gunzip(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int:
     written = 0
     rest = bytes(compressed)
-    while True:
+    for _ in range(_MAX_PARTS):
         member = isal_zlib.decompressobj(31)
         plain = member.decompress(rest, max_length=out.size - written + 1)
         written = _append(plain, out, written)
@@ -87,6 +89,7 @@ def _gunzip(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int:
         rest = member.unused_data
         if not rest.startswith(_GZIP_MAGIC):  # what follows a member is ignored, as in Java
             return written
+    raise DecodeError(f"gzip: more than {_MAX_PARTS} members")
 
 
 def _unsnappy(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int:
@@ -130,7 +133,7 @@ def _unlz4(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int:
         if written is not None:
             return written
     written = 0
-    while True:
+    for _ in range(_MAX_PARTS):
         frame = lz4.frame.LZ4FrameDecompressor()
         plain = frame.decompress(compressed, max_length=out.size - written + 1)
         written = _append(plain, out, written)
@@ -140,6 +143,7 @@ def _unlz4(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int:
         if not rest.startswith(_LZ4_MAGIC):  # what follows a frame is ignored, as in Java
             return written
         compressed = memoryview(rest)
+    raise DecodeError(f"lz4: more than {_MAX_PARTS} frames")
 
 
 def _unlz4_blocks(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int | None:

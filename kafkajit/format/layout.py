@@ -53,7 +53,6 @@ RECORD_BATCH_OVERHEAD = BATCH_HEADER.itemsize  # 61
 BATCH_LENGTH_OFFSET = _offset_of("batchLength")
 MAGIC_OFFSET = _offset_of("magic")
 ATTRIBUTES_OFFSET = _offset_of("attributes")
-LAST_OFFSET_DELTA_OFFSET = _offset_of("lastOffsetDelta")
 RECORDS_COUNT_OFFSET = _offset_of("recordsCount")
 LOG_OVERHEAD = BATCH_LENGTH_OFFSET + 4  # baseOffset and batchLength are outside batchLength
 HEADER_SIZE_UP_TO_MAGIC = MAGIC_OFFSET + 1

@@ -123,31 +123,31 @@ class Decoder:
             parse_log_path(source.path) if source.path else LogPath(None, None, None, None)
         )
 
-    def check(self, batches: Batches, *, check_crcs: bool) -> tuple[Batches, KafkaJitError | None]:
-        """The batches before the first that cannot be believed, and what is wrong with it."""
-        magic, stored = batches.field("magic"), batches.field("crc")
-        sound = magic == MAGIC_V2
-        computed = stored.copy()
+    def sound(self, batches: Batches, *, check_crcs: bool) -> npt.NDArray[np.bool_]:
+        """Which batches are of a known format and, if asked, what their checksums say."""
+        sound: npt.NDArray[np.bool_] = batches.field("magic") == MAGIC_V2
         if check_crcs:
             whole = sound & (batches.size_in_bytes >= RECORD_BATCH_OVERHEAD)
-            computed[whole] = batch_checksums(
-                self._source.content, batches.position[whole], batches.end[whole]
-            )
-            sound &= computed == stored
-        if sound.all():
-            return batches, None
-        bad = int(np.argmin(sound))
-        exception: type[KafkaJitError] = CorruptRecordError
-        if magic[bad] in (0, 1):
-            exception = UnsupportedVersionError
-            message = f"Message format v{magic[bad]} is not supported"
-        elif magic[bad] != MAGIC_V2:
-            message = f"Invalid magic found in record: {magic[bad]}"
+            sound[whole] = self._checksums(batches, whole) == batches.field("crc")[whole]
+        return sound
+
+    def unsound(self, batches: Batches, row: int) -> KafkaJitError:
+        """What is wrong with a batch that is not sound."""
+        magic, stored = int(batches.field("magic")[row]), int(batches.field("crc")[row])
+        if magic in (0, 1):
+            message = f"Message format v{magic} is not supported"
+            return self._error(UnsupportedVersionError, message, batches, row)
+        if magic != MAGIC_V2:
+            message = f"Invalid magic found in record: {magic}"
         else:
-            message = (
-                f"Record is corrupt (stored crc = {stored[bad]}, computed crc = {computed[bad]})"
-            )
-        return batches[:bad], self._error(exception, message, batches, bad)
+            (computed,) = self._checksums(batches, slice(row, row + 1))
+            message = f"Record is corrupt (stored crc = {stored}, computed crc = {computed})"
+        return self._error(CorruptRecordError, message, batches, row)
+
+    def _checksums(
+        self, batches: Batches, rows: slice | npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.uint32]:
+        return batch_checksums(self._source.content, batches.position[rows], batches.end[rows])
 
     def headers(self, batches: Batches) -> Chunk:
         """These batches without their records."""

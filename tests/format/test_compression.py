@@ -318,3 +318,15 @@ def test_scratch_grows_and_keeps_what_it_has() -> None:
         scratch.append(np.full(90, number, dtype=np.uint8))
     assert scratch.written == 4500
     assert scratch.content[:4500:90].tolist() == list(range(50))
+
+
+@pytest.mark.parametrize(
+    ("codec", "part"),
+    [(1, gzip.compress(b"", mtime=0)), (3, lz4.frame.compress(b""))],
+    ids=["gzip", "lz4"],
+)
+def test_more_parts_than_anybody_writes_are_refused(codec: int, part: bytes) -> None:
+    out = np.empty(1 << 16, dtype=np.uint8)
+    assert decompress_into(codec, memoryview(part * 200), out) == 0
+    with pytest.raises(DecodeError, match="more than 256"):
+        decompress_into(codec, memoryview(part * 300), out)

@@ -42,21 +42,18 @@ def test_a_chunk_holds_the_records_of_its_batches(path: Path) -> None:
 
 
 @by_codec
-def test_sound_batches_pass_the_check(codec: str) -> None:
+def test_batches_as_they_were_written_are_sound(codec: str) -> None:
     decoder, batches = opened(GOOD + kt.batch([kt.Record()], codec=codec))
-    checked, error = decoder.check(batches, check_crcs=True)
-    assert error is None
-    assert len(checked) == 2
+    assert decoder.sound(batches, check_crcs=True).tolist() == [True, True]
 
 
-def test_the_check_stops_before_a_wrong_checksum_unless_nobody_asks() -> None:
+def test_a_batch_with_a_wrong_checksum_is_not_sound_unless_nobody_asks() -> None:
     decoder, batches = opened(GOOD + kt.broken("wrong crc", base_offset=7) + GOOD)
-    checked, error = decoder.check(batches, check_crcs=True)
-    assert len(checked) == 1
-    assert str(error).startswith("Record is corrupt (stored crc = 1, computed crc = ")
-    assert str(error).endswith(f" at position {len(GOOD)}, base offset 7")
-    checked, error = decoder.check(batches, check_crcs=False)
-    assert (len(checked), error) == (3, None)
+    assert decoder.sound(batches, check_crcs=True).tolist() == [True, False, True]
+    assert decoder.sound(batches, check_crcs=False).all()
+    error = str(decoder.unsound(batches, 1))
+    assert error.startswith("Record is corrupt (stored crc = 1, computed crc = ")
+    assert error.endswith(f" at position {len(GOOD)}, base offset 7")
 
 
 @pytest.mark.parametrize(
@@ -69,12 +66,12 @@ def test_the_check_stops_before_a_wrong_checksum_unless_nobody_asks() -> None:
     ],
 )
 @pytest.mark.parametrize("check_crcs", [True, False])
-def test_the_check_stops_before_another_magic(
+def test_a_batch_of_another_format_is_never_sound(
     magic: int, exception: type[Exception], message: str, check_crcs: bool
 ) -> None:
     decoder, batches = opened(GOOD + kt.batch([kt.Record()], magic=magic))
-    checked, error = decoder.check(batches, check_crcs=check_crcs)
-    assert len(checked) == 1
+    assert decoder.sound(batches, check_crcs=check_crcs).tolist() == [True, False]
+    error = decoder.unsound(batches, 1)
     assert type(error) is exception
     assert str(error) == f"{message} at position {len(GOOD)}, base offset 0"
 
