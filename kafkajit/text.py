@@ -29,7 +29,7 @@ from kafkajit.kernel import WIDE, copy_wide, inlined, kernel
 from kafkajit.records.batches import Batches, frame, framing_error, read_int32
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.control_records import CONTROL_TYPES, UNKNOWN, raft_message
-from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder
+from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder, located
 from kafkajit.source import Bytes, Source
 
 # How keys and values are printed: Kafka's decoder classes.
@@ -310,7 +310,7 @@ class LogDump:
                 try:
                     text = raft_message(chunk.field(row, "key"), chunk.field(row, "value"))
                 except InvalidRecordError as error:
-                    self.error = self._located(error, chunk, batch)
+                    self.error = located(error, self._source.path, chunk.batches, batch)
                     return
                 yield memoryview(f" {text}\n".encode())
                 record += 1
@@ -325,13 +325,8 @@ class LogDump:
         if row < len(chunk):
             for name in ("offset", "keySize", "valueSize"):
                 values[name] = chunk.fields[name][row]
-        return self._located(exception(text.format_map(values)), chunk, batch)
-
-    def _located(self, error: KafkaJitError, chunk: Chunk, batch: int) -> KafkaJitError:
-        error.path = self._source.path
-        error.position = int(chunk.batches.position[batch])
-        error.base_offset = int(chunk.batches.field("baseOffset")[batch])
-        return error
+        error = exception(text.format_map(values))
+        return located(error, self._source.path, chunk.batches, batch)
 
 
 def _batch_lines(batches: Batches, content: Bytes) -> npt.NDArray[np.void]:

@@ -83,17 +83,22 @@ def without_bad_markers(chunk: Chunk) -> Chunk:
             try:
                 check_marker(chunk.field(row, "key"), chunk.field(row, "value"))
             except InvalidRecordError as error:
-                error.path = chunk.path
-                error.position = int(chunk.batches.position[batch])
-                error.base_offset = int(chunk.batches.field("baseOffset")[batch])
                 return replace(
                     chunk,
                     batches=chunk.batches[:batch],
                     counts=chunk.counts[:batch],
                     rows=first,
-                    error=error,
+                    error=located(error, chunk.path, chunk.batches, batch),
                 )
     return chunk
+
+
+def located(error: KafkaJitError, path: str | None, batches: Batches, row: int) -> KafkaJitError:
+    """The error, told where: the batch that it is about."""
+    error.path = path
+    error.position = int(batches.position[row])
+    error.base_offset = int(batches.field("baseOffset")[row])
+    return error
 
 
 class Decoder:
@@ -175,15 +180,8 @@ class Decoder:
         kept = len(good)
         if reading.status:
             kept = reading.batch
-            error = error_for(
-                reading.status,
-                reading.a,
-                reading.b,
-                path=self._source.path,
-                position=int(batches.position[kept]),
-                base_offset=int(batches.field("baseOffset")[kept]),
-                record=int(counts[kept]),
-            )
+            error = error_for(reading.status, reading.a, reading.b, record=int(counts[kept]))
+            error = located(error, self._source.path, batches, kept)
         if keep_bad and error is not None:
             counts = np.append(counts, 0)[: kept + 1]
             if batches.codec[kept] != 0:
@@ -286,12 +284,7 @@ class Decoder:
     def _error(
         self, exception: type[KafkaJitError], message: str, batches: Batches, row: int
     ) -> KafkaJitError:
-        return exception(
-            message,
-            path=self._source.path,
-            position=int(batches.position[row]),
-            base_offset=int(batches.field("baseOffset")[row]),
-        )
+        return located(exception(message), self._source.path, batches, row)
 
 
 def _extents(batches: Batches, starts: Int64s, ends: Int64s) -> npt.NDArray[np.void]:
