@@ -152,11 +152,9 @@ def _fits(column, row, size):
 @kernel
 def _put_binary(content, column, row, start, size):
     offset = np.int64(column.offsets[row])
-    bit = np.uint8(1) << np.uint8(row & 7)
     if size < 0:
-        column.validity[row >> 3] &= ~bit
+        column.validity[row >> 3] &= ~(np.uint8(1) << np.uint8(row & 7))
     else:
-        column.validity[row >> 3] |= bit
         copy_bytes(column.data, offset, content, start, size)
         offset += size
     column.offsets[row + 1] = offset

@@ -1,0 +1,128 @@
+"""DROPMALFORMED and PERMISSIVE: what is left of a damaged log, and what is said of the rest."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pytest
+
+import kafkajit
+import kafkajit.records.resync
+from kafkajit import testing as kt
+from kafkajit.records.batches import Batches
+from kafkajit.records.decode import Chunk, Decoder
+from kafkajit.source import as_bytes
+
+RECORDS = 3
+GOOD = [
+    kt.batch([kt.Record(value=b"v%d" % i)] * RECORDS, base_offset=RECORDS * i, codec=codec)
+    for i, codec in enumerate(kt.CODECS)
+]
+OFFSETS = list(range(RECORDS * len(GOOD)))
+
+
+def offsets(log: bytes) -> list[int]:
+    table = kafkajit.read_records(log, columns=["offset"], mode="DROPMALFORMED")
+    return table["offset"].to_pylist()
+
+
+def gaps(log: bytes) -> list[tuple[int, int, str]]:
+    rows = kafkajit.read_records(log, columns=["offset"], mode="PERMISSIVE").to_pylist()
+    return [tuple(row["corruption"].values()) for row in rows if row["corruption"]]
+
+
+def with_damage(damage: bytes, at: int) -> bytes:
+    return b"".join([*GOOD[:at], damage, *GOOD[at:]])
+
+
+@pytest.mark.parametrize("codec", kt.CODECS)
+@pytest.mark.parametrize("name", kt.BREAKS)
+def test_dropmalformed_keeps_all_sound_batches_and_nothing_else(name: str, codec: str) -> None:
+    for at in (0, 2, len(GOOD)):
+        assert offsets(with_damage(kt.broken(name, codec=codec), at)) == OFFSETS
+
+
+@pytest.mark.parametrize("name", kt.BREAKS)
+def test_permissive_says_where_and_what_in_a_row_between_the_records(name: str) -> None:
+    damage = kt.broken(name)
+    rows = kafkajit.read_records(
+        with_damage(damage, 2), columns=["offset"], mode="PERMISSIVE"
+    ).to_pylist()
+    (gap,) = [row for row in rows if row["corruption"]]
+    assert rows.index(gap) == 2 * RECORDS
+    assert gap["offset"] is None
+    assert gap["corruption"]["position"] == len(GOOD[0] + GOOD[1])
+    assert gap["corruption"]["length"] == len(damage)
+    assert kt.BREAKS[name].message in gap["corruption"]["reason"]
+
+
+def test_a_length_that_swallows_all_that_follows_hides_only_its_own_batch() -> None:
+    damaged = bytearray(GOOD[2])
+    struct.pack_into(">i", damaged, 8, 2**31 - 1)
+    log = b"".join([*GOOD[:2], damaged, *GOOD[3:]])
+    assert offsets(log) == [o for o in OFFSETS if o // RECORDS != 2]
+    assert [gap[:2] for gap in gaps(log)] == [(len(GOOD[0] + GOOD[1]), len(damaged))]
+
+
+def test_a_batch_inside_a_damaged_batch_is_not_taken_for_the_logs() -> None:
+    inner = kt.batch([kt.Record(value=b"inner")], base_offset=777)
+    assert offsets(with_damage(kt.batch([kt.Record(value=inner)], crc=1), 2)) == OFFSETS
+
+
+ODD = [{"attributes": 0x80}, {"attributes": 0x100}, {"base_offset": -5}, {"last_offset_delta": -1}]
+
+
+@pytest.mark.parametrize("fields", ODD, ids=str)
+@pytest.mark.parametrize("damage", [kt.broken("wrong crc"), b"noise"], ids=["batch", "noise"])
+def test_a_batch_that_failfast_reads_is_read_behind_damage_too(
+    damage: bytes, fields: dict[str, int]
+) -> None:
+    odd = kt.batch([kt.Record(value=b"odd")], **fields)
+    assert len(offsets(odd)) == kafkajit.read_records(odd).num_rows == 1
+    assert len(offsets(damage + odd)) == 1
+
+
+def test_each_bad_batch_has_its_own_gap_and_reason() -> None:
+    second = kt.batch([kt.Record(b"a")], records_count=-1)
+    reasons = [gap[2] for gap in gaps(kt.broken("wrong crc") + second + GOOD[0])]
+    assert ["Record is corrupt" in reason for reason in reasons] == [True, False]
+    assert "Found invalid record count -1" in reasons[1]
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+@pytest.mark.parametrize("name", ["wrong crc", "too few records"])
+def test_a_bad_batch_is_not_decoded_again_and_again_with_its_chunk(
+    name: str, codec: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at = 0
+    decode = Decoder.decode
+
+    def counting(self: Decoder, batches: Batches) -> Chunk:
+        nonlocal looked_at
+        looked_at += len(batches)
+        return decode(self, batches)
+
+    monkeypatch.setattr(Decoder, "decode", counting)
+    bad = kt.broken(name, codec=codec) * 300
+    assert offsets(bad + b"".join(GOOD) + bad) == OFFSETS
+    assert looked_at < 2000
+
+
+def test_planted_headers_do_not_make_the_search_quadratic(monkeypatch: pytest.MonkeyPatch) -> None:
+    summed = 0
+    checksums = kafkajit.records.resync.batch_checksums
+
+    def counting(content: np.ndarray, positions: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        nonlocal summed
+        summed += int((ends - positions).sum())
+        return checksums(content, positions, ends)
+
+    monkeypatch.setattr(kafkajit.records.resync, "batch_checksums", counting)
+    planted = bytearray(50_000)
+    for at in range(0, len(planted) - 200, 61):
+        struct.pack_into(">i", planted, at + 8, len(planted) - at - 112)
+        planted[at + 16] = 2
+    content = as_bytes(planted)
+    assert kafkajit.records.resync.next_sound_batch(content, 0) == content.size
+    assert summed < 66 * content.size
