@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kafkajit.errors import (
+        CorruptIndexError,
         CorruptRecordError,
         DecompressionLimitError,
         InvalidRecordError,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from kafkajit.records.default_records import header_size_in_bytes, record_size_in_bytes
 
 _HOME = {
+    "CorruptIndexError": "kafkajit.errors",
     "CorruptRecordError": "kafkajit.errors",
     "DecompressionLimitError": "kafkajit.errors",
     "InvalidRecordError": "kafkajit.errors",
@@ -45,6 +47,7 @@ _HOME = {
 }
 
 __all__ = [
+    "CorruptIndexError",
     "CorruptRecordError",
     "DecompressionLimitError",
     "InvalidRecordError",

@@ -1,13 +1,8 @@
-"""Columns → Arrow. The only place where the schemas of records and batches are spelled.
-
-Names are Kafka's words in Spark's casing, and the first eight columns of a record are those of
-Spark's format("kafka"). NULL where Java returns null or an empty Optional; -1 where Java returns
-that sentinel.
-"""
+"""Columns → Arrow: chunks of records, headers of batches and gaps as record batches of a schema."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kafkajit.format.compression import COMPRESSION_TYPES
+from kafkajit.format.log_path import LogPath
 from kafkajit.format.utf8 import MAX_GROWTH, write_string
 from kafkajit.kernel import WIDE, kernel
 from kafkajit.records.batches import Batches, increment_sequence
@@ -34,132 +30,80 @@ from kafkajit.records.gather import (
     write_validity,
     write_views,
 )
+from kafkajit.schema import (
+    CORRUPTION_TYPE,
+    HEADERS_TYPE,
+    MICROSECONDS_TYPE,
+    RECORD_COLUMNS,
+)
 from kafkajit.source import Bytes
 
 if TYPE_CHECKING:
     from kafkajit.records.decode import Chunk
 
 
-class Column(NamedTuple):
-    """A column's Arrow type, and what it says."""
+def batch_record_batch(
+    batches: Batches, content: Bytes, schema: pa.Schema, where: Mapping[str, Any]
+) -> pa.RecordBatch:
+    """Headers of batches, and whether their checksums hold, as Arrow: the columns of `schema`.
 
-    type: pa.DataType
-    doc: str
-
-
-HEADERS_TYPE = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
-TIMESTAMP_TYPE = pa.timestamp("ms", tz="UTC")
-CORRUPTION_TYPE = pa.struct(
-    [
-        pa.field("position", pa.int64()),
-        pa.field("length", pa.int64()),
-        pa.field("reason", pa.string()),
-    ]
-)
-
-RECORD_COLUMNS: dict[str, Column] = {
-    "key": Column(pa.binary(), "the record's key"),
-    "value": Column(pa.binary(), "the record's value; NULL is a tombstone under compaction"),
-    "topic": Column(pa.string(), "from the path"),
-    "partition": Column(pa.int32(), "from the path"),
-    "offset": Column(pa.int64(), "the record's offset in its partition"),
-    "timestamp": Column(TIMESTAMP_TYPE, "when it was created, or appended under LogAppendTime"),
-    "timestampType": Column(pa.int32(), "0 CreateTime, 1 LogAppendTime"),
-    "headers": Column(HEADERS_TYPE, "in order, keys may repeat; NULL when there are none"),
-    "sequence": Column(pa.int32(), "the producer's sequence number, -1 without idempotence"),
-    "controlType": Column(pa.string(), "COMMIT, ABORT, …; NULL for data"),
-    "coordinatorEpoch": Column(pa.int32(), "who wrote a COMMIT or ABORT; NULL otherwise"),
-    "baseOffset": Column(pa.int64(), "the batch's first offset"),
-    "partitionLeaderEpoch": Column(pa.int32(), "the leader's epoch at the append"),
-    "producerId": Column(pa.int64(), "-1 without idempotence"),
-    "producerEpoch": Column(pa.int16(), "-1 without idempotence"),
-    "isTransactional": Column(pa.bool_(), "whether the batch is part of a transaction"),
-    "magic": Column(pa.int8(), "the message format's version"),
-    "position": Column(pa.int64(), "the batch's first byte in the segment"),
-}
-
-BATCH_COLUMNS: dict[str, Column] = {
-    "baseOffset": Column(pa.int64(), "the first offset when the batch was written"),
-    "lastOffset": Column(pa.int64(), "the last offset, kept when compaction removes the record"),
-    "recordsCount": Column(pa.int32(), "records now in the batch"),
-    "baseSequence": Column(pa.int32(), "-1 without idempotence"),
-    "lastSequence": Column(pa.int32(), "-1 without idempotence"),
-    "producerId": Column(pa.int64(), "-1 without idempotence"),
-    "producerEpoch": Column(pa.int16(), "-1 without idempotence"),
-    "partitionLeaderEpoch": Column(pa.int32(), "the leader's epoch at the append"),
-    "isTransactional": Column(pa.bool_(), "whether it is part of a transaction"),
-    "isControlBatch": Column(pa.bool_(), "whether it holds markers instead of data"),
-    "deleteHorizonMs": Column(pa.int64(), "when tombstones may go; NULL where none is set"),
-    "position": Column(pa.int64(), "its first byte in the segment"),
-    "timestampType": Column(pa.int32(), "0 CreateTime, 1 LogAppendTime"),
-    "baseTimestamp": Column(TIMESTAMP_TYPE, "what timestamp deltas count from"),
-    "maxTimestamp": Column(TIMESTAMP_TYPE, "the largest timestamp, or that of the append"),
-    "sizeInBytes": Column(pa.int32(), "with its header"),
-    "magic": Column(pa.int8(), "the message format's version"),
-    "compressionType": Column(pa.string(), "none, gzip, snappy, lz4 or zstd"),
-    "crc": Column(pa.int64(), "the stored CRC-32C"),
-    "isValid": Column(pa.bool_(), "whether that is the CRC-32C of the bytes"),
-}
-
-
-def record_schema(columns: Sequence[str], *, binary_view: bool = False) -> pa.Schema:
-    """The schema of these record columns, in this order.
-
-    >>> record_schema(["key", "offset"]).names
-    ['key', 'offset']
+    `where` has the values of topic, partition and path.
     """
-    view = {"key": pa.binary_view(), "value": pa.binary_view()} if binary_view else {}
-    return pa.schema(
-        [pa.field(name, view.get(name, RECORD_COLUMNS[name].type)) for name in columns]
-    )
-
-
-def batch_schema() -> pa.Schema:
-    """The schema of the batch columns."""
-    return pa.schema([pa.field(name, column.type) for name, column in BATCH_COLUMNS.items()])
-
-
-def check_columns(columns: Iterable[str], known: Iterable[str]) -> list[str]:
-    """The names as a list, or an error that tells which exist."""
-    names = [columns] if isinstance(columns, str) else list(columns)
-    known = list(known)
-    for name in names:
-        if name not in known:
-            raise ValueError(f"unknown column {name!r}; there are: {', '.join(known)}")
-    if not names:
-        raise ValueError("columns names no column")
-    if len(set(names)) < len(names):
-        raise ValueError(f"a column is named twice in {names}")
-    return names
-
-
-def batch_record_batch(batches: Batches, content: Bytes) -> pa.RecordBatch:
-    """Headers of batches, and whether their checksums hold, as Arrow."""
-    codecs = [COMPRESSION_TYPES.get(codec, f"unknown({codec})") for codec in range(8)]
-    derived: dict[str, Any] = {
-        "lastOffset": batches.last_offset,
-        "lastSequence": batches.last_sequence,
-        "isTransactional": batches.is_transactional,
-        "isControlBatch": batches.is_control,
-        "deleteHorizonMs": pa.array(
-            batches.field("baseTimestamp"), mask=~batches.has_delete_horizon
-        ),
-        "position": batches.position,
-        "timestampType": batches.timestamp_type,
-        "sizeInBytes": batches.size_in_bytes,
-        "compressionType": pa.array(codecs).take(pa.array(batches.codec)),
-        "isValid": batches.is_valid(content),
-    }
     arrays = [
-        _as_array(derived[name] if name in derived else batches.field(name), column.type)
-        for name, column in BATCH_COLUMNS.items()
+        _repeated(where.get(field.name), len(batches), field.type)
+        if field.name in where or field.type == CORRUPTION_TYPE
+        else _batch_header_column(batches, content, field)
+        for field in schema
     ]
-    return pa.RecordBatch.from_arrays(arrays, schema=batch_schema())
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _as_array(values: Any, type_: pa.DataType) -> pa.Array:
+def _batch_header_column(batches: Batches, content: Bytes, field: pa.Field) -> pa.Array:
+    values = _BATCH_COLUMN_OF.get(field.name, _header_field)(batches, content, field.name)
+    if field.type == MICROSECONDS_TYPE:
+        return _microseconds(np.ascontiguousarray(values))
     array = values if isinstance(values, pa.Array) else pa.array(np.ascontiguousarray(values))
-    return array.cast(type_)
+    return array.cast(field.type)
+
+
+def _header_field(batches: Batches, _content: Bytes, name: str) -> Any:
+    return batches.field(name)
+
+
+def _header_property(batches: Batches, _content: Bytes, name: str) -> Any:
+    return getattr(batches, _PROPERTIES[name])
+
+
+def _delete_horizon(batches: Batches, _content: Bytes, _name: str) -> pa.Array:
+    return pa.array(batches.field("baseTimestamp"), mask=~batches.has_delete_horizon)
+
+
+def _compression_type(batches: Batches, _content: Bytes, _name: str) -> pa.Array:
+    codecs = [COMPRESSION_TYPES.get(codec, f"unknown({codec})") for codec in range(8)]
+    return pa.array(codecs).take(pa.array(batches.codec))
+
+
+def _is_valid(batches: Batches, content: Bytes, _name: str) -> Any:
+    return batches.is_valid(content)
+
+
+_PROPERTIES = {
+    "lastOffset": "last_offset",
+    "lastSequence": "last_sequence",
+    "isTransactional": "is_transactional",
+    "isControlBatch": "is_control",
+    "position": "position",
+    "timestampType": "timestamp_type",
+    "sizeInBytes": "size_in_bytes",
+}
+
+# Every other column is a field of the header.
+_BATCH_COLUMN_OF: dict[str, Callable[[Batches, Bytes, str], Any]] = {
+    **dict.fromkeys(_PROPERTIES, _header_property),
+    "deleteHorizonMs": _delete_horizon,
+    "compressionType": _compression_type,
+    "isValid": _is_valid,
+}
 
 
 def record_record_batch(chunk: Chunk, schema: pa.Schema) -> pa.RecordBatch:
@@ -168,6 +112,8 @@ def record_record_batch(chunk: Chunk, schema: pa.Schema) -> pa.RecordBatch:
     for field in schema:
         if field.type == pa.binary_view():
             arrays.append(_binary_view_column(chunk, field.name))
+        elif field.type == MICROSECONDS_TYPE:
+            arrays.append(_microseconds(chunk.columns.timestamp[: len(chunk)]))
         else:
             arrays.append(_RECORD_COLUMN_OF[field.name](chunk, field.name))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -176,26 +122,17 @@ def record_record_batch(chunk: Chunk, schema: pa.Schema) -> pa.RecordBatch:
 class Gap(NamedTuple):
     """Bytes of a log that are no sound batch, and what is wrong with the first of them."""
 
+    path: str | None
     position: int
     length: int
     reason: str
 
 
-def with_corruption(schema: pa.Schema) -> pa.Schema:
-    """The schema of PERMISSIVE reading: records, and rows for what lies between them."""
-    return schema.append(pa.field("corruption", CORRUPTION_TYPE))
-
-
-def without_corruption(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Records in that schema."""
-    nothing = pa.nulls(rows.num_rows, CORRUPTION_TYPE)
-    return pa.RecordBatch.from_arrays([*rows.columns, nothing], schema=schema)
-
-
-def gap_record_batch(gap: Gap, schema: pa.Schema) -> pa.RecordBatch:
-    """A gap in that schema: one row."""
-    arrays = [pa.nulls(1, field.type) for field in schema]
-    arrays[-1] = pa.array([gap._asdict()], CORRUPTION_TYPE)
+def gap_record_batch(gap: Gap, schema: pa.Schema, log_path: LogPath) -> pa.RecordBatch:
+    """A gap in that schema: one row, which says where and why."""
+    where = gap._asdict()
+    known = log_path._asdict() | ({"corruption": where} if "corruption" in schema.names else where)
+    arrays = [pa.array([known.get(field.name)], field.type) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -221,6 +158,31 @@ def _int64_column(chunk: Chunk, name: str) -> pa.Array:
     return _primitive(getattr(chunk.columns, name), len(chunk), RECORD_COLUMNS[name].type)
 
 
+_MAX_MILLIS = np.int64((2**63 - 1) // 1000)
+
+
+def _microseconds(millis: npt.NDArray[np.int64]) -> pa.Array:
+    """Milliseconds as Spark's TIMESTAMP, NULL where that cannot hold them."""
+    micros = allocate(millis.size, np.int64)
+    buffers = [None, pa.py_buffer(micros)]
+    outside = _to_micros(millis, micros)
+    if outside:
+        inside = (millis <= _MAX_MILLIS) & (millis >= -_MAX_MILLIS)
+        buffers[0] = pa.py_buffer(np.packbits(inside, bitorder="little"))
+    return pa.Array.from_buffers(MICROSECONDS_TYPE, millis.size, buffers, outside)
+
+
+@kernel
+def _to_micros(millis, micros):
+    """How many do not fit."""
+    outside = 0
+    for i in range(millis.size):
+        inside = -_MAX_MILLIS <= millis[i] <= _MAX_MILLIS
+        micros[i] = millis[i] * 1000 if inside else 0
+        outside += not inside
+    return outside
+
+
 def _primitive(values: npt.NDArray[Any], rows: int, type_: pa.DataType) -> pa.Array:
     """The first rows of an array as Arrow's, without a copy."""
     return pa.Array.from_buffers(type_, rows, [None, pa.py_buffer(values)], 0)
@@ -244,8 +206,15 @@ def _is_transactional(chunk: Chunk, _name: str) -> pa.Array:
 
 
 def _path_column(chunk: Chunk, name: str) -> pa.Array:
-    value = getattr(chunk.log_path, name)
-    return pa.repeat(pa.scalar(value, RECORD_COLUMNS[name].type), len(chunk))
+    return _repeated(getattr(chunk.log_path, name), len(chunk), RECORD_COLUMNS[name].type)
+
+
+def _no_corruption(chunk: Chunk, _name: str) -> pa.Array:
+    return pa.nulls(len(chunk), CORRUPTION_TYPE)
+
+
+def _repeated(value: Any, rows: int, type_: pa.DataType) -> pa.Array:
+    return pa.repeat(pa.scalar(value, type_), rows)
 
 
 def _sequence(chunk: Chunk, _name: str) -> pa.Array:
@@ -377,4 +346,5 @@ _RECORD_COLUMN_OF: dict[str, Callable[[Chunk, str], pa.Array]] = {
     "isTransactional": _is_transactional,
     "magic": _batch_column,
     "position": _batch_column,
+    "corruption": _no_corruption,
 }

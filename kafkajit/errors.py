@@ -53,6 +53,10 @@ class DecompressionLimitError(KafkaJitError):
     """A batch grows beyond max_decompressed_bytes."""
 
 
+class CorruptIndexError(KafkaJitError):
+    """An index beside a log is not what a broker wrote, or does not fit the log."""
+
+
 class UnsupportedVersionError(KafkaJitError):
     """A message format that this reader does not know."""
 

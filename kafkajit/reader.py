@@ -6,32 +6,37 @@ source ─▶ frame ─▶ check ─▶ decompress ─▶ find records ─▶ ga
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from kafkajit.arrow import (
-    RECORD_COLUMNS,
     Gap,
     allocate,
     batch_record_batch,
-    batch_schema,
-    check_columns,
     gap_record_batch,
     record_record_batch,
-    record_schema,
     wanted_for,
-    with_corruption,
-    without_corruption,
 )
-from kafkajit.errors import KafkaJitError
+from kafkajit.errors import CorruptIndexError, KafkaJitError
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
-from kafkajit.records.batches import Batches, Framing, frame, framing_error
+from kafkajit.format.layout import BATCH_LENGTH_OFFSET, LOG_OVERHEAD
+from kafkajit.format.log_path import LogPath, parse_log_path
+from kafkajit.records.batches import Batches, Framing, frame, framing_error, read_int32
 from kafkajit.records.columns import ColumnMemory
 from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder, without_bad_markers
 from kafkajit.records.resync import next_sound_batch, resync
+from kafkajit.schema import (
+    BATCH_COLUMNS,
+    RECORD_COLUMNS,
+    check_columns,
+    record_schema,
+    table_schema,
+    with_corruption,
+)
+from kafkajit.selection import EVERYTHING, Selection
 from kafkajit.source import Bytes, Source
 
 DEFAULT_BATCH_ROWS = 65536
@@ -39,6 +44,8 @@ FAILFAST = "FAILFAST"
 DROPMALFORMED = "DROPMALFORMED"
 PERMISSIVE = "PERMISSIVE"
 MODES = (FAILFAST, DROPMALFORMED, PERMISSIVE)
+
+Part = TypeVar("Part", Chunk, Batches)
 
 
 def read_records(
@@ -54,7 +61,7 @@ def read_records(
 
     Args:
         source: bytes, a memoryview, a numpy array, a pyarrow Buffer, or a path (memory-mapped).
-        columns: names of `kafkajit.arrow.RECORD_COLUMNS`; only these are decoded. All by default;
+        columns: names of `kafkajit.schema.RECORD_COLUMNS`; only these are decoded. All by default;
             topic and partition only where the source is a path.
         check_crcs: whether a batch's checksum must hold before its records are believed.
         mode: FAILFAST raises at the first bad batch. DROPMALFORMED leaves bad batches out and
@@ -70,16 +77,14 @@ def read_records(
     >>> read_records(log, columns=["offset", "key", "value"]).to_pylist()
     [{'offset': 7, 'key': b'k', 'value': b'v'}]
     """
-    reader = _RecordReader(
-        source,
-        columns=columns,
-        check_crcs=check_crcs,
-        mode=mode,
-        max_decompressed_bytes=max_decompressed_bytes,
-        binary_view=binary_view,
+    opened = Source(source)
+    schema = _schema(opened, columns, mode, binary_view)
+    reader = SegmentReader(opened, mode=mode)
+    records = reader.records(
+        schema, check_crcs=check_crcs, max_decompressed_bytes=max_decompressed_bytes
     )
-    table = pa.Table.from_batches(reader.batches(DEFAULT_BATCH_ROWS), schema=reader.schema)
-    return table.replace_schema_metadata(_extent_metadata(reader.source.content, reader.position))
+    table = pa.Table.from_batches(records, schema=schema)
+    return table.replace_schema_metadata(_extent_metadata(opened.content, reader.position))
 
 
 def iter_records(
@@ -103,15 +108,13 @@ def iter_records(
     """
     if batch_rows < 1:
         raise ValueError(f"batch_rows must be at least 1, not {batch_rows}")
-    reader = _RecordReader(
-        source,
-        columns=columns,
+    opened = Source(source)
+    return SegmentReader(opened, mode=mode).records(
+        _schema(opened, columns, mode, binary_view),
+        batch_rows=batch_rows,
         check_crcs=check_crcs,
-        mode=mode,
         max_decompressed_bytes=max_decompressed_bytes,
-        binary_view=binary_view,
     )
-    return reader.batches(batch_rows)
 
 
 def read_record_batches(source: Any) -> pa.Table:
@@ -129,13 +132,10 @@ def read_record_batches(source: Any) -> pa.Table:
     b'4'
     """
     opened = Source(source)
-    tables, position = [], 0
-    for framing in frames(opened):
-        tables.append(batch_record_batch(framing.batches, opened.content))
-        position = framing.position
-        opened.forget(position)
-    table = pa.Table.from_batches(tables, schema=batch_schema())
-    return table.replace_schema_metadata(_extent_metadata(opened.content, position))
+    schema = table_schema(BATCH_COLUMNS)
+    reader = SegmentReader(opened)
+    table = pa.Table.from_batches(reader.batches(schema), schema=schema)
+    return table.replace_schema_metadata(_extent_metadata(opened.content, reader.position))
 
 
 def valid_bytes(source: Any) -> int:
@@ -158,113 +158,212 @@ def frames(
     is not a batch is an error.
     """
     content = source.content
+    end = content.size if end is None else end
     while True:
-        framing = frame(content, position, end=end, max_bytes=CHUNK_BYTES, max_records=max_records)
+        loaded = source.load(min(position + CHUNK_BYTES, end))
+        framing = frame(
+            content, position, end=min(loaded, end), max_bytes=CHUNK_BYTES, max_records=max_records
+        )
         if len(framing.batches):
             yield framing
-        else:
-            error = framing_error(source, framing)
-            if error is not None and not _is_padding(content, framing.position):
-                raise error
-            return
-        position = framing.position
+            position = framing.position
+            continue
+        error = framing_error(source, framing)
+        if error is None and loaded < end:
+            # More of a batch than is loaded; its length is, as a chunk is larger than a header.
+            length = read_int32(content, position + BATCH_LENGTH_OFFSET)
+            source.load(min(position + LOG_OVERHEAD + max(int(length), CHUNK_BYTES), end))
+            continue
+        if error is not None and not _is_padding(source, framing.position, end):
+            raise error
+        return
 
 
-def _is_padding(content: Bytes, position: int) -> bool:
+def _is_padding(source: Source, position: int, end: int) -> bool:
     step = 1 << 20
-    return not any(content[at : at + step].any() for at in range(position, content.size, step))
+    source.load(end)
+    return not any(source.content[at : at + step].any() for at in range(position, end, step))
 
 
 def _extent_metadata(content: Bytes, position: int) -> dict[str, str]:
     return {"validBytes": str(position), "trailingBytes": str(content.size - position)}
 
 
-class _RecordReader:
-    """One pass over a source's records, whatever is wrong with some of them."""
+def _schema(
+    source: Source, columns: Iterable[str] | None, mode: str, binary_view: bool
+) -> pa.Schema:
+    known = [
+        name
+        for name in RECORD_COLUMNS
+        if source.path is not None or name not in ("topic", "partition")
+    ]
+    names = known if columns is None else check_columns(columns, known)
+    schema = record_schema(names, binary_view=binary_view)
+    return with_corruption(schema) if mode == PERMISSIVE else schema
+
+
+class SegmentReader:
+    """One pass over a segment, or a stretch of it, whatever is wrong with some of its batches.
+
+    A stretch begins and ends where batches do. A schema's column `corruption` asks for a row for
+    each gap, in the mode PERMISSIVE.
+    """
 
     def __init__(
         self,
-        source: Any,
+        source: Source,
         *,
-        columns: Iterable[str] | None,
-        check_crcs: bool,
-        mode: str,
-        max_decompressed_bytes: int,
-        binary_view: bool,
+        mode: str = FAILFAST,
+        selection: Selection = EVERYTHING,
+        start: int = 0,
+        end: int | None = None,
     ) -> None:
         if mode not in MODES:
             raise ValueError(f"unknown mode {mode!r}; there are: {', '.join(MODES)}")
-        self.source = Source(source)
-        known = [
-            name
-            for name in RECORD_COLUMNS
-            if self.source.path is not None or name not in ("topic", "partition")
-        ]
-        self._columns = record_schema(
-            known if columns is None else check_columns(columns, known), binary_view=binary_view
-        )
-        self.schema = with_corruption(self._columns) if mode == PERMISSIVE else self._columns
-        self.position = 0  # behind the last batch or gap
-        self._check_crcs = check_crcs
+        self.position = start  # behind the last batch or gap
+        self._source = source
         self._mode = mode
-        self._reads_markers = bool({"controlType", "coordinatorEpoch"} & set(self._columns.names))
-        self._decoder = Decoder(
-            self.source,
-            ColumnMemory(wanted_for(self._columns), allocate),
-            max_decompressed_bytes=max_decompressed_bytes,
-            recycle=not binary_view,
-        )
+        self._selection = selection
+        self._end = source.content.size if end is None else end
+        self._path = parse_log_path(source.path) if source.path else LogPath(None, None, None, None)
 
-    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def records(
+        self,
+        schema: pa.Schema,
+        *,
+        batch_rows: int = DEFAULT_BATCH_ROWS,
+        check_crcs: bool = True,
+        max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
+    ) -> Iterator[pa.RecordBatch]:
+        """Records as record batches of that schema, of at most so many rows."""
+        wanted = wanted_for(schema)
+        if self._selection.judges_rows:
+            wanted = wanted._replace(offset=True, timestamp=True)
+        decoder = Decoder(
+            self._source,
+            ColumnMemory(wanted, allocate),
+            max_decompressed_bytes=max_decompressed_bytes,
+            recycle=pa.binary_view() not in schema.types,
+        )
+        reads_markers = bool({"controlType", "coordinatorEpoch"} & set(schema.names))
+
+        def read(framing: Framing) -> Generator[Chunk | Gap, None, bool]:
+            return self._decode(framing, decoder, check_crcs, reads_markers)
+
         # Few rows are cut from a chunk of many: a chunk costs as much as 10,000 records.
-        for part in self._parts(max(batch_rows, DEFAULT_BATCH_ROWS)):
+        for part in self._parts(read, max(batch_rows, DEFAULT_BATCH_ROWS)):
             if isinstance(part, Gap):
-                if self._mode == PERMISSIVE:
-                    yield gap_record_batch(part, self.schema)
+                if "corruption" in schema.names:
+                    yield gap_record_batch(part, schema, self._path)
                 continue
-            rows = record_record_batch(part, self._columns)
-            if self._mode == PERMISSIVE:
-                rows = without_corruption(rows, self.schema)
+            rows = record_record_batch(part, schema)
+            asked = self._selection.rows(part)
+            if asked is not None:
+                rows = rows.filter(pa.array(asked))
             for start in range(0, rows.num_rows, batch_rows):
                 yield rows.slice(start, batch_rows)
-            self.source.forget(self.position)
+            self._source.forget(self.position)
 
-    def _parts(self, max_records: int) -> Iterator[Chunk | Gap]:
-        """Chunks and, unless the mode is FAILFAST, what lies damaged between them."""
-        content = self.source.content
+    def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Headers of batches as record batches of that schema; nothing is decompressed."""
+        where = {
+            "topic": self._path.topic,
+            "partition": self._path.partition,
+            "path": self._source.path,
+        }
+        for part in self._parts(self._headers):
+            if not isinstance(part, Gap):
+                yield batch_record_batch(part, self._source.content, schema, where)
+                self._source.forget(self.position)
+            elif "corruption" in schema.names:
+                yield gap_record_batch(part, schema, self._path)
+
+    def gaps(
+        self,
+        schema: pa.Schema,
+        *,
+        check_crcs: bool = True,
+        max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
+    ) -> Iterator[pa.RecordBatch]:
+        """What PERMISSIVE would report, a row each; every batch is decoded to know."""
+        decoder = Decoder(
+            self._source,
+            ColumnMemory(wanted_for(record_schema(["controlType"])), allocate),
+            max_decompressed_bytes=max_decompressed_bytes,
+        )
+
+        def read(framing: Framing) -> Generator[Chunk | Gap, None, bool]:
+            return self._decode(framing, decoder, check_crcs, reads_markers=True)
+
+        for part in self._parts(read):
+            if isinstance(part, Gap):
+                yield gap_record_batch(part, schema, self._path)
+            else:
+                self._source.forget(self.position)
+
+    def framed(self) -> Iterator[Batches]:
+        """Headers of batches that are asked for, as they are found."""
+        for part in self._parts(self._headers):
+            if not isinstance(part, Gap):
+                yield part
+
+    def _parts(
+        self,
+        read: Callable[[Framing], Generator[Part | Gap, None, bool]],
+        max_records: int = 2**62,
+    ) -> Iterator[Part | Gap]:
+        """What `read` makes of framed batches and, unless the mode is FAILFAST, gaps."""
         while True:
             try:
-                for framing in frames(self.source, position=self.position, max_records=max_records):
-                    leaves = yield from self._read(framing.batches)
+                for framing in frames(
+                    self._source, position=self.position, end=self._end, max_records=max_records
+                ):
+                    leaves = yield from read(framing)
                     if leaves:
                         break
                 else:
                     if self._mode == FAILFAST:
+                        self._check_end()
                         return
                     # What looks like a batch cut by the end may have a damaged length.
                     start = self.position
-                    self.position = next_sound_batch(content, start)
-                    if self.position == content.size:
+                    self.position = next_sound_batch(self._rest(), start)
+                    if self.position == self._end:
                         self.position = start
                         return
-                    yield Gap(start, self.position - start, "No record batch")
+                    yield self._gap_from(start, "No record batch")
             except KafkaJitError as error:  # of the framing
                 if self._mode == FAILFAST:
                     raise
                 yield self._gap(error)
 
-    def _read(self, batches: Batches) -> Generator[Chunk | Gap, None, bool]:
-        """Read framed batches; whether the log goes on elsewhere than behind the last of them."""
-        sound = self._decoder.sound(batches, check_crcs=self._check_crcs)
+    def _headers(self, framing: Framing) -> Generator[Batches | Gap, None, bool]:
+        batches = framing.batches
+        if not self._selection.is_everything:
+            batches = batches[self._selection.batches(batches)]
+        self.position = framing.position
+        if len(batches):
+            yield batches
+        return False
+
+    def _decode(
+        self, framing: Framing, decoder: Decoder, check_crcs: bool, reads_markers: bool
+    ) -> Generator[Chunk | Gap, None, bool]:
+        """Decode framed batches; whether the log goes on elsewhere than behind the last of them."""
+        batches = framing.batches
+        if not self._selection.is_everything:
+            batches = batches[self._selection.batches(batches)]
+        sound = decoder.sound(batches, check_crcs=check_crcs)
         window = len(batches)  # how many to decode at once
         while len(batches):
+            self.position = int(batches.position[0])
             error = None
             good = int(np.argmin(sound)) if not sound.all() else len(batches)
             if good == 0:
-                error = self._decoder.unsound(batches, 0)
+                error = decoder.unsound(batches, 0)
             else:
-                chunk = self._decoder.decode(batches[: min(good, window)])
-                if self._reads_markers:
+                chunk = decoder.decode(batches[: min(good, window)])
+                if reads_markers:
                     chunk = without_bad_markers(chunk)
                 done = len(chunk.batches)
                 window = 2 * max(window, 1)
@@ -275,11 +374,13 @@ class _RecordReader:
                 error = chunk.error
             if error is None:
                 continue
+            self.position = int(batches.position[0])
             yield self._gap(error)
-            if len(batches) == 1 or self.position != batches.position[1]:
-                return self.position != int(batches.end[0])
+            if self.position != int(batches.end[0]):
+                return True
             # What was decoded behind a bad batch is lost: feel forward after one.
             batches, sound, window = batches[1:], sound[1:], 1
+        self.position = framing.position
         return False
 
     def _gap(self, error: KafkaJitError) -> Gap:
@@ -287,5 +388,23 @@ class _RecordReader:
         if self._mode == FAILFAST:
             raise error
         start = self.position
-        self.position = resync(self.source.content, start)
-        return Gap(start, self.position - start, f"{type(error).__name__}: {error.message}")
+        self.position = resync(self._rest(), start)
+        return self._gap_from(start, f"{type(error).__name__}: {error.message}")
+
+    def _gap_from(self, start: int, reason: str) -> Gap:
+        return Gap(self._source.path, start, self.position - start, reason)
+
+    def _rest(self) -> Bytes:
+        """The bytes of the stretch: a search does not leave it."""
+        self._source.load(self._end)
+        return self._source.content[: self._end]
+
+    def _check_end(self) -> None:
+        """A stretch ends where the next begins, or it was cut at what is no batch."""
+        if self.position < self._end < self._source.content.size:
+            raise CorruptIndexError(
+                f"No record batch ends at position {self._end}, where the segment was split: its "
+                "offset index is wrong, or the file has changed",
+                path=self._source.path,
+                position=self.position,
+            )

@@ -8,32 +8,57 @@ from __future__ import annotations
 
 import mmap
 import os
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 Bytes = npt.NDArray[np.uint8]
 
+_PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+
 # The pages of a file already read are given back in steps of this many bytes.
 _FORGET_STEP = 32 << 20
+
+
+# How much of a file that is not local is read at once.
+_WINDOW = 8 << 20
+
+
+class RangeReader(NamedTuple):
+    """A file that is read in ranges: `read_at(count, position)` gives the bytes of one."""
+
+    read_at: Callable[[int, int], bytes]
+    size: int
+    start: int  # nothing before it will be asked for,
+    end: int  # nor from here on
 
 
 class Source:
     """A log's bytes, with the path they came from, if any.
 
     A path is memory-mapped: nothing is read before it is looked at, and `forget` gives the pages
-    back, so that a reader that moves forward holds a few megabytes of a file of any size.
+    back, so that a reader that moves forward holds a few megabytes of a file of any size. The
+    bytes of a RangeReader appear in memory of the file's size as they are loaded, and go the same
+    way: positions are those in the file, whatever part of it is read.
     """
 
-    def __init__(self, source: Any) -> None:
-        self.path: str | None = None
+    def __init__(self, source: Any, *, path: str | None = None) -> None:
+        self.path = path
         self._map: mmap.mmap | None = None
         self._forgotten = 0
+        self._ranges: _Loader | None = None
         if isinstance(source, (str, os.PathLike)):
             self.path = os.fspath(source)
             source = self._map_file(Path(source))
+        elif isinstance(source, RangeReader):
+            self._forgotten = source.start // mmap.PAGESIZE * mmap.PAGESIZE
+            self._map = mmap.mmap(-1, max(source.size, 1), flags=_PRIVATE)
+            self._ranges = _Loader(source, self._map)
+            source = memoryview(self._map)[: source.size]
         self.content = as_bytes(source)
 
     def _map_file(self, path: Path) -> Any:
@@ -45,6 +70,10 @@ class Source:
             self._map.madvise(mmap.MADV_SEQUENTIAL)
         return self._map
 
+    def load(self, end: int) -> int:
+        """See to it that the bytes before `end` are there; up to where they are."""
+        return self.content.size if self._ranges is None else self._ranges.load(end)
+
     def forget(self, position: int) -> None:
         """Say that the bytes before `position` will not be looked at again."""
         if self._map is None or not hasattr(mmap, "MADV_DONTNEED"):
@@ -53,6 +82,33 @@ class Source:
         if length > 0:
             self._map.madvise(mmap.MADV_DONTNEED, self._forgotten, length)
             self._forgotten += length
+
+
+class _Loader:
+    """Reads ranges into memory, one ahead of what is asked for."""
+
+    def __init__(self, file: RangeReader, memory: mmap.mmap) -> None:
+        self._file = file
+        self._memory = memory
+        self._loaded = file.start
+        self._pool = ThreadPoolExecutor(max_workers=1)
+        self._ahead: Future[bytes] | None = None
+
+    def load(self, end: int) -> int:
+        while self._loaded < min(end, self._file.end):
+            range_ = self._ahead.result() if self._ahead is not None else self._read(self._loaded)
+            self._memory[self._loaded : self._loaded + len(range_)] = range_
+            self._loaded += len(range_)
+            self._ahead = None
+            if self._loaded < self._file.end:
+                self._ahead = self._pool.submit(self._read, self._loaded)
+        return self._loaded
+
+    def _read(self, position: int) -> bytes:
+        range_ = self._file.read_at(min(_WINDOW, self._file.end - position), position)
+        if not range_:
+            raise EOFError(f"the file ended at {position}, before its {self._file.end} bytes")
+        return range_
 
 
 def as_bytes(source: Any) -> Bytes:

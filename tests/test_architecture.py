@@ -15,11 +15,14 @@ PACKAGE = REPOSITORY / "kafkajit"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 # rooms from left to right: a module imports from its own room and from those before it
 ROOMS = [
-    ("errors", "kernel", "source"),
+    ("errors", "kernel", "source", "storage"),
     ("format",),
-    ("records",),
+    ("records", "index"),
+    ("schema", "selection"),
     ("arrow", "text"),
     ("reader",),
+    ("scan",),
+    ("spark",),
     ("cli",),
 ]
 # testing builds bytes for readers to read: it knows the format and stands beside the line

@@ -14,8 +14,8 @@ from strategies import BATCH
 
 import kafkajit
 from kafkajit import testing as kt
-from kafkajit.arrow import BATCH_COLUMNS, RECORD_COLUMNS, batch_schema, record_schema
 from kafkajit.format.utf8 import java_string
+from kafkajit.schema import BATCH_COLUMNS, RECORD_COLUMNS, record_schema, table_schema
 
 # Spark's format("kafka"), as Arrow types
 SPARKS = {
@@ -74,8 +74,12 @@ def test_the_first_eight_columns_of_records_are_those_of_sparks_kafka_source() -
 
 
 def test_the_columns_of_batches_are_in_the_order_of_dump_log() -> None:
-    assert batch_schema().equals(pa.schema(BATCHES))
-    assert kafkajit.read_record_batches(b"").schema.remove_metadata().equals(batch_schema())
+    assert table_schema(BATCH_COLUMNS).equals(pa.schema(BATCHES))
+    assert (
+        kafkajit.read_record_batches(b"")
+        .schema.remove_metadata()
+        .equals(table_schema(BATCH_COLUMNS))
+    )
 
 
 @pytest.mark.parametrize("columns", [RECORD_COLUMNS, BATCH_COLUMNS], ids=["records", "batches"])

@@ -29,7 +29,7 @@ def offsets(log: bytes) -> list[int]:
 
 def gaps(log: bytes) -> list[tuple[int, int, str]]:
     rows = kafkajit.read_records(log, columns=["offset"], mode="PERMISSIVE").to_pylist()
-    return [tuple(row["corruption"].values()) for row in rows if row["corruption"]]
+    return [tuple(row["corruption"].values())[1:] for row in rows if row["corruption"]]
 
 
 def with_damage(damage: bytes, at: int) -> bytes:

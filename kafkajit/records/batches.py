@@ -51,7 +51,7 @@ class Batches:
     def __len__(self) -> int:
         return self.position.size
 
-    def __getitem__(self, rows: slice) -> Batches:
+    def __getitem__(self, rows: slice | npt.NDArray[np.bool_]) -> Batches:
         return Batches(self.position[rows], self.header[rows])
 
     def field(self, name: str) -> npt.NDArray[np.integer]:

@@ -1,0 +1,1 @@
+"""The indexes that Kafka keeps beside a log."""

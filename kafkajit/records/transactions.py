@@ -1,0 +1,112 @@
+"""Which transactions were aborted, and which are still open: found from markers, or .txnindex.
+
+Answers to Kafka's ProducerStateManager and TransactionIndex. A producer's transaction begins with
+its first batch behind its last marker, and ends with the next: what it wrote between is aborted
+when that says ABORT. Consumers that read committed data stop at the first offset of the earliest
+transaction without a marker, the last stable offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kafkajit.records.batches import Batches
+
+Int64s = npt.NDArray[np.int64]
+
+_NO_OFFSETS: Int64s = np.empty(0, dtype=np.int64)
+
+
+class AbortedTransactions(NamedTuple):
+    """A row each: the producer, and its first and last offset in the transaction."""
+
+    producer_id: Int64s
+    first_offset: Int64s
+    last_offset: Int64s
+
+    def holds(self, batches: Batches) -> npt.NDArray[np.bool_]:
+        """Which batches belong to one of these transactions."""
+        held = np.zeros(len(batches), dtype=np.bool_)
+        rows = np.flatnonzero(batches.is_transactional)
+        if not rows.size or not self.producer_id.size:
+            return held
+        producers = batches.field("producerId")[rows]
+        offsets = batches.field("baseOffset")[rows]
+        # The last transaction of that producer which begins at or before the batch.
+        order = np.lexsort((self.first_offset, self.producer_id))
+        sorted_ = AbortedTransactions(*(column[order] for column in self))
+        before = _last_at_or_before(sorted_, producers, offsets)
+        found = before >= 0
+        at = np.where(found, before, 0)
+        held[rows] = found & (sorted_.producer_id[at] == producers)
+        held[rows] &= offsets <= sorted_.last_offset[at]
+        return held
+
+    def within(self, first: int, last: int) -> AbortedTransactions:
+        """Those that have an offset in that range."""
+        inside = (self.first_offset <= last) & (self.last_offset >= first)
+        return AbortedTransactions(*(column[inside] for column in self))
+
+
+NONE_ABORTED = AbortedTransactions(_NO_OFFSETS, _NO_OFFSETS, _NO_OFFSETS)
+
+
+def _last_at_or_before(
+    transactions: AbortedTransactions,
+    producers: npt.NDArray[np.integer],
+    offsets: npt.NDArray[np.integer],
+) -> npt.NDArray[np.intp]:
+    """For each batch the row before the first (producer, first offset) that is larger, or -1."""
+    keys = np.empty(transactions.producer_id.size, dtype=_KEY)
+    keys["producer"], keys["offset"] = transactions.producer_id, transactions.first_offset
+    asked = np.empty(producers.size, dtype=_KEY)
+    asked["producer"], asked["offset"] = producers, offsets
+    rows: npt.NDArray[np.intp] = np.searchsorted(keys, asked, side="right") - 1
+    return rows
+
+
+_KEY = np.dtype([("producer", np.int64), ("offset", np.int64)])
+
+
+@dataclass(frozen=True)
+class TransactionalBatches:
+    """What the search for transactions needs of batches: a row each, markers included."""
+
+    producer_id: Int64s
+    base_offset: Int64s
+    is_marker: npt.NDArray[np.bool_]
+    is_abort: npt.NDArray[np.bool_]
+
+
+def find_transactions(
+    log: Iterable[TransactionalBatches],
+) -> tuple[AbortedTransactions, int | None]:
+    """Aborted transactions of a partition's log, and the first offset of the earliest open one."""
+    parts = list(log)
+    if not any(part.producer_id.size for part in parts):
+        return NONE_ABORTED, None
+    producer = np.concatenate([part.producer_id for part in parts])
+    offset = np.concatenate([part.base_offset for part in parts])
+    is_marker = np.concatenate([part.is_marker for part in parts])
+    is_abort = np.concatenate([part.is_abort for part in parts])
+    order = np.lexsort((offset, producer))
+    producer, offset = producer[order], offset[order]
+    is_marker, is_abort = is_marker[order], is_abort[order]
+    # A run begins with a new producer, and behind each marker.
+    begins = np.ones(producer.size, dtype=np.bool_)
+    begins[1:] = (producer[1:] != producer[:-1]) | is_marker[:-1]
+    first = np.flatnonzero(begins)
+    last = np.append(first[1:], producer.size) - 1
+    has_data = ~is_marker[first]
+    ends = is_marker[last]
+    aborted = has_data & ends & is_abort[last]
+    still_open = offset[first[has_data & ~ends]]
+    transactions = AbortedTransactions(
+        producer[first[aborted]], offset[first[aborted]], offset[last[aborted]]
+    )
+    return transactions, int(still_open.min()) if still_open.size else None

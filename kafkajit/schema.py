@@ -1,0 +1,176 @@
+"""The tables' columns, as data: the only place where schemas are spelled.
+
+Names are Kafka's words in Spark's casing, and the first eight columns of a record are those of
+Spark's format("kafka"). NULL where Java returns null or an empty Optional; -1 where Java returns
+that sentinel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import pyarrow as pa
+
+
+class Column(NamedTuple):
+    """A column's Arrow type, and what it says."""
+
+    type: pa.DataType
+    doc: str
+
+
+HEADERS_TYPE = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
+TIMESTAMP_TYPE = pa.timestamp("ms", tz="UTC")
+# Spark's TIMESTAMP. A millisecond that microseconds cannot hold is NULL there.
+MICROSECONDS_TYPE = pa.timestamp("us", tz="UTC")
+CORRUPTION_TYPE = pa.struct(
+    [
+        pa.field("path", pa.string()),
+        pa.field("position", pa.int64()),
+        pa.field("length", pa.int64()),
+        pa.field("reason", pa.string()),
+    ]
+)
+
+LOG_PATH_TYPE = pa.struct(
+    [
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("baseOffset", pa.int64()),
+        pa.field("suffix", pa.string()),
+    ]
+)
+
+RECORD_COLUMNS: dict[str, Column] = {
+    "key": Column(pa.binary(), "the record's key"),
+    "value": Column(pa.binary(), "the record's value; NULL is a tombstone under compaction"),
+    "topic": Column(pa.string(), "from the path"),
+    "partition": Column(pa.int32(), "from the path"),
+    "offset": Column(pa.int64(), "the record's offset in its partition"),
+    "timestamp": Column(TIMESTAMP_TYPE, "when it was created, or appended under LogAppendTime"),
+    "timestampType": Column(pa.int32(), "0 CreateTime, 1 LogAppendTime"),
+    "headers": Column(HEADERS_TYPE, "in order, keys may repeat; NULL when there are none"),
+    "sequence": Column(pa.int32(), "the producer's sequence number, -1 without idempotence"),
+    "controlType": Column(pa.string(), "COMMIT, ABORT, …; NULL for data"),
+    "coordinatorEpoch": Column(pa.int32(), "who wrote a COMMIT or ABORT; NULL otherwise"),
+    "baseOffset": Column(pa.int64(), "the batch's first offset"),
+    "partitionLeaderEpoch": Column(pa.int32(), "the leader's epoch at the append"),
+    "producerId": Column(pa.int64(), "-1 without idempotence"),
+    "producerEpoch": Column(pa.int16(), "-1 without idempotence"),
+    "isTransactional": Column(pa.bool_(), "whether the batch is part of a transaction"),
+    "magic": Column(pa.int8(), "the message format's version"),
+    "position": Column(pa.int64(), "the batch's first byte in the segment"),
+}
+
+BATCH_COLUMNS: dict[str, Column] = {
+    "baseOffset": Column(pa.int64(), "the first offset when the batch was written"),
+    "lastOffset": Column(pa.int64(), "the last offset, kept when compaction removes the record"),
+    "recordsCount": Column(pa.int32(), "records now in the batch"),
+    "baseSequence": Column(pa.int32(), "-1 without idempotence"),
+    "lastSequence": Column(pa.int32(), "-1 without idempotence"),
+    "producerId": Column(pa.int64(), "-1 without idempotence"),
+    "producerEpoch": Column(pa.int16(), "-1 without idempotence"),
+    "partitionLeaderEpoch": Column(pa.int32(), "the leader's epoch at the append"),
+    "isTransactional": Column(pa.bool_(), "whether it is part of a transaction"),
+    "isControlBatch": Column(pa.bool_(), "whether it holds markers instead of data"),
+    "deleteHorizonMs": Column(pa.int64(), "when tombstones may go; NULL where none is set"),
+    "position": Column(pa.int64(), "its first byte in the segment"),
+    "timestampType": Column(pa.int32(), "0 CreateTime, 1 LogAppendTime"),
+    "baseTimestamp": Column(TIMESTAMP_TYPE, "what timestamp deltas count from"),
+    "maxTimestamp": Column(TIMESTAMP_TYPE, "the largest timestamp, or that of the append"),
+    "sizeInBytes": Column(pa.int32(), "with its header"),
+    "magic": Column(pa.int8(), "the message format's version"),
+    "compressionType": Column(pa.string(), "none, gzip, snappy, lz4 or zstd"),
+    "crc": Column(pa.int64(), "the stored CRC-32C"),
+    "isValid": Column(pa.bool_(), "whether that is the CRC-32C of the bytes"),
+}
+
+
+# What the tables of a log folder say of where a row comes from.
+_SEGMENT = {
+    "topic": RECORD_COLUMNS["topic"],
+    "partition": RECORD_COLUMNS["partition"],
+    "path": Column(pa.string(), "the segment's file"),
+}
+
+SEGMENT_BATCH_COLUMNS: dict[str, Column] = {
+    "topic": _SEGMENT["topic"],
+    "partition": _SEGMENT["partition"],
+    **BATCH_COLUMNS,
+    "path": _SEGMENT["path"],
+}
+
+FILE_COLUMNS: dict[str, Column] = {
+    **_SEGMENT,
+    "baseOffset": Column(pa.int64(), "from the name; NULL where it does not say"),
+    "suffix": Column(pa.string(), ".log, .index, .timeindex.deleted, …; NULL without one"),
+    "modificationTime": Column(TIMESTAMP_TYPE, "of the file"),
+    "length": Column(pa.int64(), "in bytes"),
+}
+
+CORRUPTION_COLUMNS: dict[str, Column] = {
+    **_SEGMENT,
+    "position": Column(pa.int64(), "the first byte that is no sound batch's"),
+    "length": Column(pa.int64(), "bytes up to where the log goes on"),
+    "reason": Column(pa.string(), "what is wrong with the first of them"),
+}
+
+
+def table_schema(columns: Mapping[str, Column]) -> pa.Schema:
+    """The schema of a table that is spelled above."""
+    return pa.schema([pa.field(name, column.type) for name, column in columns.items()])
+
+
+def record_schema(columns: Iterable[str], *, binary_view: bool = False) -> pa.Schema:
+    """The schema of these record columns, in this order.
+
+    >>> record_schema(["key", "offset"]).names
+    ['key', 'offset']
+    """
+    view = {"key": pa.binary_view(), "value": pa.binary_view()} if binary_view else {}
+    return pa.schema(
+        [pa.field(name, view.get(name, RECORD_COLUMNS[name].type)) for name in columns]
+    )
+
+
+def in_microseconds(schema: pa.Schema) -> pa.Schema:
+    """The schema with Spark's TIMESTAMP instead of Kafka's milliseconds.
+
+    >>> in_microseconds(record_schema(["timestamp"])).types
+    [TimestampType(timestamp[us, tz=UTC])]
+    """
+    return pa.schema(
+        [
+            field.with_type(MICROSECONDS_TYPE) if field.type == TIMESTAMP_TYPE else field
+            for field in schema
+        ]
+    )
+
+
+def check_columns(columns: Iterable[str], known: Iterable[str]) -> list[str]:
+    """The names as a list, or an error that tells which exist."""
+    names = [columns] if isinstance(columns, str) else list(columns)
+    known = list(known)
+    for name in names:
+        if name not in known:
+            raise ValueError(f"unknown column {name!r}; there are: {', '.join(known)}")
+    if not names:
+        raise ValueError("columns names no column")
+    if len(set(names)) < len(names):
+        raise ValueError(f"a column is named twice in {names}")
+    return names
+
+
+def with_corruption(schema: pa.Schema) -> pa.Schema:
+    """The schema of PERMISSIVE reading: records, and rows for what lies between them."""
+    return schema.append(pa.field("corruption", CORRUPTION_TYPE))
+
+
+# What the SQL functions return: records and batches of bare bytes, whose path nobody knows.
+CONTENT_RECORDS = in_microseconds(
+    record_schema(name for name in RECORD_COLUMNS if name not in ("topic", "partition"))
+)
+CONTENT_BATCHES = in_microseconds(table_schema(BATCH_COLUMNS))
+RECORDS_TYPE = pa.list_(pa.struct(list(CONTENT_RECORDS)))
+BATCHES_TYPE = pa.list_(pa.struct(list(CONTENT_BATCHES)))
