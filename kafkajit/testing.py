@@ -19,6 +19,7 @@ import gzip
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import NamedTuple
 
 import cramjam
@@ -38,6 +39,9 @@ from kafkajit.format.layout import (
     TIMESTAMP_TYPE_MASK,
     TRANSACTIONAL_MASK,
 )
+
+# The log that comes with the package: 27 records in every codec, markers among them.
+SAMPLE = str(Path(__file__).parent / "sample")
 
 CREATE_TIME = 0
 LOG_APPEND_TIME = 1

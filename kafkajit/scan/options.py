@@ -1,0 +1,235 @@
+"""The options of the data source, as Kafka and Spark name them, and what they may be.
+
+Option keys arrive in lower case from Spark; values are strings.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
+from kafkajit.reader import FAILFAST, MODES
+from kafkajit.records.decode import MAX_DECOMPRESSED_BYTES
+
+READ_UNCOMMITTED = "read_uncommitted"
+READ_COMMITTED = "read_committed"
+
+KINDS = ("records", "batches", "files", "corruption")
+
+# Offsets by topic and partition; earliest and latest are left out.
+Offsets = dict[str, dict[int, int]]
+
+_EARLIEST, _LATEST = -2, -1
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a table of logs is asked for."""
+
+    paths: tuple[str, ...]
+    kind: str = "records"
+    path_glob_filter: str | None = None
+    starting_offsets: Offsets = field(default_factory=dict)
+    ending_offsets: Offsets = field(default_factory=dict)
+    starting_timestamp: int | None = None
+    ending_timestamp: int | None = None
+    isolation_level: str = READ_UNCOMMITTED
+    check_crcs: bool = True
+    mode: str = FAILFAST
+    max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES
+    max_partition_bytes: int | None = None
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str]) -> Options:
+        """Options as Spark hands them over.
+
+        >>> Options.parse({"path": "/logs", "KIND": "batches"}).kind
+        'batches'
+        >>> Options.parse({"path": "/logs", "kin": "batches"})
+        Traceback (most recent call last):
+        ValueError: unknown option 'kin': did you mean 'kind'?
+        """
+        names = {name.lower(): name for name in OPTIONS}
+        values: dict[str, Any] = {}
+        for key, text in given.items():
+            if key.lower() in _SPARKS_OWN:
+                continue
+            name = names.get(key.lower())
+            if name is None:
+                raise ValueError(f"unknown option {key!r}{_suggestion(key.lower(), names)}")
+            option = OPTIONS[name]
+            try:
+                values[option.attribute] = option.parse(text)
+            except ValueError as error:
+                raise ValueError(f"option {name}: {error}") from None
+        paths = values.pop("path", ()) + values.pop("paths", ())
+        if not paths:
+            raise ValueError(
+                "option path is missing: a segment file, a partition's folder, a log.dirs root "
+                "or a glob, as in spark.read.format('kafkaLog').load('/var/kafka/orders-*')"
+            )
+        return cls(paths=paths, **values)
+
+
+class Option(NamedTuple):
+    """An option, for parsing and for the docs."""
+
+    attribute: str
+    parse: Callable[[str], Any]
+    doc: str
+
+
+def _suggestion(key: str, names: Mapping[str, str]) -> str:
+    close = get_close_matches(key, names, n=1)
+    if close:
+        return f": did you mean {names[close[0]]!r}?"
+    return f"; there are: {', '.join(OPTIONS)}"
+
+
+def _one_of(choices: tuple[str, ...]) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        for choice in choices:
+            if text.lower() == choice.lower():
+                return choice
+        close = get_close_matches(text.lower(), [choice.lower() for choice in choices], n=1)
+        hint = f" (did you mean {close[0]!r}?)" if close else ""
+        raise ValueError(f"there is no {text!r}{hint}, but {', '.join(choices)}")
+
+    return parse
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(f"true or false, not {text!r}")
+    return text.lower() == "true"
+
+
+def _milliseconds(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"milliseconds since 1970 in UTC, not {text!r}") from None
+
+
+def _number(least: int, most: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        units = {"k": 10, "m": 20, "g": 30}
+        number = text.strip().lower().removesuffix("b")
+        shift = units.get(number[-1:], 0)
+        digits = number[:-1] if shift else number
+        if not digits.isdecimal() or not least <= int(digits) << shift <= most:
+            raise ValueError(f"a number of bytes from {least} to {most} (128m), not {text!r}")
+        return int(digits) << shift
+
+    return parse
+
+
+def _offsets(word: str, without: int) -> Callable[[str], Offsets]:
+    def parse(text: str) -> Offsets:
+        if text.strip().lower() == word:
+            return {}
+        wrong = f'{word} or JSON such as {{"orders": {{"0": 42, "1": {without}}}}}, not {text!r}'
+        try:
+            topics = json.loads(text)
+            parsed = {
+                topic: {int(partition): offset for partition, offset in partitions.items()}
+                for topic, partitions in topics.items()
+            }
+        except (ValueError, AttributeError):
+            raise ValueError(wrong) from None
+        numbers = [offset for partitions in parsed.values() for offset in partitions.values()]
+        if not all(isinstance(offset, int) and offset >= _EARLIEST for offset in numbers):
+            raise ValueError(wrong)
+        if -3 - without in numbers:  # the other of -2 and -1
+            raise ValueError(f"{-3 - without} is not where this option can begin or end: {text!r}")
+        return {
+            topic: {
+                partition: offset for partition, offset in partitions.items() if offset != without
+            }
+            for topic, partitions in parsed.items()
+        }
+
+    return parse
+
+
+def _paths(text: str) -> tuple[str, ...]:
+    """What Spark makes of load([a, b]): a list in JSON."""
+    return tuple(json.loads(text))
+
+
+def _path(text: str) -> tuple[str, ...]:
+    if not text:
+        raise ValueError("an empty path")
+    return (text,)
+
+
+OPTIONS: dict[str, Option] = {
+    "path": Option(
+        "path", _path, "a segment file, a partition's folder, a log.dirs root or a glob"
+    ),
+    "paths": Option("paths", _paths, "several of them, as a list in JSON; load([…]) sets it"),
+    "kind": Option("kind", _one_of(KINDS), f"the table: {', '.join(KINDS)}; records by default"),
+    "pathGlobFilter": Option(
+        "path_glob_filter",
+        str,
+        "which names are segments, instead of 20 digits and .log",
+    ),
+    "startingOffsets": Option(
+        "starting_offsets",
+        _offsets("earliest", _EARLIEST),
+        'earliest, or the first offset to read, by topic and partition: {"orders": {"0": 42}}',
+    ),
+    "endingOffsets": Option(
+        "ending_offsets",
+        _offsets("latest", _LATEST),
+        "latest, or the offset to stop before, in the same form",
+    ),
+    "startingTimestamp": Option(
+        "starting_timestamp",
+        _milliseconds,
+        "begin each partition at its first record with this timestamp (ms) or a later one",
+    ),
+    "endingTimestamp": Option(
+        "ending_timestamp",
+        _milliseconds,
+        "end each partition before its first record with this timestamp (ms) or a later one",
+    ),
+    "isolationLevel": Option(
+        "isolation_level",
+        _one_of((READ_UNCOMMITTED, READ_COMMITTED)),
+        "read_committed leaves out aborted and unfinished transactions, and control records",
+    ),
+    "checkCrcs": Option("check_crcs", _boolean, "whether checksums must hold; true by default"),
+    "mode": Option(
+        "mode",
+        _one_of(MODES),
+        "FAILFAST fails at a bad batch, DROPMALFORMED leaves it out, PERMISSIVE also reports it "
+        "in a column corruption",
+    ),
+    "maxDecompressedBytes": Option(
+        "max_decompressed_bytes",
+        _number(1, MAX_DECOMPRESSED_BYTES),
+        "what one batch may grow to",
+    ),
+    "maxPartitionBytes": Option(
+        "max_partition_bytes",
+        _number(1, 2**40),
+        "bytes of log for one task; by default an eighth of all, from 16m to 128m",
+    ),
+}
+
+# What CREATE TABLE adds of its own (TableCatalog's reserved properties).
+_SPARKS_OWN = {
+    "collation",
+    "comment",
+    "external",
+    "is_managed_location",
+    "location",
+    "owner",
+    "provider",
+    "serialization.format",
+}

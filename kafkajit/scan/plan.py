@@ -1,0 +1,317 @@
+"""Which stretches of which segments a query has to read, packed into tasks.
+
+find files ─▶ drop by name ─▶ drop by header ─▶ split where batches begin ─▶ pack
+
+A name says a segment's base offset, and so where the segment before it ends. Headers are asked of
+local files only: of others they would have to be downloaded, which is a task's work. Those are
+split where their .index says that batches begin, or not at all.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from kafkajit.errors import KafkaJitError
+from kafkajit.format.layout import LOG_OVERHEAD, RECORD_BATCH_OVERHEAD
+from kafkajit.format.log_path import LogPath, parse_log_path
+from kafkajit.index.offset_index import read_offset_index
+from kafkajit.reader import SegmentReader
+from kafkajit.records.batches import frame
+from kafkajit.scan.isolation import find_isolation
+from kafkajit.scan.options import READ_COMMITTED, Options
+from kafkajit.scan.predicates import Predicate, meets
+from kafkajit.schema import record_schema
+from kafkajit.selection import MAX_INT64, MIN_INT64, Range, Selection
+from kafkajit.source import Source
+from kafkajit.storage import StoredFile, find_files, glob_to_regex
+
+logger = logging.getLogger("kafkajit")
+
+_SEGMENT_NAME = re.compile(r"\d{20}\.log")
+
+# A task's share where the option maxPartitionBytes does not say: an eighth, within these. A task
+# costs Spark some 20 ms, and reading 16 MiB takes about as long.
+_LEAST_BYTES = 16 << 20
+_MOST_BYTES = 128 << 20
+# Opening a file costs about as much as reading this much of it (spark.sql.files.openCostInBytes).
+_OPEN_COST = 4 << 20
+# So many bytes of local files are framed where a query is planned.
+_FRAMING_BUDGET = 16 << 30
+
+
+class Split(NamedTuple):
+    """A stretch of a segment that begins and ends where batches do, and what is asked of it."""
+
+    file: StoredFile
+    start: int
+    end: int
+    selection: Selection
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start
+
+
+Task = list[Split]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is read, task by task."""
+
+    tasks: list[Task]
+    segments: int
+    segments_read: int
+    total_bytes: int
+
+    def __str__(self) -> str:
+        splits = [split for task in self.tasks for split in task]
+        to_read = sum(split.size for split in splits)
+        return (
+            f"{self.segments_read} of {self.segments} segments, {len(splits)} splits in "
+            f"{len(self.tasks)} tasks: {to_read:,} bytes to read, "
+            f"{self.total_bytes - to_read:,} skipped"
+        )
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A log file, and what its name and those beside it say."""
+
+    log: StoredFile
+    path: LogPath
+    offsets: Range  # it has no others
+    index: StoredFile | None
+    transaction_index: StoredFile | None
+
+
+def make_plan(options: Options, predicates: Sequence[Predicate], selection: Selection) -> Plan:
+    """Find, drop, split and pack, as the module's first lines say."""
+    partitions = find_partitions(options)
+    segments = [segment for partition in partitions for segment in partition]
+    wanted: list[tuple[Segment, Selection]] = []
+    for partition in partitions:
+        where = partition[0].path
+        if not meets({"topic": where.topic, "partition": where.partition}, predicates):
+            continue
+        asked = _selection_in(partition, options, selection)
+        wanted.extend(
+            (
+                segment,
+                replace(asked, aborted=asked.aborted.within(*segment.offsets)),
+            )
+            for segment in partition
+            if segment.log.size and asked.offsets & segment.offsets
+        )
+    share = options.max_partition_bytes or min(
+        max(sum(segment.log.size for segment, _ in wanted) // 8, _LEAST_BYTES), _MOST_BYTES
+    )
+    budget = _FRAMING_BUDGET
+    splits: list[Split] = []
+    for segment, asked in wanted:
+        stretches, framed = _stretches(segment, asked, options.mode, share, budget)
+        budget -= framed
+        splits.extend(Split(segment.log, start, end, asked) for start, end in stretches)
+    plan = Plan(
+        _packed(splits, share),
+        len(segments),
+        len({split.file.path for split in splits}),
+        sum(segment.log.size for segment in segments),
+    )
+    logger.info("%s: %s", ", ".join(options.paths), plan)
+    return plan
+
+
+def find_partitions(options: Options) -> list[list[Segment]]:
+    """The segments at the locations asked for, by folder and in order."""
+    files = {file.path: file for path in options.paths for file in find_files(path)}
+    glob = options.path_glob_filter
+    name = re.compile(glob_to_regex(glob)) if glob is not None else _SEGMENT_NAME
+    logs = [
+        file
+        for file in files.values()
+        if name.fullmatch(file.name) or (file.path in options.paths and glob is None)
+    ]
+    if not logs:
+        raise FileNotFoundError(
+            f"no segments (20 digits and .log) at {', '.join(options.paths)}: a path is a "
+            "segment, a partition's folder such as orders-0, a log.dirs root that holds such "
+            "folders, or a glob; the option pathGlobFilter allows other names"
+        )
+    folders: dict[str, list[StoredFile]] = {}
+    for log in logs:
+        folders.setdefault(log.folder, []).append(log)
+    return [_segments(folders[folder], files) for folder in sorted(folders)]
+
+
+def _segments(logs: Iterable[StoredFile], files: dict[str, StoredFile]) -> list[Segment]:
+    """The logs of one folder as segments: each ends where the next begins."""
+    named = [(parse_log_path(log.path), log) for log in logs]
+    named.sort(key=lambda pair: (pair[0].base_offset or 0, pair[1].path))
+    bases = [path.base_offset for path, _ in named]
+    segments = []
+    for (path, log), base, following in zip(named, bases, [*bases[1:], None], strict=True):
+        stem = log.path.removesuffix(".log")
+        segments.append(
+            Segment(
+                log,
+                path,
+                Range(
+                    MIN_INT64 if base is None else base,
+                    MAX_INT64 if base is None or following is None else following - 1,
+                ),
+                files.get(stem + ".index"),
+                files.get(stem + ".txnindex"),
+            )
+        )
+    return segments
+
+
+def _selection_in(partition: list[Segment], options: Options, selection: Selection) -> Selection:
+    """What is asked of one partition: offsets, timestamps and transactions are its own."""
+    path = partition[0].path
+    offsets = selection.offsets
+    if path.topic is not None and path.partition is not None:
+        first = options.starting_offsets.get(path.topic, {}).get(path.partition)
+        behind = options.ending_offsets.get(path.topic, {}).get(path.partition)
+        offsets &= Range(
+            MIN_INT64 if first is None else first, MAX_INT64 if behind is None else behind - 1
+        )
+    if options.starting_timestamp is not None:
+        first = _offset_for_timestamp(partition, options.starting_timestamp, options.mode)
+        offsets &= Range(MAX_INT64 if first is None else first)
+    if options.ending_timestamp is not None:
+        behind = _offset_for_timestamp(partition, options.ending_timestamp, options.mode)
+        offsets &= Range(last=MAX_INT64 if behind is None else behind - 1)
+    if options.isolation_level != READ_COMMITTED:
+        return replace(selection, offsets=offsets)
+    # A transaction may end in a segment that nobody asked for.
+    beside = {file.path: file for file in partition[0].log.beside()}
+    logs = [file for file in beside.values() if _SEGMENT_NAME.fullmatch(file.name)]
+    whole = _segments(logs, beside) if len(logs) >= len(partition) else partition
+    aborted, first_open = find_isolation(
+        [(segment.log, segment.transaction_index) for segment in whole], options.mode
+    )
+    if first_open is not None:
+        offsets &= Range(last=first_open - 1)
+    return replace(selection, offsets=offsets, committed=True, aborted=aborted)
+
+
+def _offset_for_timestamp(partition: list[Segment], timestamp: int, mode: str) -> int | None:
+    """The first offset of a record with this timestamp or a later one."""
+    later = Selection(timestamps=Range(timestamp))
+    for segment in partition:
+        reader = SegmentReader(segment.log.open(), mode=mode, selection=later)
+        for rows in reader.records(record_schema(["offset"])):
+            if rows.num_rows:
+                offset: int = rows["offset"][0].as_py()
+                return offset
+    return None
+
+
+def _stretches(
+    segment: Segment, asked: Selection, mode: str, share: int, budget: int
+) -> tuple[list[tuple[int, int]], int]:
+    """Where to split a segment, and how many bytes had to be framed to know."""
+    size = segment.log.size
+    pieces = -(-size // share)
+    if asked.is_everything and pieces > 1 and segment.index is not None:
+        cuts = _cuts_by_index(segment, segment.index, pieces)
+        if cuts is not None:
+            return list(pairwise([0, *cuts, size])), 0
+    is_worth_it = pieces > 1 or not asked.is_everything
+    if segment.log.filesystem is None and is_worth_it and size <= budget:
+        return _framed_stretches(segment.log, asked, mode, pieces), size
+    return [(0, size)], 0
+
+
+def _cuts_by_index(segment: Segment, index: StoredFile, pieces: int) -> list[int] | None:
+    """Positions near the ends of equal pieces, each where a sound batch begins; or none at all."""
+    entries = read_offset_index(index.read())
+    if not entries.size:
+        return None
+    size = segment.log.size
+    positions = entries["position"].astype(np.int64)
+    ideal = np.arange(1, pieces) * size // pieces
+    rows = np.unique(np.searchsorted(positions, ideal).clip(max=entries.size - 1))
+    for row in rows.tolist():
+        last_offset = (segment.path.base_offset or 0) + int(entries["relativeOffset"][row])
+        if not _begins_batch(segment.log, int(positions[row]), last_offset):
+            logger.warning(
+                "%s names position %d, where no batch up to offset %d begins: "
+                "the segment is split without it",
+                index.path,
+                positions[row],
+                last_offset,
+            )
+            return None
+    cuts: list[int] = positions[rows].tolist()
+    return cuts
+
+
+def _begins_batch(log: StoredFile, position: int, last_offset: int) -> bool:
+    """Whether a sound batch of offsets up to this one begins there."""
+    header = Source(log.read(position, RECORD_BATCH_OVERHEAD)).content
+    if header.size < RECORD_BATCH_OVERHEAD:
+        return False
+    size = int.from_bytes(header[8:12].tobytes(), signed=True) + LOG_OVERHEAD
+    if not RECORD_BATCH_OVERHEAD <= size <= log.size - position:
+        return False
+    content = Source(log.read(position, size)).content
+    batches = frame(content, 0).batches
+    return (
+        len(batches) == 1
+        and bool(batches.is_valid(content)[0])
+        and int(batches.last_offset[0]) <= last_offset
+    )
+
+
+def _framed_stretches(
+    log: StoredFile, asked: Selection, mode: str, pieces: int
+) -> list[tuple[int, int]]:
+    """Runs of batches that are asked for, cut near the ends of equal pieces."""
+    source = log.open()
+    reader = SegmentReader(source, mode=mode)
+    cuts = [0]
+    firsts: dict[int, int] = {}  # in the stretch behind each cut: where what is asked for begins
+    lasts: dict[int, int] = {}  # and ends
+    try:
+        for batches in reader.framed():
+            source.forget(int(batches.position[0]))
+            ideal = np.arange(len(cuts), pieces) * log.size // pieces
+            rows = np.searchsorted(batches.position, ideal)
+            cuts.extend(np.unique(batches.position[rows[rows < len(batches)]]).tolist())
+            wanted = batches[asked.batches(batches)]
+            pieces_of = np.searchsorted(cuts, wanted.position, side="right") - 1
+            for piece in np.unique(pieces_of).tolist():
+                within = wanted[pieces_of == piece]
+                firsts.setdefault(cuts[piece], int(within.position[0]))
+                lasts[cuts[piece]] = int(within.end[-1])
+    except KafkaJitError:
+        # A task will come to the same place, and report it.
+        lasts[cuts[-1]] = log.size
+        firsts.setdefault(cuts[-1], reader.position)
+    if asked.is_everything:
+        return list(pairwise([*cuts, log.size]))
+    return [(firsts[cut], lasts[cut]) for cut in cuts if cut in firsts]
+
+
+def _packed(splits: Iterable[Split], share: int) -> list[Task]:
+    """Splits in their order, a share of bytes to each task."""
+    tasks: list[Task] = []
+    room = 0
+    for split in splits:
+        cost = split.size + _OPEN_COST
+        if not tasks or cost > room:
+            tasks.append([])
+            room = share + _OPEN_COST
+        tasks[-1].append(split)
+        room -= cost
+    return tasks

@@ -1,0 +1,100 @@
+"""A table of a log folder: its columns, its plan, and the rows of a task.
+
+This is the data source without Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+
+from kafkajit.format.log_path import parse_log_path
+from kafkajit.reader import PERMISSIVE, SegmentReader
+from kafkajit.scan.options import Options
+from kafkajit.scan.plan import Plan, Split, make_plan
+from kafkajit.scan.predicates import Predicate, meets, millisecond_range_of, range_of
+from kafkajit.schema import (
+    CORRUPTION_COLUMNS,
+    FILE_COLUMNS,
+    RECORD_COLUMNS,
+    SEGMENT_BATCH_COLUMNS,
+    Column,
+    in_microseconds,
+    table_schema,
+    with_corruption,
+)
+from kafkajit.selection import Selection
+from kafkajit.storage import find_files
+
+_COLUMNS: dict[str, Mapping[str, Column]] = {
+    "records": RECORD_COLUMNS,
+    "batches": SEGMENT_BATCH_COLUMNS,
+    "files": FILE_COLUMNS,
+    "corruption": CORRUPTION_COLUMNS,
+}
+
+
+def schema_of(options: Options) -> pa.Schema:
+    """The columns of the table that is asked for, with Spark's timestamps.
+
+    >>> schema_of(Options(paths=("/logs",), kind="corruption")).names
+    ['topic', 'partition', 'path', 'position', 'length', 'reason']
+    """
+    schema = in_microseconds(table_schema(_COLUMNS[options.kind]))
+    if options.mode == PERMISSIVE and options.kind in ("records", "batches"):
+        schema = with_corruption(schema)
+    return schema
+
+
+def plan_table(options: Options, predicates: Sequence[Predicate]) -> Plan:
+    """What has to be read of segments."""
+    if options.kind == "records":
+        offsets = range_of("offset", predicates)
+        timestamps = millisecond_range_of("timestamp", predicates)
+    elif options.kind == "batches":
+        offsets = range_of("baseOffset", predicates) & range_of("lastOffset", predicates)
+        timestamps = millisecond_range_of("maxTimestamp", predicates)
+    else:
+        return make_plan(options, predicates, Selection())
+    return make_plan(options, predicates, Selection(offsets, timestamps))
+
+
+def read_split(split: Split, schema: pa.Schema, options: Options) -> Iterator[pa.RecordBatch]:
+    """A split's rows, as record batches of the schema's columns."""
+    reader = SegmentReader(
+        split.file.open(split.start, split.end),
+        mode=PERMISSIVE if options.kind == "corruption" else options.mode,
+        selection=split.selection,
+        start=split.start,
+        end=split.end,
+    )
+    if options.kind == "batches":
+        return reader.batches(schema)
+    read = reader.records if options.kind == "records" else reader.gaps
+    return read(
+        schema,
+        check_crcs=options.check_crcs,
+        max_decompressed_bytes=options.max_decompressed_bytes,
+    )
+
+
+def read_files(
+    options: Options, predicates: Sequence[Predicate], schema: pa.Schema
+) -> pa.RecordBatch:
+    """The files at the locations asked for, those that Kafka keeps beside logs included."""
+    rows = []
+    for file in (file for location in options.paths for file in find_files(location)):
+        path = parse_log_path(file.path)
+        row = {
+            "topic": path.topic,
+            "partition": path.partition,
+            "path": file.path,
+            "baseOffset": path.base_offset,
+            "suffix": path.suffix,
+            "modificationTime": file.modified_ns // 1000,
+            "length": file.size,
+        }
+        if meets({name: row[name] for name in row if name != "modificationTime"}, predicates):
+            rows.append(row)
+    return pa.RecordBatch.from_pylist(rows, schema=schema)

@@ -1,0 +1,228 @@
+"""Where logs lie: local paths and every file system that pyarrow opens (s3, gs, hdfs, abfs, file).
+
+A location is a segment file, a partition's folder (orders-0), a broker's log.dirs root, which holds
+such folders, or a glob of any of them. Folders are listed, never walked deeper than that: a tree
+with several brokers' copies of a partition would otherwise give every record twice.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
+
+from kafkajit.source import RangeReader, Source
+
+# A scheme of one letter would be a drive.
+_URI = re.compile(
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?://(?P<authority>[^/?]*))?"
+    r"(?P<path>.*?)(?P<query>\?\w+=.*)?"
+)
+_GLOB = re.compile(r"[*?\[{]")
+# Hadoop's names for what pyarrow calls s3
+_ALIASES = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfs"}
+# The folder of a topic's partition; those on their way out or in have a suffix with a dot.
+_PARTITION = re.compile(r"[a-zA-Z0-9._-]+-\d+")
+_ON_ITS_WAY = re.compile(r".+\.[0-9a-f]{32}-(?:delete|future|stray)")
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file of a log folder, and how to open it."""
+
+    path: str  # as a user writes it: plain where it is local, else a URI
+    size: int
+    modified_ns: int
+    key: str  # its path on the file system
+    filesystem: FileSystem | None  # None where it is local
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    @property
+    def folder(self) -> str:
+        return self.path.rpartition("/")[0]
+
+    def open(self, start: int = 0, end: int | None = None) -> Source:
+        """Its bytes: memory-mapped, or a range of them loaded as they are asked for."""
+        if self.filesystem is None:
+            return Source(self.key)
+        file = self.filesystem.open_input_file(self.key)
+        end = self.size if end is None else end
+        return Source(RangeReader(file.read_at, self.size, start, end), path=self.path)
+
+    def read(self, position: int = 0, count: int | None = None) -> bytes:
+        """So many bytes from there on; all of a small file."""
+        with self._opened.open_input_file(self.key) as file:
+            content: bytes = file.read_at(self.size if count is None else count, position)
+        return content
+
+    def beside(self) -> list[StoredFile]:
+        """The files of its folder."""
+        prefix = self.path.removesuffix(self.key)
+        folder = FileSelector(self.key.rpartition("/")[0])
+        return [
+            _stored(info, prefix, self.filesystem)
+            for info in self._opened.get_file_info(folder)
+            if info.type == FileType.File
+        ]
+
+    @property
+    def _opened(self) -> FileSystem:
+        return self.filesystem or LocalFileSystem()
+
+
+def _stored(info: FileInfo, prefix: str, filesystem: FileSystem | None) -> StoredFile:
+    return StoredFile(
+        path=prefix + info.path,
+        size=info.size,
+        modified_ns=info.mtime_ns or 0,
+        key=info.path,
+        filesystem=filesystem,
+    )
+
+
+def stored_file(location: str) -> StoredFile:
+    """The file at a location.
+
+    >>> stored_file("/no/such/file")
+    Traceback (most recent call last):
+    FileNotFoundError: there is nothing at /no/such/file
+    """
+    place = _Place(location)
+    info = place.info(place.path)
+    if info.type != FileType.File:
+        raise IsADirectoryError(f"{location} is a folder, not a segment file")
+    return place.stored(info)
+
+
+def find_files(location: str) -> list[StoredFile]:
+    """All files at a location, in the order of their paths.
+
+    >>> find_files("/no/such/folder")
+    Traceback (most recent call last):
+    FileNotFoundError: there is nothing at /no/such/folder
+    """
+    place = _Place(location)
+    found = place.matches() or [place.info(place.path)]
+    files = {
+        info.path: place.stored(info)
+        for top in found
+        for info in ([top] if top.type == FileType.File else _files_under(place, top))
+    }
+    return sorted(files.values(), key=lambda file: file.path)
+
+
+def _files_under(place: _Place, folder: FileInfo) -> Iterator[FileInfo]:
+    """The files of a folder and, unless it is a partition's own, of the partitions in it."""
+    holds_partitions = not _is_partition(folder.base_name, or_on_its_way=True)
+    for info in place.listed(folder.path):
+        if info.type == FileType.File:
+            yield info
+        elif holds_partitions and _is_partition(info.base_name):
+            inside = place.listed(info.path)
+            yield from (file for file in inside if file.type == FileType.File)
+
+
+def _is_partition(name: str, *, or_on_its_way: bool = False) -> bool:
+    if _ON_ITS_WAY.fullmatch(name):
+        return or_on_its_way
+    return _PARTITION.fullmatch(name) is not None
+
+
+class _Place:
+    """A location, taken apart into a file system and a path on it."""
+
+    def __init__(self, location: str) -> None:
+        self._filesystem: FileSystem | None = None
+        self._prefix = ""
+        uri = _URI.fullmatch(location)
+        if uri is None:
+            self.path = os.path.abspath(location)  # noqa: PTH100  a Path would lose a glob's //
+        elif uri["scheme"] == "file":
+            self.path = "/" + uri["path"].lstrip("/")
+        else:
+            scheme = _ALIASES.get(uri["scheme"], uri["scheme"])
+            root = f"{scheme}://{uri['authority'] or ''}/{uri['query'] or ''}"
+            try:
+                self._filesystem, top = FileSystem.from_uri(root)
+            except (ValueError, ImportError, OSError) as error:
+                raise ValueError(f"cannot open {location}: {error}") from error
+            self.path = f"{top.rstrip('/')}/{uri['path'].strip('/')}".rstrip("/")
+            # What stands before the path on the file system, without anybody's secrets.
+            host = (uri["authority"] or "").rpartition("@")[2]
+            self._prefix = f"{uri['scheme']}://{host if self.path.startswith('/') else ''}"
+
+    @property
+    def _opened(self) -> FileSystem:
+        return self._filesystem or LocalFileSystem()
+
+    def stored(self, info: FileInfo) -> StoredFile:
+        return _stored(info, self._prefix, self._filesystem)
+
+    def info(self, path: str) -> FileInfo:
+        (info,) = self._opened.get_file_info([path])
+        if info.type == FileType.NotFound:
+            raise FileNotFoundError(f"there is nothing at {self._prefix}{path}")
+        return info
+
+    def listed(self, folder: str) -> list[FileInfo]:
+        listed: list[FileInfo] = self._opened.get_file_info(FileSelector(folder))
+        return sorted(listed, key=lambda info: info.path)
+
+    def matches(self) -> list[FileInfo]:
+        """Files and folders that a glob names, level by level; nothing where it is no glob."""
+        glob = _GLOB.search(self.path)
+        (literally,) = self._opened.get_file_info([self.path])
+        if glob is None or literally.type != FileType.NotFound:
+            return []
+        fixed = self.path[: glob.start()].rpartition("/")[0]
+        found = [self.info(fixed or "/")]
+        for part in self.path[len(fixed) :].strip("/").split("/"):
+            named = re.compile(glob_to_regex(part))
+            found = [
+                info
+                for folder in found
+                if folder.type == FileType.Directory
+                for info in self.listed(folder.path)
+                if named.fullmatch(info.base_name)
+            ]
+        if not found:
+            raise FileNotFoundError(f"nothing matches {self._prefix}{self.path}")
+        return found
+
+
+def glob_to_regex(glob: str) -> str:
+    r"""Hadoop's globs for one name: ? * [a-z] [^a] {a,b}.
+
+    >>> glob_to_regex("orders-{0,12}")
+    'orders\\-(?:0|12)'
+    """
+    regex, depth, at = "", 0, 0
+    while at < len(glob):
+        letter = glob[at]
+        end = glob.find("]", at + 2) if letter == "[" else -1
+        if letter == "*":
+            regex += ".*"
+        elif letter == "?":
+            regex += "."
+        elif end > 0:
+            inside = glob[at + 1 : end].replace("\\", r"\\")
+            regex += "[" + ("^" + inside[1:] if inside[0] in "!^" else inside) + "]"
+            at = end
+        elif letter == "{":
+            regex, depth = regex + "(?:", depth + 1
+        elif letter == "}" and depth:
+            regex, depth = regex + ")", depth - 1
+        elif letter == "," and depth:
+            regex += "|"
+        else:
+            regex += re.escape(letter)
+        at += 1
+    if depth:
+        raise ValueError(f"the glob {glob!r} opens a {{ that it does not close")
+    return regex
