@@ -1,0 +1,31 @@
+"""Kafka's log in Spark: SQL functions, table functions and the data source `kafkaLog`.
+
+>>> from kafkajit.spark import register
+>>> register(spark)  # in a session of your own; `local_session` makes one
+>>> spark.sql("SELECT kafka_log_path('/var/kafka/orders-3/00000000000000000042.log').topic").show()
++-----------------------------------------------------------------------+
+|kafka_log_path(/var/kafka/orders-3/00000000000000000042.log).topic|
++-----------------------------------------------------------------------+
+|                                                                 orders|
++-----------------------------------------------------------------------+
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kafkajit.spark.launch import local_session
+    from kafkajit.spark.session import register
+
+__all__ = ["local_session", "register"]
+
+_HOME = {"local_session": "kafkajit.spark.launch", "register": "kafkajit.spark.session"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'kafkajit.spark' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOME[name]), name)

@@ -1,0 +1,205 @@
+"""The SQL functions, as functions of Arrow arrays: a whole array of contents in, an array out.
+
+NULL in, NULL out. The bytes are read where Arrow holds them, and what is read of all contents
+becomes one array of structs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from kafkajit.errors import KafkaJitError
+from kafkajit.format.log_path import parse_log_path
+from kafkajit.reader import DROPMALFORMED, FAILFAST, SegmentReader, valid_bytes
+from kafkajit.schema import CONTENT_BATCHES, CONTENT_RECORDS, LOG_PATH_TYPE, check_columns
+from kafkajit.source import Source
+from kafkajit.spark.errors import reported
+
+# ByteArrayMethods.MAX_ROUNDED_ARRAY_LENGTH in Spark: what a row may grow to.
+MAX_ROW_BYTES = 2**31 - 1 - 15
+# Offsets in an array of Arrow's are int32.
+MAX_ARROW_BYTES = 2**31 - 1
+
+_IN_PIECES = (
+    "Read it in pieces: SELECT * FROM kafka_log(TABLE(SELECT path FROM ...)), or "
+    "spark.read.format('kafkaLog').load(...)"
+)
+
+# What a read gave: its record batches, or None for SQL's NULL.
+Parts = list[pa.RecordBatch] | None
+
+
+@reported
+def kafka_records(
+    content: pa.Array, columns: pa.Array | None = None, mode: pa.Array | None = None
+) -> pa.Array:
+    """All records of each content."""
+    return _as_lists(_records(content, columns, mode), CONTENT_RECORDS)
+
+
+@reported
+def try_kafka_records(
+    content: pa.Array, columns: pa.Array | None = None, mode: pa.Array | None = None
+) -> pa.Array:
+    """All records of each content, NULL where it is damaged."""
+    return _as_lists(_records(content, columns, mode, or_null=True), CONTENT_RECORDS)
+
+
+@reported
+def kafka_record_batches(content: pa.Array) -> pa.Array:
+    """The headers of the batches of each content."""
+    return _as_lists(_each(content, _batches), CONTENT_BATCHES)
+
+
+@reported
+def try_kafka_record_batches(content: pa.Array) -> pa.Array:
+    """The headers of the batches of each content, NULL where it is damaged."""
+    return _as_lists(_each(content, _or_null(_batches)), CONTENT_BATCHES)
+
+
+@reported
+def kafka_valid_bytes(content: pa.Array) -> pa.Array:
+    """Bytes of each content up to the end of its last whole batch."""
+    return pa.array(_each(content, valid_bytes), pa.int64())
+
+
+@reported
+def try_kafka_valid_bytes(content: pa.Array) -> pa.Array:
+    """Bytes of each content up to the end of its last whole batch, NULL where it is damaged."""
+    return pa.array(_each(content, _or_null(valid_bytes)), pa.int64())
+
+
+@reported
+def kafka_log_path(path: pa.Array) -> pa.Array:
+    """What each path says."""
+    names = [field.name for field in LOG_PATH_TYPE]
+    rows = [
+        None if text is None else dict(zip(names, parse_log_path(text), strict=True))
+        for text in path.to_pylist()
+    ]
+    return pa.array(rows, LOG_PATH_TYPE)
+
+
+def _each(content: pa.Array, read: Callable[[pa.Buffer], Any]) -> list[Any]:
+    return [None if held is None else read(held) for held in _buffers(content)]
+
+
+def _buffers(content: pa.Array) -> Iterator[pa.Buffer | None]:
+    for scalar in content:
+        yield scalar.as_buffer() if scalar.is_valid else None
+
+
+def _or_null(read: Callable[..., Any]) -> Callable[..., Any]:
+    def attempt(*args: Any) -> Any:
+        try:
+            return read(*args)
+        except KafkaJitError:
+            return None
+
+    return attempt
+
+
+def _records(
+    content: pa.Array, columns: pa.Array | None, mode: pa.Array | None, *, or_null: bool = False
+) -> list[Parts]:
+    read = _or_null(_read_records) if or_null else _read_records
+    nothing = [None] * len(content)
+    return [
+        None if held is None else read(held, _schema(names), _mode(name))
+        for held, names, name in zip(
+            _buffers(content),
+            nothing if columns is None else columns.to_pylist(),
+            nothing if mode is None else mode.to_pylist(),
+            strict=True,
+        )
+    ]
+
+
+def _schema(names: str | None) -> pa.Schema:
+    """The columns of a list such as 'offset, timestamp'; all of them without one."""
+    if names is None:
+        return CONTENT_RECORDS
+    asked = check_columns([name.strip() for name in names.split(",")], CONTENT_RECORDS.names)
+    return pa.schema([CONTENT_RECORDS.field(name) for name in asked])
+
+
+def _mode(name: str | None) -> str:
+    mode = FAILFAST if name is None else name.upper()
+    if mode not in (FAILFAST, DROPMALFORMED):
+        raise ValueError(
+            f"kafka_records has the modes {FAILFAST} and {DROPMALFORMED}, not {name!r}; rows for "
+            "what is damaged come from the data source kafkaLog, option mode PERMISSIVE"
+        )
+    return mode
+
+
+def _read_records(held: pa.Buffer, schema: pa.Schema, mode: str) -> Parts:
+    parts = []
+    size = held.size
+    for part in SegmentReader(Source(held), mode=mode).records(schema):
+        parts.append(part)
+        size += row_bytes(part)
+        if size > MAX_ROW_BYTES:
+            raise ValueError(
+                f"a segment of {held.size:,} bytes and its records do not fit a row of Spark's "
+                f"({MAX_ROW_BYTES:,} bytes). {_IN_PIECES}"
+            )
+    return parts
+
+
+def row_bytes(part: pa.RecordBatch) -> int:
+    """What these records take as an array of structs in an UnsafeRow, at least.
+
+    Each has 8 bytes for its place in the array, 8 for its nulls and 8 for each field of the
+    struct; keys, values and headers come on top.
+    """
+    data = sum(
+        column.nbytes - 4 * part.num_rows
+        for column in part.columns
+        if pa.types.is_binary(column.type) or pa.types.is_list(column.type)
+    )
+    return int(part.num_rows * (16 + 8 * len(CONTENT_RECORDS)) + data)
+
+
+def _batches(held: pa.Buffer) -> Parts:
+    return list(SegmentReader(Source(held)).batches(CONTENT_BATCHES))
+
+
+def _as_lists(rows: list[Parts], schema: pa.Schema) -> pa.Array:
+    """An array of structs for each row, columns that were not read being NULL."""
+    counts = [sum(part.num_rows for part in parts or ()) for parts in rows]
+    offsets = np.zeros(len(rows) + 1, dtype=np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    parts = [part for row in rows for part in row or ()]
+    columns = [_joined(parts, field) for field in schema]
+    if offsets[-1] == 0:
+        columns = [pa.nulls(0, field.type) for field in schema]
+    return pa.ListArray.from_arrays(
+        pa.array(offsets, pa.int32()),
+        pa.StructArray.from_arrays(columns, fields=list(schema)),
+        mask=pa.array([parts is None for parts in rows], pa.bool_()),
+    )
+
+
+def _joined(parts: list[pa.RecordBatch], field: pa.Field) -> pa.Array:
+    if not any(field.name in part.schema.names for part in parts):
+        return pa.nulls(sum(part.num_rows for part in parts), field.type)
+    pieces = [
+        part.column(field.name)
+        if field.name in part.schema.names
+        else pa.nulls(part.num_rows, field.type)
+        for part in parts
+    ]
+    if sum(piece.nbytes for piece in pieces) > MAX_ARROW_BYTES and not pa.types.is_primitive(
+        field.type
+    ):
+        raise ValueError(
+            f"the column {field.name} of {len(pieces):,} pieces does not fit an Arrow array "
+            f"({MAX_ARROW_BYTES:,} bytes). Let fewer segments share a batch: "
+            "SET spark.sql.execution.arrow.maxRecordsPerBatch=1"
+        )
+    return pa.concat_arrays(pieces)

@@ -1,0 +1,178 @@
+"""The data source `kafkaLog`: Spark's side of `kafkajit.scan`.
+
+Spark calls it in several Python processes: where the query is planned, `schema`, `pushFilters` and
+`partitions`; in each task, `read`. What one of them needs of another is pickled, so a task gets its
+splits and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from kafkajit.spark.errors import one_message, reported
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.datasource import Filter
+    from pyspark.sql.types import StructType
+
+    from kafkajit.scan.options import Options
+    from kafkajit.scan.plan import Split
+    from kafkajit.scan.predicates import Predicate
+
+
+class KafkaLogDataSource(DataSource):
+    """Tables of a log folder: records, batches, files, corruption.
+
+    >>> import kafkajit.testing as kt
+    >>> from kafkajit.spark import register
+    >>> register(spark)
+    >>> spark.read.format("kafkaLog").load(kt.SAMPLE).groupBy("topic", "partition").count().show()
+    +------+---------+-----+
+    | topic|partition|count|
+    +------+---------+-----+
+    |orders|        0|   27|
+    +------+---------+-----+
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return "kafkaLog"
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        # Kept as they came: Spark makes a data source even where its options are wrong, and
+        # `schema` is where it reports an error.
+        super().__init__(options)
+
+    @reported
+    def schema(self) -> StructType:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        from kafkajit.scan.table import schema_of
+
+        return from_arrow_schema(schema_of(self._parsed()))
+
+    @reported
+    def reader(self, schema: StructType) -> KafkaLogReader:
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        options = self._parsed()
+        _check_columns(schema, self.schema(), options.kind)
+        return KafkaLogReader(options, to_arrow_schema(schema, timezone="UTC"))
+
+    def _parsed(self) -> Options:
+        from kafkajit.scan.options import Options
+
+        return Options.parse(dict(self.options))
+
+
+def _check_columns(asked: StructType, known: StructType, kind: str) -> None:
+    """Refuse a user's schema with columns that the table does not have, or of other types."""
+    types = {field.name: field.dataType for field in known}
+    for field in asked:
+        if field.name not in types:
+            close = get_close_matches(field.name, types, n=1, cutoff=0.5)
+            hint = f", did you mean {close[0]!r}?" if close else "."
+            raise ValueError(
+                f"kind {kind} has no column {field.name!r}{hint} There are: {', '.join(types)}"
+            )
+        if field.dataType != types[field.name]:
+            raise ValueError(
+                f"column {field.name} of kind {kind} is {types[field.name].simpleString()}, "
+                f"not {field.dataType.simpleString()}"
+            )
+
+
+@dataclass
+class SplitsPartition(InputPartition):
+    """What one task reads."""
+
+    splits: list[Split]
+
+
+@dataclass
+class RowsPartition(InputPartition):
+    """Rows that were found where the query was planned."""
+
+    rows: pa.RecordBatch
+
+
+class _PushFilters:
+    """`KafkaLogReader.pushFilters`, without Spark's objection to sessions that push no filters.
+
+    Spark refuses a reader that has the method where spark.sql.python.filterPushdown.enabled is
+    false, its default. What is dropped here is dropped again by Spark's own filter, or was not
+    asked of us: the same rows come out either way, so there is nothing to refuse.
+    """
+
+    def __init__(self, reader: KafkaLogReader) -> None:
+        self._reader = reader
+        self.__func__ = DataSourceReader.pushFilters  # what Spark looks at
+
+    def __call__(self, filters: list[Filter]) -> list[Filter]:
+        return self._reader.push(filters)
+
+
+class KafkaLogReader(DataSourceReader):
+    """Reads what a query asks of one table."""
+
+    def __init__(self, options: Options, schema: pa.Schema) -> None:
+        self._options = options
+        self._schema = schema
+        self._predicates: list[Predicate] = []
+
+    @property
+    def pushFilters(self) -> _PushFilters:  # noqa: N802
+        return _PushFilters(self)
+
+    @reported
+    def push(self, filters: list[Filter]) -> list[Filter]:
+        """Keep the conditions that can drop files, batches or rows; those that Spark must judge.
+
+        Conditions on topic, partition and offset are met exactly. Rows about damage have no
+        offset, so under PERMISSIVE Spark judges everything once more.
+        """
+        from kafkajit.reader import PERMISSIVE
+        from kafkajit.spark.filters import predicate_of
+
+        rest = []
+        for pushed in filters:
+            predicate = predicate_of(pushed)
+            if predicate is not None:
+                self._predicates.append(predicate)
+            if (
+                predicate is None
+                or self._options.mode == PERMISSIVE
+                or not predicate.is_exact(self._options.kind)
+            ):
+                rest.append(pushed)
+        return rest
+
+    @reported
+    def partitions(self) -> list[InputPartition]:
+        from kafkajit.scan.table import plan_table, read_files
+
+        if self._options.kind == "files":
+            return [RowsPartition(read_files(self._options, self._predicates, self._schema))]
+        plan = plan_table(self._options, self._predicates)
+        return [SplitsPartition(task) for task in plan.tasks] or [SplitsPartition([])]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        from kafkajit.scan.table import read_split
+
+        with one_message():
+            if isinstance(partition, RowsPartition):
+                yield partition.rows
+                return
+            assert isinstance(partition, SplitsPartition)
+            for split in partition.splits:
+                yield from read_split(split, self._schema, self._options)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Tasks have their splits; they need no conditions.
+        return {**self.__dict__, "_predicates": []}

@@ -1,0 +1,294 @@
+"""The SQL functions as functions of columns, for DataFrames.
+
+They need no registration: `df.select(kafka_records("content"))` works in any session, Spark
+Connect included. `kafkajit.spark.register(spark)` makes the same available to SQL.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.functions import col, lit
+from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.pandas.types import from_arrow_type
+
+from kafkajit.schema import BATCHES_TYPE, LOG_PATH_TYPE, RECORDS_TYPE
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+    ColumnOrName = Column | str
+
+
+def kafka_records(
+    content: ColumnOrName, columns: str | None = None, mode: str | None = None
+) -> Column:
+    """Returns the records of a log segment as an array of structs.
+
+    .. versionadded:: 0.2.0
+
+    Parameters
+    ----------
+    content : :class:`~pyspark.sql.Column` or column name
+        the bytes of a segment, as `binaryFile` loads them.
+    columns : str, optional
+        names of columns to decode, separated by commas; the others are NULL. All by default.
+    mode : str, optional
+        FAILFAST (the default) raises at the first bad batch, DROPMALFORMED leaves bad batches out.
+
+    Returns:
+    -------
+    :class:`~pyspark.sql.Column`
+        array of struct. NULL for NULL.
+
+    See Also:
+    --------
+    :func:`kafkajit.spark.functions.try_kafka_records`
+
+    Examples:
+    --------
+    >>> import kafkajit.testing as kt
+    >>> from kafkajit.spark.functions import kafka_records
+    >>> log = kt.batch([kt.Record(key=b"k", value=b"v"), kt.Record(value=b"w")], base_offset=7)
+    >>> df = spark.createDataFrame([(bytearray(log),)], "content BINARY")
+    >>> df.selectExpr("inline(kafka_records(content))").select("offset", "key", "value").show()
+    +------+----+-----+
+    |offset| key|value|
+    +------+----+-----+
+    |     7|[6B]| [76]|
+    |     8|NULL| [77]|
+    +------+----+-----+
+    """
+    return _call("kafka_records", content, columns, mode)
+
+
+def try_kafka_records(
+    content: ColumnOrName, columns: str | None = None, mode: str | None = None
+) -> Column:
+    """Returns the records of a log segment as an array of structs, NULL where it is damaged.
+
+    .. versionadded:: 0.2.0
+
+    Parameters
+    ----------
+    content : :class:`~pyspark.sql.Column` or column name
+        the bytes of a segment, as `binaryFile` loads them.
+    columns : str, optional
+        names of columns to decode, separated by commas; the others are NULL. All by default.
+    mode : str, optional
+        as for :func:`kafka_records`.
+
+    Returns:
+    -------
+    :class:`~pyspark.sql.Column`
+        array of struct.
+
+    Examples:
+    --------
+    >>> import kafkajit.testing as kt
+    >>> from kafkajit.spark.functions import try_kafka_records
+    >>> damaged = kt.broken("wrong crc")
+    >>> df = spark.createDataFrame([(bytearray(damaged),)], "content BINARY")
+    >>> df.select(try_kafka_records("content").isNull().alias("damaged")).show()
+    +-------+
+    |damaged|
+    +-------+
+    |   true|
+    +-------+
+    """
+    return _call("try_kafka_records", content, columns, mode)
+
+
+def kafka_record_batches(content: ColumnOrName) -> Column:
+    """Returns the headers of a log segment's record batches as an array of structs.
+
+    Nothing is decompressed. Checksums are computed: `isValid` says whether they hold.
+
+    .. versionadded:: 0.2.0
+
+    Parameters
+    ----------
+    content : :class:`~pyspark.sql.Column` or column name
+        the bytes of a segment, as `binaryFile` loads them.
+
+    Returns:
+    -------
+    :class:`~pyspark.sql.Column`
+        array of struct. NULL for NULL.
+
+    Examples:
+    --------
+    >>> import kafkajit.testing as kt
+    >>> from kafkajit.spark.functions import kafka_record_batches
+    >>> log = kt.batch([kt.Record(value=b"v")], base_offset=7, codec="zstd")
+    >>> df = spark.createDataFrame([(bytearray(log),)], "content BINARY")
+    >>> batches = df.select(kafka_record_batches("content").alias("batches"))
+    >>> batches.selectExpr("inline(batches)").select("baseOffset", "compressionType").show()
+    +----------+---------------+
+    |baseOffset|compressionType|
+    +----------+---------------+
+    |         7|           zstd|
+    +----------+---------------+
+    """
+    return _call("kafka_record_batches", content)
+
+
+def try_kafka_record_batches(content: ColumnOrName) -> Column:
+    """Returns the headers of a log segment's record batches, NULL where they cannot be told apart.
+
+    .. versionadded:: 0.2.0
+
+    Parameters
+    ----------
+    content : :class:`~pyspark.sql.Column` or column name
+        the bytes of a segment, as `binaryFile` loads them.
+
+    Returns:
+    -------
+    :class:`~pyspark.sql.Column`
+        array of struct.
+
+    Examples:
+    --------
+    >>> from kafkajit.spark.functions import try_kafka_record_batches
+    >>> df = spark.createDataFrame([(bytearray(b"no log at all, but text"),)], "content BINARY")
+    >>> df.select(try_kafka_record_batches("content").isNull().alias("isNull")).show()
+    +------+
+    |isNull|
+    +------+
+    |  true|
+    +------+
+    """
+    return _call("try_kafka_record_batches", content)
+
+
+def kafka_valid_bytes(content: ColumnOrName) -> Column:
+    """Returns the number of bytes up to the end of a log segment's last whole batch.
+
+    .. versionadded:: 0.2.0
+
+    Parameters
+    ----------
+    content : :class:`~pyspark.sql.Column` or column name
+        the bytes of a segment, as `binaryFile` loads them.
+
+    Returns:
+    -------
+    :class:`~pyspark.sql.Column`
+        bigint. NULL for NULL.
+
+    Examples:
+    --------
+    >>> import kafkajit.testing as kt
+    >>> from kafkajit.spark.functions import kafka_valid_bytes
+    >>> log = kt.batch([kt.Record(value=b"v")]) + b"torn"
+    >>> df = spark.createDataFrame([(bytearray(log),)], "content BINARY")
+    >>> df.select(kafka_valid_bytes("content").alias("validBytes")).show()
+    +----------+
+    |validBytes|
+    +----------+
+    |        69|
+    +----------+
+    """
+    return _call("kafka_valid_bytes", content)
+
+
+def try_kafka_valid_bytes(content: ColumnOrName) -> Column:
+    """Returns the number of bytes up to a segment's last whole batch, NULL where it is damaged.
+
+    .. versionadded:: 0.2.0
+
+    Parameters
+    ----------
+    content : :class:`~pyspark.sql.Column` or column name
+        the bytes of a segment, as `binaryFile` loads them.
+
+    Returns:
+    -------
+    :class:`~pyspark.sql.Column`
+        bigint.
+
+    Examples:
+    --------
+    >>> from kafkajit.spark.functions import try_kafka_valid_bytes
+    >>> df = spark.createDataFrame([(bytearray(b"no log at all, but text"),)], "content BINARY")
+    >>> df.select(try_kafka_valid_bytes("content").alias("validBytes")).show()
+    +----------+
+    |validBytes|
+    +----------+
+    |      NULL|
+    +----------+
+    """
+    return _call("try_kafka_valid_bytes", content)
+
+
+def kafka_log_path(path: ColumnOrName) -> Column:
+    """Returns what a segment's path says: topic, partition, base offset and suffix.
+
+    .. versionadded:: 0.2.0
+
+    Parameters
+    ----------
+    path : :class:`~pyspark.sql.Column` or column name
+        a path or URI; what it does not say is NULL.
+
+    Returns:
+    -------
+    :class:`~pyspark.sql.Column`
+        struct. NULL for NULL.
+
+    Examples:
+    --------
+    >>> from kafkajit.spark.functions import kafka_log_path
+    >>> df = spark.createDataFrame([("s3://b/orders-3/00000000000000000042.log",)], ["path"])
+    >>> df.select(kafka_log_path("path").alias("log")).select("log.*").show()
+    +------+---------+----------+------+
+    | topic|partition|baseOffset|suffix|
+    +------+---------+----------+------+
+    |orders|        3|        42|  .log|
+    +------+---------+----------+------+
+    """
+    return _call("kafka_log_path", path)
+
+
+# name in SQL: what it returns
+RETURNS: dict[str, pa.DataType] = {
+    "kafka_records": RECORDS_TYPE,
+    "try_kafka_records": RECORDS_TYPE,
+    "kafka_record_batches": BATCHES_TYPE,
+    "try_kafka_record_batches": BATCHES_TYPE,
+    "kafka_valid_bytes": pa.int64(),
+    "try_kafka_valid_bytes": pa.int64(),
+    "kafka_log_path": LOG_PATH_TYPE,
+}
+
+
+@cache
+def arrow_function(name: str) -> Any:
+    """The function of that name in SQL, as Spark registers it."""
+    make: Any = arrow_udf  # whose overloads know no function of hinted *args
+    return make(_deferred(name), from_arrow_type(RETURNS[name]))
+
+
+def _deferred(name: str) -> Any:
+    """A function of `arrays`, looked up where it runs: a driver needs none of the kernels."""
+
+    def evaluate(*args: pa.Array, **kwargs: pa.Array) -> pa.Array:
+        from kafkajit.spark import arrays
+
+        result: pa.Array = getattr(arrays, name)(*args, **kwargs)
+        return result
+
+    evaluate.__name__ = name
+    return evaluate
+
+
+def _call(name: str, argument: ColumnOrName, *literals: str | None) -> Column:
+    given = list(literals)
+    while given and given[-1] is None:
+        given.pop()
+    first = col(argument) if isinstance(argument, str) else argument
+    called: Column = arrow_function(name)(first, *map(lit, given))
+    return called

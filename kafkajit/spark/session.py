@@ -1,0 +1,28 @@
+"""Everything of ours, made known to a session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafkajit.spark.datasource import KafkaLogDataSource
+from kafkajit.spark.functions import RETURNS, arrow_function
+from kafkajit.spark.table_functions import kafka_log
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def register(spark: SparkSession) -> None:
+    """Make the SQL functions, table functions and the data source known to this session.
+
+    Works for Spark Connect as well. The executors need the package: see docs/deploy.md.
+
+    >>> from kafkajit.spark import register
+    >>> register(spark)
+    >>> spark.sql("SELECT kafka_valid_bytes(X'')").first()[0]
+    0
+    """
+    for name in RETURNS:
+        spark.udf.register(name, arrow_function(name))
+    spark.udtf.register("kafka_log", kafka_log)
+    spark.dataSource.register(KafkaLogDataSource)
