@@ -55,8 +55,10 @@ class Options:
         """
         names = {name.lower(): name for name in OPTIONS}
         values: dict[str, Any] = {}
+        if "location" in given:  # what CREATE TABLE makes of the path
+            given = {"path": given["location"], **given}
         for key, text in given.items():
-            if key.lower() in _SPARKS_OWN:
+            if key.lower() in _SPARKS_OWN or key.lower().startswith("option."):
                 continue
             name = names.get(key.lower())
             if name is None:
@@ -222,7 +224,8 @@ OPTIONS: dict[str, Option] = {
     ),
 }
 
-# What CREATE TABLE adds of its own (TableCatalog's reserved properties).
+# What CREATE TABLE adds of its own (TableCatalog's reserved properties), besides each option once
+# more as option.NAME.
 _SPARKS_OWN = {
     "collation",
     "comment",

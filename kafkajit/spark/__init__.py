@@ -2,12 +2,14 @@
 
 >>> from kafkajit.spark import register
 >>> register(spark)  # in a session of your own; `local_session` makes one
->>> spark.sql("SELECT kafka_log_path('/var/kafka/orders-3/00000000000000000042.log').topic").show()
-+-----------------------------------------------------------------------+
-|kafka_log_path(/var/kafka/orders-3/00000000000000000042.log).topic|
-+-----------------------------------------------------------------------+
-|                                                                 orders|
-+-----------------------------------------------------------------------+
+>>> spark.sql('''
+...     SELECT log.* FROM (SELECT kafka_log_path('/k/orders-3/00000000000000000042.log') AS log)
+... ''').show()
++------+---------+----------+------+
+| topic|partition|baseOffset|suffix|
++------+---------+----------+------+
+|orders|        3|        42|  .log|
++------+---------+----------+------+
 """
 
 from __future__ import annotations

@@ -155,14 +155,23 @@ def row_bytes(part: pa.RecordBatch) -> int:
     """What these records take as an array of structs in an UnsafeRow, at least.
 
     Each has 8 bytes for its place in the array, 8 for its nulls and 8 for each field of the
-    struct; keys, values and headers come on top.
+    struct; keys, values and headers come on top, a header with 40 bytes of its own.
     """
-    data = sum(
-        column.nbytes - 4 * part.num_rows
-        for column in part.columns
-        if pa.types.is_binary(column.type) or pa.types.is_list(column.type)
-    )
-    return int(part.num_rows * (16 + 8 * len(CONTENT_RECORDS)) + data)
+    size = part.num_rows * (16 + 8 * len(CONTENT_RECORDS))
+    for column in part.columns:
+        if pa.types.is_binary(column.type):
+            size += _data_bytes(column)
+        elif pa.types.is_list(column.type):
+            keys, values = column.flatten().flatten()
+            size += 16 * (part.num_rows - column.null_count) + 40 * len(keys)
+            size += _data_bytes(keys) + _data_bytes(values)
+    return size
+
+
+def _data_bytes(column: pa.Array) -> int:
+    _, offsets, _ = column.buffers()
+    ends = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
+    return int(ends[-1] - ends[0]) if len(column) else 0
 
 
 def _batches(held: pa.Buffer) -> Parts:

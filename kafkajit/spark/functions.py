@@ -153,7 +153,7 @@ def try_kafka_record_batches(content: ColumnOrName) -> Column:
     Examples:
     --------
     >>> from kafkajit.spark.functions import try_kafka_record_batches
-    >>> df = spark.createDataFrame([(bytearray(b"no log at all, but text"),)], "content BINARY")
+    >>> df = spark.createDataFrame([(bytearray([255] * 40),)], "content BINARY")
     >>> df.select(try_kafka_record_batches("content").isNull().alias("isNull")).show()
     +------+
     |isNull|
@@ -213,7 +213,7 @@ def try_kafka_valid_bytes(content: ColumnOrName) -> Column:
     Examples:
     --------
     >>> from kafkajit.spark.functions import try_kafka_valid_bytes
-    >>> df = spark.createDataFrame([(bytearray(b"no log at all, but text"),)], "content BINARY")
+    >>> df = spark.createDataFrame([(bytearray([255] * 40),)], "content BINARY")
     >>> df.select(try_kafka_valid_bytes("content").alias("validBytes")).show()
     +----------+
     |validBytes|

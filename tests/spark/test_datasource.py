@@ -1,0 +1,260 @@
+from __future__ import annotations
+
+import logging
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from corpus import DATA, log_of, rows_of, split
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+import kafkajit
+import kafkajit.testing as kt
+from kafkajit.schema import CORRUPTION_COLUMNS, FILE_COLUMNS, RECORD_COLUMNS, SEGMENT_BATCH_COLUMNS
+
+V2 = DATA / "v2"
+SEGMENTS = sorted(path for path in V2.glob("*/*.log"))
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+
+Load = Callable[..., DataFrame]
+
+
+@pytest.fixture
+def load(spark: SparkSession) -> Load:
+    def load(path: object, *, schema: str | None = None, **options: object) -> DataFrame:
+        reader = spark.read.format("kafkaLog").options(**options)
+        return (reader.schema(schema) if schema else reader).load(str(path))
+
+    return load
+
+
+def expected(path: Path) -> list[tuple]:
+    table = kafkajit.read_records(path, columns=["topic", "partition", "offset", "key", "value"])
+    return [tuple(row.values()) for row in table.to_pylist()]
+
+
+def damaged_folder(folder: Path) -> Path:
+    """A partition of a sound segment, and of one whose second batch is damaged."""
+    partition = folder / "orders-0"
+    partition.mkdir()
+    first, second, *rest = split(log_of("segments-0"))
+    (partition / f"{0:020}.log").write_bytes(first + second)
+    bad = bytearray(rest[1])
+    bad[-1] ^= 1
+    (partition / f"{99:020}.log").write_bytes(rest[0] + bytes(bad) + b"".join(rest[2:4]))
+    return partition
+
+
+def test_a_root_gives_every_record_of_every_segment_once(load: Load) -> None:
+    frame = load(V2, schema="topic STRING, partition INT, offset BIGINT, key BINARY, value BINARY")
+    found = Counter(tuple(row) for row in frame.collect())
+    assert found == Counter(row for path in SEGMENTS for row in expected(path))
+
+
+@pytest.mark.parametrize("size", ["1", "1k", "1g"])
+def test_splits_change_nothing(size: str, load: Load) -> None:
+    path = V2 / "transactions-segments-0"
+    frame = load(path, maxPartitionBytes=size)
+    whole = [row for log in sorted(path.glob("*.log")) for row in rows_of(read(log))]
+    key = lambda row: row["offset"]  # noqa: E731
+    assert sorted(rows_of(frame.toArrow()), key=key) == sorted(whole, key=key)
+    assert frame.rdd.getNumPartitions() > 1 or size == "1g"
+
+
+def read(path: Path) -> pa.Table:
+    """Our records as Spark gives them."""
+    table = kafkajit.read_records(path)
+    at = table.column_names.index("timestamp")
+    return table.set_column(at, "timestamp", table["timestamp"].cast(pa.timestamp("us", "UTC")))
+
+
+@pytest.mark.parametrize(
+    ("kind", "columns"),
+    [
+        ("records", RECORD_COLUMNS),
+        ("batches", SEGMENT_BATCH_COLUMNS),
+        ("files", FILE_COLUMNS),
+        ("corruption", CORRUPTION_COLUMNS),
+    ],
+)
+def test_a_kind_has_its_columns(kind: str, columns: dict, load: Load) -> None:
+    assert load(kt.SAMPLE, kind=kind).columns == list(columns)
+
+
+def test_batches_tell_records_and_checksums(load: Load) -> None:
+    row = load(V2, kind="batches").selectExpr("sum(recordsCount)", "bool_and(isValid)").first()
+    assert tuple(row) == (sum(len(expected(path)) for path in SEGMENTS), True)
+
+
+def test_files_are_all_that_kafka_keeps(load: Load) -> None:
+    frame = load(V2, kind="files").where("topic = 'transactions-segments'")
+    assert sorted(row.path for row in frame.collect()) == sorted(
+        str(path) for path in (V2 / "transactions-segments-0").iterdir()
+    )
+
+
+@pytest.mark.parametrize("enabled", ["true", "false"])
+def test_filters_change_no_row_whether_pushed_or_not(
+    enabled: str, load: Load, spark: SparkSession
+) -> None:
+    condition = "offset BETWEEN 7 AND 30 AND topic LIKE 'seg%' AND partition < 1"
+    spark.conf.set(PUSHDOWN, enabled)
+    try:
+        found = load(V2).where(condition).select("topic", "offset").collect()
+    finally:
+        spark.conf.set(PUSHDOWN, "true")
+    assert sorted(tuple(row) for row in found) == sorted(
+        (topic, offset)
+        for path in SEGMENTS
+        for topic, partition, offset, *_ in expected(path)
+        if 7 <= offset <= 30 and topic.startswith("seg") and partition < 1
+    )
+
+
+def test_exact_filters_are_left_to_the_scan(load: Load) -> None:
+    frame = load(kt.SAMPLE).where("offset >= 3 AND offset < 5 AND topic = 'orders'")
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    (judged,) = [line for line in plan.splitlines() if "Filter" in line and "isnotnull" in line]
+    assert "offset" in judged
+    assert ">= 3" not in judged
+    assert [row.offset for row in frame.collect()] == [3, 4]
+
+
+def test_what_the_planner_did_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    from kafkajit.scan.options import Options
+    from kafkajit.scan.predicates import Predicate
+    from kafkajit.scan.table import plan_table
+
+    caplog.set_level(logging.INFO, logger="kafkajit")
+    plan_table(Options(paths=(str(V2 / "segments-0"),)), [Predicate("offset", "<", 1)])
+    assert "segments, 1 splits in 1 tasks" in caplog.text
+    assert "bytes to read" in caplog.text
+    assert "skipped" in caplog.text
+
+
+def test_read_committed_leaves_out_what_consumers_do_not_see(load: Load) -> None:
+    frame = load(kt.SAMPLE, isolationLevel="read_committed").where("topic = 'orders'")
+    offsets = sorted(row.offset for row in frame.collect())
+    assert offsets == [*range(22), 26]
+
+
+def test_tables_and_views_are_made_in_sql(spark: SparkSession) -> None:
+    options = f"OPTIONS (path '{kt.SAMPLE}', kind 'batches')"
+    spark.sql(f"CREATE TEMPORARY VIEW view_of_batches USING kafkaLog {options}")
+    spark.sql(f"CREATE TABLE table_of_batches USING kafkaLog {options}")
+    try:
+        for name in ("view_of_batches", "table_of_batches"):
+            query = f"SELECT sum(recordsCount) FROM {name} WHERE topic = 'orders'"
+            assert spark.sql(query).first()[0] == 27
+    finally:
+        spark.sql("DROP TABLE table_of_batches")
+        spark.sql("DROP VIEW view_of_batches")
+
+
+def test_several_paths_are_one_table(spark: SparkSession) -> None:
+    paths = [str(V2 / name) for name in ("none-0", "gzip-0")]
+    frame = spark.read.format("kafkaLog").load(paths)
+    assert {row.topic for row in frame.select("topic").distinct().collect()} == {"none", "gzip"}
+
+
+def test_a_narrower_schema_may_be_in_any_order_and_not_null(load: Load) -> None:
+    frame = load(kt.SAMPLE, schema="value BINARY, offset BIGINT NOT NULL")
+    assert frame.columns == ["value", "offset"]
+    assert frame.count() > 0
+
+
+# Bad input: each reaches the user as one error, our message on top.
+
+
+@pytest.mark.parametrize(
+    ("options", "schema", "told"),
+    [
+        ({"kidn": "batches"}, None, "unknown option 'kidn': did you mean 'kind'?"),
+        ({"kind": "batch"}, None, "option kind: there is no 'batch' (did you mean 'batches'?)"),
+        ({"mode": "LENIENT"}, None, "option mode: there is no 'LENIENT'"),
+        ({"maxDecompressedBytes": "-1"}, None, "option maxDecompressedBytes: a number of bytes"),
+        ({"startingOffsets": "7"}, None, "option startingOffsets: earliest or JSON such as"),
+        ({}, "ofset BIGINT", "has no column 'ofset', did you mean 'offset'? There are: key,"),
+        ({}, "offset INT", "column offset of kind records is bigint, not int"),
+    ],
+)
+def test_a_wrong_option_or_schema_is_told(
+    options: dict, schema: str | None, told: str, load: Load
+) -> None:
+    with pytest.raises(AnalysisException) as raised:
+        load(kt.SAMPLE, schema=schema, **options).collect()
+    assert told in str(raised.value)
+    assert "Traceback" not in str(raised.value)
+
+
+def test_a_missing_path_is_told(load: Load, tmp_path: Path) -> None:
+    with pytest.raises(AnalysisException, match=f"there is nothing at {tmp_path}/no"):
+        load(tmp_path / "no").collect()
+
+
+def test_a_folder_without_segments_is_told(load: Load, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("nothing")
+    with pytest.raises(AnalysisException, match="no segments"):
+        load(tmp_path).collect()
+
+
+def test_damage_names_the_file_and_the_place(load: Load, tmp_path: Path) -> None:
+    partition = damaged_folder(tmp_path)
+    with pytest.raises(PySparkException) as raised:
+        load(partition).collect()
+    message = str(raised.value)
+    assert "CorruptRecordError: Record is corrupt (stored crc = " in message
+    assert f"in {partition}/{99:020}.log" in message
+    assert "Traceback" not in message
+
+
+def test_permissive_loses_the_bad_batch_and_nothing_else(load: Load, tmp_path: Path) -> None:
+    partition = damaged_folder(tmp_path)
+    (partition / f"{500:020}.log").write_bytes(b"")
+    (partition / f"{600:020}.log").write_bytes(bytes(4096))
+    (partition / "notes.txt").write_text("not Kafka's")
+    batches = split(log_of("segments-0"))[:6]
+    counts = [kafkajit.read_records(batch).num_rows for batch in batches]
+    lost = counts.pop(3)
+    frame = load(partition, mode="PERMISSIVE")
+    rows = frame.collect()
+    gaps = [row for row in rows if row.corruption is not None]
+    assert len(rows) - len(gaps) == sum(counts)
+    assert lost > 0
+    (gap,) = gaps
+    assert gap.topic == "orders"
+    assert gap.offset is None
+    assert gap.corruption.path == f"{partition}/{99:020}.log"
+    assert gap.corruption.position == len(batches[2])
+    assert gap.corruption.length == len(batches[3])
+    assert load(partition, mode="DROPMALFORMED").count() == sum(counts)
+
+
+def test_corruption_lists_what_permissive_reports(load: Load, tmp_path: Path) -> None:
+    partition = damaged_folder(tmp_path)
+    (row,) = load(partition, kind="corruption").collect()
+    assert (row.topic, row.partition, row.path) == ("orders", 0, f"{partition}/{99:020}.log")
+    assert row.reason.startswith("CorruptRecordError: Record is corrupt")
+
+
+def test_a_timestamp_that_spark_cannot_hold_is_null(load: Load, tmp_path: Path) -> None:
+    (tmp_path / "odd-0").mkdir()
+    records = [kt.Record(value=b"v", timestamp=when) for when in (0, 2**63 - 1, -1)]
+    (tmp_path / "odd-0" / f"{0:020}.log").write_bytes(kt.batch(records))
+    rows = load(tmp_path).selectExpr("offset", "unix_micros(timestamp)").collect()
+    assert [tuple(row) for row in rows] == [(0, 0), (1, None), (2, -1000)]
+
+
+def test_a_changed_file_is_told(load: Load, tmp_path: Path) -> None:
+    """Splits of a file that shrank between planning and reading name the file."""
+    shutil.copytree(V2 / "none-0", tmp_path / "none-0")
+    frame = load(tmp_path / "none-0", maxPartitionBytes="1")
+    frame.rdd.getNumPartitions()
+    (log,) = (tmp_path / "none-0").glob("*.log")
+    log.unlink()
+    with pytest.raises(PySparkException, match=log.name):
+        frame.collect()

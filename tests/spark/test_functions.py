@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from corpus import DATA, log_of, rows_of
+from pyspark.errors import PythonException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from sparks_kafka import schema_with_headers
+
+import kafkajit
+import kafkajit.testing as kt
+from kafkajit.schema import BATCH_COLUMNS, RECORD_COLUMNS
+from kafkajit.spark import arrays, functions
+
+TELLING = ("headers-0", "transactions-0", "nulls-0", "append-time-zstd-0", "compacted-0")
+WITHOUT_PATH = [name for name in RECORD_COLUMNS if name not in ("topic", "partition")]
+
+
+def contents(spark: SparkSession, *logs: bytes | None) -> DataFrame:
+    rows = [(None if log is None else bytearray(log),) for log in logs]
+    return spark.createDataFrame(rows, "content BINARY")
+
+
+def in_spark(table: pa.Table) -> list[dict]:
+    """Our rows as Spark gives them: TIMESTAMP in microseconds."""
+    milliseconds = ("timestamp", "baseTimestamp", "maxTimestamp")
+    rows = rows_of(table)
+    for row in rows:
+        row.update({name: row[name] * 1000 for name in milliseconds if name in row})
+    return rows
+
+
+@pytest.mark.parametrize("name", TELLING)
+def test_kafka_records_gives_what_read_records_gives(name: str, spark: SparkSession) -> None:
+    log = log_of(name)
+    found = contents(spark, log).selectExpr("inline(kafka_records(content))").toArrow()
+    assert found.column_names == WITHOUT_PATH
+    assert rows_of(found) == in_spark(kafkajit.read_records(log))
+
+
+@pytest.mark.parametrize("name", TELLING)
+def test_kafka_record_batches_gives_what_read_record_batches_gives(
+    name: str, spark: SparkSession
+) -> None:
+    log = log_of(name)
+    found = contents(spark, log).selectExpr("inline(kafka_record_batches(content))").toArrow()
+    assert found.column_names == list(BATCH_COLUMNS)
+    assert rows_of(found) == in_spark(kafkajit.read_record_batches(log))
+
+
+def test_the_literal_query_works(spark: SparkSession) -> None:
+    glob = f"{DATA}/v2/headers-0/*.log"
+    rows = spark.sql(f"SELECT explode(kafka_records(content)) FROM binaryFile.`{glob}`").collect()
+    (path,) = Path(DATA, "v2/headers-0").glob("*.log")
+    assert [row.col.offset for row in rows] == kafkajit.read_records(path)["offset"].to_pylist()
+
+
+def test_the_first_eight_columns_are_those_of_sparks_kafka_source(spark: SparkSession) -> None:
+    ours = spark.read.format("kafkaLog").load(kt.SAMPLE).schema
+    assert list(ours)[:8] == list(schema_with_headers(spark))
+
+
+def test_named_columns_are_decoded_and_the_others_are_null(spark: SparkSession) -> None:
+    query = "inline(kafka_records(content, 'offset, value'))"
+    found = contents(spark, log_of("headers-0")).selectExpr(query).toArrow().to_pylist()
+    whole = kafkajit.read_records(log_of("headers-0")).to_pylist()
+    for row, expected in zip(found, whole, strict=True):
+        named = {name: expected[name] for name in ("offset", "value")}
+        assert row == dict.fromkeys(WITHOUT_PATH) | named
+
+
+def test_rows_may_ask_for_different_columns(spark: SparkSession) -> None:
+    log = bytearray(log_of("single-record-0"))
+    frame = spark.createDataFrame([(log, "offset"), (log, None)], "content BINARY, names STRING")
+    first, second = frame.selectExpr("kafka_records(content, names)[0] AS record").collect()
+    assert first.record.value is None
+    assert second.record.value is not None
+
+
+def test_null_in_null_out(spark: SparkSession) -> None:
+    for name in functions.RETURNS:
+        argument = "CAST(NULL AS STRING)" if name == "kafka_log_path" else "CAST(NULL AS BINARY)"
+        assert spark.sql(f"SELECT {name}({argument})").first()[0] is None
+
+
+def test_an_empty_content_has_no_records(spark: SparkSession) -> None:
+    row = spark.sql(
+        "SELECT kafka_records(X''), kafka_record_batches(X''), kafka_valid_bytes(X'')"
+    ).first()
+    assert list(row) == [[], [], 0]
+
+
+def test_contents_of_all_sizes_share_a_batch(spark: SparkSession) -> None:
+    logs = [log_of("headers-0"), None, b"", log_of("nulls-0"), kt.batch([kt.Record(value=b"v")])]
+    counts = [None if log is None else kafkajit.read_records(log).num_rows for log in logs]
+    frame = contents(spark, *logs).coalesce(1).selectExpr("kafka_records(content) AS records")
+    assert [None if r.records is None else len(r.records) for r in frame.collect()] == counts
+
+
+@pytest.mark.parametrize("name", kt.BREAKS)
+def test_damage_raises_in_kafkas_words_and_try_gives_null(name: str, spark: SparkSession) -> None:
+    frame = contents(spark, kt.broken(name, base_offset=42))
+    with pytest.raises(PythonException) as raised:
+        frame.selectExpr("kafka_records(content)").collect()
+    message = str(raised.value)
+    assert kt.BREAKS[name].message in message
+    assert "at position 0" in message
+    assert "Traceback" not in message
+    assert frame.selectExpr("try_kafka_records(content)").first()[0] is None
+
+
+def test_dropmalformed_leaves_bad_batches_out(spark: SparkSession) -> None:
+    log = kt.broken("wrong crc") + kt.batch([kt.Record(value=b"v")], base_offset=7)
+    query = "inline(kafka_records(content, mode => 'DROPMALFORMED'))"
+    assert [row.offset for row in contents(spark, log).selectExpr(query).collect()] == [7]
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        ("kafka_records(content, 'ofset')", "unknown column 'ofset'; there are: key, value,"),
+        ("kafka_records(content, mode => 'PERMISSIVE')", "option mode PERMISSIVE"),
+        ("kafka_records(content, mode => 'LENIENT')", "not 'LENIENT'"),
+    ],
+)
+def test_a_wrong_argument_says_what_is_possible(call: str, told: str, spark: SparkSession) -> None:
+    with pytest.raises(PythonException, match=told):
+        contents(spark, b"").selectExpr(call).collect()
+
+
+def test_a_segment_too_large_for_a_row_is_told_where_it_fits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(arrays, "MAX_ROW_BYTES", 1000)
+    with pytest.raises(ValueError, match="do not fit a row") as raised:
+        arrays.kafka_records(pa.array([log_of("headers-0")]))
+    assert "kafka_log(TABLE(SELECT path" in str(raised.value)
+    assert "format('kafkaLog')" in str(raised.value)
+
+
+def test_row_bytes_are_no_more_than_spark_needs(spark: SparkSession) -> None:
+    table = kafkajit.read_records(log_of("headers-0"))
+    estimate = sum(map(arrays.row_bytes, table.to_batches()))
+    frame = contents(spark, log_of("headers-0")).selectExpr("kafka_records(content) AS r")
+    (row,) = frame._jdf.queryExecution().toRdd().toJavaRDD().collect()
+    assert 0.8 * row.getSizeInBytes() < estimate <= row.getSizeInBytes()
+
+
+def test_column_functions_need_no_registration(spark: SparkSession) -> None:
+    other = spark.newSession()
+    frame = other.createDataFrame([(bytearray(log_of("single-record-0")),)], "content BINARY")
+    (row,) = frame.select(
+        functions.kafka_records("content", "offset"),
+        functions.kafka_valid_bytes(frame.content),
+        functions.kafka_log_path(functions.lit("/k/orders-3/00000000000000000042.log")),
+    ).collect()
+    assert row[0][0].offset == 0
+    assert row[1] == len(log_of("single-record-0"))
+    assert tuple(row[2]) == ("orders", 3, 42, ".log")
+
+
+def test_every_function_returns_what_it_declares(spark: SparkSession) -> None:
+    for name, type_ in functions.RETURNS.items():
+        argument = "CAST(NULL AS STRING)" if name == "kafka_log_path" else "X''"
+        schema = spark.sql(f"SELECT {name}({argument}) AS it").schema
+        assert to_arrow_schema(schema, timezone="UTC").field("it").type == type_

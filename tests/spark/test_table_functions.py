@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from corpus import DATA
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+import kafkajit
+import kafkajit.testing as kt
+from kafkajit.schema import RECORD_COLUMNS
+
+V2 = DATA / "v2"
+PATHS = f"SELECT path FROM binaryFile.`{V2}/headers-*/*.log`"
+
+
+def offsets(spark: SparkSession, call: str) -> list[int]:
+    return sorted(row[0] for row in spark.sql(f"SELECT offset FROM {call}").collect())
+
+
+def in_headers() -> list[int]:
+    logs = V2.glob("headers-*/*.log")
+    return sorted(o for log in logs for o in kafkajit.read_records(log)["offset"].to_pylist())
+
+
+def test_kafka_log_reads_the_segments_that_a_table_names(spark: SparkSession) -> None:
+    assert offsets(spark, f"kafka_log(TABLE({PATHS}))") == in_headers()
+
+
+def test_kafka_log_reads_contents(spark: SparkSession) -> None:
+    table = PATHS.replace("path", "content", 1)
+    assert offsets(spark, f"kafka_log(TABLE({table}))") == in_headers()
+
+
+def test_a_path_beside_contents_gives_topic_and_partition(spark: SparkSession) -> None:
+    table = PATHS.replace("path", "content, path", 1)
+    rows = spark.sql(f"SELECT DISTINCT topic, partition FROM kafka_log(TABLE({table}))").collect()
+    assert sorted(map(tuple, rows)) == [("headers", 0), ("headers-zstd", 0)]
+
+
+def test_a_single_path_needs_no_table(spark: SparkSession) -> None:
+    (log,) = V2.glob("headers-0/*.log")
+    assert len(offsets(spark, f"kafka_log('{log}')")) == kafkajit.read_records(log).num_rows
+
+
+def test_null_paths_and_contents_have_no_rows(spark: SparkSession) -> None:
+    assert offsets(spark, "kafka_log(TABLE(SELECT CAST(NULL AS STRING) AS path))") == []
+    assert offsets(spark, "kafka_log(TABLE(SELECT CAST(NULL AS BINARY) AS content))") == []
+
+
+def test_named_columns_are_decoded_and_the_others_are_null(spark: SparkSession) -> None:
+    frame = spark.sql(f"SELECT * FROM kafka_log(TABLE({PATHS}), columns => 'value, offset')")
+    assert frame.columns == [*RECORD_COLUMNS, "corruption"]
+    row = frame.first()
+    assert row.offset is not None
+    assert row.key is None
+    assert row.topic is None
+
+
+def test_permissive_reports_damage_and_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+    log = tmp_path / "damaged.log"
+    log.write_bytes(kt.broken("wrong crc") + kt.batch([kt.Record(value=b"v")], base_offset=7))
+    call = f"kafka_log(TABLE(SELECT '{log}' AS path), mode => 'PERMISSIVE')"
+    rows = spark.sql(f"SELECT offset, corruption FROM {call}").collect()
+    assert [row.offset for row in rows] == [None, 7]
+    assert rows[0].corruption.path == str(log)
+    assert rows[0].corruption.position == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        ("TABLE(SELECT 'x' AS name)", "needs a table with a column path or content"),
+        ("TABLE(SELECT '/no/such.log' AS path)", "there is nothing at /no/such.log"),
+        ("TABLE(SELECT X'' AS content), columns => 'ofset'", "unknown column 'ofset'"),
+        ("TABLE(SELECT X'' AS content), mode => 'LENIENT'", "unknown mode 'LENIENT'"),
+    ],
+)
+def test_a_wrong_argument_is_told(call: str, told: str, spark: SparkSession) -> None:
+    with pytest.raises(PySparkException, match=told) as raised:
+        spark.sql(f"SELECT * FROM kafka_log({call})").collect()
+    assert "Traceback" not in str(raised.value)
