@@ -7,6 +7,7 @@ splits and nothing else.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -26,18 +27,25 @@ if TYPE_CHECKING:
     from kafkajit.scan.predicates import Predicate
 
 
+# Where the schema of a table made by CREATE TABLE keeps the table's options.
+_OPTIONS = "kafkaLog.options"
+
+
 class KafkaLogDataSource(DataSource):
     """Tables of a log folder: records, batches, files, corruption.
 
     >>> import kafkajit.testing as kt
     >>> from kafkajit.spark import register
     >>> register(spark)
-    >>> spark.read.format("kafkaLog").load(kt.SAMPLE).groupBy("topic", "partition").count().show()
-    +------+---------+-----+
-    | topic|partition|count|
-    +------+---------+-----+
-    |orders|        0|   27|
-    +------+---------+-----+
+    >>> log = spark.read.format("kafkaLog").load(kt.SAMPLE)
+    >>> log.groupBy("topic", "partition").count().orderBy("topic", "partition").show()
+    +--------+---------+-----+
+    |   topic|partition|count|
+    +--------+---------+-----+
+    |  orders|        0|   27|
+    |payments|        0|   14|
+    |payments|        1|   12|
+    +--------+---------+-----+
     """
 
     @classmethod
@@ -55,12 +63,20 @@ class KafkaLogDataSource(DataSource):
 
         from kafkajit.scan.table import schema_of
 
-        return from_arrow_schema(schema_of(self._parsed()))
+        schema = from_arrow_schema(schema_of(self._parsed()))
+        if "provider" in self.options:
+            # CREATE TABLE. Spark will not give this table's options to those who read it, only
+            # its schema, so that takes them along.
+            schema[0].metadata[_OPTIONS] = json.dumps(dict(self.options))
+        return schema
 
     @reported
     def reader(self, schema: StructType) -> KafkaLogReader:
         from pyspark.sql.pandas.types import to_arrow_schema
 
+        for kept in (field.metadata.get(_OPTIONS) for field in schema):
+            if kept is not None:
+                self.options = {**json.loads(kept), **self.options}
         options = self._parsed()
         _check_columns(schema, self.schema(), options.kind)
         return KafkaLogReader(options, to_arrow_schema(schema, timezone="UTC"))
