@@ -17,7 +17,7 @@ from kafkajit.format.log_path import parse_log_path
 from kafkajit.reader import DROPMALFORMED, FAILFAST, SegmentReader, valid_bytes
 from kafkajit.schema import CONTENT_BATCHES, CONTENT_RECORDS, LOG_PATH_TYPE, check_columns
 from kafkajit.source import Source
-from kafkajit.spark.errors import reported
+from kafkajit.spark.worker import reported
 
 # ByteArrayMethods.MAX_ROUNDED_ARRAY_LENGTH in Spark: what a row may grow to.
 MAX_ROW_BYTES = 2**31 - 1 - 15

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from kafkajit.spark.errors import one_message, reported
+from kafkajit.spark.worker import guest, reported
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -181,7 +181,7 @@ class KafkaLogReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         from kafkajit.scan.table import read_split
 
-        with one_message():
+        with guest():
             if isinstance(partition, RowsPartition):
                 yield partition.rows
                 return

@@ -21,7 +21,7 @@ from kafkajit.schema import (
     record_schema,
     with_corruption,
 )
-from kafkajit.spark.errors import one_message
+from kafkajit.spark.worker import guest
 
 if TYPE_CHECKING:
     from kafkajit.source import Source
@@ -66,20 +66,24 @@ class KafkaLog:
         # Where it is registered nobody needs the kernels.
         from kafkajit.reader import SegmentReader
 
-        with one_message():
-            asked = _asked(None if columns is None else columns[0].as_py())
+        with guest():
             chosen = _mode(None if mode is None else mode[0].as_py())
+            asked = _asked(None if columns is None else columns[0].as_py(), chosen)
             for source in _sources(segments):
                 for rows in SegmentReader(source, mode=chosen).records(asked):
                     yield _with_all_columns(rows)
 
 
-def _asked(names: str | None) -> pa.Schema:
-    if names is None:
-        return ROWS
+def _asked(names: str | None, mode: str) -> pa.Schema:
+    """What to read: the column corruption brings rows for gaps, which only PERMISSIVE has."""
+    from kafkajit.reader import PERMISSIVE
+
     known = [name for name in ROWS.names if name != "corruption"]
-    asked = check_columns([name.strip() for name in names.split(",")], known)
-    return pa.schema([ROWS.field(name) for name in [*asked, "corruption"]])
+    asked = known
+    if names is not None:
+        asked = check_columns([name.strip() for name in names.split(",")], known)
+    gaps = ["corruption"] if mode == PERMISSIVE else []
+    return pa.schema([ROWS.field(name) for name in [*asked, *gaps]])
 
 
 def _mode(name: str | None) -> str:
