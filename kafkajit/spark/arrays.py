@@ -85,12 +85,16 @@ def kafka_log_path(path: pa.Array) -> pa.Array:
 
 
 def _each(content: pa.Array, read: Callable[[pa.Buffer], Any]) -> list[Any]:
-    return [None if held is None else read(held) for held in _buffers(content)]
+    return [None if held is None else read(held) for held in buffers(content)]
 
 
-def _buffers(content: pa.Array) -> Iterator[pa.Buffer | None]:
-    for scalar in content:
-        yield scalar.as_buffer() if scalar.is_valid else None
+def buffers(content: pa.Array) -> Iterator[pa.Buffer | None]:
+    """Each value where it stands: a scalar of Arrow's would be a copy."""
+    _, offsets, data = content.buffers()
+    width = np.int64 if pa.types.is_large_binary(content.type) else np.int32
+    ends = np.frombuffer(offsets, width)[content.offset :][: len(content) + 1].tolist()
+    for row, is_valid in enumerate(content.is_valid().to_pylist()):
+        yield data.slice(ends[row], ends[row + 1] - ends[row]) if is_valid else None
 
 
 def _or_null(read: Callable[..., Any]) -> Callable[..., Any]:
@@ -111,7 +115,7 @@ def _records(
     return [
         None if held is None else read(held, _schema(names), _mode(name))
         for held, names, name in zip(
-            _buffers(content),
+            buffers(content),
             nothing if columns is None else columns.to_pylist(),
             nothing if mode is None else mode.to_pylist(),
             strict=True,

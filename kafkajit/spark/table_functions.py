@@ -97,6 +97,7 @@ def _mode(name: str | None) -> str:
 
 def _sources(segments: pa.RecordBatch | pa.Array) -> Iterator[Source]:
     from kafkajit.source import Source
+    from kafkajit.spark.arrays import buffers
     from kafkajit.storage import stored_file
 
     if isinstance(segments, pa.RecordBatch):
@@ -107,13 +108,15 @@ def _sources(segments: pa.RecordBatch | pa.Array) -> Iterator[Source]:
         given = {"content": segments}
     if not given.keys() & {"path", "content"}:
         raise ValueError(f"{_NEEDS}; this one has {', '.join(given)}")
-    for row in range(len(segments)):
-        path = given["path"][row].as_py() if "path" in given else None
-        if "content" in given:
-            if given["content"][row].is_valid:
-                yield Source(given["content"][row].as_buffer(), path=path)
-        elif path is not None:
-            yield stored_file(path).open()
+    paths = given["path"].to_pylist() if "path" in given else [None] * len(segments)
+    if "content" in given:
+        for path, content in zip(paths, buffers(given["content"]), strict=True):
+            if content is not None:
+                yield Source(content, path=path)
+    else:
+        for path in paths:
+            if path is not None:
+                yield stored_file(path).open()
 
 
 def _with_all_columns(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import wraps
+from functools import cache, wraps
 from typing import ParamSpec, TypeVar
 
 Arguments = ParamSpec("Arguments")
@@ -30,7 +30,8 @@ def guest() -> Iterator[None]:
         os.environ["SPARK_HIDE_TRACEBACK"] = "1"
         raise
     finally:
-        _leave_modules_alone()
+        if "numba" in sys.modules:
+            _leave_modules_alone()
 
 
 def reported(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
@@ -44,10 +45,10 @@ def reported(function: Callable[Arguments, Result]) -> Callable[Arguments, Resul
     return wrapper
 
 
+@cache
 def _leave_modules_alone() -> None:
-    """Take what is alive now out of the collector's sight, once the kernels are loaded.
+    """Take what is alive now out of the collector's sight, once.
 
     A worker collects garbage after each task, and numba's modules make that 65 ms.
     """
-    if gc.get_freeze_count() == 0 and "numba" in sys.modules:
-        gc.freeze()
+    gc.freeze()
