@@ -93,13 +93,18 @@ def python(module: str, *arguments: str) -> list[str]:
 
 
 def measure(
-    subjects: Mapping[str, Callable[[], Worker | Command]], *, warm: float, rounds: int
+    subjects: Mapping[str, Callable[[], Worker | Command]],
+    *,
+    warm: float,
+    rounds: int,
+    bind: bool = True,
 ) -> dict[str, list[float]]:
     """Seconds of each pass of each subject, after `warm` seconds of passes that do not count.
 
-    Subjects that count must have found the same.
+    Subjects that count must have found the same. Without `bind` they may use every CPU.
     """
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # inherited by every subject
+    if bind:  # inherited by every subject
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     seconds: dict[str, list[float]] = {name: [] for name in subjects}
     found: dict[str, int] = {}
     with contextlib.ExitStack() as stack:
