@@ -4,7 +4,7 @@ Subjects take turns, each in a session of its own. Segments and the Parquet file
 are made once, in KAFKAJIT_BENCH_DIR or ~/.cache/kafkajit/bench.
 
   python -m asv_bench.peers.spark                       all but the connector, 5 minutes or so
-  python -m asv_bench.peers.spark --kafka SERVERS --kafka-python PYTHON --kafka-jars A.jar,B.jar
+  python -m asv_bench.peers.spark --kafka-python PYTHON --kafka-jars A.jar,B.jar
   python -m asv_bench.peers.spark --only explode
 """
 
@@ -14,21 +14,27 @@ import argparse
 import json
 import os
 import shutil
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from asv_bench.benchmarks.segments import Segment
-from asv_bench.peers.rounds import Command, Worker, measure, python, summary
+from asv_bench.benchmarks.segments import Segment, cache_folder
+from asv_bench.peers.rounds import REPO, Command, Worker, measure, python, summary
 from kafkajit.reader import frames
 from kafkajit.source import Source
+
+sys.path.insert(0, str(REPO / "tests" / "broker"))
+import broker
 
 Subjects = dict[str, Callable[[], Worker | Command]]
 
 
-def comparisons(options: argparse.Namespace) -> dict[str, Subjects]:
+def comparisons(options: argparse.Namespace, running: ExitStack) -> dict[str, Subjects]:
     p100 = Segment(round(4_000_000 * options.scale))
     large = Segment(round(8_970_000 * options.scale))  # 1 GiB
 
@@ -42,8 +48,9 @@ def comparisons(options: argparse.Namespace) -> dict[str, Subjects]:
         }
         for codec in ("none", "zstd"):
             found[f"Parquet, {codec}"] = worker(f"Parquet, {codec}", parquet(log, codec))
-        if options.kafka:
-            found["Kafka connector"] = partial(connector, options)
+        if options.kafka_python:
+            servers = running.enter_context(broker_with(p100.records))
+            found["Kafka connector"] = partial(connector, options, servers)
         return found
 
     def explode() -> Subjects:
@@ -58,14 +65,32 @@ def comparisons(options: argparse.Namespace) -> dict[str, Subjects]:
     return {name: makers[name]() for name in options.only or makers}
 
 
-def connector(options: argparse.Namespace) -> Worker:
+def connector(options: argparse.Namespace, servers: str) -> Worker:
     """Spark's connector, with the pyspark that it is made for."""
     os.environ["KAFKAJIT_BENCH_JARS"] = options.kafka_jars
     subjects = Path(__file__).with_name("spark_subjects.py")
     try:
-        return Worker([options.kafka_python, str(subjects), "Kafka connector", options.kafka])
+        return Worker([options.kafka_python, str(subjects), "Kafka connector", servers])
     finally:
         del os.environ["KAFKAJIT_BENCH_JARS"]
+
+
+@contextmanager
+def broker_with(records: int) -> Iterator[str]:
+    """A broker on this machine with that many records of 100 random bytes in the topic p100."""
+    folder = cache_folder() / f"broker-{records}"
+    with broker.running_broker(folder) as running:
+        if not (folder / "loaded").exists():
+            server = ["--bootstrap-server", running.bootstrap]
+            topic = ["--topic", "p100"]
+            create = ["--create", "--partitions", "1", *server, *topic]
+            subprocess.run(broker.java("org.apache.kafka.tools.TopicCommand", *create), check=True)
+            load = ["--num-records", str(records), "--record-size", "100", "--throughput", "-1"]
+            load += ["--producer-props", f"bootstrap.servers={running.bootstrap}"]
+            program = "org.apache.kafka.tools.ProducerPerformance"
+            subprocess.run(broker.java(program, *topic, *load), check=True)
+            (folder / "loaded").touch()
+        yield running.bootstrap
 
 
 def parquet(log: Path, codec: str) -> Path:
@@ -111,20 +136,20 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=["table", "explode", "batches"])
     parser.add_argument("--rounds", type=int, default=7, help="queries of each (default: 7)")
     parser.add_argument("--warm", type=float, default=12, metavar="SECONDS")
-    parser.add_argument("--kafka", metavar="SERVERS", help="a broker with the topic p100")
     parser.add_argument("--kafka-python", metavar="PYTHON", help="one that has pyspark 4.0.0")
     parser.add_argument("--kafka-jars", metavar="JARS", help="of spark-sql-kafka-0-10")
     parser.add_argument("--json", type=Path, metavar="FILE", help="add the results to it")
     options = parser.parse_args()
     results = {}
-    for name, subjects in comparisons(options).items():
-        seconds = measure(subjects, warm=options.warm, rounds=options.rounds, bind=False)
-        results[name] = {subject: summary(all_) for subject, all_ in seconds.items()}
-        first = next(iter(results[name].values()))["median"]
-        print(f"\n{name}")
-        for subject, found in results[name].items():
-            median, best = found["median"], found["best"]
-            print(f"  {subject:22} {median:6.2f} s  best {best:6.2f}  {median / first:5.2f} x")
+    with ExitStack() as running:
+        for name, subjects in comparisons(options, running).items():
+            seconds = measure(subjects, warm=options.warm, rounds=options.rounds, bind=False)
+            results[name] = {subject: summary(all_) for subject, all_ in seconds.items()}
+            first = next(iter(results[name].values()))["median"]
+            print(f"\n{name}")
+            for subject, found in results[name].items():
+                median, best = found["median"], found["best"]
+                print(f"  {subject:22} {median:6.2f} s  best {best:6.2f}  {median / first:5.2f} x")
     if options.json:
         known = json.loads(options.json.read_text()) if options.json.exists() else {}
         options.json.write_text(json.dumps(known | {"spark": results}, indent=2) + "\n")
