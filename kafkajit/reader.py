@@ -22,12 +22,17 @@ from kafkajit.arrow import (
 )
 from kafkajit.errors import CorruptIndexError, KafkaJitError
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
-from kafkajit.format.layout import BATCH_LENGTH_OFFSET, LOG_OVERHEAD
+from kafkajit.format.layout import (
+    BATCH_LENGTH_OFFSET,
+    LOG_OVERHEAD,
+    MAGIC_V2,
+    RECORD_BATCH_OVERHEAD,
+)
 from kafkajit.format.log_path import LogPath, parse_log_path
 from kafkajit.records.batches import Batches, Framing, frame, framing_error, read_int32
-from kafkajit.records.columns import ColumnMemory
+from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder, without_bad_markers
-from kafkajit.records.resync import next_sound_batch, resync
+from kafkajit.records.resync import goes_on, next_sound_batch, resync
 from kafkajit.schema import (
     BATCH_COLUMNS,
     RECORD_COLUMNS,
@@ -36,7 +41,7 @@ from kafkajit.schema import (
     table_schema,
     with_corruption,
 )
-from kafkajit.selection import EVERYTHING, Selection
+from kafkajit.selection import EVERYTHING, Mask, Selection
 from kafkajit.source import Bytes, Source
 
 DEFAULT_BATCH_ROWS = 65536
@@ -174,13 +179,14 @@ def frames(
             length = read_int32(content, position + BATCH_LENGTH_OFFSET)
             source.load(min(position + LOG_OVERHEAD + max(int(length), CHUNK_BYTES), end))
             continue
-        if error is not None and not _is_padding(source, framing.position, end):
+        # Only a log ends in zeros: a stretch of it ends where a batch begins.
+        if error is not None and (end < content.size or not _is_padding(source, framing.position)):
             raise error
         return
 
 
-def _is_padding(source: Source, position: int, end: int) -> bool:
-    step = 1 << 20
+def _is_padding(source: Source, position: int) -> bool:
+    step, end = 1 << 20, source.content.size
     source.load(end)
     return not any(source.content[at : at + step].any() for at in range(position, end, step))
 
@@ -224,7 +230,8 @@ class SegmentReader:
         self._source = source
         self._mode = mode
         self._selection = selection
-        self._end = source.content.size if end is None else end
+        self._end = source.content.size if end is None else min(end, source.content.size)
+        self._is_cut = self._end < source.content.size  # and does not end as a log may
         self._path = parse_log_path(source.path) if source.path else LogPath(None, None, None, None)
 
     def records(
@@ -325,10 +332,11 @@ class SegmentReader:
                     if self._mode == FAILFAST:
                         self._check_end()
                         return
-                    # What looks like a batch cut by the end may have a damaged length.
+                    # What looks like a batch cut by the end may have a damaged length. What is
+                    # left behind a log's last batch is no damage.
                     start = self.position
                     self.position = next_sound_batch(self._rest(), start)
-                    if self.position == self._end:
+                    if self.position == self._end and not (self._is_cut and start < self._end):
                         self.position = start
                         return
                     yield self._gap_from(start, "No record batch")
@@ -339,21 +347,32 @@ class SegmentReader:
 
     def _headers(self, framing: Framing) -> Generator[Batches | Gap, None, bool]:
         batches = framing.batches
-        if not self._selection.is_everything:
-            batches = batches[self._selection.batches(batches)]
+        misleading = self._misleading(framing)
+        believed = int(np.argmax(misleading)) if misleading.any() else len(batches)
         self.position = framing.position
-        if len(batches):
-            yield batches
-        return False
+        if believed < len(batches):
+            self.position = int(batches.position[believed])
+        asked = batches[:believed]
+        if not self._selection.is_everything:
+            asked = asked[self._selection.batches(asked)]
+        if len(asked):
+            yield asked
+        if believed < len(batches):
+            decoder = Decoder(self._source, ColumnMemory(Wanted()))
+            yield self._gap(decoder.unsound(batches, believed))
+        return believed < len(batches)
 
     def _decode(
         self, framing: Framing, decoder: Decoder, check_crcs: bool, reads_markers: bool
     ) -> Generator[Chunk | Gap, None, bool]:
         """Decode framed batches; whether the log goes on elsewhere than behind the last of them."""
         batches = framing.batches
+        misleading = np.zeros(len(batches), dtype=np.bool_)
         if not self._selection.is_everything:
-            batches = batches[self._selection.batches(batches)]
-        sound = decoder.sound(batches, check_crcs=check_crcs)
+            misleading = self._misleading(framing)
+            asked = self._selection.batches(batches) | misleading
+            batches, misleading = batches[asked], misleading[asked]
+        sound = decoder.sound(batches, check_crcs=check_crcs) & ~misleading
         window = len(batches)  # how many to decode at once
         while len(batches):
             self.position = int(batches.position[0])
@@ -383,12 +402,29 @@ class SegmentReader:
         self.position = framing.position
         return False
 
+    def _misleading(self, framing: Framing) -> Mask:
+        """Bad batches behind which no other begins, unless the mode is FAILFAST.
+
+        Their lengths may be what is damaged, and they hide batches that somebody asks for, so a
+        header's word is not enough to step over them.
+        """
+        batches = framing.batches
+        misleading = np.zeros(len(batches), dtype=np.bool_)
+        if self._mode != FAILFAST:
+            self._source.load(min(framing.position + RECORD_BATCH_OVERHEAD, self._end))
+            content = self._source.content[: self._end]
+            misleading[-1] = not goes_on(content, framing.position, is_cut=self._is_cut)
+            misleading[:-1] = batches.field("magic")[1:] != MAGIC_V2
+            misleading[:-1] |= batches.size_in_bytes[1:] < RECORD_BATCH_OVERHEAD
+            misleading[misleading] = ~batches[misleading].is_valid(content)
+        return misleading
+
     def _gap(self, error: KafkaJitError) -> Gap:
         """Step over what is bad at the present position, or give up."""
         if self._mode == FAILFAST:
             raise error
         start = self.position
-        self.position = resync(self._rest(), start)
+        self.position = resync(self._rest(), start, is_cut=self._is_cut)
         return self._gap_from(start, f"{type(error).__name__}: {error.message}")
 
     def _gap_from(self, start: int, reason: str) -> Gap:
@@ -401,7 +437,7 @@ class SegmentReader:
 
     def _check_end(self) -> None:
         """A stretch ends where the next begins, or it was cut at what is no batch."""
-        if self.position < self._end < self._source.content.size:
+        if self._is_cut and self.position < self._end:
             raise CorruptIndexError(
                 f"No record batch ends at position {self._end}, where the segment was split: its "
                 "offset index is wrong, or the file has changed",

@@ -49,6 +49,7 @@ class Range(NamedTuple):
 
 
 ALL = Range()
+NOTHING = Range(0, -1)
 
 
 @dataclass(frozen=True)

@@ -43,29 +43,34 @@ class Source:
     A path is memory-mapped: nothing is read before it is looked at, and `forget` gives the pages
     back, so that a reader that moves forward holds a few megabytes of a file of any size. The
     bytes of a RangeReader appear in memory of the file's size as they are loaded, and go the same
-    way: positions are those in the file, whatever part of it is read.
+    way: positions are those in the file, whatever part of it is read. `size` is what a path's file
+    is taken to have, where it was longer ago that somebody looked.
     """
 
-    def __init__(self, source: Any, *, path: str | None = None) -> None:
+    def __init__(self, source: Any, *, path: str | None = None, size: int | None = None) -> None:
         self.path = path
         self._map: mmap.mmap | None = None
         self._forgotten = 0
         self._ranges: _Loader | None = None
         if isinstance(source, (str, os.PathLike)):
             self.path = os.fspath(source)
-            source = self._map_file(Path(source))
+            source = self._map_file(Path(source), size)
         elif isinstance(source, RangeReader):
             self._forgotten = source.start // mmap.PAGESIZE * mmap.PAGESIZE
             self._map = mmap.mmap(-1, max(source.size, 1), flags=_PRIVATE)
-            self._ranges = _Loader(source, self._map)
+            self._ranges = _Loader(source, self._map, path or "the file")
             source = memoryview(self._map)[: source.size]
         self.content = as_bytes(source)
 
-    def _map_file(self, path: Path) -> Any:
+    def _map_file(self, path: Path, size: int | None) -> Any:
         with path.open("rb") as file:
-            if os.fstat(file.fileno()).st_size == 0:
+            now = os.fstat(file.fileno()).st_size
+            size = now if size is None else size
+            if size > now:
+                raise EOFError(f"{path} ended at {now}, before its {size} bytes")
+            if size == 0:
                 return b""
-            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            self._map = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
         if hasattr(mmap, "MADV_SEQUENTIAL"):
             self._map.madvise(mmap.MADV_SEQUENTIAL)
         return self._map
@@ -87,8 +92,9 @@ class Source:
 class _Loader:
     """Reads ranges into memory, one ahead of what is asked for."""
 
-    def __init__(self, file: RangeReader, memory: mmap.mmap) -> None:
+    def __init__(self, file: RangeReader, memory: mmap.mmap, name: str) -> None:
         self._file = file
+        self._name = name
         self._memory = memory
         self._loaded = file.start
         self._pool = ThreadPoolExecutor(max_workers=1)
@@ -107,7 +113,7 @@ class _Loader:
     def _read(self, position: int) -> bytes:
         range_ = self._file.read_at(min(_WINDOW, self._file.end - position), position)
         if not range_:
-            raise EOFError(f"the file ended at {position}, before its {self._file.end} bytes")
+            raise EOFError(f"{self._name} ended at {position}, before its {self._file.end} bytes")
         return range_
 
 

@@ -11,22 +11,27 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
 
 from kafkajit.source import RangeReader, Source
 
-# A scheme of one letter would be a drive.
+# A scheme of one letter would be a drive. A secret may have slashes, and a port is none.
 _URI = re.compile(
-    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?://(?P<authority>[^/?]*))?"
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?=/)"
+    r"(?://(?P<user>[^/?:@]*(?::(?!\d+/)[^?@]*)?@)?(?P<host>[^/?]*))?"
     r"(?P<path>.*?)(?P<query>\?\w+=.*)?"
 )
 _GLOB = re.compile(r"[*?\[{]")
+_SET = re.compile(r"\[(?P<negated>[!^]?)(?P<inside>.[^\]]*)\]")
 # Hadoop's names for what pyarrow calls s3
 _ALIASES = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfs"}
-# The folder of a topic's partition; those on their way out or in have a suffix with a dot.
+SEGMENT_NAME = re.compile(r"\d{20}\.log")
+# The folder of a topic's partition; those on their way out or in have another suffix.
 _PARTITION = re.compile(r"[a-zA-Z0-9._-]+-\d+")
-_ON_ITS_WAY = re.compile(r".+\.[0-9a-f]{32}-(?:delete|future|stray)")
+_SUFFIXES = ("-delete", "-future", "-stray")
+_ON_ITS_WAY = re.compile(rf".+\.[0-9a-f]{{32}}(?:{'|'.join(_SUFFIXES)})")
 
 
 @dataclass(frozen=True)
@@ -48,9 +53,12 @@ class StoredFile:
         return self.path.rpartition("/")[0]
 
     def open(self, start: int = 0, end: int | None = None) -> Source:
-        """Its bytes: memory-mapped, or a range of them loaded as they are asked for."""
+        """Its bytes: memory-mapped, or a range of them loaded as they are asked for.
+
+        They are those of the size that was listed, even where a broker has appended to it since.
+        """
         if self.filesystem is None:
-            return Source(self.key)
+            return Source(self.key, size=self.size)
         file = self.filesystem.open_input_file(self.key)
         end = self.size if end is None else end
         return Source(RangeReader(file.read_at, self.size, start, end), path=self.path)
@@ -96,7 +104,7 @@ def stored_file(location: str) -> StoredFile:
     place = _Place(location)
     info = place.info(place.path)
     if info.type != FileType.File:
-        raise IsADirectoryError(f"{location} is a folder, not a segment file")
+        raise IsADirectoryError(f"{shown(location)} is a folder, not a segment file")
     return place.stored(info)
 
 
@@ -117,21 +125,33 @@ def find_files(location: str) -> list[StoredFile]:
     return sorted(files.values(), key=lambda file: file.path)
 
 
+def shown(location: str) -> str:
+    """A location as the paths of its files begin: without a query, or anybody's secrets.
+
+    >>> shown("s3://key:secret@bucket/orders-0?region=eu-west-1")
+    's3://bucket/orders-0'
+    """
+    uri = _URI.fullmatch(location)
+    if uri is None:
+        return os.path.abspath(location)  # noqa: PTH100  a Path would lose a glob's //
+    if uri["scheme"] == "file":
+        return os.path.abspath("/" + uri["path"].lstrip("/"))  # noqa: PTH100
+    return f"{uri['scheme']}://{uri['host'] or ''}/{uri['path'].strip('/')}".rstrip("/")
+
+
 def _files_under(place: _Place, folder: FileInfo) -> Iterator[FileInfo]:
-    """The files of a folder and, unless it is a partition's own, of the partitions in it."""
-    holds_partitions = not _is_partition(folder.base_name, or_on_its_way=True)
-    for info in place.listed(folder.path):
-        if info.type == FileType.File:
-            yield info
-        elif holds_partitions and _is_partition(info.base_name):
-            inside = place.listed(info.path)
-            yield from (file for file in inside if file.type == FileType.File)
+    """The files of a folder and, unless it is a partition's own, of the partitions in it.
 
-
-def _is_partition(name: str, *, or_on_its_way: bool = False) -> bool:
-    if _ON_ITS_WAY.fullmatch(name):
-        return or_on_its_way
-    return _PARTITION.fullmatch(name) is not None
+    A name does not tell: a broker's root may be called kafka-logs-1.
+    """
+    inside = place.listed(folder.path)
+    files = [info for info in inside if info.type == FileType.File]
+    yield from files
+    if any(SEGMENT_NAME.fullmatch(file.base_name) for file in files):
+        return
+    for info in inside:
+        if info.type == FileType.Directory and _PARTITION.fullmatch(info.base_name):
+            yield from (file for file in place.listed(info.path) if file.type == FileType.File)
 
 
 class _Place:
@@ -141,20 +161,22 @@ class _Place:
         self._filesystem: FileSystem | None = None
         self._prefix = ""
         uri = _URI.fullmatch(location)
-        if uri is None:
-            self.path = os.path.abspath(location)  # noqa: PTH100  a Path would lose a glob's //
-        elif uri["scheme"] == "file":
-            self.path = "/" + uri["path"].lstrip("/")
+        if uri is None or uri["scheme"] == "file":
+            if uri is not None and uri["host"] not in (None, "", "localhost"):
+                raise ValueError(f"{location} names a host; a local path is file:///path")
+            self.path = shown(location)
         else:
+            user, host = quote(uri["user"] or "", safe=":@%"), uri["host"] or ""
             scheme = _ALIASES.get(uri["scheme"], uri["scheme"])
-            root = f"{scheme}://{uri['authority'] or ''}/{uri['query'] or ''}"
+            root = f"{scheme}://{user}{host}/{uri['query'] or ''}"
             try:
                 self._filesystem, top = FileSystem.from_uri(root)
             except (ValueError, ImportError, OSError) as error:
-                raise ValueError(f"cannot open {location}: {error}") from error
+                # Their words repeat the URI.
+                reason = str(error).partition("\n")[0].replace(root, f"{scheme}://{host}/")
+                raise ValueError(f"cannot open {shown(location)}: {reason}") from None
             self.path = f"{top.rstrip('/')}/{uri['path'].strip('/')}".rstrip("/")
-            # What stands before the path on the file system, without anybody's secrets.
-            host = (uri["authority"] or "").rpartition("@")[2]
+            # What stands before the path on the file system.
             self._prefix = f"{uri['scheme']}://{host if self.path.startswith('/') else ''}"
 
     @property
@@ -183,37 +205,39 @@ class _Place:
         fixed = self.path[: glob.start()].rpartition("/")[0]
         found = [self.info(fixed or "/")]
         for part in self.path[len(fixed) :].strip("/").split("/"):
-            named = re.compile(glob_to_regex(part))
+            named = glob_to_regex(part)
             found = [
                 info
                 for folder in found
                 if folder.type == FileType.Directory
                 for info in self.listed(folder.path)
                 if named.fullmatch(info.base_name)
+                # A copy on its way out or in is asked for by its suffix only.
+                and (part.endswith(_SUFFIXES) or not _ON_ITS_WAY.fullmatch(info.base_name))
             ]
         if not found:
             raise FileNotFoundError(f"nothing matches {self._prefix}{self.path}")
         return found
 
 
-def glob_to_regex(glob: str) -> str:
+def glob_to_regex(glob: str) -> re.Pattern[str]:
     r"""Hadoop's globs for one name: ? * [a-z] [^a] {a,b}.
 
-    >>> glob_to_regex("orders-{0,12}")
+    >>> glob_to_regex("orders-{0,12}").pattern
     'orders\\-(?:0|12)'
     """
     regex, depth, at = "", 0, 0
     while at < len(glob):
         letter = glob[at]
-        end = glob.find("]", at + 2) if letter == "[" else -1
+        is_set = _SET.match(glob, at)
         if letter == "*":
             regex += ".*"
         elif letter == "?":
             regex += "."
-        elif end > 0:
-            inside = glob[at + 1 : end].replace("\\", r"\\")
-            regex += "[" + ("^" + inside[1:] if inside[0] in "!^" else inside) + "]"
-            at = end
+        elif is_set:
+            inside = re.sub(r"([^\w-])", r"\\\1", is_set["inside"])
+            regex += f"[{'^' if is_set['negated'] else ''}{inside}]"
+            at = is_set.end() - 1
         elif letter == "{":
             regex, depth = regex + "(?:", depth + 1
         elif letter == "}" and depth:
@@ -225,4 +249,7 @@ def glob_to_regex(glob: str) -> str:
         at += 1
     if depth:
         raise ValueError(f"the glob {glob!r} opens a {{ that it does not close")
-    return regex
+    try:
+        return re.compile(regex)
+    except re.error as error:
+        raise ValueError(f"the glob {glob!r} makes no sense: {error.msg}") from None

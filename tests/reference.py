@@ -299,3 +299,85 @@ def rows(log: bytes) -> list[dict[str, Any]]:
                     row["coordinatorEpoch"] = struct.unpack_from(">i", record.value, 2)[0]
             found.append(row)
     return found
+
+
+@dataclass
+class AbortedTransaction:
+    """Kafka's AbortedTxn, and which segment the marker is in."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+    segment: int
+
+    def encode(self) -> bytes:
+        return struct.pack(
+            ">hqqqq",
+            0,
+            self.producer_id,
+            self.first_offset,
+            self.last_offset,
+            self.last_stable_offset,
+        )
+
+
+def _marker_type(batch: Batch) -> int | None:
+    """0 is ABORT; None where compaction took the marker out of its batch."""
+    for record in read_records(batch):
+        assert record.key is not None
+        type_id: int = struct.unpack_from(">h", record.key, 2)[0]
+        return type_id
+    return None
+
+
+def transactions(logs: list[bytes]) -> tuple[list[AbortedTransaction], int]:
+    """Aborted transactions of a partition's segments, and the last stable offset.
+
+    Follows ProducerStateManager: a transaction is what a producer appends between its markers.
+    """
+    ongoing: dict[int, int] = {}
+    aborted = []
+    end = 0
+    for segment, log in enumerate(logs):
+        for batch in read_batches(log)[0]:
+            end = batch.base_offset + batch.last_offset_delta + 1
+            if not batch.is_transactional:
+                continue
+            if not batch.is_control:
+                ongoing.setdefault(batch.producer_id, batch.base_offset)
+                continue
+            first_offset = ongoing.pop(batch.producer_id, None)
+            if first_offset is not None and _marker_type(batch) == 0:
+                stable = min(ongoing.values(), default=end)
+                aborted.append(
+                    AbortedTransaction(
+                        batch.producer_id, first_offset, batch.base_offset, stable, segment
+                    )
+                )
+    return aborted, min(ongoing.values(), default=end)
+
+
+def committed_rows(logs: list[bytes]) -> list[dict[str, Any]]:
+    """What a consumer with isolation.level=read_committed is given, batch by batch.
+
+    Follows CompletedFetch.nextFetchedRecord: the broker sends all up to the last stable offset and
+    the list of aborted transactions; the consumer knows of which producers it has to drop batches.
+    """
+    aborted, last_stable_offset = transactions(logs)
+    coming = sorted(aborted, key=lambda transaction: transaction.first_offset)
+    dropped: set[int] = set()
+    found = []
+    for log in logs:
+        for batch in read_batches(log)[0]:
+            if batch.base_offset >= last_stable_offset:
+                return found
+            while coming and coming[0].first_offset <= batch.base_offset + batch.last_offset_delta:
+                dropped.add(coming.pop(0).producer_id)
+            if batch.is_control:
+                if _marker_type(batch) == 0:
+                    dropped.discard(batch.producer_id)
+            elif not (batch.is_transactional and batch.producer_id in dropped):
+                whole = log[batch.position : batch.position + batch.size]
+                found += [row | {"position": batch.position} for row in rows(whole)]
+    return found

@@ -51,3 +51,94 @@ BATCH = st.builds(
     partition_leader_epoch=INT32,
     last_offset_delta=st.one_of(st.none(), INT32),
 )
+
+
+@st.composite
+def honest_batches(draw: st.DrawFn, base_offset: int) -> tuple[bytes, int]:
+    """A batch as a broker keeps it, whose header says what is in it; and the offset behind it."""
+    deltas = draw(st.lists(st.integers(0, 4), max_size=4, unique=True).map(sorted))
+    last_delta = max(deltas, default=0) + draw(st.integers(0, 2))  # compaction takes the last
+    base_timestamp = draw(BROKER_TIMESTAMPS)
+    timestamps = draw(st.lists(BROKER_TIMESTAMPS, min_size=len(deltas), max_size=len(deltas)))
+    records = [
+        kt.Record(value=b"v%d" % (base_offset + delta), timestamp=timestamp, offset_delta=delta)
+        for delta, timestamp in zip(deltas, timestamps, strict=True)
+    ]
+    timestamp_type = draw(st.sampled_from([kt.CREATE_TIME, kt.CREATE_TIME, kt.LOG_APPEND_TIME]))
+    log_append_time = draw(BROKER_TIMESTAMPS)
+    batch = kt.batch(
+        records,
+        base_offset=base_offset,
+        codec=draw(st.sampled_from(["none", "none", "lz4"])),
+        base_timestamp=base_timestamp,
+        max_timestamp=log_append_time if timestamp_type else max(timestamps, default=-1),
+        timestamp_type=timestamp_type,
+        delete_horizon_ms=draw(st.sampled_from([None, None, None, base_timestamp])),
+        last_offset_delta=last_delta,
+    )
+    return batch, base_offset + last_delta + 1
+
+
+# Few and close to each other, so that conditions on them are met; and what Spark has no time for.
+BROKER_TIMESTAMPS = st.one_of(
+    st.integers(1_700_000_000_000, 1_700_000_000_020),
+    st.sampled_from([-1, 0, 1_700_000_000_010, 2**63 - 1, -(2**63)]),
+)
+
+
+@st.composite
+def partitions(draw: st.DrawFn, first_offset: int = 0) -> dict[int, bytes]:
+    """A partition's segments by base offset: honest batches, rolled anywhere, with gaps between."""
+    segments: dict[int, bytes] = {}
+    offset = draw(st.integers(first_offset, first_offset + 5))
+    for _ in range(draw(st.integers(1, 4))):
+        base_offset, log = offset, b""
+        offset += draw(st.sampled_from([0, 0, 3]))  # the first batch may be gone
+        for _ in range(draw(st.integers(0, 4))):
+            batch, offset = draw(honest_batches(offset))
+            log += batch
+            offset += draw(st.sampled_from([0, 0, 2]))
+        segments[base_offset] = log
+        offset = max(offset, base_offset + 1)
+    return segments
+
+
+@st.composite
+def transactional_logs(draw: st.DrawFn) -> dict[int, bytes]:
+    """A partition's segments with the transactions of several producers, some of them open."""
+    events = draw(
+        st.lists(
+            st.tuples(
+                st.sampled_from(["send", "send", "send", "commit", "abort", "outside", "roll"]),
+                st.integers(1, 3),  # the producer
+                st.integers(1, 3),  # how many records
+            ),
+            max_size=25,
+        )
+    )
+    segments = {0: b""}
+    offset = 0
+    for event, producer_id, count in events:
+        log = max(segments)
+        if event == "roll":
+            segments.setdefault(offset, b"")
+            continue
+        if event in ("commit", "abort"):
+            segments[log] += kt.control_batch(
+                event == "commit", producer_id=producer_id, base_offset=offset
+            )
+            offset += 1
+            continue
+        segments[log] += kt.batch(
+            [kt.Record(value=b"%d" % (offset + place)) for place in range(count)],
+            base_offset=offset,
+            codec=draw(st.sampled_from(["none", "none", "zstd"])),
+            is_transactional=event == "send",
+            # Idempotent producers have ids too; transactions are only of those that say so.
+            producer_id=producer_id
+            if event == "send"
+            else draw(st.sampled_from([-1, producer_id])),
+            base_sequence=0,
+        )
+        offset += count
+    return segments

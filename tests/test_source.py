@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import array
+import mmap
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,8 +12,10 @@ import pyarrow as pa
 import pytest
 
 import kafkajit
+import kafkajit.reader
+import kafkajit.source
 from kafkajit import testing as kt
-from kafkajit.source import Source, as_bytes
+from kafkajit.source import RangeReader, Source, as_bytes
 
 LOG = kt.batch([kt.Record(b"k", b"v")] * 3, base_offset=5)
 
@@ -151,3 +155,128 @@ def test_a_table_outlives_the_file_it_was_read_from(tmp_path: Path) -> None:
     table = kafkajit.read_records(path, columns=["key", "value"], binary_view=True)
     path.unlink()
     assert table.to_pylist() == [{"key": b"k", "value": b"v"}] * 3
+
+
+def test_a_path_is_as_large_as_somebody_says(tmp_path: Path) -> None:
+    path = tmp_path / "growing.log"
+    path.write_bytes(LOG + LOG)
+    assert Source(path, size=len(LOG)).content.tobytes() == LOG
+    assert Source(path, size=0).content.size == 0
+    with pytest.raises(EOFError, match=rf"growing.log ended at \d+, before its {3 * len(LOG)} by"):
+        Source(path, size=3 * len(LOG))
+
+
+# Ranges: as a file of an object store is read.
+
+
+class Ranges:
+    """A file in ranges of its own choice, that remembers what was asked of it."""
+
+    def __init__(self, content: bytes, most: int = 2**62) -> None:
+        self.content = content
+        self.most = most
+        self.asked: list[tuple[int, int]] = []
+
+    def __call__(self, count: int, position: int) -> bytes:
+        self.asked.append((position, count))
+        return self.content[position : position + min(count, self.most)]
+
+    def source(self, start: int = 0, end: int | None = None, path: str | None = None) -> Source:
+        size = len(self.content)
+        return Source(RangeReader(self, size, start, size if end is None else end), path=path)
+
+
+CONTENT = bytes(range(256)) * 4
+
+
+@pytest.mark.parametrize("window", [1, 7, 100, 2000])
+@pytest.mark.parametrize("most", [1, 64, 2000])
+def test_ranges_are_loaded_up_to_where_they_are_asked_for(
+    window: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafkajit.source, "_WINDOW", window)
+    ranges = Ranges(CONTENT, most)
+    source = ranges.source(path="s3://b/x.log")
+    assert source.path == "s3://b/x.log"
+    assert source.content.size == len(CONTENT)
+    loaded = 0
+    for end in (0, 1, 1, 200, 150, 700, len(CONTENT), len(CONTENT) + 50):
+        loaded = max(loaded, source.load(end))
+        assert loaded >= min(end, len(CONTENT))
+        assert source.load(0) == loaded
+        assert source.content[:loaded].tobytes() == CONTENT[:loaded]
+    assert loaded == len(CONTENT)
+    positions = [position for position, _ in ranges.asked]
+    assert positions == sorted(set(positions))  # nothing is read twice
+
+
+def test_only_a_part_of_a_file_is_read_where_only_that_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(kafkajit.source, "_WINDOW", 10)
+    ranges = Ranges(CONTENT)
+    source = ranges.source(300, 345)
+    assert source.load(310) >= 310
+    assert source.load(2000) == 345
+    assert source.content[300:345].tobytes() == CONTENT[300:345]
+    assert ranges.asked == [(300, 10), (310, 10), (320, 10), (330, 10), (340, 5)]
+
+
+def test_one_range_is_read_ahead_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafkajit.source, "_WINDOW", 10)
+    asked: list[int] = []
+    read = threading.Semaphore(0)
+
+    def read_at(count: int, position: int) -> bytes:
+        asked.append(position)
+        read.release()
+        return CONTENT[position : position + count]
+
+    source = Source(RangeReader(read_at, len(CONTENT), 0, len(CONTENT)))
+    assert asked == []
+    source.load(15)
+    for _ in range(3):
+        assert read.acquire(timeout=60)
+    assert asked == [0, 10, 20]
+    source.load(20)
+    assert asked == [0, 10, 20]
+
+
+def test_ranges_are_no_file_without_bytes() -> None:
+    source = Ranges(b"").source()
+    assert source.content.size == 0
+    assert source.load(100) == 0
+    assert kafkajit.reader.SegmentReader(source).position == 0
+
+
+def test_a_file_that_ends_before_its_size_is_an_error_with_its_name() -> None:
+    source = Source(RangeReader(Ranges(CONTENT[:500]), 1024, 0, 1024), path="s3://b/x.log")
+    with pytest.raises(EOFError, match=r"^s3://b/x.log ended at 500, before its 1024 bytes$"):
+        source.load(1024)
+
+
+def test_an_error_of_the_store_is_the_readers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafkajit.source, "_WINDOW", 10)
+
+    def read_at(count: int, position: int) -> bytes:
+        if position >= 20:
+            raise OSError("access denied")
+        return CONTENT[position : position + count]
+
+    source = Source(RangeReader(read_at, len(CONTENT), 0, len(CONTENT)))
+    assert source.load(20) == 20
+    with pytest.raises(OSError, match=r"^access denied$"):
+        source.load(30)
+
+
+def test_ranges_already_read_are_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafkajit.source, "_FORGET_STEP", 4 * mmap.PAGESIZE)
+    content = bytes(range(1, 251)) * 400
+    source = Ranges(content).source(start=mmap.PAGESIZE + 5)
+    source.load(len(content))
+    source.forget(9 * mmap.PAGESIZE + 7)  # two steps from the page where the range begins
+    kept = 9 * mmap.PAGESIZE
+    assert source.content[kept:].tobytes() == content[kept:]
+    assert not source.content[mmap.PAGESIZE : kept].any()
+    source.forget(9 * mmap.PAGESIZE + 7)
+    assert source.content[kept:].tobytes() == content[kept:]

@@ -26,11 +26,16 @@ from kafkajit.source import Bytes
 _EFFORT = 64
 
 
-def resync(content: Bytes, position: int) -> int:
-    """Where the log goes on behind the bad batch at `position`; the end of the bytes if nowhere."""
+def resync(content: Bytes, position: int, *, is_cut: bool = False) -> int:
+    """Where the log goes on behind the bad batch at `position`; the end of the bytes if nowhere.
+
+    `is_cut`: the bytes do not end as a log may, but where the next of its batches begins.
+    """
     if content.size - position > HEADER_SIZE_UP_TO_MAGIC:
         after: int = position + LOG_OVERHEAD + read_int32(content, position + BATCH_LENGTH_OFFSET)
-        if position + LOG_OVERHEAD <= after <= content.size and _goes_on(content, after):
+        if position + LOG_OVERHEAD <= after <= content.size and goes_on(
+            content, after, is_cut=is_cut
+        ):
             return after
     return next_sound_batch(content, position + 1)
 
@@ -51,9 +56,11 @@ def next_sound_batch(content: Bytes, position: int) -> int:
     return content.size
 
 
-def _goes_on(content: Bytes, position: int) -> bool:
-    if content.size - position <= HEADER_SIZE_UP_TO_MAGIC:
-        return True  # the end, or the beginning of a batch that was never finished
+def goes_on(content: Bytes, position: int, *, is_cut: bool = False) -> bool:
+    """Whether what stands here looks like a batch, or the log ends here."""
+    left = content.size - position
+    if left <= HEADER_SIZE_UP_TO_MAGIC:
+        return left == 0 or not is_cut  # the beginning of a batch that was never finished
     return bool(_is_plausible(content, position))
 
 

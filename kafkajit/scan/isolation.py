@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from kafkajit.errors import KafkaJitError
 from kafkajit.index.transaction_index import read_transaction_index
 from kafkajit.reader import FAILFAST, SegmentReader
 from kafkajit.records.batches import Batches
@@ -27,7 +28,7 @@ from kafkajit.storage import StoredFile
 
 
 def find_isolation(
-    segments: Iterable[tuple[StoredFile, StoredFile | None]], mode: str
+    segments: Iterable[tuple[StoredFile, StoredFile | None]], mode: str, *, check_crcs: bool = True
 ) -> tuple[AbortedTransactions, int | None]:
     """Aborted transactions, and the last stable offset where a transaction is open.
 
@@ -38,39 +39,47 @@ def find_isolation(
     for log, index in segments:
         if index is not None:
             indexed.append(read_transaction_index(index.read(), index.path))
-        found.extend(_transactional(log.open(), mode, reads_markers=index is None))
+        found.extend(_transactional(log.open(), mode, check_crcs, reads_markers=index is None))
     from_markers, first_open = find_transactions(found)
     columns = zip(from_markers, *indexed, strict=True)
     return AbortedTransactions(*map(np.concatenate, columns)), first_open
 
 
 def _transactional(
-    source: Source, mode: str, *, reads_markers: bool
+    source: Source, mode: str, check_crcs: bool, *, reads_markers: bool
 ) -> Iterator[TransactionalBatches]:
     decoder = Decoder(source, ColumnMemory(Wanted(fields=True)))
     for framed in SegmentReader(source, mode=mode).framed():
         batches = framed[framed.is_transactional]
         is_abort = np.zeros(len(batches), dtype=np.bool_)
         if reads_markers and batches.is_control.any():
-            is_abort[batches.is_control] = _aborts(decoder, batches[batches.is_control], mode)
+            markers = batches[batches.is_control]
+            is_abort[batches.is_control] = _aborts(decoder, markers, mode, check_crcs)
         yield TransactionalBatches(
             batches.field("producerId").astype(np.int64),
             batches.field("baseOffset").astype(np.int64),
             batches.is_control,
             is_abort,
         )
+        source.forget(int(framed.end[-1]))
 
 
-def _aborts(decoder: Decoder, markers: Batches, mode: str) -> list[bool]:
+def _aborts(decoder: Decoder, markers: Batches, mode: str, check_crcs: bool) -> list[bool]:
     """Which of these control batches say ABORT; in the lenient modes a bad one says nothing."""
+    sound = decoder.sound(markers, check_crcs=check_crcs)
     aborts: list[bool] = []
-    while len(aborts) < len(markers):
-        chunk = without_bad_markers(decoder.decode(markers[len(aborts) :]))
-        first_rows = np.cumsum(chunk.counts) - chunk.counts
-        for row, count in zip(first_rows.tolist(), chunk.counts.tolist(), strict=True):
-            aborts.append(count > 0 and control_type(chunk.field(row, "key")) == "ABORT")
-        if chunk.error is not None:
+    while (done := len(aborts)) < len(markers):
+        good = len(markers) - done if sound[done:].all() else int(np.argmin(sound[done:]))
+        if good == 0:
+            error: KafkaJitError | None = decoder.unsound(markers, done)
+        else:
+            chunk = without_bad_markers(decoder.decode(markers[done : done + good]))
+            first_rows = np.cumsum(chunk.counts) - chunk.counts
+            for row, count in zip(first_rows.tolist(), chunk.counts.tolist(), strict=True):
+                aborts.append(count > 0 and control_type(chunk.field(row, "key")) == "ABORT")
+            error = chunk.error
+        if error is not None:
             if mode == FAILFAST:
-                raise chunk.error
+                raise error
             aborts.append(False)
     return aborts

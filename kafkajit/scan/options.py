@@ -6,6 +6,7 @@ Option keys arrive in lower case from Spark; values are strings.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -14,6 +15,8 @@ from typing import Any, NamedTuple
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.reader import FAILFAST, MODES
 from kafkajit.records.decode import MAX_DECOMPRESSED_BYTES
+from kafkajit.selection import MAX_INT64
+from kafkajit.storage import glob_to_regex
 
 READ_UNCOMMITTED = "read_uncommitted"
 READ_COMMITTED = "read_committed"
@@ -24,6 +27,7 @@ KINDS = ("records", "batches", "files", "corruption")
 Offsets = dict[str, dict[int, int]]
 
 _EARLIEST, _LATEST = -2, -1
+_DIGITS = re.compile(r"[0-9]+")
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,7 @@ class Options:
     mode: str = FAILFAST
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES
     max_partition_bytes: int | None = None
+    push_down_predicate: bool = False
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> Options:
@@ -72,7 +77,9 @@ class Options:
         if not paths:
             raise ValueError(
                 "option path is missing: a segment file, a partition's folder, a log.dirs root "
-                "or a glob, as in spark.read.format('kafkaLog').load('/var/kafka/orders-*')"
+                "or a glob, as in spark.read.format('kafkaLog').load('/var/kafka/orders-*'). "
+                "Spark keeps the options of a table made with a list of columns to itself: make a "
+                "temporary view instead"
             )
         return cls(paths=paths, **values)
 
@@ -111,10 +118,9 @@ def _boolean(text: str) -> bool:
 
 
 def _milliseconds(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(f"milliseconds since 1970 in UTC, not {text!r}") from None
+    if not _DIGITS.fullmatch(text.strip()) or int(text) > MAX_INT64:
+        raise ValueError(f"milliseconds since 1970 in UTC, not {text!r}")
+    return int(text)
 
 
 def _number(least: int, most: int) -> Callable[[str], int]:
@@ -123,7 +129,7 @@ def _number(least: int, most: int) -> Callable[[str], int]:
         number = text.strip().lower().removesuffix("b")
         shift = units.get(number[-1:], 0)
         digits = number[:-1] if shift else number
-        if not digits.isdecimal() or not least <= int(digits) << shift <= most:
+        if not _DIGITS.fullmatch(digits) or not least <= int(digits) << shift <= most:
             raise ValueError(f"a number of bytes from {least} to {most} (128m), not {text!r}")
         return int(digits) << shift
 
@@ -144,7 +150,7 @@ def _offsets(word: str, without: int) -> Callable[[str], Offsets]:
         except (ValueError, AttributeError):
             raise ValueError(wrong) from None
         numbers = [offset for partitions in parsed.values() for offset in partitions.values()]
-        if not all(isinstance(offset, int) and offset >= _EARLIEST for offset in numbers):
+        if not all(type(number) is int and _EARLIEST <= number <= MAX_INT64 for number in numbers):
             raise ValueError(wrong)
         if -3 - without in numbers:  # the other of -2 and -1
             raise ValueError(f"{-3 - without} is not where this option can begin or end: {text!r}")
@@ -160,13 +166,24 @@ def _offsets(word: str, without: int) -> Callable[[str], Offsets]:
 
 def _paths(text: str) -> tuple[str, ...]:
     """What Spark makes of load([a, b]): a list in JSON."""
-    return tuple(json.loads(text))
+    try:
+        paths = json.loads(text)
+    except ValueError:
+        paths = None
+    if not isinstance(paths, list) or not all(isinstance(path, str) and path for path in paths):
+        raise ValueError(f'a list of paths in JSON such as ["/logs/a-0", "/logs/b-0"], not {text}')
+    return tuple(paths)
 
 
 def _path(text: str) -> tuple[str, ...]:
     if not text:
-        raise ValueError("an empty path")
+        raise ValueError("a path, not an empty text")
     return (text,)
+
+
+def _glob(text: str) -> str:
+    glob_to_regex(text)  # which raises where it is none
+    return text
 
 
 OPTIONS: dict[str, Option] = {
@@ -177,7 +194,7 @@ OPTIONS: dict[str, Option] = {
     "kind": Option("kind", _one_of(KINDS), f"the table: {', '.join(KINDS)}; records by default"),
     "pathGlobFilter": Option(
         "path_glob_filter",
-        str,
+        _glob,
         "which names are segments, instead of 20 digits and .log",
     ),
     "startingOffsets": Option(
@@ -221,6 +238,12 @@ OPTIONS: dict[str, Option] = {
         "max_partition_bytes",
         _number(1, 2**40),
         "bytes of log for one task; by default an eighth of all, from 16m to 128m",
+    ),
+    "pushDownPredicate": Option(
+        "push_down_predicate",
+        _boolean,
+        "whether a query's conditions drop files and batches; false by default, because Spark 4.3 "
+        "goes on using them for other queries of the same DataFrame or view",
     ),
 }
 

@@ -10,7 +10,6 @@ split where their .index says that batches begin, or not at all.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -22,19 +21,17 @@ from kafkajit.errors import KafkaJitError
 from kafkajit.format.layout import LOG_OVERHEAD, RECORD_BATCH_OVERHEAD
 from kafkajit.format.log_path import LogPath, parse_log_path
 from kafkajit.index.offset_index import read_offset_index
-from kafkajit.reader import SegmentReader
+from kafkajit.reader import FAILFAST, SegmentReader
 from kafkajit.records.batches import frame
 from kafkajit.scan.isolation import find_isolation
 from kafkajit.scan.options import READ_COMMITTED, Options
 from kafkajit.scan.predicates import Predicate, meets
 from kafkajit.schema import record_schema
-from kafkajit.selection import MAX_INT64, MIN_INT64, Range, Selection
+from kafkajit.selection import MAX_INT64, MIN_INT64, NOTHING, Range, Selection
 from kafkajit.source import Source
-from kafkajit.storage import StoredFile, find_files, glob_to_regex
+from kafkajit.storage import SEGMENT_NAME, StoredFile, find_files, glob_to_regex, shown
 
 logger = logging.getLogger("kafkajit")
-
-_SEGMENT_NAME = re.compile(r"\d{20}\.log")
 
 # A task's share where the option maxPartitionBytes does not say: an eighth, within these. A task
 # costs Spark some 20 ms, and reading 16 MiB takes about as long.
@@ -125,7 +122,7 @@ def make_plan(options: Options, predicates: Sequence[Predicate], selection: Sele
         len({split.file.path for split in splits}),
         sum(segment.log.size for segment in segments),
     )
-    logger.info("%s: %s", ", ".join(options.paths), plan)
+    logger.info("%s: %s", ", ".join(map(shown, options.paths)), plan)
     return plan
 
 
@@ -133,15 +130,16 @@ def find_partitions(options: Options) -> list[list[Segment]]:
     """The segments at the locations asked for, by folder and in order."""
     files = {file.path: file for path in options.paths for file in find_files(path)}
     glob = options.path_glob_filter
-    name = re.compile(glob_to_regex(glob)) if glob is not None else _SEGMENT_NAME
+    name = glob_to_regex(glob) if glob is not None else SEGMENT_NAME
+    locations = [shown(path) for path in options.paths]
     logs = [
         file
         for file in files.values()
-        if name.fullmatch(file.name) or (file.path in options.paths and glob is None)
+        if name.fullmatch(file.name) or (file.path in locations and glob is None)
     ]
     if not logs:
         raise FileNotFoundError(
-            f"no segments (20 digits and .log) at {', '.join(options.paths)}: a path is a "
+            f"no segments (20 digits and .log) at {', '.join(locations)}: a path is a "
             "segment, a partition's folder such as orders-0, a log.dirs root that holds such "
             "folders, or a glob; the option pathGlobFilter allows other names"
         )
@@ -152,12 +150,18 @@ def find_partitions(options: Options) -> list[list[Segment]]:
 
 
 def _segments(logs: Iterable[StoredFile], files: dict[str, StoredFile]) -> list[Segment]:
-    """The logs of one folder as segments: each ends where the next begins."""
+    """The logs of one folder as segments: each ends where the next begins.
+
+    Logs of other names, such as the cleaner's .deleted ones, lie across the others.
+    """
     named = [(parse_log_path(log.path), log) for log in logs]
     named.sort(key=lambda pair: (pair[0].base_offset or 0, pair[1].path))
-    bases = [path.base_offset for path, _ in named]
+    live = {base for (_, _, base, suffix), _ in named if base is not None and suffix == ".log"}
+    following = dict(pairwise(sorted(live)))
     segments = []
-    for (path, log), base, following in zip(named, bases, [*bases[1:], None], strict=True):
+    for path, log in named:
+        base = path.base_offset
+        behind = following.get(base) if path.suffix == ".log" and base is not None else None
         stem = log.path.removesuffix(".log")
         segments.append(
             Segment(
@@ -165,7 +169,7 @@ def _segments(logs: Iterable[StoredFile], files: dict[str, StoredFile]) -> list[
                 path,
                 Range(
                     MIN_INT64 if base is None else base,
-                    MAX_INT64 if base is None or following is None else following - 1,
+                    MAX_INT64 if behind is None else behind - 1,
                 ),
                 files.get(stem + ".index"),
                 files.get(stem + ".txnindex"),
@@ -177,39 +181,46 @@ def _segments(logs: Iterable[StoredFile], files: dict[str, StoredFile]) -> list[
 def _selection_in(partition: list[Segment], options: Options, selection: Selection) -> Selection:
     """What is asked of one partition: offsets, timestamps and transactions are its own."""
     path = partition[0].path
-    offsets = selection.offsets
+    first = behind = None
     if path.topic is not None and path.partition is not None:
         first = options.starting_offsets.get(path.topic, {}).get(path.partition)
         behind = options.ending_offsets.get(path.topic, {}).get(path.partition)
-        offsets &= Range(
-            MIN_INT64 if first is None else first, MAX_INT64 if behind is None else behind - 1
-        )
+    # As in Spark's connector, a timestamp takes precedence.
     if options.starting_timestamp is not None:
-        first = _offset_for_timestamp(partition, options.starting_timestamp, options.mode)
-        offsets &= Range(MAX_INT64 if first is None else first)
+        first = _offset_for_timestamp(partition, options.starting_timestamp, options)
+        if first is None:
+            return replace(selection, offsets=NOTHING)
     if options.ending_timestamp is not None:
-        behind = _offset_for_timestamp(partition, options.ending_timestamp, options.mode)
-        offsets &= Range(last=MAX_INT64 if behind is None else behind - 1)
+        behind = _offset_for_timestamp(partition, options.ending_timestamp, options)
+    offsets = selection.offsets & Range(
+        MIN_INT64 if first is None else first, MAX_INT64 if behind is None else behind - 1
+    )
     if options.isolation_level != READ_COMMITTED:
         return replace(selection, offsets=offsets)
     # A transaction may end in a segment that nobody asked for.
     beside = {file.path: file for file in partition[0].log.beside()}
-    logs = [file for file in beside.values() if _SEGMENT_NAME.fullmatch(file.name)]
+    logs = [file for file in beside.values() if SEGMENT_NAME.fullmatch(file.name)]
     whole = _segments(logs, beside) if len(logs) >= len(partition) else partition
     aborted, first_open = find_isolation(
-        [(segment.log, segment.transaction_index) for segment in whole], options.mode
+        [(segment.log, segment.transaction_index) for segment in whole],
+        options.mode,
+        check_crcs=options.check_crcs,
     )
     if first_open is not None:
         offsets &= Range(last=first_open - 1)
     return replace(selection, offsets=offsets, committed=True, aborted=aborted)
 
 
-def _offset_for_timestamp(partition: list[Segment], timestamp: int, mode: str) -> int | None:
+def _offset_for_timestamp(partition: list[Segment], timestamp: int, options: Options) -> int | None:
     """The first offset of a record with this timestamp or a later one."""
     later = Selection(timestamps=Range(timestamp))
     for segment in partition:
-        reader = SegmentReader(segment.log.open(), mode=mode, selection=later)
-        for rows in reader.records(record_schema(["offset"])):
+        reader = SegmentReader(segment.log.open(), mode=options.mode, selection=later)
+        for rows in reader.records(
+            record_schema(["offset"]),
+            check_crcs=options.check_crcs,
+            max_decompressed_bytes=options.max_decompressed_bytes,
+        ):
             if rows.num_rows:
                 offset: int = rows["offset"][0].as_py()
                 return offset
@@ -222,20 +233,24 @@ def _stretches(
     """Where to split a segment, and how many bytes had to be framed to know."""
     size = segment.log.size
     pieces = -(-size // share)
-    if asked.is_everything and pieces > 1 and segment.index is not None:
+    is_local = segment.log.filesystem is None
+    if pieces > 1 and segment.index is not None and (asked.is_everything or not is_local):
         cuts = _cuts_by_index(segment, segment.index, pieces)
         if cuts is not None:
             return list(pairwise([0, *cuts, size])), 0
     is_worth_it = pieces > 1 or not asked.is_everything
-    if segment.log.filesystem is None and is_worth_it and size <= budget:
+    if is_local and is_worth_it and size <= budget:
         return _framed_stretches(segment.log, asked, mode, pieces), size
     return [(0, size)], 0
 
 
 def _cuts_by_index(segment: Segment, index: StoredFile, pieces: int) -> list[int] | None:
     """Positions near the ends of equal pieces, each where a sound batch begins; or none at all."""
-    entries = read_offset_index(index.read())
+    content = index.read()
+    entries = read_offset_index(content)
     if not entries.size:
+        if any(content):
+            logger.warning("%s is no offset index: the segment is split without it", index.path)
         return None
     size = segment.log.size
     positions = entries["position"].astype(np.int64)
@@ -253,15 +268,15 @@ def _cuts_by_index(segment: Segment, index: StoredFile, pieces: int) -> list[int
             )
             return None
     cuts: list[int] = positions[rows].tolist()
-    return cuts
+    return [cut for cut in cuts if cut > 0]
 
 
 def _begins_batch(log: StoredFile, position: int, last_offset: int) -> bool:
     """Whether a sound batch of offsets up to this one begins there."""
-    header = Source(log.read(position, RECORD_BATCH_OVERHEAD)).content
-    if header.size < RECORD_BATCH_OVERHEAD:
+    if position + RECORD_BATCH_OVERHEAD > log.size:
         return False
-    size = int.from_bytes(header[8:12].tobytes(), signed=True) + LOG_OVERHEAD
+    header = log.read(position, RECORD_BATCH_OVERHEAD)
+    size = int.from_bytes(header[8:12], signed=True) + LOG_OVERHEAD
     if not RECORD_BATCH_OVERHEAD <= size <= log.size - position:
         return False
     content = Source(log.read(position, size)).content
@@ -287,7 +302,10 @@ def _framed_stretches(
             source.forget(int(batches.position[0]))
             ideal = np.arange(len(cuts), pieces) * log.size // pieces
             rows = np.searchsorted(batches.position, ideal)
-            cuts.extend(np.unique(batches.position[rows[rows < len(batches)]]).tolist())
+            # Past damage only a checksum tells where a batch begins.
+            begins = np.isin(np.arange(len(batches)), rows)
+            begins[begins] = batches[begins].is_valid(source.content)
+            cuts.extend(batches.position[begins].tolist())
             wanted = batches[asked.batches(batches)]
             pieces_of = np.searchsorted(cuts, wanted.position, side="right") - 1
             for piece in np.unique(pieces_of).tolist():
@@ -300,6 +318,10 @@ def _framed_stretches(
         firsts.setdefault(cuts[-1], reader.position)
     if asked.is_everything:
         return list(pairwise([*cuts, log.size]))
+    if mode != FAILFAST and firsts:
+        # Damage between batches that are asked for is told, wherever the cuts are.
+        start, end = min(firsts.values()), max(lasts.values())
+        return list(pairwise([start, *(cut for cut in cuts if start < cut < end), end]))
     return [(firsts[cut], lasts[cut]) for cut in cuts if cut in firsts]
 
 

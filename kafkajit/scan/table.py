@@ -6,6 +6,7 @@ This is the data source without Spark.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -24,7 +25,7 @@ from kafkajit.schema import (
     table_schema,
     with_corruption,
 )
-from kafkajit.selection import Selection
+from kafkajit.selection import Range, Selection
 from kafkajit.storage import find_files
 
 _COLUMNS: dict[str, Mapping[str, Column]] = {
@@ -53,11 +54,21 @@ def plan_table(options: Options, predicates: Sequence[Predicate]) -> Plan:
         offsets = range_of("offset", predicates)
         timestamps = millisecond_range_of("timestamp", predicates)
     elif options.kind == "batches":
-        offsets = range_of("baseOffset", predicates) & range_of("lastOffset", predicates)
+        offsets = _offsets_between(
+            range_of("baseOffset", predicates), range_of("lastOffset", predicates)
+        )
         timestamps = millisecond_range_of("maxTimestamp", predicates)
     else:
-        return make_plan(options, predicates, Selection())
+        # Nothing that is wrong with a log may keep anybody from asking what.
+        return make_plan(replace(options, mode=PERMISSIVE), predicates, Selection())
     return make_plan(options, predicates, Selection(offsets, timestamps))
+
+
+def _offsets_between(bases: Range, lasts: Range) -> Range:
+    """Offsets of which a batch has one at least, if its first and its last are in these ranges."""
+    if bases and lasts and bases.last < lasts.first:
+        return Range(bases.last, lasts.first)  # it reaches from the one over to the other
+    return bases & lasts
 
 
 def read_split(split: Split, schema: pa.Schema, options: Options) -> Iterator[pa.RecordBatch]:
@@ -84,7 +95,8 @@ def read_files(
 ) -> pa.RecordBatch:
     """The files at the locations asked for, those that Kafka keeps beside logs included."""
     rows = []
-    for file in (file for location in options.paths for file in find_files(location)):
+    files = {file.path: file for location in options.paths for file in find_files(location)}
+    for file in files.values():
         path = parse_log_path(file.path)
         row = {
             "topic": path.topic,

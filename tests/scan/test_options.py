@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
+from kafkajit.records.decode import MAX_DECOMPRESSED_BYTES
+from kafkajit.scan.options import OPTIONS, Options
+
+PATH = {"path": "/logs"}
+
+GOOD: list[tuple[str, str, object]] = [
+    ("path", "/logs/orders-0", ("/logs/orders-0",)),
+    ("path", '["a"]', ('["a"]',)),  # a name may look like JSON: a list is `paths`
+    ("paths", '["/a", "s3://b/c-*"]', ("/a", "s3://b/c-*")),
+    ("kind", "records", "records"),
+    ("kind", "Batches", "batches"),
+    ("kind", "FILES", "files"),
+    ("kind", "corruption", "corruption"),
+    ("pathGlobFilter", "*.log.deleted", "*.log.deleted"),
+    ("pathGlobFilter", "0*{0,1}.log", "0*{0,1}.log"),
+    ("startingOffsets", "earliest", {}),
+    ("startingOffsets", " Earliest ", {}),
+    ("startingOffsets", '{"orders": {"0": 42, "1": -2}}', {"orders": {0: 42}}),
+    ("startingOffsets", '{"a": {"0": 0}, "b": {}}', {"a": {0: 0}, "b": {}}),
+    ("startingOffsets", '{"a": {"0": 9223372036854775807}}', {"a": {0: 2**63 - 1}}),
+    ("endingOffsets", "latest", {}),
+    ("endingOffsets", '{"orders": {"0": 42, "1": -1}}', {"orders": {0: 42}}),
+    ("startingTimestamp", "1700000000000", 1_700_000_000_000),
+    ("startingTimestamp", "0", 0),
+    ("endingTimestamp", "9223372036854775807", 2**63 - 1),
+    ("isolationLevel", "read_committed", "read_committed"),
+    ("isolationLevel", "READ_UNCOMMITTED", "read_uncommitted"),
+    ("checkCrcs", "false", False),
+    ("checkCrcs", "TRUE", True),
+    ("mode", "failfast", "FAILFAST"),
+    ("mode", "DropMalformed", "DROPMALFORMED"),
+    ("mode", "PERMISSIVE", "PERMISSIVE"),
+    ("maxDecompressedBytes", "1", 1),
+    ("maxDecompressedBytes", str(MAX_DECOMPRESSED_BYTES), MAX_DECOMPRESSED_BYTES),
+    ("maxDecompressedBytes", "64m", 64 << 20),
+    ("maxPartitionBytes", "1", 1),
+    ("maxPartitionBytes", "128MB", 128 << 20),
+    ("maxPartitionBytes", " 1g ", 1 << 30),
+    ("maxPartitionBytes", "16k", 16 << 10),
+    ("maxPartitionBytes", "100b", 100),
+    ("maxPartitionBytes", str(2**40), 2**40),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "value"), GOOD)
+@pytest.mark.parametrize("spelling", [str, str.lower, str.upper])
+def test_an_option_is_what_it_says_whatever_its_case(
+    name: str, text: str, value: object, spelling: Any
+) -> None:
+    given = {spelling(name): text}
+    options = Options.parse(given if name in ("path", "paths") else PATH | given)
+    assert getattr(options, "paths" if name == "path" else OPTIONS[name].attribute) == value
+
+
+def test_every_option_is_tried() -> None:
+    assert {name for name, _, _ in GOOD} == {name for name, _, _ in BAD} == set(OPTIONS)
+
+
+def test_nothing_said_is_what_the_docs_say() -> None:
+    assert Options.parse(PATH) == Options(paths=("/logs",))
+    assert Options(paths=()) == Options(
+        paths=(),
+        kind="records",
+        path_glob_filter=None,
+        starting_offsets={},
+        ending_offsets={},
+        starting_timestamp=None,
+        ending_timestamp=None,
+        isolation_level="read_uncommitted",
+        check_crcs=True,
+        mode="FAILFAST",
+        max_decompressed_bytes=DEFAULT_MAX_DECOMPRESSED_BYTES,
+        max_partition_bytes=None,
+    )
+
+
+_OFFSETS = r'JSON such as \{"orders": \{"0": 42, "1": -[12]\}\}, not '
+_BYTES = r"a number of bytes from 1 to \d+ \(128m\), not "
+# name, text, what the error says besides the option's name
+BAD: list[tuple[str, str, str]] = [
+    ("path", "", "a path, not an empty text"),
+    ("paths", "/logs", r'a list of paths in JSON such as \["/logs/a-0", "/logs/b-0"\], not /logs'),
+    ("paths", '"/logs"', "a list of paths in JSON"),
+    ("paths", '{"a": 1}', "a list of paths in JSON"),
+    ("paths", "5", "a list of paths in JSON"),
+    ("paths", "[1]", "a list of paths in JSON"),
+    ("paths", '["/a", ""]', "a list of paths in JSON"),
+    ("paths", '["/a"', "a list of paths in JSON"),
+    ("kind", "record", r"there is no 'record' \(did you mean 'records'\?\), but records, batches,"),
+    ("kind", "", "there is no '', but records, batches, files, corruption"),
+    ("kind", "offsetIndex", "there is no 'offsetIndex', but records"),
+    ("pathGlobFilter", "{a,b", "opens a {"),
+    ("pathGlobFilter", "[z-a]", "bad character range"),
+    ("startingOffsets", "latest", "earliest or " + _OFFSETS + "'latest'"),
+    ("startingOffsets", '{"orders": {"0": -1}}', "-1 is not where this option can begin or end"),
+    ("startingOffsets", '{"orders": {"0": -3}}', _OFFSETS),
+    ("startingOffsets", '{"orders": {"0": 1.5}}', _OFFSETS),
+    ("startingOffsets", '{"orders": {"0": "5"}}', _OFFSETS),
+    ("startingOffsets", '{"orders": {"0": null}}', _OFFSETS),
+    ("startingOffsets", '{"orders": {"0": true}}', _OFFSETS),
+    ("startingOffsets", '{"orders": {"0": 9223372036854775808}}', _OFFSETS),
+    ("startingOffsets", '{"orders": {"zero": 5}}', _OFFSETS),
+    ("startingOffsets", '{"orders": 5}', _OFFSETS),
+    ("startingOffsets", '{"orders": [5]}', _OFFSETS),
+    ("startingOffsets", "[5]", _OFFSETS),
+    ("startingOffsets", "5", _OFFSETS),
+    ("startingOffsets", "{orders: 5}", _OFFSETS),
+    ("endingOffsets", "earliest", "latest or " + _OFFSETS + "'earliest'"),
+    ("endingOffsets", '{"orders": {"0": -2}}', "-2 is not where this option can begin or end"),
+    ("endingOffsets", "", _OFFSETS),
+    ("startingTimestamp", "2023-11-14", "milliseconds since 1970 in UTC, not '2023-11-14'"),
+    ("startingTimestamp", "-1", "milliseconds since 1970 in UTC, not '-1'"),
+    ("startingTimestamp", "9223372036854775808", "milliseconds since 1970 in UTC"),
+    ("startingTimestamp", "1_000", "milliseconds since 1970 in UTC"),
+    ("endingTimestamp", "1.5", "milliseconds since 1970 in UTC, not '1.5'"),
+    ("endingTimestamp", "", "milliseconds since 1970 in UTC, not ''"),
+    (
+        "isolationLevel",
+        "committed",
+        r"there is no 'committed' \(did you mean 'read_committed'\?\), but read_uncommitted, read_",
+    ),
+    ("checkCrcs", "yes", "true or false, not 'yes'"),
+    ("checkCrcs", "", "true or false, not ''"),
+    (
+        "mode",
+        "PERMISIVE",
+        r"there is no 'PERMISIVE' \(did you mean 'permissive'\?\), but FAILFAST,",
+    ),
+    ("maxDecompressedBytes", "0", _BYTES + "'0'"),
+    ("maxDecompressedBytes", str(MAX_DECOMPRESSED_BYTES + 1), _BYTES),
+    ("maxDecompressedBytes", "-5", _BYTES),
+    ("maxPartitionBytes", "0", _BYTES),
+    ("maxPartitionBytes", "2048g", _BYTES),
+    ("maxPartitionBytes", "1.5m", _BYTES),
+    ("maxPartitionBytes", "m", _BYTES),
+    ("maxPartitionBytes", "", _BYTES),
+    ("maxPartitionBytes", "five", _BYTES),
+    ("maxPartitionBytes", "٣", _BYTES),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "message"), BAD)
+def test_a_value_out_of_range_is_an_error_with_the_options_name_and_what_to_say(
+    name: str, text: str, message: str
+) -> None:
+    given = {name.lower(): text}
+    with pytest.raises(ValueError, match=f"^option {name}: .*{message}"):
+        Options.parse(given if name == "path" else PATH | given)
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_a_misspelt_option_is_told_the_right_one(name: str) -> None:
+    for wrong in (name[:-1], name.lower() + "x", name[1:]):
+        if wrong.lower() in {known.lower() for known in OPTIONS}:
+            continue  # path and paths
+        with pytest.raises(ValueError, match=f"^unknown option '{wrong}': did you mean '") as e:
+            Options.parse(PATH | {wrong: "1"})
+        assert name in str(e.value) or "path" in name
+
+
+def test_an_option_like_no_other_is_told_all_there_are() -> None:
+    with pytest.raises(ValueError, match=r"^unknown option 'zzz'; there are: ") as caught:
+        Options.parse(PATH | {"zzz": "1"})
+    assert all(name in str(caught.value) for name in OPTIONS)
+
+
+@pytest.mark.parametrize("given", [{}, {"kind": "files"}, {"paths": "[]"}])
+def test_without_a_path_there_is_an_example_of_one(given: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match=r"^option path is missing: .*load\('/var/kafka/orders-\*"):
+        Options.parse(given)
+
+
+def test_path_and_paths_are_all_read() -> None:
+    options = Options.parse({"paths": '["/b", "/c"]', "path": "/a"})
+    assert options.paths == ("/a", "/b", "/c")
+
+
+def test_what_spark_adds_to_a_table_is_no_option_of_ours() -> None:
+    added = {"provider": "kafkaLog", "owner": "me", "serialization.format": "1", "Comment": "x"}
+    assert Options.parse(PATH | added) == Options.parse(PATH)
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_an_option_has_a_line_of_docs(name: str) -> None:
+    assert len(OPTIONS[name].doc) > 10
+    assert not OPTIONS[name].doc.endswith(".")
+
+
+def test_offsets_as_sparks_connector_writes_them() -> None:
+    offsets = {"orders": {str(partition): 10 * partition for partition in range(12)}}
+    parsed = Options.parse(PATH | {"startingOffsets": json.dumps(offsets)}).starting_offsets
+    assert parsed == {"orders": {partition: 10 * partition for partition in range(12)}}

@@ -1,0 +1,300 @@
+"""Logs in an object store: moto's S3 server on this machine, the corpus in a bucket of it."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pyarrow as pa
+import pytest
+from corpus import DATA
+from moto.server import ThreadedMotoServer
+from scanning import (
+    batches_by_segment,
+    copied,
+    logs_of,
+    offsets_of,
+    plan_of,
+    read_in_small_pieces,
+    read_rows,
+    read_table,
+    records_by_segment,
+    stretches_of,
+)
+
+import kafkajit
+import kafkajit.testing as kt
+from kafkajit.scan.predicates import Predicate
+from kafkajit.storage import find_files, stored_file
+
+KEY, SECRET = "AKIAEXAMPLE", "wJalr/XUtn+FEMI"
+COMMITTED: dict[str, Any] = {"isolationLevel": "read_committed"}
+FOLDERS = {
+    folder: DATA / "v2" / folder
+    for folder in (
+        "compacted-0",
+        "segments-0",
+        "transactions-0",
+        "transactions-open-0",
+        "transactions-segments-0",
+        "zstd-0",
+    )
+}
+by_folder = pytest.mark.parametrize("folder", FOLDERS)
+HEX = "0123456789abcdef0123456789abcdef"
+
+
+class Store:
+    """A running server with a bucket of logs."""
+
+    def __init__(self, endpoint: str) -> None:
+        self.endpoint = endpoint
+        self._client = boto3.client(
+            "s3",
+            endpoint_url=f"http://{endpoint}",
+            region_name="us-east-1",
+            aws_access_key_id=KEY,
+            aws_secret_access_key=SECRET,
+        )
+        self._client.create_bucket(Bucket="logs")
+
+    def put(self, key: str, content: bytes) -> None:
+        self._client.put_object(Bucket="logs", Key=key, Body=content)
+
+    def put_folder(self, folder: Path, key: str) -> None:
+        for path in sorted(folder.iterdir()):
+            self.put(f"{key}/{path.name}", path.read_bytes())
+
+    def uri(self, key: str = "", user: str = "") -> str:
+        return f"s3://{user}logs/{key}?endpoint_override={self.endpoint}&scheme=http"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    logging.getLogger("werkzeug").setLevel(logging.WARNING)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+        monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+        server.start()
+        try:
+            host, port = server.get_host_and_port()
+            filled = Store(f"{host}:{port}")
+            for folder in FOLDERS.values():
+                without_goldens = copied(folder, tmp_path_factory.mktemp("corpus"))
+                filled.put_folder(without_goldens, f"root/{folder.name}")
+            log = (FOLDERS["zstd-0"] / "00000000000000000000.log").read_bytes()
+            filled.put("root/meta.properties", b"version=1\n")
+            filled.put(f"root/gone-0.{HEX}-delete/00000000000000000000.log", log)
+            yield filled
+        finally:
+            server.stop()
+
+
+@by_folder
+def test_a_folders_rows_are_those_of_the_local_files(store: Store, folder: str) -> None:
+    location = store.uri(f"root/{folder}")
+    records = read_table(location, maxPartitionBytes=500)
+    assert records.equals(records_by_segment(FOLDERS[folder]))
+    expected = batches_by_segment(FOLDERS[folder], f"s3://logs/root/{folder}")
+    assert read_table(location, kind="batches").equals(expected)
+    assert read_table(location, kind="corruption").num_rows == 0
+
+
+@by_folder
+def test_a_consumers_rows_are_those_of_the_local_files(store: Store, folder: str) -> None:
+    expected = read_table(FOLDERS[folder], **COMMITTED)
+    committed = read_table(store.uri(f"root/{folder}"), maxPartitionBytes=500, **COMMITTED)
+    assert committed.equals(expected)
+
+
+def test_a_range_may_be_smaller_than_a_batch(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    read_in_small_pieces(monkeypatch)
+    table = read_table(store.uri("root/zstd-0"))
+    assert table.equals(records_by_segment(FOLDERS["zstd-0"]))
+
+
+def test_a_root_is_all_of_its_partitions(store: Store) -> None:
+    expected = pa.concat_tables(map(records_by_segment, FOLDERS.values()))
+    for root in ("root", "root/", "root/*-0"):
+        assert read_table(store.uri(root)).equals(expected)
+
+
+@pytest.mark.parametrize(
+    ("glob", "folders"),
+    [
+        (
+            "root/transactions*-0",
+            ["transactions-0", "transactions-open-0", "transactions-segments-0"],
+        ),
+        ("root/{zstd,compacted}-?", ["compacted-0", "zstd-0"]),
+        ("r*t/[st]*-segments-0/*.log", ["transactions-segments-0"]),
+        ("root/zstd-0/00000000000000000000.log", ["zstd-0"]),
+        (f"root/gone-0.{HEX}-delete", ["gone-0"]),
+        ("root/*-delete", ["gone-0"]),
+    ],
+)
+def test_globs_and_files_are_found(store: Store, glob: str, folders: list[str]) -> None:
+    rows = read_rows(store.uri(glob), columns=["topic", "partition"])
+    topics = [folder.rpartition("-")[0] for folder in folders]
+    assert sorted({(row["topic"], row["partition"]) for row in rows}) == [
+        (topic, 0) for topic in topics
+    ]
+
+
+def test_files_lists_everything_but_what_is_on_its_way(store: Store) -> None:
+    rows = read_rows(store.uri("root"), kind="files")
+    names = {
+        f"s3://logs/root/{folder}/{path.name}"
+        for folder in FOLDERS
+        for path in FOLDERS[folder].iterdir()
+        if path.suffix not in (".out", ".err", ".exit", ".sha256")
+    }
+    assert {row["path"] for row in rows} == names | {"s3://logs/root/meta.properties"}
+    by_path = {row["path"]: row for row in rows}
+    log = FOLDERS["segments-0"] / "00000000000000000048.log"
+    row = by_path[f"s3://logs/root/segments-0/{log.name}"]
+    assert row.pop("modificationTime") > 1_600_000_000_000_000
+    assert row == {
+        "topic": "segments",
+        "partition": 0,
+        "path": f"s3://logs/root/segments-0/{log.name}",
+        "baseOffset": 48,
+        "suffix": ".log",
+        "length": log.stat().st_size,
+    }
+
+
+def test_the_endpoint_may_come_from_the_environment(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{store.endpoint}")
+    table = read_table("s3://logs/root/segments-0", maxPartitionBytes=500)
+    assert table.equals(records_by_segment(FOLDERS["segments-0"]))
+
+
+@pytest.mark.parametrize("name", ["with space", "100%", "%20", "größe", "a+b&c=d", "a:b@c#1"])
+def test_a_key_is_read_as_it_is_written(store: Store, name: str) -> None:
+    log = (FOLDERS["zstd-0"] / "00000000000000000000.log").read_bytes()
+    key = f"odd/{name}/orders-0"
+    store.put(f"{key}/00000000000000000000.log", log)
+    (file,) = find_files(store.uri(key))
+    assert file.path == f"s3://logs/{key}/00000000000000000000.log"
+    assert file.read() == log
+    assert len(offsets_of(store.uri(key))) == 86
+    assert len(offsets_of(store.uri(f"odd/{name}/*/*.log"))) == 86
+
+
+def test_an_index_splits_and_a_wrong_one_is_told(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = FOLDERS["segments-0"]
+    log = logs_of(folder)[0]
+    size = log.stat().st_size
+    assert len(stretches_of(plan_of(store.uri("root/segments-0"), maxPartitionBytes=300))) >= 16
+    assert not caplog.records
+    for case, position in enumerate((size - 1, size, size + 1, 2**31 - 1, 7)):
+        key = f"wrong/{case}/segments-0"
+        store.put(f"{key}/{log.name}", log.read_bytes())
+        store.put(f"{key}/{log.stem}.index", (5).to_bytes(4) + position.to_bytes(4))
+        caplog.clear()
+        rows = read_table(store.uri(key), maxPartitionBytes=300)
+        assert rows.equals(records_by_segment(folder).slice(0, 48))
+        (warning,) = caplog.records
+        assert warning.levelno == logging.WARNING
+        assert f"{key}/{log.stem}.index names position {position}, where no" in caplog.text
+
+
+def test_what_is_dropped_by_name_is_not_downloaded(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "werkzeug")
+    asked = [Predicate("topic", "=", "segments"), Predicate("offset", ">=", 150)]
+    assert offsets_of(store.uri("root"), predicates=asked) == list(range(150, 192))
+    downloaded = re.findall(r"GET /logs/(\S+)", caplog.text)
+    assert downloaded == ["root/segments-0/00000000000000000144.log"]
+
+
+def test_a_transaction_is_ended_in_a_segment_that_nobody_asked_for(store: Store) -> None:
+    folder = FOLDERS["transactions-segments-0"]
+    expected = [offset for offset in offsets_of(folder, **COMMITTED) if offset < 3]
+    log = store.uri("root/transactions-segments-0/00000000000000000000.log")
+    assert offsets_of(log, **COMMITTED) == expected == [0, 1]
+
+
+def test_a_damaged_transaction_index_is_a_named_error(store: Store) -> None:
+    folder = FOLDERS["transactions-0"]
+    for path in (folder / "00000000000000000000.log", folder / "00000000000000000000.txnindex"):
+        content = path.read_bytes()
+        store.put(
+            f"cut/{folder.name}/{path.name}", content[:-1] if ".txn" in path.name else content
+        )
+    with pytest.raises(
+        kafkajit.CorruptIndexError, match="of 101 bytes is not made of entries"
+    ) as e:
+        read_rows(store.uri(f"cut/{folder.name}"), **COMMITTED)
+    assert e.value.path == "s3://logs/cut/transactions-0/00000000000000000000.txnindex"
+
+
+def test_a_single_file_can_be_opened(store: Store) -> None:
+    source = stored_file(store.uri("root/zstd-0/00000000000000000000.log")).open()
+    assert source.path == "s3://logs/root/zstd-0/00000000000000000000.log"
+    assert source.load(10**9) == source.content.size
+    assert kafkajit.read_records(source.content).num_rows == 86
+    with pytest.raises(IsADirectoryError, match=r"^s3://logs/root/zstd-0 is a fol"):
+        stored_file(store.uri("root/zstd-0"))
+
+
+# Secrets: as they stand in a URI they are used, and never shown.
+
+
+def with_secret(store: Store, key: str) -> str:
+    return store.uri(key, f"{KEY}:{SECRET}@")
+
+
+def test_a_secret_in_the_uri_reaches_the_store_and_no_row(
+    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "kafkajit")
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY", raising=False)
+    location = with_secret(store, "root/zstd-0")
+    assert read_table(location).equals(records_by_segment(FOLDERS["zstd-0"]))
+    for kind in ("batches", "files"):
+        paths = {row["path"] for row in read_rows(location, kind=kind)}
+        assert all(path.startswith("s3://logs/root/zstd-0/") for path in paths)
+    filesystem = stored_file(with_secret(store, "root/meta.properties")).filesystem
+    assert filesystem.__reduce__()[1][0]["secret_key"] == SECRET
+    assert "s3://logs/root/zstd-0: 1 of 1 segments" in caplog.text
+    assert SECRET not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("key", "error", "message"),
+    [
+        ("none-0", FileNotFoundError, "^there is nothing at s3://logs/none-0$"),
+        ("root/none-*", FileNotFoundError, r"^nothing matches s3://logs/root/none-\*$"),
+        ("root/zstd-0/*.index", FileNotFoundError, r"^no segments .* at s3://logs/root/zstd-0/\*"),
+        ("bad/orders-0", kafkajit.CorruptRecordError, "in s3://logs/bad/orders-0/0{20}.log$"),
+    ],
+)
+def test_no_error_shows_a_secret(
+    store: Store, key: str, error: type[Exception], message: str
+) -> None:
+    store.put("bad/orders-0/00000000000000000000.log", kt.broken("wrong crc"))
+    with pytest.raises(error, match=message) as caught:
+        read_rows(with_secret(store, key))
+    assert SECRET not in repr(caught.value)
+    assert KEY not in str(caught.value)
+
+
+def test_a_bucket_that_is_not_there_is_an_error(store: Store) -> None:
+    location = with_secret(store, "orders-0").replace("@logs/", "@nowhere/")
+    with pytest.raises(OSError, match="nowhere") as caught:
+        read_rows(location)
+    assert SECRET not in str(caught.value)
