@@ -40,7 +40,8 @@ from kafkajit.format.layout import (
     TRANSACTIONAL_MASK,
 )
 
-# The log that comes with the package: 27 records in every codec, markers among them.
+# The log that comes with the package: orders in every codec, and payments with what can go wrong
+# (tests/make_sample.py).
 SAMPLE = str(Path(__file__).parent / "sample")
 
 CREATE_TIME = 0

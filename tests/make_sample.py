@@ -1,9 +1,15 @@
-"""Make kafkajit/sample again: a small topic that shows what a log can hold.
+"""Make kafkajit/sample again: two small topics that show what a log can hold.
 
     python tests/make_sample.py
 
-Orders in five batches, one of each codec, with headers; a transaction that commits and one that
-aborts; a tombstone. Written by kafkajit.testing; nothing in it is random.
+orders: five batches, one of each codec, with headers; a transaction that commits and one that
+aborts; a tombstone.
+
+payments: what an operator looks for. Partition 0 was compacted, and a segment of it is missing; it
+has a transaction that commits, one that aborts and one that nobody ended. Partition 1 has a batch
+that its producer sent twice, offsets that two segments have both, and clocks that are wrong.
+
+Written by kafkajit.testing; nothing in it is random.
 """
 
 from __future__ import annotations
@@ -14,13 +20,13 @@ from pathlib import Path
 import kafkajit.testing as kt
 
 SAMPLE = Path(__file__).parent.parent / "kafkajit" / "sample"
-LOG = SAMPLE / "orders-0" / "00000000000000000000.log"
 
 _START = 1_762_300_800_000  # 2025-11-05 00:00:00 UTC
+_MINUTE = 60_000
 _CUSTOMERS = ["Ada", "Grace", "Zoë", "Linus", "Søren"]
 
 
-def sample_log() -> bytes:
+def orders() -> bytes:
     """The segment's bytes."""
     log = b""
     offset = 0
@@ -66,7 +72,100 @@ def _order(number: int) -> kt.Record:
     )
 
 
+def payments() -> dict[str, bytes]:
+    """Segments by name."""
+    idempotent = {"producer_id": 9001, "producer_epoch": 0}
+    ends = {"producer_id": 9002, "is_transactional": True}
+    hangs = {"producer_id": 9003, "producer_epoch": 4, "is_transactional": True}
+    cleaned = (
+        _batch(0, [_payment(0, "Ada"), _payment(2, "Zoë", delta=2)], base_sequence=0, **idempotent)
+        # The cleaner took all records of this batch, and kept it for its producer's sequence.
+        + kt.batch(
+            [],
+            base_offset=3,
+            base_timestamp=-1,
+            max_timestamp=_START + 3 * _MINUTE,
+            last_offset_delta=1,
+            producer_id=9000,
+            producer_epoch=0,
+            base_sequence=40,
+        )
+        + _batch(
+            5,
+            [_payment(5, "Grace"), kt.Record(key="Søren".encode(), timestamp=_START + 6 * _MINUTE)],
+            delete_horizon_ms=_START + 86_400_000,
+            max_timestamp=_START + 6 * _MINUTE,
+            base_sequence=3,
+            **idempotent,
+        )
+        + _batch(
+            7,
+            [_payment(7, "Ada"), _payment(8, "Linus")],
+            codec="zstd",
+            producer_epoch=0,
+            base_sequence=0,
+            **ends,
+        )
+        + _marker(1, 9, producer_epoch=0, **ends)
+    )
+    active = (
+        _batch(20, [_payment(20, "Ada"), _payment(21, "Ada")], base_sequence=0, **hangs)
+        + _batch(22, [_payment(22, "Grace")], base_sequence=9, **idempotent)
+        + _batch(
+            23,
+            [_payment(23, "Zoë"), _payment(24, "Zoë"), _payment(25, "Ada")],
+            codec="zstd",
+            producer_epoch=1,
+            base_sequence=0,
+            **ends,
+        )
+        + _marker(0, 26, producer_epoch=1, **ends)
+    )
+    sent_twice = [_payment(2, None), _payment(3, "Ada")]
+    ahead = _START + 10_957 * 86_400_000  # thirty years
+    first = (
+        _batch(0, [_payment(0, "Grace"), _payment(1, "Ada")], codec="lz4")
+        + _batch(2, sent_twice, codec="lz4")
+        + _batch(4, sent_twice, codec="lz4")
+        # Seconds where milliseconds belong, and a clock that is fast.
+        + _batch(6, [_payment(6, "Zoë", timestamp=_START // 1000)])
+        + _batch(7, [_payment(7, "Ada", timestamp=ahead)])
+    )
+    second = _batch(6, [_payment(6, "Zoë"), _payment(7, "Ada")]) + _batch(
+        8, [_payment(8, "Linus"), _payment(5, "Ada", delta=1)]
+    )
+    return {
+        "payments-0/00000000000000000000.log": cleaned,
+        "payments-0/00000000000000000020.log": active,
+        "payments-1/00000000000000000000.log": first,
+        "payments-1/00000000000000000006.log": second,
+    }
+
+
+def _payment(
+    number: int, payer: str | None, delta: int | None = None, timestamp: int | None = None
+) -> kt.Record:
+    return kt.Record(
+        key=None if payer is None else payer.encode(),
+        value=json.dumps({"payment": number, "amount": 9.5 + number}).encode(),
+        timestamp=_START + number * _MINUTE if timestamp is None else timestamp,
+        offset_delta=delta,
+    )
+
+
+def _batch(base_offset: int, records: list[kt.Record], **fields: object) -> bytes:
+    return kt.batch(records, base_offset=base_offset, base_timestamp=records[0].timestamp, **fields)
+
+
+def _marker(control_type: int, offset: int, **producer: object) -> bytes:
+    return kt.control_batch(
+        control_type, base_offset=offset, base_timestamp=_START + offset * _MINUTE, **producer
+    )
+
+
 if __name__ == "__main__":
-    LOG.parent.mkdir(parents=True, exist_ok=True)
-    LOG.write_bytes(sample_log())
-    print(f"{LOG.stat().st_size} bytes in {LOG}")
+    logs = {"orders-0/00000000000000000000.log": orders(), **payments()}
+    for name, log in logs.items():
+        (SAMPLE / name).parent.mkdir(parents=True, exist_ok=True)
+        (SAMPLE / name).write_bytes(log)
+        print(f"{len(log)} bytes in {name}")

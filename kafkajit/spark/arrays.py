@@ -76,6 +76,8 @@ def try_kafka_valid_bytes(content: pa.Array) -> pa.Array:
 @reported
 def kafka_log_path(path: pa.Array) -> pa.Array:
     """What each path says."""
+    if not (pa.types.is_string(path.type) or pa.types.is_large_string(path.type)):
+        raise TypeError(f"path must be STRING, not {path.type}")
     names = [field.name for field in LOG_PATH_TYPE]
     rows = [
         None if text is None else dict(zip(names, parse_log_path(text), strict=True))
@@ -90,6 +92,8 @@ def _each(content: pa.Array, read: Callable[[pa.Buffer], Any]) -> list[Any]:
 
 def buffers(content: pa.Array) -> Iterator[pa.Buffer | None]:
     """Each value where it stands: a scalar of Arrow's would be a copy."""
+    if not (pa.types.is_binary(content.type) or pa.types.is_large_binary(content.type)):
+        raise TypeError(f"content must be BINARY, as binaryFile loads it, not {content.type}")
     _, offsets, data = content.buffers()
     width = np.int64 if pa.types.is_large_binary(content.type) else np.int32
     ends = np.frombuffer(offsets, width)[content.offset :][: len(content) + 1].tolist()
@@ -161,7 +165,7 @@ def row_bytes(part: pa.RecordBatch) -> int:
     Each has 8 bytes for its place in the array, 8 for its nulls and 8 for each field of the
     struct; keys, values and headers come on top, a header with 40 bytes of its own.
     """
-    size = part.num_rows * (16 + 8 * len(CONTENT_RECORDS))
+    size: int = part.num_rows * (16 + 8 * len(CONTENT_RECORDS))
     for column in part.columns:
         if pa.types.is_binary(column.type):
             size += _data_bytes(column)

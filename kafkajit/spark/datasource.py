@@ -152,7 +152,12 @@ class KafkaLogReader(DataSourceReader):
 
         Conditions on topic, partition and offset are met exactly. Rows about damage have no
         offset, so under PERMISSIVE Spark judges everything once more.
+
+        Only where it is asked for: Spark 4.3 keeps what is planned here with the DataFrame or view
+        and reads it for the next query too, whose conditions may be others or none.
         """
+        if not self._options.push_down_predicate:
+            return filters
         from kafkajit.reader import PERMISSIVE
         from kafkajit.spark.filters import predicate_of
 

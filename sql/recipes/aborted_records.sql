@@ -1,0 +1,90 @@
+-- title: Aborted records
+-- question: How much of the log was written for nothing, and by whom?
+-- answer: A record of a transaction belongs to the next marker of its producer in its partition:
+--   COMMIT, ABORT, or none yet. Aborted records take space and are sent to consumers with
+--   `isolation.level=read_committed`, who drop them. To read without them, say `OPTIONS (path …,
+--   isolationLevel 'read_committed')`.
+-- reads: records (topic, partition, offset, baseOffset, producerId, producerEpoch, isTransactional,
+--   controlType)
+-- cost: decodes the records' structure, but no keys, values and headers. What goes into the window
+--   is a row for each batch of a transaction.
+
+-- By outcome.
+WITH written AS (
+  SELECT
+    topic,
+    partition,
+    producerId,
+    baseOffset,
+    count(*) AS records,
+    max(controlType) AS controlType
+  FROM records
+  WHERE isTransactional
+  GROUP BY topic, partition, producerId, baseOffset
+),
+decided AS (
+  -- From the end to the beginning: a window that looks ahead takes Spark quadratic time.
+  SELECT
+    *,
+    min(CASE WHEN controlType IS NOT NULL THEN struct(baseOffset, controlType) END) OVER (
+      PARTITION BY topic, partition, producerId
+      ORDER BY baseOffset DESC
+      ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+    ) AS marker
+  FROM written
+),
+transactions AS (
+  SELECT topic, partition, producerId, marker, sum(records) AS records
+  FROM decided
+  WHERE controlType IS NULL
+  GROUP BY topic, partition, producerId, marker
+)
+SELECT
+  topic,
+  partition,
+  coalesce(marker.controlType, 'open') AS outcome,
+  count(*) AS transactions,
+  sum(records) AS records
+FROM transactions
+GROUP BY topic, partition, marker.controlType
+ORDER BY topic, partition, outcome;
+
+-- The largest transactions that were aborted.
+WITH written AS (
+  SELECT
+    topic,
+    partition,
+    producerId,
+    baseOffset,
+    max(producerEpoch) AS producerEpoch,
+    max(offset) AS lastOffset,
+    count(*) AS records,
+    max(controlType) AS controlType
+  FROM records
+  WHERE isTransactional
+  GROUP BY topic, partition, producerId, baseOffset
+),
+decided AS (
+  SELECT
+    *,
+    min(CASE WHEN controlType IS NOT NULL THEN struct(baseOffset, controlType) END) OVER (
+      PARTITION BY topic, partition, producerId
+      ORDER BY baseOffset DESC
+      ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+    ) AS marker
+  FROM written
+)
+SELECT
+  topic,
+  partition,
+  producerId,
+  max(producerEpoch) AS producerEpoch,
+  min(baseOffset) AS firstOffset,
+  max(lastOffset) AS lastOffset,
+  marker.baseOffset AS abortedAt,
+  sum(records) AS records
+FROM decided
+WHERE controlType IS NULL AND marker.controlType = 'ABORT'
+GROUP BY topic, partition, producerId, marker
+ORDER BY records DESC, topic, partition, firstOffset
+LIMIT 20;

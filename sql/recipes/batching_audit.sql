@@ -1,0 +1,75 @@
+-- title: Batching audit
+-- question: Do producers send batches that are worth their headers, and does compression pay?
+-- answer: A batch has a header of 61 bytes and is compressed as a whole, so many records to a batch
+--   make it small twice. Where batches of one record prevail, raise the producers' `linger.ms` and
+--   `batch.size`. `ratio` is bytes of keys, values and headers for each byte stored: below 1
+--   without a codec, since each record also has some 7 bytes of its own. A topic with several
+--   codecs has producers with several settings; a broker's `compression.type=producer` keeps what
+--   they send.
+-- reads: batches (topic, partition, baseOffset, recordsCount, sizeInBytes, compressionType,
+--   isControlBatch), records (topic, partition, baseOffset, key, value, headers)
+-- cost: the first two statements read headers of batches. The third decodes all keys, values and
+--   headers, which is the most that can be asked for: try it on one topic.
+
+SELECT
+  topic,
+  count(*) AS batches,
+  round(avg(recordsCount), 1) AS recordsPerBatch,
+  percentile_approx(recordsCount, 0.5) AS median,
+  round(100 * count_if(recordsCount = 1) / count(*), 1) AS percentOfOne,
+  round(avg(sizeInBytes)) AS bytesPerBatch,
+  round(100 * 61 * count(*) / sum(sizeInBytes), 1) AS percentHeader
+FROM batches
+WHERE NOT isControlBatch AND recordsCount > 0
+GROUP BY topic
+ORDER BY topic;
+
+-- The mix of codecs.
+SELECT
+  topic,
+  compressionType,
+  count(*) AS batches,
+  sum(recordsCount) AS records,
+  sum(sizeInBytes) AS bytes,
+  round(100 * sum(sizeInBytes) / sum(sum(sizeInBytes)) OVER (PARTITION BY topic), 1) AS percent
+FROM batches
+WHERE NOT isControlBatch
+GROUP BY topic, compressionType
+ORDER BY topic, bytes DESC, compressionType;
+
+-- The compression ratio. Both sides are summed up by batch before they are joined.
+WITH payload AS (
+  SELECT
+    topic,
+    partition,
+    baseOffset,
+    sum(
+      coalesce(octet_length(key), 0)
+      + coalesce(octet_length(value), 0)
+      + coalesce(aggregate(
+          headers, 0, (n, h) -> n + octet_length(h.key) + coalesce(octet_length(h.value), 0)
+        ), 0)
+    ) AS bytes
+  FROM records
+  GROUP BY topic, partition, baseOffset
+),
+stored AS (
+  SELECT
+    topic,
+    partition,
+    baseOffset,
+    max(compressionType) AS compressionType,
+    sum(sizeInBytes - 61) AS bytes
+  FROM batches
+  WHERE NOT isControlBatch
+  GROUP BY topic, partition, baseOffset
+)
+SELECT
+  topic,
+  compressionType,
+  sum(payload.bytes) AS payloadBytes,
+  sum(stored.bytes) AS storedBytes,
+  round(sum(payload.bytes) / sum(stored.bytes), 2) AS ratio
+FROM payload JOIN stored USING (topic, partition, baseOffset)
+GROUP BY topic, compressionType
+ORDER BY topic, ratio DESC;

@@ -1,0 +1,80 @@
+r"""What the pages say about Spark is so: their examples run, over the sample.
+
+    KAFKAJIT_GENERATE_GOLDEN_FILES=1 pytest tests/spark/test_pages.py
+
+writes the tables behind ```sql blocks instead of comparing them.
+"""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from sample_views import copy_of_sample, new_session
+
+from docs.generate import DOCS
+
+GENERATES = os.environ.get("KAFKAJIT_GENERATE_GOLDEN_FILES", "0") not in ("", "0")
+PAGES = [DOCS / "sql.md", DOCS / "datasource.md"]
+# Where the pages say that logs are.
+VAR_KAFKA = "/var/kafka"
+
+_PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
+_SQL = re.compile(r"```sql\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return copy_of_sample(tmp_path_factory.mktemp("log") / "dirs")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_on_a_page_gives_what_it_says(page: Path, spark: SparkSession, sample: str) -> None:
+    text = page.read_text()
+    blocks = list(_PYTHON.finditer(text))
+    assert blocks
+    session = spark.newSession()
+    names: dict[str, object] = {"spark": session}
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    runner = doctest.DocTestRunner(optionflags=flags)
+    for block in blocks:
+        code = block[1].replace(VAR_KAFKA, sample)
+        assert ">>>" in code
+        line = text[: block.start()].count("\n") + 1
+        test = doctest.DocTestParser().get_doctest(code, names, page.name, str(page), line)
+        runner.run(test, clear_globs=False)
+        names = test.globs
+    assert runner.summarize(verbose=False).failed == 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_sql_on_a_page_gives_what_it_says(page: Path, spark: SparkSession, sample: str) -> None:
+    text = page.read_text()
+    shown = _SQL.sub(shower(new_session(spark, sample), sample), text)
+    if GENERATES:
+        page.write_text(shown)
+    assert shown == page.read_text()
+
+
+def shower(session: SparkSession, sample: str) -> Callable[[re.Match[str]], str]:
+    segments = f"{sample}/*/*.log"
+    session.read.format("binaryFile").load(segments).createOrReplaceTempView("binaryFile")
+
+    def show(block: re.Match[str]) -> str:
+        statement = block[1].strip().removesuffix(";").replace(VAR_KAFKA, sample)
+        # A page's own views have no such names.
+        statement = statement.replace("TEMPORARY VIEW", "OR REPLACE TEMPORARY VIEW")
+        frame = session.sql(statement)
+        if block[2] is None:
+            frame.collect()
+            return block[0]
+        return (
+            f"```sql\n{block[1]}```\n\n```text\n{frame._show_string(truncate=False).rstrip()}\n```"
+        )
+
+    return show
