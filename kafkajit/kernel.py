@@ -3,7 +3,12 @@
 A kernel is plain `njit`: no Python objects, no exceptions, the GIL released, the machine code
 cached on disk. It returns numbers; the stage that calls it decides what they mean.
 
-KAFKAJIT_CACHE=0 turns the cache on disk off. NUMBA_BOUNDSCHECK=1 and NUMBA_DISABLE_JIT=1 are
+KAFKAJIT_CACHE=0 turns the cache on disk off. It is in the package's own __pycache__ folders where
+they can be written to, and read from there where they cannot but were filled before: that is how an
+image or a packed environment brings its machine code along. Else it is under the user's home, and
+NUMBA_CACHE_DIR names another place.
+
+NUMBA_BOUNDSCHECK=1 and NUMBA_DISABLE_JIT=1 are
 numba's own switches; the intrinsics below have a plain twin for both, so that every read and write
 of a kernel is checked in the first mode and visible to a debugger in the second.
 """
@@ -14,9 +19,10 @@ import contextlib
 import functools
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any
 
 import numba
@@ -25,6 +31,12 @@ from llvmlite import ir
 from llvmlite.binding import get_host_cpu_features
 from numba import types
 from numba.core import cgutils
+from numba.core.caching import (
+    CompileResultCacheImpl,
+    FunctionCache,
+    InTreeCacheLocator,
+    UserWideCacheLocator,
+)
 from numba.extending import intrinsic
 
 # Kernels carry no annotations: numba infers their types, and mypy takes them for Any.
@@ -54,13 +66,58 @@ def _compile(function: Function, **options: Any) -> Function:
         return np.errstate(over="ignore")(function)
     compiled = numba.njit(nogil=True, error_model="numpy", **options)(function)
     if _CACHE:
-        # RuntimeError: no folder to cache in (a read-only installation without a home).
-        with contextlib.suppress(RuntimeError):
-            compiled.enable_caching()
-            # numba looks at the function's own file only, and would go on using machine code that
-            # holds yesterday's callees.
-            compiled._cache._cache_file._source_stamp = _package_digest()
+        compiled._cache = _cache_of(function) or compiled._cache
     return compiled  # type: ignore[no-any-return]
+
+
+class _Cache(FunctionCache):
+    """numba's cache of a function, fresh as long as no file of the package changes."""
+
+    def __init__(self, function: Function) -> None:
+        super().__init__(function)
+        # numba looks at the function's own file only, and would go on using machine code that
+        # holds yesterday's callees.
+        self._cache_file._source_stamp = _package_digest()
+
+    @property
+    def is_filled(self) -> bool:
+        return bool(self._cache_file._load_index())
+
+    def save_overload(self, *args: Any) -> None:
+        # A folder that cannot be written to, a disk that is full: the next process compiles again.
+        with contextlib.suppress(OSError):
+            super().save_overload(*args)
+
+
+class _InPackage(InTreeCacheLocator):
+    """__pycache__ beside the function's file, whether it can be written to or not."""
+
+    @classmethod
+    def from_function(cls, py_func: Function, py_file: str) -> _InPackage:
+        return cls(py_func, py_file)
+
+    def get_source_stamp(self) -> str:
+        return _package_digest()
+
+
+class _PackageCacheImpl(CompileResultCacheImpl):
+    _locator_classes = [_InPackage]  # noqa: RUF012  numba's name
+
+
+class _PackageCache(_Cache):
+    _impl_class = _PackageCacheImpl  # type: ignore[assignment]
+
+
+def _cache_of(function: Function) -> _Cache | None:
+    """Where the machine code of a function is kept; None where there is no folder for it."""
+    found = None
+    with contextlib.suppress(RuntimeError):
+        found = _Cache(function)
+    if found is None or isinstance(found._impl.locator, UserWideCacheLocator):
+        brought = _PackageCache(function)
+        if brought.is_filled:
+            return brought
+    return found
 
 
 @functools.cache
@@ -70,9 +127,18 @@ def _package_digest() -> str:
     Without the mode NUMBA_BOUNDSCHECK=1 would run unchecked code that another process had cached.
     """
     digest = hashlib.sha256(f"{numba.__version__} {_PLAIN}".encode())
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
-        digest.update(path.read_bytes())
+    for source in _sources(files(__package__)):
+        digest.update(source)
     return digest.hexdigest()
+
+
+def _sources(folder: Traversable) -> Iterator[bytes]:
+    """All files of Python's, in a folder or in a zip file."""
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.name.endswith(".py"):
+            yield entry.read_bytes()
+        elif entry.is_dir():
+            yield from _sources(entry)
 
 
 @kernel

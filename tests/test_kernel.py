@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -95,6 +96,57 @@ def test_machine_code_is_kept_until_any_file_of_the_package_changes(tmp_path: Pa
     assert run()[0] == "[26, 27]"
     callee.write_text(source)
     assert run()[0] == "[14, 15]"
+
+
+READ_ONLY = """
+import tempfile
+def refuse(*args, **kwargs):
+    raise PermissionError("a read-only file system")
+tempfile.TemporaryFile = refuse  # with which numba finds out
+"""
+
+
+def test_machine_code_that_a_read_only_installation_brings_is_used(tmp_path: Path) -> None:
+    parent = copied_package(tmp_path)
+
+    def run(before: str) -> list[str]:
+        cache = {"NUMBA_CACHE_DIR": "", "KAFKAJIT_CACHE": "1"}
+        return run_python(before + SIZES, package_parent=parent, **cache).splitlines()
+
+    assert run(READ_ONLY) == ["[14, 15]", "1" if NO_JIT else "0"]  # compiled, and not kept
+    assert not any(parent.rglob("*.nbc"))
+    run("")
+    assert run(READ_ONLY) == ["[14, 15]", "1"]
+    with (parent / "kafkajit" / "errors.py").open("a") as file:
+        file.write("# another version")
+    assert run(READ_ONLY) == ["[14, 15]", "1" if NO_JIT else "0"]
+
+
+def test_a_zip_file_keeps_machine_code_until_it_changes(tmp_path: Path) -> None:
+    parent = copied_package(tmp_path / "package")
+    callee = parent / "kafkajit" / "format" / "varint.py"
+    source = callee.read_text()
+
+    def run() -> tuple[str, int]:
+        packed = shutil.make_archive(str(tmp_path / "kafkajit"), "zip", parent)
+        code = f"import sys; sys.path.insert(0, {packed!r})\n{SIZES}"
+        home = {"NUMBA_CACHE_DIR": "", "KAFKAJIT_CACHE": "1", "HOME": str(tmp_path / "home")}
+        sizes, hits = run_python(code, package_parent=tmp_path, **home).splitlines()
+        return sizes, int(hits)
+
+    assert run()[0] == "[14, 15]"
+    assert run() == ("[14, 15]", 1)
+    callee.write_text(source.replace("    size = 1\n", "    size = 3\n"))
+    assert run()[0] == "[26, 27]"
+
+
+def test_processes_that_compile_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
+    parent = copied_package(tmp_path)
+    cache = {"NUMBA_CACHE_DIR": "", "KAFKAJIT_CACHE": "1"}
+    with ThreadPoolExecutor(3) as pool:
+        runs = [pool.submit(run_python, SIZES, package_parent=parent, **cache) for _ in range(3)]
+    assert {run.result().splitlines()[0] for run in runs} == {"[14, 15]"}
+    assert run_python(SIZES, package_parent=parent, **cache).splitlines() == ["[14, 15]", "1"]
 
 
 OUT_OF_BOUNDS = """

@@ -236,7 +236,7 @@ def test_one_range_is_read_ahead_and_no_more(monkeypatch: pytest.MonkeyPatch) ->
     assert asked == []
     source.load(15)
     for _ in range(3):
-        assert read.acquire(timeout=60)
+        assert read.acquire(timeout=10)
     assert asked == [0, 10, 20]
     source.load(20)
     assert asked == [0, 10, 20]

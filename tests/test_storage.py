@@ -440,3 +440,17 @@ def test_a_stored_file_can_be_sent_to_another_process(
     file = stored_file(f"{location}/orders-12/{LOG}")
     assert pickle.loads(pickle.dumps(file)) == file
     assert [beside.name for beside in file.beside()] == [LOG]
+
+
+@pytest.mark.parametrize("is_far", [False, True], ids=["mapped", "in ranges"])
+def test_the_files_beside_a_file_are_those_of_its_folder(
+    is_far: bool, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    location = far_away(monkeypatch, root) if is_far else str(root)
+    beside = stored_file(f"{location}/orders-0/{LOG}").beside()
+    assert sorted(file.path for file in beside) == [
+        f"{location}/{name}" for name in ALL_OF_ORDERS_0
+    ]
+    assert {file.path: file for file in find_files(f"{location}/orders-0")} == {
+        file.path: file for file in beside
+    }

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
+import threading
 import time
+from collections.abc import Callable
 from types import TracebackType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _SECONDS_BETWEEN = 0.2
 _WORTH_SHOWING = 64 << 20  # bytes
@@ -43,3 +51,88 @@ class Progress:
     ) -> None:
         if self._shown:
             print("\r" + " " * 79 + "\r", end="", file=sys.stderr, flush=True)
+
+
+class TaskProgress:
+    """How many of a query's tasks are done: ` 37% ▕███████▍            ▏ 12 of 32 tasks, 7 s`.
+
+    Asked of Spark by a thread of its own; silent where stderr is no terminal.
+    """
+
+    _WAIT = 0.5  # seconds before it shows, so that quick answers come without a flicker
+    _BAR = 20
+
+    def __init__(self, session: Callable[[], SparkSession | None]) -> None:
+        self._session = session
+        self._rows = 0
+        self._shown = False
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+        if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+            self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> TaskProgress:
+        if self._thread is not None:
+            self._thread.start()
+        return self
+
+    def add_rows(self, rows: int) -> None:
+        """Rows have been written."""
+        self._rows += rows
+
+    def stop(self) -> None:
+        """Show no more, so that something else can be written."""
+        self._stopped.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _run(self) -> None:
+        begun = time.monotonic()
+        wait = self._WAIT
+        while not self._stopped.wait(wait):
+            wait = _SECONDS_BETWEEN
+            try:
+                text = self._text(time.monotonic() - begun)
+            except Exception:
+                break  # Spark has ended, and who asked it for rows will say so
+            if not self._stopped.is_set():
+                self._shown = True
+                width = shutil.get_terminal_size().columns - 1
+                print(f"\r{text[:width]:{width}}", end="", file=sys.stderr, flush=True)
+        if self._shown:
+            width = shutil.get_terminal_size().columns - 1
+            print(f"\r{'':{width}}\r", end="", file=sys.stderr, flush=True)
+
+    def _text(self, seconds: float) -> str:
+        session = self._session()
+        if session is None:
+            return f" starting Spark, {seconds:.0f} s"
+        tracker = session.sparkContext.statusTracker()
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        total = sum(stage.numTasks for stage in stages if stage)
+        if not total:
+            return f" planning, {seconds:.0f} s" if not self._rows else f" {self._rows:,} rows"
+        done = sum(stage.numCompletedTasks for stage in stages if stage)
+        rows = f", {self._rows:,} rows" if self._rows else ""
+        tasks = "task" if total == 1 else "tasks"
+        bar = self._bar(done / total)
+        return f"{100 * done // total:3}% {bar} {done} of {total} {tasks}{rows}, {seconds:.0f} s"
+
+    def _bar(self, part: float) -> str:
+        eighths = round(part * self._BAR * 8)
+        full = "█" * (eighths // 8)
+        rest = "▏▎▍▌▋▊▉"[eighths % 8 - 1] if eighths % 8 else ""
+        bar = f"▕{full + rest:{self._BAR}}▏"
+        try:
+            bar.encode(sys.stderr.encoding)
+        except UnicodeEncodeError:
+            return f"[{'#' * (eighths // 8):{self._BAR}}]"
+        return bar

@@ -1,8 +1,9 @@
-"""How our code lives in a Python worker of Spark: its errors, and the garbage collector."""
+"""How our code lives in a Python worker of Spark: its errors, its log and its garbage."""
 
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +16,8 @@ Result = TypeVar("Result")
 
 # What users can cause: bytes, names, options, files. Anything else is a bug, and keeps its trace.
 _EXPECTED = (ValueError, TypeError, OSError)
+# Set where the session collects what workers log (spark.sql.pyspark.worker.logging.enabled).
+_COLLECTED = "PYSPARK_SPARK_SESSION_UUID"
 
 
 @contextmanager
@@ -23,7 +26,12 @@ def guest() -> Iterator[None]:
 
     An error that a user can cause is reported as its message, without a traceback: Spark's worker
     asks the environment how to report, and ends after it has, so nobody else is affected.
+
+    What we log from INFO on gets to a session that collects it: a worker has nobody to configure
+    logging, and would stop at WARNING.
     """
+    if _COLLECTED in os.environ:
+        logging.getLogger("kafkajit").setLevel(logging.INFO)
     try:
         yield
     except _EXPECTED:

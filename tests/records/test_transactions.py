@@ -131,4 +131,6 @@ def test_within_are_those_that_reach_into_a_range() -> None:
     assert entries(aborted.within(10, 19)) == [(1, 10, 19), (2, 5, 25)]
     assert entries(aborted.within(9, 9)) == [(1, 0, 9), (2, 5, 25)]
     assert entries(aborted.within(26, 29)) == []
+    assert entries(aborted.within(-9, 0)) == [(1, 0, 9)]
+    assert entries(aborted.within(40, 99)) == [(3, 30, 40)]
     assert entries(aborted.within(-(2**63), 2**63 - 1)) == entries(aborted)

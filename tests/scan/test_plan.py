@@ -481,6 +481,14 @@ def test_a_glob_filter_says_which_names_are_segments(glob: str) -> None:
     assert read == sorted(one for offsets in expected for one in offsets)
 
 
+def test_a_file_of_another_name_may_reach_over_the_next_segment(root: Path) -> None:
+    folder = root / "orders-0"
+    (folder / "00000000000000000000.log.bak").write_bytes(batches(0, 30))
+    asked = [offset(">=", 15)]
+    read = offsets_of(folder, pathGlobFilter="*.log*", predicates=asked)
+    assert sorted(read) == sorted([*range(15, 30)] * 2)
+
+
 def test_segments_end_where_the_next_begins(root: Path) -> None:
     (partition,) = find_partitions(options_of(root / "orders-0"))
     assert [segment.offsets[1] for segment in partition] == [9, 19, 2**63 - 1]

@@ -310,6 +310,7 @@ def test_a_pruned_scan_has_the_rows_that_meet_the_predicates(
         root = Path(folder)
         write_partition(root, segments)
         write_partition(root, dict(list(segments.items())[:1]), "payments-1")
+        (root / "meta.properties").touch()
         location = far_away(monkeypatch, root) if data.draw(st.booleans()) else str(root)
         everything = read_rows(location, **options)
         scanned = read_rows(location, predicates=asked, **options)

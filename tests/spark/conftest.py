@@ -1,14 +1,21 @@
-"""One Spark session for all tests of this folder."""
+"""One Spark session for all tests of this folder, and one cluster."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+import queries
+from cluster import DAMAGED, LOGS, Cluster, standalone_cluster
 from corpus import REPOSITORY
 from pyspark.sql import SparkSession
+
+# Other processes run compiled kernels, whatever the mode of the tests: once is enough.
+if {"NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"} & os.environ.keys():
+    collect_ignore = ["test_cluster.py", "test_connect.py"]
 
 
 @pytest.fixture(scope="session")
@@ -36,3 +43,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     register(session)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def local_answers(spark: SparkSession) -> dict[str, Any]:
+    asked = queries.Asked(spark, str(LOGS), str(DAMAGED))
+    return queries.answers(asked, queries.QUESTIONS.keys() - {"executors"})
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with standalone_cluster(tmp_path_factory.mktemp("cluster")) as running:
+        yield running

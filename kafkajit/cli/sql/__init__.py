@@ -1,0 +1,228 @@
+"""Ask a log folder in SQL, with a Spark of its own.
+
+Without a statement it is a prompt. Results are a table on a terminal and CSV in a pipe, where
+programs read them and nothing may be cut.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kafkajit.cli.sql.words import BINARY, FORMATS, VIEW_DOCS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kafkajit.cli.sql.statements import Statement
+    from kafkajit.cli.sql.views import Place
+
+_VIEWS = "\n".join(f"  {name:12}{doc}" for name, doc in VIEW_DOCS.items())
+
+EXAMPLE = f"""\
+views over the logs:
+{_VIEWS}
+
+examples:
+  kafkajit sql --path /var/kafka
+  kafkajit sql --path /var/kafka/orders-0 "SELECT min(timestamp), count(*) FROM records"
+  kafkajit sql --path /var/kafka "SELECT explode(kafka_records(content)) FROM binaryFile"
+  kafkajit sql --path /var/kafka --format parquet -o orders.parquet \\
+      "SELECT * FROM records WHERE topic = 'orders'"
+"""  # noqa: S608  SQL that somebody types, not we
+
+
+# A file's suffix says its format, where --format does not.
+_BY_SUFFIX = {
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".parquet": "parquet",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of its own, and those of the data source and of Spark."""
+    parser.add_argument(
+        "statement",
+        nargs="?",
+        metavar="SQL",
+        help="statements, separated by semicolons; without any there is a prompt",
+    )
+    parser.add_argument(
+        "--path",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="a log.dirs root, a partition's folder, a segment or a glob; may be repeated",
+    )
+    parser.add_argument(
+        "-f", "--file", metavar="FILE", help="read the statements from a file; - is standard input"
+    )
+    parser.add_argument(
+        "--format",
+        choices=FORMATS,
+        metavar="FORMAT",
+        help=f"{', '.join(FORMATS)} (default: table on a terminal, csv elsewhere)",
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write to a file instead of standard output"
+    )
+    parser.add_argument(
+        "--rows",
+        type=int,
+        default=40,
+        metavar="N",
+        help="rows that table and line show (default: 40)",
+    )
+    parser.add_argument(
+        "--mode",
+        metavar="MODE",
+        help="at a bad batch: FAILFAST (the default) stops, DROPMALFORMED leaves it out, "
+        "PERMISSIVE also has a row for it",
+    )
+    parser.add_argument(
+        "--isolation-level",
+        metavar="LEVEL",
+        help="read_uncommitted (the default) or read_committed",
+    )
+    parser.add_argument(
+        "--option",
+        action="append",
+        type=_pair,
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option of the data source kafkaLog, as startingTimestamp=1700000000000",
+    )
+    parser.add_argument(
+        "--conf",
+        action="append",
+        type=_pair,
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of Spark's, as spark.driver.memory=8g",
+    )
+    parser.add_argument("--verbose", action="store_true", help="show what Spark itself says")
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise argparse.ArgumentTypeError(f"NAME=VALUE, not {text!r}")
+    return name, value
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the statements that are given, or the prompt; 1 if one of them has failed."""
+    from kafkajit.cli.sql.running import Terminated, terminable
+
+    try:
+        with terminable():
+            return _run(options)
+    except Terminated:
+        return 143
+
+
+def _run(options: argparse.Namespace) -> int:
+    from kafkajit.cli.sql.complaint import complain
+    from kafkajit.cli.sql.query import Engine
+    from kafkajit.cli.sql.shell import Failed, Shell, destination
+
+    statement = None
+    try:
+        statements = _statements(options)
+        format_ = _format(options, is_prompt=statements is None)
+        place = _place(options)
+        engine = Engine(place, partial(_start, options))
+        if statements is None:
+            from kafkajit.cli.sql.prompt import Prompt
+
+            shell = Shell(engine, sys.stdout.buffer, format_, options.rows, in_prompt=True)
+            return Prompt(shell, place).run()
+        engine.start()
+        with destination(options.output) as out:
+            shell = Shell(engine, out, format_, options.rows, debug=options.debug)
+            for statement in statements:
+                shell.run(statement)
+    except BrokenPipeError:
+        raise
+    except Failed as failed:
+        print(f"kafkajit sql: {_where(options, statement)}{failed}", file=sys.stderr)
+        return 1
+    except (ValueError, OSError, RuntimeError) as error:  # that Spark does not start is the last
+        if options.debug:
+            raise
+        print(f"kafkajit sql: {complain(error, '').message}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _statements(options: argparse.Namespace) -> list[Statement] | None:
+    """What to run; None where that will be typed."""
+    from kafkajit.cli.sql.statements import split
+
+    if options.statement is not None and options.file is not None:
+        raise ValueError("statements are given twice: as an argument and with --file")
+    if options.statement is not None:
+        text = options.statement
+    elif options.file not in (None, "-"):
+        text = Path(options.file).read_text("utf-8")
+    elif options.file == "-" or not sys.stdin.isatty():
+        text = sys.stdin.read()
+    else:
+        return None
+    whole, rest = split(text)
+    return [*whole, rest] if rest else whole
+
+
+def _format(options: argparse.Namespace, *, is_prompt: bool) -> str:
+    """The format of results, by the name of the file where none is given."""
+    if options.rows < 1:
+        raise ValueError(f"--rows is a number from 1 on, not {options.rows}")
+    if is_prompt and (options.output or options.format in BINARY):
+        raise ValueError("--output and binary formats need a statement to write the result of")
+    if options.format is not None:
+        format_ = str(options.format)
+    elif options.output is not None:
+        format_ = _BY_SUFFIX.get(Path(options.output).suffix.lower(), "csv")
+    else:
+        format_ = "table" if sys.stdout.isatty() else "csv"
+    if format_ in BINARY and options.output is None and sys.stdout.isatty():
+        raise ValueError(f"{format_} is not for a terminal: write it to a file with --output")
+    return format_
+
+
+def _place(options: argparse.Namespace) -> Place | None:
+    """Where the logs are, if there are any."""
+    from kafkajit.cli.sql.views import Place
+
+    given = dict(options.option)
+    for name in ("mode", "isolationLevel"):
+        value = getattr(options, re.sub("[A-Z]", r"_\g<0>", name).lower())
+        if value is not None:
+            given[name] = value
+    if not options.path:
+        if given:
+            raise ValueError(f"{', '.join(given)}: there is no --path to read")
+        return None
+    place = Place(options.path, given)
+    place.find_segments()
+    return place
+
+
+def _start(options: argparse.Namespace) -> SparkSession:
+    from kafkajit.spark.launch import local_session
+
+    return local_session(verbose=options.verbose, conf=dict(options.conf))
+
+
+def _where(options: argparse.Namespace, statement: Statement | None) -> str:
+    if options.file is None or statement is None:
+        return ""
+    return f"{options.file}, line {statement.line}: "

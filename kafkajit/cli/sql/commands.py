@@ -1,0 +1,214 @@
+"""The prompt's commands, which begin with a dot."""
+
+from __future__ import annotations
+
+import inspect
+import shutil
+import textwrap
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from typing import NamedTuple
+
+from kafkajit.cli.sql.shell import Shell
+from kafkajit.cli.sql.table import width_of
+from kafkajit.cli.sql.views import VIEWS, Place
+from kafkajit.cli.sql.words import BINARY, TABLE_FUNCTION, TEXT, VIEW_DOCS
+
+_TRY = """\
+  SELECT topic, partition, count(*), max(timestamp) FROM records GROUP BY ALL;
+  SELECT offset, value FROM records WHERE topic = 'orders' AND offset >= 42;
+  SELECT * FROM corruption;
+  SELECT explode(kafka_records(content)) FROM binaryFile;"""
+
+# What people type who do not know of the dot.
+_WITHOUT_DOT = {"help": ".help", "quit": ".quit", "exit": ".quit"}
+
+
+class Leave(Exception):
+    """The prompt is to end."""
+
+
+class Command(NamedTuple):
+    """What it takes, what it is for, and what it does with the words behind it: it gives text."""
+
+    arguments: str
+    doc: str
+    run: Callable[[list[str]], str]
+
+
+class Commands:
+    """The commands by name, and what they change."""
+
+    def __init__(self, shell: Shell, place: Place | None) -> None:
+        self._shell = shell
+        self._place = place
+        self.by_name = {
+            ".help": Command("", "this", self._help),
+            ".tables": Command("", "the views over the logs, and yours", self._tables),
+            ".schema": Command("[VIEW]", "a view's columns: name, type, meaning", self._schema),
+            ".functions": Command("", "the functions that read segments", self._functions),
+            ".format": Command("[FORMAT]", ", ".join(TEXT), self._format),
+            ".rows": Command("[N]", "how many rows table and line show", self._rows),
+            ".timing": Command("[on|off]", "say how long a statement took", self._timing),
+            ".quit": Command("", "leave, as Ctrl-D does", self._quit),
+        }
+
+    def named_in(self, line: str) -> str | None:
+        """The command that a line is, if it is one."""
+        return line.strip() if line.startswith(".") else _WITHOUT_DOT.get(line.strip().lower())
+
+    def run(self, line: str) -> str:
+        """Do what a line says; what is to be printed, `Leave` at the end.
+
+        Raises:
+            ValueError: about a command or an argument that does not exist
+        """
+        name, *arguments = line.rstrip(";").split()
+        command = self.by_name.get(name.lower())
+        if command is None:
+            close = get_close_matches(name, self.by_name, n=1)
+            meant = f", did you mean {close[0]}?" if close else "; .help lists them"
+            raise ValueError(f"there is no command {name}{meant}")
+        return command.run(arguments)
+
+    def _help(self, _: list[str]) -> str:
+        timing = "on" if self._shell.timing else "off"
+        now = {".format": self._shell.format, ".rows": self._shell.rows, ".timing": timing}
+        commands = [
+            (
+                f"  {name} {command.arguments}",
+                command.doc + (f" (now {now[name]})" if name in now else ""),
+            )
+            for name, command in self.by_name.items()
+        ]
+        views = [(f"  {view}", doc) for view, doc in VIEW_DOCS.items()]
+        return "\n".join(
+            [
+                "A statement ends with a semicolon and may take several lines.",
+                "Ctrl-C cancels it, Tab completes what is typed.",
+                "",
+                _aligned(commands, 20),
+                "",
+                "Views over the logs:",
+                _aligned(views, 20),
+                "",
+                "Try:",
+                _TRY,
+            ]
+        )
+
+    def _tables(self, _: list[str]) -> str:
+        rows = list(VIEW_DOCS.items()) if self._place else []
+        spark = self._shell.engine.started
+        known = {view.lower() for view in VIEWS}
+        for table in spark.catalog.listTables() if spark else ():
+            if table.name.lower() not in known:
+                rows.append((table.name, "of yours"))
+        return (
+            _aligned(rows) if rows else "There are none: kafkajit sql --path says where logs are."
+        )
+
+    def _schema(self, views: list[str]) -> str:
+        known = {view.lower(): view for view in VIEWS}
+        parts = []
+        for given in views or VIEWS:
+            view = known.get(given.lower())
+            if view is None:
+                close = get_close_matches(given.lower(), known, n=1)
+                meant = (
+                    f", did you mean {known[close[0]]}?"
+                    if close
+                    else f"; there are: {', '.join(VIEWS)}"
+                )
+                raise ValueError(f"there is no view {given}{meant}")
+            columns = self._place.columns_of(view) if self._place else VIEWS[view]
+            rows = [
+                (name, _spark_type(column.type), column.doc) for name, column in columns.items()
+            ]
+            parts.append(_aligned(rows) if len(views) == 1 else f"{view}:\n{_aligned(rows)}")
+        return "\n\n".join(parts)
+
+    def _functions(self, _: list[str]) -> str:
+        from kafkajit.spark import functions
+
+        rows = []
+        for name in functions.RETURNS:
+            if not name.startswith("try_"):
+                function = getattr(functions, name)
+                first, *others = inspect.signature(function).parameters
+                given = first + "".join(f"[, {other}]" for other in others)
+                doc = (inspect.getdoc(function) or "").partition("\n")[0].removeprefix("Returns ")
+                rows.append((f"{name}({given})", doc))
+        call = f"{TABLE_FUNCTION}(TABLE(SELECT path …))"
+        rows.append((call, "the records of segments of any size, as a table."))
+        return (
+            f"{_stacked(rows)}\n\ntry_ before a name gives NULL where content is damaged.\n"
+            "SHOW FUNCTIONS; lists Spark's own."
+        )
+
+    def _format(self, words: list[str]) -> str:
+        if not words:
+            return self._shell.format
+        if words[0] in BINARY:
+            raise ValueError(
+                f"{words[0]} is for files: kafkajit sql --format {words[0]} -o FILE SQL"
+            )
+        if words[0] not in TEXT:
+            raise ValueError(f"there is no format {words[0]}, but {', '.join(TEXT)}")
+        self._shell.format = words[0]
+        return ""
+
+    def _rows(self, words: list[str]) -> str:
+        if not words:
+            return str(self._shell.rows)
+        if not words[0].isdecimal() or int(words[0]) < 1:
+            raise ValueError(f"a number from 1 on, not {words[0]}")
+        self._shell.rows = int(words[0])
+        return ""
+
+    def _timing(self, words: list[str]) -> str:
+        if not words:
+            return "on" if self._shell.timing else "off"
+        if words[0] not in ("on", "off"):
+            raise ValueError(f"on or off, not {words[0]}")
+        self._shell.timing = words[0] == "on"
+        return ""
+
+    def _quit(self, _: list[str]) -> str:
+        raise Leave
+
+
+def _spark_type(kind: object) -> str:
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    return from_arrow_type(kind).simpleString()
+
+
+def _width() -> int:
+    return max(shutil.get_terminal_size().columns, 40)
+
+
+def _aligned(rows: Sequence[tuple[str, ...]], least: int = 0) -> str:
+    """Rows of text in columns; the last is wrapped where the terminal ends."""
+    columns = list(zip(*rows, strict=True))[:-1]
+    # A type such as array<struct<…>> takes a line of its own rather than everybody's room.
+    widths = [
+        max(least, *(width_of(cell) for cell in column if len(cell) <= 24)) for column in columns
+    ]
+    indent = sum(widths) + 2 * len(widths)
+    lines: list[str] = []
+    for *cells, last in rows:
+        begin = "".join(f"{cell:{width}}  " for cell, width in zip(cells, widths, strict=True))
+        wrapped = textwrap.wrap(last, _width() - indent) or [""]
+        if len(begin) > indent:
+            lines.append(begin)
+            begin = " " * indent
+        lines += [begin + wrapped[0], *(" " * indent + more for more in wrapped[1:])]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _stacked(rows: Sequence[tuple[str, str]]) -> str:
+    """Pairs of texts, the second below the first."""
+    indent = "    "
+    wrapped = textwrap.TextWrapper(_width(), initial_indent=indent, subsequent_indent=indent)
+    return "\n".join(f"{first}\n{wrapped.fill(second)}" for first, second in rows)

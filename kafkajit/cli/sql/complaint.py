@@ -1,0 +1,200 @@
+r"""What Spark throws → what a person needs: what is wrong, and the place in the statement.
+
+An exception of Spark's carries a condition, parameters, hints on settings, the plan, and stack
+traces of two languages. One of a data source or a function of ours carries our own message at the
+end of a worker's traceback.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+from kafkajit.cli.sql.statements import line_and_column, tokens
+
+_HEAP = "Java heap space"
+_MORE_HEAP = "Spark has not enough memory for this; give it more: --conf spark.driver.memory=8g"
+_GONE = "Spark has ended unexpectedly; its own words: --verbose"
+
+_CONDITION = re.compile(r"^\s*\[[A-Z0-9_.]+\] ?")
+# What follows the message itself: a state, a place, the plan, the statement once more.
+_AFTERWARDS = re.compile(
+    r"\s*;?\s*SQLSTATE: \w{5}.*|\s*\n== SQL.*|\s*\n\s*JVM stacktrace:.*"
+    # and the advice to turn errors off
+    r'| If necessary set "spark\.sql\.ansi\.enabled".*',
+    re.DOTALL,
+)
+_STAGE_FAILURE = re.compile(r"Lost task .*?: ((?:[\w$]+\.)+[\w$]+(?:: .*)?)")
+_CAUSE = re.compile(r"^Caused by: (.*)$", re.MULTILINE)
+
+# Where it is: `(line 1, pos 9)`, `== SQL (line 1, position 8) ==`, `; line 1 pos 7`.
+_PLACES = (
+    (re.compile(r"\(line (\d+), pos (\d+)\)"), 0),
+    (re.compile(r"== SQL \(line (\d+), position (\d+)\) =="), 1),
+    (re.compile(r"SQLSTATE: \w{5}; line (\d+) pos (\d+)"), 0),
+)
+_CARETS = re.compile(r"^ *(\^+) *$", re.MULTILINE)
+
+# The last line of a traceback, and those that belong to its message.
+_RAISED = re.compile(r"^((?:\w+\.)*)(\w+)(?:: (.*))?", re.DOTALL)
+_BUILTIN = (
+    "ValueError",
+    "TypeError",
+    "OSError",
+    "FileNotFoundError",
+    "IsADirectoryError",
+    "NotADirectoryError",
+    "PermissionError",
+    "FileExistsError",
+)
+
+
+class Complaint(NamedTuple):
+    """One line on what is wrong; where in the statement, and how much of it, if that is known."""
+
+    message: str
+    start: int | None = None
+    length: int = 1
+
+
+def complain(error: BaseException, statement: str, known: Sequence[str] = ()) -> Complaint:
+    """What is wrong with a statement.
+
+    Args:
+        error: what Spark, or anybody on the way, has thrown
+        statement: the text that Spark was given
+        known: names of views and functions that may have been meant
+    """
+    text = str(error)
+    start, length = _place(text, statement)
+    message = _message(error, text, known)
+    return Complaint(" ".join(message.split()), start, length)
+
+
+def _message(error: BaseException, text: str, known: Sequence[str]) -> str:
+    if _HEAP in text or "OutOfMemoryError" in text:
+        return _MORE_HEAP
+    if type(error).__module__.startswith("py4j") and "JavaError" not in type(error).__name__:
+        return _GONE
+    condition, parameters = _parts(error)
+    special = _in_our_words(condition, parameters, known)
+    if special is not None:
+        return special
+    if "Traceback (most recent call last)" in text or condition.startswith("PYTHON"):
+        raised = parameters.get("traceback") or parameters.get("msg") or text
+        return what_python_raised(raised)
+    if type(error).__name__ == "Py4JJavaError":
+        return _of_java(text)
+    if isinstance(error, OSError):
+        return f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")
+    return _shortened(text) or type(error).__name__
+
+
+def _parts(error: BaseException) -> tuple[str, dict[str, str]]:
+    """Spark's name for what is wrong, and its details; both are asked of the JVM."""
+    asked: Any = error
+    try:
+        return asked.getCondition() or "", dict(asked.getMessageParameters() or {})
+    except Exception:  # not Spark's, or nobody is there to ask
+        return "", {}
+
+
+def _in_our_words(condition: str, parameters: dict[str, str], known: Sequence[str]) -> str | None:
+    if condition.startswith("UNRESOLVED_COLUMN"):
+        column = _plain(parameters.get("objectName", ""))
+        there = [_plain(name) for name in parameters.get("proposal", "").split(", ") if name]
+        return f"there is no column {column}{_meant(column, there, there)}"
+    if condition == "TABLE_OR_VIEW_NOT_FOUND":
+        name = _plain(parameters.get("relationName", "")).removeprefix("spark_catalog.default.")
+        return f"there is no table or view {name}{_meant(name, known, known)}"
+    if condition.startswith("UNRESOLVED_ROUTINE"):
+        name = _plain(parameters.get("routineName", ""))
+        return f"there is no function {name}{_meant(name, known)}"
+    return None
+
+
+def _plain(name: str) -> str:
+    return name.replace("`", "")
+
+
+def _meant(name: str, candidates: Iterable[str], there: Sequence[str] = ()) -> str:
+    by_lower = {candidate.lower(): candidate for candidate in candidates}
+    close = get_close_matches(name.lower(), by_lower, n=1)
+    if close:
+        return f", did you mean {by_lower[close[0]]}?"
+    return f"; there are: {', '.join(there)}" if there else ""
+
+
+def what_python_raised(text: str) -> str:
+    r"""The message at the end of a traceback, without the module that its class is from.
+
+    >>> what_python_raised('Traceback (most recent call last):\n  File "x"\nValueError: no')
+    'no'
+    >>> what_python_raised("kafkajit.errors.CorruptRecordError: crc at position 4096\n")
+    'CorruptRecordError: crc at position 4096'
+    """
+    lines = text.strip().splitlines()
+    frames = [at for at, line in enumerate(lines) if line.startswith((" ", "Traceback"))]
+    last = "\n".join(lines[frames[-1] + 1 :] if frames else lines)
+    raised = _RAISED.match(last)
+    if raised is None or raised[3] is None:
+        return last
+    return raised[3] if raised[2] in _BUILTIN else f"{raised[2]}: {raised[3]}"
+
+
+def _of_java(text: str) -> str:
+    """The innermost reason in a stack trace of Java's."""
+    found = _CAUSE.findall(text) or _STAGE_FAILURE.findall(text)
+    reason: str = (
+        found[-1]
+        if found
+        else next((line for line in text.splitlines()[1:] if line.strip()), text).lstrip(": ")
+    )
+    name, colon, rest = reason.partition(": ")
+    return _shortened(rest) if colon and re.fullmatch(r"[\w.$]+", name) else reason
+
+
+def _shortened(text: str) -> str:
+    return _AFTERWARDS.sub("", _CONDITION.sub("", text.strip())).strip().rstrip(".")
+
+
+def _place(text: str, statement: str) -> tuple[int | None, int]:
+    """Where the statement is wrong, if the text says so."""
+    if "== SQL of" in text:  # inside of a view, whose text this is not
+        return None, 1
+    for pattern, first in _PLACES:
+        found = pattern.search(text)
+        if found:
+            lines = statement.split("\n")
+            line, column = int(found[1]) - 1, int(found[2]) - first
+            if line >= len(lines) or column > len(lines[line]):
+                return None, 1
+            start = sum(len(before) + 1 for before in lines[:line]) + column
+            carets = _CARETS.search(text, found.end()) if first else None
+            if carets:
+                return start, len(carets[1])
+            token = next((t for t in tokens(statement) if t.start == start), None)
+            return start, len(token.text) if token and token.kind in ("word", "name") else 1
+    return None, 1
+
+
+def pointed_at(statement: str, start: int, length: int, width: int) -> list[str]:
+    """The line of the statement, and carets below it; cut around them to a width.
+
+    >>> pointed_at("SELECT ofset FROM records", 7, 5, 80)
+    ['  SELECT ofset FROM records', '         ^^^^^']
+    """
+    line, column = line_and_column(statement, start)
+    text = statement.split("\n")[line].replace("\t", " ")
+    length = max(1, min(length, len(text) - column))
+    room = max(width - 2, 20)
+    if len(text) > room:
+        first = max(0, min(column - room // 3, len(text) - room))
+        cut = text[first : first + room]
+        column -= first
+        cut = f"…{cut[1:]}" if first else cut
+        text = f"{cut[:-1]}…" if first + room < len(text) else cut
+        length = max(1, min(length, room - column))
+    return [f"  {text}", "  " + " " * column + "^" * length]

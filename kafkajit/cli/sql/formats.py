@@ -1,0 +1,142 @@
+"""Results as other programs read them: CSV, JSON, Arrow and Parquet, a record batch at a time.
+
+What a task of Spark's gets encodes where it runs, so that cores share the work; what comes of it is
+put together here, in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafkajit.cli.sql.values import TEXT, join, named, scalar, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Rows of Parquet are gathered up to this size before they are written as a group.
+_ROW_GROUP_BYTES = 64 << 20
+# A field with one of these, or with nothing in it, has quotes: what has none is NULL.
+_QUOTED_IN_CSV = r'^$|[",\r\n]'
+
+Encode = Callable[[pa.RecordBatch], bytes]
+
+
+def to_csv(batch: pa.RecordBatch) -> bytes:
+    r"""Lines of CSV (RFC 4180, ended by a line feed); NULL is nothing, an empty text two quotes."""
+    fields = [_csv_field(column) for column in batch.columns]
+    return _bytes_of(join(join(*fields, between=","), scalar("\n")))
+
+
+def csv_header(names: Sequence[str]) -> bytes:
+    """The first line."""
+    fields = [_quoted_in_csv(pa.array([name], TEXT))[0].as_py() for name in names]
+    return f"{','.join(fields)}\n".encode()
+
+
+def _csv_field(column: pa.Array) -> pa.Array:
+    is_text = not pa.types.is_nested(column.type)
+    text = text_of(column, as_json=not is_text)
+    if pa.types.is_integer(column.type) or pa.types.is_timestamp(column.type):
+        return text
+    return _quoted_in_csv(text)
+
+
+def _quoted_in_csv(text: pa.Array) -> pa.Array:
+    odd = pc.match_substring_regex(text, _QUOTED_IN_CSV)
+    if not pc.any(odd).as_py():
+        return text
+    quoted = join(scalar('"'), pc.replace_substring(text, '"', '""'), scalar('"'))
+    return pc.if_else(odd, quoted, text)
+
+
+def to_json(batch: pa.RecordBatch, names: Sequence[str]) -> bytes:
+    """Lines of JSON (JSON Lines, NDJSON), an object for each row."""
+    pieces: list[Any] = []
+    for name, column in zip(names, batch.columns, strict=True):
+        pieces.append(scalar(("," if pieces else "{") + named(name, as_json=True)))
+        pieces.append(text_of(column, as_json=True))
+    return _bytes_of(join(*pieces, scalar("}\n"), null="null"))
+
+
+def to_ipc(batch: pa.RecordBatch) -> bytes:
+    """The batch with its schema, as one process hands it to another."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+def _bytes_of(lines: pa.Array) -> bytes:
+    """What an array of texts holds, one behind the other."""
+    if not len(lines):
+        return b""
+    _, offsets, data = lines.buffers()
+    ends = memoryview(offsets).cast("q")
+    return memoryview(data)[ends[lines.offset] : ends[lines.offset + len(lines)]].tobytes()
+
+
+class Format(NamedTuple):
+    """How tasks encode what they have, and how that is written."""
+
+    encode: Encode
+    write: Callable[[IO[bytes], Iterable[bytes]], None]
+
+
+def format_named(name: str, schema: pa.Schema) -> Format:
+    """The format csv, json, arrow or parquet, for rows of this schema."""
+    if name == "csv":
+        return Format(to_csv, partial(_write_text, csv_header(schema.names)))
+    if name == "json":
+        return Format(partial(to_json, names=schema.names), partial(_write_text, b""))
+    return Format(to_ipc, partial(_write_arrow if name == "arrow" else _write_parquet, schema))
+
+
+def _write_text(header: bytes, out: IO[bytes], pieces: Iterable[bytes]) -> None:
+    started = iter(pieces)
+    first = next(started, b"")  # a query that fails at once prints nothing
+    out.write(header)
+    out.write(first)
+    for piece in started:
+        out.write(piece)
+    out.flush()
+
+
+def _batches(schema: pa.Schema, pieces: Iterable[bytes]) -> Iterable[pa.RecordBatch]:
+    for piece in pieces:
+        for batch in pa.ipc.open_stream(piece):
+            yield pa.RecordBatch.from_arrays(
+                [
+                    column if column.type == field.type else column.cast(field.type)
+                    for column, field in zip(batch.columns, schema, strict=True)
+                ],
+                schema=schema,
+            )
+
+
+def _write_arrow(schema: pa.Schema, out: IO[bytes], pieces: Iterable[bytes]) -> None:
+    """Into a file Arrow's file format (Feather), which can be mapped; into a pipe a stream."""
+    new = pa.ipc.new_file if out.seekable() else pa.ipc.new_stream
+    with new(pa.PythonFile(out, "w"), schema) as writer:
+        for batch in _batches(schema, pieces):
+            writer.write_batch(batch)
+    out.flush()
+
+
+def _write_parquet(schema: pa.Schema, out: IO[bytes], pieces: Iterable[bytes]) -> None:
+    import pyarrow.parquet as pq
+
+    held: list[pa.RecordBatch] = []
+    with pq.ParquetWriter(pa.PythonFile(out, "w"), schema, compression="zstd") as writer:
+        for batch in _batches(schema, pieces):
+            held.append(batch)
+            if sum(batch.nbytes for batch in held) >= _ROW_GROUP_BYTES:
+                writer.write_table(pa.Table.from_batches(held, schema))
+                held = []
+        if held:
+            writer.write_table(pa.Table.from_batches(held, schema))
+    out.flush()

@@ -1,0 +1,202 @@
+"""Rows of any number out of Spark, in order, in bounded memory, while tasks still run.
+
+DataFrame.toArrow collects everything in the JVM, toLocalIterator runs one task at a time and
+pickles rows. Here each task, which is a Python worker's (mapInArrow), encodes its record batches
+and sends them through a socket. The driver hands on what the first task sends, then what the second
+sent meanwhile, and so on; a task that is too far ahead has to wait.
+
+    task 0 ─▶ socket ─▶ queue ─┐
+    task 1 ─▶ socket ─▶ queue ─┼─▶ one piece after the other
+    task 2 ─▶ socket ─▶ queue ─┘
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import struct
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from kafkajit.cli.sql.formats import Encode
+
+# Bytes that the driver holds of the task whose turn it is, and of all together.
+_OF_TURN = 32 << 20
+_AHEAD = 256 << 20
+# Before each piece: rows and bytes in it. A piece of no bytes is the end of a task.
+_HEADER = struct.Struct("<qq")
+_HELLO = struct.Struct("<i")
+
+
+def gather(df: DataFrame, encode: Encode, on_rows: Callable[[int], None]) -> Iterator[bytes]:
+    """What `encode` makes of a DataFrame's record batches, in the order of its rows.
+
+    Closing the iterator ends the tasks.
+
+    Args:
+        df: column names must differ
+        encode: importable by workers
+        on_rows: told how many rows are in each piece
+    """
+    context = df.sparkSession.sparkContext
+    folder = tempfile.mkdtemp(prefix="kafkajit-")
+    address = f"{folder}/rows"
+    inbox = _Inbox()
+    listening = socket.socket(socket.AF_UNIX)
+
+    def run_tasks() -> set[int]:
+        context.addJobTag(Path(folder).name)  # of this thread's jobs
+        tasks = df.mapInArrow(partial(_send, address=address, encode=encode), "task INT")
+        return {row.task for row in tasks.collect()}
+
+    try:
+        listening.bind(address)
+        listening.listen(128)
+        for target, argument in ((inbox.accept, listening), (inbox.run, run_tasks)):
+            threading.Thread(target=target, args=(argument,), daemon=True).start()
+        for rows, piece in inbox.pieces():
+            on_rows(rows)
+            yield piece
+    finally:
+        if not inbox.is_over:
+            context.cancelJobsWithTag(Path(folder).name)
+        inbox.close()
+        with suppress(OSError):
+            listening.shutdown(socket.SHUT_RDWR)  # closing alone does not wake who accepts
+        listening.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _send(
+    batches: Iterator[pa.RecordBatch], address: str, encode: Encode
+) -> Iterator[pa.RecordBatch]:
+    """In a task: send all batches, and give back nothing but which task it was."""
+    import pyarrow as pa
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
+    task = context.partitionId()
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(address)
+        connection.sendall(_HELLO.pack(task))
+        for batch in batches:
+            piece = encode(batch)
+            if piece:
+                connection.sendall(_HEADER.pack(batch.num_rows, len(piece)))
+                connection.sendall(piece)
+        connection.sendall(_HEADER.pack(0, 0))
+    yield pa.RecordBatch.from_pydict({"task": pa.array([task], pa.int32())})
+
+
+Piece = tuple[int, bytes]
+
+
+class _Queue:
+    """What one task has sent and nobody has fetched yet; None is its end."""
+
+    def __init__(self) -> None:
+        self.pieces: deque[Piece | None] = deque()
+        self.size = 0
+
+
+class _Inbox:
+    """The queues of all tasks, and whose turn it is."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._queues: dict[int, _Queue] = {}
+        self._turn = 0
+        self._held = 0  # bytes, in all queues
+        self._tasks: set[int] = set()  # known when all of them are done
+        self._error: BaseException | None = None
+        self._is_closed = False
+        self.is_over = False
+
+    def run(self, job: Callable[[], set[int]]) -> None:
+        """Run the job whose tasks send."""
+        try:
+            self._tasks = job()
+        except BaseException as error:
+            self._error = error
+        self.is_over = True
+        with self._changed:
+            self._changed.notify_all()
+
+    def accept(self, listening: socket.socket) -> None:
+        """Receive what tasks send, until the socket is shut down."""
+        with suppress(OSError):
+            while True:
+                connection, _ = listening.accept()
+                threading.Thread(target=self._receive, args=(connection,), daemon=True).start()
+
+    def pieces(self) -> Iterator[Piece]:
+        """All pieces, task by task."""
+        while True:
+            with self._changed:
+                self._changed.wait_for(self._can_go_on)
+                if self._error is not None:
+                    raise self._error
+                queue = self._queues.get(self._turn)
+                if queue is None:  # such a task has not been
+                    if self._turn > max(self._tasks, default=-1):
+                        return
+                    self._turn += 1
+                    continue
+                piece = queue.pieces.popleft()
+                if piece is None:
+                    self._turn += 1
+                else:
+                    queue.size -= len(piece[1])
+                    self._held -= len(piece[1])
+                self._changed.notify_all()
+            if piece is not None:
+                yield piece
+
+    def close(self) -> None:
+        """Nobody will fetch any more."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+
+    def _can_go_on(self) -> bool:
+        queue = self._queues.get(self._turn)
+        if queue is not None and queue.pieces:
+            return True
+        return self._error is not None or (self.is_over and self._turn not in self._tasks)
+
+    def _receive(self, connection: socket.socket) -> None:
+        with connection, connection.makefile("rb") as stream:
+            (task,) = _HELLO.unpack(stream.read(_HELLO.size))
+            queue = _Queue()
+            with self._changed:
+                self._queues[task] = queue
+                self._changed.notify_all()
+            while header := stream.read(_HEADER.size):
+                rows, size = _HEADER.unpack(header)
+                piece = stream.read(size)
+                with self._changed:
+                    self._changed.wait_for(lambda: self._is_closed or self._may_put(task, queue))
+                    if self._is_closed:
+                        return
+                    queue.pieces.append((rows, piece) if size else None)
+                    queue.size += size
+                    self._held += size
+                    self._changed.notify_all()
+
+    def _may_put(self, task: int, queue: _Queue) -> bool:
+        """Whether there is room for another piece of this task's."""
+        if task == self._turn:
+            return queue.size < _OF_TURN
+        # Where the task whose turn it is has not begun, it may be waiting for one of these to end.
+        return self._held < _AHEAD or self._turn not in self._queues

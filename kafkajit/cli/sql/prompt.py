@@ -1,0 +1,171 @@
+"""The prompt: statements over several lines, a history, and commands."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from functools import partial
+from pathlib import Path
+
+from kafkajit.cli.sql.commands import Commands, Leave
+from kafkajit.cli.sql.completion import Completer
+from kafkajit.cli.sql.running import do
+from kafkajit.cli.sql.shell import Failed, Shell
+from kafkajit.cli.sql.statements import on_one_line, split
+from kafkajit.cli.sql.views import Place
+
+try:
+    import readline
+except ImportError:  # then lines are typed without history and completion
+    readline = None  # type: ignore[assignment]
+
+_PROMPT = "kafkajit> "
+_CONTINUED = "     ...> "
+# Seconds in which a Java that is missing, or too old, has been noticed.
+_FAILS_WITHIN = 0.3
+
+
+class Prompt:
+    """Reads what is typed, and has it run."""
+
+    def __init__(self, shell: Shell, place: Place | None) -> None:
+        self._shell = shell
+        self._place = place
+        self._commands = Commands(shell, place)
+        self._history = History(_history_path())
+        self._is_typing = False
+
+    def run(self) -> int:
+        """Until somebody leaves."""
+        self._shell.engine.start(self._interrupt_typing)
+        self._shell.engine.wait(_FAILS_WITHIN)
+        self._shell.print(self._greeting())
+        if readline is not None:
+            completer = Completer(self._place, self._shell.engine, list(self._commands.by_name))
+            completer.install(readline)
+        typed = ""
+        while True:
+            try:
+                line = self._read(_CONTINUED if typed else _PROMPT)
+                typed = self._take(f"{typed}\n{line}" if typed else line)
+            except KeyboardInterrupt:
+                print()
+                typed = ""
+            except EOFError:
+                print()
+                return 0
+            except Leave:
+                return 0
+
+    def _read(self, prompt: str) -> str:
+        """A line; an error is raised where Spark could not be started."""
+        self._is_typing = True
+        try:
+            self._shell.engine.wait(0)
+            return input(prompt)
+        finally:
+            self._is_typing = False
+
+    def _interrupt_typing(self) -> None:
+        """Have `input` end, which nothing but a signal does."""
+        if self._is_typing:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    def _take(self, typed: str) -> str:
+        """Run what is complete; the text that has to be continued."""
+        command = self._commands.named_in(typed)
+        if command is not None:
+            self._history.add(typed)
+            try:
+                do(partial(self._run_command, command), lambda: None)
+            except ValueError as error:
+                self._complain(str(error))
+            return ""
+        statements, rest = split(typed)
+        if rest is not None:
+            return typed
+        self._history.add(on_one_line(typed))
+        try:
+            for statement in statements:
+                self._shell.run(statement)
+        except Failed as failed:
+            self._complain(str(failed))
+        except KeyboardInterrupt:
+            self._complain("cancelled")
+        return ""
+
+    def _run_command(self, command: str) -> None:
+        text = self._commands.run(command)
+        if text:
+            self._shell.print([text])
+
+    def _complain(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    def _greeting(self) -> list[str]:
+        lines = []
+        if self._place is not None:
+            segments = self._place.find_segments()
+            folders = {segment.folder for segment in segments}
+            lines.append(
+                f"{_count(len(segments), 'segment')} in {_count(len(folders), 'folder')}, "
+                f"{in_units(sum(segment.size for segment in segments))}: "
+                f"{', '.join(self._place.paths)}"
+            )
+        return [*lines, "Statements end with a semicolon; .help says what else there is."]
+
+
+class History:
+    """What was typed, kept in a file of the user's."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._is_kept = False
+        if readline is None:
+            return
+        readline.set_auto_history(False)
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.touch(mode=0o600)
+            readline.read_history_file(path)
+            self._is_kept = True
+        except OSError:
+            pass  # no home, or not ours: a prompt that forgets is still one
+
+    def add(self, line: str) -> None:
+        """Remember a line, at once: a terminal that is closed says no good-bye."""
+        if readline is None or not line.strip():
+            return
+        length = readline.get_current_history_length()
+        if length and readline.get_history_item(length) == line:
+            return
+        readline.add_history(line)
+        try:
+            if self._is_kept:
+                readline.append_history_file(1, self._path)
+        except OSError:
+            self._is_kept = False
+
+
+def _history_path() -> Path:
+    """Where XDG keeps what programs remember."""
+    state = os.environ.get("XDG_STATE_HOME")
+    return Path(state or Path.home() / ".local" / "state") / "kafkajit" / "history"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def in_units(size: int) -> str:
+    """A number of bytes as people say it.
+
+    >>> in_units(1951), in_units(480_000_000)
+    ('1,951 bytes', '480.0 MB')
+    """
+    for unit, name in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB")):
+        if size >= unit:
+            return f"{size / unit:.1f} {name}"
+    return f"{size:,} bytes"

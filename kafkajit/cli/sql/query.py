@@ -1,0 +1,273 @@
+"""A session that has the views a statement speaks of, and what a statement gives."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from typing import IO, TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from kafkajit.cli.sql.formats import Format, format_named
+from kafkajit.cli.sql.gather import gather
+from kafkajit.cli.sql.statements import columns_asked, mentioned, names_in, reads_once, tokens
+from kafkajit.cli.sql.table import Rows
+from kafkajit.cli.sql.views import VIEWS, Place
+from kafkajit.cli.sql.words import TABLE_FUNCTION
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType
+
+# What cannot define anything in terms of our views.
+_READING = {"select", "with", "show", "desc", "describe", "explain", "values", "set", "refresh"}
+
+# Seconds between two looks at whether somebody still waits for Spark.
+_BETWEEN_LOOKS = 0.05
+
+# The least that can be asked of a view.
+_CHEAPEST = {"records": "offset", "batches": "baseOffset"}
+
+# Results known to be this small are collected, not sent by tasks.
+_SMALL = 10_000
+
+
+class Engine:
+    """A Spark session that starts in the background, with views that are made when needed."""
+
+    def __init__(self, place: Place | None, start: Callable[[], SparkSession]) -> None:
+        self._place = place
+        self._make = start
+        self._made: dict[str, list[str] | None] = {}
+        self._registered: set[str] = set()
+        self._only_reading = True
+        self._session: SparkSession | None = None
+        self._has_started = threading.Event()
+        self.failure: BaseException | None = None
+
+    def start(self, on_failure: Callable[[], None] = lambda: None) -> None:
+        """Begin to start Spark, without waiting for it; `on_failure` is called if that fails."""
+
+        def run() -> None:
+            try:
+                session = self._make()
+                if find_spec("pyspark_kafkajit") is None:  # in a checkout, where nobody finds it
+                    from kafkajit.spark.datasource import KafkaLogDataSource
+
+                    session.dataSource.register(KafkaLogDataSource)
+                # Rows are collected as Instants: a Timestamp of Java's ends before Kafka's do.
+                session.conf.set("spark.sql.datetime.java8API.enabled", "true")
+                self._session = session
+            except BaseException as error:
+                self.failure = error
+            self._has_started.set()
+            if self.failure is not None:
+                on_failure()
+
+        threading.Thread(target=run, daemon=True).start()
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session, waited for; an error is raised where it could not be started."""
+        self.wait(None)
+        assert self._session is not None
+        return self._session
+
+    def is_ready(self, stopped: threading.Event) -> bool:
+        """Wait for the session, unless somebody is stopped meanwhile."""
+        while not stopped.is_set():
+            if self._has_started.wait(_BETWEEN_LOOKS):
+                return True
+        return False
+
+    @property
+    def started(self) -> SparkSession | None:
+        """The session, where it is there already."""
+        return self._session
+
+    def wait(self, seconds: float | None) -> None:
+        """Wait for the session for a while; an error is raised where it could not be started."""
+        self._has_started.wait(seconds)
+        if self.failure is not None:
+            raise self.failure
+
+    def cancel(self) -> None:
+        """End what is running."""
+        if self._session is not None:
+            self._session.sparkContext.cancelAllJobs()
+
+    def run(self, statement: str) -> Result:
+        """Have Spark understand a statement, and do it where it is a command."""
+        from pyspark.errors import AnalysisException
+
+        first = next((token.name for token in tokens(statement) if token.name), "")
+        # What a user defines may be read by any later statement, with columns that it names.
+        self._only_reading = self._only_reading and first in _READING
+        self._register(statement)
+        narrowed = self._make_views(statement, narrow=self._only_reading)
+        try:
+            return Result(self.spark.sql(statement))
+        except AnalysisException:
+            if not narrowed:
+                raise
+            # It may speak of more columns than we thought; if not, the error can name them all.
+            self._make_views(statement, narrow=False)
+            return Result(self.spark.sql(statement))
+
+    def _register(self, statement: str) -> None:
+        """Make the functions known that it mentions: all of them would take 0.4 s."""
+        names = names_in(statement)
+        wanted = self.functions() if "functions" in names else names & set(self.functions())
+        for name in set(wanted) - self._registered:
+            if name == TABLE_FUNCTION:
+                from kafkajit.spark.table_functions import kafka_log
+
+                self.spark.udtf.register(name, kafka_log)
+            else:
+                from kafkajit.spark.functions import arrow_function
+
+                self.spark.udf.register(name, arrow_function(name))
+            self._registered.add(name)
+
+    def _make_views(self, statement: str, *, narrow: bool) -> bool:
+        """Make the views that it mentions; whether one has not got all of its columns."""
+        if self._place is None:
+            return False
+        wanted: dict[str, list[str] | None] = {}
+        for view in mentioned(statement, VIEWS):
+            columns = list(self._place.columns_of(view))
+            asked = columns_asked(statement, columns) if narrow and view in _CHEAPEST else None
+            if asked is not None:
+                # For count(*) any column will do; rows about damage come with theirs only.
+                asked = asked or [_CHEAPEST[view]]
+                asked = [name for name in columns if name in asked or name == "corruption"]
+            wanted[view] = None if asked == columns else asked
+        if not self._only_reading:
+            wanted = {**{view: None for view, made in self._made.items() if made}, **wanted}
+        pushes = self._only_reading and reads_once(statement, VIEWS)
+        for view, asked in wanted.items():
+            # Made again for each statement: Spark keeps with a view which files there are, and
+            # which of them the last statement's conditions left.
+            frame = self._place.load(self.spark, view, asked, pushes=pushes)
+            frame.createOrReplaceTempView(view)
+            self._made[view] = asked
+        return any(asked is not None for asked in wanted.values())
+
+    def names(self) -> list[str]:
+        """Views and functions of ours, for whoever mistypes one."""
+        return [*(VIEWS if self._place else ()), *self.functions()]
+
+    def functions(self) -> list[str]:
+        """The functions of ours."""
+        from kafkajit.spark.functions import RETURNS
+
+        return [*RETURNS, TABLE_FUNCTION]
+
+
+class Result:
+    """What a statement gives: rows, of which nothing is read before they are asked for."""
+
+    def __init__(self, df: DataFrame) -> None:
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        self.names: list[str] = df.columns
+        self._types: list[DataType] = [field.dataType for field in df.schema]
+        self._df = self._for_arrow(df)
+        arrow = to_arrow_schema(self._df.schema, timezone="UTC")
+        self.schema = pa.schema(
+            [field.with_name(name) for field, name in zip(arrow, self.names, strict=True)]
+        )
+
+    def _for_arrow(self, df: DataFrame) -> DataFrame:
+        """The same rows without what Arrow cannot have: a name that is there twice, odd types."""
+        odd = [not _has_arrow_type(kind) for kind in self._types]
+        unique = len({name.lower() for name in self.names}) == len(self.names)
+        if unique and not any(odd):
+            return df
+        places = [f"c{at}" for at in range(len(self.names))]
+        texts = [
+            f"CAST({place} AS STRING) AS {place}" if is_odd else place
+            for place, is_odd in zip(places, odd, strict=True)
+        ]
+        return df.toDF(*places).selectExpr(*texts)
+
+    def few(self, count: int, cut_at: int | None = None) -> tuple[Rows, bool]:
+        """The first rows, as many at the most, and whether there are others.
+
+        Args:
+            count: how many
+            cut_at: of texts, bytes and arrays, so many letters, bytes and items will do
+        """
+        df = self._df if cut_at is None else self._cut(cut_at)
+        table = self._collected(df.limit(count + 1))
+        rows = Rows(table.slice(0, count), [_short_name(kind) for kind in self._types], cut_at)
+        return rows, table.num_rows > count
+
+    def write(self, format_: str, out: IO[bytes], on_rows: Callable[[int], None]) -> None:
+        """All rows, as csv, json, arrow or parquet; `on_rows` is told how many have come."""
+        written = format_named(format_, self.schema)
+        written.write(out, self._pieces(written, on_rows))
+
+    def _pieces(self, written: Format, on_rows: Callable[[int], None]) -> Iterator[bytes]:
+        if not self._is_small():
+            yield from gather(self._df, written.encode, on_rows)
+            return
+        for batch in self._collected(self._df).to_batches():
+            on_rows(batch.num_rows)
+            yield written.encode(batch)
+
+    def _is_small(self) -> bool:
+        """Whether Spark knows that there are few rows: a LIMIT, an aggregate, a command."""
+        plan = self._df._jdf.queryExecution().commandExecuted()
+        if plan.getClass().getSimpleName() == "CommandResult":
+            return True
+        most = plan.maxRows()
+        return bool(most.isDefined() and most.get() <= _SMALL)
+
+    def _collected(self, df: DataFrame) -> pa.Table:
+        """The rows of a DataFrame that has few.
+
+        Spark's toArrow runs every task of a query with a LIMIT: 5 s for 41 rows of 4 M. What
+        collects rows looks at one task first (0.2 s); they go back as a table that toArrow takes.
+        """
+        from pyspark.sql import DataFrame
+
+        spark = df.sparkSession
+        jdf: Any = df._jdf
+        local = spark._jsparkSession.createDataFrame(jdf.collectAsList(), jdf.schema())
+        table = DataFrame(local, spark).toArrow()
+        return table.rename_columns(self.names)
+
+    def _cut(self, size: int) -> DataFrame:
+        """The same rows with less of what is long: the contents of segments are."""
+        from pyspark.sql import functions as f
+        from pyspark.sql.types import ArrayType, BinaryType, StringType
+
+        columns = []
+        for name, kind in zip(self._df.columns, self._types, strict=True):
+            column = f.col(f"`{name.replace('`', '``')}`")
+            if isinstance(kind, (BinaryType, StringType)):
+                column = f.substring(column, 1, size)
+            elif isinstance(kind, ArrayType):
+                column = f.slice(column, 1, size)
+            columns.append(column.alias(name))
+        return self._df.select(*columns)
+
+
+def _has_arrow_type(kind: DataType) -> bool:
+    from pyspark.errors import PySparkException
+    from pyspark.sql.pandas.types import to_arrow_type
+    from pyspark.sql.types import VariantType
+
+    try:
+        to_arrow_type(kind, timezone="UTC")
+    except PySparkException:
+        return False
+    return not isinstance(kind, VariantType)  # two binaries, which nobody reads
+
+
+def _short_name(kind: DataType) -> str:
+    """A type's name, without what is in it where it is nested."""
+    name = kind.simpleString()
+    return name.partition("<")[0]

@@ -1,0 +1,177 @@
+"""Statements in, results out: what the prompt, a file and a command line have in common."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from kafkajit.cli.progress import TaskProgress
+from kafkajit.cli.sql.complaint import complain, pointed_at
+from kafkajit.cli.sql.query import Engine, Result
+from kafkajit.cli.sql.running import do
+from kafkajit.cli.sql.statements import Statement
+from kafkajit.cli.sql.table import ASCII, BOX, as_lines, as_table
+from kafkajit.cli.sql.words import BINARY
+
+# A cell of a table is never wider than a terminal; a letter of UTF-8 has up to four bytes.
+_BYTES_OF_LETTER = 4
+
+
+class Failed(Exception):
+    """A statement has failed, and this is what a person is told about it."""
+
+
+class Shell:
+    """Runs statements one by one, and writes what they give."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        out: IO[bytes],
+        format_: str,
+        rows: int,
+        *,
+        in_prompt: bool = False,
+        debug: bool = False,
+    ) -> None:
+        self.engine = engine
+        self.out = out
+        self.format = format_
+        self.rows = rows
+        self.timing = False
+        self._options = "." if in_prompt else "--"
+        self._debug = debug
+        self._results = 0
+
+    def run(self, statement: Statement) -> None:
+        """Run a statement; `Failed` says what is wrong with it.
+
+        An interrupt cancels it, and is raised. So is the error of a Spark that does not start.
+        """
+        stopped = threading.Event()
+        begun = time.monotonic()
+        with TaskProgress(lambda: self.engine.started) as progress:
+
+            def work() -> None:
+                if self.engine.is_ready(stopped):
+                    result = self.engine.run(statement.text)
+                    if result.names and not stopped.is_set():
+                        self._write(result, progress, begun, stopped)
+
+            def cancel() -> None:
+                stopped.set()
+                self.engine.cancel()
+
+            try:
+                do(work, cancel)
+            except (BrokenPipeError, MemoryError):
+                raise
+            except Exception as error:
+                if self._debug or error is self.engine.failure:
+                    raise
+                progress.stop()
+                raise Failed(self._what_failed(error, statement)) from None
+
+    def _what_failed(self, error: Exception, statement: Statement) -> str:
+        complaint = complain(error, statement.text, self.engine.names())
+        if complaint.start is None:
+            return complaint.message
+        where = pointed_at(statement.text, complaint.start, complaint.length, _error_width())
+        return "\n".join([complaint.message, *where])
+
+    def _write(
+        self, result: Result, progress: TaskProgress, begun: float, stopped: threading.Event
+    ) -> None:
+        if self.format not in ("table", "line"):
+            self._results += 1
+            if self.format in BINARY and self._results > 1:
+                raise ValueError(f"{self.format} holds one result, and this would be the second")
+            if self.is_terminal:
+                progress.stop()
+            result.write(self.format, self.out, progress.add_rows)
+            return
+        width = self._width()
+        cut_at = None if width is None or self.format == "line" else width * _BYTES_OF_LETTER
+        rows, has_more = result.few(self.rows, cut_at)
+        if self.format == "line":
+            lines, columns = as_lines(rows), len(result.names)
+        else:
+            lines, columns = as_table(rows, width, BOX if self._knows("│…") else ASCII)
+        seconds = f" in {time.monotonic() - begun:.2f} s" if self.timing else ""
+        footer = self._footer(rows.table.num_rows, has_more, len(result.names), columns, seconds)
+        progress.stop()
+        if not stopped.is_set():
+            self.print([*lines, *footer])
+
+    def _footer(
+        self, count: int, has_more: bool, columns: int, shown: int, seconds: str
+    ) -> list[str]:
+        """What the table does not show of the result, and its size."""
+        if count == 1 and shown == columns and not has_more and not seconds:
+            return []
+        text = f"{count} row{'' if count == 1 else 's'}"
+        if has_more:
+            text = f"the first {text}, more with {self._options}rows N"
+        if shown < columns:
+            text += f"; {shown} of {columns} columns, all with {self._options}format line"
+        return [f"{text}{seconds}"]
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether results end up on a screen."""
+        return self.out is sys.stdout.buffer and sys.stdout.isatty()
+
+    def _width(self) -> int | None:
+        """Columns of the terminal; in a pipe none is cut, unless COLUMNS says so."""
+        if self.is_terminal or (self.out is sys.stdout.buffer and os.environ.get("COLUMNS")):
+            return shutil.get_terminal_size().columns
+        return None
+
+    def _knows(self, letters: str) -> bool:
+        try:
+            letters.encode(self._encoding)
+        except UnicodeEncodeError:
+            return False
+        return True
+
+    @property
+    def _encoding(self) -> str:
+        return sys.stdout.encoding if self.out is sys.stdout.buffer else "utf-8"
+
+    def print(self, lines: Sequence[str]) -> None:
+        """Write lines of text where results go."""
+        text = "".join(f"{line}\n" for line in lines)
+        self.out.write(text.encode(self._encoding, "backslashreplace"))
+        self.out.flush()
+
+
+def _error_width() -> int:
+    return shutil.get_terminal_size().columns
+
+
+@contextmanager
+def destination(path: str | None) -> Iterator[IO[bytes]]:
+    """Where results go: standard output, or a file that is there when all has been written."""
+    if path is None:
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        return
+    target = Path(path)
+    if target.exists() and not target.is_file():  # a pipe, a device
+        with target.open("wb") as out:
+            yield out
+        return
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as out:
+            yield out
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,208 @@
+r"""Text → statements, as Spark's lexer (SqlBaseLexer.g4) tells strings, names and comments apart.
+
+>>> split("SELECT ';' -- one; still\n; SELECT 2")
+([Statement(text="SELECT ';' -- one; still", line=1)], Statement(text='SELECT 2', line=2))
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+
+class Statement(NamedTuple):
+    """A statement without its semicolon, and the line on which it begins."""
+
+    text: str
+    line: int
+
+
+class Token(NamedTuple):
+    """A piece of SQL.
+
+    Its kind is word, name (in backquotes), string, number, symbol, comment or space. `open` is a
+    string, a name or a comment that nobody closes.
+    """
+
+    kind: str
+    text: str
+    start: int
+
+    @property
+    def name(self) -> str:
+        """What it names, in lower case; nothing where it is no name."""
+        if self.kind == "name":
+            return self.text[1:-1].replace("``", "`").lower()
+        return self.text.lower() if self.kind == "word" else ""
+
+
+_TOKEN = re.compile(
+    r"""
+      (?P<space>\s+)
+    | (?P<comment>--(?:\\\n|[^\r\n])* | /\*\+.*?\*/)  # hints too: they name nothing
+    | (?P<string>[rR]'[^']*' | [rR]"[^"]*" | '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*"
+        | \$(?P<tag>[A-Za-z]*)\$ .*? \$(?P=tag)\$)
+    | (?P<name>`(?:[^`]|``)*`)
+    | (?P<nested>/\*)
+    | (?P<open>[rR]?['"].* | `.* | \$[A-Za-z]*\$.*)
+    | (?P<number>\d[\w.]*)
+    | (?P<word>[^\W\d]\w*)
+    | (?P<symbol>\|>|.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_COMMENT_EDGE = re.compile(r"/\*|\*/")
+_BLANK = ("space", "comment")
+
+
+def tokens(text: str) -> Iterator[Token]:
+    """The text, piece by piece: together they are the text again."""
+    at = 0
+    while at < len(text):
+        found = _TOKEN.match(text, at)
+        assert found is not None, "a symbol is any character"
+        kind, piece = found.lastgroup or "", found.group()
+        if kind == "nested":
+            end = _end_of_comment(text, at)
+            kind, piece = ("comment", text[at:end]) if end else ("open", text[at:])
+        yield Token(kind, piece, at)
+        at += len(piece)
+
+
+def _end_of_comment(text: str, start: int) -> int | None:
+    """Behind the comment that begins there: comments nest."""
+    depth = 0
+    for edge in _COMMENT_EDGE.finditer(text, start):
+        depth += 1 if edge.group() == "/*" else -1
+        if depth == 0:
+            return edge.end()
+    return None
+
+
+def split(text: str) -> tuple[list[Statement], Statement | None]:
+    """The statements that a semicolon ends, and what stands behind the last of them.
+
+    Blanks and comments around a statement are left out, statements of nothing else too. Scripts
+    (BEGIN … END) are one statement.
+    """
+    whole: list[Statement] = []
+    pending: list[Token] = []
+    depth = 0  # of BEGIN … END and CASE … END in a script
+    previous = ""
+    for token in tokens(text):
+        if not pending and token.kind in _BLANK:
+            continue
+        if token.text == ";" and token.kind == "symbol" and depth <= 0:
+            if pending:
+                whole.append(_statement(text, pending))
+            pending, depth, previous = [], 0, ""
+            continue
+        pending.append(token)
+        if token.kind in _BLANK:
+            continue
+        if pending[0].name == "begin":
+            depth += _deeper(token.name, previous)
+        previous = token.name
+    return whole, _statement(text, pending) if pending else None
+
+
+def _deeper(word: str, previous: str) -> int:
+    """What a word of a script does to the depth of its blocks."""
+    if previous == "end":
+        # END closed a block; of these, one that had not been counted.
+        return 1 if word in ("if", "loop", "while", "repeat", "for") else 0
+    return {"begin": 1, "case": 1, "end": -1}.get(word, 0)
+
+
+def _statement(text: str, pieces: list[Token]) -> Statement:
+    start = pieces[0].start
+    end = max(piece.start + len(piece.text) for piece in pieces)
+    return Statement(text[start:end].rstrip(), text.count("\n", 0, start) + 1)
+
+
+def on_one_line(text: str) -> str:
+    r"""The statement without comments and line ends, as a history keeps it.
+
+    >>> on_one_line("SELECT 1, -- one\n       'a\nb'")
+    "SELECT 1, 'a\\nb'"
+    """
+    parts: list[str] = []
+    for token in tokens(text):
+        if token.kind in _BLANK and not token.text.startswith("/*+"):
+            parts.extend([" "] if parts and parts[-1] != " " else [])
+        elif "\n" in token.text and token.kind == "string" and token.text[0] in "'\"":
+            parts.append(token.text.replace("\n", r"\n"))
+        else:
+            parts.append(token.text.replace("\n", " "))
+    return "".join(parts).strip()
+
+
+def names_in(text: str) -> set[str]:
+    """Every word and quoted name of a statement, in lower case."""
+    return {token.name for token in tokens(text)} - {""}
+
+
+# Where these stand, columns take part that nobody names.
+_UNNAMED = {"natural", "pivot", "unpivot", "table", "identifier", "execute"}
+
+
+def columns_asked(text: str, columns: Sequence[str]) -> list[str] | None:
+    """Which of a view's columns a query can need, None where that may be all of them.
+
+    A view that has no more than these costs less: each row of a data source of Python's is
+    converted whole. A column can only be used by its name or by a star, and by what stands in
+    `_UNNAMED`; where in doubt the answer is None.
+
+    >>> columns_asked("SELECT max(offset) * 2, count(*) FROM records", ["key", "offset"])
+    ['offset']
+    >>> columns_asked("SELECT r.* FROM records r", ["key", "offset"]) is None
+    True
+    """
+    pieces = [token for token in tokens(text) if token.kind not in _BLANK]
+    named = {piece.name for piece in pieces}
+    if not pieces or pieces[0].name not in ("select", "with") or named & _UNNAMED:
+        return None
+    known = {column.lower() for column in columns}
+    for at, piece in enumerate(pieces):
+        if piece.kind == "open" or piece.text == "|>":
+            return None
+        if piece.text == "*" and not (_multiplies(pieces, at, known) or _counts(pieces, at)):
+            return None
+    return [column for column in columns if column.lower() in named]
+
+
+def _multiplies(pieces: list[Token], at: int, columns: set[str]) -> bool:
+    before = pieces[at - 1] if at else Token("symbol", "", 0)
+    return before.kind == "number" or before.text in (")", "]") or before.name in columns
+
+
+def _counts(pieces: list[Token], at: int) -> bool:
+    """Whether it is the star of count(*)."""
+    around = [piece.text.lower() for piece in pieces[max(at - 2, 0) : at + 2]]
+    return around == ["count", "(", "*", ")"]
+
+
+def line_and_column(text: str, position: int) -> tuple[int, int]:
+    """Where a character stands, both counted from 0."""
+    before = text[:position]
+    return before.count("\n"), position - (before.rfind("\n") + 1)
+
+
+def mentioned(text: str, views: Mapping[str, object]) -> list[str]:
+    """Which of these views a statement may be about: those it names, or all where it lists them."""
+    names = names_in(text)
+    listed = "show" in names and names & {"tables", "views"}
+    return [view for view in views if listed or view.lower() in names]
+
+
+def reads_once(text: str, views: Mapping[str, object]) -> bool:
+    """Whether a statement names one of these views once, outside of what may be read repeatedly.
+
+    >>> reads_once("SELECT * FROM records WHERE offset > 5", {"records": None})
+    True
+    >>> reads_once("SELECT * FROM records a JOIN records b USING (key)", {"records": None})
+    False
+    """
+    names = [token.name for token in tokens(text) if token.name]
+    return "with" not in names and sum(names.count(view.lower()) for view in views) == 1

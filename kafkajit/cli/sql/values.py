@@ -1,0 +1,227 @@
+"""Arrow arrays → text, a whole array at a time: what tables, CSV and JSON print.
+
+Bytes are text where they are UTF-8 that can be printed, and X'0AFF' where they are not. Timestamps
+are ISO 8601 in UTC. What is nested is JSON in CSV and JSON; in a table it has fewer quotes.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+TEXT = pa.large_string()
+
+# Bytes with any of these are shown in hex: they are no text that somebody wrote.
+_CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
+# So is text that could be taken for hex.
+_LIKE_HEX = r"^X'[0-9A-F]*'$"
+_NEEDS_ESCAPE = r'["\\\x00-\x1f]'
+_MICROSECONDS_OF_DAY = 86_400_000_000
+# From year 1 to year 9999: beyond, Arrow's years are 16 bits wide and wrap.
+_FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
+
+
+def text_of(array: pa.Array, *, as_json: bool = False) -> pa.Array:
+    r"""Each value's text, NULL for NULL.
+
+    >>> text_of(pa.array([b"key", b"\xff", None])).to_pylist()
+    ['key', "X'FF'", None]
+    >>> text_of(pa.array([[{"key": "a", "value": b"b"}]])).to_pylist()
+    ['[{key: a, value: b}]']
+    >>> text_of(pa.array([[{"key": "a", "value": b"b"}]]), as_json=True).to_pylist()
+    ['[{"key":"a","value":"b"}]']
+    """
+    kind = array.type
+    if pa.types.is_map(kind):
+        return _maps(array, as_json)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return _lists(array, as_json)
+    if pa.types.is_struct(kind):
+        return _structs(array, as_json)
+    text = _scalars(array)
+    return _quoted(text) if as_json and not _is_number(kind) else _finite(text, kind, as_json)
+
+
+def scalar(text: str) -> pa.Scalar:
+    """A piece of text to join with."""
+    return pa.scalar(text, TEXT)
+
+
+def join(*pieces: pa.Array | pa.Scalar, between: str = "", null: str = "") -> pa.Array:
+    """Row by row, all pieces one behind the other."""
+    return pc.binary_join_element_wise(
+        *pieces, scalar(between), null_handling="replace", null_replacement=null
+    )
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_null(kind)
+    )
+
+
+def _finite(text: pa.Array, kind: pa.DataType, as_json: bool) -> pa.Array:
+    """JSON has no number NaN: it is a string there, as Spark writes it."""
+    if not (as_json and pa.types.is_floating(kind)):
+        return text
+    odd = pc.match_substring_regex(text, "n")  # nan, inf, -inf
+    names = pc.replace_substring(pc.replace_substring(text, "nan", "NaN"), "inf", "Infinity")
+    return pc.if_else(odd, _quoted(names), text)
+
+
+def _scalars(array: pa.Array) -> pa.Array:
+    kind = array.type
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return _bytes(array)
+    if pa.types.is_timestamp(kind):
+        return _timestamps(array)
+    try:
+        return array.cast(TEXT)
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):  # intervals
+        return pa.array([None if value is None else str(value) for value in _values(array)], TEXT)
+
+
+def _values(array: pa.Array) -> list[Any]:
+    return array.to_pylist()  # type: ignore[no-any-return]
+
+
+def _bytes(array: pa.Array) -> pa.Array:
+    try:
+        text = array.cast(TEXT)
+    except pa.ArrowInvalid:  # some of it is no UTF-8
+        return pa.array([_as_text(value) for value in _values(array)], TEXT)
+    odd = pc.match_substring_regex(text, f"{_CONTROL}|{_LIKE_HEX}")
+    if not pc.any(odd).as_py():
+        return text
+    return pa.array([_as_text(value) for value in _values(array)], TEXT)
+
+
+def _as_text(value: bytes | None) -> str | None:
+    if value is None:
+        return None
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        return in_hex(value)
+    if any((letter < " " and letter not in "\t\n\r") or letter == "\x7f" for letter in text):
+        return in_hex(value)
+    hexed = text.startswith("X'") and text.endswith("'")
+    return in_hex(value) if hexed and not text[2:-1].strip("0123456789ABCDEF") else text
+
+
+def in_hex(value: bytes) -> str:
+    """Bytes as SQL spells them: X'0AFF'."""
+    return f"X'{value.hex().upper()}'"
+
+
+def _timestamps(array: pa.Array) -> pa.Array:
+    zone = "Z" if array.type.tz else ""
+    micros = array.cast(pa.timestamp("us", array.type.tz)).cast(pa.int64())
+    lowest, highest = (pc.min_max(micros)[name].as_py() for name in ("min", "max"))
+    if lowest is None:
+        return pa.nulls(len(array), TEXT)
+    if lowest < _FIRST or highest > _LAST:
+        texts = [None if value is None else _iso(value) + zone for value in _values(micros)]
+        return pa.array(texts, TEXT)
+    # Kafka's timestamps are milliseconds: more digits only where somebody computed them.
+    millis = pc.divide(micros, 1000)
+    whole = pc.all(pc.equal(pc.multiply(millis, 1000), micros)).as_py()
+    moments = millis.cast(pa.timestamp("ms")) if whole else micros.cast(pa.timestamp("us"))
+    return pc.strftime(moments, format=f"%Y-%m-%dT%H:%M:%S{zone}").cast(TEXT)
+
+
+def _iso(micros: int) -> str:
+    """Any microsecond that 64 bits can hold; years beyond four digits have a sign, as in Java."""
+    days, rest = divmod(micros, _MICROSECONDS_OF_DAY)
+    cycles, day = divmod(days + date(1970, 1, 1).toordinal() - 1, 146_097)  # days of 400 years
+    within = date.fromordinal(day + 1)
+    year = within.year + 400 * cycles
+    sign = "+" if year > 9999 else "-" if year < 0 else ""
+    seconds, fraction = divmod(rest, 1_000_000)
+    digits = f"{fraction // 1000:03}" if fraction % 1000 == 0 else f"{fraction:06}"
+    return (
+        f"{sign}{abs(year):04}-{within.month:02}-{within.day:02}T{seconds // 3600:02}:"
+        f"{seconds // 60 % 60:02}:{seconds % 60:02}.{digits}"
+    )
+
+
+def _quoted(text: pa.Array) -> pa.Array:
+    """JSON's strings."""
+    if pc.any(pc.match_substring_regex(text, _NEEDS_ESCAPE)).as_py():
+        texts = [
+            None if value is None else json.dumps(value, ensure_ascii=False)
+            for value in _values(text)
+        ]
+        return pa.array(texts, TEXT)
+    return pc.if_else(pc.is_null(text), pa.scalar(None, TEXT), join(scalar('"'), text, scalar('"')))
+
+
+def _null(as_json: bool) -> str:
+    return "null" if as_json else "NULL"
+
+
+def _lists(array: pa.Array, as_json: bool) -> pa.Array:
+    items = pc.fill_null(text_of(array.flatten(), as_json=as_json), _null(as_json))
+    return _joined(array, items, as_json, "[", "]")
+
+
+def _maps(array: pa.Array, as_json: bool) -> pa.Array:
+    first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
+    keys, values = (part.slice(first, last - first) for part in (array.keys, array.items))
+    key = text_of(keys, as_json=as_json)
+    if as_json and _is_number(keys.type):
+        key = _quoted(key)
+    value = text_of(values, as_json=as_json)
+    entries = join(key, value, between=":" if as_json else ": ", null=_null(as_json))
+    return _joined(array, entries, as_json, "{", "}")
+
+
+def _joined(array: pa.Array, items: pa.Array, as_json: bool, begin: str, end: str) -> pa.Array:
+    """The texts of all items, as those of the lists that they are in."""
+    counts = _counts(array)
+    offsets = pa.array([0], pa.int64())
+    if len(array):
+        offsets = pa.concat_arrays([offsets, pc.cumulative_sum(counts)])
+    lists = pa.LargeListArray.from_arrays(offsets, items)
+    inside = pc.binary_join(lists, scalar("," if as_json else ", "))
+    return _where_valid(array, join(scalar(begin), inside, scalar(end)))
+
+
+def _counts(array: pa.Array) -> pa.Array:
+    if pa.types.is_map(array.type):
+        offsets = array.offsets.cast(pa.int64())
+        counts = pc.subtract(offsets.slice(1), offsets.slice(0, len(array)))
+        return pc.if_else(pc.is_valid(array), counts, 0)
+    return pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64())
+
+
+def _structs(array: pa.Array, as_json: bool) -> pa.Array:
+    if not array.type.num_fields:
+        return _where_valid(array, pa.array(["{}"] * len(array), TEXT))
+    pieces = [
+        piece
+        for field, values in zip(array.type, array.flatten(), strict=True)
+        for piece in (
+            scalar(("," if as_json else ", ") + named(field.name, as_json=as_json)),
+            pc.fill_null(text_of(values, as_json=as_json), _null(as_json)),
+        )
+    ]
+    pieces[0] = scalar(named(array.type[0].name, as_json=as_json))
+    return _where_valid(array, join(scalar("{"), *pieces, scalar("}")))
+
+
+def named(name: str, *, as_json: bool) -> str:
+    """What stands before a field's value."""
+    return f"{json.dumps(name, ensure_ascii=False)}:" if as_json else f"{name}: "
+
+
+def _where_valid(array: pa.Array, text: pa.Array) -> pa.Array:
+    return pc.if_else(array.is_valid(), text, pa.scalar(None, TEXT))

@@ -1,0 +1,35 @@
+"""`python -m kafkajit.spark.warm_up` compiles what Spark's tasks run, once, for all who come after.
+
+Machine code is kept in the installation where that can be written to. An environment that is packed
+after this, or an image that is built with it, brings the machine code along: its executors read it
+in half a second instead of compiling for some ten.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+import kafkajit
+from kafkajit.scan.options import KINDS, Options
+from kafkajit.scan.table import plan_table, read_split, schema_of
+from kafkajit.spark import arrays
+
+
+def warm_up() -> None:
+    """Read the sample log as tasks would."""
+    sample = Path(kafkajit.__file__).parent / "sample"
+    for kind in KINDS:
+        options = Options(paths=(str(sample),), kind=kind, isolation_level="read_committed")
+        for task in plan_table(options, []).tasks:
+            for split in task:
+                for _ in read_split(split, schema_of(options), options):
+                    pass
+    contents = pa.array([path.read_bytes() for path in sample.rglob("*.log")], pa.binary())
+    arrays.kafka_records(contents)
+    arrays.kafka_record_batches(contents)
+
+
+if __name__ == "__main__":
+    warm_up()

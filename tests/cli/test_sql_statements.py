@@ -1,0 +1,191 @@
+"""Text → statements: what Spark's lexer says of strings, names and comments."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkajit.cli.sql.statements import (
+    columns_asked,
+    mentioned,
+    names_in,
+    on_one_line,
+    split,
+    tokens,
+)
+
+COLUMNS = ["key", "value", "topic", "offset", "timestamp"]
+
+
+def texts(sql: str) -> list[str]:
+    whole, rest = split(sql)
+    return [statement.text for statement in [*whole, *([rest] if rest else [])]]
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("", []),
+        (" ;; ; ", []),
+        ("SELECT 1", ["SELECT 1"]),
+        ("SELECT 1;", ["SELECT 1"]),
+        ("SELECT 1; SELECT 2", ["SELECT 1", "SELECT 2"]),
+        ("SELECT ';'; b", ["SELECT ';'", "b"]),
+        ("SELECT 'it''s;'; b", ["SELECT 'it''s;'", "b"]),
+        (r"SELECT 'it\';s'; b", [r"SELECT 'it\';s'", "b"]),
+        (r"SELECT '\\'; b", [r"SELECT '\\'", "b"]),
+        ('SELECT ";", "\\";"; b', ['SELECT ";", "\\";"', "b"]),
+        (r"SELECT r'\'; b", [r"SELECT r'\'", "b"]),
+        (r'SELECT R"\"; b', [r'SELECT R"\"', "b"]),
+        (r"SELECT bar'\';'; b", [r"SELECT bar'\';'", "b"]),
+        ("SELECT `a;``b`; c", ["SELECT `a;``b`", "c"]),
+        ("SELECT $$it's; $$; b", ["SELECT $$it's; $$", "b"]),
+        ("SELECT $x$ $$; $x$; b", ["SELECT $x$ $$; $x$", "b"]),
+        ("SELECT 1 -- one; 'two\n; b", ["SELECT 1 -- one; 'two", "b"]),
+        ("-- all; of it\\\n still; a comment\nSELECT 1", ["SELECT 1"]),
+        ("/* a; /* nested; */ 'b */ SELECT 1; c", ["SELECT 1", "c"]),
+        ("SELECT /*+ BROADCAST(r) */ 1; b", ["SELECT /*+ BROADCAST(r) */ 1", "b"]),
+        ("SELECT 'two\nlines;'; b", ["SELECT 'two\nlines;'", "b"]),
+        ("BEGIN SELECT 1; SELECT 2; END; b", ["BEGIN SELECT 1; SELECT 2; END", "b"]),
+        (
+            "BEGIN IF a THEN SELECT 1; END IF; WHILE b DO SELECT 2; END WHILE; END; c",
+            ["BEGIN IF a THEN SELECT 1; END IF; WHILE b DO SELECT 2; END WHILE; END", "c"],
+        ),
+        (
+            "BEGIN SELECT CASE WHEN a THEN 1 END; BEGIN SELECT 2; END; END; c",
+            ["BEGIN SELECT CASE WHEN a THEN 1 END; BEGIN SELECT 2; END; END", "c"],
+        ),
+        (
+            "BEGIN CASE WHEN a THEN SELECT 1; END CASE; END; c",
+            ["BEGIN CASE WHEN a THEN SELECT 1; END CASE; END", "c"],
+        ),
+    ],
+)
+def test_a_semicolon_ends_a_statement_unless_something_holds_it(
+    sql: str, expected: list[str]
+) -> None:
+    assert texts(sql) == expected
+
+
+@pytest.mark.parametrize(
+    "sql", ["SELECT 1", "SELECT 'a;", 'SELECT "a;', "SELECT `a;", "SELECT 1 /* ;", "SELECT $$ ;"]
+)
+def test_what_is_not_ended_is_the_rest(sql: str) -> None:
+    whole, rest = split(f"SELECT 0; {sql}")
+    assert [statement.text for statement in whole] == ["SELECT 0"]
+    assert rest is not None
+    assert rest.text == sql
+
+
+def test_a_comment_that_is_not_closed_waits_for_more() -> None:
+    assert split("/* SELECT 1;") == ([], ("/* SELECT 1;", 1))
+
+
+def test_a_statement_says_on_which_line_it_begins() -> None:
+    whole, rest = split("-- first\n\nSELECT 1\n, 2; /* a\nb */ SELECT 3;\n\nSELECT 4")
+    assert [statement.line for statement in whole] == [3, 5]
+    assert rest is not None
+    assert rest.line == 7
+
+
+@given(st.text(alphabet="ab;'\"`-/*$\\ \n+r", max_size=40))
+def test_tokens_are_the_text_and_statements_are_parts_of_it(sql: str) -> None:
+    assert "".join(token.text for token in tokens(sql)) == sql
+    at = 0
+    for statement in texts(sql):
+        at = sql.index(statement, at) + len(statement)
+
+
+@given(st.lists(st.sampled_from(["SELECT 'a;b'", "x /* ; */ y", "`;` -- ;\n z", "f(1)"])))
+def test_statements_that_are_joined_come_apart_again(statements: list[str]) -> None:
+    assert texts(" ;\n".join(statements)) == statements
+
+
+@pytest.mark.parametrize(
+    ("sql", "line"),
+    [
+        ("SELECT 1,\n       2;", "SELECT 1, 2;"),
+        ("SELECT 1 -- one\n, /* two */ 2", "SELECT 1 , 2"),
+        ("SELECT 'a\nb'", r"SELECT 'a\nb'"),
+        ("SELECT '  a  '", "SELECT '  a  '"),
+        ("SELECT /*+ h */ 1", "SELECT /*+ h */ 1"),
+        ("\n\n  SELECT 1\n", "SELECT 1"),
+    ],
+)
+def test_a_history_keeps_a_statement_on_one_line(sql: str, line: str) -> None:
+    assert on_one_line(sql) == line
+
+
+def test_names_are_words_and_what_stands_in_backquotes() -> None:
+    assert names_in("SELECT `Odd ``name`, r.Offset FROM t -- x\n WHERE y = 'z'") == {
+        "select", "odd `name", "r", "offset", "from", "t", "where", "y",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("sql", "views"),
+    [
+        ("SELECT * FROM Records", ["records"]),
+        ("SELECT * FROM `binaryFile` JOIN batches", ["batches", "binaryFile"]),
+        ("SELECT 'records' -- records", []),
+        ("SHOW TABLES", ["records", "batches", "binaryFile"]),
+        ("SHOW FUNCTIONS", []),
+    ],
+)
+def test_views_are_made_that_a_statement_mentions(sql: str, views: list[str]) -> None:
+    assert mentioned(sql, {"records": 1, "batches": 1, "binaryFile": 1}) == views
+
+
+@pytest.mark.parametrize(
+    ("sql", "columns"),
+    [
+        ("SELECT offset FROM records", ["offset"]),
+        (
+            "SELECT max(r.OFFSET), `key` FROM records r WHERE topic = 'a'",
+            ["key", "topic", "offset"],
+        ),
+        ("SELECT count(*) FROM records", []),
+        ("select Count ( * ) from records", []),
+        ("SELECT offset * 2, (offset) * 3, 4 * offset, a[0] * 2 FROM records", ["offset"]),
+        ("WITH a AS (SELECT key FROM records) SELECT value FROM a", ["key", "value"]),
+        ("SELECT 'value' FROM records -- key", []),
+        ("SELECT offset FROM records ORDER BY ALL", ["offset"]),
+    ],
+)
+def test_a_query_gets_the_columns_that_it_names(sql: str, columns: list[str]) -> None:
+    assert columns_asked(sql, COLUMNS) == columns
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM records",
+        "SELECT offset, * FROM records",
+        "SELECT DISTINCT * FROM records",
+        "SELECT ALL * FROM records",
+        "SELECT r.* FROM records r",
+        "SELECT struct(*) FROM records",
+        "SELECT count(DISTINCT *) FROM records",
+        "SELECT hash(*) FROM records",
+        "SELECT /*+ COALESCE(1) */ * FROM records",
+        "SELECT offset FROM (SELECT * FROM records)",
+        "SELECT a * b FROM records",  # b could be an alias, but nobody has to know
+        "TABLE records",
+        "FROM records |> WHERE offset > 1",
+        "SELECT 1 FROM records |> SELECT *",
+        "DESCRIBE records",
+        "CREATE VIEW v AS SELECT offset FROM records",
+        "CACHE TABLE t AS SELECT offset FROM records",
+        "SELECT offset FROM records NATURAL JOIN other",
+        "SELECT offset FROM records PIVOT (max(offset) FOR topic IN ('a'))",
+        "SELECT offset FROM records UNPIVOT (v FOR n IN (offset))",
+        "SELECT count(1) FROM kafka_log(TABLE(records))",
+        "SELECT IDENTIFIER('off' || 'set') FROM records",
+        "EXECUTE IMMEDIATE 'SELECT offset FROM records'",
+        "SELECT offset FROM records WHERE value = 'open",
+        "",
+    ],
+)
+def test_a_query_that_may_need_any_column_gets_all(sql: str) -> None:
+    assert columns_asked(sql, COLUMNS) is None

@@ -1,0 +1,167 @@
+"""Arrow arrays → text, against Python's own ideas of it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkajit.cli.sql.values import text_of
+
+MICROSECONDS = pa.timestamp("us", tz="UTC")
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+
+
+def plain(values: list[Any], kind: pa.DataType | None = None) -> list[str | None]:
+    text = text_of(pa.array(values, kind))
+    assert text.type == pa.large_string()
+    return text.to_pylist()  # type: ignore[no-any-return]
+
+
+def as_json(values: list[Any], kind: pa.DataType | None = None) -> list[str | None]:
+    return text_of(pa.array(values, kind), as_json=True).to_pylist()  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (b"key", "key"),
+        (b"", ""),
+        ("naïve 日本".encode(), "naïve 日本"),
+        (b"two\nlines\t", "two\nlines\t"),
+        (b"\x00\x01", "X'0001'"),
+        (b"\xff\xfe", "X'FFFE'"),
+        (b"esc \x1b[31m", "X'657363201B5B33316D'"),
+        (b"\x7f", "X'7F'"),
+        (b"X'00'", "X'5827303027'"),  # text that would be taken for hex is hex itself
+        (b"X''", "X'582727'"),
+        (b"X'zz'", "X'zz'"),
+        (None, None),
+    ],
+)
+def test_bytes_are_text_where_that_is_unambiguous_and_hex_elsewhere(
+    value: bytes | None, text: str | None
+) -> None:
+    assert plain([value], pa.binary()) == [text]
+    assert plain([b"plain", value, b"\xff"], pa.binary()) == ["plain", text, "X'FF'"]
+
+
+@given(st.lists(st.none() | st.binary(max_size=20)))
+def test_bytes_can_be_had_back_from_their_text(values: list[bytes | None]) -> None:
+    back = [
+        None
+        if text is None
+        else bytes.fromhex(text[2:-1])
+        if text.startswith("X'") and text.endswith("'") and not text[2:-1].strip("0123456789ABCDEF")
+        else text.encode()
+        for text in plain(values, pa.binary())
+    ]
+    assert back == values
+
+
+@pytest.mark.parametrize(
+    ("micros", "text"),
+    [
+        (0, "1970-01-01T00:00:00.000Z"),
+        (1_700_000_000_123_000, "2023-11-14T22:13:20.123Z"),
+        (1_700_000_000_123_456, "2023-11-14T22:13:20.123456Z"),
+        (-1_000, "1969-12-31T23:59:59.999Z"),
+        (-1, "1969-12-31T23:59:59.999999Z"),
+        (-62_135_596_800_000_000, "0001-01-01T00:00:00.000Z"),
+        (253_402_300_799_999_000, "9999-12-31T23:59:59.999Z"),
+        # What Java's Instant.toString() says of these.
+        (253_402_300_800_000_000, "+10000-01-01T00:00:00.000Z"),
+        (-62_135_596_800_001_000, "0000-12-31T23:59:59.999Z"),
+        (-62_167_219_200_000_001, "-0001-12-31T23:59:59.999999Z"),
+        (2**63 - 1, "+294247-01-10T04:00:54.775807Z"),
+        (-(2**63), "-290308-12-21T19:59:05.224192Z"),
+    ],
+)
+def test_timestamps_are_iso_8601_in_utc(micros: int, text: str) -> None:
+    assert plain([micros], MICROSECONDS) == [text]
+    assert as_json([micros, None], MICROSECONDS) == [f'"{text}"', None]
+
+
+@given(st.datetimes(dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31)))
+def test_timestamps_are_those_of_python(moment: dt.datetime) -> None:
+    moment = moment.replace(tzinfo=dt.UTC)
+    (text,) = plain([moment], MICROSECONDS)
+    assert text is not None
+    assert dt.datetime.fromisoformat(text) == moment
+
+
+def test_a_timestamp_without_a_zone_has_none() -> None:
+    assert plain([0], pa.timestamp("us")) == ["1970-01-01T00:00:00.000"]
+
+
+def test_a_timestamp_of_another_zone_is_told_in_utc() -> None:
+    assert plain([0], pa.timestamp("us", tz="Asia/Tokyo")) == ["1970-01-01T00:00:00.000Z"]
+
+
+def test_numbers_and_truth_are_bare() -> None:
+    assert plain([1, -2, None], pa.int16()) == ["1", "-2", None]
+    assert plain([True, None]) == ["true", None]
+    assert plain([Decimal("1.50")]) == ["1.50"]
+    assert plain([0.1, 1e300]) == ["0.1", "1e+300"]
+    assert as_json([1, None]) == ["1", None]
+    assert as_json([True]) == ["true"]
+    assert plain([None]) == [None]
+
+
+def test_json_has_no_number_that_is_none() -> None:
+    values = [float("nan"), float("inf"), float("-inf"), 1.5]
+    assert as_json(values) == ['"NaN"', '"Infinity"', '"-Infinity"', "1.5"]
+
+
+def test_what_is_nested_is_readable() -> None:
+    headers = [[{"key": "a", "value": b"b"}, {"key": "c", "value": None}], [], None]
+    assert plain(headers, HEADERS) == ["[{key: a, value: b}, {key: c, value: NULL}]", "[]", None]
+    assert plain([[("a", 1)], None], pa.map_(pa.string(), pa.int32())) == ["{a: 1}", None]
+    assert plain([{}, None], pa.struct([])) == ["{}", None]
+
+
+def test_what_is_nested_is_json_in_json() -> None:
+    headers = [[{"key": 'a"', "value": b"\xff"}, {"key": "c", "value": None}], [], None]
+    assert as_json(headers, HEADERS) == [
+        '[{"key":"a\\"","value":"X\'FF\'"},{"key":"c","value":null}]', "[]", None,
+    ]  # fmt: skip
+    assert as_json([[(1, None)]], pa.map_(pa.int32(), pa.int32())) == ['{"1":null}']
+    assert as_json([{}], pa.struct([])) == ["{}"]
+
+
+@given(
+    st.lists(
+        st.none()
+        | st.lists(
+            st.none() | st.fixed_dictionaries({"a": st.none() | st.text(), "b": st.integers(0, 9)})
+        )
+    )
+)
+def test_json_is_what_it_was(rows: list[Any]) -> None:
+    kind = pa.list_(pa.struct([("a", pa.string()), ("b", pa.int64())]))
+    texts = as_json(rows, kind)
+    assert [None if text is None else json.loads(text) for text in texts] == rows
+
+
+def test_a_slice_is_read_where_it_begins() -> None:
+    for values, kind in (
+        ([[{"key": "x", "value": b"y"}], None, [{"key": "a", "value": b"b"}]], HEADERS),
+        ([[("x", 1)], None, [("a", 2)]], pa.map_(pa.string(), pa.int32())),
+        ([{"a": 1}, None, {"a": 2}], None),
+        ([b"\xff", None, b"b"], pa.binary()),
+    ):
+        array = pa.array(values, kind)
+        assert text_of(array.slice(1)).to_pylist() == text_of(array).to_pylist()[1:]
+        assert text_of(array.slice(3)).to_pylist() == []
+
+
+def test_intervals_are_at_least_there() -> None:
+    (text,) = plain([(1, 2, 3)], pa.month_day_nano_interval())
+    assert text is not None
+    assert "months=1" in text
