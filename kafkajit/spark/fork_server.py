@@ -148,7 +148,7 @@ def _be_python(connection: socket.socket) -> None:
         with connection.makefile("rb") as stream:
             message = stream.read(int.from_bytes(length, "big"))
         folder, (module, *arguments), environment = marshal.loads(message)  # noqa: S302
-        # stderr stays the server's, which is nowhere unless the session is verbose: all that Spark's
+        # stderr stays the server's, which is nowhere unless the session is verbose: what Spark's
         # workers say there is a traceback where somebody did not want all of their rows.
         for number, descriptor in enumerate(descriptors):
             if number < 2:
