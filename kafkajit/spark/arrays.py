@@ -29,6 +29,8 @@ _IN_PIECES = (
     "spark.read.format('kafkaLog').load(...)"
 )
 
+_TEXT = (pa.types.is_string, pa.types.is_large_string)
+
 # What a read gave: its record batches, or None for SQL's NULL.
 Parts = list[pa.RecordBatch] | None
 
@@ -76,8 +78,7 @@ def try_kafka_valid_bytes(content: pa.Array) -> pa.Array:
 @reported
 def kafka_log_path(path: pa.Array) -> pa.Array:
     """What each path says."""
-    if not (pa.types.is_string(path.type) or pa.types.is_large_string(path.type)):
-        raise TypeError(f"path must be STRING, not {path.type}")
+    _check(path, "path must be STRING", *_TEXT)
     names = [field.name for field in LOG_PATH_TYPE]
     rows = [
         None if text is None else dict(zip(names, parse_log_path(text), strict=True))
@@ -92,13 +93,22 @@ def _each(content: pa.Array, read: Callable[[pa.Buffer], Any]) -> list[Any]:
 
 def buffers(content: pa.Array) -> Iterator[pa.Buffer | None]:
     """Each value where it stands: a scalar of Arrow's would be a copy."""
-    if not (pa.types.is_binary(content.type) or pa.types.is_large_binary(content.type)):
-        raise TypeError(f"content must be BINARY, as binaryFile loads it, not {content.type}")
+    wanted = "content must be BINARY, as binaryFile loads it"
+    _check(content, wanted, pa.types.is_binary, pa.types.is_large_binary)
+    if pa.types.is_null(content.type):
+        yield from [None] * len(content)
+        return
     _, offsets, data = content.buffers()
     width = np.int64 if pa.types.is_large_binary(content.type) else np.int32
     ends = np.frombuffer(offsets, width)[content.offset :][: len(content) + 1].tolist()
     for row, is_valid in enumerate(content.is_valid().to_pylist()):
         yield data.slice(ends[row], ends[row + 1] - ends[row]) if is_valid else None
+
+
+def _check(array: pa.Array, wanted: str, *are_right: Callable[[pa.DataType], bool]) -> None:
+    """A bare NULL has a type of its own, and is fine."""
+    if not any(is_right(array.type) for is_right in (pa.types.is_null, *are_right)):
+        raise TypeError(f"{wanted}, not {array.type}")
 
 
 def _or_null(read: Callable[..., Any]) -> Callable[..., Any]:
@@ -115,16 +125,20 @@ def _records(
     content: pa.Array, columns: pa.Array | None, mode: pa.Array | None, *, or_null: bool = False
 ) -> list[Parts]:
     read = _or_null(_read_records) if or_null else _read_records
-    nothing = [None] * len(content)
+    columns, mode = _texts(columns, "columns", content), _texts(mode, "mode", content)
     return [
         None if held is None else read(held, _schema(names), _mode(name))
-        for held, names, name in zip(
-            buffers(content),
-            nothing if columns is None else columns.to_pylist(),
-            nothing if mode is None else mode.to_pylist(),
-            strict=True,
-        )
+        for held, names, name in zip(buffers(content), columns, mode, strict=True)
     ]
+
+
+def _texts(array: pa.Array | None, name: str, content: pa.Array) -> list[str | None]:
+    """An argument for each content; NULL where it was not given."""
+    if array is None:
+        return [None] * len(content)
+    _check(array, f"{name} must be STRING", *_TEXT)
+    texts: list[str | None] = array.to_pylist()
+    return texts
 
 
 def _schema(names: str | None) -> pa.Schema:

@@ -82,8 +82,8 @@ def test_rows_may_ask_for_different_columns(spark: SparkSession) -> None:
 
 def test_null_in_null_out(spark: SparkSession) -> None:
     for name in functions.RETURNS:
-        argument = "CAST(NULL AS STRING)" if name == "kafka_log_path" else "CAST(NULL AS BINARY)"
-        assert spark.sql(f"SELECT {name}({argument})").first()[0] is None
+        typed = "CAST(NULL AS STRING)" if name == "kafka_log_path" else "CAST(NULL AS BINARY)"
+        assert list(spark.sql(f"SELECT {name}({typed}), {name}(NULL)").first()) == [None, None]
 
 
 def test_an_empty_content_has_no_records(spark: SparkSession) -> None:
@@ -124,6 +124,9 @@ def test_dropmalformed_leaves_bad_batches_out(spark: SparkSession) -> None:
         ("kafka_records(content, 'ofset')", "unknown column 'ofset'; there are: key, value,"),
         ("kafka_records(content, mode => 'PERMISSIVE')", "option mode PERMISSIVE"),
         ("kafka_records(content, mode => 'LENIENT')", "not 'LENIENT'"),
+        ("kafka_records(content, array('key'))", "columns must be STRING, not list<"),
+        ("kafka_records('text')", "content must be BINARY, as binaryFile loads it, not string"),
+        ("kafka_log_path(content)", "path must be STRING, not binary"),
     ],
 )
 def test_a_wrong_argument_says_what_is_possible(call: str, told: str, spark: SparkSession) -> None:
