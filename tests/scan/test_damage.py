@@ -133,15 +133,19 @@ def test_damage_costs_its_own_batch_however_a_segment_is_split(
         folder = write_partition(tmp_path, {0: damaged(kind, at)})
         kept = [offset for offset in OFFSETS if offset // RECORDS != at]
         gap = (POSITIONS[at], len(GOOD[at]))
+        reasons = set()
         for how in READINGS:
             location, options = how.arrange(folder, monkeypatch, true_index())
             rows = read_rows(location, mode="PERMISSIVE", **options)
             offsets = [row["offset"] for row in rows if not row["corruption"]]
             assert offsets == kept, (kind, at, how)
             assert where(gaps_in(rows)) == [gap], (kind, at, how)
+            reasons.add(gaps_in(rows)[0][2])
             if how.least == 300:
                 assert gaps_in(read_rows(location, kind="corruption", **options)) == gaps_in(rows)
                 assert offsets_of(location, mode="DROPMALFORMED", **options) == kept
+        (length,) = struct.unpack_from(">i", DAMAGE[kind](GOOD[at]), 8)
+        assert len(reasons) == 1 or 12 + length > len(GOOD[at]), (kind, at, reasons)
 
 
 @by_damage
@@ -297,10 +301,28 @@ def test_failfast_fails_however_a_segment_is_split(
             read_rows(location, maxPartitionBytes=least)
         assert caught.value.position == POSITIONS[5]
         assert caught.value.path == f"{location}/{0:020}.log"
-        # What is wrong there is nobody's business who asks for what lies before.
-        before = [Predicate("offset", "<", 15)]
-        if kind == "records of zeros":
-            assert offsets_of(location, predicates=before, maxPartitionBytes=least) == OFFSETS[:15]
+        # Records are nobody's business who asks for others; but there has to be a next batch.
+        for test, number, expected in (("<", 15, OFFSETS[:15]), (">=", 18, OFFSETS[18:])):
+            others = [Predicate("offset", test, number)]
+            if kind == "records of zeros":
+                read = offsets_of(location, predicates=others, maxPartitionBytes=least)
+                assert read == expected
+                continue
+            with pytest.raises(kafkajit.KafkaJitError) as caught:
+                offsets_of(location, predicates=others, maxPartitionBytes=least)
+            assert caught.value.position == POSITIONS[5]
+
+
+@pytest.mark.parametrize("least", [1, 300, 10**6])
+def test_zeros_end_a_log_only_where_nothing_else_follows(
+    least: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_in_small_pieces(monkeypatch)
+    folder = write_partition(tmp_path, {0: b"".join([*GOOD[:5], bytes(400), *GOOD[5:]])})
+    for location in locations(monkeypatch, folder):
+        with pytest.raises(kafkajit.CorruptRecordError, match="Found record size 0") as caught:
+            read_rows(location, maxPartitionBytes=least)
+        assert caught.value.position == POSITIONS[5]
 
 
 def test_corruption_is_a_table_whatever_the_mode_and_what_is_asked(tmp_path: Path) -> None:

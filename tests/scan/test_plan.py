@@ -6,6 +6,7 @@ import json
 import logging
 import re
 import shutil
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -24,6 +25,7 @@ from scanning import (
     offsets_of,
     options_of,
     plan_of,
+    read_in_small_pieces,
     read_rows,
     read_table,
     records_by_segment,
@@ -144,6 +146,15 @@ def test_batches_are_dropped_by_their_offsets(column: str, root: Path) -> None:
     assert read_by(plan) == [("orders-0", 10, [(5, 10)]), ("orders-0", 20, [(0, 10)])]
 
 
+@pytest.mark.parametrize(
+    ("kind", "column"), [("batches", "maxTimestamp"), ("records", "timestamp")]
+)
+def test_batches_are_dropped_by_their_largest_timestamp(kind: str, column: str, root: Path) -> None:
+    since = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=15)
+    plan = plan_of(root / "orders-0", predicates=[Predicate(column, ">=", since)], kind=kind)
+    assert read_by(plan) == [("orders-0", 10, [(5, 10)]), ("orders-0", 20, [(0, 10)])]
+
+
 @by_place
 def test_a_batch_is_found_by_both_its_ends(
     is_far: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -194,7 +205,12 @@ def test_pieces_are_as_large_as_is_asked_for(tmp_path: Path) -> None:
         assert max(sizes) - min(sizes) <= 1
 
 
-def test_a_part_of_a_segment_is_split_like_the_whole(tmp_path: Path) -> None:
+@pytest.mark.parametrize("in_small_pieces", [False, True], ids=["at once", "in runs"])
+def test_a_part_of_a_segment_is_split_like_the_whole(
+    in_small_pieces: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if in_small_pieces:
+        read_in_small_pieces(monkeypatch)
     folder = write_partition(tmp_path, {0: batches(0, 100)})
     asked = [offset(">=", 35), offset("<", 52)]
     plan = plan_of(folder, predicates=asked, maxPartitionBytes=10 * SIZE)
@@ -282,6 +298,20 @@ def test_an_index_that_lies_at_a_cut_fails_before_a_row_is_wrong(
     with pytest.raises(kafkajit.CorruptIndexError, match="where the segment was split: its offset"):
         read_rows(location, maxPartitionBytes=12 * SIZE)
     assert len(offsets_of(location)) == 22
+
+
+@by_place
+def test_what_only_looks_like_a_batch_is_no_cut(
+    is_far: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    inner = kt.batch([kt.Record(value=b"planted")], base_offset=5, crc=1)
+    outer = kt.batch([kt.Record(value=inner)] * 2, base_offset=10)
+    folder = write_partition(tmp_path, {0: batches(0) + outer + batches(12)})
+    planted = (batches(0) + outer).index(inner)
+    (folder / f"{0:020}.index").write_bytes((15).to_bytes(4) + planted.to_bytes(4))
+    location = far_away(monkeypatch, folder) if is_far else str(folder)
+    assert offsets_of(location, maxPartitionBytes=12 * SIZE) == list(range(22))
+    assert f"index names position {planted}, where no batch" in caplog.text
 
 
 # What the options say of offsets and timestamps.

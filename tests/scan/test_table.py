@@ -175,6 +175,8 @@ def test_an_index_that_says_less_changes_no_row(
     expected = records_by_segment(folder)
     for least in (1, 700):
         assert read_table(location, maxPartitionBytes=least).equals(expected)
+        stretches = stretches_of(plan_of(location, maxPartitionBytes=least))
+        assert all(start < end for start, end in stretches)
     assert not caplog.records
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster import ARCHIVES, PYTHON, WORKERS, Cluster
+from cluster import ARCHIVES, PYTHON, WARM_UP, WORKERS, Cluster
 from corpus import REPOSITORY
 
 QUESTIONS = (
@@ -59,6 +59,15 @@ def test_errors_show_no_traceback(found: dict[str, Any]) -> None:
     assert [shown for _, shown in found["errors"]] == [False] * 4
 
 
-@pytest.mark.parametrize("words", [f"--archives {ARCHIVES}", f"PYSPARK_PYTHON={PYTHON}"])
-def test_the_docs_say_what_is_tested_here(words: str) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"--archives {ARCHIVES}",
+        f"PYSPARK_PYTHON={PYTHON}",
+        " ".join(["python", *WARM_UP]),
+        f'spark.addArtifacts("{ARCHIVES}", archive=True)',
+        'spark.conf.set("spark.sql.execution.pyspark.python", "environment/bin/python")',
+    ],
+)
+def test_what_is_tested_here_is_what_the_docs_say(words: str) -> None:
     assert words in (REPOSITORY / "docs" / "deploy.md").read_text()
