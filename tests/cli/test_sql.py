@@ -104,6 +104,11 @@ def test_a_file_of_statements_has_to_be_there(capsys: pytest.CaptureFixture[str]
     assert line == "kafkajit sql: No such file or directory: /no/such.sql"
 
 
+def test_a_folder_for_results_has_to_be_there(capsys: pytest.CaptureFixture[str]) -> None:
+    line = refused(capsys, "--output", "/no/such/rows.csv", "SELECT 1")
+    assert line == "kafkajit sql: No such file or directory: /no/such/rows.csv"
+
+
 def test_a_folder_without_segments_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -307,7 +312,7 @@ class TestCompletion:
     def test_views_columns_keywords_and_commands(
         self, completer: Completer, before: str, word: str, expected: list[str]
     ) -> None:
-        completer._functions = []
+        completer._functions = ["max"]
         assert completer.candidates(before, word) == expected
 
     def test_functions_open_their_parenthesis(self, completer: Completer) -> None:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kafkajit.cli.sql.complaint import complain, pointed_at, what_python_raised
+from kafkajit.cli.sql.complaint import Known, complain, pointed_at, what_python_raised
 
-KNOWN = ["records", "batches", "files", "kafka_records", "kafka_log"]
+KNOWN = Known(["records", "batches", "files"], ["kafka_records", "kafka_log"])
 
 PLAN = """\
 'Project ['ofset]
@@ -137,7 +137,8 @@ def test_a_view_that_is_not_there_has_a_neighbour() -> None:
         relationName="`spark_catalog`.`default`.`zzz`",
     )
     message, part = pointed(error, "DROP TABLE zzz")
-    assert message == f"there is no table or view zzz; there are: {', '.join(KNOWN)}"
+    assert message == "there is no table or view zzz; there are: records, batches, files"
+    assert complain(error, "").message.endswith("zzz; --path says where there are logs")
     assert part is None
 
 
@@ -274,6 +275,7 @@ def test_javas_end_is_told() -> None:
         (PermissionError(13, "Permission denied", "/x"), "Permission denied: /x"),
         (ValueError("two\n  lines"), "two lines"),
         (RuntimeError(), "RuntimeError"),
+        (AttributeError("no x"), "AttributeError: no x"),
     ],
 )
 def test_others_errors_are_one_line(error: Exception, message: str) -> None:

@@ -151,6 +151,8 @@ def test_views_are_made_that_a_statement_mentions(sql: str, views: list[str]) ->
         ("WITH a AS (SELECT key FROM records) SELECT value FROM a", ["key", "value"]),
         ("SELECT 'value' FROM records -- key", []),
         ("SELECT offset FROM records ORDER BY ALL", ["offset"]),
+        ("EXPLAIN SELECT offset FROM records", ["offset"]),
+        ("EXPLAIN FORMATTED SELECT offset FROM records", ["offset"]),
     ],
 )
 def test_a_query_gets_the_columns_that_it_names(sql: str, columns: list[str]) -> None:
@@ -175,6 +177,8 @@ def test_a_query_gets_the_columns_that_it_names(sql: str, columns: list[str]) ->
         "FROM records |> WHERE offset > 1",
         "SELECT 1 FROM records |> SELECT *",
         "DESCRIBE records",
+        "EXPLAIN",
+        "EXPLAIN EXTENDED TABLE records",
         "CREATE VIEW v AS SELECT offset FROM records",
         "CACHE TABLE t AS SELECT offset FROM records",
         "SELECT offset FROM records NATURAL JOIN other",

@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkajit.cli.sql.table import ASCII, Rows, as_lines, as_table, escaped, fitted, width_of
+from kafkajit.cli.sql.table import (
+    ASCII,
+    Rows,
+    as_lines,
+    as_report,
+    as_table,
+    escaped,
+    fitted,
+    width_of,
+)
 
 RECORDS = {
     "key": pa.array([b"key-0", None]),
@@ -200,6 +209,14 @@ def test_bytes_that_were_cut_within_a_letter_are_still_text() -> None:
     assert cell.split()[1] == "X'FFFFFFFF'"
     (cell,) = as_table(rows_of({"a": [b"abc"]}, cut_at=4))[0][4:5]
     assert cell.split()[1] == "abc"
+
+
+def test_a_report_is_a_single_text_of_several_lines() -> None:
+    assert as_report(rows_of({"plan": ["a\n +- b\x1b[31m\n"]})) == ["a", r" +- b\x1b[31m"]
+    assert as_report(rows_of({"plan": ["one line"]})) is None
+    assert as_report(rows_of({"plan": ["a\nb", "c"]})) is None
+    assert as_report(rows_of({"plan": [b"a\nb"]})) is None
+    assert as_report(rows_of({"a": ["a\nb"], "b": ["a\nb"]})) is None
 
 
 def test_lines_have_a_value_each_and_nothing_cut() -> None:

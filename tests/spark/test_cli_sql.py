@@ -123,6 +123,12 @@ class TestPrompt:
         assert shown.split("\n")[-2:] == ["cancelled", PROMPT]
         assert answer(terminal, "SELECT 1 AS one;")[4] == "│   1 │"
 
+    def test_a_plan_has_its_lines(self, terminal: Terminal) -> None:
+        first, *others = answer(terminal, "EXPLAIN SELECT max(offset) FROM records;")
+        assert first == "== Physical Plan =="
+        # It is the plan of what would be run: with the columns that are needed.
+        assert any("BatchScan kafkaLog[offset#" in line for line in others)
+
     def test_formats_can_be_changed(self, terminal: Terminal) -> None:
         sql = "SELECT key, offset FROM records WHERE partition = 1 AND offset < 2 ORDER BY offset;"
         answers = {}
@@ -175,6 +181,7 @@ def test_a_script_in_a_pipe_is_csv_and_stops_at_an_error(logs: Path) -> None:
     script = """
         -- how many?
         SELECT partition, count(*) AS n FROM records GROUP BY ALL ORDER BY 1;
+        SET spark.app.name; SET spark.sql.session.timeZone;
         SELECT key, value FROM records WHERE offset = 6 ORDER BY partition;
         SELECT path, length FROM binaryFile WHERE path LIKE '%-1/%';
         SELECT id FROM range(200000);
@@ -183,18 +190,19 @@ def test_a_script_in_a_pipe_is_csv_and_stops_at_an_error(logs: Path) -> None:
     """
     around = environment()
     done = subprocess.run(
-        command("sql", "--path", str(logs), "-f", "-"),
+        command("sql", "--path", str(logs), "-f", "-", "--conf", "spark.app.name=a = b"),
         input=script, env=around, capture_output=True, text=True, check=False,
     )  # fmt: skip
     size = (logs / "orders-1" / f"{0:020}.log").stat().st_size
     assert done.stdout == (
         "partition,n\n0,20\n1,7\n"
+        "key,value\nspark.app.name,a = b\nkey,value\nspark.sql.session.timeZone,UTC\n"
         f"key,value\nk6,X'76616C7565201B5B33316D'\nk6,X'76616C7565201B5B33316D'\n"
         f"path,length\n{logs}/orders-1/{0:020}.log,{size}\n"
         "id\n" + "".join(f"{n}\n" for n in range(200_000))
     )
     assert done.stderr.splitlines() == [
-        "kafkajit sql: -, line 7: there is no column nothing; there are: "
+        "kafkajit sql: -, line 8: there is no column nothing; there are: "
         + done.stderr.splitlines()[0].partition("there are: ")[2],
         "  SELECT nothing FROM records",
         "         ^^^^^^^",

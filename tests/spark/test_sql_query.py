@@ -238,6 +238,9 @@ class TestFew:
         ],
     )
     def test_a_timestamp_is_exact_in_any_year(self, engine: Engine, micros: str, text: str) -> None:
+        jvm: Any = engine.spark.sparkContext._jvm
+        another = engine.spark.newSession()
+        jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(another._jsparkSession)
         lines, _ = as_table(engine.run(f"SELECT timestamp_micros({micros}) AS t").few(1)[0])
         assert lines[4] == f"│ {text} │"
 
@@ -369,8 +372,8 @@ class TestErrors:
         engine.start()
         spark.catalog.dropTempView("records")
         assert rows(engine, "SELECT kafka_valid_bytes(X'')")[0].to_pylist() == [0]
-        assert error_of(engine, "SELECT * FROM records")[0].startswith(
-            "there is no table or view records"
+        assert error_of(engine, "SELECT * FROM records")[0] == (
+            "there is no table or view records; --path says where there are logs"
         )
 
 

@@ -145,8 +145,8 @@ def _run(options: argparse.Namespace) -> int:
 
             shell = Shell(engine, sys.stdout.buffer, format_, options.rows, in_prompt=True)
             return Prompt(shell, place).run()
-        engine.start()
         with destination(options.output) as out:
+            engine.start()
             shell = Shell(engine, out, format_, options.rows, debug=options.debug)
             for statement in statements:
                 shell.run(statement)
@@ -155,7 +155,7 @@ def _run(options: argparse.Namespace) -> int:
     except Failed as failed:
         print(f"kafkajit sql: {_where(options, statement)}{failed}", file=sys.stderr)
         return 1
-    except (ValueError, OSError, RuntimeError) as error:  # that Spark does not start is the last
+    except Exception as error:
         if options.debug:
             raise
         print(f"kafkajit sql: {complain(error, '').message}", file=sys.stderr)

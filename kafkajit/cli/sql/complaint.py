@@ -50,6 +50,9 @@ _BUILTIN = (
     "FileExistsError",
 )
 
+# Whose message says it all.
+_TELLING = (ValueError, RuntimeError)
+
 
 class Complaint(NamedTuple):
     """One line on what is wrong; where in the statement, and how much of it, if that is known."""
@@ -59,13 +62,20 @@ class Complaint(NamedTuple):
     length: int = 1
 
 
-def complain(error: BaseException, statement: str, known: Sequence[str] = ()) -> Complaint:
+class Known(NamedTuple):
+    """Names that may have been meant."""
+
+    views: Sequence[str] = ()
+    functions: Sequence[str] = ()
+
+
+def complain(error: BaseException, statement: str, known: Known = Known()) -> Complaint:  # noqa: B008
     """What is wrong with a statement.
 
     Args:
         error: what Spark, or anybody on the way, has thrown
         statement: the text that Spark was given
-        known: names of views and functions that may have been meant
+        known: names that may have been meant
     """
     text = str(error)
     start, length = _place(text, statement)
@@ -73,7 +83,7 @@ def complain(error: BaseException, statement: str, known: Sequence[str] = ()) ->
     return Complaint(" ".join(message.split()), start, length)
 
 
-def _message(error: BaseException, text: str, known: Sequence[str]) -> str:
+def _message(error: BaseException, text: str, known: Known) -> str:
     if _HEAP in text or "OutOfMemoryError" in text:
         return _MORE_HEAP
     if type(error).__module__.startswith("py4j") and "JavaError" not in type(error).__name__:
@@ -89,7 +99,10 @@ def _message(error: BaseException, text: str, known: Sequence[str]) -> str:
         return _of_java(text)
     if isinstance(error, OSError):
         return f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")
-    return _shortened(text) or type(error).__name__
+    name = type(error).__name__
+    if isinstance(error, _TELLING) or _CONDITION.match(text):
+        return _shortened(text) or name
+    return f"{name}: {_shortened(text)}"  # a bug, and its name says something
 
 
 def _parts(error: BaseException) -> tuple[str, dict[str, str]]:
@@ -101,17 +114,18 @@ def _parts(error: BaseException) -> tuple[str, dict[str, str]]:
         return "", {}
 
 
-def _in_our_words(condition: str, parameters: dict[str, str], known: Sequence[str]) -> str | None:
+def _in_our_words(condition: str, parameters: dict[str, str], known: Known) -> str | None:
     if condition.startswith("UNRESOLVED_COLUMN"):
         column = _plain(parameters.get("objectName", ""))
         there = [_plain(name) for name in parameters.get("proposal", "").split(", ") if name]
         return f"there is no column {column}{_meant(column, there, there)}"
     if condition == "TABLE_OR_VIEW_NOT_FOUND":
         name = _plain(parameters.get("relationName", "")).removeprefix("spark_catalog.default.")
-        return f"there is no table or view {name}{_meant(name, known, known)}"
+        meant = _meant(name, known.views, known.views) or "; --path says where there are logs"
+        return f"there is no table or view {name}{meant}"
     if condition.startswith("UNRESOLVED_ROUTINE"):
         name = _plain(parameters.get("routineName", ""))
-        return f"there is no function {name}{_meant(name, known)}"
+        return f"there is no function {name}{_meant(name, known.functions)}"
     return None
 
 

@@ -101,6 +101,9 @@ class Engine:
         """Have Spark understand a statement, and do it where it is a command."""
         from pyspark.errors import AnalysisException
 
+        # The session that is active decides whether rows have Instants, not the one that is asked.
+        spark: Any = self.spark
+        spark._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
         first = next((token.name for token in tokens(statement) if token.name), "")
         # What a user defines may be read by any later statement, with columns that it names.
         self._only_reading = self._only_reading and first in _READING
@@ -154,9 +157,9 @@ class Engine:
             self._made[view] = asked
         return any(asked is not None for asked in wanted.values())
 
-    def names(self) -> list[str]:
-        """Views and functions of ours, for whoever mistypes one."""
-        return [*(VIEWS if self._place else ()), *self.functions()]
+    def views(self) -> list[str]:
+        """The views over logs, if there are logs."""
+        return list(VIEWS) if self._place else []
 
     def functions(self) -> list[str]:
         """The functions of ours."""
@@ -217,13 +220,19 @@ class Result:
             on_rows(batch.num_rows)
             yield written.encode(batch)
 
+    @property
+    def is_command(self) -> bool:
+        """Whether this was a command, such as SHOW or EXPLAIN: its rows are there already."""
+        return str(self._plan.getClass().getSimpleName()) == "CommandResult"
+
+    @property
+    def _plan(self) -> Any:
+        return self._df._jdf.queryExecution().commandExecuted()
+
     def _is_small(self) -> bool:
         """Whether Spark knows that there are few rows: a LIMIT, an aggregate, a command."""
-        plan = self._df._jdf.queryExecution().commandExecuted()
-        if plan.getClass().getSimpleName() == "CommandResult":
-            return True
-        most = plan.maxRows()
-        return bool(most.isDefined() and most.get() <= _SMALL)
+        most = self._plan.maxRows()
+        return self.is_command or bool(most.isDefined() and most.get() <= _SMALL)
 
     def _collected(self, df: DataFrame) -> pa.Table:
         """The rows of a DataFrame that has few.

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import IO
 
 from kafkajit.cli.progress import TaskProgress
-from kafkajit.cli.sql.complaint import complain, pointed_at
+from kafkajit.cli.sql.complaint import Known, complain, pointed_at
 from kafkajit.cli.sql.query import Engine, Result
 from kafkajit.cli.sql.running import do
 from kafkajit.cli.sql.statements import Statement
-from kafkajit.cli.sql.table import ASCII, BOX, as_lines, as_table
+from kafkajit.cli.sql.table import ASCII, BOX, as_lines, as_report, as_table
 from kafkajit.cli.sql.words import BINARY
 
 # A cell of a table is never wider than a terminal; a letter of UTF-8 has up to four bytes.
@@ -80,7 +80,8 @@ class Shell:
                 raise Failed(self._what_failed(error, statement)) from None
 
     def _what_failed(self, error: Exception, statement: Statement) -> str:
-        complaint = complain(error, statement.text, self.engine.names())
+        known = Known(self.engine.views(), self.engine.functions())
+        complaint = complain(error, statement.text, known)
         if complaint.start is None:
             return complaint.message
         where = pointed_at(statement.text, complaint.start, complaint.length, _error_width())
@@ -98,9 +99,13 @@ class Shell:
             result.write(self.format, self.out, progress.add_rows)
             return
         width = self._width()
-        cut_at = None if width is None or self.format == "line" else width * _BYTES_OF_LETTER
+        cut_at = None
+        if width is not None and self.format == "table" and not result.is_command:
+            cut_at = width * _BYTES_OF_LETTER
         rows, has_more = result.few(self.rows, cut_at)
-        if self.format == "line":
+        if result.is_command and (report := as_report(rows)):
+            lines, columns = report, 1
+        elif self.format == "line":
             lines, columns = as_lines(rows), len(result.names)
         else:
             lines, columns = as_table(rows, width, BOX if self._knows("│…") else ASCII)
@@ -170,7 +175,11 @@ def destination(path: str | None) -> Iterator[IO[bytes]]:
         return
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        with part.open("wb") as out:
+        out = part.open("wb")
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from None  # of the name that was given
+    try:
+        with out:
             yield out
         part.replace(target)
     finally:

@@ -147,6 +147,10 @@ def names_in(text: str) -> set[str]:
 _UNNAMED = {"natural", "pivot", "unpivot", "table", "identifier", "execute"}
 
 
+# What EXPLAIN can be asked to go into.
+_DETAILS = {"extended", "codegen", "cost", "formatted", "logical"}
+
+
 def columns_asked(text: str, columns: Sequence[str]) -> list[str] | None:
     """Which of a view's columns a query can need, None where that may be all of them.
 
@@ -160,6 +164,10 @@ def columns_asked(text: str, columns: Sequence[str]) -> list[str] | None:
     True
     """
     pieces = [token for token in tokens(text) if token.kind not in _BLANK]
+    if pieces and pieces[0].name == "explain":
+        pieces = pieces[1:]
+        if pieces and pieces[0].name in _DETAILS:
+            pieces = pieces[1:]
     named = {piece.name for piece in pieces}
     if not pieces or pieces[0].name not in ("select", "with") or named & _UNNAMED:
         return None

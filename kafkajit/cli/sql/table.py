@@ -106,6 +106,19 @@ def as_lines(rows: Rows) -> list[str]:
     return lines
 
 
+def as_report(rows: Rows) -> list[str] | None:
+    r"""The lines of a single text that has several, as EXPLAIN gives it; None of anything else.
+
+    >>> as_report(Rows(pa.table({"plan": ["Project\n+- Scan"]}), ["string"]))
+    ['Project', '+- Scan']
+    """
+    table = rows.table
+    if table.shape != (1, 1) or not pa.types.is_string(table.schema.types[0]):
+        return None
+    text = table[0][0].as_py() or ""
+    return [escaped(line) for line in text.strip().split("\n")] if "\n" in text else None
+
+
 def _columns(rows: Rows) -> list[_Column]:
     return [
         _Column(

@@ -19,7 +19,8 @@ TEXT = pa.large_string()
 _CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
 # So is text that could be taken for hex.
 _LIKE_HEX = r"^X'[0-9A-F]*'$"
-_NEEDS_ESCAPE = r'["\\\x00-\x1f]'
+_NEEDS_ESCAPE = r'["\\]'
+_NEEDS_HEX = r"[\x00-\x1f]"
 _MICROSECONDS_OF_DAY = 86_400_000_000
 # From year 1 to year 9999: beyond, Arrow's years are 16 bits wide and wrap.
 _FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
@@ -51,10 +52,13 @@ def scalar(text: str) -> pa.Scalar:
     return pa.scalar(text, TEXT)
 
 
-def join(*pieces: pa.Array | pa.Scalar, between: str = "", null: str = "") -> pa.Array:
-    """Row by row, all pieces one behind the other."""
+def join(*pieces: pa.Array | pa.Scalar, between: str = "", null: str | None = "") -> pa.Array:
+    """Row by row, all pieces one behind the other; NULL as `null`, or NULL again."""
     return pc.binary_join_element_wise(
-        *pieces, scalar(between), null_handling="replace", null_replacement=null
+        *pieces,
+        scalar(between),
+        null_handling="emit_null" if null is None else "replace",
+        null_replacement=null or "",
     )
 
 
@@ -98,8 +102,7 @@ def _bytes(array: pa.Array) -> pa.Array:
         text = array.cast(TEXT)
     except pa.ArrowInvalid:  # some of it is no UTF-8
         return pa.array([_as_text(value) for value in _values(array)], TEXT)
-    odd = pc.match_substring_regex(text, f"{_CONTROL}|{_LIKE_HEX}")
-    if not pc.any(odd).as_py():
+    if not _any_match(text, f"{_CONTROL}|{_LIKE_HEX}"):
         return text
     return pa.array([_as_text(value) for value in _values(array)], TEXT)
 
@@ -135,7 +138,9 @@ def _timestamps(array: pa.Array) -> pa.Array:
     millis = pc.divide(micros, 1000)
     whole = pc.all(pc.equal(pc.multiply(millis, 1000), micros)).as_py()
     moments = millis.cast(pa.timestamp("ms")) if whole else micros.cast(pa.timestamp("us"))
-    return pc.strftime(moments, format=f"%Y-%m-%dT%H:%M:%S{zone}").cast(TEXT)
+    # A tenth of the time that strftime takes.
+    text = pc.binary_replace_slice(moments.cast(pa.string()), 10, 11, "T").cast(TEXT)
+    return join(text, scalar(zone), null=None) if zone else text
 
 
 def _iso(micros: int) -> str:
@@ -155,13 +160,19 @@ def _iso(micros: int) -> str:
 
 def _quoted(text: pa.Array) -> pa.Array:
     """JSON's strings."""
-    if pc.any(pc.match_substring_regex(text, _NEEDS_ESCAPE)).as_py():
+    if _any_match(text, _NEEDS_HEX):
         texts = [
             None if value is None else json.dumps(value, ensure_ascii=False)
             for value in _values(text)
         ]
         return pa.array(texts, TEXT)
-    return pc.if_else(pc.is_null(text), pa.scalar(None, TEXT), join(scalar('"'), text, scalar('"')))
+    if _any_match(text, _NEEDS_ESCAPE):
+        text = pc.replace_substring(pc.replace_substring(text, "\\", "\\\\"), '"', '\\"')
+    return join(scalar('"'), text, scalar('"'), null=None)
+
+
+def _any_match(text: pa.Array, regex: str) -> bool:
+    return bool(pc.any(pc.match_substring_regex(text, regex)).as_py())
 
 
 def _null(as_json: bool) -> str:
