@@ -86,7 +86,9 @@ def main() -> int:
 def _record(java: launch.Java, jars: list[Path], target: Path) -> None:
     conf = {"spark.driver.memory": "2g"}
     jvm = launch.start_jvm(java, jars, [f"-XX:ArchiveClassesAtExit={target}"], conf)
-    _train(launch.connect(jvm, conf, cores="2"))
+    spark = launch.connect(jvm, conf, cores="2")
+    _train(spark)
+    spark.stop()  # or the driver's side tells on stderr that the JVM has gone
     assert jvm.process.stdin is not None
     jvm.process.stdin.close()
     jvm.process.wait()

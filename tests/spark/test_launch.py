@@ -286,11 +286,18 @@ def fake_java(folder: Path, script: str) -> Path:
     return java
 
 
+@pytest.fixture
+def nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if no test before had started a session in this process."""
+    monkeypatch.setattr(launch, "_jvm", None)
+    monkeypatch.setattr(launch, "_is_running", lambda: False)
+
+
 OLD = """echo 'openjdk version "1.8.0_292"' >&2"""
 
 
 def test_no_java_is_one_line_that_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    nothing_runs: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -305,7 +312,7 @@ def test_no_java_is_one_line_that_says_what_to_install(
 
 @pytest.mark.parametrize("version", ["1.8.0_292", "11.0.2", "16"])
 def test_a_java_that_is_too_old_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str
+    nothing_runs: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str
 ) -> None:
     java = fake_java(tmp_path, OLD.replace("1.8.0_292", version))
     monkeypatch.delenv("JAVA_HOME", raising=False)
@@ -334,7 +341,9 @@ def test_a_java_that_does_not_work_is_named(
         launch.find_java()
 
 
-def test_no_pyspark_is_one_line_that_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_pyspark_is_one_line_that_says_what_to_install(
+    nothing_runs: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(launch, "find_spec", lambda _: None)
     with pytest.raises(launch.SparkNotFoundError) as raised:
         launch.local_session()
@@ -588,6 +597,6 @@ def test_a_session_starts_from_the_archive_that_the_maker_made(cache: Path, tmp_
     archive = launch.find_archive(archive_name())
     assert archive is not None
     loaded = tmp_path / "classes.txt"
-    assert started(JAVA_TOOL_OPTIONS=f"-Xlog:class+load:file={loaded}").returncode == 0
+    assert started(_JAVA_OPTIONS=f"-Xlog:class+load:file={loaded}").returncode == 0
     gateway = next(line for line in loaded.read_text().splitlines() if launch._GATEWAY in line)
     assert gateway.endswith("source: shared objects file (top)")
