@@ -15,6 +15,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import from_arrow_type
 
 from kafkajit.schema import BATCHES_TYPE, LOG_PATH_TYPE, RECORDS_TYPE
+from kafkajit.spark.worker import Arrival
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -274,10 +275,12 @@ def arrow_function(name: str) -> Any:
 
 def _deferred(name: str) -> Any:
     """A function of `arrays`, looked up where it runs: a driver needs none of the kernels."""
+    arrival = Arrival()
 
     def evaluate(*args: pa.Array, **kwargs: pa.Array) -> pa.Array:
         from kafkajit.spark import arrays
 
+        _ = arrival  # comes along
         result: pa.Array = getattr(arrays, name)(*args, **kwargs)
         return result
 

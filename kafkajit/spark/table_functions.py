@@ -21,7 +21,7 @@ from kafkajit.schema import (
     record_schema,
     with_corruption,
 )
-from kafkajit.spark.worker import guest
+from kafkajit.spark.worker import acknowledge, guest
 
 if TYPE_CHECKING:
     from kafkajit.source import Source
@@ -56,6 +56,9 @@ class KafkaLog:
     |orders|          0|      27|
     +------+-----------+--------+
     """
+
+    def __init__(self) -> None:
+        acknowledge()  # what Spark sent with the task; the segments come next
 
     def eval(
         self,
