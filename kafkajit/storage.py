@@ -40,7 +40,7 @@ class StoredFile:
 
     path: str  # as a user writes it: plain where it is local, else a URI
     size: int
-    modified_ns: int
+    modified_ns: int | None  # not every file system says
     key: str  # its path on the file system
     filesystem: FileSystem | None  # None where it is local
 
@@ -88,7 +88,7 @@ def _stored(info: FileInfo, prefix: str, filesystem: FileSystem | None) -> Store
     return StoredFile(
         path=prefix + info.path,
         size=info.size,
-        modified_ns=info.mtime_ns or 0,
+        modified_ns=info.mtime_ns,
         key=info.path,
         filesystem=filesystem,
     )

@@ -104,7 +104,7 @@ def read_files(
             "path": file.path,
             "baseOffset": path.base_offset,
             "suffix": path.suffix,
-            "modificationTime": file.modified_ns // 1000,
+            "modificationTime": None if file.modified_ns is None else file.modified_ns // 1000,
             "length": file.size,
         }
         if meets({name: row[name] for name in row if name != "modificationTime"}, predicates):

@@ -14,7 +14,7 @@ from pyspark.sql.functions import col, lit
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import from_arrow_type
 
-from kafkajit.schema import BATCHES_TYPE, LOG_PATH_TYPE, RECORDS_TYPE
+from kafkajit.spark.catalogue import FUNCTIONS
 from kafkajit.spark.worker import Arrival
 
 if TYPE_CHECKING:
@@ -254,23 +254,11 @@ def kafka_log_path(path: ColumnOrName) -> Column:
     return _call("kafka_log_path", path)
 
 
-# name in SQL: what it returns
-RETURNS: dict[str, pa.DataType] = {
-    "kafka_records": RECORDS_TYPE,
-    "try_kafka_records": RECORDS_TYPE,
-    "kafka_record_batches": BATCHES_TYPE,
-    "try_kafka_record_batches": BATCHES_TYPE,
-    "kafka_valid_bytes": pa.int64(),
-    "try_kafka_valid_bytes": pa.int64(),
-    "kafka_log_path": LOG_PATH_TYPE,
-}
-
-
 @cache
 def arrow_function(name: str) -> Any:
     """The function of that name in SQL, as Spark registers it."""
     make: Any = arrow_udf  # whose overloads know no function of hinted *args
-    return make(_deferred(name), from_arrow_type(RETURNS[name]))
+    return make(_deferred(name), from_arrow_type(FUNCTIONS[name]))
 
 
 def _deferred(name: str) -> Any:

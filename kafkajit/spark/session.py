@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafkajit.spark.catalogue import FUNCTIONS, TABLE_FUNCTION
 from kafkajit.spark.datasource import KafkaLogDataSource
-from kafkajit.spark.functions import RETURNS, arrow_function
+from kafkajit.spark.functions import arrow_function
 from kafkajit.spark.table_functions import kafka_log
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def register(spark: SparkSession) -> None:
     >>> spark.sql("SELECT kafka_valid_bytes(X'')").first()[0]
     0
     """
-    for name in RETURNS:
+    for name in FUNCTIONS:
         spark.udf.register(name, arrow_function(name))
-    spark.udtf.register("kafka_log", kafka_log)
+    spark.udtf.register(TABLE_FUNCTION, kafka_log)
     spark.dataSource.register(KafkaLogDataSource)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import operator
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -40,6 +41,7 @@ from kafkajit.scan.options import KINDS
 from kafkajit.scan.predicates import Predicate
 from kafkajit.scan.table import schema_of
 from kafkajit.schema import BATCH_COLUMNS, CORRUPTION_COLUMNS, FILE_COLUMNS, RECORD_COLUMNS
+from kafkajit.storage import StoredFile, find_files
 
 LEASTS = ["1", "300", "1g"]  # maxPartitionBytes: a batch each, a few, all in one
 EPOCH = datetime.fromtimestamp(0, UTC)
@@ -372,6 +374,20 @@ def test_files_says_of_each_file_where_and_how_large_it_is(
         assert (row["baseOffset"], row["suffix"]) == (parsed.base_offset, parsed.suffix)
         assert row["length"] == path.stat().st_size
         assert row["modificationTime"] == path.stat().st_mtime_ns // 1000
+
+
+def test_a_file_system_that_keeps_no_times_leaves_them_null(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_partition(tmp_path, {0: kt.batch([kt.Record()])})
+
+    def find_timeless(location: str) -> list[StoredFile]:
+        return [replace(file, modified_ns=None) for file in find_files(location)]
+
+    monkeypatch.setattr("kafkajit.scan.table.find_files", find_timeless)
+    (row,) = read_rows(folder, kind="files")
+    assert row["modificationTime"] is None
+    assert row["length"] == 68
 
 
 def test_a_time_that_spark_cannot_hold_is_null_and_still_selected(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ def test_every_example_gives_what_it_says(name: str, spark: SparkSession) -> Non
 
 def test_every_function_has_an_example() -> None:
     from kafkajit.spark import functions
+    from kafkajit.spark.catalogue import FUNCTIONS
 
-    for name in functions.RETURNS:
+    for name in FUNCTIONS:
         assert ">>> df" in getattr(functions, name).__doc__

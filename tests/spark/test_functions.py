@@ -14,6 +14,7 @@ import kafkajit
 import kafkajit.testing as kt
 from kafkajit.schema import BATCH_COLUMNS, RECORD_COLUMNS
 from kafkajit.spark import arrays, functions
+from kafkajit.spark.catalogue import FUNCTIONS
 
 TELLING = ("headers-0", "transactions-0", "nulls-0", "append-time-zstd-0", "compacted-0")
 WITHOUT_PATH = [name for name in RECORD_COLUMNS if name not in ("topic", "partition")]
@@ -81,7 +82,7 @@ def test_rows_may_ask_for_different_columns(spark: SparkSession) -> None:
 
 
 def test_null_in_null_out(spark: SparkSession) -> None:
-    for name in functions.RETURNS:
+    for name in FUNCTIONS:
         typed = "CAST(NULL AS STRING)" if name == "kafka_log_path" else "CAST(NULL AS BINARY)"
         assert list(spark.sql(f"SELECT {name}({typed}), {name}(NULL)").first()) == [None, None]
 
@@ -166,7 +167,7 @@ def test_column_functions_need_no_registration(spark: SparkSession) -> None:
 
 
 def test_every_function_returns_what_it_declares(spark: SparkSession) -> None:
-    for name, type_ in functions.RETURNS.items():
+    for name, type_ in FUNCTIONS.items():
         argument = "CAST(NULL AS STRING)" if name == "kafka_log_path" else "X''"
         schema = spark.sql(f"SELECT {name}({argument}) AS it").schema
         assert to_arrow_schema(schema, timezone="UTC").field("it").type == type_

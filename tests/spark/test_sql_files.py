@@ -30,7 +30,8 @@ from docs.generate import (
     reads,
     sql_files,
 )
-from kafkajit.spark.functions import RETURNS
+from kafkajit.spark.catalogue import FUNCTIONS as IN_SQL
+from kafkajit.spark.catalogue import TABLE_FUNCTION
 
 GENERATES = os.environ.get("KAFKAJIT_GENERATE_GOLDEN_FILES", "0") not in ("", "0")
 FUNCTIONS = sql_files("functions")
@@ -147,7 +148,7 @@ def test_a_recipe_names_no_column_that_it_does_not_need(file: SqlFile) -> None:
 
 
 def test_every_function_has_a_file() -> None:
-    assert {file.name for file in FUNCTIONS} == {*RETURNS, "kafka_log"}
+    assert {file.name for file in FUNCTIONS} == {*IN_SQL, TABLE_FUNCTION}
 
 
 def test_every_sql_file_has_a_golden_file() -> None:

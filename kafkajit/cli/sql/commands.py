@@ -12,7 +12,8 @@ from typing import NamedTuple
 from kafkajit.cli.sql.shell import Shell
 from kafkajit.cli.sql.table import width_of
 from kafkajit.cli.sql.views import VIEWS, Place
-from kafkajit.cli.sql.words import BINARY, TABLE_FUNCTION, TEXT, VIEW_DOCS
+from kafkajit.cli.sql.words import BINARY, TEXT, VIEW_DOCS
+from kafkajit.spark.catalogue import FUNCTIONS, TABLE_FUNCTION
 
 _TRY = """\
   SELECT topic, partition, count(*), max(timestamp) FROM records GROUP BY ALL;
@@ -132,7 +133,7 @@ class Commands:
         from kafkajit.spark import functions
 
         rows = []
-        for name in functions.RETURNS:
+        for name in FUNCTIONS:
             if not name.startswith("try_"):
                 function = getattr(functions, name)
                 first, *others = inspect.signature(function).parameters

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from typing import Any
 
 from kafkajit.cli.sql.query import Engine
@@ -88,9 +87,7 @@ class Completer:
             self._asked = threading.Event()
             threading.Thread(target=self._ask, args=(spark, self._asked), daemon=True).start()
             self._asked.wait(_PATIENCE)
-        with suppress(ImportError):  # without pyspark there are none
-            return self._functions or self._engine.functions()
-        return []
+        return self._functions or self._engine.functions()
 
     def _ask(self, spark: Any, asked: threading.Event) -> None:
         names = [row[0] for row in spark.sql("SHOW FUNCTIONS").collect()]

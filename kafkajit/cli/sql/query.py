@@ -14,7 +14,7 @@ from kafkajit.cli.sql.gather import gather
 from kafkajit.cli.sql.statements import columns_asked, mentioned, names_in, reads_once, tokens
 from kafkajit.cli.sql.table import Rows
 from kafkajit.cli.sql.views import VIEWS, Place
-from kafkajit.cli.sql.words import TABLE_FUNCTION
+from kafkajit.spark.catalogue import FUNCTIONS, TABLE_FUNCTION
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -99,11 +99,12 @@ class Engine:
 
     def run(self, statement: str) -> Result:
         """Have Spark understand a statement, and do it where it is a command."""
-        from pyspark.errors import AnalysisException
-
         # The session that is active decides whether rows have Instants, not the one that is asked.
         spark: Any = self.spark
         spark._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
+        # Not before the session is there: two threads that import pyspark get in each other's way.
+        from pyspark.errors import AnalysisException
+
         first = next((token.name for token in tokens(statement) if token.name), "")
         # What a user defines may be read by any later statement, with columns that it names.
         self._only_reading = self._only_reading and first in _READING
@@ -163,9 +164,7 @@ class Engine:
 
     def functions(self) -> list[str]:
         """The functions of ours."""
-        from kafkajit.spark.functions import RETURNS
-
-        return [*RETURNS, TABLE_FUNCTION]
+        return [*FUNCTIONS, TABLE_FUNCTION]
 
 
 class Result:

@@ -7,8 +7,6 @@ TEXT = ("table", "line", "csv", "json")
 FORMATS = (*TEXT, *BINARY)
 
 BINARY_FILE = "binaryFile"
-TABLE_FUNCTION = "kafka_log"
-
 # view: what a row of it is
 VIEW_DOCS = {
     "records": "the records of all segments",
