@@ -204,6 +204,8 @@ class TestPrompt:
         for line in ("SELECT 1, -- one;", "  ';', /* and;", " */ `;`"):
             terminal.type(f"{line}\r")
             terminal.read_until("     ...> ")
+        terminal.type("x")
+        terminal.read_until("x")
         terminal.type("\x03")
         terminal.read_until(PROMPT)
 
