@@ -14,6 +14,7 @@ import termios
 import time
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -106,6 +107,18 @@ class Terminal:
         at = self._unread.index(text) + len(text)
         read, self._unread = self._unread[:at], self._unread[at:]
         return as_shown(read)
+
+    def clear_line(self, prompt: str) -> None:
+        """Press Ctrl-C until the prompt is there again.
+
+        Python's readline misses one that comes in the moment before it waits for a key.
+        """
+        for _ in range(20):
+            self.type("\x03")
+            with suppress(AssertionError):
+                self.read_until(prompt, 2)
+                return
+        raise AssertionError(f"no {prompt!r} after Ctrl-C")
 
     def wait(self, seconds: float = 30) -> tuple[int, str]:
         """Until it ends: its exit code, and what else it has printed."""

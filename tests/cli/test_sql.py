@@ -204,16 +204,12 @@ class TestPrompt:
         for line in ("SELECT 1, -- one;", "  ';', /* and;", " */ `;`"):
             terminal.type(f"{line}\r")
             terminal.read_until("     ...> ")
-        terminal.type("x")
-        terminal.read_until("x")
-        terminal.type("\x03")
-        terminal.read_until(PROMPT)
+        terminal.clear_line(PROMPT)
 
     def test_ctrl_c_clears_the_line_and_ctrl_d_leaves(self, terminal: Terminal) -> None:
         terminal.type("SELECT half")
-        terminal.read_until("half")  # Python misses what comes before it listens
-        terminal.type("\x03")
-        terminal.read_until(PROMPT)
+        terminal.read_until("half")
+        terminal.clear_line(PROMPT)
         terminal.type("\x04")
         assert terminal.wait()[0] == 0
 
@@ -275,8 +271,7 @@ class TestPrompt:
     def test_tab_completes(self, terminal: Terminal) -> None:
         terminal.type("SELECT isTr\t")
         terminal.read_until("isTransactional")
-        terminal.type("\x03")
-        terminal.read_until(PROMPT)
+        terminal.clear_line(PROMPT)
         terminal.type(".fo\t")
         terminal.read_until(".format")
 

@@ -167,8 +167,7 @@ class TestPrompt:
     def test_tab_completes_functions_of_sparks(self, terminal: Terminal) -> None:
         terminal.type("SELECT kafka_record_b\t")
         terminal.read_until("kafka_record_batches(")
-        terminal.type("\x03")
-        terminal.read_until(PROMPT)
+        terminal.clear_line(PROMPT)
 
     def test_several_statements_on_a_line(self, terminal: Terminal) -> None:
         lines = answer(terminal, "SELECT 1 AS a; SELECT 2 AS b;")
