@@ -70,6 +70,11 @@ def _header_field(batches: Batches, _content: Bytes, name: str) -> Any:
     return batches.field(name)
 
 
+def _unless_set(batches: Batches, _content: Bytes, name: str) -> pa.Array:
+    """NULL of a compressed set of messages: what is in it is known to who reads it."""
+    return pa.array(np.ascontiguousarray(batches.field(name)), mask=batches.is_message_set)
+
+
 def _header_property(batches: Batches, _content: Bytes, name: str) -> Any:
     return getattr(batches, _PROPERTIES[name])
 
@@ -102,6 +107,8 @@ _BATCH_COLUMN_OF: dict[str, Callable[[Batches, Bytes, str], Any]] = {
     **dict.fromkeys(_PROPERTIES, _header_property),
     "deleteHorizonMs": _delete_horizon,
     "compressionType": _compression_type,
+    "baseOffset": _unless_set,
+    "recordsCount": _unless_set,
     "isValid": _is_valid,
 }
 

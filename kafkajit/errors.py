@@ -75,6 +75,12 @@ NEGATIVE_HEADER_KEY_SIZE = 9
 WRONG_RECORD_SIZE = 10
 RECORDS_REMAINING = 11
 NEGATIVE_RECORDS_COUNT = 12
+INVALID_MESSAGE = 13
+INNER_MESSAGE_TOO_SMALL = 14
+EMPTY_MESSAGE_SET = 15
+WRONG_WRAPPER_OFFSET = 16
+NESTED_COMPRESSION = 17
+INNER_MAGIC = 18
 
 # status: (exception, text); {a} and {b} are the two numbers that came with the status.
 MESSAGES: dict[int, tuple[type[KafkaJitError], str]] = {
@@ -120,6 +126,25 @@ MESSAGES: dict[int, tuple[type[KafkaJitError], str]] = {
         InvalidRecordError,
         "Found invalid record count {a} in magic v{b} batch",
     ),
+    INVALID_MESSAGE: (
+        InvalidRecordError,
+        "Found invalid message: its key and value do not fit its {a} bytes",
+    ),
+    INNER_MESSAGE_TOO_SMALL: (
+        CorruptRecordError,
+        "Record size is less than the minimum record overhead (14)",
+    ),
+    EMPTY_MESSAGE_SET: (
+        InvalidRecordError,
+        "Found invalid compressed record set with no inner records",
+    ),
+    WRONG_WRAPPER_OFFSET: (
+        InvalidRecordError,
+        "Found invalid wrapper offset in compressed v1 message set, wrapper offset '{a}' is less "
+        "than the last inner message offset '{b}' and it is not zero.",
+    ),
+    NESTED_COMPRESSION: (InvalidRecordError, "Inner message must not be compressed"),
+    INNER_MAGIC: (InvalidRecordError, "Invalid magic found in a compressed message set: {a}"),
 }
 
 

@@ -25,14 +25,13 @@ from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.format.layout import (
     BATCH_LENGTH_OFFSET,
     LOG_OVERHEAD,
-    MAGIC_V2,
     RECORD_BATCH_OVERHEAD,
 )
 from kafkajit.format.log_path import LogPath, parse_log_path
 from kafkajit.records.batches import Batches, Framing, frame, framing_error, read_int32
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder, without_bad_markers
-from kafkajit.records.resync import goes_on, next_sound_batch, resync
+from kafkajit.records.resync import goes_on, next_sound_batch, plausible, resync
 from kafkajit.schema import (
     BATCH_COLUMNS,
     RECORD_COLUMNS,
@@ -414,8 +413,7 @@ class SegmentReader:
             self._source.load(min(framing.position + RECORD_BATCH_OVERHEAD, self._end))
             content = self._source.content[: self._end]
             misleading[-1] = not goes_on(content, framing.position, is_cut=self._is_cut)
-            misleading[:-1] = batches.field("magic")[1:] != MAGIC_V2
-            misleading[:-1] |= batches.size_in_bytes[1:] < RECORD_BATCH_OVERHEAD
+            misleading[:-1] = ~plausible(content, batches.position[1:])
             misleading[misleading] = ~batches[misleading].is_valid(content)
         return misleading
 

@@ -64,9 +64,11 @@ RECORD_COLUMNS: dict[str, Column] = {
 }
 
 BATCH_COLUMNS: dict[str, Column] = {
-    "baseOffset": Column(pa.int64(), "the first offset when the batch was written"),
+    "baseOffset": Column(
+        pa.int64(), "the first offset when the batch was written; NULL of a v0 or v1 set"
+    ),
     "lastOffset": Column(pa.int64(), "the last offset, kept when compaction removes the record"),
-    "recordsCount": Column(pa.int32(), "records now in the batch"),
+    "recordsCount": Column(pa.int32(), "records now in the batch; NULL of a v0 or v1 set"),
     "baseSequence": Column(pa.int32(), "-1 without idempotence"),
     "lastSequence": Column(pa.int32(), "-1 without idempotence"),
     "producerId": Column(pa.int64(), "-1 without idempotence"),

@@ -71,12 +71,15 @@ class Selection:
 
     def batches(self, batches: Batches) -> Mask:
         """Which batches may hold a record that is asked for."""
-        wanted: Mask = batches.last_offset >= self.offsets.first
-        wanted &= batches.field("baseOffset") <= self.offsets.last
+        # A compressed set of messages says nothing of its first offset, and a careless client's
+        # nothing of its last or of its timestamps.
+        unknown = batches.is_message_set
+        wanted: Mask = (batches.last_offset >= self.offsets.first) | unknown
+        wanted &= (batches.field("baseOffset") <= self.offsets.last) | unknown
         # The header knows the largest timestamp only; the base timestamp is the first record's,
         # or a delete horizon. Under LogAppendTime every record has the largest.
         largest = batches.field("maxTimestamp")
-        wanted &= largest >= self.timestamps.first
+        wanted &= (largest >= self.timestamps.first) | (unknown & (batches.timestamp_type != 1))
         wanted &= (largest <= self.timestamps.last) | (batches.timestamp_type == 0)
         if self.committed:
             wanted &= ~batches.is_control

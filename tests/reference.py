@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import io
 import struct
+import zlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,7 +48,7 @@ class Batch:
 
     @property
     def timestamp_type(self) -> int:
-        return self.attributes >> 3 & 1
+        return self.attributes >> 3 & 1 if self.magic else -1
 
     @property
     def is_transactional(self) -> bool:
@@ -105,6 +106,10 @@ def read_batches(log: bytes) -> tuple[list[Batch], int]:
         if position + 12 + length > len(log):
             break
         whole = log[position : position + 12 + length]
+        if log[position + 16] < 2:
+            batches.append(read_message(position, whole))
+            position += len(whole)
+            continue
         header = whole[:61].ljust(61, b"\0")
         _, _, epoch, magic, crc = struct.unpack_from(">qiibI", header)
         fields = struct.unpack_from(">hiqqqhii", header, 21)
@@ -123,6 +128,104 @@ def read_batches(log: bytes) -> tuple[list[Batch], int]:
         )
         position += len(whole)
     return batches, position
+
+
+def read_message(position: int, entry: bytes) -> Batch:
+    """A message of v0 or v1, or a set of them, as a batch that has nothing else."""
+    offset, _, crc, magic, attributes = struct.unpack_from(">qiIbb", entry)
+    timestamp = -1
+    if magic == 1 and len(entry) >= 26:
+        (timestamp,) = struct.unpack_from(">q", entry, 18)
+    return Batch(
+        position=position,
+        size=len(entry),
+        base_offset=offset,
+        partition_leader_epoch=-1,
+        magic=magic,
+        crc=crc,
+        attributes=attributes & (15 if magic else 7),
+        last_offset_delta=0,
+        base_timestamp=timestamp,
+        max_timestamp=timestamp,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        records_count=-1 if attributes & 7 else 1,
+        is_valid=len(entry) >= (34 if magic else 26) and zlib.crc32(entry[16:]) == crc,
+        payload=entry,
+    )
+
+
+def _message_fields(entry: bytes) -> tuple[bytes | None, bytes | None]:
+    """Key and value."""
+    position = 26 if entry[16] == 1 else 18
+    fields: list[bytes | None] = []
+    for _ in range(2):
+        if position + 4 > len(entry):
+            raise Invalid("message")
+        (size,) = struct.unpack_from(">i", entry, position)
+        position += 4
+        if size > len(entry) - position:
+            raise Invalid("message")
+        fields.append(None if size < 0 else entry[position : position + size])
+        position += max(size, 0)
+    return fields[0], fields[1]
+
+
+def _accepted(frame: bytes) -> bytes:
+    """An LZ4 frame with the header's checksum that the library accepts, whatever it has."""
+    end = 14 if frame[4] & 8 else 6
+    for byte in range(256):
+        candidate = frame[:end] + bytes([byte]) + frame[end + 1 :]
+        try:
+            lz4.frame.get_frame_info(candidate)
+        except RuntimeError:
+            continue
+        return candidate
+    return frame
+
+
+def read_messages(batch: Batch) -> list[Record]:
+    """The record of a message, or the records of the set in it."""
+    if batch.codec == 0:
+        key, value = _message_fields(batch.payload)
+        return [Record(batch.base_offset, batch.base_timestamp, -1, key, value, [])]
+    _, value = _message_fields(batch.payload)
+    if value is None or batch.codec > 3:
+        raise Invalid("wrapper")
+    if batch.magic == 0 and batch.codec == 3 and len(value) > 6:
+        value = _accepted(value)
+    data = decompress(batch.codec, value)
+    entries = []
+    position = 0
+    while position + 12 <= len(data):
+        offset, size = struct.unpack_from(">qi", data, position)
+        if size < 14:
+            raise Invalid("inner size")
+        if position + 12 + size > len(data):
+            break
+        entries.append((offset, data[position : position + 12 + size]))
+        position += 12 + size
+    if not entries:
+        raise Invalid("no inner messages")
+    base = 0
+    if batch.magic == 1 and batch.base_offset != 0:
+        base = batch.base_offset - entries[-1][0]
+        if base < 0:
+            raise Invalid("wrapper offset")
+    records = []
+    for offset, entry in entries:
+        magic, attributes = struct.unpack_from(">bb", entry, 16)
+        if magic not in (0, 1) or attributes & 7:
+            raise Invalid("inner message")
+        key, value = _message_fields(entry)
+        timestamp = -1
+        if magic == 1:
+            (timestamp,) = struct.unpack_from(">q", entry, 18)
+            if batch.timestamp_type == 1:
+                timestamp = batch.max_timestamp
+        records.append(Record(int64(base + offset), timestamp, -1, key, value, []))
+    return records
 
 
 class _Reader:
@@ -211,6 +314,8 @@ def _unsnappy(payload: bytes) -> bytes:
 
 def read_records(batch: Batch) -> list[Record]:
     """All records of a batch, or Invalid."""
+    if batch.magic < 2:
+        return read_messages(batch)
     if batch.records_count == 0:
         return []
     if batch.records_count < 0:
@@ -259,7 +364,8 @@ def rows(log: bytes) -> list[dict[str, Any]]:
     """Records as the rows that kafkajit.read_records(log) has, timestamps in milliseconds."""
     found = []
     for batch in read_batches(log)[0]:
-        for record in read_records(batch):
+        records = read_records(batch)
+        for record in records:
             row = {
                 "key": record.key,
                 "value": record.value,
@@ -274,7 +380,7 @@ def rows(log: bytes) -> list[dict[str, Any]]:
                 "sequence": record.sequence,
                 "controlType": None,
                 "coordinatorEpoch": None,
-                "baseOffset": batch.base_offset,
+                "baseOffset": batch.base_offset if batch.magic == 2 else records[0].offset,
                 "partitionLeaderEpoch": batch.partition_leader_epoch,
                 "producerId": batch.producer_id,
                 "producerEpoch": batch.producer_epoch,

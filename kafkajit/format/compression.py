@@ -28,6 +28,7 @@ from isal import isal_zlib
 from kafkajit.kernel import kernel
 from kafkajit.source import as_bytes
 
+LZ4, ZSTD = 3, 4
 COMPRESSION_TYPES = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 DEFAULT_MAX_DECOMPRESSED_BYTES = 256 << 20
 
@@ -172,6 +173,39 @@ def _unlz4_blocks(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int | N
         else:
             room = out[written : written + _LZ4_BLOCK_SIZE].data
             written += cramjam.lz4.decompress_block_into(block, room, output_len=_LZ4_BLOCK_SIZE)
+
+
+def with_right_lz4_checksum(compressed: memoryview) -> memoryview:
+    """A frame as v0 has it, with the checksum of its descriptor put right.
+
+    Kafka's first LZ4 writer, which v0 is bound to, took the frame's magic into that checksum.
+    """
+    if compressed[:4] != _LZ4_MAGIC or len(compressed) < 7:
+        return compressed
+    end = 6 + (8 if compressed[4] & 0x08 else 0)  # flags, block descriptor, perhaps a size
+    frame = bytearray(compressed)
+    if end < len(frame):
+        frame[end] = _xxh32(bytes(frame[4:end])) >> 8 & 0xFF
+    return memoryview(frame)
+
+
+def _xxh32(data: bytes) -> int:
+    """XXH32 of less than 16 bytes, with the seed 0."""
+    mask = 0xFFFFFFFF
+    prime1, prime2, prime3, prime4, prime5 = (
+        0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1,
+    )  # fmt: skip
+    total = prime5 + len(data)
+    words = len(data) // 4 * 4
+    for at in range(0, words, 4):
+        total = total + int.from_bytes(data[at : at + 4], "little") * prime3 & mask
+        total = (total << 17 | total >> 15) * prime4 & mask
+    for byte in data[words:]:
+        total = total + byte * prime5 & mask
+        total = (total << 11 | total >> 21) * prime1 & mask
+    total = (total ^ total >> 15) * prime2 & mask
+    total = (total ^ total >> 13) * prime3 & mask
+    return total ^ total >> 16
 
 
 def _unzstd(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int:

@@ -39,6 +39,18 @@ BATCH_HEADER = np.dtype(
         ("recordsCount", ">i4"),
     ]
 )
+# A message of v0 or v1, an entry of its own in a log, up to its key's size. v0 has no timestamp.
+# size counts what follows it; crc is the CRC-32 of everything from magic to the end.
+MESSAGE_HEADER = np.dtype(
+    [
+        ("offset", ">i8"),  # of a compressed set: its last record's
+        ("size", ">i4"),
+        ("crc", ">u4"),
+        ("magic", "i1"),
+        ("attributes", "i1"),
+        ("timestamp", ">i8"),
+    ]
+)
 # The same fields as this machine's numbers.
 NATIVE_BATCH_HEADER = BATCH_HEADER.newbyteorder("=")
 
@@ -58,7 +70,14 @@ LOG_OVERHEAD = BATCH_LENGTH_OFFSET + 4  # baseOffset and batchLength are outside
 HEADER_SIZE_UP_TO_MAGIC = MAGIC_OFFSET + 1
 # The smallest entry of any format is a v0 message: crc, magic, attributes, two lengths.
 MIN_ENTRY_SIZE = 14
+MAGIC_V0 = 0
+MAGIC_V1 = 1
 MAGIC_V2 = 2
+# A message's entry up to its key's size, without and with a timestamp.
+KEY_SIZE_OFFSET_V0 = 18
+KEY_SIZE_OFFSET_V1 = MESSAGE_HEADER.itemsize  # 26
+MESSAGE_OVERHEAD_V0 = KEY_SIZE_OFFSET_V0 + 8
+MESSAGE_OVERHEAD_V1 = KEY_SIZE_OFFSET_V1 + 8
 
 # attributes; Kafka reads the low byte only
 COMPRESSION_CODEC_MASK = 0x07

@@ -2,6 +2,11 @@
 
 Answers to Kafka's FileLogInputStream (which bytes are a batch), DefaultRecordBatch (what its header
 says) and ensureValid (whether to believe it). Nothing is decompressed, and no record is looked at.
+
+A message of v0 or v1 is a batch too, of one record or, compressed, of a set of them: its header
+is given as if it were of v2, with -1 for what it does not have (AbstractLegacyRecordBatch). Which
+records are in a set is known when it has been read: until then its offset, the last one's, stands
+for the first as well.
 """
 
 from __future__ import annotations
@@ -23,7 +28,12 @@ from kafkajit.format.layout import (
     HEADER_SIZE_UP_TO_MAGIC,
     LOG_OVERHEAD,
     MAGIC_OFFSET,
+    MAGIC_V0,
+    MAGIC_V1,
     MAGIC_V2,
+    MESSAGE_HEADER,
+    MESSAGE_OVERHEAD_V0,
+    MESSAGE_OVERHEAD_V1,
     MIN_ENTRY_SIZE,
     NATIVE_BATCH_HEADER,
     RECORD_BATCH_OVERHEAD,
@@ -31,6 +41,7 @@ from kafkajit.format.layout import (
     TIMESTAMP_TYPE_MASK,
     TRANSACTIONAL_MASK,
 )
+from kafkajit.format.message_checksum import message_checksums
 from kafkajit.kernel import kernel
 from kafkajit.source import Bytes, Source
 
@@ -40,6 +51,8 @@ Int32s = npt.NDArray[np.int32]
 # How many batches one call of the kernel may find.
 _FRAMES = 16384
 
+_MIN_SIZES = np.array([MESSAGE_OVERHEAD_V0, MESSAGE_OVERHEAD_V1, RECORD_BATCH_OVERHEAD])
+
 
 @dataclass(frozen=True)
 class Batches:
@@ -47,15 +60,19 @@ class Batches:
 
     position: Int64s
     header: npt.NDArray[np.void]  # NATIVE_BATCH_HEADER
+    first_offset: Int64s | None = None  # of messages that have been read
 
     def __len__(self) -> int:
         return self.position.size
 
     def __getitem__(self, rows: slice | npt.NDArray[np.bool_]) -> Batches:
-        return Batches(self.position[rows], self.header[rows])
+        first = None if self.first_offset is None else self.first_offset[rows]
+        return Batches(self.position[rows], self.header[rows], first)
 
     def field(self, name: str) -> npt.NDArray[np.integer]:
         """A header field as it stands in the batch."""
+        if name == "baseOffset" and self.first_offset is not None:
+            return self.first_offset
         return self.header[name]
 
     @cached_property
@@ -82,7 +99,22 @@ class Batches:
 
     @cached_property
     def timestamp_type(self) -> Int32s:
-        return self._flag(TIMESTAMP_TYPE_MASK).astype(np.int32)
+        types = self._flag(TIMESTAMP_TYPE_MASK).astype(np.int32)
+        types[self.header["magic"] == MAGIC_V0] = -1
+        return types
+
+    @cached_property
+    def is_message(self) -> npt.NDArray[np.bool_]:
+        """Whether it is of v0 or v1."""
+        magic = self.header["magic"]
+        messages: npt.NDArray[np.bool_] = (magic == MAGIC_V0) | (magic == MAGIC_V1)
+        return messages
+
+    @cached_property
+    def is_message_set(self) -> npt.NDArray[np.bool_]:
+        """Whether it is a compressed set of messages: its header says little of its records."""
+        sets: npt.NDArray[np.bool_] = self.is_message & (self.codec != 0)
+        return sets
 
     @cached_property
     def is_transactional(self) -> npt.NDArray[np.bool_]:
@@ -100,13 +132,29 @@ class Batches:
         flags: npt.NDArray[np.bool_] = (self.header["attributes"] & mask) != 0
         return flags
 
+    @cached_property
+    def is_whole(self) -> npt.NDArray[np.bool_]:
+        """Whether there is room for a header of its format; what is of no known one is as v2."""
+        magic = self.header["magic"]
+        least = _MIN_SIZES[np.where(self.is_message, magic, MAGIC_V2)]
+        whole: npt.NDArray[np.bool_] = self.size_in_bytes >= least
+        return whole
+
     def is_valid(self, content: Bytes) -> npt.NDArray[np.bool_]:
         """Kafka's isValid: large enough for a header, and the stored CRC is the computed one."""
-        whole = self.size_in_bytes >= RECORD_BATCH_OVERHEAD
-        valid = whole.copy()
-        computed = batch_checksums(content, self.position[whole], self.end[whole])
-        valid[whole] = computed == self.header["crc"][whole]
+        valid = self.is_whole.copy()
+        valid[valid] = self[valid].checksums(content) == self.header["crc"][valid]
         return valid
+
+    def checksums(self, content: Bytes) -> npt.NDArray[np.uint32]:
+        """What their bytes say that their checksums are."""
+        messages = self.is_message
+        if not messages.any():
+            return batch_checksums(content, self.position, self.end)
+        computed = np.empty(len(self), dtype=np.uint32)
+        for rows, checksums in ((messages, message_checksums), (~messages, batch_checksums)):
+            computed[rows] = checksums(content, self.position[rows], self.end[rows])
+        return computed
 
 
 @dataclass(frozen=True)
@@ -138,7 +186,29 @@ def frame(
     raw = np.zeros((count, BATCH_HEADER.itemsize), dtype=np.uint8)
     _copy_headers(content, positions, raw)
     header = raw.view(BATCH_HEADER).reshape(-1).astype(NATIVE_BATCH_HEADER)
+    messages = (header["magic"] == MAGIC_V0) | (header["magic"] == MAGIC_V1)
+    if messages.any():
+        fields = raw[:, : MESSAGE_HEADER.itemsize].copy().view(MESSAGE_HEADER).reshape(-1)
+        header[messages] = _as_batches(fields[messages])
     return Framing(Batches(positions, header), int(after), int(status))
+
+
+def _as_batches(messages: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+    """Headers of messages, as Kafka's AbstractLegacyRecordBatch answers for them."""
+    header = np.zeros(messages.size, dtype=NATIVE_BATCH_HEADER)
+    header["baseOffset"] = messages["offset"]
+    header["batchLength"] = messages["size"]
+    for name in ("magic", "crc"):
+        header[name] = messages[name]
+    known = np.where(messages["magic"] == MAGIC_V0, 0, TIMESTAMP_TYPE_MASK)
+    header["attributes"] = messages["attributes"] & (COMPRESSION_CODEC_MASK | known)
+    timestamp = np.where(messages["magic"] == MAGIC_V0, -1, messages["timestamp"])
+    for name in ("baseTimestamp", "maxTimestamp"):
+        header[name] = timestamp
+    for name in ("partitionLeaderEpoch", "producerId", "producerEpoch", "baseSequence"):
+        header[name] = -1
+    header["recordsCount"] = np.where(header["attributes"] & COMPRESSION_CODEC_MASK, -1, 1)
+    return header
 
 
 def framing_error(source: Source, framing: Framing) -> KafkaJitError | None:
@@ -172,7 +242,7 @@ def _frame(content, position, end, max_bytes, max_records, positions):
         size = length + LOG_OVERHEAD
         if size > end - position:
             break
-        records = np.int64(0)
+        records = np.int64(1)
         if content[position + MAGIC_OFFSET] == MAGIC_V2 and size >= RECORD_BATCH_OVERHEAD:
             count = read_int32(content, position + RECORDS_COUNT_OFFSET)
             records = max(np.int64(0), min(count, size))

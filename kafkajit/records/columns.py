@@ -12,6 +12,7 @@ kernel says so (COLUMNS_FULL), and the chunk is read again with as much room as 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,6 +69,19 @@ class Wanted(NamedTuple):
     value: bool = False
 
 
+@dataclass(frozen=True)
+class Reading:
+    """Records read, batch by batch, and what stopped the reading, if anything did."""
+
+    columns: Columns
+    rows: int  # filled in the columns
+    counts: npt.NDArray[np.int64]  # of records in each batch
+    status: int
+    a: int
+    b: int
+    batch: int  # of the record that was not read
+
+
 class ColumnMemory:
     """Makes columns for chunk after chunk, of the size that the last one lets expect.
 
@@ -112,6 +126,28 @@ class ColumnMemory:
             if column.offsets.size:
                 share = int(column.offsets[rows]) / content_bytes
                 self._shares[name] = min(1.0, share * 1.1 + 0.01)
+
+
+def read_into(
+    memory: ColumnMemory,
+    rows: int,
+    content_bytes: int,
+    batches: int,
+    read: Callable[[Columns, npt.NDArray[np.void], npt.NDArray[np.int64]], tuple[int, ...]],
+) -> Reading:
+    """Have a kernel read at most so many records out of so many bytes, with enough room.
+
+    It is given columns, a record for its own use and counts of records, all zero, and returns
+    (records found, status, a, b, batch where it stopped).
+    """
+    for roomy in (False, True):
+        columns = memory.columns(rows, content_bytes, roomy=roomy)
+        counts = np.zeros(batches, dtype=np.int64)
+        found, status, a, b, batch = read(columns, np.empty(1, dtype=RECORD), counts)
+        if status != COLUMNS_FULL:
+            break
+    memory.learn(columns, found, content_bytes)
+    return Reading(columns, int(found), counts, int(status), int(a), int(b), int(batch))
 
 
 _NO_INT64 = np.empty(0, dtype=np.int64)

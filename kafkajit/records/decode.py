@@ -7,6 +7,7 @@ small enough to stay in the processor's cache from one stage to the next.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,28 +18,53 @@ from kafkajit.errors import (
     InvalidRecordError,
     KafkaJitError,
     UnsupportedCompressionTypeError,
-    UnsupportedVersionError,
     error_for,
 )
-from kafkajit.format.checksum import batch_checksums
 from kafkajit.format.compression import (
     COMPRESSION_TYPES,
     DEFAULT_MAX_DECOMPRESSED_BYTES,
+    LZ4,
+    ZSTD,
     DecodeError,
     OutputFull,
     Scratch,
+    with_right_lz4_checksum,
 )
-from kafkajit.format.layout import MAGIC_V2, RECORD_BATCH_OVERHEAD
+from kafkajit.format.layout import MAGIC_V0, MAGIC_V1, MAGIC_V2, RECORD_BATCH_OVERHEAD
 from kafkajit.format.log_path import LogPath, parse_log_path
 from kafkajit.records.batches import Batches, Int64s
-from kafkajit.records.columns import ColumnMemory, Columns, Wanted
+from kafkajit.records.columns import ColumnMemory, Columns, Reading, Wanted
 from kafkajit.records.control_records import check_marker
 from kafkajit.records.default_records import EXTENT, read_default_records
+from kafkajit.records.message_sets import ENTRIES, IS_NULL, read_message_sets, value_extents
 from kafkajit.source import Bytes, Source
 
 CHUNK_BYTES = 8 << 20
 # Positions in a chunk are int32, and a chunk may be nearly full when its last batch is added.
 MAX_DECOMPRESSED_BYTES = 2**31 - 1 - 2 * CHUNK_BYTES
+
+
+class Plain(NamedTuple):
+    """Where the plain records of batches are, and what is wrong with the batch behind them."""
+
+    content: Bytes
+    starts: Int64s
+    ends: Int64s
+    error: KafkaJitError | None
+
+    def error_before(self, later: KafkaJitError | None, batches: int) -> KafkaJitError | None:
+        """The first error, where a later one is of the batch behind so many."""
+        return self.error or (later if self.ends.size == batches else None)
+
+
+class Read(NamedTuple):
+    """Batches with what is known once they are read, and their records in `content`."""
+
+    batches: Batches
+    content: Bytes
+    reading: Reading
+    error: KafkaJitError | None
+
 
 # Kernels may look this far behind a chunk's last batch, where the source has that much.
 _SLACK = 64
@@ -130,29 +156,22 @@ class Decoder:
 
     def sound(self, batches: Batches, *, check_crcs: bool) -> npt.NDArray[np.bool_]:
         """Which batches are of a known format and, if asked, what their checksums say."""
-        sound: npt.NDArray[np.bool_] = batches.field("magic") == MAGIC_V2
+        sound: npt.NDArray[np.bool_] = batches.is_message | (batches.field("magic") == MAGIC_V2)
         if check_crcs:
-            whole = sound & (batches.size_in_bytes >= RECORD_BATCH_OVERHEAD)
-            sound[whole] = self._checksums(batches, whole) == batches.field("crc")[whole]
+            whole = sound & (batches.is_message | batches.is_whole)
+            computed = batches[whole].checksums(self._source.content)
+            sound[whole] = computed == batches.field("crc")[whole]
         return sound
 
     def unsound(self, batches: Batches, row: int) -> KafkaJitError:
         """What is wrong with a batch that is not sound."""
         magic, stored = int(batches.field("magic")[row]), int(batches.field("crc")[row])
-        if magic in (0, 1):
-            message = f"Message format v{magic} is not supported"
-            return self._error(UnsupportedVersionError, message, batches, row)
-        if magic != MAGIC_V2:
+        if magic not in (MAGIC_V0, MAGIC_V1, MAGIC_V2):
             message = f"Invalid magic found in record: {magic}"
         else:
-            (computed,) = self._checksums(batches, slice(row, row + 1))
+            (computed,) = batches[row : row + 1].checksums(self._source.content)
             message = f"Record is corrupt (stored crc = {stored}, computed crc = {computed})"
         return self._error(CorruptRecordError, message, batches, row)
-
-    def _checksums(
-        self, batches: Batches, rows: slice | npt.NDArray[np.bool_]
-    ) -> npt.NDArray[np.uint32]:
-        return batch_checksums(self._source.content, batches.position[rows], batches.end[rows])
 
     def headers(self, batches: Batches) -> Chunk:
         """These batches without their records."""
@@ -169,15 +188,19 @@ class Decoder:
     def decode(self, batches: Batches, *, keep_bad: bool = False) -> Chunk:
         """The first of these batches as a chunk: all, unless they grow large or one is bad.
 
+        Messages of v0 and v1 and batches of v2 are not in one chunk.
+
         A chunk ends before a bad batch and says what is wrong with it. With `keep_bad` it ends
         with that batch and the records before the damage, as Kafka's iterator hands them out: none
         where the batch is compressed.
         """
-        content, starts, ends, error = self._plain(batches)
-        good = batches[: ends.size]
-        reading = read_default_records(content, _extents(good, starts, ends), self._memory)
+        messages = batches.is_message
+        if messages.any() and not messages.all():
+            batches = batches[: int(np.argmax(messages != messages[0]))]
+        read = self._read_messages if messages[:1].any() else self._read_batches
+        batches, content, reading, error = read(batches)
         counts = reading.counts
-        kept = len(good)
+        kept = counts.size
         if reading.status:
             kept = reading.batch
             error = error_for(reading.status, reading.a, reading.b, record=int(counts[kept]))
@@ -199,15 +222,11 @@ class Decoder:
             error,
         )
 
-    def _plain(self, batches: Batches) -> tuple[Bytes, Int64s, Int64s, KafkaJitError | None]:
-        """Where the plain records of batches are: the array, starts and ends in it.
-
-        That is the source itself where no batch is compressed, else scratch.
-        """
+    def _read_batches(self, batches: Batches) -> Read:
+        """Batches of v2."""
         error = None
-        undersized = batches.size_in_bytes < RECORD_BATCH_OVERHEAD
-        if undersized.any():
-            bad = int(np.argmax(undersized))
+        if not batches.is_whole.all():
+            bad = int(np.argmin(batches.is_whole))
             error = self._error(
                 CorruptRecordError,
                 f"Record batch is corrupt (the size {batches.size_in_bytes[bad]} is smaller than "
@@ -215,17 +234,52 @@ class Decoder:
                 batches,
                 bad,
             )
-            batches = batches[:bad]
+        whole = batches if error is None else batches[:bad]
+        plain = self._plain(whole, whole.position + RECORD_BATCH_OVERHEAD, whole.end)
+        extents = _extents(whole[: plain.ends.size], plain.starts, plain.ends)
+        reading = read_default_records(plain.content, extents, self._memory)
+        return Read(batches, plain.content, reading, plain.error_before(error, len(whole)))
+
+    def _read_messages(self, batches: Batches) -> Read:
+        """Messages and compressed sets of v0 and v1."""
+        is_set = batches.is_message_set
+        starts, ends = batches.position.copy(), batches.end.copy()
+        starts[is_set], ends[is_set] = value_extents(
+            self._source.content, starts[is_set], ends[is_set], batches.field("magic")[is_set]
+        )
+        error = None
+        if (starts < 0).any():
+            bad = int(np.argmax(starts < 0))
+            what = "Found invalid message: its key and value do not fit its bytes"
+            if starts[bad] == IS_NULL:
+                magic = int(batches.field("magic")[bad])
+                what = f"Found invalid compressed record set with null value (magic = {magic})"
+            error = self._error(InvalidRecordError, what, batches, bad)
+            starts, ends = starts[:bad], ends[:bad]
+        plain = self._plain(batches[: starts.size], starts, ends)
+        entries = _entries(batches[: plain.ends.size], plain.starts, plain.ends)
+        reading, first_read = read_message_sets(plain.content, entries, self._memory)
+        has_records = np.flatnonzero(reading.counts)
+        first_offset = batches.field("baseOffset").astype(np.int64)
+        first_offset[has_records] = first_read[has_records]
+        batches = replace(batches, first_offset=first_offset)
+        return Read(batches, plain.content, reading, plain.error_before(error, starts.size))
+
+    def _plain(self, batches: Batches, starts: Int64s, ends: Int64s) -> Plain:
+        """The plain records of batches: in the source itself if none is compressed, else scratch.
+
+        Given is where they are in the source, compressed or not.
+        """
         if (batches.codec != 0).any():
-            content, starts, ends, worse = self._decompress(batches)
-            return content, starts, ends, worse or (error if ends.size == len(batches) else None)
+            return self._decompress(batches, starts, ends)
         first = int(batches.position[0]) if len(batches) else 0
         last = int(batches.end[-1]) if len(batches) else 0
         content = self._source.content[first : last + _SLACK]
-        starts = batches.position + (RECORD_BATCH_OVERHEAD - first)
-        return content, starts, batches.end - first, error
+        return Plain(content, starts - first, ends - first, None)
 
-    def _decompress(self, batches: Batches) -> tuple[Bytes, Int64s, Int64s, KafkaJitError | None]:
+    def _decompress(
+        self, batches: Batches, compressed_starts: Int64s, compressed_ends: Int64s
+    ) -> Plain:
         """The records of as many batches as make a chunk, one behind the other in scratch."""
         scratch = self._scratch
         scratch.reset(recycle=self._recycle)
@@ -234,14 +288,15 @@ class Decoder:
         ends: list[int] = []
         error: KafkaJitError | None = None
         codecs = batches.codec.tolist()
+        magics = batches.field("magic").tolist()
         counts = batches.field("recordsCount").tolist()
         for row, (position, end) in enumerate(
-            zip(batches.position.tolist(), batches.end.tolist(), strict=True)
+            zip(compressed_starts.tolist(), compressed_ends.tolist(), strict=True)
         ):
             start = scratch.written
             if start > CHUNK_BYTES:
                 break
-            compressed = source[position + RECORD_BATCH_OVERHEAD : end]
+            compressed = source[position:end]
             if codecs[row] not in COMPRESSION_TYPES:
                 error = self._error(
                     UnsupportedCompressionTypeError,
@@ -250,10 +305,20 @@ class Decoder:
                     row,
                 )
                 break
+            if codecs[row] == ZSTD and magics[row] != MAGIC_V2:
+                error = self._error(
+                    UnsupportedCompressionTypeError,
+                    f"Message format v{magics[row]} has no zstd",
+                    batches,
+                    row,
+                )
+                break
             try:
                 if codecs[row] == 0:
                     scratch.append(np.frombuffer(compressed, dtype=np.uint8))
                 elif counts[row] != 0:  # Kafka does not look into a batch without records
+                    if codecs[row] == LZ4 and magics[row] == MAGIC_V0:
+                        compressed = with_right_lz4_checksum(compressed)
                     scratch.decompress(codecs[row], compressed)
             except OutputFull:
                 error = self._error(
@@ -274,7 +339,7 @@ class Decoder:
                 break
             starts.append(start)
             ends.append(scratch.written)
-        return (
+        return Plain(
             scratch.content,
             np.array(starts, dtype=np.int64),
             np.array(ends, dtype=np.int64),
@@ -285,6 +350,18 @@ class Decoder:
         self, exception: type[KafkaJitError], message: str, batches: Batches, row: int
     ) -> KafkaJitError:
         return located(exception(message), self._source.path, batches, row)
+
+
+def _entries(batches: Batches, starts: Int64s, ends: Int64s) -> npt.NDArray[np.void]:
+    entries = np.empty(len(batches), dtype=ENTRIES)
+    entries["start"] = starts
+    entries["end"] = ends
+    entries["offset"] = batches.field("baseOffset")
+    entries["logAppendTime"] = batches.field("maxTimestamp")
+    entries["isLogAppendTime"] = batches.timestamp_type == 1
+    entries["isSet"] = batches.is_message_set
+    entries["magic"] = batches.field("magic")
+    return entries
 
 
 def _extents(batches: Batches, starts: Int64s, ends: Int64s) -> npt.NDArray[np.void]:

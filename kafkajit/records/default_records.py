@@ -22,7 +22,7 @@ would and says what is wrong.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -52,7 +52,7 @@ from kafkajit.format.varint import (
     varlong_size,
 )
 from kafkajit.kernel import WIDE, copy_wide, inlined, kernel
-from kafkajit.records.columns import COLUMNS_FULL, RECORD, ColumnMemory, Columns, put_record
+from kafkajit.records.columns import COLUMNS_FULL, ColumnMemory, Reading, put_record, read_into
 from kafkajit.source import Bytes
 
 # What the kernels need to know of a batch. Positions are in the array that holds its records.
@@ -76,19 +76,6 @@ _ROOM_BEFORE_KEY = MAX_RECORD_OVERHEAD + MAX_VARINT_SIZE
 _ROOM_BEFORE_VALUE = 2 * MAX_VARINT_SIZE
 
 
-@dataclass(frozen=True)
-class Reading:
-    """Records read, batch by batch, and what stopped the reading, if anything did."""
-
-    columns: Columns
-    rows: int  # filled in the columns
-    counts: npt.NDArray[np.int64]  # of records in each batch
-    status: int
-    a: int
-    b: int
-    batch: int  # of the record that was not read
-
-
 def read_default_records(
     content: Bytes, extents: npt.NDArray[np.void], memory: ColumnMemory
 ) -> Reading:
@@ -98,16 +85,8 @@ def read_default_records(
     """
     sizes = extents["end"] - extents["start"]
     rows = int(np.minimum(np.maximum(extents["count"], 0), sizes // MIN_RECORD_SIZE + 1).sum())
-    total = int(sizes.sum())
-    for roomy in (False, True):
-        columns = memory.columns(rows, total, roomy=roomy)
-        counts = np.zeros(extents.size, dtype=np.int64)
-        one = np.empty(1, dtype=RECORD)
-        found, status, a, b, batch = _read_batches(content, extents, columns, one, counts)
-        if status != COLUMNS_FULL:
-            break
-    memory.learn(columns, found, total)
-    return Reading(columns, int(found), counts, int(status), int(a), int(b), int(batch))
+    read = partial(_read_batches, content, extents)
+    return read_into(memory, rows, int(sizes.sum()), extents.size, read)
 
 
 def record_size_in_bytes(

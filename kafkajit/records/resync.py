@@ -7,14 +7,17 @@ Otherwise every byte behind it is tried: a header has to look like one, and its 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
-from kafkajit.format.checksum import batch_checksums
 from kafkajit.format.layout import (
     BATCH_LENGTH_OFFSET,
     HEADER_SIZE_UP_TO_MAGIC,
     LOG_OVERHEAD,
     MAGIC_OFFSET,
+    MAGIC_V0,
     MAGIC_V2,
+    MESSAGE_OVERHEAD_V0,
+    MESSAGE_OVERHEAD_V1,
     RECORD_BATCH_OVERHEAD,
 )
 from kafkajit.kernel import kernel
@@ -48,8 +51,7 @@ def next_sound_batch(content: Bytes, position: int) -> int:
         if position == content.size:
             break
         batches = frame(content, position, max_bytes=1).batches
-        computed = batch_checksums(content, batches.position, batches.end)
-        if computed[0] == batches.field("crc")[0]:
+        if batches.is_valid(content)[0]:
             return position
         effort -= int(batches.size_in_bytes[0])
         position += 1
@@ -64,12 +66,25 @@ def goes_on(content: Bytes, position: int, *, is_cut: bool = False) -> bool:
     return bool(_is_plausible(content, position))
 
 
+def plausible(content: Bytes, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """At which of these places a whole batch could begin."""
+    found = np.empty(positions.size, dtype=np.bool_)
+    _are_plausible(content, positions, found)
+    return found
+
+
+@kernel
+def _are_plausible(content, positions, found):
+    for row in range(positions.size):
+        found[row] = _is_plausible(content, positions[row])
+
+
 @kernel
 def _next_plausible(content, position):
-    """The first position from here on that could be a whole v2 batch's, or the end."""
-    last = content.size - RECORD_BATCH_OVERHEAD
+    """The first position from here on that could be a whole batch's, or the end."""
+    last = content.size - MESSAGE_OVERHEAD_V0
     while position <= last:
-        if content[position + MAGIC_OFFSET] == MAGIC_V2 and _is_plausible(content, position):
+        if content[position + MAGIC_OFFSET] <= MAGIC_V2 and _is_plausible(content, position):
             return position
         position += 1
     return np.int64(content.size)
@@ -77,9 +92,28 @@ def _next_plausible(content, position):
 
 @kernel
 def _is_plausible(content, position):
-    """Whether a whole v2 batch could begin here. Nothing but its checksum says that it does."""
+    """Whether a whole batch could begin here. Nothing but its checksum says that it does.
+
+    A message says more of itself than a batch: its sizes have to add up, as all writers' do.
+    """
     room = content.size - position
-    if room < RECORD_BATCH_OVERHEAD or content[position + MAGIC_OFFSET] != MAGIC_V2:
+    if room < MESSAGE_OVERHEAD_V0 or content[position + MAGIC_OFFSET] > MAGIC_V2:
         return False
     size = read_int32(content, position + BATCH_LENGTH_OFFSET) + LOG_OVERHEAD
-    return size >= RECORD_BATCH_OVERHEAD and size <= room
+    if size > room:
+        return False
+    magic = np.int64(content[position + MAGIC_OFFSET])
+    if magic == MAGIC_V2:
+        return size >= RECORD_BATCH_OVERHEAD
+    least = MESSAGE_OVERHEAD_V0 if magic == MAGIC_V0 else MESSAGE_OVERHEAD_V1
+    if size < least:
+        return False
+    at, end = position + least - 8, position + size
+    for _ in range(2):  # key and value
+        if at + 4 > end:
+            return False
+        field_size = read_int32(content, at)
+        if field_size < -1:
+            return False
+        at += 4 + max(np.int64(field_size), np.int64(0))
+    return at == end

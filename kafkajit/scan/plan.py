@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kafkajit.errors import KafkaJitError
-from kafkajit.format.layout import LOG_OVERHEAD, RECORD_BATCH_OVERHEAD
+from kafkajit.format.layout import BATCH_LENGTH_OFFSET, LOG_OVERHEAD, MESSAGE_OVERHEAD_V0
 from kafkajit.format.log_path import LogPath, parse_log_path
 from kafkajit.index.offset_index import read_offset_index
 from kafkajit.reader import FAILFAST, SegmentReader
@@ -273,11 +273,11 @@ def _cuts_by_index(segment: Segment, index: StoredFile, pieces: int) -> list[int
 
 def _begins_batch(log: StoredFile, position: int, last_offset: int) -> bool:
     """Whether a sound batch of offsets up to this one begins there."""
-    if position + RECORD_BATCH_OVERHEAD > log.size:
+    if position + MESSAGE_OVERHEAD_V0 > log.size:
         return False
-    header = log.read(position, RECORD_BATCH_OVERHEAD)
-    size = int.from_bytes(header[8:12], signed=True) + LOG_OVERHEAD
-    if not RECORD_BATCH_OVERHEAD <= size <= log.size - position:
+    header = log.read(position, LOG_OVERHEAD)
+    size = int.from_bytes(header[BATCH_LENGTH_OFFSET:], signed=True) + LOG_OVERHEAD
+    if not MESSAGE_OVERHEAD_V0 <= size <= log.size - position:
         return False
     content = Source(log.read(position, size)).content
     batches = frame(content, 0).batches

@@ -59,8 +59,6 @@ def test_a_batch_with_a_wrong_checksum_is_not_sound_unless_nobody_asks() -> None
 @pytest.mark.parametrize(
     ("magic", "exception", "message"),
     [
-        (0, kafkajit.UnsupportedVersionError, "Message format v0 is not supported"),
-        (1, kafkajit.UnsupportedVersionError, "Message format v1 is not supported"),
         (3, kafkajit.CorruptRecordError, "Invalid magic found in record: 3"),
         (-1, kafkajit.CorruptRecordError, "Invalid magic found in record: -1"),
     ],

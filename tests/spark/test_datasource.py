@@ -271,3 +271,22 @@ def test_a_changed_file_is_told(load: Load, tmp_path: Path) -> None:
     log.unlink()
     with pytest.raises(PySparkException, match=log.name):
         frame.collect()
+
+
+def test_older_formats_are_rows_like_any(spark: SparkSession, tmp_path: Path) -> None:
+    records = [kt.Record(key=b"k", value=b"v")] * 2
+    log = (
+        kt.message_set(records, magic=0, codec="snappy")
+        + kt.message_set(records, base_offset=2)
+        + kt.batch(records, base_offset=4)
+    )
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    (folder / f"{0:020}.log").write_bytes(log)
+    source = spark.read.format("kafkaLog").load(str(folder))
+    column = spark.read.format("binaryFile").load(f"{folder}/*.log")
+    for rows in (source, column.selectExpr("inline(kafka_records(content))")):
+        found = rows.selectExpr("offset", "magic", "CAST(value AS STRING)").orderBy("offset")
+        assert [tuple(row) for row in found.collect()] == [
+            (offset, offset // 2, "v") for offset in range(6)
+        ]

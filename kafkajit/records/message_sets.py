@@ -1,0 +1,197 @@
+"""Records of formats v0 and v1: messages by themselves, or in compressed sets.
+
+Answers to Kafka's LegacyRecord and AbstractLegacyRecordBatch with its DeepRecordsIterator. A
+message is an entry of a log:
+
+    offset      int64
+    size        int32   of everything after this field
+    crc         uint32  CRC-32 of everything from magic to the end
+    magic       int8    0 or 1
+    attributes  int8    codec, and in v1 the type of timestamp
+    timestamp   int64   in v1
+    keySize     int32   negative: null
+    key
+    valueSize   int32   negative: null
+    value
+
+The value of a compressed message is a set: more entries, one behind the other, and a part of one at
+the end is left out. In v0 their offsets are those of the log. In v1 they count from the first, and
+the last one's is that of the message around them, except where a client wrote 0 there.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from kafkajit.errors import (
+    EMPTY_MESSAGE_SET,
+    INNER_MAGIC,
+    INNER_MESSAGE_TOO_SMALL,
+    INVALID_MESSAGE,
+    NESTED_COMPRESSION,
+    OK,
+    WRONG_WRAPPER_OFFSET,
+)
+from kafkajit.format.layout import (
+    COMPRESSION_CODEC_MASK,
+    KEY_SIZE_OFFSET_V0,
+    KEY_SIZE_OFFSET_V1,
+    LOG_OVERHEAD,
+    MAGIC_OFFSET,
+    MAGIC_V0,
+    MAGIC_V1,
+    MESSAGE_HEADER,
+    MESSAGE_OVERHEAD_V0,
+    MIN_ENTRY_SIZE,
+)
+from kafkajit.kernel import kernel
+from kafkajit.records.batches import Int64s, read_int32
+from kafkajit.records.columns import COLUMNS_FULL, ColumnMemory, Reading, put_record, read_into
+from kafkajit.source import Bytes
+
+# In place of where a value starts.
+IS_NULL = -1
+IS_NOWHERE = -2
+
+_ATTRIBUTES_OFFSET = int(MESSAGE_HEADER.fields["attributes"][1])  # type: ignore[index]
+_TIMESTAMP_OFFSET = int(MESSAGE_HEADER.fields["timestamp"][1])  # type: ignore[index]
+
+# What the kernel needs to know of a batch. Positions are in the array that holds its entries.
+ENTRIES = np.dtype(
+    [
+        ("start", np.int64),
+        ("end", np.int64),
+        ("offset", np.int64),  # of the message around them
+        ("logAppendTime", np.int64),  # for every record, where isLogAppendTime
+        ("isLogAppendTime", np.int8),
+        ("isSet", np.int8),  # else it is the message itself
+        ("magic", np.int8),
+    ],
+    align=True,
+)
+
+
+def read_message_sets(
+    content: Bytes, entries: npt.NDArray[np.void], memory: ColumnMemory
+) -> tuple[Reading, Int64s]:
+    """Every record of the messages and sets, in order, into columns; the first offset of each.
+
+    Stops at the first message that Kafka would refuse; those before it stand.
+    """
+    sizes = entries["end"] - entries["start"]
+    rows = int(np.where(entries["isSet"], sizes // MESSAGE_OVERHEAD_V0 + 1, 1).sum())
+    first_offsets = np.zeros(entries.size, dtype=np.int64)
+    read = partial(_read_sets, content, entries, first_offsets)
+    return read_into(memory, rows, int(sizes.sum()), entries.size, read), first_offsets
+
+
+def value_extents(
+    content: Bytes, positions: Int64s, ends: Int64s, magic: npt.NDArray[np.integer]
+) -> tuple[Int64s, Int64s]:
+    """Where the value of each message starts and ends, or IS_NULL, or IS_NOWHERE."""
+    starts = np.empty(positions.size, dtype=np.int64)
+    value_ends = np.empty(positions.size, dtype=np.int64)
+    _locate_values(content, positions, ends, magic.astype(np.int64), starts, value_ends)
+    return starts, value_ends
+
+
+@kernel
+def _locate_values(content, positions, ends, magic, starts, value_ends):
+    for i in range(positions.size):
+        _, _, value, size = _locate(content, positions[i], ends[i], magic[i])
+        starts[i] = min(value, IS_NULL) if size < 0 else value
+        value_ends[i] = value + max(size, np.int64(0))
+
+
+@kernel
+def _locate(content, position, end, magic):
+    """(key, its size, value, its size) of a message; the value IS_NOWHERE if they do not fit."""
+    nothing = np.int64(0), np.int64(-1), np.int64(IS_NOWHERE), np.int64(-1)
+    p = position + (KEY_SIZE_OFFSET_V0 if magic == MAGIC_V0 else KEY_SIZE_OFFSET_V1)
+    if p + 4 > end:
+        return nothing
+    key_size = max(np.int64(read_int32(content, p)), np.int64(-1))
+    key = p + 4
+    p = key + max(key_size, np.int64(0))
+    if p + 4 > end:
+        return nothing
+    value_size = max(np.int64(read_int32(content, p)), np.int64(-1))
+    if p + 4 + value_size > end:
+        return nothing
+    return key, key_size, p + 4, value_size
+
+
+@kernel
+def _read_sets(content, entries, first_offsets, columns, one, counts):
+    """(records found, status, a, b, batch where it stopped)."""
+    found, zero = np.int64(0), np.int64(0)
+    for batch in range(entries.size):
+        entry = entries[batch]
+        start, end = np.int64(entry["start"]), np.int64(entry["end"])
+        base = zero
+        if entry["isSet"]:
+            end, count, last, status = _measure_set(content, start, end)
+            if status == OK and count == 0:
+                status = EMPTY_MESSAGE_SET
+            if status != OK:
+                return found, status, zero, zero, batch
+            if entry["magic"] == MAGIC_V1 and entry["offset"] != 0:
+                if entry["offset"] < last:
+                    return found, WRONG_WRAPPER_OFFSET, np.int64(entry["offset"]), last, batch
+                base = entry["offset"] - last
+        p = start
+        while p < end:
+            after = p + LOG_OVERHEAD + read_int32(content, p + LOG_OVERHEAD - 4)
+            magic = np.int64(np.int8(content[p + MAGIC_OFFSET]))
+            if magic != MAGIC_V0 and magic != MAGIC_V1:
+                return found, INNER_MAGIC, magic, zero, batch
+            if entry["isSet"] and content[p + _ATTRIBUTES_OFFSET] & COMPRESSION_CODEC_MASK:
+                return found, NESTED_COMPRESSION, zero, zero, batch
+            key, key_size, value, value_size = _locate(content, p, after, magic)
+            if value < 0:
+                return found, INVALID_MESSAGE, after - p, zero, batch
+            record = one[0]
+            record["offset"] = _read_int64(content, p) + base
+            if magic == MAGIC_V0:
+                record["timestamp"] = -1
+            elif entry["isLogAppendTime"]:
+                record["timestamp"] = entry["logAppendTime"]
+            else:
+                record["timestamp"] = _read_int64(content, p + _TIMESTAMP_OFFSET)
+            record["key"], record["keySize"] = key, key_size
+            record["value"], record["valueSize"] = value, value_size
+            record["headers"], record["headersCount"] = 0, 0
+            if not put_record(content, record, columns, found):
+                return found, COLUMNS_FULL, zero, zero, batch
+            if counts[batch] == 0:
+                first_offsets[batch] = record["offset"]
+            counts[batch] += 1
+            found += 1
+            p = after
+    return found, OK, zero, zero, np.int64(entries.size)
+
+
+@kernel
+def _measure_set(content, position, end):
+    """(where the last whole entry of a set ends, how many there are, its offset, status)."""
+    count, last = np.int64(0), np.int64(0)
+    while end - position >= LOG_OVERHEAD:
+        size = np.int64(read_int32(content, position + LOG_OVERHEAD - 4))
+        if size < MIN_ENTRY_SIZE:
+            return position, count, last, INNER_MESSAGE_TOO_SMALL
+        if size > end - position - LOG_OVERHEAD:
+            break
+        last = _read_int64(content, position)
+        count += 1
+        position += LOG_OVERHEAD + size
+    return position, count, last, OK
+
+
+@kernel
+def _read_int64(content, position):
+    """A big-endian int64."""
+    high, low = read_int32(content, position), read_int32(content, position + 4)
+    return np.int64(high) << 32 | (np.int64(low) & 0xFFFFFFFF)
