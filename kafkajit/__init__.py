@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         InvalidRecordError,
         KafkaJitError,
         UnsupportedCompressionTypeError,
-        UnsupportedVersionError,
     )
     from kafkajit.format.log_path import parse_log_path
     from kafkajit.format.varint import size_of_varint, size_of_varlong
@@ -34,7 +33,6 @@ _HOME = {
     "InvalidRecordError": "kafkajit.errors",
     "KafkaJitError": "kafkajit.errors",
     "UnsupportedCompressionTypeError": "kafkajit.errors",
-    "UnsupportedVersionError": "kafkajit.errors",
     "header_size_in_bytes": "kafkajit.records.default_records",
     "iter_records": "kafkajit.reader",
     "parse_log_path": "kafkajit.format.log_path",
@@ -53,7 +51,6 @@ __all__ = [
     "InvalidRecordError",
     "KafkaJitError",
     "UnsupportedCompressionTypeError",
-    "UnsupportedVersionError",
     "header_size_in_bytes",
     "iter_records",
     "parse_log_path",

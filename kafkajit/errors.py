@@ -57,10 +57,6 @@ class CorruptIndexError(KafkaJitError):
     """An index beside a log is not what a broker wrote, or does not fit the log."""
 
 
-class UnsupportedVersionError(KafkaJitError):
-    """A message format that this reader does not know."""
-
-
 # What kernels return. 0 is good; the rest index MESSAGES.
 OK = 0
 BATCH_TOO_SMALL = 1
@@ -143,7 +139,7 @@ MESSAGES: dict[int, tuple[type[KafkaJitError], str]] = {
         "Found invalid wrapper offset in compressed v1 message set, wrapper offset '{a}' is less "
         "than the last inner message offset '{b}' and it is not zero.",
     ),
-    NESTED_COMPRESSION: (InvalidRecordError, "Inner message must not be compressed"),
+    NESTED_COMPRESSION: (InvalidRecordError, "Inner messages must not be compressed"),
     INNER_MAGIC: (InvalidRecordError, "Invalid magic found in a compressed message set: {a}"),
 }
 

@@ -19,10 +19,17 @@ from kafkajit.errors import (
     InvalidRecordError,
     KafkaJitError,
     UnsupportedCompressionTypeError,
-    UnsupportedVersionError,
 )
 from kafkajit.format.compression import COMPRESSION_TYPES, DEFAULT_MAX_DECOMPRESSED_BYTES
-from kafkajit.format.layout import MAGIC_V2, RECORD_BATCH_OVERHEAD, TIMESTAMP_TYPES
+from kafkajit.format.layout import (
+    BATCH_LENGTH_OFFSET,
+    LOG_OVERHEAD,
+    MAGIC_OFFSET,
+    MAGIC_V2,
+    RECORD_BATCH_OVERHEAD,
+    TIMESTAMP_TYPES,
+)
+from kafkajit.format.message_checksum import crc32
 from kafkajit.format.utf8 import MAX_GROWTH, write_string
 from kafkajit.format.varint import read_varint
 from kafkajit.kernel import WIDE, copy_wide, inlined, kernel
@@ -109,7 +116,7 @@ _EMPTY = _text(".empty")
 _OPEN = _text("[")
 _CLOSE = _text("]")
 _POSITION = _text(" position: ")
-_TIMESTAMP_TYPE = _texts(f" {TIMESTAMP_TYPES[i]}: " for i in (0, 1))
+_TIMESTAMP_TYPE = _texts(f" {TIMESTAMP_TYPES[i]}: " for i in (0, 1, -1))
 _SIZE = _text(" size: ")
 _MAGIC = _text(" magic: ")
 _CODEC = _text(" compresscodec: ")
@@ -118,7 +125,11 @@ _CRC = _text(" crc: ")
 _VALID = _text(" isvalid: ")
 _FALSE = _texts(["false", "true"])
 _NEW_LINE = _text("\n")
+_MESSAGE_OFFSET = _text("offset: ")
 _RECORD_OFFSET = _text("| offset: ")
+_MESSAGE_VALID = _text(" isValid: ")
+_MESSAGE_CRC = _text(" crc: ")
+_MESSAGE_END = _text("}")  # it is Kafka's
 _KEY_SIZE = _text(" keySize: ")
 _VALUE_SIZE = _text(" valueSize: ")
 _SEQUENCE = _text(" sequence: ")
@@ -260,18 +271,16 @@ class LogDump:
 
     def _readable(self, batches: Batches) -> tuple[Batches, KafkaJitError | None]:
         """The batches whose headers can be printed, and what is wrong with the next."""
-        legacy = batches.field("magic") < MAGIC_V2
+        negative = batches.field("magic") < 0
         cut = batches.position + RECORD_BATCH_OVERHEAD > self._source.content.size
-        if not (legacy | cut).any():
+        cut &= ~batches.is_message
+        if not (negative | cut).any():
             return batches, None
-        bad = int(np.argmax(legacy | cut))
+        bad = int(np.argmax(negative | cut))
         magic = int(batches.field("magic")[bad])
-        error: KafkaJitError
         if magic < 0:
             error = CorruptRecordError(f"Invalid magic used in LegacyRecord: {magic}")
             error.base_offset = int(batches.field("baseOffset")[bad])
-        elif magic < MAGIC_V2:
-            error = UnsupportedVersionError(f"Message format v{magic} cannot be dumped yet")
         else:
             error = CorruptRecordError("Reached the end of the file in a record batch header")
         error.path = self._source.path
@@ -391,6 +400,9 @@ def _write_lines(content, lines, counts, records, flags, out, batch, record, row
 @kernel
 def _write_batch(line, out, w):
     """One line, at most _LINE_ROOM bytes: (status, where it ends)."""
+    if line["magic"] < MAGIC_V2:
+        w = _put_number(out, _put(out, w, _MESSAGE_OFFSET), line["lastOffset"])
+        return _write_rest_of_batch(line, out, w)
     w = _put_number(out, _put(out, w, _BASE_OFFSET), line["baseOffset"])
     w = _put_number(out, _put(out, w, _LAST_OFFSET), line["lastOffset"])
     w = _put_number(out, _put(out, w, _COUNT), line["recordsCount"])
@@ -407,10 +419,16 @@ def _write_batch(line, out, w):
         w = _put(out, w, _CLOSE)
     else:
         w = _put(out, w, _EMPTY)
+    return _write_rest_of_batch(line, out, w)
+
+
+@kernel
+def _write_rest_of_batch(line, out, w):
+    """What is printed of all formats."""
     if line["codec"] > 4:
         return _UNKNOWN_CODEC, w
     w = _put_number(out, _put(out, w, _POSITION), line["position"])
-    w = _put(out, w, _TIMESTAMP_TYPE + line["timestampType"])
+    w = _put(out, w, _timestamp_type(line))
     w = _put_number(out, w, line["maxTimestamp"])
     w = _put_number(out, _put(out, w, _SIZE), line["size"])
     w = _put_number(out, _put(out, w, _MAGIC), line["magic"])
@@ -435,14 +453,17 @@ def _write_record(content, line, record, flags, out, w):
     if flags[_FLAG_METADATA] != 0:
         key_prefix = _KEY
         w = _put_number(out, _put(out, w, _RECORD_OFFSET), record["offset"])
-        w = _put(out, w, _TIMESTAMP_TYPE + line["timestampType"])
+        w = _put(out, w, _timestamp_type(line))
         w = _put_number(out, w, record["timestamp"])
         w = _put_number(out, _put(out, w, _KEY_SIZE), key_size)
         w = _put_number(out, _put(out, w, _VALUE_SIZE), value_size)
-        w = _put_number(out, _put(out, w, _SEQUENCE), _sequence(line, record))
-        status, w = _write_header_keys(content, record, out, w, room - _LINE_ROOM)
-        if status != _DONE:
-            return status, w
+        if line["magic"] < MAGIC_V2:
+            w = _write_message_checksum(content, np.int64(record["headers"]), out, w)
+        else:
+            w = _put_number(out, _put(out, w, _SEQUENCE), _sequence(line, record))
+            status, w = _write_header_keys(content, record, out, w, room - _LINE_ROOM)
+            if status != _DONE:
+                return status, w
         if line["isControl"] != 0:
             status, w = _write_control(content, record, out, w)
             if status != _DONE:
@@ -461,6 +482,23 @@ def _write_record(content, line, record, flags, out, w):
                 content, np.int64(record["value"]), value_size, value_decoder, out, w
             )
     return _DONE, _put(out, w, _NEW_LINE)
+
+
+@kernel
+def _timestamp_type(line):
+    """The text of a type from -1 to 1."""
+    return _TIMESTAMP_TYPE + (line["timestampType"] + 3) % 3
+
+
+@kernel
+def _write_message_checksum(content, entry, out, w):
+    """Whether the checksum of a message holds, inside a set too, and what it is."""
+    end = entry + LOG_OVERHEAD + read_int32(content, entry + BATCH_LENGTH_OFFSET)
+    stored = np.int64(read_int32(content, entry + LOG_OVERHEAD)) & 0xFFFFFFFF
+    computed = np.int64(crc32(content, entry + MAGIC_OFFSET, end))
+    w = _put(out, _put(out, w, _MESSAGE_VALID), _FALSE + (1 if stored == computed else 0))
+    w = _put_number(out, _put(out, w, _MESSAGE_CRC), stored)
+    return _put(out, w, _MESSAGE_END)
 
 
 @kernel

@@ -49,7 +49,6 @@ def test_an_error_says_its_place(place: dict[str, Any], text: str) -> None:
         "DecompressionLimitError",
         "InvalidRecordError",
         "UnsupportedCompressionTypeError",
-        "UnsupportedVersionError",
     ],
 )
 def test_every_error_is_a_kafkajit_error_and_a_value_error(name: str) -> None:

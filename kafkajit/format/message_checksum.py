@@ -44,23 +44,28 @@ _TABLES = _tables()
 
 @kernel
 def _checksums(content, starts, ends, computed):
-    low, all_ones = np.uint32(0xFF), np.uint32(0xFFFFFFFF)
     for row in range(starts.size):
-        p, end = starts[row], ends[row]
-        crc = all_ones
-        while p + 8 <= end:
-            crc = (
-                _TABLES[7, (crc & low) ^ content[p]]
-                ^ _TABLES[6, (crc >> np.uint32(8) & low) ^ content[p + 1]]
-                ^ _TABLES[5, (crc >> np.uint32(16) & low) ^ content[p + 2]]
-                ^ _TABLES[4, (crc >> np.uint32(24)) ^ content[p + 3]]
-                ^ _TABLES[3, content[p + 4]]
-                ^ _TABLES[2, content[p + 5]]
-                ^ _TABLES[1, content[p + 6]]
-                ^ _TABLES[0, content[p + 7]]
-            )
-            p += 8
-        while p < end:
-            crc = _TABLES[0, (crc ^ np.uint32(content[p])) & low] ^ (crc >> np.uint32(8))
-            p += 1
-        computed[row] = crc ^ all_ones
+        computed[row] = crc32(content, starts[row], ends[row])
+
+
+@kernel
+def crc32(content, position, end):
+    """Zlib's CRC-32 of these bytes."""
+    low, all_ones = np.uint32(0xFF), np.uint32(0xFFFFFFFF)
+    crc = all_ones
+    while position + 8 <= end:
+        crc = (
+            _TABLES[7, (crc & low) ^ content[position]]
+            ^ _TABLES[6, (crc >> np.uint32(8) & low) ^ content[position + 1]]
+            ^ _TABLES[5, (crc >> np.uint32(16) & low) ^ content[position + 2]]
+            ^ _TABLES[4, (crc >> np.uint32(24)) ^ content[position + 3]]
+            ^ _TABLES[3, content[position + 4]]
+            ^ _TABLES[2, content[position + 5]]
+            ^ _TABLES[1, content[position + 6]]
+            ^ _TABLES[0, content[position + 7]]
+        )
+        position += 8
+    while position < end:
+        crc = _TABLES[0, (crc ^ np.uint32(content[position])) & low] ^ (crc >> np.uint32(8))
+        position += 1
+    return crc ^ all_ones

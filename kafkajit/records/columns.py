@@ -21,6 +21,7 @@ import numpy.typing as npt
 from kafkajit.kernel import WIDE, copy_bytes, kernel
 
 # Where the parts of a record stand. A size is -1 for null, the position then that of what follows.
+# A message of v0 or v1 has its entry's place for that of headers.
 RECORD = np.dtype(
     [
         ("offset", np.int64),

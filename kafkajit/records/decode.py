@@ -192,7 +192,7 @@ class Decoder:
 
         A chunk ends before a bad batch and says what is wrong with it. With `keep_bad` it ends
         with that batch and the records before the damage, as Kafka's iterator hands them out: none
-        where the batch is compressed.
+        where the batch is compressed, except in a set of messages, which it has read by then.
         """
         messages = batches.is_message
         if messages.any() and not messages.all():
@@ -207,7 +207,7 @@ class Decoder:
             error = located(error, self._source.path, batches, kept)
         if keep_bad and error is not None:
             counts = np.append(counts, 0)[: kept + 1]
-            if batches.codec[kept] != 0:
+            if batches.codec[kept] != 0 and not batches.is_message[kept]:
                 counts[kept] = 0
             kept += 1
         counts = counts[:kept]

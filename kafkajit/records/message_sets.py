@@ -163,7 +163,7 @@ def _read_sets(content, entries, first_offsets, columns, one, counts):
                 record["timestamp"] = _read_int64(content, p + _TIMESTAMP_OFFSET)
             record["key"], record["keySize"] = key, key_size
             record["value"], record["valueSize"] = value, value_size
-            record["headers"], record["headersCount"] = 0, 0
+            record["headers"], record["headersCount"] = p, 0  # where there are none: its entry
             if not put_record(content, record, columns, found):
                 return found, COLUMNS_FULL, zero, zero, batch
             if counts[batch] == 0:

@@ -2,7 +2,8 @@
 
 In: nothing but Java, Maven (the first time) and this folder. Out: tests/data/v2 and
 tests/data/internal, partition folders as the broker left them; tests/data/damaged, segments
-made of their bytes; beside every file that `kafka.tools.DumpLogSegments` reads, what it prints;
+made of their bytes; tests/data/messages, segments of older formats (alone with --only-messages);
+beside every file that `kafka.tools.DumpLogSegments` reads, what it prints;
 and tests/data/usage, what it says to arguments that it refuses. tests/data/README.md has the
 naming rules.
 """
@@ -16,13 +17,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from broker import Broker, Dump, compile_java, dump_log, dump_tool, java, running_broker
 from damage import SOURCES, damaged_logs
+from messages import message_logs
 
+PARTS = ("v2", "damaged", "messages", "internal")
 FIRST_SEGMENT = "00000000000000000000.log"
 DATA = Path(__file__).resolve().parent.parent / "data"
 TRAFFIC = Path(__file__).with_name("Traffic.java")
@@ -115,17 +118,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=DATA, help="where to write (%(default)s)")
     parser.add_argument("--work", type=Path, help="a new folder to keep the brokers' files in")
+    parser.add_argument("--only-messages", action="store_true", help="leave the rest as it is")
     options = parser.parse_args()
     started = time.monotonic()
     data = options.data.resolve()
     with tempfile.TemporaryDirectory(prefix="kafkajit-") as temporary:
         work = options.work.resolve() if options.work else Path(temporary)
         work.mkdir(parents=True, exist_ok=not options.work)
-        for name in ("v2", "damaged", "internal", "usage"):
+        for name in ("messages",) if options.only_messages else (*PARTS, "usage"):
             shutil.rmtree(data / name, ignore_errors=True)
-        write_segments(work, data)
-        write_damaged(data)
-        write_goldens(data, work)
+        write_logs(data / "messages", message_logs())
+        if options.only_messages:
+            write_goldens(data, ["messages"])
+        else:
+            write_segments(work, data)
+            sources = {
+                name: (data / "v2" / f"{name}-0" / FIRST_SEGMENT).read_bytes() for name in SOURCES
+            }
+            write_logs(data / "damaged", damaged_logs(sources))
+            write_goldens(data, PARTS)
+            write_usage(data, work)
     missing = list(broken_promises(data))
     total = sum(path.stat().st_size for path in data.rglob("*") if path.is_file())
     progress(f"{total:,} bytes in {data} after {time.monotonic() - started:.0f} s")
@@ -170,11 +182,10 @@ def write_segments(work: Path, data: Path) -> None:
             shutil.copy(path, log_dir)
 
 
-def write_damaged(data: Path) -> None:
-    """Write what damage.py makes out of the broker's bytes, a folder for each."""
-    sources = {name: (data / "v2" / f"{name}-0" / FIRST_SEGMENT).read_bytes() for name in SOURCES}
-    for name, content in damaged_logs(sources).items():
-        folder = data / "damaged" / name
+def write_logs(target: Path, logs: Mapping[str, bytes]) -> None:
+    """Write segments, a folder for each."""
+    for name, content in logs.items():
+        folder = target / name
         folder.mkdir(parents=True)
         (folder / FIRST_SEGMENT).write_bytes(content)
 
@@ -240,13 +251,17 @@ def cut_padding(log: Path) -> None:
     log.write_bytes(content + bytes(min(PADDING_KEPT, log.stat().st_size - len(content))))
 
 
-def write_goldens(data: Path, work: Path) -> None:
+def write_goldens(data: Path, parts: Iterable[str]) -> None:
     """Run the oracle over all that it reads, two processes at a time."""
-    jobs = list(golden_jobs(data))
+    jobs = list(golden_jobs(data, parts))
     progress(f"running the oracle {len(jobs)} times")
     with ThreadPoolExecutor(2) as pool:
         for path, kind, dump in pool.map(lambda job: (*job[:2], dump_log(job[0], *job[2])), jobs):
             write_golden(path.with_name(f"{path.name}.{kind}"), dump, path.parent)
+
+
+def write_usage(data: Path, work: Path) -> None:
+    """Write what the oracle says to arguments that it refuses."""
     nowhere = work / "nowhere"
     nowhere.mkdir(parents=True)
     (data / "usage").mkdir()
@@ -254,11 +269,9 @@ def write_goldens(data: Path, work: Path) -> None:
         write_golden(data / "usage" / kind, dump_tool(*arguments, cwd=nowhere), nowhere)
 
 
-def golden_jobs(data: Path) -> Iterator[tuple[Path, str, tuple[str, ...]]]:
+def golden_jobs(data: Path, parts: Iterable[str]) -> Iterator[tuple[Path, str, tuple[str, ...]]]:
     """Yield file, kind and flags of every golden."""
-    for path in sorted(
-        p for part in ("v2", "damaged", "internal") for p in data.glob(f"{part}/*/*")
-    ):
+    for path in sorted(p for part in parts for p in data.glob(f"{part}/*/*")):
         if path.parent.parent.name == "damaged":
             for kind in ("batches", "data"):
                 yield path, kind, KINDS[kind]

@@ -119,20 +119,26 @@ OUR_WORDS = {
     "snappy-noise": "snappy",
     "zstd-cut": "",
     "zstd-noise": "zstd",
+    "inner-magic": "Invalid magic found in a compressed message set: 2",
+    "key-past-end": "Found invalid message: its key and value do not fit",
+    "zstd": "Message format v1 has no zstd",
     "control-version-negative": "Invalid key found for the control record with offset 5",
     "record-length-varint-6": "Varint is too long, the most significant bit in the 5th byte is set",
 }
-REFUSED = sorted(path.parent.name for path in DATA.glob(f"damaged/*/{LOG}.data.exit"))
+REFUSED = sorted(
+    path.parent
+    for part in ("damaged", "messages")
+    for path in DATA.glob(f"{part}/*/{LOG}.data.exit")
+)
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_says_what_kafka_says_is_wrong(name: str, dump: Dump) -> None:
-    folder = DATA / "damaged" / name
+@pytest.mark.parametrize("folder", REFUSED, ids=lambda folder: folder.name)
+def test_says_what_kafka_says_is_wrong(folder: Path, dump: Dump) -> None:
     run = dump("--files", LOG, "--print-data-log", folder=folder)
     (first, *_) = (folder / f"{LOG}.data.err").read_text("utf-8").splitlines()
     of_kafka = re.sub(r'^Exception in thread "main" [\w.$]+(: )?', "", first)
     of_kafka = re.sub(r" in file .*\.$", "", of_kafka)
-    assert OUR_WORDS.get(name, of_kafka) in run.err
+    assert OUR_WORDS.get(folder.name, of_kafka) in run.err
     assert " at position " in run.err
 
 

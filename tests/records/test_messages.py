@@ -136,7 +136,7 @@ BAD = {
     "nested compression": (
         kt.message_set([kt.message_set(RECORDS, codec="gzip")], codec="gzip", wrapper_offset=9),
         kafkajit.InvalidRecordError,
-        "Inner message must not be compressed",
+        "Inner messages must not be compressed",
     ),
     "wrapper offset": (
         kt.message_set(RECORDS, codec="lz4", wrapper_offset=2),
