@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -125,6 +125,41 @@ def find_files(location: str) -> list[StoredFile]:
     return sorted(files.values(), key=lambda file: file.path)
 
 
+def find_segments(
+    locations: Iterable[str], glob: str | None = None
+) -> tuple[list[StoredFile], dict[str, StoredFile]]:
+    """The segments at these locations, and all files there by their paths.
+
+    A glob says which names are segments; without one a file that is asked for by itself is one too.
+    """
+    locations = list(locations)
+    files = {file.path: file for location in locations for file in find_files(location)}
+    name = SEGMENT_NAME if glob is None else glob_to_regex(glob)
+    places = [shown(location) for location in locations]
+    logs = [
+        file
+        for file in files.values()
+        if name.fullmatch(file.name) or (file.path in places and glob is None)
+    ]
+    if not logs:
+        raise FileNotFoundError(
+            f"no segments (20 digits and .log) at {', '.join(places)}: a path is a "
+            "segment, a partition's folder such as orders-0, a log.dirs root that holds such "
+            "folders, or a glob; the option pathGlobFilter allows other names"
+        )
+    return logs, files
+
+
+def absolute(location: str) -> str:
+    """The location for a process that may run in another folder.
+
+    >>> absolute("s3://bucket/orders-0"), absolute("/logs/../k/orders-0")
+    ('s3://bucket/orders-0', '/k/orders-0')
+    """
+    is_uri = _URI.fullmatch(location)
+    return location if is_uri else os.path.abspath(location)  # noqa: PTH100  keeps a glob's //
+
+
 def shown(location: str) -> str:
     """A location as the paths of its files begin: without a query, or anybody's secrets.
 
@@ -133,7 +168,7 @@ def shown(location: str) -> str:
     """
     uri = _URI.fullmatch(location)
     if uri is None:
-        return os.path.abspath(location)  # noqa: PTH100  a Path would lose a glob's //
+        return absolute(location)
     if uri["scheme"] == "file":
         return os.path.abspath("/" + uri["path"].lstrip("/"))  # noqa: PTH100
     return f"{uri['scheme']}://{uri['host'] or ''}/{uri['path'].strip('/')}".rstrip("/")

@@ -16,7 +16,14 @@ import kafkajit.storage
 from kafkajit import testing as kt
 from kafkajit.reader import SegmentReader
 from kafkajit.schema import record_schema
-from kafkajit.storage import find_files, glob_to_regex, shown, stored_file
+from kafkajit.storage import (
+    absolute,
+    find_files,
+    find_segments,
+    glob_to_regex,
+    shown,
+    stored_file,
+)
 
 LOG = "00000000000000000000.log"
 HEX = "0123456789abcdef0123456789abcdef"
@@ -454,3 +461,28 @@ def test_the_files_beside_a_file_are_those_of_its_folder(
     assert {file.path: file for file in find_files(f"{location}/orders-0")} == {
         file.path: file for file in beside
     }
+
+
+def test_segments_are_told_by_their_names_or_a_glob_or_asked_for_by_themselves(
+    tmp_path: Path,
+) -> None:
+    for name in (LOG, "copy.bin", "notes.txt"):
+        (tmp_path / name).touch()
+
+    def names(location: str, glob: str | None = None) -> list[str]:
+        return [log.name for log in find_segments([location], glob)[0]]
+
+    assert names(str(tmp_path)) == [LOG]
+    assert names(str(tmp_path), "*.bin") == ["copy.bin"]
+    assert names(f"{tmp_path}/copy.bin") == names(f"file://{tmp_path}/copy.bin") == ["copy.bin"]
+    with pytest.raises(FileNotFoundError, match="no segments"):
+        names(f"{tmp_path}/copy.bin", "*.log")
+    assert set(find_segments([str(tmp_path)])[1]) == {str(path) for path in tmp_path.iterdir()}
+
+
+def test_what_is_no_uri_is_a_local_path_for_everybody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert absolute("us:east") == shown("us:east") == f"{tmp_path}/us:east"
+    assert absolute("s3://b/o?region=x") == "s3://b/o?region=x"

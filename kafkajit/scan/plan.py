@@ -29,7 +29,7 @@ from kafkajit.scan.predicates import Predicate, meets
 from kafkajit.schema import record_schema
 from kafkajit.selection import MAX_INT64, MIN_INT64, NOTHING, Range, Selection
 from kafkajit.source import Source
-from kafkajit.storage import SEGMENT_NAME, StoredFile, find_files, glob_to_regex, shown
+from kafkajit.storage import SEGMENT_NAME, StoredFile, find_segments, shown
 
 logger = logging.getLogger("kafkajit")
 
@@ -128,21 +128,7 @@ def make_plan(options: Options, predicates: Sequence[Predicate], selection: Sele
 
 def find_partitions(options: Options) -> list[list[Segment]]:
     """The segments at the locations asked for, by folder and in order."""
-    files = {file.path: file for path in options.paths for file in find_files(path)}
-    glob = options.path_glob_filter
-    name = glob_to_regex(glob) if glob is not None else SEGMENT_NAME
-    locations = [shown(path) for path in options.paths]
-    logs = [
-        file
-        for file in files.values()
-        if name.fullmatch(file.name) or (file.path in locations and glob is None)
-    ]
-    if not logs:
-        raise FileNotFoundError(
-            f"no segments (20 digits and .log) at {', '.join(locations)}: a path is a "
-            "segment, a partition's folder such as orders-0, a log.dirs root that holds such "
-            "folders, or a glob; the option pathGlobFilter allows other names"
-        )
+    logs, files = find_segments(options.paths, options.path_glob_filter)
     folders: dict[str, list[StoredFile]] = {}
     for log in logs:
         folders.setdefault(log.folder, []).append(log)

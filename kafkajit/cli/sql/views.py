@@ -6,7 +6,6 @@ Nothing here needs Java: a folder without segments is refused before it is start
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -24,13 +23,11 @@ from kafkajit.schema import (
     Column,
     in_microseconds,
 )
-from kafkajit.storage import StoredFile, find_files, glob_to_regex
+from kafkajit.storage import StoredFile, absolute, find_segments
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
-
-    from kafkajit.scan.options import Options
 
 _CONTENT_COLUMNS = {
     "path": Column(pa.string(), "the segment's file"),
@@ -48,15 +45,9 @@ VIEWS: dict[str, Mapping[str, Column]] = {
     BINARY_FILE: _CONTENT_COLUMNS,
 }
 
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
-_SEGMENT = r"\d{20}\.log"
 _GLOB_LETTERS = re.compile(r"[\\*?\[\]{}]")
 _REMOVE_SCHEME = "regexp_replace(path, '^file:/+', '/')"
 _CORRUPTION = Column(CORRUPTION_TYPE, "under PERMISSIVE: what is damaged; NULL for sound rows")
-
-
-def _absolute(path: str) -> str:
-    return path if _URI.match(path) else os.path.abspath(path)  # noqa: PTH100  a Path loses //
 
 
 class Place:
@@ -64,29 +55,18 @@ class Place:
 
     def __init__(self, paths: Sequence[str], options: Mapping[str, str]) -> None:
         # Java and Spark's workers may run in other folders.
-        self.paths = [_absolute(path) for path in paths]
+        self.paths = [absolute(path) for path in paths]
         self.options = options
         self._given = {name.lower(): value for name, value in options.items()}
 
     def find_segments(self) -> list[StoredFile]:
         """The segments there, or an error that says what is wrong with the path or an option."""
         if self.options:
-            self._parsed()
-        glob = self._given.get("pathglobfilter")
-        name = re.compile(_SEGMENT if glob is None else glob_to_regex(glob))
-        files = {file.path: file for path in self.paths for file in find_files(path)}.values()
-        found = [file for file in files if name.fullmatch(file.name) or file.path in self.paths]
-        if found:
-            return found
-        from kafkajit.scan.plan import find_partitions  # with numba: not for a path that is right
+            from kafkajit.scan.options import Options  # with numba: not where there is none
 
-        partitions = find_partitions(self._parsed())
-        return [segment.log for partition in partitions for segment in partition]
-
-    def _parsed(self) -> Options:
-        from kafkajit.scan.options import Options
-
-        return Options.parse({**self.options, "paths": json.dumps(self.paths)})
+            Options.parse({**self.options, "paths": json.dumps(self.paths)})
+        logs, _ = find_segments(self.paths, self._given.get("pathglobfilter"))
+        return logs
 
     def columns_of(self, view: str) -> Mapping[str, Column]:
         """A view's columns under these options."""
