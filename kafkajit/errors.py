@@ -77,6 +77,7 @@ EMPTY_MESSAGE_SET = 15
 WRONG_WRAPPER_OFFSET = 16
 NESTED_COMPRESSION = 17
 INNER_MAGIC = 18
+NULL_MESSAGE_SET = 19
 
 # status: (exception, text); {a} and {b} are the two numbers that came with the status.
 MESSAGES: dict[int, tuple[type[KafkaJitError], str]] = {
@@ -140,6 +141,10 @@ MESSAGES: dict[int, tuple[type[KafkaJitError], str]] = {
         "than the last inner message offset '{b}' and it is not zero.",
     ),
     NESTED_COMPRESSION: (InvalidRecordError, "Inner messages must not be compressed"),
+    NULL_MESSAGE_SET: (
+        InvalidRecordError,
+        "Found invalid compressed record set with null value (magic = {a})",
+    ),
     INNER_MAGIC: (InvalidRecordError, "Invalid magic found in a compressed message set: {a}"),
 }
 

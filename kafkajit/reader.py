@@ -22,11 +22,7 @@ from kafkajit.arrow import (
 )
 from kafkajit.errors import CorruptIndexError, KafkaJitError
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
-from kafkajit.format.layout import (
-    BATCH_LENGTH_OFFSET,
-    LOG_OVERHEAD,
-    RECORD_BATCH_OVERHEAD,
-)
+from kafkajit.format.layout import BATCH_LENGTH_OFFSET, LOG_OVERHEAD, RECORD_BATCH_OVERHEAD
 from kafkajit.format.log_path import LogPath, parse_log_path
 from kafkajit.records.batches import Batches, Framing, frame, framing_error, read_int32
 from kafkajit.records.columns import ColumnMemory, Wanted

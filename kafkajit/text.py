@@ -33,7 +33,7 @@ from kafkajit.format.message_checksum import crc32
 from kafkajit.format.utf8 import MAX_GROWTH, write_string
 from kafkajit.format.varint import read_varint
 from kafkajit.kernel import WIDE, copy_wide, inlined, kernel
-from kafkajit.records.batches import Batches, frame, framing_error, read_int32
+from kafkajit.records.batches import Batches, frame, framing_error, read_int32, read_int64
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.control_records import CONTROL_TYPES, UNKNOWN, raft_message
 from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder, located
@@ -561,8 +561,7 @@ def _too_short(size, decoder):
 @kernel
 def _write_decoded(content, position, size, decoder, out, w):
     if decoder == LONG:
-        high, low = read_int32(content, position), read_int32(content, position + 4)
-        return _put_number(out, w, (high << 32) | (low & 0xFFFFFFFF))
+        return _put_number(out, w, read_int64(content, position))
     if decoder == INTEGER:
         return _put_number(out, w, read_int32(content, position))
     if decoder == BYTES:

@@ -55,8 +55,8 @@ MESSAGE_HEADER = np.dtype(
 NATIVE_BATCH_HEADER = BATCH_HEADER.newbyteorder("=")
 
 
-def _offset_of(field: str) -> int:
-    fields = BATCH_HEADER.fields
+def _offset_of(field: str, header: np.dtype[np.void] = BATCH_HEADER) -> int:
+    fields = header.fields
     assert fields is not None
     return int(fields[field][1])
 
@@ -73,8 +73,10 @@ MIN_ENTRY_SIZE = 14
 MAGIC_V0 = 0
 MAGIC_V1 = 1
 MAGIC_V2 = 2
-# A message's entry up to its key's size, without and with a timestamp.
-KEY_SIZE_OFFSET_V0 = 18
+MESSAGE_ATTRIBUTES_OFFSET = _offset_of("attributes", MESSAGE_HEADER)
+MESSAGE_TIMESTAMP_OFFSET = _offset_of("timestamp", MESSAGE_HEADER)
+# Without a timestamp, and behind it.
+KEY_SIZE_OFFSET_V0 = MESSAGE_TIMESTAMP_OFFSET  # 18
 KEY_SIZE_OFFSET_V1 = MESSAGE_HEADER.itemsize  # 26
 MESSAGE_OVERHEAD_V0 = KEY_SIZE_OFFSET_V0 + 8
 MESSAGE_OVERHEAD_V1 = KEY_SIZE_OFFSET_V1 + 8

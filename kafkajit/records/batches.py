@@ -186,11 +186,11 @@ def frame(
     raw = np.zeros((count, BATCH_HEADER.itemsize), dtype=np.uint8)
     _copy_headers(content, positions, raw)
     header = raw.view(BATCH_HEADER).reshape(-1).astype(NATIVE_BATCH_HEADER)
-    messages = (header["magic"] == MAGIC_V0) | (header["magic"] == MAGIC_V1)
-    if messages.any():
+    batches = Batches(positions, header)
+    if batches.is_message.any():
         fields = raw[:, : MESSAGE_HEADER.itemsize].copy().view(MESSAGE_HEADER).reshape(-1)
-        header[messages] = _as_batches(fields[messages])
-    return Framing(Batches(positions, header), int(after), int(status))
+        header[batches.is_message] = _as_batches(fields[batches.is_message])
+    return Framing(batches, int(after), int(status))
 
 
 def _as_batches(messages: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
@@ -274,3 +274,10 @@ def read_int32(content, position):
         | np.int64(content[position + 3])
     )
     return (raw ^ 0x80000000) - 0x80000000
+
+
+@kernel
+def read_int64(content, position):
+    """A big-endian int64."""
+    high, low = read_int32(content, position), read_int32(content, position + 4)
+    return np.int64(high) << 32 | (np.int64(low) & 0xFFFFFFFF)

@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkajit.errors import (
+    INVALID_MESSAGE,
+    NULL_MESSAGE_SET,
     CorruptRecordError,
     DecompressionLimitError,
     InvalidRecordError,
@@ -43,6 +45,9 @@ CHUNK_BYTES = 8 << 20
 # Positions in a chunk are int32, and a chunk may be nearly full when its last batch is added.
 MAX_DECOMPRESSED_BYTES = 2**31 - 1 - 2 * CHUNK_BYTES
 
+# Kernels may look this far behind a chunk's last batch, where the source has that much.
+_SLACK = 64
+
 
 class Plain(NamedTuple):
     """Where the plain records of batches are, and what is wrong with the batch behind them."""
@@ -64,10 +69,6 @@ class Read(NamedTuple):
     content: Bytes
     reading: Reading
     error: KafkaJitError | None
-
-
-# Kernels may look this far behind a chunk's last batch, where the source has that much.
-_SLACK = 64
 
 
 @dataclass
@@ -250,11 +251,11 @@ class Decoder:
         error = None
         if (starts < 0).any():
             bad = int(np.argmax(starts < 0))
-            what = "Found invalid message: its key and value do not fit its bytes"
             if starts[bad] == IS_NULL:
-                magic = int(batches.field("magic")[bad])
-                what = f"Found invalid compressed record set with null value (magic = {magic})"
-            error = self._error(InvalidRecordError, what, batches, bad)
+                error = error_for(NULL_MESSAGE_SET, int(batches.field("magic")[bad]))
+            else:
+                error = error_for(INVALID_MESSAGE, int(batches.size_in_bytes[bad]))
+            error = located(error, self._source.path, batches, bad)
             starts, ends = starts[:bad], ends[:bad]
         plain = self._plain(batches[: starts.size], starts, ends)
         entries = _entries(batches[: plain.ends.size], plain.starts, plain.ends)
@@ -297,21 +298,9 @@ class Decoder:
             if start > CHUNK_BYTES:
                 break
             compressed = source[position:end]
-            if codecs[row] not in COMPRESSION_TYPES:
-                error = self._error(
-                    UnsupportedCompressionTypeError,
-                    f"Unknown compression type id: {codecs[row]}",
-                    batches,
-                    row,
-                )
-                break
-            if codecs[row] == ZSTD and magics[row] != MAGIC_V2:
-                error = self._error(
-                    UnsupportedCompressionTypeError,
-                    f"Message format v{magics[row]} has no zstd",
-                    batches,
-                    row,
-                )
+            unreadable = _unreadable(codecs[row], magics[row])
+            if unreadable is not None:
+                error = self._error(UnsupportedCompressionTypeError, unreadable, batches, row)
                 break
             try:
                 if codecs[row] == 0:
@@ -350,6 +339,15 @@ class Decoder:
         self, exception: type[KafkaJitError], message: str, batches: Batches, row: int
     ) -> KafkaJitError:
         return located(exception(message), self._source.path, batches, row)
+
+
+def _unreadable(codec: int, magic: int) -> str | None:
+    """Why no batch of this format can be compressed so; None where it can."""
+    if codec not in COMPRESSION_TYPES:
+        return f"Unknown compression type id: {codec}"
+    if codec == ZSTD and magic != MAGIC_V2:
+        return f"Message format v{magic} has no zstd"
+    return None
 
 
 def _entries(batches: Batches, starts: Int64s, ends: Int64s) -> npt.NDArray[np.void]:

@@ -36,6 +36,7 @@ from kafkajit.errors import (
     WRONG_WRAPPER_OFFSET,
 )
 from kafkajit.format.layout import (
+    BATCH_LENGTH_OFFSET,
     COMPRESSION_CODEC_MASK,
     KEY_SIZE_OFFSET_V0,
     KEY_SIZE_OFFSET_V1,
@@ -43,21 +44,19 @@ from kafkajit.format.layout import (
     MAGIC_OFFSET,
     MAGIC_V0,
     MAGIC_V1,
-    MESSAGE_HEADER,
+    MESSAGE_ATTRIBUTES_OFFSET,
     MESSAGE_OVERHEAD_V0,
+    MESSAGE_TIMESTAMP_OFFSET,
     MIN_ENTRY_SIZE,
 )
 from kafkajit.kernel import kernel
-from kafkajit.records.batches import Int64s, read_int32
+from kafkajit.records.batches import Int64s, read_int32, read_int64
 from kafkajit.records.columns import COLUMNS_FULL, ColumnMemory, Reading, put_record, read_into
 from kafkajit.source import Bytes
 
 # In place of where a value starts.
 IS_NULL = -1
 IS_NOWHERE = -2
-
-_ATTRIBUTES_OFFSET = int(MESSAGE_HEADER.fields["attributes"][1])  # type: ignore[index]
-_TIMESTAMP_OFFSET = int(MESSAGE_HEADER.fields["timestamp"][1])  # type: ignore[index]
 
 # What the kernel needs to know of a batch. Positions are in the array that holds its entries.
 ENTRIES = np.dtype(
@@ -144,23 +143,23 @@ def _read_sets(content, entries, first_offsets, columns, one, counts):
                 base = entry["offset"] - last
         p = start
         while p < end:
-            after = p + LOG_OVERHEAD + read_int32(content, p + LOG_OVERHEAD - 4)
+            after = p + LOG_OVERHEAD + read_int32(content, p + BATCH_LENGTH_OFFSET)
             magic = np.int64(np.int8(content[p + MAGIC_OFFSET]))
             if magic != MAGIC_V0 and magic != MAGIC_V1:
                 return found, INNER_MAGIC, magic, zero, batch
-            if entry["isSet"] and content[p + _ATTRIBUTES_OFFSET] & COMPRESSION_CODEC_MASK:
+            if entry["isSet"] and content[p + MESSAGE_ATTRIBUTES_OFFSET] & COMPRESSION_CODEC_MASK:
                 return found, NESTED_COMPRESSION, zero, zero, batch
             key, key_size, value, value_size = _locate(content, p, after, magic)
             if value < 0:
                 return found, INVALID_MESSAGE, after - p, zero, batch
             record = one[0]
-            record["offset"] = _read_int64(content, p) + base
+            record["offset"] = read_int64(content, p) + base
             if magic == MAGIC_V0:
                 record["timestamp"] = -1
             elif entry["isLogAppendTime"]:
                 record["timestamp"] = entry["logAppendTime"]
             else:
-                record["timestamp"] = _read_int64(content, p + _TIMESTAMP_OFFSET)
+                record["timestamp"] = read_int64(content, p + MESSAGE_TIMESTAMP_OFFSET)
             record["key"], record["keySize"] = key, key_size
             record["value"], record["valueSize"] = value, value_size
             record["headers"], record["headersCount"] = p, 0  # where there are none: its entry
@@ -179,19 +178,12 @@ def _measure_set(content, position, end):
     """(where the last whole entry of a set ends, how many there are, its offset, status)."""
     count, last = np.int64(0), np.int64(0)
     while end - position >= LOG_OVERHEAD:
-        size = np.int64(read_int32(content, position + LOG_OVERHEAD - 4))
+        size = np.int64(read_int32(content, position + BATCH_LENGTH_OFFSET))
         if size < MIN_ENTRY_SIZE:
             return position, count, last, INNER_MESSAGE_TOO_SMALL
         if size > end - position - LOG_OVERHEAD:
             break
-        last = _read_int64(content, position)
+        last = read_int64(content, position)
         count += 1
         position += LOG_OVERHEAD + size
     return position, count, last, OK
-
-
-@kernel
-def _read_int64(content, position):
-    """A big-endian int64."""
-    high, low = read_int32(content, position), read_int32(content, position + 4)
-    return np.int64(high) << 32 | (np.int64(low) & 0xFFFFFFFF)

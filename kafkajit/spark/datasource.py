@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from kafkajit.spark.worker import acknowledge, guest, reported
+from kafkajit.spark.worker import Arrival, guest, reported
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -141,6 +141,7 @@ class KafkaLogReader(DataSourceReader):
         self._options = options
         self._schema = schema
         self._predicates: list[Predicate] = []
+        self._arrival = Arrival()
 
     @property
     def pushFilters(self) -> _PushFilters:  # noqa: N802
@@ -197,7 +198,3 @@ class KafkaLogReader(DataSourceReader):
     def __getstate__(self) -> dict[str, Any]:
         # Tasks have their splits; they need no conditions.
         return {**self.__dict__, "_predicates": []}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        acknowledge()

@@ -66,18 +66,16 @@ def acknowledge() -> None:
     if option is None:
         return
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
-        with suppress(OSError):  # where it is no socket
+        with suppress(OSError):  # where it is no socket, or one of another kind
             connection = socket.socket(fileno=int(name))
             try:
                 connection.setsockopt(socket.IPPROTO_TCP, option, 1)
-            except OSError:  # another kind of socket
-                pass
             finally:
                 connection.detach()
 
 
 class Arrival:
-    """What Spark sends to a worker along with a function, to be acknowledged before data comes."""
+    """Comes along with what Spark sends to a worker, and acknowledges it before data comes."""
 
     def __reduce__(self) -> tuple[Callable[[], Arrival], tuple[()]]:
         return _arrived, ()

@@ -41,6 +41,7 @@ def as_json(values: list[Any], kind: pa.DataType | None = None) -> list[str | No
         (b"\x7f", "X'7F'"),
         (b"X'00'", "X'5827303027'"),  # text that would be taken for hex is hex itself
         (b"X''", "X'582727'"),
+        (b"X'", "X'5827'"),
         (b"X'zz'", "X'zz'"),
         (None, None),
     ],

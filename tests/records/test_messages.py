@@ -171,7 +171,7 @@ BAD = {
     "set without room for a timestamp": (
         message_of(struct.pack(">bbii", 1, 1, -1, -1)),
         kafkajit.InvalidRecordError,
-        "Found invalid message: its key and value do not fit its bytes",
+        "Found invalid message: its key and value do not fit its 26 bytes",
     ),
     "v1 lz4 with v0's checksum": (
         kt.message(

@@ -6,9 +6,9 @@ import inspect
 import shutil
 import textwrap
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from typing import NamedTuple
 
+from kafkajit.cli.sql.complaint import meant
 from kafkajit.cli.sql.shell import Shell
 from kafkajit.cli.sql.table import width_of
 from kafkajit.cli.sql.views import VIEWS, Place
@@ -67,9 +67,8 @@ class Commands:
         name, *arguments = line.rstrip(";").split()
         command = self.by_name.get(name.lower())
         if command is None:
-            close = get_close_matches(name, self.by_name, n=1)
-            meant = f", did you mean {close[0]}?" if close else "; .help lists them"
-            raise ValueError(f"there is no command {name}{meant}")
+            hint = meant(name, self.by_name) or "; .help lists them"
+            raise ValueError(f"there is no command {name}{hint}")
         return command.run(arguments)
 
     def _help(self, _: list[str]) -> str:
@@ -115,13 +114,7 @@ class Commands:
         for given in views or VIEWS:
             view = known.get(given.lower())
             if view is None:
-                close = get_close_matches(given.lower(), known, n=1)
-                meant = (
-                    f", did you mean {known[close[0]]}?"
-                    if close
-                    else f"; there are: {', '.join(VIEWS)}"
-                )
-                raise ValueError(f"there is no view {given}{meant}")
+                raise ValueError(f"there is no view {given}{meant(given, VIEWS, list(VIEWS))}")
             columns = self._place.columns_of(view) if self._place else VIEWS[view]
             rows = [
                 (name, _spark_type(column.type), column.doc) for name, column in columns.items()

@@ -118,14 +118,14 @@ def _in_our_words(condition: str, parameters: dict[str, str], known: Known) -> s
     if condition.startswith("UNRESOLVED_COLUMN"):
         column = _plain(parameters.get("objectName", ""))
         there = [_plain(name) for name in parameters.get("proposal", "").split(", ") if name]
-        return f"there is no column {column}{_meant(column, there, there)}"
+        return f"there is no column {column}{meant(column, there, there)}"
     if condition == "TABLE_OR_VIEW_NOT_FOUND":
         name = _plain(parameters.get("relationName", "")).removeprefix("spark_catalog.default.")
-        meant = _meant(name, known.views, known.views) or "; --path says where there are logs"
-        return f"there is no table or view {name}{meant}"
+        hint = meant(name, known.views, known.views) or "; --path says where there are logs"
+        return f"there is no table or view {name}{hint}"
     if condition.startswith("UNRESOLVED_ROUTINE"):
         name = _plain(parameters.get("routineName", ""))
-        return f"there is no function {name}{_meant(name, known.functions)}"
+        return f"there is no function {name}{meant(name, known.functions)}"
     return None
 
 
@@ -133,7 +133,8 @@ def _plain(name: str) -> str:
     return name.replace("`", "")
 
 
-def _meant(name: str, candidates: Iterable[str], there: Sequence[str] = ()) -> str:
+def meant(name: str, candidates: Iterable[str], there: Sequence[str] = ()) -> str:
+    """The candidate that was meant, or else what there is: how a sentence on a name ends."""
     by_lower = {candidate.lower(): candidate for candidate in candidates}
     close = get_close_matches(name.lower(), by_lower, n=1)
     if close:

@@ -7,6 +7,8 @@ are ISO 8601 in UTC. What is nested is JSON in CSV and JSON; in a table it has f
 from __future__ import annotations
 
 import json
+import re
+from contextlib import suppress
 from datetime import date
 from typing import Any
 
@@ -18,7 +20,7 @@ TEXT = pa.large_string()
 # Bytes with any of these are shown in hex: they are no text that somebody wrote.
 _CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
 # So is text that could be taken for hex.
-_LIKE_HEX = r"^X'[0-9A-F]*'$"
+_LIKE_HEX = r"X'(?:[0-9A-F]*')?"
 _NEEDS_ESCAPE = r'["\\]'
 _NEEDS_HEX = r"[\x00-\x1f]"
 _MICROSECONDS_OF_DAY = 86_400_000_000
@@ -98,12 +100,10 @@ def _values(array: pa.Array) -> list[Any]:
 
 
 def _bytes(array: pa.Array) -> pa.Array:
-    try:
+    with suppress(pa.ArrowInvalid):  # some of it is no UTF-8
         text = array.cast(TEXT)
-    except pa.ArrowInvalid:  # some of it is no UTF-8
-        return pa.array([_as_text(value) for value in _values(array)], TEXT)
-    if not _any_match(text, f"{_CONTROL}|{_LIKE_HEX}"):
-        return text
+        if not _any_match(text, f"{_CONTROL}|^(?:{_LIKE_HEX})$"):
+            return text
     return pa.array([_as_text(value) for value in _values(array)], TEXT)
 
 
@@ -114,10 +114,8 @@ def _as_text(value: bytes | None) -> str | None:
         text = value.decode()
     except UnicodeDecodeError:
         return in_hex(value)
-    if any((letter < " " and letter not in "\t\n\r") or letter == "\x7f" for letter in text):
-        return in_hex(value)
-    hexed = text.startswith("X'") and text.endswith("'")
-    return in_hex(value) if hexed and not text[2:-1].strip("0123456789ABCDEF") else text
+    is_odd = re.search(_CONTROL, text) or re.fullmatch(_LIKE_HEX, text)
+    return in_hex(value) if is_odd else text
 
 
 def in_hex(value: bytes) -> str:
