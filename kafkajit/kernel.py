@@ -194,6 +194,56 @@ def copy_bytes(target, t, source, s, size):
             target[t + i] = source[s + i]
 
 
+@kernel
+def _read_int64_plain(content, position):
+    high, low = np.int64(0), np.int64(0)
+    for i in range(4):
+        high = high << 8 | np.int64(content[position + i])
+        low = low << 8 | np.int64(content[position + 4 + i])
+    return high << 32 | low
+
+
+@kernel
+def _read_int32_plain(content, position):
+    number = np.int64(0)
+    for i in range(4):
+        number = number << 8 | np.int64(content[position + i])
+    return (number ^ 0x80000000) - 0x80000000
+
+
+def _load_big_endian(bits):
+    @intrinsic
+    def load(typing_context, content, position):  # noqa: ARG001
+        signature = types.int64(content, types.int64)
+
+        def generate(context, builder, signature, arguments):
+            number = ir.IntType(bits)
+            pointer = _address(context, builder, signature, arguments, 0, 1)
+            value = builder.load(builder.bitcast(pointer, number.as_pointer()))
+            value.align = 1
+            return builder.sext(builder.bswap(value), ir.IntType(64))
+
+        return signature, generate
+
+    return load
+
+
+_load_int32 = _read_int32_plain if _PLAIN else _load_big_endian(32)
+_load_int64 = _read_int64_plain if _PLAIN else _load_big_endian(64)
+
+
+@inlined
+def read_int32(content, position):
+    """A big-endian int32, as an int64, in one load, unchecked."""
+    return _load_int32(content, position)
+
+
+@inlined
+def read_int64(content, position):
+    """A big-endian int64 in one load, unchecked."""
+    return _load_int64(content, position)
+
+
 # Whether crc32c_word and crc32c_byte are there: x86 with SSE 4.2, and not in the checked modes.
 HAS_CRC32C = not _PLAIN and bool(get_host_cpu_features().get("sse4.2"))
 
@@ -223,6 +273,55 @@ def crc32c_byte(typing_context, crc, byte):  # noqa: ARG001
         name = "llvm.x86.sse42.crc32.32.8"
         result = _call(builder, name, ir.IntType(32), crc, arguments[1])
         return builder.zext(result, ir.IntType(64))
+
+    return signature, generate
+
+
+# Whether crc32_fold is there: x86 with carry-less multiplication, and not in the checked modes.
+HAS_CRC32_FOLD = not _PLAIN and bool(get_host_cpu_features().get("pclmul"))
+
+
+@intrinsic
+def crc32_fold(typing_context, crc, content, position, blocks, low_over, high_over):  # noqa: ARG001
+    """Sixteen bytes with the same CRC-32 as a sum and so many blocks of sixteen behind it.
+
+    They come as two words of read_int64's, unchecked. The caller knows what to multiply a block's
+    halves with, to move them over the next block.
+    """
+    pair = types.UniTuple(types.uint64, 2)
+    word = types.uint64
+    signature = pair(types.uint32, content, types.int64, types.int64, word, word)
+
+    def generate(context, builder, signature, arguments):
+        crc, _, position, blocks, low_over, high_over = arguments
+        number = ir.IntType(64)
+        halves = ir.VectorType(number, 2)
+
+        def both(low, high):
+            vector = builder.insert_element(ir.Constant(halves, None), low, ir.IntType(32)(0))
+            return builder.insert_element(vector, high, ir.IntType(32)(1))
+
+        def block(at):
+            pointer = _address(context, builder, signature, [*arguments[:2], at], 1, 2)
+            loaded = builder.load(builder.bitcast(pointer, halves.as_pointer()))
+            loaded.align = 1
+            return loaded
+
+        def multiplied(vector, half):
+            chosen = ir.IntType(8)(17 * half)
+            return _call(builder, "llvm.x86.pclmulqdq", halves, vector, over, chosen)
+
+        over = both(low_over, high_over)
+        first = builder.xor(block(position), both(builder.zext(crc, number), number(0)))
+        folded = cgutils.alloca_once_value(builder, first)
+        with cgutils.for_range_slice(builder, number(1), blocks, number(1)) as (i, _):
+            at = builder.add(position, builder.mul(i, number(16)))
+            so_far = builder.load(folded)
+            moved = builder.xor(multiplied(so_far, 0), multiplied(so_far, 1))
+            builder.store(builder.xor(moved, block(at)), folded)
+        result = builder.load(folded)
+        words = [builder.extract_element(result, ir.IntType(32)(half)) for half in (0, 1)]
+        return context.make_tuple(builder, pair, [builder.bswap(word) for word in words])
 
     return signature, generate
 

@@ -24,7 +24,8 @@ from kafkajit.errors import CorruptIndexError, KafkaJitError
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.format.layout import BATCH_LENGTH_OFFSET, LOG_OVERHEAD, RECORD_BATCH_OVERHEAD
 from kafkajit.format.log_path import LogPath, parse_log_path
-from kafkajit.records.batches import Batches, Framing, frame, framing_error, read_int32
+from kafkajit.kernel import read_int32
+from kafkajit.records.batches import Batches, Framing, frame, framing_error
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder, without_bad_markers
 from kafkajit.records.resync import goes_on, next_sound_batch, plausible, resync

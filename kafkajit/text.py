@@ -32,8 +32,8 @@ from kafkajit.format.layout import (
 from kafkajit.format.message_checksum import crc32
 from kafkajit.format.utf8 import MAX_GROWTH, write_string
 from kafkajit.format.varint import read_varint
-from kafkajit.kernel import WIDE, copy_wide, inlined, kernel
-from kafkajit.records.batches import Batches, frame, framing_error, read_int32, read_int64
+from kafkajit.kernel import WIDE, copy_wide, inlined, kernel, read_int32, read_int64
+from kafkajit.records.batches import Batches, frame, framing_error
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.control_records import CONTROL_TYPES, UNKNOWN, raft_message
 from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder, located

@@ -10,7 +10,7 @@ from corpus import NO_JIT, REPOSITORY, run_python
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkajit.kernel import WIDE, copy_bytes, copy_wide, kernel
+from kafkajit.kernel import WIDE, copy_bytes, copy_wide, kernel, read_int32, read_int64
 from kafkajit.source import as_bytes
 
 FENCE = 0xAA
@@ -204,3 +204,10 @@ def test_a_mode_changes_nothing_that_is_read(mode: str, tmp_path: Path) -> None:
     errors = run_python(MODES, **(plain | cache | {mode: "1"}))
     assert errors == run_python(MODES)
     assert errors.count("\n") > 20
+
+
+@given(st.binary(max_size=9), st.integers(-(2**63), 2**63 - 1))
+def test_numbers_are_read_as_they_stand_on_the_wire(before: bytes, number: int) -> None:
+    content = as_bytes(before + number.to_bytes(8, signed=True))
+    assert read_int64(content, len(before)) == number
+    assert read_int32(content, len(before)) == number >> 32

@@ -73,6 +73,7 @@ MIN_ENTRY_SIZE = 14
 MAGIC_V0 = 0
 MAGIC_V1 = 1
 MAGIC_V2 = 2
+MESSAGE_CRC_OFFSET = _offset_of("crc", MESSAGE_HEADER)
 MESSAGE_ATTRIBUTES_OFFSET = _offset_of("attributes", MESSAGE_HEADER)
 MESSAGE_TIMESTAMP_OFFSET = _offset_of("timestamp", MESSAGE_HEADER)
 # Without a timestamp, and behind it.

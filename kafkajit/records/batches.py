@@ -31,9 +31,11 @@ from kafkajit.format.layout import (
     MAGIC_V0,
     MAGIC_V1,
     MAGIC_V2,
-    MESSAGE_HEADER,
+    MESSAGE_ATTRIBUTES_OFFSET,
+    MESSAGE_CRC_OFFSET,
     MESSAGE_OVERHEAD_V0,
     MESSAGE_OVERHEAD_V1,
+    MESSAGE_TIMESTAMP_OFFSET,
     MIN_ENTRY_SIZE,
     NATIVE_BATCH_HEADER,
     RECORD_BATCH_OVERHEAD,
@@ -42,7 +44,7 @@ from kafkajit.format.layout import (
     TRANSACTIONAL_MASK,
 )
 from kafkajit.format.message_checksum import message_checksums
-from kafkajit.kernel import kernel
+from kafkajit.kernel import kernel, read_int32, read_int64
 from kafkajit.source import Bytes, Source
 
 Int64s = npt.NDArray[np.int64]
@@ -50,6 +52,14 @@ Int32s = npt.NDArray[np.int32]
 
 # How many batches one call of the kernel may find.
 _FRAMES = 16384
+
+# Which byte of a header on the wire is which of this machine's.
+_WIRE_BYTES = (
+    np.arange(BATCH_HEADER.itemsize, dtype=np.uint8)
+    .view(BATCH_HEADER)
+    .astype(NATIVE_BATCH_HEADER)
+    .view(np.uint8)
+)
 
 _MIN_SIZES = np.array([MESSAGE_OVERHEAD_V0, MESSAGE_OVERHEAD_V1, RECORD_BATCH_OVERHEAD])
 
@@ -66,6 +76,9 @@ class Batches:
         return self.position.size
 
     def __getitem__(self, rows: slice | npt.NDArray[np.bool_]) -> Batches:
+        every = range(len(self))
+        if rows.all() if isinstance(rows, np.ndarray) else every[rows] == every:
+            return self  # with what is known of them
         first = None if self.first_offset is None else self.first_offset[rows]
         return Batches(self.position[rows], self.header[rows], first)
 
@@ -183,32 +196,25 @@ def frame(
     end = content.size if end is None else end
     count, after, status = _frame(content, position, end, max_bytes, max_records, positions)
     positions = positions[:count].copy()
-    raw = np.zeros((count, BATCH_HEADER.itemsize), dtype=np.uint8)
-    _copy_headers(content, positions, raw)
-    header = raw.view(BATCH_HEADER).reshape(-1).astype(NATIVE_BATCH_HEADER)
-    batches = Batches(positions, header)
-    if batches.is_message.any():
-        fields = raw[:, : MESSAGE_HEADER.itemsize].copy().view(MESSAGE_HEADER).reshape(-1)
-        header[batches.is_message] = _as_batches(fields[batches.is_message])
+    batches = Batches(positions, _headers(content, positions))
     return Framing(batches, int(after), int(status))
 
 
-def _as_batches(messages: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
-    """Headers of messages, as Kafka's AbstractLegacyRecordBatch answers for them."""
-    header = np.zeros(messages.size, dtype=NATIVE_BATCH_HEADER)
-    header["baseOffset"] = messages["offset"]
-    header["batchLength"] = messages["size"]
-    for name in ("magic", "crc"):
-        header[name] = messages[name]
-    known = np.where(messages["magic"] == MAGIC_V0, 0, TIMESTAMP_TYPE_MASK)
-    header["attributes"] = messages["attributes"] & (COMPRESSION_CODEC_MASK | known)
-    timestamp = np.where(messages["magic"] == MAGIC_V0, -1, messages["timestamp"])
-    for name in ("baseTimestamp", "maxTimestamp"):
-        header[name] = timestamp
-    for name in ("partitionLeaderEpoch", "producerId", "producerEpoch", "baseSequence"):
-        header[name] = -1
-    header["recordsCount"] = np.where(header["attributes"] & COMPRESSION_CODEC_MASK, -1, 1)
-    return header
+def _headers(content: Bytes, positions: Int64s) -> npt.NDArray[np.void]:
+    headers = np.empty(positions.size, dtype=NATIVE_BATCH_HEADER)
+    room = BATCH_HEADER.itemsize
+    whole = int(np.searchsorted(positions, content.size - room, side="right"))
+    _read_headers(content, positions[:whole], headers[:whole], _bytes(headers[:whole]))
+    if whole < positions.size:  # at the end, smaller than a header of v2
+        start = int(positions[whole])
+        rest = np.zeros(content.size - start + room, dtype=np.uint8)
+        rest[:-room] = content[start:]
+        _read_headers(rest, positions[whole:] - start, headers[whole:], _bytes(headers[whole:]))
+    return headers
+
+
+def _bytes(headers: npt.NDArray[np.void]) -> npt.NDArray[np.uint8]:
+    return headers.view(np.uint8).reshape(-1, headers.itemsize)
 
 
 def framing_error(source: Source, framing: Framing) -> KafkaJitError | None:
@@ -257,27 +263,31 @@ def _frame(content, position, end, max_bytes, max_records, positions):
 
 
 @kernel
-def _copy_headers(content, positions, headers):
-    for i in range(positions.size):
-        start = positions[i]
-        for j in range(min(np.int64(headers.shape[1]), content.size - start)):
-            headers[i, j] = content[start + j]
-
-
-@kernel
-def read_int32(content, position):
-    """A big-endian int32, as an int64."""
-    raw = (
-        np.int64(content[position]) << 24
-        | np.int64(content[position + 1]) << 16
-        | np.int64(content[position + 2]) << 8
-        | np.int64(content[position + 3])
-    )
-    return (raw ^ 0x80000000) - 0x80000000
-
-
-@kernel
-def read_int64(content, position):
-    """A big-endian int64."""
-    high, low = read_int32(content, position), read_int32(content, position + 4)
-    return np.int64(high) << 32 | (np.int64(low) & 0xFFFFFFFF)
+def _read_headers(content, positions, headers, headers_bytes):
+    """What each batch says of itself; a message as AbstractLegacyRecordBatch answers for it."""
+    for row in range(positions.size):
+        p = positions[row]
+        magic = content[p + MAGIC_OFFSET]
+        if magic != MAGIC_V0 and magic != MAGIC_V1:
+            for i in range(_WIRE_BYTES.size):
+                headers_bytes[row, i] = content[p + _WIRE_BYTES[i]]
+            continue
+        attributes = np.int64(content[p + MESSAGE_ATTRIBUTES_OFFSET])
+        known, timestamp = np.int64(COMPRESSION_CODEC_MASK), np.int64(-1)
+        if magic == MAGIC_V1:
+            known |= TIMESTAMP_TYPE_MASK
+            timestamp = read_int64(content, p + MESSAGE_TIMESTAMP_OFFSET)
+        header = headers[row]
+        header["baseOffset"] = read_int64(content, p)
+        header["batchLength"] = read_int32(content, p + BATCH_LENGTH_OFFSET)
+        header["magic"] = magic
+        header["crc"] = read_int32(content, p + MESSAGE_CRC_OFFSET) & 0xFFFFFFFF
+        header["attributes"] = attributes & known
+        header["lastOffsetDelta"] = 0
+        header["baseTimestamp"] = timestamp
+        header["maxTimestamp"] = timestamp
+        header["partitionLeaderEpoch"] = -1
+        header["producerId"] = -1
+        header["producerEpoch"] = -1
+        header["baseSequence"] = -1
+        header["recordsCount"] = -1 if attributes & COMPRESSION_CODEC_MASK else 1

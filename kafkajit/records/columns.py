@@ -7,6 +7,9 @@ where a record's parts stand.
 
 The data of a binary column is as large as the last chunk lets expect. Where that is not enough the
 kernel says so (COLUMNS_FULL), and the chunk is read again with as much room as there are bytes.
+
+Messages of v0 and v1 are found first and gathered afterwards: each is a batch of its own, and what
+there is to know of a batch takes longer than that.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkajit.kernel import WIDE, copy_bytes, kernel
+from kafkajit.records.gather import copy_binary, plan_binary, write_validity
+from kafkajit.source import Bytes
 
 # Where the parts of a record stand. A size is -1 for null, the position then that of what follows.
 # A message of v0 or v1 has its entry's place for that of headers.
@@ -95,11 +100,15 @@ class ColumnMemory:
         self._fields = np.empty(0, dtype=RECORD)
         self._shares = {"key": 1.0, "value": 1.0}  # of a chunk's bytes, with some to spare
 
+    def records(self, rows: int) -> npt.NDArray[np.void]:
+        """Where to say of so many records where their parts stand; `fields` are there too."""
+        if self._fields.size < rows:
+            self._fields = np.empty(rows, dtype=RECORD)
+        return self._fields[:rows]
+
     def columns(self, rows: int, content_bytes: int, *, roomy: bool = False) -> Columns:
         """Columns for so many rows out of so many bytes; `roomy` ones cannot be too small."""
         wanted = self.wanted
-        if wanted.fields and self._fields.size < rows:
-            self._fields = np.empty(rows, dtype=RECORD)
 
         def binary(name: str, is_wanted: bool) -> BinaryColumn:
             if not is_wanted:
@@ -113,10 +122,45 @@ class ColumnMemory:
         return Columns(
             self._allocate(rows, np.int64) if wanted.offset else _NO_INT64,
             self._allocate(rows, np.int64) if wanted.timestamp else _NO_INT64,
-            self._fields[:rows] if wanted.fields else _NO_FIELDS,
+            self.records(rows) if wanted.fields else _NO_FIELDS,
             binary("key", wanted.key),
             binary("value", wanted.value),
             np.zeros(2, dtype=np.uint8),
+        )
+
+    def gathered(self, content: Bytes, records: npt.NDArray[np.void]) -> Columns:
+        """Columns of `records` that are filled."""
+        wanted = self.wanted
+        has_nulls = np.zeros(2, dtype=np.uint8)
+
+        def numbers(name: str, is_wanted: bool) -> npt.NDArray[np.int64]:
+            if not is_wanted:
+                return _NO_INT64
+            column = self._allocate(records.size, np.int64)
+            column[:] = records[name]
+            return column
+
+        def binary(name: str, is_wanted: bool, flag: int) -> BinaryColumn:
+            if not is_wanted:
+                return _NO_BINARY
+            sizes = np.ascontiguousarray(records[f"{name}Size"])
+            offsets = self._allocate(records.size + 1, np.int32)
+            data_bytes, nulls = plan_binary(sizes, offsets)
+            data = self._allocate(data_bytes + WIDE, np.uint8)
+            copy_binary(content, np.ascontiguousarray(records[name]), offsets, data)
+            validity = np.zeros(records.size // 8 + 1, dtype=np.uint8)
+            if nulls:
+                has_nulls[flag] = 1
+                write_validity(sizes, validity)
+            return BinaryColumn(offsets, data, validity)
+
+        return Columns(
+            numbers("offset", wanted.offset),
+            numbers("timestamp", wanted.timestamp),
+            records if wanted.fields else _NO_FIELDS,
+            binary("key", wanted.key, 0),
+            binary("value", wanted.value, 1),
+            has_nulls,
         )
 
     def learn(self, columns: Columns, rows: int, content_bytes: int) -> None:

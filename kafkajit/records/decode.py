@@ -38,7 +38,7 @@ from kafkajit.records.batches import Batches, Int64s
 from kafkajit.records.columns import ColumnMemory, Columns, Reading, Wanted
 from kafkajit.records.control_records import check_marker
 from kafkajit.records.default_records import EXTENT, read_default_records
-from kafkajit.records.message_sets import ENTRIES, IS_NULL, read_message_sets, value_extents
+from kafkajit.records.message_sets import IS_NULL, read_message_sets, value_extents
 from kafkajit.source import Bytes, Source
 
 CHUNK_BYTES = 8 << 20
@@ -258,8 +258,9 @@ class Decoder:
             error = located(error, self._source.path, batches, bad)
             starts, ends = starts[:bad], ends[:bad]
         plain = self._plain(batches[: starts.size], starts, ends)
-        entries = _entries(batches[: plain.ends.size], plain.starts, plain.ends)
-        reading, first_read = read_message_sets(plain.content, entries, self._memory)
+        reading, first_read = read_message_sets(
+            plain.content, batches[: plain.ends.size], plain.starts, plain.ends, self._memory
+        )
         has_records = np.flatnonzero(reading.counts)
         first_offset = batches.field("baseOffset").astype(np.int64)
         first_offset[has_records] = first_read[has_records]
@@ -348,18 +349,6 @@ def _unreadable(codec: int, magic: int) -> str | None:
     if codec == ZSTD and magic != MAGIC_V2:
         return f"Message format v{magic} has no zstd"
     return None
-
-
-def _entries(batches: Batches, starts: Int64s, ends: Int64s) -> npt.NDArray[np.void]:
-    entries = np.empty(len(batches), dtype=ENTRIES)
-    entries["start"] = starts
-    entries["end"] = ends
-    entries["offset"] = batches.field("baseOffset")
-    entries["logAppendTime"] = batches.field("maxTimestamp")
-    entries["isLogAppendTime"] = batches.timestamp_type == 1
-    entries["isSet"] = batches.is_message_set
-    entries["magic"] = batches.field("magic")
-    return entries
 
 
 def _extents(batches: Batches, starts: Int64s, ends: Int64s) -> npt.NDArray[np.void]:

@@ -21,8 +21,6 @@ the last one's is that of the message around them, except where a client wrote 0
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import numpy.typing as npt
 
@@ -48,43 +46,35 @@ from kafkajit.format.layout import (
     MESSAGE_OVERHEAD_V0,
     MESSAGE_TIMESTAMP_OFFSET,
     MIN_ENTRY_SIZE,
+    TIMESTAMP_TYPE_MASK,
 )
-from kafkajit.kernel import kernel
-from kafkajit.records.batches import Int64s, read_int32, read_int64
-from kafkajit.records.columns import COLUMNS_FULL, ColumnMemory, Reading, put_record, read_into
+from kafkajit.kernel import kernel, read_int32, read_int64
+from kafkajit.records.batches import Batches, Int64s
+from kafkajit.records.columns import ColumnMemory, Reading
 from kafkajit.source import Bytes
 
 # In place of where a value starts.
 IS_NULL = -1
 IS_NOWHERE = -2
 
-# What the kernel needs to know of a batch. Positions are in the array that holds its entries.
-ENTRIES = np.dtype(
-    [
-        ("start", np.int64),
-        ("end", np.int64),
-        ("offset", np.int64),  # of the message around them
-        ("logAppendTime", np.int64),  # for every record, where isLogAppendTime
-        ("isLogAppendTime", np.int8),
-        ("isSet", np.int8),  # else it is the message itself
-        ("magic", np.int8),
-    ],
-    align=True,
-)
-
 
 def read_message_sets(
-    content: Bytes, entries: npt.NDArray[np.void], memory: ColumnMemory
+    content: Bytes, batches: Batches, starts: Int64s, ends: Int64s, memory: ColumnMemory
 ) -> tuple[Reading, Int64s]:
-    """Every record of the messages and sets, in order, into columns; the first offset of each.
+    """Every record of messages and sets, in order, into columns; the first offset of each.
 
-    Stops at the first message that Kafka would refuse; those before it stand.
+    Given is where their entries are: a message itself, or the messages of its set. Stops at the
+    first message that Kafka would refuse; those before it stand.
     """
-    sizes = entries["end"] - entries["start"]
-    rows = int(np.where(entries["isSet"], sizes // MESSAGE_OVERHEAD_V0 + 1, 1).sum())
-    first_offsets = np.zeros(entries.size, dtype=np.int64)
-    read = partial(_read_sets, content, entries, first_offsets)
-    return read_into(memory, rows, int(sizes.sum()), entries.size, read), first_offsets
+    rows = np.where(batches.is_message_set, (ends - starts) // MESSAGE_OVERHEAD_V0 + 1, 1)
+    records = memory.records(int(rows.sum()))
+    first_offsets = np.zeros(starts.size, dtype=np.int64)
+    counts = np.zeros(starts.size, dtype=np.int64)
+    found, *stopped = _find_records(
+        content, batches.header, starts, ends, records, first_offsets, counts
+    )
+    columns = memory.gathered(content, records[:found])
+    return Reading(columns, int(found), counts, *map(int, stopped)), first_offsets
 
 
 def value_extents(
@@ -124,53 +114,53 @@ def _locate(content, position, end, magic):
 
 
 @kernel
-def _read_sets(content, entries, first_offsets, columns, one, counts):
+def _find_records(content, headers, starts, ends, records, first_offsets, counts):
     """(records found, status, a, b, batch where it stopped)."""
     found, zero = np.int64(0), np.int64(0)
-    for batch in range(entries.size):
-        entry = entries[batch]
-        start, end = np.int64(entry["start"]), np.int64(entry["end"])
+    for batch in range(starts.size):
+        header = headers[batch]
+        start, end = starts[batch], ends[batch]
+        is_set = header["attributes"] & COMPRESSION_CODEC_MASK != 0
+        is_log_append_time = header["attributes"] & TIMESTAMP_TYPE_MASK != 0
         base = zero
-        if entry["isSet"]:
+        if is_set:
             end, count, last, status = _measure_set(content, start, end)
             if status == OK and count == 0:
                 status = EMPTY_MESSAGE_SET
             if status != OK:
                 return found, status, zero, zero, batch
-            if entry["magic"] == MAGIC_V1 and entry["offset"] != 0:
-                if entry["offset"] < last:
-                    return found, WRONG_WRAPPER_OFFSET, np.int64(entry["offset"]), last, batch
-                base = entry["offset"] - last
+            if header["magic"] == MAGIC_V1 and header["baseOffset"] != 0:
+                if header["baseOffset"] < last:
+                    return found, WRONG_WRAPPER_OFFSET, np.int64(header["baseOffset"]), last, batch
+                base = header["baseOffset"] - last
         p = start
         while p < end:
             after = p + LOG_OVERHEAD + read_int32(content, p + BATCH_LENGTH_OFFSET)
             magic = np.int64(np.int8(content[p + MAGIC_OFFSET]))
             if magic != MAGIC_V0 and magic != MAGIC_V1:
                 return found, INNER_MAGIC, magic, zero, batch
-            if entry["isSet"] and content[p + MESSAGE_ATTRIBUTES_OFFSET] & COMPRESSION_CODEC_MASK:
+            if is_set and content[p + MESSAGE_ATTRIBUTES_OFFSET] & COMPRESSION_CODEC_MASK:
                 return found, NESTED_COMPRESSION, zero, zero, batch
             key, key_size, value, value_size = _locate(content, p, after, magic)
             if value < 0:
                 return found, INVALID_MESSAGE, after - p, zero, batch
-            record = one[0]
+            record = records[found]
             record["offset"] = read_int64(content, p) + base
             if magic == MAGIC_V0:
                 record["timestamp"] = -1
-            elif entry["isLogAppendTime"]:
-                record["timestamp"] = entry["logAppendTime"]
+            elif is_log_append_time:
+                record["timestamp"] = header["maxTimestamp"]
             else:
                 record["timestamp"] = read_int64(content, p + MESSAGE_TIMESTAMP_OFFSET)
             record["key"], record["keySize"] = key, key_size
             record["value"], record["valueSize"] = value, value_size
             record["headers"], record["headersCount"] = p, 0  # where there are none: its entry
-            if not put_record(content, record, columns, found):
-                return found, COLUMNS_FULL, zero, zero, batch
             if counts[batch] == 0:
                 first_offsets[batch] = record["offset"]
             counts[batch] += 1
             found += 1
             p = after
-    return found, OK, zero, zero, np.int64(entries.size)
+    return found, OK, zero, zero, np.int64(starts.size)
 
 
 @kernel

@@ -20,8 +20,8 @@ from kafkajit.format.layout import (
     MESSAGE_OVERHEAD_V1,
     RECORD_BATCH_OVERHEAD,
 )
-from kafkajit.kernel import kernel
-from kafkajit.records.batches import frame, read_int32
+from kafkajit.kernel import kernel, read_int32
+from kafkajit.records.batches import frame
 from kafkajit.source import Bytes
 
 # Checksums are tried over this many times the bytes left, all together: planted headers could

@@ -12,7 +12,7 @@ from kafkajit.format.message_checksum import message_checksums
 from kafkajit.source import as_bytes
 
 
-@given(st.lists(st.binary(max_size=60), max_size=5))
+@given(st.lists(st.binary(max_size=200), max_size=5))
 def test_it_is_zlibs_crc_from_magic_to_the_end(values: list[bytes]) -> None:
     parts = [bytes(MAGIC_OFFSET) + value for value in values]
     ends = np.cumsum([0, *map(len, parts)])
@@ -26,3 +26,10 @@ def test_nothing_behind_a_message_counts() -> None:
     (first,) = message_checksums(as_bytes(message + b"more"), np.array([0]), end)
     (second,) = message_checksums(as_bytes(message + b"else"), np.array([0]), end)
     assert first == second == int.from_bytes(message[12:16])
+
+
+def test_every_size_around_the_blocks_it_is_made_of() -> None:
+    noise = np.random.default_rng(1).bytes(MAGIC_OFFSET + 100)
+    ends = np.arange(MAGIC_OFFSET, len(noise) + 1)
+    computed = message_checksums(as_bytes(noise), np.zeros_like(ends), ends)
+    assert computed.tolist() == [zlib.crc32(noise[MAGIC_OFFSET:end]) for end in ends.tolist()]
