@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from crc32c import crc32c
+from crc32c import crc32c as packaged_crc32c
 
+from kafkajit.format.crc import over_zeros, slicing_tables, take_bytes
 from kafkajit.format.layout import ATTRIBUTES_OFFSET
 from kafkajit.kernel import HAS_CRC32C, crc32c_byte, crc32c_word, inlined, kernel, prefetch
 from kafkajit.source import Bytes
 
-_POLYNOMIAL = 0x82F63B78  # reflected
+POLYNOMIAL = 0x82F63B78  # reflected
 _LINE = 64
 
 # Bytes of a stretch. The long one is a page: three of them let the processor see three streams.
@@ -36,40 +37,21 @@ def batch_checksums(
     else:
         view = content.data
         for row, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
-            computed[row] = crc32c(view[start:end])
+            computed[row] = packaged_crc32c(view[start:end])
     return computed
 
 
 def _over_zeros(size: int) -> npt.NDArray[np.uint64]:
-    """Tables that move a sum over `size` zero bytes: one for each of its four bytes.
-
-    Moving is linear, so it is known from what becomes of each bit; moving twice as far is moving
-    twice (what is known of one distance gives the double by applying it to itself).
-    """
-
-    def apply(moved_bits: list[int], value: int) -> int:
-        result = 0
-        for bit in range(32):
-            if value >> bit & 1:
-                result ^= moved_bits[bit]
-        return result
-
-    moved = []
+    """Tables that move a sum over `size` zero bytes, a power of two: one for each of its bytes."""
+    moved_bits = over_zeros(POLYNOMIAL)[size.bit_length() - 1]
+    tables = np.zeros((4, 256), dtype=np.uint64)
     for bit in range(32):
-        value = 1 << bit
-        for _ in range(8):  # one zero byte
-            value = value >> 1 ^ (_POLYNOMIAL if value & 1 else 0)
-        moved.append(value)
-    while size > 1:
-        assert size % 2 == 0, "sizes are powers of two"
-        moved = [apply(moved, value) for value in moved]
-        size //= 2
-    return np.array(
-        [[apply(moved, byte << 8 * place) for byte in range(256)] for place in range(4)],
-        dtype=np.uint64,
-    )
+        has_it = np.arange(256) >> bit % 8 & 1 == 1
+        tables[bit // 8, has_it] ^= moved_bits[bit]
+    return tables
 
 
+_TABLES = slicing_tables(POLYNOMIAL)
 _OVER_LONG = _over_zeros(_LONG)
 _OVER_SHORT = _over_zeros(_SHORT)
 
@@ -77,8 +59,14 @@ _OVER_SHORT = _over_zeros(_SHORT)
 @kernel
 def _checksums(content, starts, ends, computed):
     for row in range(starts.size):
-        p, end = starts[row], ends[row]
-        crc = np.uint64(0xFFFFFFFF)
+        computed[row] = crc32c(content, starts[row], ends[row])
+
+
+@kernel
+def crc32c(content, position, end):
+    """CRC-32C of these bytes."""
+    p, crc = position, np.uint64(0xFFFFFFFF)
+    if HAS_CRC32C:
         while p + 3 * _LONG <= end:
             crc = _three_stretches(content, p, crc, _LONG, _OVER_LONG)
             p += 3 * _LONG
@@ -91,7 +79,9 @@ def _checksums(content, starts, ends, computed):
         while p < end:
             crc = crc32c_byte(crc, content[p])
             p += 1
-        computed[row] = crc ^ np.uint64(0xFFFFFFFF)
+    else:
+        crc = take_bytes(crc, content, p, end, _TABLES)
+    return np.uint32(crc ^ np.uint64(0xFFFFFFFF))
 
 
 @inlined

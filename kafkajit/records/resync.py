@@ -9,24 +9,56 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from kafkajit.format.checksum import POLYNOMIAL, crc32c
+from kafkajit.format.crc import move, over_zeros
 from kafkajit.format.layout import (
+    ATTRIBUTES_OFFSET,
+    BASE_SEQUENCE_OFFSET,
     BATCH_LENGTH_OFFSET,
+    COMPRESSION_CODEC_MASK,
+    CONTROL_MASK,
+    CRC_OFFSET,
+    DELETE_HORIZON_MASK,
     HEADER_SIZE_UP_TO_MAGIC,
+    LAST_OFFSET_DELTA_OFFSET,
     LOG_OVERHEAD,
     MAGIC_OFFSET,
     MAGIC_V0,
     MAGIC_V2,
+    MAX_TIMESTAMP_OFFSET,
+    MESSAGE_CRC_OFFSET,
     MESSAGE_OVERHEAD_V0,
     MESSAGE_OVERHEAD_V1,
+    PARTITION_LEADER_EPOCH_OFFSET,
+    PRODUCER_ID_OFFSET,
     RECORD_BATCH_OVERHEAD,
+    RECORDS_COUNT_OFFSET,
+    TIMESTAMP_TYPE_MASK,
+    TRANSACTIONAL_MASK,
 )
-from kafkajit.kernel import kernel, read_int32
-from kafkajit.records.batches import frame
+from kafkajit.format.message_checksum import POLYNOMIAL as MESSAGE_POLYNOMIAL
+from kafkajit.format.message_checksum import crc32
+from kafkajit.kernel import inlined, kernel, read_int32, read_int64
 from kafkajit.source import Bytes
 
-# Checksums are tried over this many times the bytes left, all together: planted headers could
-# otherwise make a search quadratic.
-_EFFORT = 64
+# As long as no more bytes are checked than a few times those that were passed, each checksum is
+# computed by itself. Headers without batches, planted to make that quadratic, are met otherwise.
+_FREE_BYTES = 16 << 20
+_FREE_SHARE = 4
+# What brokers take unless told otherwise. Noise that claims to be larger has to be plausible too.
+_USUAL_BATCH = 1 << 20
+# Of prefixes whose checksums are kept.
+_STRIDE = 512
+
+_KNOWN_ATTRIBUTES = (
+    COMPRESSION_CODEC_MASK
+    | TIMESTAMP_TYPE_MASK
+    | TRANSACTIONAL_MASK
+    | CONTROL_MASK
+    | DELETE_HORIZON_MASK
+)
+
+_OVER_ZEROS = np.stack([over_zeros(POLYNOMIAL), over_zeros(MESSAGE_POLYNOMIAL)])
 
 
 def resync(content: Bytes, position: int, *, is_cut: bool = False) -> int:
@@ -45,17 +77,23 @@ def resync(content: Bytes, position: int, *, is_cut: bool = False) -> int:
 
 def next_sound_batch(content: Bytes, position: int) -> int:
     """The first place from `position` on where a whole batch's checksum holds, or the end."""
-    effort = _EFFORT * (content.size - position)
-    while effort >= 0:
-        position = int(_next_plausible(content, position))
-        if position == content.size:
-            break
-        batches = frame(content, position, max_bytes=1).batches
-        if batches.is_valid(content)[0]:
-            return position
-        effort -= int(batches.size_in_bytes[0])
-        position += 1
-    return content.size
+    found, is_known = _search(content, position, position, _NO_PREFIXES)
+    if not is_known:
+        found, _ = _search(content, found, found, _prefix_checksums(content, found))
+    return int(found)
+
+
+_NO_PREFIXES = np.empty((2, 0), dtype=np.uint64)
+
+
+def _prefix_checksums(content: Bytes, start: int) -> npt.NDArray[np.uint64]:
+    """CRC-32C and CRC-32 of the first 0, 512, 1024, … bytes from `start` on.
+
+    The checksum of any stretch is known from two of them, at the price of a few hundred bytes.
+    """
+    prefixes = np.zeros((2, (content.size - start) // _STRIDE + 1), dtype=np.uint64)
+    _fill_prefixes(content, start, prefixes)
+    return prefixes
 
 
 def goes_on(content: Bytes, position: int, *, is_cut: bool = False) -> bool:
@@ -80,18 +118,109 @@ def _are_plausible(content, positions, found):
 
 
 @kernel
-def _next_plausible(content, position):
-    """The first position from here on that could be a whole batch's, or the end."""
-    last = content.size - MESSAGE_OVERHEAD_V0
-    while position <= last:
-        if content[position + MAGIC_OFFSET] <= MAGIC_V2 and _is_plausible(content, position):
-            return position
+def _search(content, position, start, prefixes):
+    """(the first sound batch from here on or the end, True), or (where checking got costly, False).
+
+    With the checksums of prefixes from `start` on it is never costly.
+    """
+    passed, checked = position, np.int64(0)
+    while True:
+        position = _next_magic(content, position + MAGIC_OFFSET) - MAGIC_OFFSET
+        room = content.size - position
+        if room < MESSAGE_OVERHEAD_V0:
+            return np.int64(content.size), True
+        size = read_int32(content, position + BATCH_LENGTH_OFFSET) + LOG_OVERHEAD
+        if (
+            MESSAGE_OVERHEAD_V0 <= size <= room
+            and _may_begin(content, position)
+            and (size <= _USUAL_BATCH or _is_plausible(content, position))
+        ):
+            checked += size
+            if prefixes.size == 0 and checked > _FREE_BYTES + _FREE_SHARE * (position - passed):
+                return position, False
+            if _is_sound(content, position, position + size, start, prefixes):
+                return position, True
         position += 1
-    return np.int64(content.size)
+
+
+@inlined
+def _next_magic(content, position):
+    """The next byte that is 2 or less, or the end."""
+    while position + 8 <= content.size:
+        word = np.uint64(read_int64(content, position))
+        if (word - np.uint64(0x0303030303030303)) & ~word & np.uint64(0x8080808080808080):
+            break
+        position += 8
+    while position < content.size and content[position] > MAGIC_V2:
+        position += 1
+    return position
+
+
+@kernel
+def _is_sound(content, position, end, start, prefixes):
+    """Whether the stored checksum is that of the bytes."""
+    is_message = content[position + MAGIC_OFFSET] < MAGIC_V2
+    at = position + (MESSAGE_CRC_OFFSET if is_message else CRC_OFFSET)
+    first = position + (MAGIC_OFFSET if is_message else ATTRIBUTES_OFFSET)
+    if prefixes.size == 0 or end - first <= 4 * _STRIDE:
+        computed = np.int64(_checksum(content, first, end, is_message))
+    else:
+        before = _prefix_checksum(content, first, start, prefixes, is_message)
+        after = _prefix_checksum(content, end, start, prefixes, is_message)
+        over = _OVER_ZEROS[np.int64(is_message)]
+        computed = np.int64(move(before, end - first, over) ^ after)
+    return computed == read_int32(content, at) & 0xFFFFFFFF
+
+
+@kernel
+def _prefix_checksum(content, end, start, prefixes, is_message):
+    """The checksum of everything from `start` to `end`."""
+    row = np.int64(is_message)
+    known = (end - start) // _STRIDE
+    position = start + known * _STRIDE
+    rest = _checksum(content, position, end, is_message)
+    return move(prefixes[row, known], end - position, _OVER_ZEROS[row]) ^ rest
+
+
+@kernel
+def _checksum(content, position, end, is_message):
+    if is_message:
+        return np.uint64(crc32(content, position, end))
+    return np.uint64(crc32c(content, position, end))
+
+
+@kernel
+def _fill_prefixes(content, start, prefixes):
+    for row in range(2):
+        for i in range(1, prefixes.shape[1]):
+            p = start + i * _STRIDE
+            stretch = _checksum(content, p - _STRIDE, p, row == 1)
+            prefixes[row, i] = move(prefixes[row, i - 1], _STRIDE, _OVER_ZEROS[row]) ^ stretch
 
 
 @kernel
 def _is_plausible(content, position):
+    """Whether a whole batch seems to begin here: also its fields are what brokers let through."""
+    if not _may_begin(content, position):
+        return False
+    if content[position + MAGIC_OFFSET] != MAGIC_V2:
+        return True
+    last_delta = read_int32(content, position + LAST_OFFSET_DELTA_OFFSET)
+    count = read_int32(content, position + RECORDS_COUNT_OFFSET)
+    return (
+        content[position + ATTRIBUTES_OFFSET] == 0
+        and content[position + ATTRIBUTES_OFFSET + 1] <= _KNOWN_ATTRIBUTES
+        and 0 <= count <= last_delta + 1
+        and read_int64(content, position) >= 0
+        and read_int32(content, position + PARTITION_LEADER_EPOCH_OFFSET) >= -1
+        and read_int64(content, position + MAX_TIMESTAMP_OFFSET) >= -1
+        and read_int64(content, position + PRODUCER_ID_OFFSET) >= -1
+        and read_int32(content, position + BASE_SEQUENCE_OFFSET) >= -1
+    )
+
+
+@kernel
+def _may_begin(content, position):
     """Whether a whole batch could begin here. Nothing but its checksum says that it does.
 
     A message says more of itself than a batch: its sizes have to add up, as all writers' do.

@@ -2,12 +2,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from corpus import NO_JIT
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import BATCH
 
 from kafkajit import testing as kt
-from kafkajit.records.resync import next_sound_batch, resync
+from kafkajit.records.resync import (
+    _prefix_checksums,
+    _search,
+    goes_on,
+    next_sound_batch,
+    resync,
+)
 from kafkajit.source import as_bytes
 
 A = kt.batch([kt.Record(b"a", b"1" * 30)], base_offset=1)
@@ -62,3 +69,47 @@ def test_resyncing_goes_forward_and_stays_inside(parts: list[bytes], where: floa
 def test_a_large_gap_is_crossed() -> None:
     noise = np.random.default_rng(2).bytes(5000)
     assert next_sound_batch(as_bytes(noise + A), 0) == 5000
+
+
+LARGE = st.builds(lambda size, magic: large(size, magic), st.integers(1, 9000), st.integers(0, 2))
+
+
+def large(size: int, magic: int) -> bytes:
+    record = kt.Record(value=bytes(size))
+    return kt.batch([record]) if magic == 2 else kt.message(record, magic=magic)
+
+
+@given(st.lists(st.one_of(LARGE, BATCH, st.binary(max_size=30)), max_size=4), st.data())
+def test_checksums_of_prefixes_find_the_same_batch(parts: list[bytes], data: st.DataObject) -> None:
+    content = as_bytes(b"".join(parts))
+    start = data.draw(st.integers(0, content.size))
+    position = data.draw(st.integers(start, content.size))
+    found, is_known = _search(content, position, start, _prefix_checksums(content, start))
+    assert is_known
+    assert found == next_sound_batch(content, position)
+
+
+@pytest.mark.skipif(NO_JIT, reason="megabytes")
+@pytest.mark.parametrize("magic", [0, 1, 2])
+def test_headers_planted_to_have_everything_behind_them_checked_hide_nothing(magic: int) -> None:
+    header = large(1, magic)[:61]
+    planted = bytearray(header * (2_000_000 // len(header)))
+    for at in range(0, len(planted), len(header)):
+        planted[at + 8 : at + 12] = (len(planted) - at - 12).to_bytes(4)
+        planted[at + (17 if magic == 2 else 12)] ^= 1  # the checksum
+        if magic < 2:  # sizes have to add up: a null key, and a value of the rest
+            sizes = at + (18 if magic == 0 else 26)
+            planted[sizes : sizes + 4] = b"\xff" * 4
+            planted[sizes + 4 : sizes + 8] = (len(planted) - sizes - 8).to_bytes(4)
+    for batch in (A, large(3000, 1)):
+        assert next_sound_batch(as_bytes(bytes(planted) + batch), 0) == len(planted)
+
+
+def test_a_header_is_plausible_only_with_fields_that_brokers_let_through() -> None:
+    assert goes_on(as_bytes(A), 0)
+    for at, value in {0: b"\x80", 12: b"\x80", 21: b"\x01", 22: b"\x80", 23: b"\x80"}.items():
+        assert not goes_on(as_bytes(A[:at] + value + A[at + 1 :]), 0)
+    for fields in ({"records_count": 2}, {"records_count": -1}, {"base_sequence": -2}):
+        odd = kt.batch([kt.Record()], last_offset_delta=0, **fields)
+        assert not goes_on(as_bytes(odd), 0)
+        assert next_sound_batch(as_bytes(b"x" + odd), 0) == 1  # its checksum is proof enough
