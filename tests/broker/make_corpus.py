@@ -251,13 +251,14 @@ def cut_padding(log: Path) -> None:
     log.write_bytes(content + bytes(min(PADDING_KEPT, log.stat().st_size - len(content))))
 
 
-def write_goldens(data: Path, parts: Iterable[str]) -> None:
+def write_goldens(data: Path, parts: Iterable[str], hashed_above: int = HASHED_ABOVE) -> None:
     """Run the oracle over all that it reads, two processes at a time."""
     jobs = list(golden_jobs(data, parts))
     progress(f"running the oracle {len(jobs)} times")
     with ThreadPoolExecutor(2) as pool:
         for path, kind, dump in pool.map(lambda job: (*job[:2], dump_log(job[0], *job[2])), jobs):
-            write_golden(path.with_name(f"{path.name}.{kind}"), dump, path.parent)
+            stem = path.with_name(f"{path.name}.{kind}")
+            write_golden(stem, dump, path.parent, hashed_above)
 
 
 def write_usage(data: Path, work: Path) -> None:
@@ -272,7 +273,7 @@ def write_usage(data: Path, work: Path) -> None:
 def golden_jobs(data: Path, parts: Iterable[str]) -> Iterator[tuple[Path, str, tuple[str, ...]]]:
     """Yield file, kind and flags of every golden."""
     for path in sorted(p for part in parts for p in data.glob(f"{part}/*/*")):
-        if path.parent.parent.name == "damaged":
+        if path.parent.parent.name in ("damaged", "clients"):
             for kind in ("batches", "data"):
                 yield path, kind, KINDS[kind]
         elif path.suffix in {".log", ".checkpoint"}:
@@ -285,9 +286,9 @@ def golden_jobs(data: Path, parts: Iterable[str]) -> Iterator[tuple[Path, str, t
                     yield path, kind, flags
 
 
-def write_golden(stem: Path, dump: Dump, folder: Path) -> None:
+def write_golden(stem: Path, dump: Dump, folder: Path, hashed_above: int = HASHED_ABOVE) -> None:
     """Write what one run printed, and its exit code when that is not 0."""
-    if len(dump.stdout) > HASHED_ABOVE:
+    if len(dump.stdout) > hashed_above:
         digest = hashlib.sha256(dump.stdout).hexdigest()
         Path(f"{stem}.sha256").write_text(digest + "\n")
     else:
