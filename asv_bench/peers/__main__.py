@@ -89,7 +89,7 @@ def compiled() -> Path:
     folder = cache_folder() / "classes"
     target = folder / "ReadRecords.class"
     if not target.exists() or target.stat().st_mtime < JAVA_SOURCE.stat().st_mtime:
-        broker.compile_java(JAVA_SOURCE, folder)
+        broker.compile_java([JAVA_SOURCE], folder)
     return folder
 
 
@@ -157,7 +157,7 @@ def main() -> None:
     results: dict[str, Any] = {"comparisons": {}}
     if options.json and options.json.exists():
         results = json.loads(options.json.read_text())
-    results["machine"] = report.machine() | {"Kafka": broker.KAFKA_VERSION}
+    results["machine"] = report.machine() | {"Kafka": broker.KAFKA.version}
     chosen = segments(options.scale)
     for name in options.only:
         result = compare(name, chosen[name], warm=options.warm, rounds=options.rounds)

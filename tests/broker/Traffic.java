@@ -32,8 +32,9 @@ import org.apache.kafka.common.header.internals.RecordHeader;
  *
  * <p>{@code Traffic make BOOTSTRAP} creates the topics, writes them and halts in the middle of a
  * transaction. {@code Traffic epoch BOOTSTRAP} writes to the topic epochs, which it creates the first
- * time. {@code Traffic flood BOOTSTRAP TOPIC...} writes small batches until it is killed. Record
- * timestamps and random seeds are fixed wherever the broker lets them be.
+ * time. {@code Traffic flood BOOTSTRAP TOPIC...} writes small batches until it is killed.
+ * {@code Traffic old BOOTSTRAP} and {@code Traffic old-crash BOOTSTRAP} are {@link OldTraffic}'s.
+ * Record timestamps and random seeds are fixed wherever the broker lets them be.
  */
 public final class Traffic {
   static final long START = 1_700_000_000_000L;
@@ -53,6 +54,8 @@ public final class Traffic {
       case "make" -> make();
       case "epoch" -> epoch();
       case "flood" -> flood(Arrays.copyOfRange(arguments, 2, arguments.length));
+      case "old" -> OldTraffic.make();
+      case "old-crash" -> OldTraffic.crash();
       default -> throw new IllegalArgumentException(arguments[0]);
     }
     admin.close();

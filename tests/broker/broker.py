@@ -1,7 +1,8 @@
-"""A real Kafka 4.1.1 on 127.0.0.1, and its own DumpLogSegments.
+"""A real Kafka on 127.0.0.1, and its own DumpLogSegments.
 
-In: a pom.xml beside this file and a folder to work in. Out: a running broker (a context
-manager), and what `kafka.tools.DumpLogSegments` prints about the files that it wrote.
+In: a pom beside this file for each release, and a folder to work in. Out: a running broker (a
+context manager), 4.1.1 or the 2.8.2 that still writes message formats v0 and v1, and what
+4.1.1's `kafka.tools.DumpLogSegments` prints about the files that they wrote.
 Needs Java 17 or newer with javac, and Maven the first time.
 """
 
@@ -19,14 +20,24 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-KAFKA_VERSION = "4.1.1"
-POM = Path(__file__).with_name("pom.xml")
 START_SECONDS = 90
 STOP_SECONDS = 60
 
 # Small JVMs that live for a second: C2 and parallel collectors only cost time.
 SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 UTF8 = {"LC_ALL": "C.UTF-8"}
+
+
+class Release(NamedTuple):
+    """A release of Kafka: what Maven has to copy, and the variable that names the folder for it."""
+
+    version: str
+    pom: Path
+    variable: str
+
+
+KAFKA = Release("4.1.1", Path(__file__).with_name("pom.xml"), "KAFKAJIT_KAFKA_LIB")
+OLD_KAFKA = Release("2.8.2", Path(__file__).with_name("pom-2.8.2.xml"), "KAFKAJIT_OLD_KAFKA_LIB")
 
 
 class Dump(NamedTuple):
@@ -38,24 +49,24 @@ class Dump(NamedTuple):
 
 
 @cache
-def library() -> Path:
+def library(release: Release = KAFKA) -> Path:
     """Return the folder of Kafka's jars, filled by Maven when it is not there yet."""
-    default = Path.home() / ".cache" / "kafkajit" / f"kafka-{KAFKA_VERSION}"
-    folder = Path(os.environ.get("KAFKAJIT_KAFKA_LIB", default)).expanduser().absolute()
-    if not (folder / f"kafka_2.13-{KAFKA_VERSION}.jar").exists():
+    default = Path.home() / ".cache" / "kafkajit" / f"kafka-{release.version}"
+    folder = Path(os.environ.get(release.variable, default)).expanduser().absolute()
+    if not (folder / f"kafka_2.13-{release.version}.jar").exists():
         # A folder of its own until all is there: a broken download must not look whole.
         partial = folder.with_name(f"{folder.name}.{os.getpid()}.part")
         partial.mkdir(parents=True)
-        command = ["mvn", "-q", "-B", "-f", str(POM), "dependency:copy-dependencies"]
+        command = ["mvn", "-q", "-B", "-f", str(release.pom), "dependency:copy-dependencies"]
         subprocess.run([*command, f"-DoutputDirectory={partial}"], check=True)
         shutil.rmtree(folder, ignore_errors=True)
         partial.rename(folder)
     return folder
 
 
-def classpath(*folders: Path) -> str:
+def classpath(*folders: Path, release: Release = KAFKA) -> str:
     """Return the class path of Kafka's jars and of any folders of classes."""
-    return os.pathsep.join([*map(str, folders), f"{library()}/*"])
+    return os.pathsep.join([*map(str, folders), f"{library(release)}/*"])
 
 
 def java(main: str, *arguments: str, classes: Sequence[Path] = ()) -> list[str]:
@@ -64,9 +75,9 @@ def java(main: str, *arguments: str, classes: Sequence[Path] = ()) -> list[str]:
     return ["java", *SHORT_LIVED, *settings, main, *arguments]
 
 
-def compile_java(source: Path, output: Path) -> None:
-    """Compile one Java file against Kafka's jars."""
-    command = ["javac", "-Xlint:all", "-d", str(output), "-cp", classpath(), str(source)]
+def compile_java(sources: Sequence[Path], output: Path) -> None:
+    """Compile Java files against Kafka's jars."""
+    command = ["javac", "-Xlint:all", "-d", str(output), "-cp", classpath(), *map(str, sources)]
     subprocess.run(command, check=True)
 
 
@@ -98,19 +109,9 @@ class Broker:
     log_dir: Path
     process: subprocess.Popen[bytes]
 
-    def stop(self) -> None:
-        """Shut down cleanly: the broker flushes, trims its indexes and writes snapshots."""
-        if self.process.poll() is None:
-            self.process.terminate()
-            try:
-                self.process.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                self.kill()
-
     def kill(self) -> None:
         """Crash: SIGKILL, so that the files stay as they are at this moment."""
-        self.process.kill()
-        self.process.wait()
+        kill(self.process)
 
 
 @contextmanager
@@ -119,26 +120,79 @@ def running_broker(folder: Path, config: Mapping[str, str] | None = None) -> Ite
 
     `config` overrides broker settings. The broker's own output goes to `folder`/broker.out.
     """
-    broker_port, controller_port = free_ports(2)
-    properties = folder / "broker.properties"
+    port, controller_port = free_ports(2)
     log_dir = folder / "logs"
-    settings = broker_config(broker_port, controller_port, log_dir) | dict(config or {})
-    folder.mkdir(parents=True, exist_ok=True)
-    properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    settings = broker_config(port, log_dir) | kraft_config(port, controller_port)
+    properties = write_properties(folder / "broker.properties", settings | dict(config or {}))
     if not (log_dir / "meta.properties").exists():
         format_storage(properties)
-    with (folder / "broker.out").open("wb") as output:
+    with running_server(KAFKA, "kafka.Kafka", properties, port) as process:
+        yield Broker(f"127.0.0.1:{port}", log_dir, process)
+
+
+@contextmanager
+def running_old_broker(folder: Path) -> Iterator[Broker]:
+    """Start Kafka 2.8.2 in `folder` with a ZooKeeper beside it, yield it and stop both."""
+    port, zookeeper_port = free_ports(2)
+    log_dir = folder / "logs"
+    zookeeper = write_properties(
+        folder / "zookeeper.properties", zookeeper_config(zookeeper_port, folder / "zookeeper")
+    )
+    settings = broker_config(port, log_dir) | {
+        "broker.id": "1",
+        "listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "zookeeper.connect": f"127.0.0.1:{zookeeper_port}",
+    }
+    properties = write_properties(folder / "broker.properties", settings)
+    main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+    with (
+        running_server(OLD_KAFKA, main, zookeeper, zookeeper_port),
+        running_server(OLD_KAFKA, "kafka.Kafka", properties, port) as process,
+    ):
+        yield Broker(f"127.0.0.1:{port}", log_dir, process)
+
+
+@contextmanager
+def running_server(
+    release: Release, main: str, properties: Path, port: int
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a Java server, yield its process as soon as its port is open, and end it.
+
+    What it prints goes beside its properties: x.out for x.properties.
+    """
+    with properties.with_suffix(".out").open("wb") as output:
+        settings = ("-Xmx768m", "-XX:+UseSerialGC", "-cp", classpath(release=release))
         process = subprocess.Popen(
-            ["java", "-Xmx768m", "-XX:+UseSerialGC", "-cp", classpath(), "kafka.Kafka", properties],
-            stdout=output,
-            stderr=subprocess.STDOUT,
+            ["java", *settings, main, str(properties)], stdout=output, stderr=subprocess.STDOUT
         )
-    broker = Broker(f"127.0.0.1:{broker_port}", log_dir, process)
     try:
-        wait_for_port(broker_port, process)
-        yield broker
+        wait_for_port(port, process)
+        yield process
     finally:
-        broker.stop()
+        stop(process)
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """Shut down cleanly: a broker flushes, trims its indexes and writes snapshots."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            kill(process)
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """End a process at once."""
+    process.kill()
+    process.wait()
+
+
+def write_properties(path: Path, settings: Mapping[str, str]) -> Path:
+    """Write a file of Java's properties, and return it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    return path
 
 
 def format_storage(properties: Path) -> None:
@@ -152,15 +206,10 @@ def format_storage(properties: Path) -> None:
     )
 
 
-def broker_config(broker_port: int, controller_port: int, log_dir: Path) -> dict[str, str]:
-    """Return the settings of a cluster of one, with a cleaner that does not wait."""
+def broker_config(port: int, log_dir: Path) -> dict[str, str]:
+    """Return the settings of the only broker there is, with a cleaner that does not wait."""
     return {
-        "process.roles": "broker,controller",
-        "node.id": "1",
-        "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
-        "controller.listener.names": "CONTROLLER",
-        "listeners": f"PLAINTEXT://127.0.0.1:{broker_port},CONTROLLER://127.0.0.1:{controller_port}",
-        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{broker_port}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
         "log.dirs": str(log_dir),
         "auto.create.topics.enable": "false",
         "num.partitions": "1",
@@ -169,14 +218,35 @@ def broker_config(broker_port: int, controller_port: int, log_dir: Path) -> dict
         "transaction.state.log.num.partitions": "2",
         "transaction.state.log.replication.factor": "1",
         "transaction.state.log.min.isr": "1",
-        "share.coordinator.state.topic.num.partitions": "1",
-        "share.coordinator.state.topic.replication.factor": "1",
-        "share.coordinator.state.topic.min.isr": "1",
         "group.initial.rebalance.delay.ms": "0",
         "log.cleaner.min.cleanable.ratio": "0.01",
         "log.cleaner.backoff.ms": "500",
         # The first start would otherwise set aside 128 MiB for the cleaner.
         "log.cleaner.dedupe.buffer.size": "4194304",
+    }
+
+
+def kraft_config(port: int, controller_port: int) -> dict[str, str]:
+    """Return the settings of a broker that is its own controller."""
+    return {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+        "controller.listener.names": "CONTROLLER",
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+        "share.coordinator.state.topic.num.partitions": "1",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.min.isr": "1",
+    }
+
+
+def zookeeper_config(port: int, data_dir: Path) -> dict[str, str]:
+    """Return the settings of a ZooKeeper for one broker."""
+    return {
+        "dataDir": str(data_dir),
+        "clientPort": str(port),
+        "clientPortAddress": "127.0.0.1",
+        "admin.enableServer": "false",
     }
 
 
@@ -194,11 +264,11 @@ def wait_for_port(port: int, process: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         if process.poll() is not None:
-            raise RuntimeError(f"the broker ended with code {process.returncode}; see broker.out")
+            raise RuntimeError(f"the server ended with code {process.returncode}; see its .out")
         try:
             socket.create_connection(("127.0.0.1", port), 1).close()
         except OSError:
             time.sleep(0.2)
         else:
             return
-    raise TimeoutError(f"no broker on port {port} after {START_SECONDS} s")
+    raise TimeoutError(f"no server on port {port} after {START_SECONDS} s")

@@ -1,11 +1,11 @@
-"""Make tests/data again: segments that a real broker wrote, and what Kafka's oracle prints.
+"""Make tests/data again: segments that real brokers wrote, and what Kafka's oracle prints.
 
-In: nothing but Java, Maven (the first time) and this folder. Out: tests/data/v2 and
-tests/data/internal, partition folders as the broker left them; tests/data/damaged, segments
-made of their bytes; tests/data/messages, segments of older formats (alone with --only-messages);
-beside every file that `kafka.tools.DumpLogSegments` reads, what it prints;
-and tests/data/usage, what it says to arguments that it refuses. tests/data/README.md has the
-naming rules.
+In: nothing but Java, Maven (the first time) and this folder. Out, all of it or the parts that
+--only names: tests/data/v2 and tests/data/internal, partition folders as Kafka 4.1.1 left them,
+and tests/data/old, of formats v0 and v1 by Kafka 2.8.2; tests/data/damaged, segments made of v2's
+bytes; tests/data/messages, segments of older formats by our own builder; beside every file that
+`kafka.tools.DumpLogSegments` reads, what it prints; and tests/data/usage, what it says to
+arguments that it refuses. tests/data/README.md has the naming rules.
 """
 
 from __future__ import annotations
@@ -17,18 +17,27 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
-from broker import Broker, Dump, compile_java, dump_log, dump_tool, java, running_broker
+from broker import (
+    Broker,
+    Dump,
+    compile_java,
+    dump_log,
+    dump_tool,
+    java,
+    running_broker,
+    running_old_broker,
+)
 from damage import SOURCES, damaged_logs
 from messages import message_logs
 
-PARTS = ("v2", "damaged", "messages", "internal")
 FIRST_SEGMENT = "00000000000000000000.log"
 DATA = Path(__file__).resolve().parent.parent / "data"
-TRAFFIC = Path(__file__).with_name("Traffic.java")
+TRAFFIC = sorted(Path(__file__).parent.glob("*Traffic.java"))
 
 # Every kind of golden, and the oracle's flags for it.
 KINDS = {
@@ -49,7 +58,10 @@ DECODER_KINDS = {
 SIDE_KINDS = {"dump": ()}
 INDEX_KINDS = {"verify": ("--verify-index-only",), "sanity": ("--index-sanity-check",)}
 # Folders whose indexes have those too; their empty side files are dumped as well.
-INDEX_FOLDERS = {"empty-0", "segments-0", "crashed-0", "preallocated-0"}
+INDEX_FOLDERS = {
+    *("empty-0", "segments-0", "crashed-0", "preallocated-0"),
+    *("v0-segments-0", "v1-crashed-0"),
+}
 # Further goldens of single folders.
 MORE_KINDS = {
     "numbers-0": {
@@ -85,6 +97,22 @@ PADDING_KEPT = 4096  # bytes of a preallocated file's zeros
 TOTAL_LIMIT = 5_000_000
 PATIENCE_SECONDS = 60
 
+# What the oracle says when the cleaner has shown all that it does.
+CLEANED = {
+    "compacted-0": "Non-consecutive",
+    "compacted-zstd-0": "Non-consecutive",
+    "tombstones-0": "deleteHorizonMs: OptionalLong[",
+    "emptied-0": "count: 0",
+    "compacted-transactions-0": "deleteHorizonMs: OptionalLong[",
+}
+OLD_CLEANED = {
+    f"{name}-0": "Non-consecutive"
+    for name in (
+        *("v0-compacted", "v0-compacted-lz4", "v1-compacted", "v1-compacted-gzip"),
+        *("mixed-compacted", "mixed-compacted-gzip"),
+    )
+}
+
 # What has to be in the corpus: folder, golden kind, text that the oracle prints.
 PROMISES = (
     ("v2/gzip-0", "batches", "compresscodec: gzip"),
@@ -110,7 +138,45 @@ PROMISES = (
     ("v2/crashed-0", "batches", "isvalid: true"),
     ("v2/epochs-0", "batches", "partitionLeaderEpoch: 2"),
     ("damaged/crc", "batches", "isvalid: false"),
+    *(
+        (f"old/{magic}-{codec}-0", "batches", f"magic: {magic[1]} compresscodec: {codec} ")
+        for magic in ("v0", "v1")
+        for codec in ("none", "gzip", "snappy", "lz4")
+    ),
+    ("old/v1-none-0", "deep", "keySize: -1 valueSize: -1"),
+    ("old/v1-append-time-none-0", "deep", "LogAppendTime: "),
+    ("old/v1-append-time-gzip-0", "deep", "LogAppendTime: "),
+    ("old/v1-recompressed-0", "batches", "compresscodec: lz4"),
+    ("old/v1-uncompressed-0", "batches", "compresscodec: none"),
+    ("old/v1-compressed-0", "batches", "compresscodec: gzip"),
+    ("old/v1-large-set-0", "batches", "offset: 2699 "),
+    *(
+        (f"old/{name}-0", "batches", f"magic: {magic} ")
+        for name in ("mixed", "mixed-snappy", "mixed-compacted", "mixed-compacted-gzip")
+        for magic in (0, 1, 2)
+    ),
+    ("old/v1-crashed-0", "batches", "isvalid: true"),
 )
+# And how many files: folder, pattern, at least. The oracle complains of gaps, and throws at zeros.
+PROMISED_FILES = (
+    ("v2/segments-0", "*.log", 3),
+    ("v2/compacted-0", "*.log.deep.err", 1),
+    ("v2/compacted-zstd-0", "*.log.deep.err", 1),
+    *(("v2/preallocated-0", f"*.log.{kind}.exit", 1) for kind in KINDS),
+    *(
+        (f"old/{name}-0", "*.log", 3)
+        for name in ("v0-segments", "v0-segments-gzip", "v1-segments", "v1-segments-gzip")
+    ),
+    *((f"old/{name}", "*.log.deep.err", 1) for name in OLD_CLEANED),
+    *(("old/v1-preallocated-0", f"*.log.{kind}.exit", 1) for kind in KINDS),
+)
+
+
+class Part(NamedTuple):
+    """What can be made alone: how, and the folders that it fills."""
+
+    write: Callable[[Path, Path], None]
+    folders: tuple[str, ...]
 
 
 def main() -> None:
@@ -118,27 +184,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=DATA, help="where to write (%(default)s)")
     parser.add_argument("--work", type=Path, help="a new folder to keep the brokers' files in")
-    parser.add_argument("--only-messages", action="store_true", help="leave the rest as it is")
+    parser.add_argument(
+        "--only", nargs="+", choices=PARTS, default=PARTS, help="leave the rest as it is"
+    )
     options = parser.parse_args()
     started = time.monotonic()
     data = options.data.resolve()
     with tempfile.TemporaryDirectory(prefix="kafkajit-") as temporary:
         work = options.work.resolve() if options.work else Path(temporary)
         work.mkdir(parents=True, exist_ok=not options.work)
-        for name in ("messages",) if options.only_messages else (*PARTS, "usage"):
-            shutil.rmtree(data / name, ignore_errors=True)
-        write_logs(data / "messages", message_logs())
-        if options.only_messages:
-            write_goldens(data, ["messages"])
-        else:
-            write_segments(work, data)
-            sources = {
-                name: (data / "v2" / f"{name}-0" / FIRST_SEGMENT).read_bytes() for name in SOURCES
-            }
-            write_logs(data / "damaged", damaged_logs(sources))
-            write_goldens(data, PARTS)
-            write_usage(data, work)
-    missing = list(broken_promises(data))
+        parts = [part for part in PARTS if part in options.only]
+        folders = [folder for part in parts for folder in PARTS[part].folders]
+        for folder in folders:
+            shutil.rmtree(data / folder, ignore_errors=True)
+        for part in parts:
+            PARTS[part].write(work, data)
+        write_goldens(data, folders)
+    missing = list(broken_promises(data, folders))
     total = sum(path.stat().st_size for path in data.rglob("*") if path.is_file())
     progress(f"{total:,} bytes in {data} after {time.monotonic() - started:.0f} s")
     if total > TOTAL_LIMIT:
@@ -149,9 +211,7 @@ def main() -> None:
 
 def write_segments(work: Path, data: Path) -> None:
     """Run a broker to its clean shutdown and another one to its crash; keep what they wrote."""
-    classes = work / "classes"
-    classes.mkdir()
-    compile_java(TRAFFIC, classes)
+    classes = traffic_classes(work)
     config = {
         "metadata.log.max.record.bytes.between.snapshots": "8000",
         "metadata.max.idle.interval.ms": "5000",
@@ -159,7 +219,7 @@ def write_segments(work: Path, data: Path) -> None:
     progress("starting a broker")
     with running_broker(work / "clean", config) as broker:
         traffic("make", broker, classes)
-        wait_for_cleaner(broker)
+        wait_for_cleaner(broker, CLEANED)
     progress("starting a broker to be killed the second time")
     with running_broker(work / "crashed") as broker:
         traffic("epoch", broker, classes)
@@ -182,6 +242,35 @@ def write_segments(work: Path, data: Path) -> None:
             shutil.copy(path, log_dir)
 
 
+def write_old_segments(work: Path, data: Path) -> None:
+    """Do the same with a broker of formats v0 and v1."""
+    classes = traffic_classes(work)
+    progress("starting an old broker")
+    with running_old_broker(work / "old") as broker:
+        traffic("old", broker, classes)
+        wait_for_cleaner(broker, OLD_CLEANED)
+    progress("starting an old broker to be killed")
+    with running_old_broker(work / "old-crashed") as broker:
+        traffic("old-crash", broker, classes)
+        broker.kill()
+    for name in ("old", "old-crashed"):
+        for folder in partition_folders(work / name / "logs"):
+            # Snapshots say what producers there were: of these formats they know none.
+            ballast = shutil.ignore_patterns("*.deleted", "*.snapshot")
+            shutil.copytree(folder, data / "old" / folder.name, ignore=ballast)
+
+
+def write_damaged(work: Path, data: Path) -> None:
+    """Damage some of the segments in v2."""
+    sources = {name: (data / "v2" / f"{name}-0" / FIRST_SEGMENT).read_bytes() for name in SOURCES}
+    write_logs(data / "damaged", damaged_logs(sources))
+
+
+def write_messages(work: Path, data: Path) -> None:
+    """Write segments of formats v0 and v1 by our own builder."""
+    write_logs(data / "messages", message_logs())
+
+
 def write_logs(target: Path, logs: Mapping[str, bytes]) -> None:
     """Write segments, a folder for each."""
     for name, content in logs.items():
@@ -190,23 +279,26 @@ def write_logs(target: Path, logs: Mapping[str, bytes]) -> None:
         (folder / FIRST_SEGMENT).write_bytes(content)
 
 
+def traffic_classes(work: Path) -> Path:
+    """Return the folder of Traffic's classes."""
+    classes = work / "classes"
+    if not classes.exists():
+        classes.mkdir()
+        compile_java(TRAFFIC, classes)
+    return classes
+
+
 def traffic(kind: str, broker: Broker, classes: Path) -> None:
     """Run Traffic to its end."""
     command = java("Traffic", kind, broker.bootstrap, classes=[classes])
     subprocess.run(command, check=True, stdout=sys.stderr)
 
 
-def wait_for_cleaner(broker: Broker) -> None:
-    """Return when the cleaner has shown all that it does."""
+def wait_for_cleaner(broker: Broker, signs: Mapping[str, str]) -> None:
+    """Return when the oracle says of each folder what the cleaner has left there."""
     progress("waiting for the cleaner")
     deadline = time.monotonic() + PATIENCE_SECONDS
-    signs = {
-        "compacted-0": "Non-consecutive",
-        "compacted-zstd-0": "Non-consecutive",
-        "tombstones-0": "deleteHorizonMs: OptionalLong[",
-        "emptied-0": "count: 0",
-        "compacted-transactions-0": "deleteHorizonMs: OptionalLong[",
-    }
+    signs = dict(signs)
     while signs and time.monotonic() < deadline:
         time.sleep(1)
         for folder, sign in list(signs.items()):
@@ -261,11 +353,11 @@ def write_goldens(data: Path, parts: Iterable[str], hashed_above: int = HASHED_A
             write_golden(stem, dump, path.parent, hashed_above)
 
 
-def write_usage(data: Path, work: Path) -> None:
+def write_usage(work: Path, data: Path) -> None:
     """Write what the oracle says to arguments that it refuses."""
     nowhere = work / "nowhere"
     nowhere.mkdir(parents=True)
-    (data / "usage").mkdir()
+    (data / "usage").mkdir(parents=True)
     for kind, arguments in USAGE.items():
         write_golden(data / "usage" / kind, dump_tool(*arguments, cwd=nowhere), nowhere)
 
@@ -301,26 +393,31 @@ def write_golden(stem: Path, dump: Dump, folder: Path, hashed_above: int = HASHE
         Path(f"{stem}.exit").write_text(f"{dump.returncode}\n")
 
 
-def broken_promises(data: Path) -> Iterator[str]:
-    """Yield what should be in the corpus and is not."""
+def broken_promises(data: Path, made: Iterable[str]) -> Iterator[str]:
+    """Yield what should be in the folders that were made and is not."""
     for folder, kind, text in PROMISES:
         goldens = (data / folder).glob(f"*.log.{kind}.out")
-        if not any(text in path.read_text("utf-8") for path in goldens):
+        if folder.split("/")[0] in made and not any(
+            text in path.read_text("utf-8") for path in goldens
+        ):
             yield f"{folder}: {text}"
-    if len(list((data / "v2" / "segments-0").glob("*.log"))) < 3:
-        yield "v2/segments-0: three segments"
-    for folder in ("compacted-0", "compacted-zstd-0"):
-        if not any((data / "v2" / folder).glob("*.log.deep.err")):
-            yield f"v2/{folder}: gaps"
-    for kind in KINDS:
-        if not any((data / "v2" / "preallocated-0").glob(f"*.log.{kind}.exit")):
-            yield f"v2/preallocated-0: {kind} that throws"
+    for folder, pattern, least in PROMISED_FILES:
+        if folder.split("/")[0] in made and len(list((data / folder).glob(pattern))) < least:
+            yield f"{folder}: {pattern}"
 
 
 def progress(message: str) -> None:
     """Tell what is being done."""
     print(message, file=sys.stderr, flush=True)
 
+
+PARTS = {
+    "v2": Part(write_segments, ("v2", "internal")),
+    "old": Part(write_old_segments, ("old",)),
+    "damaged": Part(write_damaged, ("damaged",)),  # after v2, of which it is made
+    "messages": Part(write_messages, ("messages",)),
+    "usage": Part(write_usage, ("usage",)),
+}
 
 if __name__ == "__main__":
     main()
