@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from corpus import SOUND_LOGS, split
+from corpus import V2_LOGS, split
 
 from kafkajit import testing as kt
 
@@ -29,7 +29,7 @@ def seeds() -> list[bytes]:
     marker = kt.control_batch(1, coordinator_epoch=3, base_offset=40)
     real = {
         batch[21:]: batch  # not the same records again
-        for path in SOUND_LOGS
+        for path in V2_LOGS
         for batch in split(_beginning(path))
         if len(batch) < _MAX_SEED
     }

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import reference
-from corpus import SOUND_LOGS, encode, log_id, plain_twin, split
+from corpus import OLD_LOGS, V2_LOGS, encode, log_id, plain_twin, split
 from hypothesis import given
 from strategies import VARLONGS
 
@@ -46,7 +46,7 @@ def rebuilt(batch: reference.Batch) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "path", [path for path in SOUND_LOGS if "large-value" not in str(path)], ids=log_id
+    "path", [path for path in V2_LOGS if "large-value" not in str(path)], ids=log_id
 )
 def test_a_batch_of_a_broker_is_built_again_byte_for_byte(path: Path) -> None:
     log = path.read_bytes()
@@ -59,6 +59,20 @@ def test_a_batch_of_a_broker_is_built_again_byte_for_byte(path: Path) -> None:
         else:
             assert rebuilt(batch) == encode(batch)
         assert len(whole) >= 61
+
+
+@pytest.mark.parametrize("path", OLD_LOGS, ids=log_id)
+def test_a_message_of_a_broker_is_built_again_byte_for_byte(path: Path) -> None:
+    for batch in reference.read_batches(path.read_bytes())[0]:
+        if batch.magic < 2 and batch.codec == 0:
+            (record,) = reference.read_records(batch)
+            built = kt.message(
+                kt.Record(record.key, record.value, timestamp=record.timestamp),
+                offset=batch.base_offset,
+                magic=batch.magic,
+                timestamp_type=max(batch.timestamp_type, 0),
+            )
+            assert built == batch.payload
 
 
 @pytest.mark.parametrize("codec", kt.COMPRESSORS)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import reference
 import zstandard
-from corpus import NO_JIT, by_sound_log
+from corpus import NO_JIT, by_v2_log
 
 import kafkajit
 from kafkajit import testing as kt
@@ -285,7 +285,7 @@ def test_an_empty_raw_snappy_block_is_empty() -> None:
     assert decompress("snappy-raw", bytes(cramjam.snappy.compress_raw(b"")), 10) == b""
 
 
-@by_sound_log
+@by_v2_log
 def test_brokers_batches_are_decompressed_as_by_other_decoders(path: object) -> None:
     for batch in reference.read_batches(path.read_bytes())[0]:
         if batch.codec:

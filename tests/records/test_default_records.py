@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import reference
-from corpus import DAMAGED_LOGS, by_sound_log, log_id, plain_twin, rows_of
+from corpus import DAMAGED_LOGS, by_v2_log, log_id, plain_twin, rows_of
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import BATCH, HEADER, INT32, VARINTS, VARLONGS
@@ -70,7 +70,7 @@ def expected_fields(log: bytes) -> list[tuple[Any, ...]]:
     ]
 
 
-@by_sound_log
+@by_v2_log
 @pytest.mark.parametrize("room", [0, 64])
 def test_the_kernels_find_what_the_reference_finds(path: Path, room: int) -> None:
     log = plain_twin(path.read_bytes())
@@ -130,7 +130,7 @@ def columns_of(reading: Reading) -> list[tuple[Any, ...]]:
     ]
 
 
-@by_sound_log
+@by_v2_log
 @pytest.mark.parametrize("room", [0, 64])
 def test_columns_hold_what_the_fields_point_to(path: Path, room: int) -> None:
     log = plain_twin(path.read_bytes())

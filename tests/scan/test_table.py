@@ -46,15 +46,16 @@ from kafkajit.storage import StoredFile, find_files
 LEASTS = ["1", "300", "1g"]  # maxPartitionBytes: a batch each, a few, all in one
 EPOCH = datetime.fromtimestamp(0, UTC)
 # Several segments of many batches, which their indexes split.
-SPLIT = [folder for folder in FOLDERS if folder.name in ("segments-0", "preallocated-0")]
+_SPLIT = ("segments-0", "preallocated-0", "v1-segments-gzip-0")
+SPLIT = [folder for folder in FOLDERS if folder.name in _SPLIT]
 by_split_folder = pytest.mark.parametrize("folder", SPLIT, ids=lambda folder: folder.name)
 by_place = pytest.mark.parametrize("is_far", [False, True], ids=["mapped", "in ranges"])
 
 
 def test_the_corpus_has_folders() -> None:
     assert len(FOLDERS) > 45
-    assert {"v2", "internal"} == {folder.parent.name for folder in FOLDERS}
-    assert len(SPLIT) == 2
+    assert {"v2", "internal", "old"} == {folder.parent.name for folder in FOLDERS}
+    assert len(SPLIT) == len(_SPLIT)
 
 
 @by_folder
