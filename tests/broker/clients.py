@@ -6,7 +6,7 @@ beside; tests/data/clients/records.json, what every client was given.
 
 kafka-python and aiokafka have builders that need no broker. librdkafka, franz-go and sarama
 (goclients) send format v2 to a real Kafka 4.1.1 that keeps their bytes (compression.type=producer),
-and v0 and v1 to old_broker.py.
+and v0 and v1 to recording_broker.py.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from unittest import mock
 
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
-from broker import KAFKA_VERSION, running_broker
+from broker import KAFKA, running_broker
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka.record.memory_records import MemoryRecordsBuilder
 from make_corpus import DATA, FIRST_SEGMENT, progress, write_goldens, write_logs
-from old_broker import running_old_broker
+from recording_broker import running_recording_broker
 
 import kafkajit.testing as kt
 
@@ -39,7 +39,7 @@ GO = Path(__file__).with_name("goclients")
 GO_CLIENTS = ("franz-go", "sarama")
 BY_NETWORK = ("librdkafka", *GO_CLIENTS)
 # The format's magic, and the release that the client takes the broker for.
-FORMATS = {"v0": (0, "0.9.0.0"), "v1": (1, "0.10.0.0"), "v2": (2, KAFKA_VERSION)}
+FORMATS = {"v0": (0, "0.9.0.0"), "v1": (1, "0.10.0.0"), "v2": (2, KAFKA.version)}
 
 _START = 1_700_000_000_000
 RECORDS = [
@@ -161,7 +161,7 @@ def with_offsets(sent: bytes, offset: int, count: int) -> bytes:
 def old_logs(version: str, go: Path) -> Iterator[tuple[str, bytes]]:
     """Yield the segments of format v0 or v1 that clients send to an old broker, by name."""
     magic, _ = FORMATS[version]
-    with running_old_broker(magic) as broker:
+    with running_recording_broker(magic) as broker:
         for client in BY_NETWORK:
             progress(f"{client} sends {version}")
             send(client, version, broker.bootstrap, go)

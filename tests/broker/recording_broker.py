@@ -18,7 +18,7 @@ PRODUCE, FETCH, METADATA, FIND_COORDINATOR, API_VERSIONS = 0, 1, 3, 10, 18
 UNSUPPORTED_VERSION = 35
 
 
-class OldBroker(ThreadingTCPServer):
+class RecordingBroker(ThreadingTCPServer):
     """One broker, to which every topic is one partition of its own."""
 
     daemon_threads = True
@@ -34,16 +34,16 @@ class OldBroker(ThreadingTCPServer):
 
 
 @contextmanager
-def running_old_broker(magic: int) -> Iterator[OldBroker]:
+def running_recording_broker(magic: int) -> Iterator[RecordingBroker]:
     """Start a broker that knows messages of format `magic`, yield it and stop it on the way out."""
-    with OldBroker(magic) as broker:
+    with RecordingBroker(magic) as broker:
         threading.Thread(target=broker.serve_forever, daemon=True).start()
         yield broker
         broker.shutdown()
 
 
 class _Connection(StreamRequestHandler):
-    server: OldBroker
+    server: RecordingBroker
 
     def handle(self) -> None:
         answers = {PRODUCE: self.produce, METADATA: self.metadata, API_VERSIONS: self.api_versions}
