@@ -246,8 +246,8 @@ _NOTICE = "<!-- Written by docs/generate.py from {}; change it there. -->"
 _FUNCTIONS_INTRODUCTION = """\
 `kafkajit.spark.register(spark)` makes these known to SQL; `kafkajit.spark.functions` has the same
 as functions of columns, for DataFrames. NULL in, NULL out. A plain name raises where bytes are
-damaged, with the position; its `try_` twin gives NULL. Optional arguments may be named, as in
-`columns => 'offset, value'`.
+damaged, with the position; its `try_` twin gives NULL, and `kafka_corruption` says what
+is damaged. Optional arguments may be named, as in `columns => 'offset, value'`.
 
 Below, each `X'…'` is a batch, and the comment above a statement says how `kafkajit.testing` builds
 it. The tests run every statement, and compare what it gives with what stands here."""

@@ -23,7 +23,13 @@ if TYPE_CHECKING:
     )
     from kafkajit.format.log_path import parse_log_path
     from kafkajit.format.varint import size_of_varint, size_of_varlong
-    from kafkajit.reader import iter_records, read_record_batches, read_records, valid_bytes
+    from kafkajit.reader import (
+        find_corruption,
+        iter_records,
+        read_record_batches,
+        read_records,
+        valid_bytes,
+    )
     from kafkajit.records.default_records import header_size_in_bytes, record_size_in_bytes
 
 _HOME = {
@@ -33,6 +39,7 @@ _HOME = {
     "InvalidRecordError": "kafkajit.errors",
     "KafkaJitError": "kafkajit.errors",
     "UnsupportedCompressionTypeError": "kafkajit.errors",
+    "find_corruption": "kafkajit.reader",
     "header_size_in_bytes": "kafkajit.records.default_records",
     "iter_records": "kafkajit.reader",
     "parse_log_path": "kafkajit.format.log_path",
@@ -51,6 +58,7 @@ __all__ = [
     "InvalidRecordError",
     "KafkaJitError",
     "UnsupportedCompressionTypeError",
+    "find_corruption",
     "header_size_in_bytes",
     "iter_records",
     "parse_log_path",

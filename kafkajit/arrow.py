@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,7 @@ from kafkajit.schema import (
     RECORD_COLUMNS,
 )
 from kafkajit.source import Bytes
+from kafkajit.walk import Damage, Gap
 
 if TYPE_CHECKING:
     from kafkajit.records.decode import Chunk
@@ -126,19 +127,21 @@ def record_record_batch(chunk: Chunk, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-class Gap(NamedTuple):
-    """Bytes of a log that are no sound batch, and what is wrong with the first of them."""
-
-    path: str | None
-    position: int
-    length: int
-    reason: str
-
-
 def gap_record_batch(gap: Gap, schema: pa.Schema, log_path: LogPath) -> pa.RecordBatch:
-    """A gap in that schema: one row, which says where and why."""
-    where = gap._asdict()
-    known = log_path._asdict() | ({"corruption": where} if "corruption" in schema.names else where)
+    """A gap among records or batches: one row, which says where and why."""
+    return _row(log_path._asdict() | {"corruption": gap._asdict()}, schema)
+
+
+def damage_record_batch(damage: Damage, schema: pa.Schema, log_path: LogPath) -> pa.RecordBatch:
+    """A row of the table that is about damage."""
+    missing = {
+        "firstMissingOffset": damage.first_missing_offset,
+        "lastMissingOffset": damage.last_missing_offset,
+    }
+    return _row(log_path._asdict() | damage._asdict() | missing, schema)
+
+
+def _row(known: dict[str, Any], schema: pa.Schema) -> pa.RecordBatch:
     arrays = [pa.array([known.get(field.name)], field.type) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 

@@ -2,51 +2,40 @@
 
 source ─▶ frame ─▶ check ─▶ decompress ─▶ find records ─▶ gather columns
           batches  └─────────── decode ──────────────┘    arrow
+          └────────────────── walk ──────────────────┘
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from kafkajit.arrow import (
-    Gap,
     allocate,
     batch_record_batch,
+    damage_record_batch,
     gap_record_batch,
     record_record_batch,
     wanted_for,
 )
-from kafkajit.errors import CorruptIndexError, KafkaJitError
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
-from kafkajit.format.layout import BATCH_LENGTH_OFFSET, LOG_OVERHEAD, RECORD_BATCH_OVERHEAD
-from kafkajit.format.log_path import LogPath, parse_log_path
-from kafkajit.kernel import read_int32
-from kafkajit.records.batches import Batches, Framing, frame, framing_error
-from kafkajit.records.columns import ColumnMemory, Wanted
-from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder, without_bad_markers
-from kafkajit.records.resync import goes_on, next_sound_batch, plausible, resync
+from kafkajit.records.columns import ColumnMemory
 from kafkajit.schema import (
     BATCH_COLUMNS,
+    CONTENT_CORRUPTION,
     RECORD_COLUMNS,
     check_columns,
     record_schema,
     table_schema,
     with_corruption,
 )
-from kafkajit.selection import EVERYTHING, Mask, Selection
+from kafkajit.selection import Range
 from kafkajit.source import Bytes, Source
+from kafkajit.walk import FAILFAST, PERMISSIVE, Gap, Walk, frames
 
 DEFAULT_BATCH_ROWS = 65536
-FAILFAST = "FAILFAST"
-DROPMALFORMED = "DROPMALFORMED"
-PERMISSIVE = "PERMISSIVE"
-MODES = (FAILFAST, DROPMALFORMED, PERMISSIVE)
-
-Part = TypeVar("Part", Chunk, Batches)
 
 
 def read_records(
@@ -139,6 +128,33 @@ def read_record_batches(source: Any) -> pa.Table:
     return table.replace_schema_metadata(_extent_metadata(opened.content, reader.position))
 
 
+def find_corruption(
+    source: Any,
+    *,
+    check_crcs: bool = True,
+    max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
+) -> pa.Table:
+    """What is damaged in a log segment: a row for each stretch between sound batches.
+
+    Every batch is decoded to know. Each row says where the stretch is and why, and which offsets
+    are missing there: from `firstMissingOffset`, unknown only at the start of bytes without a name,
+    to `lastMissingOffset`, unknown where nothing follows. What is torn at the end is no damage.
+    Arguments as for `read_records`.
+
+    >>> import kafkajit.testing as kt
+    >>> good = [kt.batch([kt.Record(value=b"v")], base_offset=offset) for offset in (7, 9)]
+    >>> log = good[0] + kt.broken("wrong crc", base_offset=8) + good[1]
+    >>> columns = ["position", "length", "firstMissingOffset", "lastMissingOffset"]
+    >>> find_corruption(log).select(columns).to_pylist()
+    [{'position': 69, 'length': 127, 'firstMissingOffset': 8, 'lastMissingOffset': 8}]
+    """
+    reader = SegmentReader(Source(source), mode=PERMISSIVE)
+    rows = reader.corruption(
+        CONTENT_CORRUPTION, check_crcs=check_crcs, max_decompressed_bytes=max_decompressed_bytes
+    )
+    return pa.Table.from_batches(rows, schema=CONTENT_CORRUPTION)
+
+
 def valid_bytes(source: Any) -> int:
     """Bytes up to the end of the last whole batch.
 
@@ -148,43 +164,6 @@ def valid_bytes(source: Any) -> int:
     """
     opened = Source(source)
     return max((framing.position for framing in frames(opened)), default=0)
-
-
-def frames(
-    source: Source, *, position: int = 0, end: int | None = None, max_records: int = 2**62
-) -> Iterator[Framing]:
-    """Runs of batches of about a chunk each, to the end of the log.
-
-    An incomplete batch ends a log, and so do the zeros of a preallocated file; anything else that
-    is not a batch is an error.
-    """
-    content = source.content
-    end = content.size if end is None else end
-    while True:
-        loaded = source.load(min(position + CHUNK_BYTES, end))
-        framing = frame(
-            content, position, end=min(loaded, end), max_bytes=CHUNK_BYTES, max_records=max_records
-        )
-        if len(framing.batches):
-            yield framing
-            position = framing.position
-            continue
-        error = framing_error(source, framing)
-        if error is None and loaded < end:
-            # More of a batch than is loaded; its length is, as a chunk is larger than a header.
-            length = read_int32(content, position + BATCH_LENGTH_OFFSET)
-            source.load(min(position + LOG_OVERHEAD + max(int(length), CHUNK_BYTES), end))
-            continue
-        # Only a log ends in zeros: a stretch of it ends where a batch begins.
-        if error is not None and (end < content.size or not _is_padding(source, framing.position)):
-            raise error
-        return
-
-
-def _is_padding(source: Source, position: int) -> bool:
-    step, end = 1 << 20, source.content.size
-    source.load(end)
-    return not any(source.content[at : at + step].any() for at in range(position, end, step))
 
 
 def _extent_metadata(content: Bytes, position: int) -> dict[str, str]:
@@ -204,31 +183,11 @@ def _schema(
     return with_corruption(schema) if mode == PERMISSIVE else schema
 
 
-class SegmentReader:
-    """One pass over a segment, or a stretch of it, whatever is wrong with some of its batches.
+class SegmentReader(Walk):
+    """A walk that gives Arrow.
 
-    A stretch begins and ends where batches do. A schema's column `corruption` asks for a row for
-    each gap, in the mode PERMISSIVE.
+    A schema's column `corruption` asks for a row for each gap, in the mode PERMISSIVE.
     """
-
-    def __init__(
-        self,
-        source: Source,
-        *,
-        mode: str = FAILFAST,
-        selection: Selection = EVERYTHING,
-        start: int = 0,
-        end: int | None = None,
-    ) -> None:
-        if mode not in MODES:
-            raise ValueError(f"unknown mode {mode!r}; there are: {', '.join(MODES)}")
-        self.position = start  # behind the last batch or gap
-        self._source = source
-        self._mode = mode
-        self._selection = selection
-        self._end = source.content.size if end is None else min(end, source.content.size)
-        self._is_cut = self._end < source.content.size  # and does not end as a log may
-        self._path = parse_log_path(source.path) if source.path else LogPath(None, None, None, None)
 
     def records(
         self,
@@ -242,19 +201,16 @@ class SegmentReader:
         wanted = wanted_for(schema)
         if self._selection.judges_rows:
             wanted = wanted._replace(offset=True, timestamp=True)
-        decoder = Decoder(
-            self._source,
+        parts = self.chunks(
             ColumnMemory(wanted, allocate),
+            check_crcs=check_crcs,
             max_decompressed_bytes=max_decompressed_bytes,
+            # Few rows are cut from a chunk of many: a chunk costs as much as 10,000 records.
+            max_records=max(batch_rows, DEFAULT_BATCH_ROWS),
             recycle=pa.binary_view() not in schema.types,
+            reads_markers=bool({"controlType", "coordinatorEpoch"} & set(schema.names)),
         )
-        reads_markers = bool({"controlType", "coordinatorEpoch"} & set(schema.names))
-
-        def read(framing: Framing) -> Generator[Chunk | Gap, None, bool]:
-            return self._decode(framing, decoder, check_crcs, reads_markers)
-
-        # Few rows are cut from a chunk of many: a chunk costs as much as 10,000 records.
-        for part in self._parts(read, max(batch_rows, DEFAULT_BATCH_ROWS)):
+        for part in parts:
             if isinstance(part, Gap):
                 if "corruption" in schema.names:
                     yield gap_record_batch(part, schema, self._path)
@@ -274,168 +230,24 @@ class SegmentReader:
             "partition": self._path.partition,
             "path": self._source.path,
         }
-        for part in self._parts(self._headers):
+        for part in self.headers():
             if not isinstance(part, Gap):
                 yield batch_record_batch(part, self._source.content, schema, where)
                 self._source.forget(self.position)
             elif "corruption" in schema.names:
                 yield gap_record_batch(part, schema, self._path)
 
-    def gaps(
+    def corruption(
         self,
         schema: pa.Schema,
+        offsets: Range | None = None,
         *,
         check_crcs: bool = True,
         max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
     ) -> Iterator[pa.RecordBatch]:
-        """What PERMISSIVE would report, a row each; every batch is decoded to know."""
-        decoder = Decoder(
-            self._source,
-            ColumnMemory(wanted_for(record_schema(["controlType"])), allocate),
-            max_decompressed_bytes=max_decompressed_bytes,
+        """What is damaged, a row each, in the columns of that schema."""
+        damages = self.damage(
+            offsets, check_crcs=check_crcs, max_decompressed_bytes=max_decompressed_bytes
         )
-
-        def read(framing: Framing) -> Generator[Chunk | Gap, None, bool]:
-            return self._decode(framing, decoder, check_crcs, reads_markers=True)
-
-        for part in self._parts(read):
-            if isinstance(part, Gap):
-                yield gap_record_batch(part, schema, self._path)
-            else:
-                self._source.forget(self.position)
-
-    def framed(self) -> Iterator[Batches]:
-        """Headers of batches that are asked for, as they are found."""
-        for part in self._parts(self._headers):
-            if not isinstance(part, Gap):
-                yield part
-
-    def _parts(
-        self,
-        read: Callable[[Framing], Generator[Part | Gap, None, bool]],
-        max_records: int = 2**62,
-    ) -> Iterator[Part | Gap]:
-        """What `read` makes of framed batches and, unless the mode is FAILFAST, gaps."""
-        while True:
-            try:
-                for framing in frames(
-                    self._source, position=self.position, end=self._end, max_records=max_records
-                ):
-                    leaves = yield from read(framing)
-                    if leaves:
-                        break
-                else:
-                    if self._mode == FAILFAST:
-                        self._check_end()
-                        return
-                    # What looks like a batch cut by the end may have a damaged length. What is
-                    # left behind a log's last batch is no damage.
-                    start = self.position
-                    self.position = next_sound_batch(self._rest(), start)
-                    if self.position == self._end and not (self._is_cut and start < self._end):
-                        self.position = start
-                        return
-                    yield self._gap_from(start, "No record batch")
-            except KafkaJitError as error:  # of the framing
-                if self._mode == FAILFAST:
-                    raise
-                yield self._gap(error)
-
-    def _headers(self, framing: Framing) -> Generator[Batches | Gap, None, bool]:
-        batches = framing.batches
-        misleading = self._misleading(framing)
-        believed = int(np.argmax(misleading)) if misleading.any() else len(batches)
-        self.position = framing.position
-        if believed < len(batches):
-            self.position = int(batches.position[believed])
-        asked = batches[:believed]
-        if not self._selection.is_everything:
-            asked = asked[self._selection.batches(asked)]
-        if len(asked):
-            yield asked
-        if believed < len(batches):
-            decoder = Decoder(self._source, ColumnMemory(Wanted()))
-            yield self._gap(decoder.unsound(batches, believed))
-        return believed < len(batches)
-
-    def _decode(
-        self, framing: Framing, decoder: Decoder, check_crcs: bool, reads_markers: bool
-    ) -> Generator[Chunk | Gap, None, bool]:
-        """Decode framed batches; whether the log goes on elsewhere than behind the last of them."""
-        batches = framing.batches
-        misleading = np.zeros(len(batches), dtype=np.bool_)
-        if not self._selection.is_everything:
-            misleading = self._misleading(framing)
-            asked = self._selection.batches(batches) | misleading
-            batches, misleading = batches[asked], misleading[asked]
-        sound = decoder.sound(batches, check_crcs=check_crcs) & ~misleading
-        window = len(batches)  # how many to decode at once
-        while len(batches):
-            self.position = int(batches.position[0])
-            error = None
-            good = int(np.argmin(sound)) if not sound.all() else len(batches)
-            if good == 0:
-                error = decoder.unsound(batches, 0)
-            else:
-                chunk = decoder.decode(batches[: min(good, window)])
-                if reads_markers:
-                    chunk = without_bad_markers(chunk)
-                done = len(chunk.batches)
-                window = 2 * max(window, 1)
-                batches, sound = batches[done:], sound[done:]
-                if done:
-                    self.position = int(chunk.batches.end[-1])
-                    yield chunk
-                error = chunk.error
-            if error is None:
-                continue
-            self.position = int(batches.position[0])
-            yield self._gap(error)
-            if self.position != int(batches.end[0]):
-                return True
-            # What was decoded behind a bad batch is lost: feel forward after one.
-            batches, sound, window = batches[1:], sound[1:], 1
-        self.position = framing.position
-        return False
-
-    def _misleading(self, framing: Framing) -> Mask:
-        """Bad batches behind which no other begins, unless the mode is FAILFAST.
-
-        Their lengths may be what is damaged, and they hide batches that somebody asks for, so a
-        header's word is not enough to step over them.
-        """
-        batches = framing.batches
-        misleading = np.zeros(len(batches), dtype=np.bool_)
-        if self._mode != FAILFAST:
-            self._source.load(min(framing.position + RECORD_BATCH_OVERHEAD, self._end))
-            content = self._source.content[: self._end]
-            misleading[-1] = not goes_on(content, framing.position, is_cut=self._is_cut)
-            misleading[:-1] = ~plausible(content, batches.position[1:])
-            misleading[misleading] = ~batches[misleading].is_valid(content)
-        return misleading
-
-    def _gap(self, error: KafkaJitError) -> Gap:
-        """Step over what is bad at the present position, or give up."""
-        if self._mode == FAILFAST:
-            raise error
-        start = self.position
-        self.position = resync(self._rest(), start, is_cut=self._is_cut)
-        return self._gap_from(start, f"{type(error).__name__}: {error.message}")
-
-    def _gap_from(self, start: int, reason: str) -> Gap:
-        return Gap(self._source.path, start, self.position - start, reason)
-
-    def _rest(self) -> Bytes:
-        """The bytes of the stretch: a search does not leave it."""
-        self._source.load(self._end)
-        return self._source.content[: self._end]
-
-    def _check_end(self) -> None:
-        """A stretch ends where the next begins, or it was cut at what is no batch."""
-        if self._is_cut and self.position < self._end:
-            raise CorruptIndexError(
-                f"No record batch ends at position {self._end}, where the segment was split: its "
-                "offset index is wrong, or the file has changed",
-                path=self._source.path,
-                position=self.position,
-            )
+        for damage in damages:
+            yield damage_record_batch(damage, schema, self._path)

@@ -116,6 +116,10 @@ CORRUPTION_COLUMNS: dict[str, Column] = {
     "position": Column(pa.int64(), "the first byte that is no sound batch's"),
     "length": Column(pa.int64(), "bytes up to where the log goes on"),
     "reason": Column(pa.string(), "what is wrong with the first of them"),
+    "firstMissingOffset": Column(
+        pa.int64(), "the first that no batch around it has; NULL where none is missing, or unknown"
+    ),
+    "lastMissingOffset": Column(pa.int64(), "the last; NULL also where nothing follows"),
 }
 
 
@@ -169,10 +173,14 @@ def with_corruption(schema: pa.Schema) -> pa.Schema:
     return schema.append(pa.field("corruption", CORRUPTION_TYPE))
 
 
-# What the SQL functions return: records and batches of bare bytes, whose path nobody knows.
+# What the SQL functions return: of bare bytes, whose path nobody knows.
 CONTENT_RECORDS = in_microseconds(
     record_schema(name for name in RECORD_COLUMNS if name not in ("topic", "partition"))
 )
 CONTENT_BATCHES = in_microseconds(table_schema(BATCH_COLUMNS))
+CONTENT_CORRUPTION = table_schema(
+    {name: CORRUPTION_COLUMNS[name] for name in CORRUPTION_COLUMNS if name not in _SEGMENT}
+)
 RECORDS_TYPE = pa.list_(pa.struct(list(CONTENT_RECORDS)))
 BATCHES_TYPE = pa.list_(pa.struct(list(CONTENT_BATCHES)))
+DAMAGE_TYPE = pa.list_(pa.struct(list(CONTENT_CORRUPTION)))

@@ -3,6 +3,8 @@
 Answers to Kafka 4.1.1's DumpLogSegments.dumpLog. What is printed before an error is what Kafka
 prints before it throws: a line may break off in the middle. Text is written by kernels into a
 buffer that is used again; Python sees a few megabytes of finished lines at a time.
+
+In the modes that step over damage, the lines are those of the batches that every reader reads then.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.control_records import CONTROL_TYPES, UNKNOWN, raft_message
 from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder, located
 from kafkajit.source import Bytes, Source
+from kafkajit.walk import FAILFAST, PERMISSIVE, Gap, Walk
 
 # How keys and values are printed: Kafka's decoder classes.
 STRING = 0
@@ -216,6 +219,7 @@ class LogDump:
         *,
         max_bytes: int = NO_LIMIT,
         max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
+        mode: str = FAILFAST,
     ) -> None:
         self.non_consecutive: list[tuple[int, int]] = []  # offsets next to each other
         self.error: KafkaJitError | None = None  # what ended the dump early
@@ -225,16 +229,45 @@ class LogDump:
         self._flags = style.flags()
         self._limited = max_bytes != NO_LIMIT
         self._end = min(source.content.size, max_bytes)
-        self._decoder = Decoder(
-            source,
-            ColumnMemory(Wanted(fields=True)),
-            max_decompressed_bytes=max_decompressed_bytes,
-        )
+        self._memory = ColumnMemory(Wanted(fields=True))
+        self._max_decompressed_bytes = max_decompressed_bytes
+        self._decoder = Decoder(source, self._memory, max_decompressed_bytes=max_decompressed_bytes)
+        self._mode = mode
         self._last_offset = -1
         self._buffer = np.empty(_TEXT_BYTES, dtype=np.uint8)
 
     def text(self) -> Iterator[memoryview]:
         """The lines, in pieces that are good until the next one is asked for."""
+        yield from self._as_kafka() if self._mode == FAILFAST else self._past_damage()
+        trailing = self._end - self.position
+        if self.error is None and trailing and not self._limited:
+            name = Path(self._source.path or "").name
+            yield memoryview(f"Found {trailing} invalid bytes at the end of {name}\n".encode())
+
+    def _past_damage(self) -> Iterator[memoryview]:
+        """What other readers read in this mode, and in PERMISSIVE a line for each gap."""
+        walk = Walk(self._source, mode=self._mode, end=self._end)
+        parts: Iterator[Chunk | Batches | Gap] = walk.headers()
+        if self._style.records:
+            parts = walk.chunks(self._memory, max_decompressed_bytes=self._max_decompressed_bytes)
+        for part in parts:
+            if isinstance(part, Gap):
+                # --max-bytes may cut a batch: that is no damage.
+                is_cut = self._limited and part.position + part.length == self._end
+                if self._mode == PERMISSIVE and not is_cut:
+                    yield memoryview(f"{_gap_line(part)}\n".encode())
+                continue
+            chunk = part if isinstance(part, Chunk) else self._decoder.headers(part)
+            if self._style.records:
+                self._note_offsets(chunk.fields["offset"])
+            yield from self._lines(chunk)
+            self.position = walk.position
+            self._source.forget(self.position)
+            if self.error is not None:  # of a decoder that was asked for
+                return
+        self.position = walk.position
+
+    def _as_kafka(self) -> Iterator[memoryview]:
         while self.error is None:
             framing = frame(
                 self._source.content, self.position, end=self._end, max_bytes=CHUNK_BYTES
@@ -246,10 +279,6 @@ class LogDump:
             self._source.forget(self.position)
         if self.error is None:
             self.error = framing_error(self._source, framing)
-        trailing = self._end - self.position
-        if self.error is None and trailing and not self._limited:
-            name = Path(self._source.path or "").name
-            yield memoryview(f"Found {trailing} invalid bytes at the end of {name}\n".encode())
 
     def _run(self, batches: Batches) -> Iterator[memoryview]:
         batches, unreadable = self._readable(batches)
@@ -336,6 +365,10 @@ class LogDump:
                 values[name] = chunk.fields[name][row]
         error = exception(text.format_map(values))
         return located(error, self._source.path, chunk.batches, batch)
+
+
+def _gap_line(gap: Gap) -> str:
+    return f"damaged position: {gap.position} size: {gap.length} reason: {gap.reason}"
 
 
 def _batch_lines(batches: Batches, content: Bytes) -> npt.NDArray[np.void]:

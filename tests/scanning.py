@@ -16,9 +16,9 @@ from corpus import SOUND_LOGS, rows_of
 from pyarrow.fs import FileSystem, LocalFileSystem, SubTreeFileSystem
 
 import kafkajit
-import kafkajit.reader
 import kafkajit.source
 import kafkajit.storage
+import kafkajit.walk
 from kafkajit.scan.options import Options
 from kafkajit.scan.plan import Plan
 from kafkajit.scan.predicates import Predicate
@@ -171,4 +171,4 @@ def far_away(monkeypatch: pytest.MonkeyPatch, root: Path) -> str:
 def read_in_small_pieces(monkeypatch: pytest.MonkeyPatch, window: int = 64) -> None:
     """A range is smaller than any batch, and a chunk hardly larger than one's header."""
     monkeypatch.setattr(kafkajit.source, "_WINDOW", window)
-    monkeypatch.setattr(kafkajit.reader, "CHUNK_BYTES", 70)
+    monkeypatch.setattr(kafkajit.walk, "CHUNK_BYTES", 70)

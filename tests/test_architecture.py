@@ -18,7 +18,7 @@ ROOMS = [
     ("errors", "kernel", "source", "storage"),
     ("format",),
     ("records", "index"),
-    ("schema", "selection"),
+    ("schema", "selection", "walk"),
     ("arrow", "text"),
     ("reader",),
     ("scan",),

@@ -3,10 +3,10 @@
 # ruff: noqa: ARG002  # asv hands every parameter to every method
 from __future__ import annotations
 
-from kafkajit.reader import frames
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import Decoder
 from kafkajit.source import Source
+from kafkajit.walk import frames
 
 from . import segments
 

@@ -25,8 +25,8 @@ import numpy as np
 
 from asv_bench.benchmarks.segments import Segment, cache_folder
 from asv_bench.peers.rounds import REPO, Command, Worker, measure, python, summary
-from kafkajit.reader import frames
 from kafkajit.source import Source
+from kafkajit.walk import frames
 
 sys.path.insert(0, str(REPO / "tests" / "broker"))
 import broker

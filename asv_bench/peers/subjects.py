@@ -88,8 +88,8 @@ def bare_codec(path: Path) -> Pass:
     """Every batch decompressed by kafkajit's decoder into one recycled buffer, nothing else."""
     from kafkajit.format.compression import decompress_into
     from kafkajit.format.layout import RECORD_BATCH_OVERHEAD
-    from kafkajit.reader import frames
     from kafkajit.source import Source
+    from kafkajit.walk import frames
 
     data = path.read_bytes()
     out = np.zeros(8 << 20, dtype=np.uint8)

@@ -2,8 +2,8 @@
 
 Options, lines and exit codes are those of Kafka 4.1.1's DumpLogSegments. Where that throws and
 leaves the files behind it unread, this says what is wrong and where, on stderr, and goes on with
-the next file; the exit code is 1 all the same. What DefaultDecoder decodes is printed as hex,
-where Java prints the array's address.
+the next file; the exit code is 1 all the same. --mode, which Kafka's tool has not, goes on past
+damage. What DefaultDecoder decodes is printed as hex, where Java prints the array's address.
 """
 
 from __future__ import annotations
@@ -68,6 +68,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             metavar="CLASS",
             help=f"how to print {side}s: {decoders} (default: StringDecoder)",
         )
+    parser.add_argument(
+        "--mode",
+        type=str.upper,
+        choices=("FAILFAST", "DROPMALFORMED", "PERMISSIVE"),
+        default="FAILFAST",
+        help="what to do about damage: FAILFAST (the default) ends where Kafka's tool does, "
+        "DROPMALFORMED leaves bad batches out and goes on where the log does, PERMISSIVE also "
+        "prints a line for each gap",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -78,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
     for name in re.sub(",+$", "", options.files).split(","):
         _print(f"Dumping {Path(name)}")
         try:
-            pairs = _dump(Path(name), style, options.max_bytes)
+            pairs = _dump(Path(name), style, options.max_bytes, options.mode)
         except BrokenPipeError:
             raise
         except (OSError, ValueError) as error:
@@ -117,7 +126,7 @@ def _style(options: argparse.Namespace) -> Style:
     )
 
 
-def _dump(path: Path, style: Style, max_bytes: int) -> list[tuple[int, int]]:
+def _dump(path: Path, style: Style, max_bytes: int, mode: str) -> list[tuple[int, int]]:
     """Dump one file; the offsets that are not consecutive."""
     from kafkajit.source import Source
     from kafkajit.text import LogDump
@@ -138,7 +147,7 @@ def _dump(path: Path, style: Style, max_bytes: int) -> list[tuple[int, int]]:
         )
     if max_bytes < 0:
         raise ValueError(f"Invalid size: {max_bytes}")
-    dump = LogDump(source, style, max_bytes=max_bytes)
+    dump = LogDump(source, style, max_bytes=max_bytes, mode=mode)
     with Progress(path.name, min(source.content.size, max_bytes)) as progress:
         for text in dump.text():
             sys.stdout.buffer.write(text)

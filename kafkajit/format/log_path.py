@@ -20,10 +20,10 @@ _MAX_INT32 = 2**31 - 1
 class LogPath(NamedTuple):
     """Parts of a path; None where the path does not say."""
 
-    topic: str | None
-    partition: int | None
-    base_offset: int | None
-    suffix: str | None
+    topic: str | None = None
+    partition: int | None = None
+    base_offset: int | None = None
+    suffix: str | None = None
 
 
 def parse_log_path(path: str | os.PathLike[str]) -> LogPath:

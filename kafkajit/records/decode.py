@@ -151,9 +151,7 @@ class Decoder:
         self._memory = memory
         self._recycle = recycle
         self._scratch = Scratch(max_decompressed_bytes)
-        self._log_path = (
-            parse_log_path(source.path) if source.path else LogPath(None, None, None, None)
-        )
+        self._log_path = parse_log_path(source.path) if source.path else LogPath()
 
     def sound(self, batches: Batches, *, check_crcs: bool) -> npt.NDArray[np.bool_]:
         """Which batches are of a known format and, if asked, what their checksums say."""

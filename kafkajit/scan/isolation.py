@@ -13,7 +13,6 @@ import numpy as np
 
 from kafkajit.errors import KafkaJitError
 from kafkajit.index.transaction_index import read_transaction_index
-from kafkajit.reader import FAILFAST, SegmentReader
 from kafkajit.records.batches import Batches
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.control_records import control_type
@@ -25,6 +24,7 @@ from kafkajit.records.transactions import (
 )
 from kafkajit.source import Source
 from kafkajit.storage import StoredFile
+from kafkajit.walk import FAILFAST, Walk
 
 
 def find_isolation(
@@ -49,7 +49,7 @@ def _transactional(
     source: Source, mode: str, check_crcs: bool, *, reads_markers: bool
 ) -> Iterator[TransactionalBatches]:
     decoder = Decoder(source, ColumnMemory(Wanted(fields=True)))
-    for framed in SegmentReader(source, mode=mode).framed():
+    for framed in Walk(source, mode=mode).framed():
         batches = framed[framed.is_transactional]
         is_abort = np.zeros(len(batches), dtype=np.bool_)
         if reads_markers and batches.is_control.any():

@@ -13,10 +13,10 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
-from kafkajit.reader import FAILFAST, MODES
 from kafkajit.records.decode import MAX_DECOMPRESSED_BYTES
 from kafkajit.selection import MAX_INT64
 from kafkajit.storage import glob_to_regex
+from kafkajit.walk import FAILFAST, MODES
 
 READ_UNCOMMITTED = "read_uncommitted"
 READ_COMMITTED = "read_committed"

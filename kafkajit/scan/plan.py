@@ -21,7 +21,7 @@ from kafkajit.errors import KafkaJitError
 from kafkajit.format.layout import BATCH_LENGTH_OFFSET, LOG_OVERHEAD, MESSAGE_OVERHEAD_V0
 from kafkajit.format.log_path import LogPath, parse_log_path
 from kafkajit.index.offset_index import read_offset_index
-from kafkajit.reader import FAILFAST, SegmentReader
+from kafkajit.reader import SegmentReader
 from kafkajit.records.batches import frame
 from kafkajit.scan.isolation import find_isolation
 from kafkajit.scan.options import READ_COMMITTED, Options
@@ -30,6 +30,7 @@ from kafkajit.schema import record_schema
 from kafkajit.selection import MAX_INT64, MIN_INT64, NOTHING, Range, Selection
 from kafkajit.source import Source
 from kafkajit.storage import SEGMENT_NAME, StoredFile, find_segments, shown
+from kafkajit.walk import FAILFAST, Walk
 
 logger = logging.getLogger("kafkajit")
 
@@ -47,6 +48,7 @@ class Split(NamedTuple):
     """A stretch of a segment that begins and ends where batches do, and what is asked of it."""
 
     file: StoredFile
+    offsets: Range  # that the segment may have
     start: int
     end: int
     selection: Selection
@@ -113,9 +115,14 @@ def make_plan(options: Options, predicates: Sequence[Predicate], selection: Sele
     budget = _FRAMING_BUDGET
     splits: list[Split] = []
     for segment, asked in wanted:
-        stretches, framed = _stretches(segment, asked, options.mode, share, budget)
+        if options.kind == "corruption":  # what is missing is known from what is around it
+            stretches, framed = [(0, segment.log.size)], 0
+        else:
+            stretches, framed = _stretches(segment, asked, options.mode, share, budget)
         budget -= framed
-        splits.extend(Split(segment.log, start, end, asked) for start, end in stretches)
+        splits.extend(
+            Split(segment.log, segment.offsets, start, end, asked) for start, end in stretches
+        )
     plan = Plan(
         _packed(splits, share),
         len(segments),
@@ -279,7 +286,7 @@ def _framed_stretches(
 ) -> list[tuple[int, int]]:
     """Runs of batches that are asked for, cut near the ends of equal pieces."""
     source = log.open()
-    reader = SegmentReader(source, mode=mode)
+    reader = Walk(source, mode=mode)
     cuts = [0]
     firsts: dict[int, int] = {}  # in the stretch behind each cut: where what is asked for begins
     lasts: dict[int, int] = {}  # and ends

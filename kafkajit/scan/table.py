@@ -5,13 +5,14 @@ This is the data source without Spark.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 
 from kafkajit.format.log_path import parse_log_path
-from kafkajit.reader import PERMISSIVE, SegmentReader
+from kafkajit.reader import SegmentReader
 from kafkajit.scan.options import Options
 from kafkajit.scan.plan import Plan, Split, make_plan
 from kafkajit.scan.predicates import Predicate, meets, millisecond_range_of, range_of
@@ -27,6 +28,7 @@ from kafkajit.schema import (
 )
 from kafkajit.selection import Range, Selection
 from kafkajit.storage import find_files
+from kafkajit.walk import PERMISSIVE
 
 _COLUMNS: dict[str, Mapping[str, Column]] = {
     "records": RECORD_COLUMNS,
@@ -39,7 +41,7 @@ _COLUMNS: dict[str, Mapping[str, Column]] = {
 def schema_of(options: Options) -> pa.Schema:
     """The columns of the table that is asked for, with Spark's timestamps.
 
-    >>> schema_of(Options(paths=("/logs",), kind="corruption")).names
+    >>> schema_of(Options(paths=("/logs",), kind="corruption")).names[:6]
     ['topic', 'partition', 'path', 'position', 'length', 'reason']
     """
     schema = in_microseconds(table_schema(_COLUMNS[options.kind]))
@@ -82,7 +84,9 @@ def read_split(split: Split, schema: pa.Schema, options: Options) -> Iterator[pa
     )
     if options.kind == "batches":
         return reader.batches(schema)
-    read = reader.records if options.kind == "records" else reader.gaps
+    read: Callable[..., Iterator[pa.RecordBatch]] = reader.records
+    if options.kind == "corruption":
+        read = partial(reader.corruption, offsets=split.offsets)
     return read(
         schema,
         check_crcs=options.check_crcs,

@@ -14,10 +14,17 @@ import pyarrow as pa
 
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.log_path import parse_log_path
-from kafkajit.reader import DROPMALFORMED, FAILFAST, SegmentReader, valid_bytes
-from kafkajit.schema import CONTENT_BATCHES, CONTENT_RECORDS, LOG_PATH_TYPE, check_columns
+from kafkajit.reader import SegmentReader, valid_bytes
+from kafkajit.schema import (
+    CONTENT_BATCHES,
+    CONTENT_CORRUPTION,
+    CONTENT_RECORDS,
+    LOG_PATH_TYPE,
+    check_columns,
+)
 from kafkajit.source import Source
 from kafkajit.spark.worker import reported
+from kafkajit.walk import DROPMALFORMED, FAILFAST, PERMISSIVE
 
 # ByteArrayMethods.MAX_ROUNDED_ARRAY_LENGTH in Spark: what a row may grow to.
 MAX_ROW_BYTES = 2**31 - 1 - 15
@@ -61,6 +68,12 @@ def kafka_record_batches(content: pa.Array) -> pa.Array:
 def try_kafka_record_batches(content: pa.Array) -> pa.Array:
     """The headers of the batches of each content, NULL where it is damaged."""
     return _as_lists(_each(content, _or_null(_batches)), CONTENT_BATCHES)
+
+
+@reported
+def kafka_corruption(content: pa.Array) -> pa.Array:
+    """What is damaged in each content."""
+    return _as_lists(_each(content, _corruption), CONTENT_CORRUPTION)
 
 
 @reported
@@ -153,8 +166,8 @@ def _mode(name: str | None) -> str:
     mode = FAILFAST if name is None else name.upper()
     if mode not in (FAILFAST, DROPMALFORMED):
         raise ValueError(
-            f"kafka_records has the modes {FAILFAST} and {DROPMALFORMED}, not {name!r}; rows for "
-            "what is damaged come from the data source kafkaLog, option mode PERMISSIVE"
+            f"kafka_records has the modes {FAILFAST} and {DROPMALFORMED}, not {name!r}; what is "
+            "damaged comes from kafka_corruption(content)"
         )
     return mode
 
@@ -198,6 +211,10 @@ def _data_bytes(column: pa.Array) -> int:
 
 def _batches(held: pa.Buffer) -> Parts:
     return list(SegmentReader(Source(held)).batches(CONTENT_BATCHES))
+
+
+def _corruption(held: pa.Buffer) -> Parts:
+    return list(SegmentReader(Source(held), mode=PERMISSIVE).corruption(CONTENT_CORRUPTION))
 
 
 def _as_lists(rows: list[Parts], schema: pa.Schema) -> pa.Array:

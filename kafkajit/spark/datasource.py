@@ -159,8 +159,8 @@ class KafkaLogReader(DataSourceReader):
         """
         if not self._options.push_down_predicate:
             return filters
-        from kafkajit.reader import PERMISSIVE
         from kafkajit.spark.filters import predicate_of
+        from kafkajit.walk import PERMISSIVE
 
         rest = []
         for pushed in filters:

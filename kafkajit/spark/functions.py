@@ -165,6 +165,42 @@ def try_kafka_record_batches(content: ColumnOrName) -> Column:
     return _call("try_kafka_record_batches", content)
 
 
+def kafka_corruption(content: ColumnOrName) -> Column:
+    """Returns what is damaged in a log segment as an array of structs, empty where nothing is.
+
+    Each says where a stretch without a sound batch is, why, and which offsets are missing there.
+    Every batch is decoded to know.
+
+    .. versionadded:: 0.2.0
+
+    Parameters
+    ----------
+    content : :class:`~pyspark.sql.Column` or column name
+        the bytes of a segment, as `binaryFile` loads them.
+
+    Returns:
+    -------
+    :class:`~pyspark.sql.Column`
+        array of struct. NULL for NULL.
+
+    Examples:
+    --------
+    >>> import kafkajit.testing as kt
+    >>> from kafkajit.spark.functions import kafka_corruption
+    >>> good = [kt.batch([kt.Record(value=b"v")], base_offset=offset) for offset in (7, 9)]
+    >>> log = good[0] + kt.broken("wrong crc", base_offset=8) + good[1]
+    >>> df = spark.createDataFrame([(bytearray(log),)], "content BINARY")
+    >>> damage = df.select(kafka_corruption("content").alias("damage")).selectExpr("inline(damage)")
+    >>> damage.select("position", "length", "firstMissingOffset", "lastMissingOffset").show()
+    +--------+------+------------------+-----------------+
+    |position|length|firstMissingOffset|lastMissingOffset|
+    +--------+------+------------------+-----------------+
+    |      69|   127|                 8|                8|
+    +--------+------+------------------+-----------------+
+    """
+    return _call("kafka_corruption", content)
+
+
 def kafka_valid_bytes(content: ColumnOrName) -> Column:
     """Returns the number of bytes up to the end of a log segment's last whole batch.
 

@@ -79,7 +79,7 @@ class KafkaLog:
 
 def _asked(names: str | None, mode: str) -> pa.Schema:
     """What to read: the column corruption brings rows for gaps, which only PERMISSIVE has."""
-    from kafkajit.reader import PERMISSIVE
+    from kafkajit.walk import PERMISSIVE
 
     known = [name for name in ROWS.names if name != "corruption"]
     asked = known
@@ -90,7 +90,7 @@ def _asked(names: str | None, mode: str) -> pa.Schema:
 
 
 def _mode(name: str | None) -> str:
-    from kafkajit.reader import FAILFAST, MODES
+    from kafkajit.walk import FAILFAST, MODES
 
     mode = FAILFAST if name is None else name.upper()
     if mode not in MODES:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from corpus import NO_JIT, SOUND_LOGS, log_id
 
 import kafkajit.testing as kt
 from kafkajit.cli import main
@@ -180,6 +181,61 @@ def test_several_files_are_printed_one_after_the_other(dump: Dump) -> None:
     names = sorted(path.name for path in folder.glob("*.log"))
     run = dump("--deep-iteration", "--files", ",".join(names), folder=folder)
     assert run.out == b"".join((folder / f"{name}.deep.out").read_bytes() for name in names)
+
+
+LENIENT = ["dropmalformed", "PERMISSIVE"]
+
+
+@pytest.mark.parametrize("path", SOUND_LOGS[:: 20 if NO_JIT else 1], ids=log_id)
+@pytest.mark.parametrize("mode", LENIENT)
+def test_of_a_sound_log_every_mode_prints_the_same(path: Path, mode: str, dump: Dump) -> None:
+    arguments = ("--print-data-log", "--files", path.name)
+    as_kafka = dump(*arguments, folder=path.parent)
+    run = dump("--mode", mode, *arguments, folder=path.parent)
+    if as_kafka.code == 0:
+        assert run == as_kafka
+    else:  # where Kafka's tool ends at the zeros behind a preallocated log
+        assert re.fullmatch(
+            re.escape(as_kafka.out) + rb"Found \d+ invalid bytes at the end of .*\n", run.out
+        )
+
+
+def test_a_mode_goes_on_past_damage_and_permissive_says_where_it_is(
+    dump: Dump, tmp_path: Path
+) -> None:
+    good = [kt.batch([kt.Record(value=b"v%d" % i)], base_offset=i) for i in range(3)]
+    noise = b"not a batch, but between two of them, and longer than the header of one" * 2
+    bad = kt.broken("wrong crc", base_offset=1)
+    (tmp_path / LOG).write_bytes(good[0] + bad + good[1] + noise + good[2] + b"torn")
+    gaps = [
+        f"damaged position: {len(good[0])} size: {len(bad)} "
+        "reason: CorruptRecordError: Record is corrupt (stored crc = 1, computed crc = 1289314127)",
+        f"damaged position: {len(good[0] + bad + good[1])} size: {len(noise)} "
+        "reason: No record batch",
+    ]
+    arguments = ("--deep-iteration", "--print-data-log", "--files", LOG)
+    for mode, expected in (("DROPMALFORMED", []), ("PERMISSIVE", gaps)):
+        run = dump("--mode", mode, *arguments, folder=tmp_path)
+        lines = run.out.decode().splitlines()
+        assert [line for line in lines if line.startswith("damaged")] == expected
+        assert re.findall("payload: (v.)", run.out.decode()) == ["v0", "v1", "v2"]
+        assert lines[-1] == f"Found 4 invalid bytes at the end of {LOG}"
+        assert run.code == 0
+    # A header that leads on is shown with its isvalid, as Kafka shows it.
+    run = dump("--mode", "PERMISSIVE", "--files", LOG, folder=tmp_path)
+    assert re.findall("isvalid: (.*)", run.out.decode()) == ["true", "false", "true", "true"]
+    assert gaps[1] in run.out.decode().splitlines()
+
+
+def test_a_batch_that_max_bytes_cuts_is_no_damage(dump: Dump, tmp_path: Path) -> None:
+    batch = kt.batch([kt.Record(value=b"v")])
+    (tmp_path / LOG).write_bytes(batch * 3)
+    limit = str(len(batch) + 10)
+    arguments = ("--max-bytes", limit, "--deep-iteration", "--files", LOG)
+    as_kafka = dump(*arguments, folder=tmp_path)
+    assert as_kafka.out.count(b"baseOffset: ") == 1
+    for mode in LENIENT:
+        assert dump("--mode", mode, *arguments, folder=tmp_path) == as_kafka
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,7 @@ def test_damage_costs_its_own_batch_however_a_segment_is_split(
         kept = [offset for offset in OFFSETS if offset // RECORDS != at]
         gap = (POSITIONS[at], len(GOOD[at]))
         reasons = set()
+        (damage,) = read_rows(folder, kind="corruption")
         for how in READINGS:
             location, options = how.arrange(folder, monkeypatch, true_index())
             rows = read_rows(location, mode="PERMISSIVE", **options)
@@ -142,8 +143,13 @@ def test_damage_costs_its_own_batch_however_a_segment_is_split(
             assert where(gaps_in(rows)) == [gap], (kind, at, how)
             reasons.add(gaps_in(rows)[0][2])
             if how.least == 300:
-                assert gaps_in(read_rows(location, kind="corruption", **options)) == gaps_in(rows)
                 assert offsets_of(location, mode="DROPMALFORMED", **options) == kept
+            path = f"{location}/{0:020}.log"
+            found = read_rows(location, kind="corruption", **options)
+            assert found == [damage | {"path": path}], (kind, at, how)
+        assert gaps_in([damage]) == gaps_in(read_rows(folder, mode="PERMISSIVE"))
+        missing = damage["firstMissingOffset"], damage["lastMissingOffset"]
+        assert missing == (RECORDS * at, RECORDS * at + 2)
         (length,) = struct.unpack_from(">i", DAMAGE[kind](GOOD[at]), 8)
         assert len(reasons) == 1 or 12 + length > len(GOOD[at]), (kind, at, reasons)
 
@@ -338,6 +344,8 @@ def test_corruption_is_a_table_whatever_the_mode_and_what_is_asked(tmp_path: Pat
             "path": f"{folder}/{0:020}.log",
             "position": POSITIONS[5],
             "length": len(GOOD[5]),
+            "firstMissingOffset": 15,
+            "lastMissingOffset": 17,
         }
     ]
     for options in (
@@ -351,6 +359,18 @@ def test_corruption_is_a_table_whatever_the_mode_and_what_is_asked(tmp_path: Pat
         (row,) = read_rows(folder, kind="corruption", **options)
         assert row == expected[0] | {"reason": reason}, options
     assert read_rows(folder, kind="corruption", predicates=[Predicate("topic", "=", "x")]) == []
+
+
+def test_what_is_missing_at_a_segments_ends_its_name_and_the_next_ones_say(tmp_path: Path) -> None:
+    segments = {
+        0: damaged("zeros", 0),
+        100: damaged("records of zeros", len(GOOD) - 1),
+        200: GOOD[0],
+    }
+    folder = write_partition(tmp_path, segments)
+    rows = read_rows(folder, kind="corruption")
+    missing = [(row["firstMissingOffset"], row["lastMissingOffset"]) for row in rows]
+    assert missing == [(0, RECORDS - 1), (OFFSETS[-RECORDS], 199)]
 
 
 def test_open_transactions_are_found_past_damage(tmp_path: Path) -> None:

@@ -211,7 +211,7 @@ def test_an_index_splits_where_it_says_and_nothing_is_framed_for_it(
     def framed(*_: object) -> None:
         raise AssertionError("read the log's headers")
 
-    monkeypatch.setattr(kafkajit.reader.SegmentReader, "framed", framed)
+    monkeypatch.setattr(kafkajit.walk.Walk, "framed", framed)
     folder = DATA / "v2" / "segments-0"
     index = logs_of(folder)[0].with_suffix(".index").read_bytes()
     cuts = [int.from_bytes(index[at + 4 : at + 8]) for at in range(0, len(index), 8)]

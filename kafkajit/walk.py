@@ -1,0 +1,322 @@
+"""A segment from end to end → chunks of decoded batches, or headers, and gaps where it is damaged.
+
+The one place that knows what the modes do: everything that reads a log reads it through here. Only
+dump-log has a way of its own besides, which is Kafka's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from kafkajit.errors import CorruptIndexError, KafkaJitError
+from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
+from kafkajit.format.layout import BATCH_LENGTH_OFFSET, LOG_OVERHEAD, RECORD_BATCH_OVERHEAD
+from kafkajit.format.log_path import LogPath, parse_log_path
+from kafkajit.kernel import read_int32
+from kafkajit.records.batches import Batches, Framing, frame, framing_error
+from kafkajit.records.columns import ColumnMemory, Wanted
+from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder, without_bad_markers
+from kafkajit.records.resync import goes_on, next_sound_batch, plausible, resync
+from kafkajit.selection import EVERYTHING, MAX_INT64, MIN_INT64, Mask, Range, Selection
+from kafkajit.source import Bytes, Source
+
+FAILFAST = "FAILFAST"
+DROPMALFORMED = "DROPMALFORMED"
+PERMISSIVE = "PERMISSIVE"
+MODES = (FAILFAST, DROPMALFORMED, PERMISSIVE)
+
+Part = TypeVar("Part", Chunk, Batches)
+
+
+class Gap(NamedTuple):
+    """Bytes of a log that are no sound batch, and what is wrong with the first of them."""
+
+    path: str | None
+    position: int
+    length: int
+    reason: str
+
+
+class Damage(NamedTuple):
+    """Gaps with nothing sound between them, and the offsets that no batch around them has.
+
+    On a compacted topic some of these may have been gone before. None where the log does not say,
+    and where none is missing.
+    """
+
+    path: str | None
+    position: int
+    length: int
+    reason: str
+    first_missing_offset: int | None
+    last_missing_offset: int | None
+
+
+def frames(
+    source: Source, *, position: int = 0, end: int | None = None, max_records: int = 2**62
+) -> Iterator[Framing]:
+    """Runs of batches of about a chunk each, to the end of the log.
+
+    An incomplete batch ends a log, and so do the zeros of a preallocated file; anything else that
+    is not a batch is an error.
+    """
+    content = source.content
+    end = content.size if end is None else end
+    while True:
+        loaded = source.load(min(position + CHUNK_BYTES, end))
+        framing = frame(
+            content, position, end=min(loaded, end), max_bytes=CHUNK_BYTES, max_records=max_records
+        )
+        if len(framing.batches):
+            yield framing
+            position = framing.position
+            continue
+        error = framing_error(source, framing)
+        if error is None and loaded < end:
+            # More of a batch than is loaded; its length is, as a chunk is larger than a header.
+            length = read_int32(content, position + BATCH_LENGTH_OFFSET)
+            source.load(min(position + LOG_OVERHEAD + max(int(length), CHUNK_BYTES), end))
+            continue
+        # Only a log ends in zeros: a stretch of it ends where a batch begins.
+        if error is not None and (end < content.size or not _is_padding(source, framing.position)):
+            raise error
+        return
+
+
+def _is_padding(source: Source, position: int) -> bool:
+    step, end = 1 << 20, source.content.size
+    source.load(end)
+    return not any(source.content[at : at + step].any() for at in range(position, end, step))
+
+
+class Walk:
+    """One pass over a segment, or a stretch of it, whatever is wrong with some of its batches.
+
+    A stretch begins and ends where batches do.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        mode: str = FAILFAST,
+        selection: Selection = EVERYTHING,
+        start: int = 0,
+        end: int | None = None,
+    ) -> None:
+        if mode not in MODES:
+            raise ValueError(f"unknown mode {mode!r}; there are: {', '.join(MODES)}")
+        self.position = start  # behind the last batch or gap
+        self._source = source
+        self._mode = mode
+        self._selection = selection
+        self._end = source.content.size if end is None else min(end, source.content.size)
+        self._is_cut = self._end < source.content.size  # and does not end as a log may
+        self._path = parse_log_path(source.path) if source.path else LogPath()
+
+    def chunks(
+        self,
+        memory: ColumnMemory,
+        *,
+        check_crcs: bool = True,
+        max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
+        max_records: int = 2**62,
+        recycle: bool = True,
+        reads_markers: bool = True,
+    ) -> Iterator[Chunk | Gap]:
+        """Batches that are asked for with their records, in `memory`, and gaps."""
+        decoder = Decoder(
+            self._source, memory, max_decompressed_bytes=max_decompressed_bytes, recycle=recycle
+        )
+
+        def read(framing: Framing) -> Generator[Chunk | Gap, None, bool]:
+            return self._decode(framing, decoder, check_crcs, reads_markers)
+
+        return self._parts(read, max_records)
+
+    def damage(
+        self,
+        offsets: Range | None = None,
+        *,
+        check_crcs: bool = True,
+        max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
+    ) -> Iterator[Damage]:
+        """What is damaged; every batch is decoded to know.
+
+        `offsets` are those that the segment may have: without them, as its name says.
+        """
+        if offsets is None:
+            base_offset = self._path.base_offset
+            offsets = Range() if base_offset is None else Range(base_offset)
+        gaps: list[Gap] = []
+        before = offsets.first - 1
+        memory = ColumnMemory(Wanted(fields=True))
+        for part in self.chunks(
+            memory, check_crcs=check_crcs, max_decompressed_bytes=max_decompressed_bytes
+        ):
+            if isinstance(part, Gap):
+                gaps.append(part)
+                continue
+            if gaps:
+                behind = int(part.batches.field("baseOffset")[0])
+                yield _damage(gaps, Range(before + 1, behind - 1))
+                gaps = []
+            before = int(part.batches.last_offset[-1])
+            self._source.forget(self.position)
+        if gaps:
+            yield _damage(gaps, Range(before + 1, offsets.last))
+
+    def headers(self) -> Iterator[Batches | Gap]:
+        """Headers of batches that are asked for, whatever their checksums say, and gaps."""
+        return self._parts(self._headers)
+
+    def framed(self) -> Iterator[Batches]:
+        """Headers of batches that are asked for, as they are found."""
+        return (part for part in self.headers() if not isinstance(part, Gap))
+
+    def _parts(
+        self,
+        read: Callable[[Framing], Generator[Part | Gap, None, bool]],
+        max_records: int = 2**62,
+    ) -> Iterator[Part | Gap]:
+        """What `read` makes of framed batches and, unless the mode is FAILFAST, gaps."""
+        while True:
+            try:
+                for framing in frames(
+                    self._source, position=self.position, end=self._end, max_records=max_records
+                ):
+                    leaves = yield from read(framing)
+                    if leaves:
+                        break
+                else:
+                    if self._mode == FAILFAST:
+                        self._check_end()
+                        return
+                    # What looks like a batch cut by the end may have a damaged length. What is
+                    # left behind a log's last batch is no damage.
+                    start = self.position
+                    self.position = next_sound_batch(self._rest(), start)
+                    if self.position == self._end and not (self._is_cut and start < self._end):
+                        self.position = start
+                        return
+                    yield self._gap_from(start, "No record batch")
+            except KafkaJitError as error:  # of the framing
+                if self._mode == FAILFAST:
+                    raise
+                yield self._gap(error)
+
+    def _headers(self, framing: Framing) -> Generator[Batches | Gap, None, bool]:
+        batches = framing.batches
+        misleading = self._misleading(framing)
+        believed = int(np.argmax(misleading)) if misleading.any() else len(batches)
+        self.position = framing.position
+        if believed < len(batches):
+            self.position = int(batches.position[believed])
+        asked = batches[:believed]
+        if not self._selection.is_everything:
+            asked = asked[self._selection.batches(asked)]
+        if len(asked):
+            yield asked
+        if believed < len(batches):
+            decoder = Decoder(self._source, ColumnMemory(Wanted()))
+            yield self._gap(decoder.unsound(batches, believed))
+        return believed < len(batches)
+
+    def _decode(
+        self, framing: Framing, decoder: Decoder, check_crcs: bool, reads_markers: bool
+    ) -> Generator[Chunk | Gap, None, bool]:
+        """Decode framed batches; whether the log goes on elsewhere than behind the last of them."""
+        batches = framing.batches
+        misleading = np.zeros(len(batches), dtype=np.bool_)
+        if not self._selection.is_everything:
+            misleading = self._misleading(framing)
+            asked = self._selection.batches(batches) | misleading
+            batches, misleading = batches[asked], misleading[asked]
+        sound = decoder.sound(batches, check_crcs=check_crcs) & ~misleading
+        window = len(batches)  # how many to decode at once
+        while len(batches):
+            self.position = int(batches.position[0])
+            error = None
+            good = int(np.argmin(sound)) if not sound.all() else len(batches)
+            if good == 0:
+                error = decoder.unsound(batches, 0)
+            else:
+                chunk = decoder.decode(batches[: min(good, window)])
+                if reads_markers:
+                    chunk = without_bad_markers(chunk)
+                done = len(chunk.batches)
+                window = 2 * max(window, 1)
+                batches, sound = batches[done:], sound[done:]
+                if done:
+                    self.position = int(chunk.batches.end[-1])
+                    yield chunk
+                error = chunk.error
+            if error is None:
+                continue
+            self.position = int(batches.position[0])
+            yield self._gap(error)
+            if self.position != int(batches.end[0]):
+                return True
+            # What was decoded behind a bad batch is lost: feel forward after one.
+            batches, sound, window = batches[1:], sound[1:], 1
+        self.position = framing.position
+        return False
+
+    def _misleading(self, framing: Framing) -> Mask:
+        """Bad batches behind which no other begins, unless the mode is FAILFAST.
+
+        Their lengths may be what is damaged, and they hide batches that somebody asks for, so a
+        header's word is not enough to step over them.
+        """
+        batches = framing.batches
+        misleading = np.zeros(len(batches), dtype=np.bool_)
+        if self._mode != FAILFAST:
+            self._source.load(min(framing.position + RECORD_BATCH_OVERHEAD, self._end))
+            content = self._source.content[: self._end]
+            misleading[-1] = not goes_on(content, framing.position, is_cut=self._is_cut)
+            misleading[:-1] = ~plausible(content, batches.position[1:])
+            misleading[misleading] = ~batches[misleading].is_valid(content)
+        return misleading
+
+    def _gap(self, error: KafkaJitError) -> Gap:
+        """Step over what is bad at the present position, or give up."""
+        if self._mode == FAILFAST:
+            raise error
+        start = self.position
+        self.position = resync(self._rest(), start, is_cut=self._is_cut)
+        return self._gap_from(start, f"{type(error).__name__}: {error.message}")
+
+    def _gap_from(self, start: int, reason: str) -> Gap:
+        return Gap(self._source.path, start, self.position - start, reason)
+
+    def _rest(self) -> Bytes:
+        """The bytes of the stretch: a search does not leave it."""
+        self._source.load(self._end)
+        return self._source.content[: self._end]
+
+    def _check_end(self) -> None:
+        """A stretch ends where the next begins, or it was cut at what is no batch."""
+        if self._is_cut and self.position < self._end:
+            raise CorruptIndexError(
+                f"No record batch ends at position {self._end}, where the segment was split: its "
+                "offset index is wrong, or the file has changed",
+                path=self._source.path,
+                position=self.position,
+            )
+
+
+def _damage(gaps: list[Gap], missing: Range) -> Damage:
+    first = gaps[0]
+    length = gaps[-1].position + gaps[-1].length - first.position
+    reason = first.reason + (f" (and {len(gaps) - 1} more)" if len(gaps) > 1 else "")
+    return Damage(
+        first.path,
+        first.position,
+        length,
+        reason,
+        None if not missing or missing.first == MIN_INT64 else missing.first,
+        None if not missing or missing.last == MAX_INT64 else missing.last,
+    )
