@@ -1,13 +1,14 @@
-"""Seeds and mutations for tests/test_fuzz.py: small logs, and ways to spoil them."""
+"""Seeds and mutations for tests/fuzz.py: small logs, and ways to spoil them."""
 
 from __future__ import annotations
 
 import random
 import struct
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from corpus import V2_LOGS, split
+from corpus import SOUND_LOGS, split
 
 from kafkajit import testing as kt
 
@@ -26,14 +27,20 @@ def seeds() -> list[bytes]:
         + kt.batch(records[:1], base_offset=900, codec=codec)
         for codec in kt.COMPRESSORS
     ]
+    sets = [
+        kt.message_set(records, base_offset=3, magic=magic, codec=codec, timestamp_type=kind)
+        for codec in kt.COMPRESSORS
+        if codec != "zstd"
+        for magic, kind in ((0, kt.CREATE_TIME), (1, kt.CREATE_TIME), (1, kt.LOG_APPEND_TIME))
+    ]
     marker = kt.control_batch(1, coordinator_epoch=3, base_offset=40)
     real = {
         batch[21:]: batch  # not the same records again
-        for path in V2_LOGS
+        for path in SOUND_LOGS
         for batch in split(_beginning(path))
         if len(batch) < _MAX_SEED
     }
-    return [*built, marker + kt.control_batch(0), kt.batch([]), *real.values()]
+    return [*built, *sets, marker + kt.control_batch(0), kt.batch([]), *real.values()]
 
 
 def _beginning(path: Path) -> bytes:
@@ -53,15 +60,46 @@ def mutants(count: int, seed: int) -> Iterator[bytes]:
         yield repaired(log) if rng.random() < 0.67 else log
 
 
+def framed_mutant(rng: random.Random, sources: list[bytes]) -> bytes:
+    """One batch, mutated before or after it was compressed, of the length that it says."""
+    batch = rng.choice(sources)
+    if rng.random() < 0.7:
+        batch = split(batch)[0]
+    for _ in range(rng.choice([1, 1, 1, 2, 4])):
+        batch = rng.choice(_MUTATIONS)(rng, batch)
+    if rng.random() < 0.3:
+        batch = _compressed(rng, batch)
+    batch = batch.ljust(17, b"\0")
+    batch = batch[:8] + struct.pack(">i", len(batch) - 12) + batch[12:]
+    return repaired(batch) if rng.random() < 0.8 else batch
+
+
+def _compressed(rng: random.Random, batch: bytes) -> bytes:
+    """What is there as the payload of a compressed batch or message."""
+    codec, compress = kt.COMPRESSORS[rng.choice(list(kt.COMPRESSORS))]
+    if batch[16:17] >= b"\x02":
+        attributes = bytes([batch[22] & ~7 | codec]) if len(batch) > 22 else b""
+        return batch[:22] + attributes + batch[23:61] + compress(batch[61:])
+    record = kt.Record(value=compress(repaired(batch)))
+    offset = rng.choice([0, 1, 5, 1000])
+    return kt.message(record, magic=rng.randrange(2), attributes=codec, offset=offset)
+
+
 def repaired(log: bytes) -> bytes:
     """The right checksum in every whole batch."""
     position = 0
-    while position + 61 <= len(log):
+    while position + 17 <= len(log):
         (length,) = struct.unpack_from(">i", log, position + 8)
-        if length < 49 or position + 12 + length > len(log):
+        is_message = log[position + 16] < 2
+        end = position + 12 + length
+        if length < (14 if is_message else 49) or end > len(log):
             break
-        log = kt.repair_crc(log, position)
-        position += 12 + length
+        if is_message:
+            checksum = zlib.crc32(log[position + 16 : end]).to_bytes(4)
+            log = log[: position + 12] + checksum + log[position + 16 :]
+        else:
+            log = kt.repair_crc(log, position)
+        position = end
     return log
 
 
@@ -128,7 +166,7 @@ def _edit_a_varint(rng: random.Random, log: bytes) -> bytes:
 
 # baseOffset, batchLength, magic, attributes, lastOffsetDelta, baseTimestamp, baseSequence, count
 _FIELDS = [(0, ">q"), (8, ">i"), (16, ">b"), (21, ">h"), (23, ">i"), (27, ">q"), (53, ">i")]
-_FIELDS += [(57, ">i")]
+_FIELDS += [(57, ">i"), (18, ">i"), (26, ">i")]  # and the sizes of a message's key, or value
 
 
 def _edit_a_field(rng: random.Random, log: bytes) -> bytes:
