@@ -315,11 +315,15 @@ def _with_wrong_lz4_checksum(frame: bytes) -> bytes:
 
 
 def repair_crc(log: bytes, position: int = 0) -> bytes:
-    """The same bytes with the right checksum in the batch at `position`."""
+    """The same bytes with the right checksum in the batch or message at `position`."""
     length = struct.unpack_from(">i", log, position + 8)[0]
-    checked = log[position + _HEAD.size : position + 12 + length]
-    at = position + _HEAD.size - 4
-    return log[:at] + struct.pack(">I", crc32c(checked)) + log[at + 4 :]
+    end = position + 12 + length
+    if log[position + 16] < 2:
+        at, crc = position + 12, zlib.crc32(log[position + 16 : end])
+    else:
+        at = position + _HEAD.size - 4
+        crc = crc32c(log[position + _HEAD.size : end])
+    return log[:at] + struct.pack(">I", crc) + log[at + 4 :]
 
 
 def _xerial(payload: bytes, order: str = ">", block: int = 32 * 1024) -> bytes:

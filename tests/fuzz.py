@@ -189,6 +189,7 @@ class Fuzzer:
             self._read_otherwise(content)
             for mutant in mutants:
                 check_decoders(mutant)
+                self._read_alone(self.guarded.holding(mutant))
 
     def _expected(self, mutant: bytes, position: int) -> list[dict[str, Any]] | None:
         try:
@@ -199,6 +200,14 @@ class Fuzzer:
         except reference.Invalid:
             return None
         return [row | {"position": position} for row in rows]
+
+    def _read_alone(self, content: memoryview) -> None:
+        """With nothing behind it that would be read instead of the guard."""
+        for check_crcs in (True, False):
+            try:
+                kafkajit.read_records(content, check_crcs=check_crcs, max_decompressed_bytes=ROOM)
+            except kafkajit.KafkaJitError as error:
+                self.counts[f"alone: {type(error).__name__}"] += 1
 
     def _read_otherwise(self, content: memoryview) -> None:
         """A named error or none, whatever reads it."""
@@ -214,7 +223,7 @@ class Fuzzer:
             try:
                 reader(content)
             except kafkajit.KafkaJitError as error:
-                self.counts[f"alone: {type(error).__name__}"] += 1
+                self.counts[f"otherwise: {type(error).__name__}"] += 1
         for mode in ("FAILFAST", "PERMISSIVE"):
             dump = LogDump(Source(content), Style(True, True), mode=mode)
             for _ in dump.text():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import struct
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -90,15 +89,10 @@ def repaired(log: bytes) -> bytes:
     position = 0
     while position + 17 <= len(log):
         (length,) = struct.unpack_from(">i", log, position + 8)
-        is_message = log[position + 16] < 2
         end = position + 12 + length
-        if length < (14 if is_message else 49) or end > len(log):
+        if length < (14 if log[position + 16] < 2 else 49) or end > len(log):
             break
-        if is_message:
-            checksum = zlib.crc32(log[position + 16 : end]).to_bytes(4)
-            log = log[: position + 12] + checksum + log[position + 16 :]
-        else:
-            log = kt.repair_crc(log, position)
+        log = kt.repair_crc(log, position)
         position = end
     return log
 

@@ -151,7 +151,7 @@ def read_message(position: int, entry: bytes) -> Batch:
         producer_epoch=-1,
         base_sequence=-1,
         records_count=-1 if attributes & 7 else 1,
-        is_valid=len(entry) >= (34 if magic else 26) and zlib.crc32(entry[16:]) == crc,
+        is_valid=zlib.crc32(entry[16:]) == crc,
         payload=entry,
     )
 

@@ -33,8 +33,6 @@ from kafkajit.format.layout import (
     MAGIC_V2,
     MESSAGE_ATTRIBUTES_OFFSET,
     MESSAGE_CRC_OFFSET,
-    MESSAGE_OVERHEAD_V0,
-    MESSAGE_OVERHEAD_V1,
     MESSAGE_TIMESTAMP_OFFSET,
     MIN_ENTRY_SIZE,
     NATIVE_BATCH_HEADER,
@@ -60,8 +58,6 @@ _WIRE_BYTES = (
     .astype(NATIVE_BATCH_HEADER)
     .view(np.uint8)
 )
-
-_MIN_SIZES = np.array([MESSAGE_OVERHEAD_V0, MESSAGE_OVERHEAD_V1, RECORD_BATCH_OVERHEAD])
 
 
 @dataclass(frozen=True)
@@ -147,10 +143,10 @@ class Batches:
 
     @cached_property
     def is_whole(self) -> npt.NDArray[np.bool_]:
-        """Whether there is room for a header of its format; what is of no known one is as v2."""
-        magic = self.header["magic"]
-        least = _MIN_SIZES[np.where(self.is_message, magic, MAGIC_V2)]
-        whole: npt.NDArray[np.bool_] = self.size_in_bytes >= least
+        """Whether there is room for a header. Of a message framing has seen to that."""
+        whole: npt.NDArray[np.bool_] = self.is_message | (
+            self.size_in_bytes >= RECORD_BATCH_OVERHEAD
+        )
         return whole
 
     def is_valid(self, content: Bytes) -> npt.NDArray[np.bool_]:

@@ -157,7 +157,7 @@ class Decoder:
         """Which batches are of a known format and, if asked, what their checksums say."""
         sound: npt.NDArray[np.bool_] = batches.is_message | (batches.field("magic") == MAGIC_V2)
         if check_crcs:
-            whole = sound & (batches.is_message | batches.is_whole)
+            whole = sound & batches.is_whole
             computed = batches[whole].checksums(self._source.content)
             sound[whole] = computed == batches.field("crc")[whole]
         return sound

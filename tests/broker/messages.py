@@ -35,6 +35,7 @@ def message_logs() -> dict[str, bytes]:
             [first, kt.message(first, size=13)], codec="gzip", wrapper_offset=9
         ),
         "inner-magic": kt.message_set([kt.batch(RECORDS)], codec="gzip", wrapper_offset=9),
+        "no-key-size": kt.repair_crc(good[:8] + (14).to_bytes(4) + good[12:26]),
         "key-past-end": kt.message(kt.Record(key=b"k", key_size=100), offset=1),
     }
     return {

@@ -121,6 +121,7 @@ OUR_WORDS = {
     "zstd-cut": "",
     "zstd-noise": "zstd",
     "inner-magic": "Invalid magic found in a compressed message set: 2",
+    "no-key-size": "Found invalid message: its key and value do not fit",
     "key-past-end": "Found invalid message: its key and value do not fit",
     "zstd": "Message format v1 has no zstd",
     "control-version-negative": "Invalid key found for the control record with offset 5",
