@@ -43,6 +43,7 @@ _LZ4_MAGIC = b"\x04\x22\x4d\x18"
 _LZ4_KAFKA_HEADER = _LZ4_MAGIC + b"\x60\x40\x82"
 _LZ4_BLOCK_SIZE = 1 << 16
 _LZ4_STORED = 1 << 31
+_LZ4_PIECE = 1 << 20
 
 
 class OutputFull(Exception):
@@ -135,16 +136,27 @@ def _unlz4(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int:
             return written
     written = 0
     for _ in range(_MAX_PARTS):
-        frame = lz4.frame.LZ4FrameDecompressor()
-        plain = frame.decompress(compressed, max_length=out.size - written + 1)
-        written = _append(plain, out, written)
-        if not frame.eof:
-            raise DecodeError("lz4: the frame ends early")
-        rest = frame.unused_data or b""
-        if not rest.startswith(_LZ4_MAGIC):  # what follows a frame is ignored, as in Java
+        written, size = _unlz4_frame(compressed, out, written)
+        compressed = compressed[size:]
+        if compressed[: len(_LZ4_MAGIC)] != _LZ4_MAGIC:  # is ignored, as in Java
             return written
-        compressed = memoryview(rest)
     raise DecodeError(f"lz4: more than {_MAX_PARTS} frames")
+
+
+def _unlz4_frame(
+    compressed: memoryview, out: npt.NDArray[np.uint8], written: int
+) -> tuple[int, int]:
+    """(bytes written, the frame's size): in pieces, as the decoder copies what it returns."""
+    frame = lz4.frame.LZ4FrameDecompressor()
+    position, plain = 0, b""
+    while not frame.eof:
+        piece = compressed[position : position + _LZ4_PIECE] if frame.needs_input else b""
+        if frame.needs_input and not piece and not plain:
+            raise DecodeError("lz4: the frame ends early")
+        position += len(piece)
+        plain = frame.decompress(piece, max_length=min(out.size - written + 1, _LZ4_PIECE))
+        written = _append(plain, out, written)
+    return written, position - len(frame.unused_data or b"")
 
 
 def _unlz4_blocks(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int | None:
