@@ -475,6 +475,9 @@ def _write_rest_of_batch(line, out, w):
 def _write_record(content, line, record, flags, out, w):
     """One line: (status, where it ends). Nothing counts when `out` was too small (_FULL)."""
     key_size, value_size = np.int64(record["keySize"]), np.int64(record["valueSize"])
+    if line["magic"] < MAGIC_V2:  # a null's size as it stands there: any negative one
+        key_size = np.int64(read_int32(content, np.int64(record["key"]) - 4))
+        value_size = np.int64(read_int32(content, np.int64(record["value"]) - 4))
     contents = flags[_FLAG_CONTENTS] != 0 and line["isControl"] == 0
     room = _LINE_ROOM
     if contents:

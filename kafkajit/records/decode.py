@@ -344,7 +344,7 @@ def _unreadable(codec: int, magic: int) -> str | None:
     """Why no batch of this format can be compressed so; None where it can."""
     if codec not in COMPRESSION_TYPES:
         return f"Unknown compression type id: {codec}"
-    if codec == ZSTD and magic != MAGIC_V2:
+    if codec == ZSTD and magic in (MAGIC_V0, MAGIC_V1):
         return f"Message format v{magic} has no zstd"
     return None
 
