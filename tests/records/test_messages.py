@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import struct
-import zlib
 
 import pyarrow as pa
 import pytest
@@ -100,110 +98,6 @@ def test_compaction_leaves_gaps_in_a_set() -> None:
     inner = [kt.message(RECORDS[0], offset=offset, magic=0) for offset in (1, 4, 6)]
     log = kt.message_set(inner, codec="snappy", magic=0, wrapper_offset=6)
     assert read(log)["offset"].to_pylist() == [1, 4, 6]
-
-
-def message_of(checked: bytes) -> bytes:
-    """A message of which everything from magic on is given."""
-    return struct.pack(">qiI", 0, len(checked) + 4, zlib.crc32(checked)) + checked
-
-
-BAD = {
-    "wrong crc": (
-        kt.message(RECORDS[0], crc=1),
-        kafkajit.CorruptRecordError,
-        r"Record is corrupt \(stored crc = 1, computed crc = \d+\)",
-    ),
-    "null set": (
-        kt.message(kt.Record(key=b"k"), attributes=1),
-        kafkajit.InvalidRecordError,
-        r"Found invalid compressed record set with null value \(magic = 1\)",
-    ),
-    "empty set": (
-        kt.message_set([], codec="gzip", wrapper_offset=3),
-        kafkajit.InvalidRecordError,
-        "Found invalid compressed record set with no inner records",
-    ),
-    "zstd": (
-        kt.message_set(RECORDS, codec="zstd"),
-        kafkajit.UnsupportedCompressionTypeError,
-        "Message format v1 has no zstd",
-    ),
-    "unknown codec": (
-        kt.message(RECORDS[0], attributes=6),
-        kafkajit.UnsupportedCompressionTypeError,
-        "Unknown compression type id: 6",
-    ),
-    "nested compression": (
-        kt.message_set([kt.message_set(RECORDS, codec="gzip")], codec="gzip", wrapper_offset=9),
-        kafkajit.InvalidRecordError,
-        "Inner messages must not be compressed",
-    ),
-    "wrapper offset": (
-        kt.message_set(RECORDS, codec="lz4", wrapper_offset=2),
-        kafkajit.InvalidRecordError,
-        "wrapper offset '2' is less than the last inner message offset '3' and it is not zero",
-    ),
-    "inner size": (
-        kt.message_set([kt.message(RECORDS[0], size=13)], codec="gzip"),
-        kafkajit.CorruptRecordError,
-        r"Record size is less than the minimum record overhead \(14\)",
-    ),
-    "inner magic": (
-        kt.message_set([kt.batch(RECORDS)], codec="gzip", wrapper_offset=9),
-        kafkajit.InvalidRecordError,
-        "Invalid magic found in a compressed message set: 2",
-    ),
-    "key past the end": (
-        kt.message(kt.Record(key=b"k", value=b"v", key_size=100)),
-        kafkajit.InvalidRecordError,
-        "Found invalid message: its key and value do not fit its 36 bytes",
-    ),
-    "value past the end": (
-        kt.message(kt.Record(key=b"k", value=b"v", value_size=2), magic=0),
-        kafkajit.InvalidRecordError,
-        "Found invalid message: its key and value do not fit its 28 bytes",
-    ),
-    "no room for a timestamp": (
-        message_of(struct.pack(">bbii", 1, 0, -1, -1)),
-        kafkajit.InvalidRecordError,
-        "Found invalid message: its key and value do not fit its 26 bytes",
-    ),
-    "set without room for a timestamp": (
-        message_of(struct.pack(">bbii", 1, 1, -1, -1)),
-        kafkajit.InvalidRecordError,
-        "Found invalid message: its key and value do not fit its 26 bytes",
-    ),
-    "v1 lz4 with v0's checksum": (
-        kt.message(
-            kt.Record(value=kt._with_wrong_lz4_checksum(kt.COMPRESSORS["lz4"][1](b"x" * 99))),
-            attributes=3,
-        ),
-        kafkajit.CorruptRecordError,
-        "Failed to decompress record stream",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", BAD)
-@pytest.mark.parametrize("columns", [None, ["value"]], ids=["all", "value"])
-def test_what_kafka_refuses_is_refused_by_name_and_place(name: str, columns: list[str]) -> None:
-    bad, exception, message = BAD[name]
-    good = kt.message_set(RECORDS[:2], base_offset=5)
-    with pytest.raises(exception, match=message) as raised:
-        kafkajit.read_records(good + bad, columns=columns)
-    assert raised.value.position == len(good)
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_a_bad_message_costs_itself_and_nothing_else(name: str) -> None:
-    bad, *_ = BAD[name]
-    before, after = kt.message_set(RECORDS, codec="gzip"), kt.message_set(RECORDS, base_offset=50)
-    log = before + bad + after
-    kept = kafkajit.read_records(log, mode="DROPMALFORMED", columns=["offset"])["offset"]
-    assert kept.to_pylist() == [0, 1, 2, 3, 50, 51, 52, 53]
-    rows = kafkajit.read_records(log, mode="PERMISSIVE", columns=["offset"]).to_pylist()
-    (gap,) = [row["corruption"] for row in rows if row["corruption"]]
-    assert (gap["position"], gap["length"]) == (len(before), len(bad))
 
 
 def test_headers_say_what_is_known_without_reading_a_set() -> None:
