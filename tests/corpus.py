@@ -71,17 +71,24 @@ def batch_rows(
     log: bytes, batch: reference.Batch, *, check_crcs: bool = True
 ) -> list[dict[str, Any]]:
     """What the reference reads in one batch; Invalid where a reader has to refuse it."""
+    batch_records(batch, check_crcs=check_crcs)
+    whole = log[batch.position : batch.position + batch.size]
+    return [row | {"position": batch.position} for row in reference.rows(whole)]
+
+
+def batch_records(batch: reference.Batch, *, check_crcs: bool = True) -> list[reference.Record]:
+    """The same as the reference's records."""
     if batch.magic not in (0, 1, 2) or (batch.magic == 2 and batch.size < 61):
         raise reference.Invalid("no batch and no message")
     if check_crcs and not batch.is_valid:
         raise reference.Invalid("not as it was written")
     if batch.codec > 4:  # also where there are no records for it: Java's compressionType() throws
         raise reference.Invalid("unknown codec")
+    records = reference.read_records(batch)
     if batch.is_control:
-        for record in reference.read_records(batch):
+        for record in records:
             _check_control(record)
-    whole = log[batch.position : batch.position + batch.size]
-    return [row | {"position": batch.position} for row in reference.rows(whole)]
+    return records
 
 
 def _check_control(record: reference.Record) -> None:

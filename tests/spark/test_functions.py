@@ -123,7 +123,7 @@ def test_dropmalformed_leaves_bad_batches_out(spark: SparkSession) -> None:
     ("call", "told"),
     [
         ("kafka_records(content, 'ofset')", "unknown column 'ofset'; there are: key, value,"),
-        ("kafka_records(content, mode => 'PERMISSIVE')", "kafka_corruption(content)"),
+        ("kafka_records(content, mode => 'PERMISSIVE')", r"kafka_corruption\(content\)"),
         ("kafka_records(content, mode => 'LENIENT')", "not 'LENIENT'"),
         ("kafka_records(content, array('key'))", "columns must be STRING, not list<"),
         ("kafka_records('text')", "content must be BINARY, as binaryFile loads it, not string"),
