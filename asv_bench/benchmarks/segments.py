@@ -19,10 +19,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from kafkajit.testing import CODECS, Record, batch, varint
+from kafkajit.testing import CODECS, Record, batch, message, message_set, varint
 
 SEED = 20240229
 VALUE_SIZES = (10, 100, 1000)
+MESSAGE_CODECS = CODECS[:-1]  # v0 and v1 have no zstd
 KEY_SIZE = 9
 BASE_TIMESTAMP = 1_700_000_000_000
 # Plain bytes of a segment for asv: a few chunks of the reader, and short enough to repeat.
@@ -45,11 +46,12 @@ class Segment:
     value_size: int = 100
     codec: str = "none"
     headers: int = 0  # of each record, up to 3
+    magic: int = 2  # of 0 and 1: messages, each by itself or in compressed sets
 
     @property
     def name(self) -> str:
         """As a topic of partition 0: kafkajit and Kafka read topic and partition off the folder."""
-        return f"{self.codec}-{self.value_size}B-{self.headers}h-{self.records}"
+        return f"v{self.magic}-{self.codec}-{self.value_size}B-{self.headers}h-{self.records}"
 
     @cached_property
     def records_per_batch(self) -> int:
@@ -60,6 +62,8 @@ class Segment:
     @property
     def plain_bytes(self) -> int:
         """The size of the file without compression."""
+        if self.magic < 2:
+            return self.records * len(message(self._record(0), magic=self.magic))
         full, rest = divmod(self.records, self.records_per_batch)
         return sum(
             batches * (_BATCH_OVERHEAD + sum(map(len, self._encoded(records))))
@@ -83,6 +87,9 @@ class Segment:
         return path
 
     def _batches(self) -> Iterator[bytes]:
+        if self.magic < 2:
+            yield from self._message_sets()
+            return
         numbers = np.random.default_rng(SEED)
         values = _values(self.value_size)
         step = self.records_per_batch
@@ -102,6 +109,21 @@ class Segment:
                 records_count=count,
             )
             base_timestamp += last_delta
+
+    def _message_sets(self) -> Iterator[bytes]:
+        step = self.records_per_batch
+        for first in range(0, self.records, step):
+            records = [
+                self._record(place) for place in range(first, min(first + step, self.records))
+            ]
+            yield message_set(records, base_offset=first, magic=self.magic, codec=self.codec)
+
+    def _record(self, place: int) -> Record:
+        values = _values(self.value_size)
+        value = values[place * 7919 % len(values)].tobytes()
+        return Record(
+            b"%09d" % (place * 31337 % 10**KEY_SIZE), value, timestamp=BASE_TIMESTAMP + place
+        )
 
     @cache  # noqa: B019  # a segment lives as long as the process
     def _template(self, count: int) -> tuple[npt.NDArray[np.uint8], Places, Places, int]:
@@ -135,9 +157,9 @@ def cache_folder() -> Path:
     return Path(os.environ.get("KAFKAJIT_BENCH_DIR", default)).expanduser().absolute()
 
 
-def small(value_size: int = 100, codec: str = "none", headers: int = 0) -> Segment:
+def small(value_size: int = 100, codec: str = "none", headers: int = 0, magic: int = 2) -> Segment:
     """A segment for asv: 16 MiB of records before compression."""
-    return Segment(SMALL // (value_size + 20), value_size, codec, headers)
+    return Segment(SMALL // (value_size + 20), value_size, codec, headers, magic)
 
 
 LARGE = Segment(2_000_000)  # 240 MB: enough to tell bounded memory from unbounded
@@ -149,6 +171,9 @@ def setup_cache() -> None:
         for value_size in VALUE_SIZES:
             small(value_size, codec).path()
     small(headers=len(_HEADERS)).path()
+    for magic in (0, 1):
+        for codec in MESSAGE_CODECS:
+            small(codec=codec, magic=magic).path()
     LARGE.path()
 
 

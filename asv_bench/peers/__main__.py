@@ -46,6 +46,9 @@ def segments(scale: float) -> dict[str, Segment]:
         "zstd": Segment(records(2_000_000), codec="zstd"),
         "snappy": Segment(records(2_000_000), codec="snappy"),
         "gzip": Segment(records(2_000_000), codec="gzip"),
+        "v0": Segment(records(1_000_000), magic=0),
+        "v1": Segment(records(1_000_000), magic=1),
+        "v1-lz4": Segment(records(1_000_000), codec="lz4", magic=1),
         "dump": Segment(records(4_000_000)),
         "dump-headers": Segment(records(4_000_000)),
         "memory": Segment(records(8_970_000)),  # 1 GiB
@@ -57,6 +60,9 @@ def readers(segment: Segment) -> Subjects:
     path = str(segment.path())
     limits = ["memcpy", "crc32c"] if segment.codec == "none" else ["bare codec"]
     views = ["kafkajit binary_view"] if segment.codec == "none" else []
+    others = ["aiokafka"]
+    if segment.magic < 2:
+        limits, views, others = [], [], ["aiokafka", "kafka-python"]
     heap = max(2 << 10, (segment.path().stat().st_size >> 20) * 2 + 1024)
     java = ["java", SERIAL, f"-Xms{heap}m", f"-Xmx{heap}m", "-cp", broker.classpath(compiled())]
 
@@ -64,7 +70,7 @@ def readers(segment: Segment) -> Subjects:
         return Worker(python("asv_bench.peers.subjects", name, path))
 
     found: Subjects = {
-        name: partial(worker, name) for name in ["kafkajit", *views, "aiokafka", *limits]
+        name: partial(worker, name) for name in ["kafkajit", *views, *others, *limits]
     }
     for how in ("copy", "touch"):
         found[f"Java, {how}"] = partial(Worker, [*java, "ReadRecords", how, path])
@@ -100,6 +106,7 @@ def compare(name: str, segment: Segment, *, warm: float, rounds: int) -> dict[st
         "records": segment.records,
         "valueSize": segment.value_size,
         "codec": segment.codec,
+        "magic": segment.magic,
         "bytes": path.stat().st_size,
         "plainBytes": segment.plain_bytes,
     }

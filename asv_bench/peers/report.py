@@ -52,7 +52,16 @@ def markdown(results: dict[str, Any]) -> str:
     }
     parts = []
     if reading:
-        subjects = [US, "Java, copy", "Java, touch", "aiokafka", "bare codec", "memcpy", "crc32c"]
+        subjects = [
+            US,
+            "Java, copy",
+            "Java, touch",
+            "aiokafka",
+            "kafka-python",
+            "bare codec",
+            "memcpy",
+            "crc32c",
+        ]
         rows = [
             [_describe(result), *(_speed(result, subject) for subject in subjects)]
             for result in reading.values()
@@ -84,9 +93,9 @@ def markdown(results: dict[str, Any]) -> str:
 
 def _describe(result: dict[str, Any]) -> str:
     codec = "" if result["codec"] == "none" else f", {result['codec']}"
-    return (
-        f"{result['records'] / 1e6:.3g} M × {result['valueSize']} B{codec}, {_mb(result['bytes'])}"
-    )
+    magic = f"v{result['magic']}, " if result.get("magic", 2) < 2 else ""
+    size = f"{result['records'] / 1e6:.3g} M × {result['valueSize']} B"
+    return f"{magic}{size}{codec}, {_mb(result['bytes'])}"
 
 
 def _speed(result: dict[str, Any], subject: str) -> str:

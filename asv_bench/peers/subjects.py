@@ -59,6 +59,26 @@ def aiokafka(path: Path) -> Pass:
     return read
 
 
+def kafka_python(path: Path) -> Pass:
+    """kafka-python's reader, which is Python all through: the same."""
+    from kafka.record.memory_records import MemoryRecords
+
+    data = path.read_bytes()
+
+    def read() -> int:
+        count = 0
+        records = MemoryRecords(data)
+        while (batch := records.next_batch()) is not None:
+            if not batch.validate_crc():
+                raise ValueError("CRC does not match")
+            for record in batch:
+                record.key, record.value, record.offset, record.timestamp  # noqa: B018
+                count += 1
+        return count
+
+    return read
+
+
 def memcpy(path: Path) -> Pass:
     """The file's bytes into another buffer, which is recycled."""
     data = np.fromfile(path, dtype=np.uint8)
@@ -111,6 +131,7 @@ SUBJECTS: dict[str, Callable[[Path], Pass]] = {
     "kafkajit": kafkajit,
     "kafkajit binary_view": kafkajit_binary_view,
     "aiokafka": aiokafka,
+    "kafka-python": kafka_python,
     "memcpy": memcpy,
     "crc32c": crc32c,
     "bare codec": bare_codec,

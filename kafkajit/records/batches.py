@@ -160,6 +160,8 @@ class Batches:
         messages = self.is_message
         if not messages.any():
             return batch_checksums(content, self.position, self.end)
+        if messages.all():
+            return message_checksums(content, self.position, self.end)
         computed = np.empty(len(self), dtype=np.uint32)
         for rows, checksums in ((messages, message_checksums), (~messages, batch_checksums)):
             computed[rows] = checksums(content, self.position[rows], self.end[rows])

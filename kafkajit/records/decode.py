@@ -158,6 +158,10 @@ class Decoder:
         sound: npt.NDArray[np.bool_] = batches.is_message | (batches.field("magic") == MAGIC_V2)
         if check_crcs:
             whole = sound & batches.is_whole
+            if whole.all():
+                holds: npt.NDArray[np.bool_]
+                holds = batches.checksums(self._source.content) == batches.field("crc")
+                return holds
             computed = batches[whole].checksums(self._source.content)
             sound[whole] = computed == batches.field("crc")[whole]
         return sound
@@ -241,12 +245,14 @@ class Decoder:
 
     def _read_messages(self, batches: Batches) -> Read:
         """Messages and compressed sets of v0 and v1."""
+        starts, ends = batches.position, batches.end
         is_set = batches.is_message_set
-        starts, ends = batches.position.copy(), batches.end.copy()
-        starts[is_set], ends[is_set] = value_extents(
-            self._source.content, starts[is_set], ends[is_set], batches.field("magic")[is_set]
-        )
         error = None
+        if is_set.any():
+            starts, ends = starts.copy(), ends.copy()
+            starts[is_set], ends[is_set] = value_extents(
+                self._source.content, starts[is_set], ends[is_set], batches.field("magic")[is_set]
+            )
         if (starts < 0).any():
             bad = int(np.argmax(starts < 0))
             if starts[bad] == IS_NULL:
