@@ -282,43 +282,51 @@ HAS_CRC32_FOLD = not _PLAIN and bool(get_host_cpu_features().get("pclmul"))
 
 
 @intrinsic
-def crc32_fold(typing_context, crc, content, position, blocks, low_over, high_over):  # noqa: ARG001
-    """Sixteen bytes with the same CRC-32 as a sum and so many blocks of sixteen behind it.
+def crc32_fold(typing_context, content, position, blocks, head, row, low_over, high_over):  # noqa: ARG001
+    """Sixteen bytes with the same CRC-32 as so many blocks of sixteen, two at least.
 
     They come as two words of read_int64's, unchecked. The caller knows what to multiply a block's
-    halves with, to move them over the next block.
+    halves with, to move them over the next block. At `head[row]` is what to keep of the first
+    block, and what to turn over in the first two, two words each.
     """
     pair = types.UniTuple(types.uint64, 2)
+    number = types.int64
     word = types.uint64
-    signature = pair(types.uint32, content, types.int64, types.int64, word, word)
+    signature = pair(content, number, number, head, number, word, word)
 
     def generate(context, builder, signature, arguments):
-        crc, _, position, blocks, low_over, high_over = arguments
+        _, position, blocks, _, row, low_over, high_over = arguments
         number = ir.IntType(64)
         halves = ir.VectorType(number, 2)
 
-        def both(low, high):
-            vector = builder.insert_element(ir.Constant(halves, None), low, ir.IntType(32)(0))
-            return builder.insert_element(vector, high, ir.IntType(32)(1))
-
-        def block(at):
-            pointer = _address(context, builder, signature, [*arguments[:2], at], 1, 2)
+        def load(array_at, index):
+            array = context.make_array(signature.args[array_at])
+            pointer = builder.gep(array(context, builder, arguments[array_at]).data, [index])
             loaded = builder.load(builder.bitcast(pointer, halves.as_pointer()))
             loaded.align = 1
             return loaded
 
-        def multiplied(vector, half):
-            chosen = ir.IntType(8)(17 * half)
-            return _call(builder, "llvm.x86.pclmulqdq", halves, vector, over, chosen)
+        def block(i):
+            return load(0, builder.add(position, builder.mul(i, number(16))))
 
-        over = both(low_over, high_over)
-        first = builder.xor(block(position), both(builder.zext(crc, number), number(0)))
-        folded = cgutils.alloca_once_value(builder, first)
-        with cgutils.for_range_slice(builder, number(1), blocks, number(1)) as (i, _):
-            at = builder.add(position, builder.mul(i, number(16)))
-            so_far = builder.load(folded)
-            moved = builder.xor(multiplied(so_far, 0), multiplied(so_far, 1))
-            builder.store(builder.xor(moved, block(at)), folded)
+        def of_head(i):
+            return load(3, builder.add(row, number(2 * i)))
+
+        def moved(vector):
+            parts = [
+                _call(builder, "llvm.x86.pclmulqdq", halves, vector, over, ir.IntType(8)(17 * half))
+                for half in (0, 1)
+            ]
+            return builder.xor(*parts)
+
+        over = ir.Constant(halves, None)
+        for half, value in enumerate((low_over, high_over)):
+            over = builder.insert_element(over, value, ir.IntType(32)(half))
+        first = builder.xor(builder.and_(block(number(0)), of_head(0)), of_head(1))
+        second = builder.xor(block(number(1)), of_head(2))
+        folded = cgutils.alloca_once_value(builder, builder.xor(moved(first), second))
+        with cgutils.for_range_slice(builder, number(2), blocks, number(1)) as (i, _):
+            builder.store(builder.xor(moved(builder.load(folded)), block(i)), folded)
         result = builder.load(folded)
         words = [builder.extract_element(result, ir.IntType(32)(half)) for half in (0, 1)]
         return context.make_tuple(builder, pair, [builder.bswap(word) for word in words])

@@ -1,9 +1,9 @@
 """CRC-32 of messages, zlib's: v0 and v1 have one for each message or compressed set.
 
 Messages are small, and a call of zlib's costs as much as 500 bytes of one, so a kernel goes over
-all of them. Where the processor can multiply without carries, it folds sixteen bytes at a time into
-the next sixteen, until only those are left (Gopal and others, Intel, 2009); they and what is no
-whole block are taken in eight bytes at a time.
+all of them. Where the processor can multiply without carries, it folds sixteen bytes at a time
+into the next sixteen, until only those are left (Gopal and others, Intel, 2009). Elsewhere they
+are taken in eight at a time.
 """
 
 from __future__ import annotations
@@ -37,6 +37,24 @@ _HIGH_OVER = np.uint64(over_zero_bits(POLYNOMIAL, _ONE, 128 - 32) << 1)
 _BLOCK = 16
 
 
+def _heads() -> npt.NDArray[np.uint64]:
+    """For each number of bytes before the first that counts: two blocks of masks and of flips.
+
+    Zeros at the beginning change nothing. That a sum begins with all bits set is the same as
+    turning over the first four bytes.
+    """
+    rows = []
+    for before in range(_BLOCK):
+        kept = (1 << 128) - (1 << 8 * before)
+        flipped = 0xFFFFFFFF << 8 * before
+        rows += [kept, kept >> 64, *(flipped >> 64 * i for i in range(4))]
+    return np.array([row & 0xFFFFFFFFFFFFFFFF for row in rows], dtype=np.uint64)
+
+
+_HEADS = _heads()
+_WORDS_OF_HEAD = 6
+
+
 @kernel
 def _checksums(content, starts, ends, computed):
     for row in range(starts.size):
@@ -46,10 +64,16 @@ def _checksums(content, starts, ends, computed):
 @kernel
 def crc32(content, position, end):
     """Zlib's CRC-32 of these bytes."""
-    crc = np.uint64(0xFFFFFFFF)
-    if HAS_CRC32_FOLD and position + 2 * _BLOCK <= end:
-        blocks = (end - position) // _BLOCK
-        low, high = crc32_fold(crc, content, position, blocks, _LOW_OVER, _HIGH_OVER)
+    before = -(end - position) & (_BLOCK - 1)
+    all_ones = np.uint64(0xFFFFFFFF)
+    if HAS_CRC32_FOLD and position >= before and end - position >= 2 * _BLOCK:
+        # In whole blocks that end where the bytes do.
+        start = position - before
+        head = before * _WORDS_OF_HEAD
+        low, high = crc32_fold(
+            content, start, (end - start) // _BLOCK, _HEADS, head, _LOW_OVER, _HIGH_OVER
+        )
         crc = take_word(take_word(np.uint64(0), low, _TABLES), high, _TABLES)
-        position += blocks * _BLOCK
-    return np.uint32(take_bytes(crc, content, position, end, _TABLES) ^ np.uint64(0xFFFFFFFF))
+    else:
+        crc = take_bytes(all_ones, content, position, end, _TABLES)
+    return np.uint32(crc ^ all_ones)
