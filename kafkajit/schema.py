@@ -84,8 +84,8 @@ BATCH_COLUMNS: dict[str, Column] = {
     "sizeInBytes": Column(pa.int32(), "with its header"),
     "magic": Column(pa.int8(), "the message format's version"),
     "compressionType": Column(pa.string(), "none, gzip, snappy, lz4 or zstd"),
-    "crc": Column(pa.int64(), "the stored CRC-32C"),
-    "isValid": Column(pa.bool_(), "whether that is the CRC-32C of the bytes"),
+    "crc": Column(pa.int64(), "the stored checksum: CRC-32C, of v0 and v1 CRC-32"),
+    "isValid": Column(pa.bool_(), "whether that is the checksum of the bytes"),
 }
 
 
