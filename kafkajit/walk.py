@@ -165,6 +165,8 @@ class Walk:
                 yield _damage(gaps, Range(before + 1, behind - 1))
                 gaps = []
             before = int(part.batches.last_offset[-1])
+            if len(part):  # a set's own offset may be 0, whatever its records'
+                before = max(before, int(part.fields["offset"][-1]))
             self._source.forget(self.position)
         if gaps:
             yield _damage(gaps, Range(before + 1, offsets.last))

@@ -58,6 +58,11 @@ def test_offsets_of_a_batch_that_compaction_emptied_are_not_missing() -> None:
     assert found_in(before + BAD + batch(21, 21)) == [(len(before), len(BAD), 20, 20)]
 
 
+def test_a_set_ends_with_its_last_record_whatever_its_own_offset() -> None:
+    before = kt.message_set([kt.Record()] * 5, codec="gzip", wrapper_offset=0)
+    assert found_in(before + BAD + batch(9, 9)) == [(len(before), len(BAD), 5, 8)]
+
+
 def test_what_the_log_does_not_say_is_null() -> None:
     assert found_in(BAD) == [(0, len(BAD), None, None)]
     assert found_in(BAD + batch(5, 6)) == [(0, len(BAD), None, 4)]
