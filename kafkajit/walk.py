@@ -76,7 +76,7 @@ def frames(
             continue
         error = framing_error(source, framing)
         if error is None and loaded < end:
-            # More of a batch than is loaded; its length is, as a chunk is larger than a header.
+            # The batch is not all loaded, but its length is: a chunk is larger than a header.
             length = read_int32(content, position + BATCH_LENGTH_OFFSET)
             source.load(min(position + LOG_OVERHEAD + max(int(length), CHUNK_BYTES), end))
             continue
@@ -234,7 +234,7 @@ class Walk:
         batches = framing.batches
         misleading = np.zeros(len(batches), dtype=np.bool_)
         if not self._selection.is_everything:
-            misleading = self._misleading(framing)
+            misleading = self._misleading(framing, check_crcs)
             asked = self._selection.batches(batches) | misleading
             batches, misleading = batches[asked], misleading[asked]
         sound = decoder.sound(batches, check_crcs=check_crcs) & ~misleading
@@ -267,7 +267,7 @@ class Walk:
         self.position = framing.position
         return False
 
-    def _misleading(self, framing: Framing) -> Mask:
+    def _misleading(self, framing: Framing, check_crcs: bool = True) -> Mask:
         """Bad batches behind which no other begins, unless the mode is FAILFAST.
 
         Their lengths may be what is damaged, and they hide batches that somebody asks for, so a
@@ -280,7 +280,10 @@ class Walk:
             content = self._source.content[: self._end]
             misleading[-1] = not goes_on(content, framing.position, is_cut=self._is_cut)
             misleading[:-1] = ~plausible(content, batches.position[1:])
-            misleading[misleading] = ~batches[misleading].is_valid(content)
+            doubted = batches[misleading]
+            misleading[misleading] = ~(
+                doubted.is_valid(content) if check_crcs else doubted.is_whole
+            )
         return misleading
 
     def _gap(self, error: KafkaJitError) -> Gap:

@@ -28,6 +28,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -135,6 +136,8 @@ class Guarded:
         return memoryview(self._memory)[self._size - len(log) : self._size]
 
 
+Check = Callable[[list[bytes], memoryview], None]
+
 SOUND = [kt.batch([kt.Record(value=b"sound")], base_offset=i) for i in range(ROUND)]
 
 
@@ -154,35 +157,30 @@ class Fuzzer:
     def round(self, size: int = ROUND) -> None:
         """One log of so many mutants."""
         mutants = [framed_mutant(self._random, self._seeds) for _ in range(size)]
+        checks = [self._check_rows if self._random.random() < 0.1 else self._check_records]
+        if self._random.random() < 0.03:
+            checks.append(self._read_otherwise)
         try:
-            self._check(mutants)
+            self._check(mutants, checks)
         except BaseException:
-            self._say_which(mutants)
+            self._say_which(mutants, checks)
             raise
 
-    def _say_which(self, mutants: list[bytes]) -> None:
+    def _say_which(self, mutants: list[bytes], checks: list[Check]) -> None:
         for mutant in mutants:
             try:
-                self._check([mutant])
+                self._check([mutant], checks)
             except Exception:
                 print(f"mutant of seed {self.seed}: {mutant.hex()}", file=sys.stderr)  # noqa: T201
                 return
         log = b"".join(mutants).hex()
         print(f"together only, of seed {self.seed}: {log}", file=sys.stderr)  # noqa: T201
 
-    def _check(self, mutants: list[bytes]) -> None:
+    def _check(self, mutants: list[bytes], checks: list[Check]) -> None:
         log = b"".join(mutant + SOUND[i] for i, mutant in enumerate(mutants))
-        content = self.guarded.holding(log)
-        if self._random.random() < 0.9:
-            self._check_records(mutants, content)
-        else:
-            self._check_rows(mutants, content)
+        for check in checks:
+            check(mutants, self.guarded.holding(log))
         self.counts["mutants"] += len(mutants)
-        if self._random.random() < 0.03:
-            self._read_otherwise(content)
-            for mutant in mutants:
-                check_decoders(mutant)
-                self._read_alone(self.guarded.holding(mutant))
 
     def _check_records(self, mutants: list[bytes], content: memoryview) -> None:
         """As far as offsets, timestamps, keys and values: without Arrow, in half the time."""
@@ -277,8 +275,8 @@ class Fuzzer:
             except kafkajit.KafkaJitError as error:
                 self.counts[f"alone: {type(error).__name__}"] += 1
 
-    def _read_otherwise(self, content: memoryview) -> None:
-        """A named error or none, whatever reads it."""
+    def _read_otherwise(self, mutants: list[bytes], content: memoryview) -> None:
+        """A named error or none, whatever reads it; then each mutant alone."""
         for reader in (
             kafkajit.read_records,
             lambda log: kafkajit.read_records(log, check_crcs=False, max_decompressed_bytes=ROOM),
@@ -296,6 +294,9 @@ class Fuzzer:
             dump = LogDump(Source(content), Style(True, True), mode=mode)
             for _ in dump.text():
                 pass
+        for mutant in mutants:
+            check_decoders(mutant)
+            self._read_alone(self.guarded.holding(mutant))
 
 
 def run(batches: int, seed: int) -> Counter[str]:

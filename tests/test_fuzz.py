@@ -93,6 +93,8 @@ def check_gaps(log: bytes) -> None:
     expected, invalid = expected_rows(without_gaps(log, gaps))
     assert invalid is None
     found = [row for row in rows if row.pop("corruption") is None]
+    before_damage, _ = expected_rows(log)
+    assert same_rows(found[: len(before_damage)], before_damage, log)
     for row in [*found, *expected]:
         del row["position"]  # the log without its gaps is shorter
     assert same_rows(found, expected, log)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 
-import numpy as np
 import pytest
 
 import kafkajit
@@ -12,7 +11,6 @@ import kafkajit.records.resync
 from kafkajit import testing as kt
 from kafkajit.records.batches import Batches
 from kafkajit.records.decode import Chunk, Decoder
-from kafkajit.source import as_bytes
 
 RECORDS = 3
 GOOD = [
@@ -107,22 +105,3 @@ def test_a_bad_batch_is_not_decoded_again_and_again_with_its_chunk(
     bad = kt.broken(name, codec=codec) * 300
     assert offsets(bad + b"".join(GOOD) + bad) == OFFSETS
     assert looked_at < 2000
-
-
-def test_planted_headers_do_not_make_the_search_quadratic(monkeypatch: pytest.MonkeyPatch) -> None:
-    summed = 0
-    is_valid = Batches.is_valid
-
-    def counting(self: Batches, content: np.ndarray) -> np.ndarray:
-        nonlocal summed
-        summed += int(self.size_in_bytes.sum())
-        return is_valid(self, content)
-
-    monkeypatch.setattr(Batches, "is_valid", counting)
-    planted = bytearray(50_000)
-    for at in range(0, len(planted) - 200, 61):
-        struct.pack_into(">i", planted, at + 8, len(planted) - at - 112)
-        planted[at + 16] = 2
-    content = as_bytes(planted)
-    assert kafkajit.records.resync.next_sound_batch(content, 0) == content.size
-    assert summed < 66 * content.size

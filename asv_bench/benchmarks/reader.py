@@ -6,12 +6,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-import numpy as np
-
 import kafkajit
-from kafkajit.records.resync import next_sound_batch
-from kafkajit.source import as_bytes
-from kafkajit.testing import CODECS, Record, batch
+from kafkajit.testing import CODECS
 
 from . import segments
 
@@ -121,26 +117,3 @@ class Messages:
 
     def time_iter_records(self, magic: int, codec: str) -> None:
         exhaust(kafkajit.iter_records(self.content))
-
-
-class Damage:
-    """Past 64 MiB in which no batch is sound, to the one behind them."""
-
-    params = ["noise", "zeros", "headers"]
-    param_names = ["damage"]
-
-    def setup(self, damage: str) -> None:
-        size = 64 << 20
-        sound = batch([Record(value=b"v" * 1000)])
-        # each claims all that follows as its own
-        header = sound[:8] + (size - 1000).to_bytes(4) + sound[12:61]
-        bad = {
-            "noise": np.random.default_rng(segments.SEED).bytes(size),
-            "zeros": bytes(size),
-            "headers": (header * (size // len(header) // 2)).ljust(size, b"\0"),
-        }
-        self.content = as_bytes(bad[damage] + sound)
-        self.time_next_sound_batch(damage)
-
-    def time_next_sound_batch(self, damage: str) -> None:
-        next_sound_batch(self.content, 0)

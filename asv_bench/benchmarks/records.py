@@ -3,9 +3,14 @@
 # ruff: noqa: ARG002  # asv hands every parameter to every method
 from __future__ import annotations
 
+import numpy as np
+
+from kafkajit.format.layout import BATCH_HEADER
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import Decoder
-from kafkajit.source import Source
+from kafkajit.records.resync import next_sound_batch
+from kafkajit.source import Source, as_bytes
+from kafkajit.testing import Record, batch
 from kafkajit.walk import frames
 
 from . import segments
@@ -43,3 +48,28 @@ class Batches:
             batches = framing.batches
             while len(batches):
                 batches = batches[len(self.decoder.decode(batches).batches) :]
+
+
+class Damage:
+    """Past 64 MiB in which no batch is sound, to the one behind them."""
+
+    params = ["noise", "zeros", "headers"]
+    param_names = ["damage"]
+
+    def setup(self, damage: str) -> None:
+        size = 64 << 20
+        sound = batch([Record(value=b"v" * 1000)])
+        bad = np.zeros(size, dtype=np.uint8)
+        if damage == "noise":
+            bad = np.random.default_rng(segments.SEED).integers(0, 256, size, dtype=np.uint8)
+        elif damage == "headers":  # each claims all that follows
+            header = np.frombuffer(sound[:61], dtype=BATCH_HEADER)
+            headers = np.repeat(header, size // header.itemsize)
+            headers["batchLength"] = size - 12 - np.arange(headers.size) * header.itemsize
+            headers["crc"] ^= 1
+            bad[: headers.nbytes] = headers.view(np.uint8)
+        self.content = as_bytes(bad.tobytes() + sound)
+        self.time_next_sound_batch(damage)
+
+    def time_next_sound_batch(self, damage: str) -> None:
+        next_sound_batch(self.content, 0)

@@ -171,6 +171,8 @@ class Decoder:
         magic, stored = int(batches.field("magic")[row]), int(batches.field("crc")[row])
         if magic not in (MAGIC_V0, MAGIC_V1, MAGIC_V2):
             message = f"Invalid magic found in record: {magic}"
+        elif not batches.is_whole[row]:
+            message = _too_small(batches, row)
         else:
             (computed,) = batches[row : row + 1].checksums(self._source.content)
             message = f"Record is corrupt (stored crc = {stored}, computed crc = {computed})"
@@ -230,13 +232,7 @@ class Decoder:
         error = None
         if not batches.is_whole.all():
             bad = int(np.argmin(batches.is_whole))
-            error = self._error(
-                CorruptRecordError,
-                f"Record batch is corrupt (the size {batches.size_in_bytes[bad]} is smaller than "
-                f"the minimum allowed overhead {RECORD_BATCH_OVERHEAD})",
-                batches,
-                bad,
-            )
+            error = self._error(CorruptRecordError, _too_small(batches, bad), batches, bad)
         whole = batches if error is None else batches[:bad]
         plain = self._plain(whole, whole.position + RECORD_BATCH_OVERHEAD, whole.end)
         extents = _extents(whole[: plain.ends.size], plain.starts, plain.ends)
@@ -344,6 +340,13 @@ class Decoder:
         self, exception: type[KafkaJitError], message: str, batches: Batches, row: int
     ) -> KafkaJitError:
         return located(exception(message), self._source.path, batches, row)
+
+
+def _too_small(batches: Batches, row: int) -> str:
+    return (
+        f"Record batch is corrupt (the size {batches.size_in_bytes[row]} is smaller than the "
+        f"minimum allowed overhead {RECORD_BATCH_OVERHEAD})"
+    )
 
 
 def _unreadable(codec: int, magic: int) -> str | None:

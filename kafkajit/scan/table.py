@@ -26,7 +26,7 @@ from kafkajit.schema import (
     table_schema,
     with_corruption,
 )
-from kafkajit.selection import Range, Selection
+from kafkajit.selection import EVERYTHING, Range, Selection
 from kafkajit.storage import find_files
 from kafkajit.walk import PERMISSIVE
 
@@ -78,7 +78,8 @@ def read_split(split: Split, schema: pa.Schema, options: Options) -> Iterator[pa
     reader = SegmentReader(
         split.file.open(split.start, split.end),
         mode=PERMISSIVE if options.kind == "corruption" else options.mode,
-        selection=split.selection,
+        # What is missing is known from what is around it, whether anybody asks for that or not.
+        selection=EVERYTHING if options.kind == "corruption" else split.selection,
         start=split.start,
         end=split.end,
     )

@@ -355,6 +355,8 @@ def test_corruption_is_a_table_whatever_the_mode_and_what_is_asked(tmp_path: Pat
         {"startingTimestamp": "1000"},
         {"endingTimestamp": "99000"},
         {"startingOffsets": '{"orders": {"0": 10}}', "maxPartitionBytes": "1"},
+        {"startingOffsets": '{"orders": {"0": 15}}'},
+        {"endingOffsets": '{"orders": {"0": 15}}'},
     ):
         (row,) = read_rows(folder, kind="corruption", **options)
         assert row == expected[0] | {"reason": reason}, options
