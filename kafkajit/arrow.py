@@ -31,13 +31,13 @@ from kafkajit.records.gather import (
     write_views,
 )
 from kafkajit.schema import (
-    CORRUPTION_TYPE,
+    GAP_TYPE,
     HEADERS_TYPE,
     MICROSECONDS_TYPE,
     RECORD_COLUMNS,
 )
 from kafkajit.source import Bytes
-from kafkajit.walk import Damage, Gap
+from kafkajit.walk import Corruption, Gap
 
 if TYPE_CHECKING:
     from kafkajit.records.decode import Chunk
@@ -52,7 +52,7 @@ def batch_record_batch(
     """
     arrays = [
         _repeated(where.get(field.name), len(batches), field.type)
-        if field.name in where or field.type == CORRUPTION_TYPE
+        if field.name in where or field.type == GAP_TYPE
         else _batch_header_column(batches, content, field)
         for field in schema
     ]
@@ -129,16 +129,19 @@ def record_record_batch(chunk: Chunk, schema: pa.Schema) -> pa.RecordBatch:
 
 def gap_record_batch(gap: Gap, schema: pa.Schema, log_path: LogPath) -> pa.RecordBatch:
     """A gap among records or batches: one row, which says where and why."""
-    return _row(log_path._asdict() | {"corruption": gap._asdict()}, schema)
+    known = {"path": gap.path, "corruption": gap._asdict()}
+    return _row(log_path._asdict() | known, schema)
 
 
-def damage_record_batch(damage: Damage, schema: pa.Schema, log_path: LogPath) -> pa.RecordBatch:
+def corruption_record_batch(
+    corruption: Corruption, schema: pa.Schema, log_path: LogPath
+) -> pa.RecordBatch:
     """A row of the table that is about damage."""
     missing = {
-        "firstMissingOffset": damage.first_missing_offset,
-        "lastMissingOffset": damage.last_missing_offset,
+        "firstMissingOffset": corruption.first_missing_offset,
+        "lastMissingOffset": corruption.last_missing_offset,
     }
-    return _row(log_path._asdict() | damage._asdict() | missing, schema)
+    return _row(log_path._asdict() | corruption._asdict() | missing, schema)
 
 
 def _row(known: dict[str, Any], schema: pa.Schema) -> pa.RecordBatch:
@@ -226,7 +229,7 @@ def _path_column(chunk: Chunk, name: str) -> pa.Array:
 
 
 def _no_corruption(chunk: Chunk, _name: str) -> pa.Array:
-    return pa.nulls(len(chunk), CORRUPTION_TYPE)
+    return pa.nulls(len(chunk), GAP_TYPE)
 
 
 def _repeated(value: Any, rows: int, type_: pa.DataType) -> pa.Array:

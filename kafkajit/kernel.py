@@ -8,8 +8,8 @@ they can be written to, and read from there where they cannot but were filled be
 image or a packed environment brings its machine code along. Else it is under the user's home, and
 NUMBA_CACHE_DIR names another place.
 
-NUMBA_BOUNDSCHECK=1 and NUMBA_DISABLE_JIT=1 are
-numba's own switches; the intrinsics below have a plain twin for both, so that every read and write
+NUMBA_BOUNDSCHECK=1 and NUMBA_DISABLE_JIT=1 are numba's own switches. For both, copies and loads
+have a plain twin below and the processor's own instructions are off, so that every read and write
 of a kernel is checked in the first mode and visible to a debugger in the second.
 """
 

@@ -1,6 +1,6 @@
 """The pipeline on one screen: bytes or a path → batches → plain records → Arrow.
 
-source ─▶ frame ─▶ check ─▶ decompress ─▶ find records ─▶ gather columns
+source ─▶ frame ─▶ check ─▶ decompress ─▶ read records ─▶ columns
           batches  └─────────── decode ──────────────┘    arrow
           └────────────────── walk ──────────────────┘
 """
@@ -15,7 +15,7 @@ import pyarrow as pa
 from kafkajit.arrow import (
     allocate,
     batch_record_batch,
-    damage_record_batch,
+    corruption_record_batch,
     gap_record_batch,
     record_record_batch,
     wanted_for,
@@ -246,8 +246,8 @@ class SegmentReader(Walk):
         max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
     ) -> Iterator[pa.RecordBatch]:
         """What is damaged, a row each, in the columns of that schema."""
-        damages = self.damage(
+        found = self.corruptions(
             offsets, check_crcs=check_crcs, max_decompressed_bytes=max_decompressed_bytes
         )
-        for damage in damages:
-            yield damage_record_batch(damage, schema, self._path)
+        for corruption in found:
+            yield corruption_record_batch(corruption, schema, self._path)

@@ -24,7 +24,7 @@ HEADERS_TYPE = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value
 TIMESTAMP_TYPE = pa.timestamp("ms", tz="UTC")
 # Spark's TIMESTAMP. A millisecond that microseconds cannot hold is NULL there.
 MICROSECONDS_TYPE = pa.timestamp("us", tz="UTC")
-CORRUPTION_TYPE = pa.struct(
+GAP_TYPE = pa.struct(
     [
         pa.field("path", pa.string()),
         pa.field("position", pa.int64()),
@@ -48,8 +48,10 @@ RECORD_COLUMNS: dict[str, Column] = {
     "topic": Column(pa.string(), "from the path"),
     "partition": Column(pa.int32(), "from the path"),
     "offset": Column(pa.int64(), "the record's offset in its partition"),
-    "timestamp": Column(TIMESTAMP_TYPE, "when it was created, or appended under LogAppendTime"),
-    "timestampType": Column(pa.int32(), "0 CreateTime, 1 LogAppendTime"),
+    "timestamp": Column(
+        TIMESTAMP_TYPE, "when it was created, or appended under LogAppendTime; -1 ms in v0"
+    ),
+    "timestampType": Column(pa.int32(), "0 CreateTime, 1 LogAppendTime, -1 none (v0)"),
     "headers": Column(HEADERS_TYPE, "in order, keys may repeat; NULL when there are none"),
     "sequence": Column(pa.int32(), "the producer's sequence number, -1 without idempotence"),
     "controlType": Column(pa.string(), "COMMIT, ABORT, …; NULL for data"),
@@ -67,7 +69,9 @@ BATCH_COLUMNS: dict[str, Column] = {
     "baseOffset": Column(
         pa.int64(), "the first offset when the batch was written; NULL of a v0 or v1 set"
     ),
-    "lastOffset": Column(pa.int64(), "the last offset, kept when compaction removes the record"),
+    "lastOffset": Column(
+        pa.int64(), "the last offset, kept when compaction removes the record; of a set its own"
+    ),
     "recordsCount": Column(pa.int32(), "records now in the batch; NULL of a v0 or v1 set"),
     "baseSequence": Column(pa.int32(), "-1 without idempotence"),
     "lastSequence": Column(pa.int32(), "-1 without idempotence"),
@@ -78,7 +82,7 @@ BATCH_COLUMNS: dict[str, Column] = {
     "isControlBatch": Column(pa.bool_(), "whether it holds markers instead of data"),
     "deleteHorizonMs": Column(pa.int64(), "when tombstones may go; NULL where none is set"),
     "position": Column(pa.int64(), "its first byte in the segment"),
-    "timestampType": Column(pa.int32(), "0 CreateTime, 1 LogAppendTime"),
+    "timestampType": Column(pa.int32(), "0 CreateTime, 1 LogAppendTime, -1 none (v0)"),
     "baseTimestamp": Column(TIMESTAMP_TYPE, "what timestamp deltas count from"),
     "maxTimestamp": Column(TIMESTAMP_TYPE, "the largest timestamp, or that of the append"),
     "sizeInBytes": Column(pa.int32(), "with its header"),
@@ -170,7 +174,7 @@ def check_columns(columns: Iterable[str], known: Iterable[str]) -> list[str]:
 
 def with_corruption(schema: pa.Schema) -> pa.Schema:
     """The schema of PERMISSIVE reading: records, and rows for what lies between them."""
-    return schema.append(pa.field("corruption", CORRUPTION_TYPE))
+    return schema.append(pa.field("corruption", GAP_TYPE))
 
 
 # What the SQL functions return: of bare bytes, whose path nobody knows.
@@ -183,4 +187,4 @@ CONTENT_CORRUPTION = table_schema(
 )
 RECORDS_TYPE = pa.list_(pa.struct(list(CONTENT_RECORDS)))
 BATCHES_TYPE = pa.list_(pa.struct(list(CONTENT_BATCHES)))
-DAMAGE_TYPE = pa.list_(pa.struct(list(CONTENT_CORRUPTION)))
+CORRUPTIONS_TYPE = pa.list_(pa.struct(list(CONTENT_CORRUPTION)))

@@ -28,6 +28,7 @@ from kafkajit.format.layout import (
     LOG_OVERHEAD,
     MAGIC_OFFSET,
     MAGIC_V2,
+    MESSAGE_CRC_OFFSET,
     RECORD_BATCH_OVERHEAD,
     TIMESTAMP_TYPES,
 )
@@ -131,7 +132,6 @@ _NEW_LINE = _text("\n")
 _MESSAGE_OFFSET = _text("offset: ")
 _RECORD_OFFSET = _text("| offset: ")
 _MESSAGE_VALID = _text(" isValid: ")
-_MESSAGE_CRC = _text(" crc: ")
 _MESSAGE_END = _text("}")  # it is Kafka's
 _KEY_SIZE = _text(" keySize: ")
 _VALUE_SIZE = _text(" valueSize: ")
@@ -530,10 +530,10 @@ def _timestamp_type(line):
 def _write_message_checksum(content, entry, out, w):
     """Whether the checksum of a message holds, inside a set too, and what it is."""
     end = entry + LOG_OVERHEAD + read_int32(content, entry + BATCH_LENGTH_OFFSET)
-    stored = np.int64(read_int32(content, entry + LOG_OVERHEAD)) & 0xFFFFFFFF
+    stored = np.int64(read_int32(content, entry + MESSAGE_CRC_OFFSET)) & 0xFFFFFFFF
     computed = np.int64(crc32(content, entry + MAGIC_OFFSET, end))
     w = _put(out, _put(out, w, _MESSAGE_VALID), _FALSE + (1 if stored == computed else 0))
-    w = _put_number(out, _put(out, w, _MESSAGE_CRC), stored)
+    w = _put_number(out, _put(out, w, _CRC), stored)
     return _put(out, w, _MESSAGE_END)
 
 
@@ -627,8 +627,6 @@ def _put_number(out, w, value):
     while digits < 20 and rest >= bound:
         digits += 1
         bound *= np.uint64(10)
-        if digits == 20:
-            break
     end = w + digits
     p = end
     while rest >= np.uint64(100):

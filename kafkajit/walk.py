@@ -1,7 +1,8 @@
 """A segment from end to end → chunks of decoded batches, or headers, and gaps where it is damaged.
 
-The one place that knows what the modes do: everything that reads a log reads it through here. Only
-dump-log has a way of its own besides, which is Kafka's.
+The one place that knows what the modes do: what reads a log reads it through here. Only
+dump-log has a way of its own besides, which is Kafka's, and scan/isolation.py decodes markers by
+themselves.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Gap(NamedTuple):
     reason: str
 
 
-class Damage(NamedTuple):
+class Corruption(NamedTuple):
     """Gaps with nothing sound between them, and the offsets that no batch around them has.
 
     On a compacted topic some of these may have been gone before. None where the log does not say,
@@ -137,13 +138,13 @@ class Walk:
 
         return self._parts(read, max_records)
 
-    def damage(
+    def corruptions(
         self,
         offsets: Range | None = None,
         *,
         check_crcs: bool = True,
         max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
-    ) -> Iterator[Damage]:
+    ) -> Iterator[Corruption]:
         """What is damaged; every batch is decoded to know.
 
         `offsets` are those that the segment may have: without them, as its name says.
@@ -162,14 +163,14 @@ class Walk:
                 continue
             if gaps:
                 behind = int(part.batches.field("baseOffset")[0])
-                yield _damage(gaps, Range(before + 1, behind - 1))
+                yield _corruption(gaps, Range(before + 1, behind - 1))
                 gaps = []
             before = int(part.batches.last_offset[-1])
             if len(part):  # a set's own offset may be 0, whatever its records'
                 before = max(before, int(part.fields["offset"][-1]))
             self._source.forget(self.position)
         if gaps:
-            yield _damage(gaps, Range(before + 1, offsets.last))
+            yield _corruption(gaps, Range(before + 1, offsets.last))
 
     def headers(self) -> Iterator[Batches | Gap]:
         """Headers of batches that are asked for, whatever their checksums say, and gaps."""
@@ -313,11 +314,11 @@ class Walk:
             )
 
 
-def _damage(gaps: list[Gap], missing: Range) -> Damage:
+def _corruption(gaps: list[Gap], missing: Range) -> Corruption:
     first = gaps[0]
     length = gaps[-1].position + gaps[-1].length - first.position
     reason = first.reason + (f" (and {len(gaps) - 1} more)" if len(gaps) > 1 else "")
-    return Damage(
+    return Corruption(
         first.path,
         first.position,
         length,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kafkajit.format.checksum import batch_checksums
+from kafkajit.format.batch_checksum import batch_checksums
 from kafkajit.format.compression import COMPRESSION_TYPES, decompress_into
 from kafkajit.format.layout import RECORD_BATCH_OVERHEAD
 from kafkajit.format.varint import size_of_varint, size_of_varlong

@@ -1,10 +1,10 @@
 """kafkajit side by side with other readers of the same bytes, one core each.
 
 Subjects take turns (A B C A B C ...), each in a process of its own that is bound to one CPU, warm.
-Segments are made once, in KAFKAJIT_BENCH_DIR or ~/.cache/kafkajit/bench: 2.4 GB at scale 1.
+Segments are made once, in KAFKAJIT_BENCH_DIR or ~/.cache/kafkajit/bench: 2.8 GB at scale 1.
 Kafka's own Java and its DumpLogSegments need Java 17 and, the first time, Maven.
 
-  python -m asv_bench.peers                                 everything, 10 minutes or so
+  python -m asv_bench.peers                                 everything, a quarter of an hour
   python -m asv_bench.peers --scale 0.1 --only p100         a quick look
   python -m asv_bench.peers --json F; python -m asv_bench.peers --readme F
 """

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 US = "kafkajit"
-PACKAGES = ("numba", "numpy", "pyarrow", "aiokafka")
+PACKAGES = ("numba", "numpy", "pyarrow", "aiokafka", "kafka-python")
 
 
 def machine() -> dict[str, str]:

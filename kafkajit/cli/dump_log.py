@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--skip-record-metadata",
         action="store_true",
-        help="print of a record its key and value only",
+        help="print only the key and value of each record",
     )
     parser.add_argument(
         "--max-bytes",

@@ -82,7 +82,7 @@ def take_word(crc, word, tables):
 
 @kernel
 def move(crc, size, over):
-    """Move a sum over so many bytes: with theirs, by exclusive or, it is the sum of both."""
+    """Zlib's crc32_combine: `move(a, len(b), over) ^ b` is the sum of a's bytes and b's."""
     for row in range(over.shape[0]):
         if size >> row & 1:
             moved = np.uint64(0)

@@ -39,6 +39,9 @@ BATCH_HEADER = np.dtype(
         ("recordsCount", ">i4"),
     ]
 )
+# The same fields as this machine's numbers.
+NATIVE_BATCH_HEADER = BATCH_HEADER.newbyteorder("=")
+
 # A message of v0 or v1, an entry of its own in a log, up to its key's size. v0 has no timestamp.
 # size counts what follows it; crc is the CRC-32 of everything from magic to the end.
 MESSAGE_HEADER = np.dtype(
@@ -51,8 +54,6 @@ MESSAGE_HEADER = np.dtype(
         ("timestamp", ">i8"),
     ]
 )
-# The same fields as this machine's numbers.
-NATIVE_BATCH_HEADER = BATCH_HEADER.newbyteorder("=")
 
 
 def _offset_of(field: str, header: np.dtype[np.void] = BATCH_HEADER) -> int:

@@ -38,7 +38,7 @@ _BLOCK = 16
 
 
 def _heads() -> npt.NDArray[np.uint64]:
-    """For each number of bytes before the first that counts: two blocks of masks and of flips.
+    """For each number of bytes before the first that counts: a block of masks, two of flips.
 
     Zeros at the beginning change nothing. That a sum begins with all bits set is the same as
     turning over the first four bytes.

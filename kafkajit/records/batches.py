@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkajit.errors import BATCH_TOO_SMALL, OK, KafkaJitError, error_for
-from kafkajit.format.checksum import batch_checksums
+from kafkajit.format.batch_checksum import batch_checksums
 from kafkajit.format.layout import (
     BATCH_HEADER,
     BATCH_LENGTH_OFFSET,
@@ -79,7 +79,7 @@ class Batches:
         return Batches(self.position[rows], self.header[rows], first)
 
     def field(self, name: str) -> npt.NDArray[np.integer]:
-        """A header field as it stands in the batch."""
+        """A header field; of messages that have been read, baseOffset is their first record's."""
         if name == "baseOffset" and self.first_offset is not None:
             return self.first_offset
         return self.header[name]
@@ -156,7 +156,7 @@ class Batches:
         return valid
 
     def checksums(self, content: Bytes) -> npt.NDArray[np.uint32]:
-        """What their bytes say that their checksums are."""
+        """Each batch's checksum, computed from its bytes."""
         messages = self.is_message
         if not messages.any():
             return batch_checksums(content, self.position, self.end)

@@ -2,8 +2,8 @@
 
 Offsets, timestamps, keys and values go straight into Arrow's layout: reading and copying in one
 pass takes 60 ms for 4 million records of 100 bytes, finding the fields first and gathering them
-afterwards 90. Everything else is found again later from `fields`, which says
-where a record's parts stand.
+afterwards 90. Everything else is found again later from `fields`, which says where a record's parts
+stand.
 
 The data of a binary column is as large as the last chunk lets expect. Where that is not enough the
 kernel says so (COLUMNS_FULL), and the chunk is read again with as much room as there are bytes.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from kafkajit.format.checksum import POLYNOMIAL, crc32c
+from kafkajit.format.batch_checksum import POLYNOMIAL, crc32c
 from kafkajit.format.crc import move, over_zeros
 from kafkajit.format.layout import (
     ATTRIBUTES_OFFSET,
@@ -47,7 +47,7 @@ _FREE_BYTES = 16 << 20
 _FREE_SHARE = 4
 # What brokers take unless told otherwise. Noise that claims to be larger has to be plausible too.
 _USUAL_BATCH = 1 << 20
-# Of prefixes whose checksums are kept.
+# Bytes from one kept checksum of a prefix to the next.
 _STRIDE = 512
 
 _KNOWN_ATTRIBUTES = (
@@ -165,15 +165,15 @@ def _is_sound(content, position, end, start, prefixes):
     if prefixes.size == 0 or end - first <= 4 * _STRIDE:
         computed = np.int64(_checksum(content, first, end, is_message))
     else:
-        before = _prefix_checksum(content, first, start, prefixes, is_message)
-        after = _prefix_checksum(content, end, start, prefixes, is_message)
+        before = _checksum_up_to(content, first, start, prefixes, is_message)
+        after = _checksum_up_to(content, end, start, prefixes, is_message)
         over = _OVER_ZEROS[np.int64(is_message)]
         computed = np.int64(move(before, end - first, over) ^ after)
     return computed == read_int32(content, at) & 0xFFFFFFFF
 
 
 @kernel
-def _prefix_checksum(content, end, start, prefixes, is_message):
+def _checksum_up_to(content, end, start, prefixes, is_message):
     """The checksum of everything from `start` to `end`."""
     row = np.int64(is_message)
     known = (end - start) // _STRIDE

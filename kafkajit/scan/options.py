@@ -226,13 +226,13 @@ OPTIONS: dict[str, Option] = {
     "mode": Option(
         "mode",
         _one_of(MODES),
-        "FAILFAST fails at a bad batch, DROPMALFORMED leaves it out, PERMISSIVE also reports it "
-        "in a column corruption",
+        "FAILFAST, the default, fails at a bad batch, DROPMALFORMED leaves it out, PERMISSIVE also "
+        "reports it in a column corruption",
     ),
     "maxDecompressedBytes": Option(
         "max_decompressed_bytes",
         _number(1, MAX_DECOMPRESSED_BYTES),
-        "what one batch may grow to",
+        "what one batch may grow to; 268435456 (256 MiB) by default",
     ),
     "maxPartitionBytes": Option(
         "max_partition_bytes",

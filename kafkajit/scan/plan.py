@@ -34,12 +34,12 @@ from kafkajit.walk import FAILFAST, Walk
 
 logger = logging.getLogger("kafkajit")
 
-# A task's share where the option maxPartitionBytes does not say: an eighth, within these, with what
-# it costs to open files: 10,000 small ones are 320 tasks. A task
-# costs Spark some 20 ms, and reading 16 MiB takes about as long.
+# A task's share where the option maxPartitionBytes does not say: an eighth of all, within these. A
+# task costs Spark some 20 ms, and reading 16 MiB takes about as long.
 _LEAST_BYTES = 16 << 20
 _MOST_BYTES = 128 << 20
-# Opening a file costs about as much as reading this much of it (spark.sql.files.openCostInBytes).
+# Opening a file costs about as much as reading this much of it (spark.sql.files.openCostInBytes),
+# and counts as that: 10,000 small files are 313 tasks.
 _OPEN_COST = 4 << 20
 # So many bytes of local files are framed where a query is planned.
 _FRAMING_BUDGET = 16 << 30

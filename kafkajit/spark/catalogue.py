@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from kafkajit.schema import BATCHES_TYPE, DAMAGE_TYPE, LOG_PATH_TYPE, RECORDS_TYPE
+from kafkajit.schema import BATCHES_TYPE, CORRUPTIONS_TYPE, LOG_PATH_TYPE, RECORDS_TYPE
 
 # function: what it returns
 FUNCTIONS: dict[str, pa.DataType] = {
@@ -12,7 +12,7 @@ FUNCTIONS: dict[str, pa.DataType] = {
     "try_kafka_records": RECORDS_TYPE,
     "kafka_record_batches": BATCHES_TYPE,
     "try_kafka_record_batches": BATCHES_TYPE,
-    "kafka_corruption": DAMAGE_TYPE,
+    "kafka_corruption": CORRUPTIONS_TYPE,
     "kafka_valid_bytes": pa.int64(),
     "try_kafka_valid_bytes": pa.int64(),
     "kafka_log_path": LOG_PATH_TYPE,

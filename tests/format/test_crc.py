@@ -9,13 +9,13 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkajit.format import checksum, message_checksum
+from kafkajit.format import batch_checksum, message_checksum
 from kafkajit.format.crc import move, over_zeros, slicing_tables, take_bytes
 from kafkajit.source import as_bytes
 
 by_kind = pytest.mark.parametrize(
     ("polynomial", "checksum"),
-    [(checksum.POLYNOMIAL, crc32c), (message_checksum.POLYNOMIAL, zlib.crc32)],
+    [(batch_checksum.POLYNOMIAL, crc32c), (message_checksum.POLYNOMIAL, zlib.crc32)],
     ids=["CRC-32C", "CRC-32"],
 )
 ALL_ONES = np.uint64(0xFFFFFFFF)

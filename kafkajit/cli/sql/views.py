@@ -15,8 +15,8 @@ import pyarrow as pa
 from kafkajit.cli.sql.words import BINARY_FILE
 from kafkajit.schema import (
     CORRUPTION_COLUMNS,
-    CORRUPTION_TYPE,
     FILE_COLUMNS,
+    GAP_TYPE,
     MICROSECONDS_TYPE,
     RECORD_COLUMNS,
     SEGMENT_BATCH_COLUMNS,
@@ -47,7 +47,7 @@ VIEWS: dict[str, Mapping[str, Column]] = {
 
 _GLOB_LETTERS = re.compile(r"[\\*?\[\]{}]")
 _REMOVE_SCHEME = "regexp_replace(path, '^file:/+', '/')"
-_CORRUPTION = Column(CORRUPTION_TYPE, "under PERMISSIVE: what is damaged; NULL for sound rows")
+_CORRUPTION = Column(GAP_TYPE, "under PERMISSIVE: what is damaged; NULL for sound rows")
 
 
 class Place:

@@ -7,7 +7,7 @@ import pytest
 from crc32c import crc32c
 
 from kafkajit import testing as kt
-from kafkajit.format.checksum import batch_checksums
+from kafkajit.format.batch_checksum import batch_checksums
 from kafkajit.format.layout import ATTRIBUTES_OFFSET
 from kafkajit.source import as_bytes
 
