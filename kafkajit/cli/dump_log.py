@@ -27,6 +27,7 @@ example:
 _PACKAGE = "org.apache.kafka.tools.api"
 _DEFAULT_DECODER = f"{_PACKAGE}.StringDecoder"
 _NO_LIMIT = 2**31 - 1
+_MAX_DECOMPRESSED_BYTES = 256 << 20  # as for the other readers, without importing them for --help
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,6 +61,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         help="read no more than this many bytes of each file",
     )
+    parser.add_argument(
+        "--max-decompressed-bytes",
+        type=int,
+        default=_MAX_DECOMPRESSED_BYTES,
+        metavar="SIZE",
+        help="what one batch may grow to when it is decompressed (default: %(default)s)",
+    )
     for side in ("value", "key"):
         parser.add_argument(
             f"--{side}-decoder-class",
@@ -87,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
     for name in re.sub(",+$", "", options.files).split(","):
         _print(f"Dumping {Path(name)}")
         try:
-            pairs = _dump(Path(name), style, options.max_bytes, options.mode)
+            pairs = _dump(Path(name), style, options)
         except BrokenPipeError:
             raise
         except (OSError, ValueError) as error:
@@ -126,7 +134,7 @@ def _style(options: argparse.Namespace) -> Style:
     )
 
 
-def _dump(path: Path, style: Style, max_bytes: int, mode: str) -> list[tuple[int, int]]:
+def _dump(path: Path, style: Style, options: argparse.Namespace) -> list[tuple[int, int]]:
     """Dump one file; the offsets that are not consecutive."""
     from kafkajit.source import Source
     from kafkajit.text import LogDump
@@ -145,10 +153,16 @@ def _dump(path: Path, style: Style, max_bytes: int, mode: str) -> list[tuple[int
         raise ValueError(
             f"the segment's size ({source.content.size}) is larger than Kafka's maximum {_NO_LIMIT}"
         )
-    if max_bytes < 0:
-        raise ValueError(f"Invalid size: {max_bytes}")
-    dump = LogDump(source, style, max_bytes=max_bytes, mode=mode)
-    with Progress(path.name, min(source.content.size, max_bytes)) as progress:
+    if options.max_bytes < 0:
+        raise ValueError(f"Invalid size: {options.max_bytes}")
+    dump = LogDump(
+        source,
+        style,
+        max_bytes=options.max_bytes,
+        max_decompressed_bytes=options.max_decompressed_bytes,
+        mode=options.mode,
+    )
+    with Progress(path.name, min(source.content.size, options.max_bytes)) as progress:
         for text in dump.text():
             sys.stdout.buffer.write(text)
             progress.update(dump.position)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 import pty
 import re
@@ -15,6 +16,7 @@ from typing import NamedTuple
 import pytest
 from corpus import NO_JIT, SOUND_LOGS, log_id
 
+import kafkajit
 import kafkajit.testing as kt
 from kafkajit.cli import main
 
@@ -226,6 +228,17 @@ def test_a_mode_goes_on_past_damage_and_permissive_says_where_it_is(
     run = dump("--mode", "PERMISSIVE", "--files", LOG, folder=tmp_path)
     assert re.findall("isvalid: (.*)", run.out.decode()) == ["true", "false", "true", "true"]
     assert gaps[1] in run.out.decode().splitlines()
+
+
+def test_a_batch_may_grow_to_what_is_asked_for(dump: Dump, tmp_path: Path) -> None:
+    (tmp_path / LOG).write_bytes(kt.batch([kt.Record(value=bytes(10_000))], codec="zstd"))
+    arguments = ("--deep-iteration", "--files", LOG)
+    run = dump("--max-decompressed-bytes", "5000", *arguments, folder=tmp_path)
+    assert "holds more than max_decompressed_bytes = 5000" in run.err
+    assert run.code == 1
+    assert dump("--max-decompressed-bytes", "20000", *arguments, folder=tmp_path).code == 0
+    default = inspect.signature(kafkajit.read_records).parameters["max_decompressed_bytes"].default
+    assert f"(default: {default})" in dump("--help", folder=tmp_path).out.decode()
 
 
 def test_a_batch_that_max_bytes_cuts_is_no_damage(dump: Dump, tmp_path: Path) -> None:

@@ -194,6 +194,7 @@ def test_a_header_that_leads_nowhere_is_a_gap(tmp_path: Path) -> None:
     rows = read_rows(folder, kind="batches", mode="PERMISSIVE")
     assert where(gaps_in(rows)) == [(POSITIONS[5], len(GOOD[5]))]
     assert [row["baseOffset"] for row in rows if row["corruption"]] == [None]
+    assert {row["path"] for row in rows} == {f"{folder}/{0:020}.log"}
     assert len(rows) == len(GOOD)
     dropped = read_rows(folder, kind="batches", mode="DROPMALFORMED")
     assert len(dropped) == len(GOOD) - 1
