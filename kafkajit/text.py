@@ -10,7 +10,7 @@ In the modes that step over damage, the lines are those of the batches that ever
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -70,9 +70,14 @@ _BAD_MARKER = 4
 _UNKNOWN_CODEC = 5
 _RAFT_RECORD = 6  # Python has to write the rest of its line
 
+
+class UnreadableByDecoder(InvalidRecordError):
+    """A key or value that is too short for the decoder that was asked for."""
+
+
 _MESSAGES: dict[int, tuple[type[KafkaJitError], str]] = {
     _NO_NUMBER: (
-        InvalidRecordError,
+        UnreadableByDecoder,
         "The key ({keySize} bytes) or the value ({valueSize} bytes) of the record "
         "with offset {offset} is too short for its decoder",
     ),
@@ -261,10 +266,17 @@ class LogDump:
             if self._style.records:
                 self._note_offsets(chunk.fields["offset"])
             yield from self._lines(chunk)
+            while self.error is not None:
+                if isinstance(self.error, UnreadableByDecoder):
+                    return  # a matter of what was asked for
+                chunk, gap = _behind_error(chunk, self.error)
+                self.error = None
+                # The line had begun.
+                told = f"{_gap_line(gap)}\n" if self._mode == PERMISSIVE else ""
+                yield memoryview(f"\n{told}".encode())
+                yield from self._lines(chunk)
             self.position = walk.position
             self._source.forget(self.position)
-            if self.error is not None:  # of a decoder that was asked for
-                return
         self.position = walk.position
 
     def _as_kafka(self) -> Iterator[memoryview]:
@@ -365,6 +377,22 @@ class LogDump:
                 values[name] = chunk.fields[name][row]
         error = exception(text.format_map(values))
         return located(error, self._source.path, chunk.batches, batch)
+
+
+def _behind_error(chunk: Chunk, error: KafkaJitError) -> tuple[Chunk, Gap]:
+    """What is left of a chunk behind the batch that the error is about, and that batch as a gap."""
+    batch = int(np.flatnonzero(chunk.batches.position == error.position)[0])
+    rows = int(chunk.counts[: batch + 1].sum())
+    rest = replace(
+        chunk,
+        batches=chunk.batches[batch + 1 :],
+        counts=chunk.counts[batch + 1 :],
+        columns=chunk.columns._replace(fields=chunk.columns.fields[rows:]),
+        rows=chunk.rows - rows,
+    )
+    size = int(chunk.batches.size_in_bytes[batch])
+    reason = f"{type(error).__name__}: {error.message}"
+    return rest, Gap(chunk.path, error.position or 0, size, reason)
 
 
 def _gap_line(gap: Gap) -> str:

@@ -20,7 +20,7 @@ from kafkajit.kernel import read_int32
 from kafkajit.records.batches import Batches, Framing, frame, framing_error
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder, without_bad_markers
-from kafkajit.records.resync import goes_on, next_sound_batch, plausible, resync
+from kafkajit.records.resync import goes_on, next_sound_batch, plausible, resync, zeros_at_the_end
 from kafkajit.selection import EVERYTHING, MAX_INT64, MIN_INT64, Mask, Range, Selection
 from kafkajit.source import Bytes, Source
 
@@ -117,6 +117,7 @@ class Walk:
         self._end = source.content.size if end is None else min(end, source.content.size)
         self._is_cut = self._end < source.content.size  # and does not end as a log may
         self._path = parse_log_path(source.path) if source.path else LogPath()
+        self._first_zero: int | None = None  # of those at the end, when it had to be known
 
     def chunks(
         self,
@@ -163,7 +164,9 @@ class Walk:
                 continue
             if gaps:
                 behind = int(part.batches.field("baseOffset")[0])
-                yield _corruption(gaps, Range(before + 1, behind - 1))
+                # No checksum covers it: what goes back says nothing.
+                last = behind - 1 if behind > before else MAX_INT64
+                yield _corruption(gaps, Range(before + 1, last))
                 gaps = []
             before = int(part.batches.last_offset[-1])
             if len(part):  # a set's own offset may be 0, whatever its records'
@@ -260,7 +263,9 @@ class Walk:
             if error is None:
                 continue
             self.position = int(batches.position[0])
-            yield self._gap(error)
+            # Where the checksum holds the length does: nothing within is the log's own.
+            is_sure = check_crcs and good > 0 and bool(batches.is_whole[0])
+            yield self._gap(error, int(batches.end[0]) if is_sure else None)
             if self.position != int(batches.end[0]):
                 return True
             # What was decoded behind a bad batch is lost: feel forward after one.
@@ -279,7 +284,9 @@ class Walk:
         if self._mode != FAILFAST:
             self._source.load(min(framing.position + RECORD_BATCH_OVERHEAD, self._end))
             content = self._source.content[: self._end]
-            misleading[-1] = not goes_on(content, framing.position, is_cut=self._is_cut)
+            misleading[-1] = not goes_on(
+                content, framing.position, is_cut=self._is_cut, zeros=self._zeros(framing.position)
+            )
             misleading[:-1] = ~plausible(content, batches.position[1:])
             doubted = batches[misleading]
             misleading[misleading] = ~(
@@ -287,12 +294,27 @@ class Walk:
             )
         return misleading
 
-    def _gap(self, error: KafkaJitError) -> Gap:
-        """Step over what is bad at the present position, or give up."""
+    def _zeros(self, position: int) -> int | None:
+        """Where the zeros of a preallocated file begin, if there may be some from here on."""
+        if self._is_cut or self._source.content[position : position + LOG_OVERHEAD].any():
+            return None
+        if self._first_zero is None:
+            self._first_zero = zeros_at_the_end(self._rest())
+        return self._first_zero
+
+    def _gap(self, error: KafkaJitError, end: int | None = None) -> Gap:
+        """Step over what is bad at the present position, up to its end where that is sure."""
         if self._mode == FAILFAST:
             raise error
         start = self.position
-        self.position = resync(self._rest(), start, is_cut=self._is_cut)
+        if end is None:
+            content = self._rest()
+            behind = start + LOG_OVERHEAD
+            if behind <= self._end:
+                behind += int(read_int32(content, start + BATCH_LENGTH_OFFSET))
+            zeros = self._zeros(behind) if start < behind <= self._end else None
+            end = resync(content, start, is_cut=self._is_cut, zeros=zeros)
+        self.position = end
         return self._gap_from(start, f"{type(error).__name__}: {error.message}")
 
     def _gap_from(self, start: int, reason: str) -> Gap:

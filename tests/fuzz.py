@@ -290,10 +290,12 @@ class Fuzzer:
                 reader(content)
             except kafkajit.KafkaJitError as error:
                 self.counts[f"otherwise: {type(error).__name__}"] += 1
-        for mode in ("FAILFAST", "PERMISSIVE"):
-            dump = LogDump(Source(content), Style(True, True), mode=mode)
-            for _ in dump.text():
-                pass
+        for style in (Style(), Style(True, True)):
+            for mode in ("FAILFAST", "PERMISSIVE"):
+                dump = LogDump(Source(content), style, mode=mode)
+                for _ in dump.text():
+                    pass
+                assert mode == "FAILFAST" or dump.error is None
         for mutant in mutants:
             check_decoders(mutant)
             self._read_alone(self.guarded.holding(mutant))

@@ -63,6 +63,11 @@ def test_a_set_ends_with_its_last_record_whatever_its_own_offset() -> None:
     assert found_in(before + BAD + batch(9, 9)) == [(len(before), len(BAD), 5, 8)]
 
 
+def test_offsets_that_go_back_say_nothing() -> None:
+    before, behind = batch(10, 14), batch(3, 5)
+    assert found_in(before + BAD + behind) == [(len(before), len(BAD), 15, None)]
+
+
 def test_what_the_log_does_not_say_is_null() -> None:
     assert found_in(BAD) == [(0, len(BAD), None, None)]
     assert found_in(BAD + batch(5, 6)) == [(0, len(BAD), None, 4)]

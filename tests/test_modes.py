@@ -41,6 +41,21 @@ def test_dropmalformed_keeps_all_sound_batches_and_nothing_else(name: str, codec
         assert offsets(with_damage(kt.broken(name, codec=codec), at)) == OFFSETS
 
 
+EMBEDDED = kt.batch([kt.Record(value=b"inner")], base_offset=777)
+
+
+@pytest.mark.parametrize("behind", [bytes(4096), GOOD[0][:-5], GOOD[0][:10], GOOD[0], b""])
+@pytest.mark.parametrize("magic", [0, 1, 2])
+def test_a_batch_in_a_value_is_never_the_logs_own_where_the_length_around_it_is_right(
+    magic: int, behind: bytes
+) -> None:
+    record = kt.Record(value=EMBEDDED)
+    bad = kt.batch([record], crc=1) if magic == 2 else kt.message(record, magic=magic, crc=1)
+    assert 777 not in offsets(GOOD[1] + bad + behind)
+    junk = kt.batch([record, b"junk"])  # its checksum holds: nothing within is searched
+    assert 777 not in offsets(GOOD[1] + junk + b"noise" * 20 + behind)
+
+
 @pytest.mark.parametrize("name", kt.BREAKS)
 def test_permissive_says_where_and_what_in_a_row_between_the_records(name: str) -> None:
     damage = kt.broken(name)

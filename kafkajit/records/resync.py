@@ -26,6 +26,7 @@ from kafkajit.format.layout import (
     MAGIC_V0,
     MAGIC_V2,
     MAX_TIMESTAMP_OFFSET,
+    MESSAGE_ATTRIBUTES_OFFSET,
     MESSAGE_CRC_OFFSET,
     MESSAGE_OVERHEAD_V0,
     MESSAGE_OVERHEAD_V1,
@@ -61,15 +62,16 @@ _KNOWN_ATTRIBUTES = (
 _OVER_ZEROS = np.stack([over_zeros(POLYNOMIAL), over_zeros(MESSAGE_POLYNOMIAL)])
 
 
-def resync(content: Bytes, position: int, *, is_cut: bool = False) -> int:
+def resync(content: Bytes, position: int, *, is_cut: bool = False, zeros: int | None = None) -> int:
     """Where the log goes on behind the bad batch at `position`; the end of the bytes if nowhere.
 
-    `is_cut`: the bytes do not end as a log may, but where the next of its batches begins.
+    `is_cut`: the bytes do not end as a log may, but where the next of its batches begins. `zeros`:
+    where the zeros of a preallocated file begin.
     """
     if content.size - position > HEADER_SIZE_UP_TO_MAGIC:
         after: int = position + LOG_OVERHEAD + read_int32(content, position + BATCH_LENGTH_OFFSET)
         if position + LOG_OVERHEAD <= after <= content.size and goes_on(
-            content, after, is_cut=is_cut
+            content, after, is_cut=is_cut, zeros=zeros
         ):
             return after
     return next_sound_batch(content, position + 1)
@@ -96,12 +98,25 @@ def _prefix_checksums(content: Bytes, start: int) -> npt.NDArray[np.uint64]:
     return prefixes
 
 
-def goes_on(content: Bytes, position: int, *, is_cut: bool = False) -> bool:
-    """Whether what stands here looks like a batch, or the log ends here."""
+def goes_on(
+    content: Bytes, position: int, *, is_cut: bool = False, zeros: int | None = None
+) -> bool:
+    """Whether what stands here looks like a batch, or the log ends here.
+
+    It ends with the bytes, with a batch that was never finished, or with zeros.
+    """
     left = content.size - position
-    if left <= HEADER_SIZE_UP_TO_MAGIC:
-        return left == 0 or not is_cut  # the beginning of a batch that was never finished
-    return bool(_is_plausible(content, position))
+    if left == 0 or (left > HEADER_SIZE_UP_TO_MAGIC and _is_plausible(content, position)):
+        return True
+    if is_cut:
+        return False
+    is_torn = left <= HEADER_SIZE_UP_TO_MAGIC or bool(_is_torn(content, position))
+    return is_torn or (zeros is not None and position >= zeros)
+
+
+def zeros_at_the_end(content: Bytes) -> int:
+    """Where they begin; the end where the last byte is none."""
+    return int(_behind_last_byte(content))
 
 
 def plausible(content: Bytes, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
@@ -133,7 +148,7 @@ def _search(content, position, start, prefixes):
         if (
             MESSAGE_OVERHEAD_V0 <= size <= room
             and _may_begin(content, position)
-            and (size <= _USUAL_BATCH or _is_plausible(content, position))
+            and (size <= _USUAL_BATCH or _has_plausible_fields(content, position))
         ):
             checked += size
             if prefixes.size == 0 and checked > _FREE_BYTES + _FREE_SHARE * (position - passed):
@@ -201,22 +216,50 @@ def _fill_prefixes(content, start, prefixes):
 @kernel
 def _is_plausible(content, position):
     """Whether a whole batch seems to begin here: also its fields are what brokers let through."""
-    if not _may_begin(content, position):
+    return _may_begin(content, position) and _has_plausible_fields(content, position)
+
+
+@kernel
+def _is_torn(content, position):
+    """Whether a batch begins here that is longer than what is left, as far as that tells."""
+    room = content.size - position
+    size = read_int32(content, position + BATCH_LENGTH_OFFSET) + LOG_OVERHEAD
+    if content[position + MAGIC_OFFSET] > MAGIC_V2 or size <= room:
+        return False
+    if content[position + MAGIC_OFFSET] == MAGIC_V2:
+        return room >= RECORD_BATCH_OVERHEAD and _has_plausible_fields(content, position)
+    return _sizes_add_up(content, position, size) and _has_plausible_fields(content, position)
+
+
+@kernel
+def _has_plausible_fields(content, position):
+    """Of a header that is there, or of a message's."""
+    if read_int64(content, position) < 0:
         return False
     if content[position + MAGIC_OFFSET] != MAGIC_V2:
-        return True
+        known = COMPRESSION_CODEC_MASK | TIMESTAMP_TYPE_MASK
+        return content[position + MESSAGE_ATTRIBUTES_OFFSET] <= known
     last_delta = read_int32(content, position + LAST_OFFSET_DELTA_OFFSET)
     count = read_int32(content, position + RECORDS_COUNT_OFFSET)
     return (
         content[position + ATTRIBUTES_OFFSET] == 0
         and content[position + ATTRIBUTES_OFFSET + 1] <= _KNOWN_ATTRIBUTES
         and 0 <= count <= last_delta + 1
-        and read_int64(content, position) >= 0
         and read_int32(content, position + PARTITION_LEADER_EPOCH_OFFSET) >= -1
         and read_int64(content, position + MAX_TIMESTAMP_OFFSET) >= -1
         and read_int64(content, position + PRODUCER_ID_OFFSET) >= -1
         and read_int32(content, position + BASE_SEQUENCE_OFFSET) >= -1
     )
+
+
+@kernel
+def _behind_last_byte(content):
+    end = content.size
+    while end >= 8 and read_int64(content, end - 8) == 0:
+        end -= 8
+    while end > 0 and content[end - 1] == 0:
+        end -= 1
+    return end
 
 
 @kernel
@@ -231,15 +274,21 @@ def _may_begin(content, position):
     size = read_int32(content, position + BATCH_LENGTH_OFFSET) + LOG_OVERHEAD
     if size > room:
         return False
-    magic = np.int64(content[position + MAGIC_OFFSET])
-    if magic == MAGIC_V2:
+    if content[position + MAGIC_OFFSET] == MAGIC_V2:
         return size >= RECORD_BATCH_OVERHEAD
-    least = MESSAGE_OVERHEAD_V0 if magic == MAGIC_V0 else MESSAGE_OVERHEAD_V1
+    return _sizes_add_up(content, position, size)
+
+
+@kernel
+def _sizes_add_up(content, position, size):
+    """Whether a message's key and value are all of it; they need not all be there."""
+    is_v0 = content[position + MAGIC_OFFSET] == MAGIC_V0
+    least = MESSAGE_OVERHEAD_V0 if is_v0 else MESSAGE_OVERHEAD_V1
     if size < least:
         return False
     at, end = position + least - 8, position + size
     for _ in range(2):  # key and value
-        if at + 4 > end:
+        if at + 4 > min(end, content.size):
             return False
         field_size = read_int32(content, at)
         if field_size < -1:

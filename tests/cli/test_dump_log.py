@@ -230,6 +230,23 @@ def test_a_mode_goes_on_past_damage_and_permissive_says_where_it_is(
     assert gaps[1] in run.out.decode().splitlines()
 
 
+def test_a_mode_goes_on_past_what_only_a_dump_looks_at(dump: Dump, tmp_path: Path) -> None:
+    good = [kt.batch([kt.Record(value=b"v%d" % i)], base_offset=i) for i in range(3)]
+    unknown = kt.batch([], base_offset=7, attributes=5)  # gzip with a bit turned over
+    raft = kt.Record(key=b"\0\0\0\3", value=b"")  # a snapshot's header without one
+    control = kt.batch([raft], base_offset=8, is_control=True)
+    log = good[0] + unknown + good[1] + control + good[2]
+    (tmp_path / LOG).write_bytes(log)
+    for flags, kept in (((), 4), (("--print-data-log",), 4)):
+        run = dump("--mode", "PERMISSIVE", *flags, "--files", LOG, folder=tmp_path)
+        text = run.out.decode()
+        assert run.code == 0
+        assert text.count("isvalid: true") == kept, text
+        assert "UnsupportedCompressionTypeError: Unknown compression type id: 5\n" in text
+    assert re.findall("payload: (v.)", text) == ["v0", "v1", "v2"]
+    assert f"damaged position: {len(good[0] + unknown + good[1])} size: {len(control)} " in text
+
+
 def test_a_batch_may_grow_to_what_is_asked_for(dump: Dump, tmp_path: Path) -> None:
     (tmp_path / LOG).write_bytes(kt.batch([kt.Record(value=bytes(10_000))], codec="zstd"))
     arguments = ("--deep-iteration", "--files", LOG)

@@ -15,6 +15,7 @@ from kafkajit.records.resync import (
     goes_on,
     next_sound_batch,
     resync,
+    zeros_at_the_end,
 )
 from kafkajit.source import as_bytes
 
@@ -119,3 +120,22 @@ def test_a_header_is_plausible_only_with_fields_that_brokers_let_through() -> No
         odd = kt.batch([kt.Record()], last_offset_delta=0, **fields)
         assert not goes_on(as_bytes(odd), 0)
         assert next_sound_batch(as_bytes(b"x" + odd), 0) == 1  # its checksum is proof enough
+
+
+TORN = kt.batch([kt.Record(value=b"z" * 99)], base_offset=5)[:-20]
+TORN_MESSAGE = kt.message(kt.Record(b"k", b"z" * 99), offset=5)[:-20]
+
+
+@pytest.mark.parametrize("tail", [TORN, TORN_MESSAGE, bytes(17), bytes(5000), b""])
+def test_a_log_ends_in_a_batch_that_was_never_finished_or_in_zeros(tail: bytes) -> None:
+    bad = A[:-1] + b"?"
+    content = as_bytes(bad + tail)
+    assert goes_on(content, len(bad), zeros=zeros_at_the_end(content))
+    assert resync(content, 0, zeros=zeros_at_the_end(content)) == len(bad)
+    assert not goes_on(content, len(bad), is_cut=True) or tail == b""
+
+
+def test_zeros_at_the_end_begin_behind_the_last_byte() -> None:
+    for size in range(20):
+        assert zeros_at_the_end(as_bytes(b"abc\1" + bytes(size))) == 4
+        assert zeros_at_the_end(as_bytes(bytes(size))) == 0
