@@ -20,7 +20,14 @@ from kafkajit.kernel import read_int32
 from kafkajit.records.batches import Batches, Framing, frame, framing_error
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder, without_bad_markers
-from kafkajit.records.resync import goes_on, next_sound_batch, plausible, resync, zeros_at_the_end
+from kafkajit.records.resync import (
+    Prover,
+    goes_on,
+    next_sound_batch,
+    plausible,
+    resync,
+    zeros_at_the_end,
+)
 from kafkajit.selection import EVERYTHING, MAX_INT64, MIN_INT64, Mask, Range, Selection
 from kafkajit.source import Bytes, Source
 
@@ -28,6 +35,9 @@ FAILFAST = "FAILFAST"
 DROPMALFORMED = "DROPMALFORMED"
 PERMISSIVE = "PERMISSIVE"
 MODES = (FAILFAST, DROPMALFORMED, PERMISSIVE)
+
+# Batches that are cheaper to ask the prover for than to check, once it is needed.
+_LARGE = 64 << 10
 
 Part = TypeVar("Part", Chunk, Batches)
 
@@ -117,6 +127,7 @@ class Walk:
         self._end = source.content.size if end is None else min(end, source.content.size)
         self._is_cut = self._end < source.content.size  # and does not end as a log may
         self._path = parse_log_path(source.path) if source.path else LogPath()
+        self._prover: Prover | None = None  # behind the first bad batch
         self._first_zero: int | None = None  # of those at the end, when it had to be known
 
     def chunks(
@@ -228,7 +239,7 @@ class Walk:
             yield asked
         if believed < len(batches):
             decoder = Decoder(self._source, ColumnMemory(Wanted()))
-            yield self._gap(decoder.unsound(batches, believed))
+            yield self._gap(self._unsound(batches, believed, decoder))
         return believed < len(batches)
 
     def _decode(
@@ -241,14 +252,14 @@ class Walk:
             misleading = self._misleading(framing, check_crcs)
             asked = self._selection.batches(batches) | misleading
             batches, misleading = batches[asked], misleading[asked]
-        sound = decoder.sound(batches, check_crcs=check_crcs) & ~misleading
+        sound = self._sound(batches, decoder, check_crcs) & ~misleading
         window = len(batches)  # how many to decode at once
         while len(batches):
             self.position = int(batches.position[0])
             error = None
             good = int(np.argmin(sound)) if not sound.all() else len(batches)
             if good == 0:
-                error = decoder.unsound(batches, 0)
+                error = self._unsound(batches, 0, decoder)
             else:
                 chunk = decoder.decode(batches[: min(good, window)])
                 if reads_markers:
@@ -273,6 +284,36 @@ class Walk:
         self.position = framing.position
         return False
 
+    def _sound(self, batches: Batches, decoder: Decoder, check_crcs: bool) -> Mask:
+        """Which batches are sound; large ones are asked of the prover, if it is needed."""
+        is_large = batches.size_in_bytes > _LARGE
+        if not (check_crcs and self._prover and self._prover.is_needed and is_large.any()):
+            return decoder.sound(batches, check_crcs=check_crcs)
+        sound = np.empty(len(batches), dtype=np.bool_)
+        sound[~is_large] = decoder.sound(batches[~is_large], check_crcs=True)
+        large = batches[is_large]
+        sound[is_large] = decoder.sound(large, check_crcs=False) & [
+            self._prover.checksum(start, end) == crc
+            for start, end, crc in zip(
+                large.position.tolist(),
+                large.end.tolist(),
+                large.field("crc").tolist(),
+                strict=True,
+            )
+        ]
+        return sound
+
+    def _unsound(self, batches: Batches, row: int, decoder: Decoder) -> KafkaJitError:
+        computed = None
+        if self._mode != FAILFAST:
+            start, end = int(batches.position[row]), int(batches.end[row])
+            if self._prover is None:
+                self._prover = Prover(self._rest())
+            self._prover.waste(end - start, start)
+            if self._prover.is_needed and batches.is_whole[row]:
+                computed = self._prover.checksum(start, end)
+        return decoder.unsound(batches, row, computed)
+
     def _misleading(self, framing: Framing, check_crcs: bool = True) -> Mask:
         """Bad batches behind which no other begins, unless the mode is FAILFAST.
 
@@ -289,9 +330,11 @@ class Walk:
             )
             misleading[:-1] = ~plausible(content, batches.position[1:])
             doubted = batches[misleading]
-            misleading[misleading] = ~(
-                doubted.is_valid(content) if check_crcs else doubted.is_whole
-            )
+            holds = doubted.is_whole.copy()
+            if check_crcs:
+                decoder = Decoder(self._source, ColumnMemory(Wanted()))
+                holds &= self._sound(doubted, decoder, check_crcs)
+            misleading[misleading] = ~holds
         return misleading
 
     def _zeros(self, position: int) -> int | None:
@@ -313,7 +356,7 @@ class Walk:
             if behind <= self._end:
                 behind += int(read_int32(content, start + BATCH_LENGTH_OFFSET))
             zeros = self._zeros(behind) if start < behind <= self._end else None
-            end = resync(content, start, is_cut=self._is_cut, zeros=zeros)
+            end = resync(content, start, is_cut=self._is_cut, zeros=zeros, prover=self._prover)
         self.position = end
         return self._gap_from(start, f"{type(error).__name__}: {error.message}")
 

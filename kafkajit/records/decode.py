@@ -166,15 +166,16 @@ class Decoder:
             sound[whole] = computed == batches.field("crc")[whole]
         return sound
 
-    def unsound(self, batches: Batches, row: int) -> KafkaJitError:
-        """What is wrong with a batch that is not sound."""
+    def unsound(self, batches: Batches, row: int, computed: int | None = None) -> KafkaJitError:
+        """What is wrong with a batch that is not sound; `computed`: its checksum, if known."""
         magic, stored = int(batches.field("magic")[row]), int(batches.field("crc")[row])
         if magic not in (MAGIC_V0, MAGIC_V1, MAGIC_V2):
             message = f"Invalid magic found in record: {magic}"
         elif not batches.is_whole[row]:
             message = _too_small(batches, row)
         else:
-            (computed,) = batches[row : row + 1].checksums(self._source.content)
+            if computed is None:
+                (computed,) = batches[row : row + 1].checksums(self._source.content)
             message = f"Record is corrupt (stored crc = {stored}, computed crc = {computed})"
         return self._error(CorruptRecordError, message, batches, row)
 

@@ -62,11 +62,18 @@ _KNOWN_ATTRIBUTES = (
 _OVER_ZEROS = np.stack([over_zeros(POLYNOMIAL), over_zeros(MESSAGE_POLYNOMIAL)])
 
 
-def resync(content: Bytes, position: int, *, is_cut: bool = False, zeros: int | None = None) -> int:
+def resync(
+    content: Bytes,
+    position: int,
+    *,
+    is_cut: bool = False,
+    zeros: int | None = None,
+    prover: Prover | None = None,
+) -> int:
     """Where the log goes on behind the bad batch at `position`; the end of the bytes if nowhere.
 
     `is_cut`: the bytes do not end as a log may, but where the next of its batches begins. `zeros`:
-    where the zeros of a preallocated file begin.
+    where the zeros of a preallocated file begin. `prover`: that of a log with more than one gap.
     """
     if content.size - position > HEADER_SIZE_UP_TO_MAGIC:
         after: int = position + LOG_OVERHEAD + read_int32(content, position + BATCH_LENGTH_OFFSET)
@@ -74,15 +81,52 @@ def resync(content: Bytes, position: int, *, is_cut: bool = False, zeros: int | 
             content, after, is_cut=is_cut, zeros=zeros
         ):
             return after
-    return next_sound_batch(content, position + 1)
+    return (prover or Prover(content)).next_sound_batch(position + 1)
+
+
+class Prover:
+    """Says which batches of a log are what was written, in a time proportional to its bytes.
+
+    Headers that claim all that follows, one behind the other, would have it checked again and
+    again: where that begins to cost, the checksums of prefixes are computed once for all.
+    """
+
+    def __init__(self, content: Bytes) -> None:
+        self._content = content
+        self._prefixes = _NO_PREFIXES
+        self._wasted = 0
+
+    def next_sound_batch(self, position: int) -> int:
+        """The first place from `position` on where a whole batch's checksum holds, or the end."""
+        found, is_known = _search(self._content, position, 0, self._prefixes)
+        if not is_known:
+            self._compute_prefixes()
+            found, _ = _search(self._content, found, 0, self._prefixes)
+        return int(found)
+
+    def waste(self, size: int, position: int) -> None:
+        """Remember that so many bytes at a position were checked in vain."""
+        self._wasted += size
+        if self._wasted > _FREE_BYTES + _FREE_SHARE * position:
+            self._compute_prefixes()
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether enough was wasted to ask for each large batch before it is checked."""
+        return self._prefixes.size > 0
+
+    def checksum(self, position: int, end: int) -> int:
+        """The computed checksum of the batch between two positions."""
+        return int(_checksum_of(self._content, position, end, 0, self._prefixes))
+
+    def _compute_prefixes(self) -> None:
+        if not self.is_needed:
+            self._prefixes = _prefix_checksums(self._content, 0)
 
 
 def next_sound_batch(content: Bytes, position: int) -> int:
     """The first place from `position` on where a whole batch's checksum holds, or the end."""
-    found, is_known = _search(content, position, position, _NO_PREFIXES)
-    if not is_known:
-        found, _ = _search(content, found, found, _prefix_checksums(content, found))
-    return int(found)
+    return Prover(content).next_sound_batch(position)
 
 
 _NO_PREFIXES = np.empty((2, 0), dtype=np.uint64)
@@ -176,15 +220,20 @@ def _is_sound(content, position, end, start, prefixes):
     """Whether the stored checksum is that of the bytes."""
     is_message = content[position + MAGIC_OFFSET] < MAGIC_V2
     at = position + (MESSAGE_CRC_OFFSET if is_message else CRC_OFFSET)
+    computed = np.int64(_checksum_of(content, position, end, start, prefixes))
+    return computed == read_int32(content, at) & 0xFFFFFFFF
+
+
+@kernel
+def _checksum_of(content, position, end, start, prefixes):
+    """The computed checksum of a batch or message."""
+    is_message = content[position + MAGIC_OFFSET] < MAGIC_V2
     first = position + (MAGIC_OFFSET if is_message else ATTRIBUTES_OFFSET)
     if prefixes.size == 0 or end - first <= 4 * _STRIDE:
-        computed = np.int64(_checksum(content, first, end, is_message))
-    else:
-        before = _checksum_up_to(content, first, start, prefixes, is_message)
-        after = _checksum_up_to(content, end, start, prefixes, is_message)
-        over = _OVER_ZEROS[np.int64(is_message)]
-        computed = np.int64(move(before, end - first, over) ^ after)
-    return computed == read_int32(content, at) & 0xFFFFFFFF
+        return np.uint64(_checksum(content, first, end, is_message))
+    before = _checksum_up_to(content, first, start, prefixes, is_message)
+    after = _checksum_up_to(content, end, start, prefixes, is_message)
+    return move(before, end - first, _OVER_ZEROS[np.int64(is_message)]) ^ after
 
 
 @kernel
