@@ -23,7 +23,6 @@ from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder, without_bad_mar
 from kafkajit.records.resync import (
     Prover,
     goes_on,
-    next_sound_batch,
     plausible,
     resync,
     zeros_at_the_end,
@@ -215,7 +214,8 @@ class Walk:
                     # What looks like a batch cut by the end may have a damaged length. What is
                     # left behind a log's last batch is no damage.
                     start = self.position
-                    self.position = next_sound_batch(self._rest(), start)
+                    prover = self._prover or Prover(self._rest())
+                    self.position = prover.next_sound_batch(start)
                     if self.position == self._end and not (self._is_cut and start < self._end):
                         self.position = start
                         return
@@ -292,15 +292,9 @@ class Walk:
         sound = np.empty(len(batches), dtype=np.bool_)
         sound[~is_large] = decoder.sound(batches[~is_large], check_crcs=True)
         large = batches[is_large]
-        sound[is_large] = decoder.sound(large, check_crcs=False) & [
-            self._prover.checksum(start, end) == crc
-            for start, end, crc in zip(
-                large.position.tolist(),
-                large.end.tolist(),
-                large.field("crc").tolist(),
-                strict=True,
-            )
-        ]
+        places = zip(large.position.tolist(), large.end.tolist(), strict=True)
+        computed = np.array([self._prover.checksum(*place) for place in places])
+        sound[is_large] = decoder.sound(large, check_crcs=False) & (computed == large.field("crc"))
         return sound
 
     def _unsound(self, batches: Batches, row: int, decoder: Decoder) -> KafkaJitError:

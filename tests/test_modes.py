@@ -5,12 +5,16 @@ from __future__ import annotations
 import struct
 
 import pytest
+from corpus import NO_JIT
 
 import kafkajit
 import kafkajit.records.resync
 from kafkajit import testing as kt
 from kafkajit.records.batches import Batches
+from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import Chunk, Decoder
+from kafkajit.source import Source
+from kafkajit.walk import Walk
 
 RECORDS = 3
 GOOD = [
@@ -54,6 +58,23 @@ def test_a_batch_in_a_value_is_never_the_logs_own_where_the_length_around_it_is_
     assert 777 not in offsets(GOOD[1] + bad + behind)
     junk = kt.batch([record, b"junk"])  # its checksum holds: nothing within is searched
     assert 777 not in offsets(GOOD[1] + junk + b"noise" * 20 + behind)
+
+
+@pytest.mark.skipif(NO_JIT, reason="megabytes")
+@pytest.mark.parametrize("magic", [0, 2])
+def test_headers_that_claim_all_that_follows_cost_their_own_bytes_only(magic: int) -> None:
+    header = kt.batch([], crc=1) if magic == 2 else kt.message(kt.Record(), magic=0, crc=1)
+    count, size = 300, 1_000_000
+    log = bytearray()
+    for _ in range(count):
+        claimed = (size - len(log) - 100).to_bytes(4)
+        log += header[:8] + claimed + header[12:] + GOOD[0]
+    log += kt.batch([kt.Record(value=bytes(size - len(log)))], base_offset=99)
+    walk = Walk(Source(bytes(log)), mode="DROPMALFORMED")
+    found = [len(chunk) for chunk in walk.chunks(ColumnMemory(Wanted()))]
+    assert sum(found) == count * RECORDS + 1
+    assert walk._prover is not None
+    assert walk._prover.is_needed  # or every header had cost a megabyte
 
 
 @pytest.mark.parametrize("name", kt.BREAKS)
