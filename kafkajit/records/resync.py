@@ -46,6 +46,8 @@ from kafkajit.source import Bytes
 # computed by itself. Headers without batches, planted to make that quadratic, are met otherwise.
 _FREE_BYTES = 16 << 20
 _FREE_SHARE = 4
+# How many zeros a batch may end in for those of a preallocated file to begin behind it.
+_LAST_ZEROS = 64
 # What brokers take unless told otherwise. Noise that claims to be larger has to be plausible too.
 _USUAL_BATCH = 1 << 20
 # Bytes from one kept checksum of a prefix to the next.
@@ -147,15 +149,17 @@ def goes_on(
 ) -> bool:
     """Whether what stands here looks like a batch, or the log ends here.
 
-    It ends with the bytes, with a batch that was never finished, or with zeros.
+    It ends with the bytes, with a batch that was never finished, or where the zeros begin: a place
+    among them is what a damaged length leads to.
     """
     left = content.size - position
     if left == 0 or (left > HEADER_SIZE_UP_TO_MAGIC and _is_plausible(content, position)):
         return True
     if is_cut:
         return False
-    is_torn = left <= HEADER_SIZE_UP_TO_MAGIC or bool(_is_torn(content, position))
-    return is_torn or (zeros is not None and position >= zeros)
+    if zeros is not None and position >= zeros:
+        return position <= zeros + _LAST_ZEROS
+    return left <= HEADER_SIZE_UP_TO_MAGIC or bool(_is_torn(content, position))
 
 
 def zeros_at_the_end(content: Bytes) -> int:
