@@ -303,7 +303,7 @@ class Walk:
             start, end = int(batches.position[row]), int(batches.end[row])
             if self._prover is None:
                 self._prover = Prover(self._rest())
-            self._prover.waste(end - start, start)
+            self._prover.waste(end - start)
             if self._prover.is_needed and batches.is_whole[row]:
                 computed = self._prover.checksum(start, end)
         return decoder.unsound(batches, row, computed)

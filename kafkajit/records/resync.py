@@ -42,7 +42,7 @@ from kafkajit.format.message_checksum import crc32
 from kafkajit.kernel import inlined, kernel, read_int32, read_int64
 from kafkajit.source import Bytes
 
-# As long as no more bytes are checked than a few times those that were passed, each checksum is
+# As long as no more bytes are checked than a few times those that there are, each checksum is
 # computed by itself. Headers without batches, planted to make that quadratic, are met otherwise.
 _FREE_BYTES = 16 << 20
 _FREE_SHARE = 4
@@ -96,21 +96,21 @@ class Prover:
     def __init__(self, content: Bytes) -> None:
         self._content = content
         self._prefixes = _NO_PREFIXES
-        self._wasted = 0
+        self._free = _FREE_BYTES + _FREE_SHARE * content.size  # to be checked one by one
 
     def next_sound_batch(self, position: int) -> int:
         """The first place from `position` on where a whole batch's checksum holds, or the end."""
-        found, is_known = _search(self._content, position, 0, self._prefixes)
-        if not is_known:
-            self._compute_prefixes()
-            found, _ = _search(self._content, found, 0, self._prefixes)
+        found, self._free = _search(self._content, position, 0, self._prefixes, self._free)
+        if self._free < 0 and not self.is_needed:
+            self._prefixes = _prefix_checksums(self._content, 0)
+            found, _ = _search(self._content, found, 0, self._prefixes, self._free)
         return int(found)
 
-    def waste(self, size: int, position: int) -> None:
-        """Remember that so many bytes at a position were checked in vain."""
-        self._wasted += size
-        if self._wasted > _FREE_BYTES + _FREE_SHARE * position:
-            self._compute_prefixes()
+    def waste(self, size: int) -> None:
+        """Remember that so many bytes were checked in vain."""
+        self._free -= size
+        if self._free < 0 and not self.is_needed:
+            self._prefixes = _prefix_checksums(self._content, 0)
 
     @property
     def is_needed(self) -> bool:
@@ -120,10 +120,6 @@ class Prover:
     def checksum(self, position: int, end: int) -> int:
         """The computed checksum of the batch between two positions."""
         return int(_checksum_of(self._content, position, end, 0, self._prefixes))
-
-    def _compute_prefixes(self) -> None:
-        if not self.is_needed:
-            self._prefixes = _prefix_checksums(self._content, 0)
 
 
 def next_sound_batch(content: Bytes, position: int) -> int:
@@ -181,28 +177,29 @@ def _are_plausible(content, positions, found):
 
 
 @kernel
-def _search(content, position, start, prefixes):
-    """(the first sound batch from here on or the end, True), or (where checking got costly, False).
+def _search(content, position, start, prefixes, free):
+    """(the first sound batch from here on or the end, how many bytes may still be checked).
 
-    With the checksums of prefixes from `start` on it is never costly.
+    Where these are less than none it is where the search gave up: never with the checksums of
+    prefixes from `start` on.
     """
-    passed, checked = position, np.int64(0)
     while True:
         position = _next_magic(content, position + MAGIC_OFFSET) - MAGIC_OFFSET
         room = content.size - position
         if room < MESSAGE_OVERHEAD_V0:
-            return np.int64(content.size), True
+            return np.int64(content.size), free
         size = read_int32(content, position + BATCH_LENGTH_OFFSET) + LOG_OVERHEAD
         if (
             MESSAGE_OVERHEAD_V0 <= size <= room
             and _may_begin(content, position)
             and (size <= _USUAL_BATCH or _has_plausible_fields(content, position))
         ):
-            checked += size
-            if prefixes.size == 0 and checked > _FREE_BYTES + _FREE_SHARE * (position - passed):
-                return position, False
+            if prefixes.size == 0:
+                free -= size
+                if free < 0:
+                    return position, free
             if _is_sound(content, position, position + size, start, prefixes):
-                return position, True
+                return position, free
         position += 1
 
 
