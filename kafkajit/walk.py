@@ -214,8 +214,7 @@ class Walk:
                     # What looks like a batch cut by the end may have a damaged length. What is
                     # left behind a log's last batch is no damage.
                     start = self.position
-                    prover = self._prover or Prover(self._rest())
-                    self.position = prover.next_sound_batch(start)
+                    self.position = self._prove().next_sound_batch(start)
                     if self.position == self._end and not (self._is_cut and start < self._end):
                         self.position = start
                         return
@@ -285,27 +284,40 @@ class Walk:
         return False
 
     def _sound(self, batches: Batches, decoder: Decoder, check_crcs: bool) -> Mask:
-        """Which batches are sound; large ones are asked of the prover, if it is needed."""
-        is_large = batches.size_in_bytes > _LARGE
-        if not (check_crcs and self._prover and self._prover.is_needed and is_large.any()):
+        """Which batches are of a known format and, if asked, what their checksums say."""
+        if self._prover is None or not self._prover.is_needed or not check_crcs:
             return decoder.sound(batches, check_crcs=check_crcs)
-        sound = np.empty(len(batches), dtype=np.bool_)
-        sound[~is_large] = decoder.sound(batches[~is_large], check_crcs=True)
+        known = decoder.sound(batches, check_crcs=False)
+        return known & (self._is_valid(batches) | ~batches.is_whole)
+
+    def _is_valid(self, batches: Batches) -> Mask:
+        """Batches.is_valid; large ones are asked of the prover, if it is needed."""
+        content, prover = self._source.content[: self._end], self._prover
+        is_large = batches.size_in_bytes > _LARGE
+        if prover is None or not prover.is_needed or not is_large.any():
+            return batches.is_valid(content)
+        valid = np.empty(len(batches), dtype=np.bool_)
+        valid[~is_large] = batches[~is_large].is_valid(content)
         large = batches[is_large]
         places = zip(large.position.tolist(), large.end.tolist(), strict=True)
-        computed = np.array([self._prover.checksum(*place) for place in places])
-        sound[is_large] = decoder.sound(large, check_crcs=False) & (computed == large.field("crc"))
-        return sound
+        computed = np.array([prover.checksum(*place) for place in places])
+        valid[is_large] = computed == large.field("crc")
+        return valid
+
+    def _prove(self) -> Prover:
+        """One for all gaps: what it may check in vain is for the whole log."""
+        if self._prover is None:
+            self._prover = Prover(self._rest())
+        return self._prover
 
     def _unsound(self, batches: Batches, row: int, decoder: Decoder) -> KafkaJitError:
         computed = None
         if self._mode != FAILFAST:
             start, end = int(batches.position[row]), int(batches.end[row])
-            if self._prover is None:
-                self._prover = Prover(self._rest())
-            self._prover.waste(end - start)
-            if self._prover.is_needed and batches.is_whole[row]:
-                computed = self._prover.checksum(start, end)
+            prover = self._prove()
+            prover.waste(end - start)
+            if prover.is_needed and batches.is_whole[row]:
+                computed = prover.checksum(start, end)
         return decoder.unsound(batches, row, computed)
 
     def _misleading(self, framing: Framing, check_crcs: bool = True) -> Mask:
@@ -324,11 +336,7 @@ class Walk:
             )
             misleading[:-1] = ~plausible(content, batches.position[1:])
             doubted = batches[misleading]
-            holds = doubted.is_whole.copy()
-            if check_crcs:
-                decoder = Decoder(self._source, ColumnMemory(Wanted()))
-                holds &= self._sound(doubted, decoder, check_crcs)
-            misleading[misleading] = ~holds
+            misleading[misleading] = ~(self._is_valid(doubted) if check_crcs else doubted.is_whole)
         return misleading
 
     def _zeros(self, position: int) -> int | None:
@@ -350,7 +358,7 @@ class Walk:
             if behind <= self._end:
                 behind += int(read_int32(content, start + BATCH_LENGTH_OFFSET))
             zeros = self._zeros(behind) if start < behind <= self._end else None
-            end = resync(content, start, is_cut=self._is_cut, zeros=zeros, prover=self._prover)
+            end = resync(content, start, is_cut=self._is_cut, zeros=zeros, prover=self._prove())
         self.position = end
         return self._gap_from(start, f"{type(error).__name__}: {error.message}")
 

@@ -69,12 +69,18 @@ def test_a_length_that_leads_into_a_preallocated_files_zeros_hides_nothing(behin
 
 
 @pytest.mark.skipif(NO_JIT, reason="megabytes")
-@pytest.mark.parametrize("magic", [0, 2])
-def test_headers_that_claim_all_that_follows_cost_their_own_bytes_only(magic: int) -> None:
+@pytest.mark.parametrize(
+    ("magic", "before"),
+    [(0, b""), (2, b""), (2, kt.batch([], batch_length=5))],  # the last is no batch's length
+)
+def test_headers_that_claim_all_that_follows_cost_their_own_bytes_only(
+    magic: int, before: bytes
+) -> None:
     header = kt.batch([], crc=1) if magic == 2 else kt.message(kt.Record(), magic=0, crc=1)
     count, size = 300, 1_000_000
     log = bytearray()
     for _ in range(count):
+        log += before
         claimed = (size - len(log) - 100).to_bytes(4)
         log += header[:8] + claimed + header[12:] + GOOD[0]
     log += kt.batch([kt.Record(value=b"z" * (size - len(log)))], base_offset=99)
