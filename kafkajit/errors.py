@@ -57,6 +57,14 @@ class CorruptIndexError(KafkaJitError):
     """An index beside a log is not what a broker wrote, or does not fit the log."""
 
 
+class InvalidOffsetError(KafkaJitError):
+    """An offset that cannot be appended: it is not behind those that are there."""
+
+
+class OffsetOutOfRangeError(KafkaJitError):
+    """An offset that a log does not have: it is before its start or behind its end."""
+
+
 # What kernels return. 0 is good; the rest index MESSAGES.
 OK = 0
 BATCH_TOO_SMALL = 1

@@ -6,22 +6,108 @@ offset is the last of what was appended at that position.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
+from kafkajit.errors import CorruptIndexError, InvalidOffsetError
+from kafkajit.index.bisect import index_slots
+from kafkajit.index.index_file import IndexFile, sound_entries
+from kafkajit.source import Bytes
+
 ENTRY = np.dtype([("relativeOffset", ">i4"), ("position", ">i4")])
 
+Int64s = npt.NDArray[np.int64]
 
-def read_offset_index(content: bytes) -> npt.NDArray[np.void]:
-    """The entries. A preallocated file's zeros are none: entries end where they stop growing.
 
-    >>> read_offset_index(bytes.fromhex("0000000900001000") + bytes(8)).tolist()
-    [(9, 4096)]
+class OffsetPosition(NamedTuple):
+    """An offset, and where in the segment to begin to look for it."""
+
+    offset: int
+    position: int
+
+
+class OffsetIndex(IndexFile):
+    """An offset index, to look offsets up or, writable, to be written as a broker writes it.
+
+    >>> index = OffsetIndex(bytes.fromhex("0000000900001000" "0000001500002000"), base_offset=100)
+    >>> index.lookup(120)
+    OffsetPosition(offset=109, position=4096)
+    >>> index.lookup(50)
+    OffsetPosition(offset=100, position=0)
     """
-    entries = np.frombuffer(content[: len(content) // ENTRY.itemsize * ENTRY.itemsize], ENTRY)
-    offset, position = (entries[name].astype(np.int64) for name in ("relativeOffset", "position"))
-    stops = (np.diff(offset) <= 0) | (np.diff(position) <= 0)
-    end = int(np.argmax(stops)) + 1 if stops.any() else entries.size
-    if entries.size and (offset[0] < 0 or position[0] < 0 or (offset[0] == position[0] == 0)):
-        end = 0
-    return entries[:end]
+
+    ENTRY = ENTRY
+    NAME = "Index file"
+
+    def entry(self, row: int) -> OffsetPosition:
+        """The entry of that row."""
+        relative, position = self.entries[row].tolist()
+        return OffsetPosition(self.base_offset + relative, position)
+
+    @property
+    def last_offset(self) -> int:
+        """Of the last entry; the base offset where there is none."""
+        return self.entry(-1).offset if self._count else self.base_offset
+
+    def lookup(self, offset: int) -> OffsetPosition:
+        """The last entry at or before that offset; below the first (base offset, 0)."""
+        row = bisect_right(self.entries["relativeOffset"], offset - self.base_offset) - 1
+        return self.entry(row) if row >= 0 else OffsetPosition(self.base_offset, 0)
+
+    def slots(self, offsets: npt.ArrayLike) -> Int64s:
+        """For each offset the row of the last entry at or before it; -1 below the first."""
+        keys = self.entries["relativeOffset"].astype(np.int32)
+        return index_slots(keys, np.asarray(offsets, dtype=np.int64) - self.base_offset)
+
+    def lookup_all(self, offsets: npt.ArrayLike) -> tuple[Int64s, Int64s]:
+        """`lookup` of a whole array: offsets and positions."""
+        slots = self.slots(offsets)
+        entries = np.concatenate([np.zeros(1, ENTRY), self.entries])[slots + 1]
+        found = entries["relativeOffset"].astype(np.int64) + self.base_offset
+        return found, entries["position"].astype(np.int64)
+
+    def upper_bound(self, offset: int) -> OffsetPosition | None:
+        """The first entry at or behind that offset: what it names ends before the next entry's."""
+        row = bisect_left(self.entries["relativeOffset"], offset - self.base_offset)
+        return self.entry(row) if row < self._count else None
+
+    def fetch_upper_bound_offset(self, fetch: OffsetPosition, size: int) -> OffsetPosition | None:
+        """The first entry at or behind the end of a fetch of so many bytes; None where none is."""
+        row = bisect_left(self.entries["position"], fetch.position + size)
+        return self.entry(row) if row < self._count else None
+
+    def sanity_check(self) -> None:
+        """What a broker asks of an index when it starts; one that fails is built again."""
+        last = self._last_of_file()
+        if last is not None and last["relativeOffset"] < 0:
+            raise CorruptIndexError(
+                f"Corrupt index found, index file {self.path or 'given'} has non-zero size but the "
+                f"last offset is {self.base_offset + int(last['relativeOffset'])} which is less "
+                f"than the base offset {self.base_offset}"
+            )
+        self._check_size()
+
+    def append(self, offset: int, position: int) -> None:
+        """Add an entry behind the last one."""
+        self._must_be_writable()
+        if self.is_full:
+            raise ValueError(f"Attempt to append to a full index (size = {self._count}).")
+        if self._count and offset <= self.last_offset:
+            raise InvalidOffsetError(
+                f"Attempt to append an offset {offset} to position {self._count} no larger than "
+                f"the last offset appended ({self.last_offset})",
+                path=self.path,
+            )
+        self._append(self._relative(offset), position)
+
+
+def offset_entries(content: Bytes, path: str | None = None) -> npt.NDArray[np.void]:
+    """All entries, each looked at; what is wrong with one is an error that names it.
+
+    >>> offset_entries(np.frombuffer(bytes.fromhex("0000000900001000") + bytes(8), np.uint8))
+    array([(9, 4096)], dtype=[('relativeOffset', '>i4'), ('position', '>i4')])
+    """
+    return sound_entries(content, ENTRY, path, relativeOffset=1, position=1)

@@ -1,14 +1,21 @@
 """The .txnindex file: aborted transactions that end in a segment (TransactionIndex, AbortedTxn).
 
-An entry is 34 bytes: version, producer id, first and last offset, and the last stable offset.
+An entry is 34 bytes: version, producer id, first and last offset, and the last stable offset. There
+is no file where no transaction was aborted.
 """
 
 from __future__ import annotations
 
-import numpy as np
+import os
+from pathlib import Path
+from typing import NamedTuple
 
-from kafkajit.errors import CorruptIndexError
+import numpy as np
+import numpy.typing as npt
+
+from kafkajit.errors import CorruptIndexError, InvalidOffsetError
 from kafkajit.records.transactions import AbortedTransactions
+from kafkajit.source import Bytes, as_bytes
 
 ENTRY = np.dtype(
     [
@@ -21,26 +28,111 @@ ENTRY = np.dtype(
 )
 
 
-def read_transaction_index(content: bytes, path: str | None = None) -> AbortedTransactions:
-    """The aborted transactions that an index names.
+class AbortedTxn(NamedTuple):
+    """An aborted transaction, and the last stable offset when its marker was written."""
 
-    >>> read_transaction_index(b"").producer_id.size
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class TransactionIndex:
+    """A segment's aborted transactions, in a file that is there once there is one of them.
+
+    >>> TransactionIndex("/no/such/folder/00000000000000000000.txnindex").aborted
+    []
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._last_offset: int | None = None  # when it is known
+
+    @property
+    def aborted(self) -> list[AbortedTxn]:
+        """All of them."""
+        content = self.path.read_bytes() if self.path.exists() else b""
+        entries = transaction_entries(as_bytes(content), str(self.path))
+        return [AbortedTxn(*entry[1:]) for entry in entries.tolist()]
+
+    def append(self, transaction: AbortedTxn) -> None:
+        """Add one that ends behind all those that are there."""
+        if self._last_offset is None:
+            self._last_offset = max((entry.last_offset for entry in self.aborted), default=-1)
+        if self._last_offset >= transaction.last_offset:
+            raise InvalidOffsetError(
+                "The last offset of appended transactions must increase sequentially, but "
+                f"{transaction.last_offset} is not greater than current last offset "
+                f"{self._last_offset} of index",
+                path=str(self.path),
+            )
+        with self.path.open("ab") as file:
+            file.write(np.array([(0, *transaction)], ENTRY).tobytes())
+        self._last_offset = transaction.last_offset
+
+    def truncate_to(self, offset: int) -> None:
+        """Forget those that end at this offset or behind it."""
+        kept = sum(transaction.last_offset < offset for transaction in self.aborted)
+        self._last_offset = None
+        if self.path.exists():
+            os.truncate(self.path, kept * ENTRY.itemsize)
+
+    def collect_aborted_txns(
+        self, fetch_offset: int, upper_bound_offset: int
+    ) -> tuple[list[AbortedTxn], bool]:
+        """Those with an offset in a range, and whether later segments cannot have any more."""
+        aborted = []
+        for transaction in self.aborted:
+            if (
+                transaction.last_offset >= fetch_offset
+                and transaction.first_offset < upper_bound_offset
+            ):
+                aborted.append(transaction)
+            if transaction.last_stable_offset >= upper_bound_offset:
+                return aborted, True
+        return aborted, False
+
+    def sanity_check(self, base_offset: int) -> None:
+        """What a broker asks of an index when it starts."""
+        for transaction in self.aborted:
+            if transaction.last_offset < base_offset:
+                raise CorruptIndexError(
+                    f"Last offset of aborted transaction {transaction} in index {self.path} is "
+                    f"less than start offset {base_offset}"
+                )
+
+
+def transaction_entries(content: Bytes, path: str | None = None) -> npt.NDArray[np.void]:
+    """All entries, each looked at; what is wrong with one is an error that names it.
+
+    >>> transaction_entries(as_bytes(b"")).size
     0
     """
-    if len(content) % ENTRY.itemsize:
+    if content.size % ENTRY.itemsize:
         raise CorruptIndexError(
-            f"a transaction index of {len(content)} bytes is not made of entries of "
+            f"a transaction index of {content.size} bytes is not made of entries of "
             f"{ENTRY.itemsize}",
             path=path,
         )
-    entries = np.frombuffer(content, ENTRY)
+    entries = content.view(ENTRY)
     unknown = np.flatnonzero(entries["version"] != 0)
     if unknown.size:
         raise CorruptIndexError(
-            f"Unexpected aborted transaction version {entries['version'][unknown[0]]}",
+            f"Unexpected aborted transaction version {entries['version'][unknown[0]]} "
+            f"(entry {unknown[0]})",
             path=path,
             position=int(unknown[0]) * ENTRY.itemsize,
         )
+    return entries
+
+
+def aborted_transactions(content: Bytes, path: str | None = None) -> AbortedTransactions:
+    """The same as what readers ask batches about.
+
+    >>> aborted_transactions(as_bytes(b"")).producer_id.size
+    0
+    """
+    entries = transaction_entries(content, path)
     return AbortedTransactions(
         *(entries[name].astype(np.int64) for name in ("producerId", "firstOffset", "lastOffset"))
     )

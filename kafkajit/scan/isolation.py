@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from kafkajit.errors import KafkaJitError
-from kafkajit.index.transaction_index import read_transaction_index
+from kafkajit.index.transaction_index import aborted_transactions
 from kafkajit.records.batches import Batches
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.control_records import control_type
@@ -22,7 +22,7 @@ from kafkajit.records.transactions import (
     TransactionalBatches,
     find_transactions,
 )
-from kafkajit.source import Source
+from kafkajit.source import Source, as_bytes
 from kafkajit.storage import StoredFile
 from kafkajit.walk import FAILFAST, Walk
 
@@ -38,7 +38,7 @@ def find_isolation(
     found: list[TransactionalBatches] = []
     for log, index in segments:
         if index is not None:
-            indexed.append(read_transaction_index(index.read(), index.path))
+            indexed.append(aborted_transactions(as_bytes(index.read()), index.path))
         found.extend(_transactional(log.open(), mode, check_crcs, reads_markers=index is None))
     from_markers, first_open = find_transactions(found)
     columns = zip(from_markers, *indexed, strict=True)

@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kafkajit.errors import KafkaJitError
+from kafkajit.errors import CorruptIndexError, KafkaJitError
 from kafkajit.format.layout import BATCH_LENGTH_OFFSET, LOG_OVERHEAD, MESSAGE_OVERHEAD_V0
 from kafkajit.format.log_path import LogPath, parse_log_path
-from kafkajit.index.offset_index import read_offset_index
+from kafkajit.index.offset_index import offset_entries
 from kafkajit.reader import SegmentReader
 from kafkajit.records.batches import frame
 from kafkajit.scan.isolation import find_isolation
@@ -28,7 +28,7 @@ from kafkajit.scan.options import READ_COMMITTED, Options
 from kafkajit.scan.predicates import Predicate, meets
 from kafkajit.schema import record_schema
 from kafkajit.selection import MAX_INT64, MIN_INT64, NOTHING, Range, Selection
-from kafkajit.source import Source
+from kafkajit.source import Source, as_bytes
 from kafkajit.storage import SEGMENT_NAME, StoredFile, find_segments, shown
 from kafkajit.walk import FAILFAST, Walk
 
@@ -239,11 +239,12 @@ def _stretches(
 
 def _cuts_by_index(segment: Segment, index: StoredFile, pieces: int) -> list[int] | None:
     """Positions near the ends of equal pieces, each where a sound batch begins; or none at all."""
-    content = index.read()
-    entries = read_offset_index(content)
+    try:
+        entries = offset_entries(as_bytes(index.read()), index.path)
+    except CorruptIndexError as error:
+        logger.warning("%s: the segment is split without it", error)
+        return None
     if not entries.size:
-        if any(content):
-            logger.warning("%s is no offset index: the segment is split without it", index.path)
         return None
     size = segment.log.size
     positions = entries["position"].astype(np.int64)

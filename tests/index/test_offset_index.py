@@ -4,22 +4,31 @@ import re
 import struct
 from pathlib import Path
 
+import numpy as np
 import pytest
 from corpus import DATA
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkajit.index.offset_index import ENTRY, read_offset_index
+import kafkajit
+from kafkajit.index.offset_index import OffsetIndex, OffsetPosition, offset_entries
+from kafkajit.source import as_bytes
 
 INDEXES = [
     path
     for path in sorted(DATA.rglob("*.index"))
     if path.with_name(path.name + ".dump.out").exists()
 ]
+NAME = "00000000000000000045.index"
 
 
 def encode(*entries: tuple[int, int]) -> bytes:
     return b"".join(struct.pack(">ii", offset, position) for offset, position in entries)
+
+
+def entries_of(content: bytes) -> list[tuple[int, int]]:
+    entries: list[tuple[int, int]] = offset_entries(as_bytes(content), "a/b").tolist()
+    return entries
 
 
 @pytest.mark.parametrize("path", INDEXES, ids=lambda path: f"{path.parent.name}/{path.stem[-3:]}")
@@ -30,64 +39,204 @@ def test_the_entries_are_those_that_kafka_prints(path: Path) -> None:
         re.M,
     )
     base_offset = int(path.stem)
-    entries = [
-        (base_offset + offset, position)
-        for offset, position in read_offset_index(path.read_bytes()).tolist()
-    ]
+    index = OffsetIndex(path)
     # Of a preallocated index without an entry the tool prints one of zeros.
-    assert [entry for entry in printed if entry != (str(base_offset), "0")] == [
-        (str(offset), str(position)) for offset, position in entries
+    expected = [
+        (int(offset), int(position))
+        for offset, position in printed
+        if (offset, position) != (str(base_offset), "0")
     ]
+    assert [index.entry(row) for row in range(len(index))] == expected
+    found = [(base_offset + offset, position) for offset, position in entries_of(path.read_bytes())]
+    assert found == expected
 
 
 def test_the_corpus_has_indexes() -> None:
     assert len(INDEXES) > 20
-    assert sum(len(read_offset_index(path.read_bytes())) for path in INDEXES) > 50
+    assert sum(len(OffsetIndex(path)) for path in INDEXES) > 50
 
 
-GROWING = st.lists(st.tuples(st.integers(1, 2**31 // 10), st.integers(1, 2**31 // 10)), max_size=8)
+STEPS = st.lists(st.tuples(st.integers(1, 2**31 // 10), st.integers(1, 2**31 // 10)), max_size=8)
 
 
-@given(GROWING, st.integers(0, 7), st.integers(0, 40))
-def test_entries_that_grow_are_read_and_what_is_left_behind_them_is_not(
-    steps: list[tuple[int, int]], cut: int, padding: int
-) -> None:
+def grown(steps: list[tuple[int, int]]) -> list[tuple[int, int]]:
     entries, offset, position = [], 0, 0
     for offset_step, position_step in steps:
         offset, position = offset + offset_step, position + position_step
         entries.append((offset, position))
-    assert read_offset_index(encode(*entries) + bytes(padding)).tolist() == entries
-    assert read_offset_index(encode(*entries) + b"\x7f" * cut).tolist() == entries
+    return entries
+
+
+@given(STEPS, st.integers(0, 40))
+def test_entries_end_where_only_zeros_are_left(steps: list[tuple[int, int]], padding: int) -> None:
+    entries = grown(steps)
+    content = encode(*entries) + bytes(8 * padding)
+    assert entries_of(content) == entries
+    assert len(OffsetIndex(content, 0)) == len(entries)
 
 
 @pytest.mark.parametrize(
-    ("entries", "kept"),
+    ("entries", "wrong"),
     [
-        ([], 0),
-        ([(0, 0)], 0),
-        ([(0, 0), (5, 100)], 0),
-        ([(0, 100)], 1),  # the base offset itself, which only the first may be
-        ([(5, 0)], 1),
-        ([(5, 100), (5, 200)], 1),
-        ([(5, 100), (6, 100)], 1),
-        ([(5, 100), (6, 200), (4, 300), (7, 400)], 2),
-        ([(5, 100), (6, 99)], 1),
-        ([(-1, 100)], 0),
-        ([(5, -100)], 0),
-        ([(5, 100), (6, -1)], 1),
-        ([(2**31 - 1, 2**31 - 1)], 1),
+        ([(5, 100), (5, 200)], "entry 1 has relativeOffset 5 behind 5 at position 8 in a/b"),
+        ([(5, 100), (6, 100)], "entry 1 has position 100 behind 100 at position 8 in a/b"),
+        ([(5, 100), (6, 200), (4, 300)], "entry 2 has relativeOffset 4 behind 6 at position 16"),
+        ([(5, 100), (0, 0), (7, 400)], "entry 1 has relativeOffset 0 behind 5 at position 8"),
+        ([(-1, 100)], "entry 0 has relativeOffset -1 at position 0 in a/b"),
+        ([(5, -100)], "entry 0 has position -100 at position 0"),
     ],
 )
-def test_entries_end_where_they_stop_growing(entries: list[tuple[int, int]], kept: int) -> None:
-    assert read_offset_index(encode(*entries)).tolist() == entries[:kept]
+def test_entries_that_do_not_grow_are_refused(entries: list[tuple[int, int]], wrong: str) -> None:
+    with pytest.raises(kafkajit.CorruptIndexError, match=f"^entries out of order: {wrong}"):
+        entries_of(encode(*entries))
 
 
-@given(st.binary(max_size=100))
-def test_whatever_the_bytes_entries_grow_from_nothing_below_zero(content: bytes) -> None:
-    entries = read_offset_index(content)
-    assert entries.dtype == ENTRY
-    assert len(entries) <= len(content) // 8
-    for name in ENTRY.names or ():
-        numbers = entries[name].astype(int).tolist()
-        assert numbers == sorted(set(numbers))
-        assert all(number >= 0 for number in numbers)
+@pytest.mark.parametrize("entries", [[(0, 100)], [(5, 0)], [(2**31 - 1, 2**31 - 1)]])
+def test_the_first_entry_may_be_the_base_offset_or_at_the_start(
+    entries: list[tuple[int, int]],
+) -> None:
+    assert entries_of(encode(*entries)) == entries
+
+
+@given(st.binary(min_size=1, max_size=100).filter(lambda content: len(content) % 8))
+def test_a_part_of_an_entry_is_refused(content: bytes) -> None:
+    with pytest.raises(kafkajit.CorruptIndexError, match=f"found {len(content)} bytes which is no"):
+        entries_of(content)
+
+
+@given(STEPS, st.lists(st.integers(-100, 2**31), max_size=40), st.integers(0, 2**62))
+def test_a_lookup_finds_the_last_entry_that_is_no_later(
+    steps: list[tuple[int, int]], targets: list[int], base: int
+) -> None:
+    entries = [(base + offset, position) for offset, position in grown(steps)]
+    index = OffsetIndex(encode(*grown(steps)), base)
+    targets = [base + target for target in targets] + [offset for offset, _ in entries]
+    rows = [max((row for row, e in enumerate(entries) if e[0] <= t), default=-1) for t in targets]
+    expected = [entries[row] if row >= 0 else (base, 0) for row in rows]
+    assert [index.lookup(target) for target in targets] == expected
+    assert index.slots(targets).tolist() == rows
+    offsets, positions = index.lookup_all(targets)
+    assert list(zip(offsets.tolist(), positions.tolist(), strict=True)) == expected
+    for target in targets:
+        following = [entry for entry in entries if entry[0] >= target]
+        assert index.upper_bound(target) == (following[0] if following else None)
+
+
+def test_the_end_of_a_fetch_is_the_first_entry_behind_its_bytes() -> None:
+    index = OffsetIndex(encode((5, 10), (10, 20), (15, 30)), 0)
+    first = OffsetPosition(5, 10)
+    assert index.fetch_upper_bound_offset(OffsetPosition(0, 0), 10) == (5, 10)
+    assert index.fetch_upper_bound_offset(first, 5) == (10, 20)
+    assert index.fetch_upper_bound_offset(first, 10) == (10, 20)
+    assert index.fetch_upper_bound_offset(first, 20) == (15, 30)
+    assert index.fetch_upper_bound_offset(first, 21) is None
+
+
+def test_without_a_name_the_base_offset_has_to_be_given(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="bare bytes has no name of 20 digits"):
+        OffsetIndex(b"")
+    path = tmp_path / "some.index"
+    path.write_bytes(b"")
+    with pytest.raises(ValueError, match=r"some\.index has no name of 20 digits"):
+        OffsetIndex(path)
+    assert OffsetIndex(path, 7).lookup(100) == (7, 0)
+
+
+def test_a_new_index_is_preallocated_and_trimmed_when_it_is_done(tmp_path: Path) -> None:
+    index = OffsetIndex(tmp_path / NAME, writable=True, max_index_size=30 * 8 + 7)
+    assert (index.length, index.max_entries, len(index)) == (240, 30, 0)
+    for offset in range(30):
+        assert not index.is_full
+        index.append(45 + offset, 10 * offset + 10)
+    assert index.is_full
+    with pytest.raises(ValueError, match=r"full index \(size = 30\)"):
+        index.append(99, 1000)
+    index.truncate_to(50)
+    index.make_read_only()
+    assert (tmp_path / NAME).read_bytes() == encode(*((i, 10 * i + 10) for i in range(5)))
+    assert (index.last_offset, index.lookup(47)) == (49, (47, 30))
+    with pytest.raises(ValueError, match="is not open for writing"):
+        index.append(99, 1000)
+
+
+def test_what_was_appended_is_there_for_who_opens_the_file_again(tmp_path: Path) -> None:
+    with OffsetIndex(tmp_path / NAME, writable=True, max_index_size=80) as index:
+        index.append(51, 0)
+        index.append(52, 1)
+    again = OffsetIndex(tmp_path / NAME, writable=True)
+    assert ([again.entry(0), again.entry(1)], len(again)) == ([(51, 0), (52, 1)], 2)
+    again.append(53, 2)
+    with pytest.raises(kafkajit.InvalidOffsetError, match=r"append an offset 53 to position 3 no"):
+        again.append(53, 3)
+    for offset in (44, 45 + 2**31):
+        with pytest.raises(kafkajit.InvalidOffsetError):
+            again.append(offset, 3)
+    assert OffsetIndex(tmp_path / NAME).lookup(99) == (53, 2)
+
+
+@pytest.mark.parametrize(
+    ("offset", "kept"), [(54, 3), (53, 2), (52, 1), (51, 0), (46, 0), (0, 0), (2**62, 3)]
+)
+def test_truncating_keeps_what_is_before_the_offset(tmp_path: Path, offset: int, kept: int) -> None:
+    index = OffsetIndex(tmp_path / NAME, writable=True, max_index_size=80)
+    for at in (51, 52, 53):
+        index.append(at, at)
+    index.truncate_to(offset)
+    assert (len(index), index.length) == (kept, 80)
+    assert OffsetIndex(tmp_path / NAME).entries.tolist() == index.entries.tolist()
+    index.append(54, 54)
+    assert index.lookup(99) == (54, 54)
+
+
+def test_an_index_is_made_larger_and_smaller_but_loses_no_entry(tmp_path: Path) -> None:
+    index = OffsetIndex(tmp_path / NAME, writable=True, max_index_size=80)
+    index.append(51, 1)
+    assert (index.resize(87), index.resize(407), index.length) == (False, True, 400)
+    index.append(52, 2)
+    with pytest.raises(ValueError, match="2 entries do not fit into 15 bytes"):
+        index.resize(15)
+    index.truncate_to_entries(1)
+    with pytest.raises(ValueError, match="cannot truncate to 2 of 1 entries"):
+        index.truncate_to_entries(2)
+    index.truncate_to_entries(0)
+    index.trim_to_valid_size()
+    assert (index.length, (tmp_path / NAME).stat().st_size, len(index)) == (0, 0, 0)
+    index.resize(80)
+    index.append(52, 2)
+    assert index.lookup(52) == (52, 2)
+
+
+def test_an_index_without_room_for_an_entry_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="Invalid max index size: 7"):
+        OffsetIndex(tmp_path / NAME, writable=True, max_index_size=7)
+    assert not (tmp_path / NAME).exists()
+
+
+def test_the_sanity_check_is_that_of_a_broker(tmp_path: Path) -> None:
+    path = tmp_path / NAME
+    for content in (b"", encode((5, 100)), encode((5, 100)) + bytes(80)):
+        OffsetIndex(content, 45).sanity_check()
+    path.write_bytes(encode((5, 100), (-6, 200)))
+    with pytest.raises(kafkajit.CorruptIndexError) as caught:
+        OffsetIndex(path).sanity_check()
+    assert str(caught.value) == (
+        f"Corrupt index found, index file {path} has non-zero size but the last offset is 39 "
+        "which is less than the base offset 45"
+    )
+    path.write_bytes(encode((5, 100)) + b"\0")
+    with pytest.raises(kafkajit.CorruptIndexError) as caught:
+        OffsetIndex(path).sanity_check()
+    assert str(caught.value) == (
+        f"Index file {path} is corrupt, found 9 bytes which is neither positive nor a multiple of 8"
+    )
+
+
+@given(st.binary(max_size=200), st.lists(st.integers(-(2**63), 2**63 - 1), max_size=20))
+def test_whatever_the_bytes_a_lookup_gives_an_entry_of_them(
+    content: bytes, targets: list[int]
+) -> None:
+    index = OffsetIndex(content, 0)
+    entries = {(0, 0), *(tuple(entry) for entry in index.entries.tolist())}
+    assert entries.issuperset(index.lookup(target) for target in targets)
+    offsets, positions = index.lookup_all(np.array(targets, dtype=np.int64))
+    assert entries.issuperset(zip(offsets.tolist(), positions.tolist(), strict=True))

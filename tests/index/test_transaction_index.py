@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 from strategies import INT64
 
 import kafkajit
-from kafkajit.index.transaction_index import ENTRY, read_transaction_index
+from kafkajit.index.transaction_index import (
+    ENTRY,
+    AbortedTxn,
+    TransactionIndex,
+    aborted_transactions,
+)
+from kafkajit.source import as_bytes
 
 INDEXES = sorted(DATA.rglob("*.txnindex"))
 ENTRIES = st.lists(st.builds(reference.AbortedTransaction, INT64, INT64, INT64, INT64, st.just(0)))
@@ -23,7 +29,7 @@ def test_the_entries_are_those_that_kafka_prints(path: Path) -> None:
         r"producerId: (\d+) firstOffset: (\d+) lastOffset: (\d+) lastStableOffset: \d+",
         path.with_name(path.name + ".dump.out").read_text(),
     )
-    aborted = read_transaction_index(path.read_bytes())
+    aborted = aborted_transactions(as_bytes(path.read_bytes()))
     assert [tuple(map(int, entry)) for entry in printed] == list(
         zip(*(column.tolist() for column in aborted), strict=True)
     )
@@ -36,7 +42,7 @@ def test_the_corpus_has_transaction_indexes() -> None:
 
 @given(ENTRIES)
 def test_every_entry_is_read(entries: list[reference.AbortedTransaction]) -> None:
-    aborted = read_transaction_index(b"".join(entry.encode() for entry in entries))
+    aborted = aborted_transactions(as_bytes(b"".join(entry.encode() for entry in entries)))
     assert aborted.producer_id.tolist() == [entry.producer_id for entry in entries]
     assert aborted.first_offset.tolist() == [entry.first_offset for entry in entries]
     assert aborted.last_offset.tolist() == [entry.last_offset for entry in entries]
@@ -52,7 +58,7 @@ def test_a_part_of_an_entry_is_an_error(
         kafkajit.CorruptIndexError,
         match=rf"^a transaction index of {len(content)} bytes is not made of entries of 34 in a/b$",
     ):
-        read_transaction_index(content, "a/b")
+        aborted_transactions(as_bytes(content), "a/b")
 
 
 @pytest.mark.parametrize("version", [1, -1, 256])
@@ -61,7 +67,62 @@ def test_an_entry_of_another_version_is_an_error_with_its_place(version: int) ->
     content = entry + version.to_bytes(2, signed=True) + entry[2:] + entry
     with pytest.raises(
         kafkajit.CorruptIndexError,
-        match=rf"^Unexpected aborted transaction version {version} at position 34 in a/b$",
+        match=rf"^Unexpected aborted transaction version {version} \(entry 1\) at position 34 in",
     ) as caught:
-        read_transaction_index(content, "a/b")
+        aborted_transactions(as_bytes(content), "a/b")
     assert (caught.value.path, caught.value.position) == ("a/b", 34)
+
+
+def test_transactions_are_appended_and_truncated_as_kafka_does(tmp_path: Path) -> None:
+    index = TransactionIndex(tmp_path / "00000000000000000000.txnindex")
+    transactions = [AbortedTxn(7, 0, 10, 11), AbortedTxn(8, 5, 15, 13), AbortedTxn(7, 18, 35, 25)]
+    assert (index.aborted, index.path.exists()) == ([], False)
+    for transaction in transactions:
+        index.append(transaction)
+    assert TransactionIndex(index.path).aborted == transactions
+    for written in (index, TransactionIndex(index.path)):
+        with pytest.raises(
+            kafkajit.InvalidOffsetError, match="35 is not greater than current last"
+        ):
+            written.append(AbortedTxn(9, 1, 35, 40))
+    for offset, kept in ((36, 3), (35, 2), (16, 2), (15, 1), (0, 0)):
+        index.truncate_to(offset)
+        assert index.aborted == transactions[:kept]
+    index.append(transactions[0])
+    assert index.path.stat().st_size == 34
+
+
+@pytest.mark.parametrize(
+    ("fetch", "upper_bound", "rows", "is_complete"),
+    [
+        (0, 100, [0, 1, 2, 3, 4], False),
+        (0, 32, [0, 1, 2], True),
+        (0, 35, [0, 1, 2, 3], True),
+        (10, 35, [0, 1, 2, 3], True),
+        (11, 35, [1, 2, 3], True),
+        (20, 41, [2, 3], True),
+    ],
+)
+def test_aborted_transactions_of_a_range_are_collected_as_kafka_does(
+    tmp_path: Path, fetch: int, upper_bound: int, rows: list[int], is_complete: bool
+) -> None:
+    index = TransactionIndex(tmp_path / "00000000000000000000.txnindex")
+    transactions = [
+        AbortedTxn(0, 0, 10, 11),
+        AbortedTxn(1, 5, 15, 13),
+        AbortedTxn(2, 18, 35, 25),
+        AbortedTxn(3, 32, 50, 40),
+        AbortedTxn(4, 45, 60, 50),
+    ]
+    for transaction in transactions:
+        index.append(transaction)
+    expected = [transactions[row] for row in rows]
+    assert index.collect_aborted_txns(fetch, upper_bound) == (expected, is_complete)
+
+
+def test_a_transaction_that_ends_before_its_segment_is_refused(tmp_path: Path) -> None:
+    index = TransactionIndex(tmp_path / "00000000000000000100.txnindex")
+    index.append(AbortedTxn(7, 0, 99, 11))
+    index.sanity_check(99)
+    with pytest.raises(kafkajit.CorruptIndexError, match="is less than start offset 100"):
+        index.sanity_check(100)

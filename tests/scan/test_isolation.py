@@ -124,7 +124,7 @@ BAD_INDEXES = {
     "with one byte more": (lambda index: index + b"\0", "of 103 bytes is not made of entries"),
     "of an unknown version": (
         lambda index: index[:34] + b"\0\x07" + index[36:],
-        "Unexpected aborted transaction version 7 at position 34",
+        r"Unexpected aborted transaction version 7 \(entry 1\) at position 34",
     ),
 }
 

@@ -136,11 +136,11 @@ INDEXES: dict[str, Callable[[Path], bytes | None]] = {
     "empty": lambda _: b"",
     "preallocated": lambda _: bytes(1024),
     "preallocated behind its entries": lambda index: index.read_bytes() + bytes(1024),
-    "cut inside an entry": lambda index: index.read_bytes()[:-3],
     "of an entry less": lambda index: index.read_bytes()[:-8],
     "with an entry at the beginning": lambda _: bytes.fromhex("00000005 00000000"),
 }
 WRONG_INDEXES: dict[str, Callable[[Path], bytes | None]] = {
+    "cut inside an entry": lambda index: index.read_bytes()[:-3],
     "of other positions": _of_another_segment,
     "past the end": lambda _: bytes.fromhex("00000005 00ffffff"),
     "at the last byte": _at_the_last_byte,
