@@ -44,11 +44,20 @@ class Source:
     back, so that a reader that moves forward holds a few megabytes of a file of any size. The
     bytes of a RangeReader appear in memory of the file's size as they are loaded, and go the same
     way: positions are those in the file, whatever part of it is read. `size` is what a path's file
-    is taken to have, where it was longer ago that somebody looked.
+    is taken to have, where it was longer ago that somebody looked. Who `leaps` reads here and there
+    instead: the system reads nothing ahead for them.
     """
 
-    def __init__(self, source: Any, *, path: str | None = None, size: int | None = None) -> None:
+    def __init__(
+        self,
+        source: Any,
+        *,
+        path: str | None = None,
+        size: int | None = None,
+        leaps: bool = False,
+    ) -> None:
         self.path = path
+        self._leaps = leaps
         self._map: mmap.mmap | None = None
         self._forgotten = 0
         self._ranges: _Loader | None = None
@@ -72,7 +81,7 @@ class Source:
                 return b""
             self._map = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
         if hasattr(mmap, "MADV_SEQUENTIAL"):
-            self._map.madvise(mmap.MADV_SEQUENTIAL)
+            self._map.madvise(mmap.MADV_RANDOM if self._leaps else mmap.MADV_SEQUENTIAL)
         return self._map
 
     def load(self, end: int) -> int:

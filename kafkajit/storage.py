@@ -52,13 +52,13 @@ class StoredFile:
     def folder(self) -> str:
         return self.path.rpartition("/")[0]
 
-    def open(self, start: int = 0, end: int | None = None) -> Source:
+    def open(self, start: int = 0, end: int | None = None, *, leaps: bool = False) -> Source:
         """Its bytes: memory-mapped, or a range of them loaded as they are asked for.
 
         They are those of the size that was listed, even where a broker has appended to it since.
         """
         if self.filesystem is None:
-            return Source(self.key, size=self.size)
+            return Source(self.key, size=self.size, leaps=leaps)
         file = self.filesystem.open_input_file(self.key)
         end = self.size if end is None else end
         return Source(RangeReader(file.read_at, self.size, start, end), path=self.path)

@@ -47,7 +47,7 @@ class IndexFile:
             self.path: str | None = os.fspath(source)
             self._content = self._open(Path(source))
         else:
-            opened = Source(source)
+            opened = source if isinstance(source, Source) else Source(source)
             self.path, self._content = opened.path, opened.content
         if base_offset is None:
             base_offset = parse_log_path(self.path).base_offset if self.path else None
@@ -173,7 +173,8 @@ class IndexFile:
         self._mapped: Any = mmap.mmap(self._file, size) if size else bytearray()
         self._content = as_bytes(self._mapped)
 
-    def _check_size(self) -> None:
+    def check_size(self) -> None:
+        """Raise where the file ends inside an entry."""
         if self.length % self.ENTRY.itemsize:
             raise CorruptIndexError(
                 f"{self.NAME} {self.path or 'given'} is corrupt, found {self.length} bytes which "

@@ -88,7 +88,7 @@ class OffsetIndex(IndexFile):
                 f"last offset is {self.base_offset + int(last['relativeOffset'])} which is less "
                 f"than the base offset {self.base_offset}"
             )
-        self._check_size()
+        self.check_size()
 
     def append(self, offset: int, position: int) -> None:
         """Add an entry behind the last one."""

@@ -96,7 +96,7 @@ class TimeIndex(IndexFile):
                     f"{self.base_offset + int(last['relativeOffset'])} which is less than the "
                     f"first offset {self.base_offset}"
                 )
-        self._check_size()
+        self.check_size()
 
     def maybe_append(self, timestamp: int, offset: int, *, skip_full_check: bool = False) -> None:
         """Add an entry, if its timestamp is later than the last one's."""

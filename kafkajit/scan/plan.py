@@ -2,9 +2,10 @@
 
 find files ─▶ drop by name ─▶ drop by header ─▶ split where batches begin ─▶ pack
 
-A name says a segment's base offset, and so where the segment before it ends. Headers are asked of
-local files only: of others they would have to be downloaded, which is a task's work. Those are
-split where their .index says that batches begin, or not at all.
+A name says a segment's base offset, and so where the segment before it ends. Its indexes say which
+of its bytes can hold the offsets and timestamps that are asked for; what they leave is framed, of
+local files only: others would have to be downloaded, which is a task's work. Those are split where
+their .index says that batches begin, or not at all.
 """
 
 from __future__ import annotations
@@ -18,17 +19,13 @@ from typing import NamedTuple
 import numpy as np
 
 from kafkajit.errors import CorruptIndexError, KafkaJitError
-from kafkajit.format.layout import BATCH_LENGTH_OFFSET, LOG_OVERHEAD, MESSAGE_OVERHEAD_V0
-from kafkajit.format.log_path import LogPath, parse_log_path
-from kafkajit.index.offset_index import offset_entries
 from kafkajit.reader import SegmentReader
-from kafkajit.records.batches import frame
-from kafkajit.scan.isolation import find_isolation
 from kafkajit.scan.options import READ_COMMITTED, Options
 from kafkajit.scan.predicates import Predicate, meets
 from kafkajit.schema import record_schema
+from kafkajit.segment.isolation import find_isolation
+from kafkajit.segment.segment import OpenSegment, Segment, Stretch, segments_of
 from kafkajit.selection import MAX_INT64, MIN_INT64, NOTHING, Range, Selection
-from kafkajit.source import Source, as_bytes
 from kafkajit.storage import SEGMENT_NAME, StoredFile, find_segments, shown
 from kafkajit.walk import FAILFAST, Walk
 
@@ -81,17 +78,6 @@ class Plan:
         )
 
 
-@dataclass(frozen=True)
-class Segment:
-    """A log file, and what its name and those beside it say."""
-
-    log: StoredFile
-    path: LogPath
-    offsets: Range  # it has no others
-    index: StoredFile | None
-    transaction_index: StoredFile | None
-
-
 def make_plan(options: Options, predicates: Sequence[Predicate], selection: Selection) -> Plan:
     """Find, drop, split and pack, as the module's first lines say."""
     partitions = find_partitions(options)
@@ -116,7 +102,7 @@ def make_plan(options: Options, predicates: Sequence[Predicate], selection: Sele
     splits: list[Split] = []
     for segment, asked in wanted:
         if options.kind == "corruption":  # what is missing is known from what is around it
-            stretches, framed = [(0, segment.log.size)], 0
+            stretches, framed = [Stretch(0, segment.log.size)], 0
         else:
             stretches, framed = _stretches(segment, asked, options.mode, share, budget)
         budget -= framed
@@ -139,36 +125,7 @@ def find_partitions(options: Options) -> list[list[Segment]]:
     folders: dict[str, list[StoredFile]] = {}
     for log in logs:
         folders.setdefault(log.folder, []).append(log)
-    return [_segments(folders[folder], files) for folder in sorted(folders)]
-
-
-def _segments(logs: Iterable[StoredFile], files: dict[str, StoredFile]) -> list[Segment]:
-    """The logs of one folder as segments: each ends where the next begins.
-
-    Logs of other names, such as the cleaner's .deleted ones, lie across the others.
-    """
-    named = [(parse_log_path(log.path), log) for log in logs]
-    named.sort(key=lambda pair: (pair[0].base_offset or 0, pair[1].path))
-    live = {base for (_, _, base, suffix), _ in named if base is not None and suffix == ".log"}
-    following = dict(pairwise(sorted(live)))
-    segments = []
-    for path, log in named:
-        base = path.base_offset
-        behind = following.get(base) if path.suffix == ".log" and base is not None else None
-        stem = log.path.removesuffix(".log")
-        segments.append(
-            Segment(
-                log,
-                path,
-                Range(
-                    MIN_INT64 if base is None else base,
-                    MAX_INT64 if behind is None else behind - 1,
-                ),
-                files.get(stem + ".index"),
-                files.get(stem + ".txnindex"),
-            )
-        )
-    return segments
+    return [segments_of(folders[folder], files) for folder in sorted(folders)]
 
 
 def _selection_in(partition: list[Segment], options: Options, selection: Selection) -> Selection:
@@ -193,7 +150,7 @@ def _selection_in(partition: list[Segment], options: Options, selection: Selecti
     # A transaction may end in a segment that nobody asked for.
     beside = {file.path: file for file in partition[0].log.beside()}
     logs = [file for file in beside.values() if SEGMENT_NAME.fullmatch(file.name)]
-    whole = _segments(logs, beside) if len(logs) >= len(partition) else partition
+    whole = segments_of(logs, beside) if len(logs) >= len(partition) else partition
     aborted, first_open = find_isolation(
         [(segment.log, segment.transaction_index) for segment in whole],
         options.mode,
@@ -208,7 +165,10 @@ def _offset_for_timestamp(partition: list[Segment], timestamp: int, options: Opt
     """The first offset of a record with this timestamp or a later one."""
     later = Selection(timestamps=Range(timestamp))
     for segment in partition:
-        reader = SegmentReader(segment.log.open(), mode=options.mode, selection=later)
+        start, end = OpenSegment(segment).stretch(later)
+        reader = SegmentReader(
+            segment.log.open(start, end), mode=options.mode, selection=later, start=start, end=end
+        )
         for rows in reader.records(
             record_schema(["offset"]),
             check_crcs=options.check_crcs,
@@ -222,79 +182,56 @@ def _offset_for_timestamp(partition: list[Segment], timestamp: int, options: Opt
 
 def _stretches(
     segment: Segment, asked: Selection, mode: str, share: int, budget: int
-) -> tuple[list[tuple[int, int]], int]:
-    """Where to split a segment, and how many bytes had to be framed to know."""
-    size = segment.log.size
+) -> tuple[list[Stretch], int]:
+    """The stretches of a segment to read, and how many bytes had to be framed to know."""
+    opened = OpenSegment(segment)
+    whole = opened.stretch(asked) if asked.judges_rows else Stretch(0, segment.log.size)
+    size = whole.end - whole.start
     pieces = -(-size // share)
     is_local = segment.log.filesystem is None
-    if pieces > 1 and segment.index is not None and (asked.is_everything or not is_local):
-        cuts = _cuts_by_index(segment, segment.index, pieces)
+    if pieces > 1 and (asked.is_everything or not is_local):
+        cuts = _cuts_by_index(opened, whole, pieces)
         if cuts is not None:
-            return list(pairwise([0, *cuts, size])), 0
+            return _between([whole.start, *cuts, whole.end]), 0
     is_worth_it = pieces > 1 or not asked.is_everything
     if is_local and is_worth_it and size <= budget:
-        return _framed_stretches(segment.log, asked, mode, pieces), size
-    return [(0, size)], 0
+        return _framed_stretches(segment.log, whole, asked, mode, pieces), size
+    return _between(whole), 0
 
 
-def _cuts_by_index(segment: Segment, index: StoredFile, pieces: int) -> list[int] | None:
+def _between(cuts: Iterable[int]) -> list[Stretch]:
+    return [Stretch(start, end) for start, end in pairwise(cuts) if start < end]
+
+
+def _cuts_by_index(opened: OpenSegment, whole: Stretch, pieces: int) -> list[int] | None:
     """Positions near the ends of equal pieces, each where a sound batch begins; or none at all."""
     try:
-        entries = offset_entries(as_bytes(index.read()), index.path)
+        index = opened.offset_index
+        if index is None:
+            return None
+        positions = index.entries["position"].astype(np.int64)
+        ideal = whole.start + np.arange(1, pieces) * (whole.end - whole.start) // pieces
+        rows = np.unique(np.searchsorted(positions, ideal).clip(max=len(index) - 1))
+        cuts = {opened.position_of(index.entry(row).offset) for row in rows.tolist()}
     except CorruptIndexError as error:
         logger.warning("%s: the segment is split without it", error)
         return None
-    if not entries.size:
-        return None
-    size = segment.log.size
-    positions = entries["position"].astype(np.int64)
-    ideal = np.arange(1, pieces) * size // pieces
-    rows = np.unique(np.searchsorted(positions, ideal).clip(max=entries.size - 1))
-    for row in rows.tolist():
-        last_offset = (segment.path.base_offset or 0) + int(entries["relativeOffset"][row])
-        if not _begins_batch(segment.log, int(positions[row]), last_offset):
-            logger.warning(
-                "%s names position %d, where no batch up to offset %d begins: "
-                "the segment is split without it",
-                index.path,
-                positions[row],
-                last_offset,
-            )
-            return None
-    cuts: list[int] = positions[rows].tolist()
-    return [cut for cut in cuts if cut > 0]
-
-
-def _begins_batch(log: StoredFile, position: int, last_offset: int) -> bool:
-    """Whether a sound batch of offsets up to this one begins there."""
-    if position + MESSAGE_OVERHEAD_V0 > log.size:
-        return False
-    header = log.read(position, LOG_OVERHEAD)
-    size = int.from_bytes(header[BATCH_LENGTH_OFFSET:], signed=True) + LOG_OVERHEAD
-    if not MESSAGE_OVERHEAD_V0 <= size <= log.size - position:
-        return False
-    content = Source(log.read(position, size)).content
-    batches = frame(content, 0).batches
-    return (
-        len(batches) == 1
-        and bool(batches.is_valid(content)[0])
-        and int(batches.last_offset[0]) <= last_offset
-    )
+    return sorted(cut for cut in cuts if whole.start < cut < whole.end)
 
 
 def _framed_stretches(
-    log: StoredFile, asked: Selection, mode: str, pieces: int
-) -> list[tuple[int, int]]:
+    log: StoredFile, whole: Stretch, asked: Selection, mode: str, pieces: int
+) -> list[Stretch]:
     """Runs of batches that are asked for, cut near the ends of equal pieces."""
     source = log.open()
-    reader = Walk(source, mode=mode)
-    cuts = [0]
+    reader = Walk(source, mode=mode, start=whole.start, end=whole.end)
+    cuts = [whole.start]
     firsts: dict[int, int] = {}  # in the stretch behind each cut: where what is asked for begins
     lasts: dict[int, int] = {}  # and ends
     try:
         for batches in reader.framed():
             source.forget(int(batches.position[0]))
-            ideal = np.arange(len(cuts), pieces) * log.size // pieces
+            ideal = whole.start + np.arange(len(cuts), pieces) * (whole.end - whole.start) // pieces
             rows = np.searchsorted(batches.position, ideal)
             # Past damage only a checksum tells where a batch begins.
             begins = np.isin(np.arange(len(batches)), rows)
@@ -308,15 +245,15 @@ def _framed_stretches(
                 lasts[cuts[piece]] = int(within.end[-1])
     except KafkaJitError:
         # A task will come to the same place, and report it.
-        lasts[cuts[-1]] = log.size
+        lasts[cuts[-1]] = whole.end
         firsts.setdefault(cuts[-1], reader.position)
     if asked.is_everything:
-        return list(pairwise([*cuts, log.size]))
+        return _between([*cuts, whole.end])
     if mode != FAILFAST and firsts:
         # Damage between batches that are asked for is told, wherever the cuts are.
         start, end = min(firsts.values()), max(lasts.values())
-        return list(pairwise([start, *(cut for cut in cuts if start < cut < end), end]))
-    return [(firsts[cut], lasts[cut]) for cut in cuts if cut in firsts]
+        return _between([start, *(cut for cut in cuts if start < cut < end), end])
+    return [Stretch(firsts[cut], lasts[cut]) for cut in cuts if cut in firsts]
 
 
 def _packed(splits: Iterable[Split], share: int) -> list[Task]:

@@ -311,7 +311,7 @@ def test_what_only_looks_like_a_batch_is_no_cut(
     (folder / f"{0:020}.index").write_bytes((15).to_bytes(4) + planted.to_bytes(4))
     location = far_away(monkeypatch, folder) if is_far else str(folder)
     assert offsets_of(location, maxPartitionBytes=12 * SIZE) == list(range(22))
-    assert f"index names position {planted}, where no batch" in caplog.text
+    assert f"names position {planted} for offset 15, where no sound batch" in caplog.text
 
 
 # What the options say of offsets and timestamps.

@@ -207,7 +207,8 @@ def test_an_index_splits_and_a_wrong_one_is_told(
         assert rows.equals(records_by_segment(folder).slice(0, 48))
         (warning,) = caplog.records
         assert warning.levelno == logging.WARNING
-        assert f"{key}/{log.stem}.index names position {position}, where no" in caplog.text
+        assert f"names position {position} for offset 5, where no sound batch" in caplog.text
+        assert f"{key}/{log.stem}.index: the segment is split without it" in caplog.text
 
 
 def test_what_is_dropped_by_name_is_not_downloaded(

@@ -28,8 +28,8 @@ from strategies import transactional_logs
 
 import kafkajit
 import kafkajit.testing as kt
-from kafkajit.scan.isolation import find_isolation
 from kafkajit.scan.predicates import Predicate
+from kafkajit.segment.isolation import find_isolation
 from kafkajit.storage import stored_file
 
 COMMITTED: dict[str, Any] = {"isolationLevel": "read_committed"}
