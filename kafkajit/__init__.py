@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         valid_bytes,
     )
     from kafkajit.records.default_records import header_size_in_bytes, record_size_in_bytes
+    from kafkajit.segment.log import Log
 
 _HOME = {
     "CorruptIndexError": "kafkajit.errors",
@@ -41,6 +42,7 @@ _HOME = {
     "InvalidOffsetError": "kafkajit.errors",
     "InvalidRecordError": "kafkajit.errors",
     "KafkaJitError": "kafkajit.errors",
+    "Log": "kafkajit.segment.log",
     "OffsetOutOfRangeError": "kafkajit.errors",
     "UnsupportedCompressionTypeError": "kafkajit.errors",
     "find_corruption": "kafkajit.reader",
@@ -62,6 +64,7 @@ __all__ = [
     "InvalidOffsetError",
     "InvalidRecordError",
     "KafkaJitError",
+    "Log",
     "OffsetOutOfRangeError",
     "UnsupportedCompressionTypeError",
     "find_corruption",
