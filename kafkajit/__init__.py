@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kafkajit.errors import (
+        CorruptCheckpointError,
         CorruptIndexError,
         CorruptRecordError,
+        CorruptSnapshotError,
         DecompressionLimitError,
         InvalidOffsetError,
         InvalidRecordError,
@@ -34,10 +36,18 @@ if TYPE_CHECKING:
     )
     from kafkajit.records.default_records import header_size_in_bytes, record_size_in_bytes
     from kafkajit.segment.log import Log
+    from kafkajit.state.checkpoints import read_checkpoint
+    from kafkajit.state.leader_epochs import read_leader_epochs
+    from kafkajit.state.meta_properties import read_meta_properties
+    from kafkajit.state.partition_metadata import read_partition_metadata
+    from kafkajit.state.producer_snapshot import read_producer_snapshot
+    from kafkajit.state.quorum_state import read_quorum_state
 
 _HOME = {
+    "CorruptCheckpointError": "kafkajit.errors",
     "CorruptIndexError": "kafkajit.errors",
     "CorruptRecordError": "kafkajit.errors",
+    "CorruptSnapshotError": "kafkajit.errors",
     "DecompressionLimitError": "kafkajit.errors",
     "InvalidOffsetError": "kafkajit.errors",
     "InvalidRecordError": "kafkajit.errors",
@@ -49,6 +59,12 @@ _HOME = {
     "header_size_in_bytes": "kafkajit.records.default_records",
     "iter_records": "kafkajit.reader",
     "parse_log_path": "kafkajit.format.log_path",
+    "read_checkpoint": "kafkajit.state.checkpoints",
+    "read_leader_epochs": "kafkajit.state.leader_epochs",
+    "read_meta_properties": "kafkajit.state.meta_properties",
+    "read_partition_metadata": "kafkajit.state.partition_metadata",
+    "read_producer_snapshot": "kafkajit.state.producer_snapshot",
+    "read_quorum_state": "kafkajit.state.quorum_state",
     "read_record_batches": "kafkajit.reader",
     "read_records": "kafkajit.reader",
     "record_size_in_bytes": "kafkajit.records.default_records",
@@ -58,8 +74,10 @@ _HOME = {
 }
 
 __all__ = [
+    "CorruptCheckpointError",
     "CorruptIndexError",
     "CorruptRecordError",
+    "CorruptSnapshotError",
     "DecompressionLimitError",
     "InvalidOffsetError",
     "InvalidRecordError",
@@ -71,6 +89,12 @@ __all__ = [
     "header_size_in_bytes",
     "iter_records",
     "parse_log_path",
+    "read_checkpoint",
+    "read_leader_epochs",
+    "read_meta_properties",
+    "read_partition_metadata",
+    "read_producer_snapshot",
+    "read_quorum_state",
     "read_record_batches",
     "read_records",
     "record_size_in_bytes",

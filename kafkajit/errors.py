@@ -10,7 +10,10 @@ from __future__ import annotations
 
 
 class KafkaJitError(ValueError):
-    """Base of every error about a log's bytes: says what, and at which position and base offset."""
+    """Base of every error about a log's bytes: says what, and at which position and base offset.
+
+    Of a text file it says at which line, counted from 1.
+    """
 
     def __init__(
         self,
@@ -19,11 +22,13 @@ class KafkaJitError(ValueError):
         path: str | None = None,
         position: int | None = None,
         base_offset: int | None = None,
+        line: int | None = None,
     ) -> None:
         self.message = message
         self.path = path
         self.position = position
         self.base_offset = base_offset
+        self.line = line
         super().__init__(message)
 
     def __str__(self) -> str:
@@ -32,6 +37,8 @@ class KafkaJitError(ValueError):
             text += f" at position {self.position}"
         if self.base_offset is not None:
             text += f", base offset {self.base_offset}"
+        if self.line is not None:
+            text += f" at line {self.line}"
         if self.path is not None:
             text += f" in {self.path}"
         return text
@@ -63,6 +70,14 @@ class InvalidOffsetError(KafkaJitError):
 
 class OffsetOutOfRangeError(KafkaJitError):
     """An offset that a log does not have: it is before its start or behind its end."""
+
+
+class CorruptSnapshotError(KafkaJitError):
+    """A snapshot of producers is not what a broker wrote."""
+
+
+class CorruptCheckpointError(KafkaJitError):
+    """A checkpoint, or another of the text files beside a log, is not what a broker wrote."""
 
 
 # What kernels return. 0 is good; the rest index MESSAGES.

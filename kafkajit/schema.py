@@ -126,6 +126,69 @@ CORRUPTION_COLUMNS: dict[str, Column] = {
     "lastMissingOffset": Column(pa.int64(), "the last; NULL also where nothing follows"),
 }
 
+# The small files beside a log's segments: what is in them, and what their paths say.
+PRODUCER_COLUMNS: dict[str, Column] = {
+    "producerId": Column(pa.int64(), "the producer's id"),
+    "producerEpoch": Column(pa.int16(), "its epoch"),
+    "coordinatorEpoch": Column(
+        pa.int32(), "of the coordinator that ended its last transaction; -1 without one"
+    ),
+    "currentTxnFirstOffset": Column(
+        pa.int64(), "where its open transaction begins; NULL where none is open"
+    ),
+    "lastTimestamp": Column(TIMESTAMP_TYPE, "of what it wrote last, or of its last marker"),
+    "firstSequence": Column(
+        pa.int32(), "of its last batch, as are all that follow; NULL where no batch is kept"
+    ),
+    "lastSequence": Column(pa.int32(), "the last sequence number"),
+    "lastOffset": Column(pa.int64(), "the last record's offset"),
+    "offsetDelta": Column(pa.int32(), "the last record's place in the batch, from 0"),
+    "timestamp": Column(TIMESTAMP_TYPE, "the batch's largest timestamp"),
+}
+
+LEADER_EPOCH_COLUMNS: dict[str, Column] = {
+    "epoch": Column(pa.int32(), "the leader's epoch"),
+    "startOffset": Column(pa.int64(), "the first offset that was appended in it"),
+}
+
+CHECKPOINT_COLUMNS: dict[str, Column] = {
+    "topic": Column(pa.string(), "the partition's topic"),
+    "partition": Column(pa.int32(), "its number"),
+    "offset": Column(pa.int64(), "how far it is cleaned, flushed, replicated or deleted"),
+}
+
+PARTITION_METADATA_COLUMNS: dict[str, Column] = {
+    "version": Column(pa.int32(), "the file's version"),
+    "topicId": Column(pa.string(), "the topic's id, in base64 as Kafka prints it"),
+}
+
+META_PROPERTIES_COLUMNS: dict[str, Column] = {
+    "key": Column(pa.string(), "version, cluster.id, node.id, broker.id, directory.id, …"),
+    "value": Column(pa.string(), "the property's value"),
+}
+
+QUORUM_STATE_COLUMNS: dict[str, Column] = {
+    "dataVersion": Column(pa.int16(), "the file's version, 0 or 1"),
+    "clusterId": Column(pa.string(), "in version 0, where it may be empty; else NULL"),
+    "leaderId": Column(pa.int32(), "the leader of the quorum, -1 where it is not known"),
+    "leaderEpoch": Column(pa.int32(), "the epoch of the quorum"),
+    "votedId": Column(pa.int32(), "whom this node voted for in it, -1 for nobody"),
+    "votedDirectoryId": Column(
+        pa.string(), "that candidate's directory, all A where there is none; NULL in version 0"
+    ),
+    "appliedOffset": Column(pa.int64(), "in version 0, where Kafka writes 0; else NULL"),
+    "currentVoters": Column(
+        pa.list_(pa.int32()), "the voters' ids in version 0; NULL in version 1"
+    ),
+}
+
+PLACE_COLUMNS: dict[str, Column] = {
+    **_SEGMENT,
+    "path": Column(pa.string(), "the file"),
+    "name": Column(pa.string(), "the file's name"),
+    "baseOffset": FILE_COLUMNS["baseOffset"],
+}
+
 
 def table_schema(columns: Mapping[str, Column]) -> pa.Schema:
     """The schema of a table that is spelled above."""

@@ -126,6 +126,13 @@ class _Loader:
         return range_
 
 
+def whole(source: Any) -> tuple[Bytes, str | None]:
+    """All of a small file's bytes, and the path they came from, if any."""
+    opened = source if isinstance(source, Source) else Source(source)
+    opened.load(opened.content.size)
+    return opened.content, opened.path
+
+
 def as_bytes(source: Any) -> Bytes:
     """bytes, memoryview, numpy array, pyarrow Buffer → read-only uint8, without a copy."""
     if isinstance(source, np.ndarray):

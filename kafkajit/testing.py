@@ -19,7 +19,7 @@ import gzip
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -312,6 +312,45 @@ def _with_wrong_lz4_checksum(frame: bytes) -> bytes:
     """As Kafka's first LZ4 writer, which v0 is bound to: its checksum took in the frame's magic."""
     end = 6 + (8 if frame[4] & 0x08 else 0)
     return frame[:end] + bytes([frame[end] ^ 0x5A]) + frame[end + 1 :]
+
+
+@dataclass(frozen=True)
+class Producer:
+    """An entry of a snapshot; -1 as its last offset stands for a producer without a batch."""
+
+    producer_id: int
+    producer_epoch: int = 0
+    last_sequence: int = 0
+    last_offset: int = 0
+    offset_delta: int = 0
+    timestamp: int = 1_700_000_000_000
+    coordinator_epoch: int = -1
+    current_txn_first_offset: int = -1
+
+
+def producer_snapshot(
+    producers: Iterable[Producer],
+    *,
+    version: int = 1,
+    count: int | None = None,
+    tail: bytes = b"",
+    crc: int | None = None,
+) -> bytes:
+    """A .snapshot file.
+
+    Args:
+        producers: its entries
+        version: instead of Kafka's
+        count: instead of the number of entries
+        tail: bytes behind the entries
+        crc: instead of the right one
+
+    >>> len(producer_snapshot([Producer(1), Producer(2)]))
+    102
+    """
+    entries = [struct.pack(">qhiqiqiq", *astuple(producer)) for producer in producers]
+    checked = struct.pack(">i", len(entries) if count is None else count) + b"".join(entries) + tail
+    return struct.pack(">hI", version, crc32c(checked) if crc is None else crc) + checked
 
 
 def repair_crc(log: bytes, position: int = 0) -> bytes:

@@ -19,6 +19,8 @@ ROOMS = [
     ("format",),
     ("records", "index"),
     ("schema", "selection", "walk"),
+    ("state",),
+    ("side_files", "side_text"),
     ("arrow", "text"),
     ("reader",),
     ("segment",),
@@ -28,12 +30,14 @@ ROOMS = [
 ]
 # In one room or behind it, and yet apart: lines of text and Arrow are two ends of the same way.
 APART = {
-    "arrow": {"text"},
+    "arrow": {"text", "side_text"},
     "text": {"arrow"},
-    "reader": {"text"},
-    "segment": {"text"},
-    "scan": {"text"},
-    "spark": {"text"},
+    "side_files": {"side_text"},
+    "side_text": {"side_files"},
+    "reader": {"text", "side_text"},
+    "segment": {"text", "side_text"},
+    "scan": {"text", "side_text"},
+    "spark": {"text", "side_text"},
     "kernel": {"errors", "source", "storage"},
     "errors": {"kernel", "source", "storage"},
     "source": {"errors", "kernel", "storage"},

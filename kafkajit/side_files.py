@@ -1,0 +1,112 @@
+"""Which files lie beside a log: how they are called, what is in them, and who reads them.
+
+`SIDE_FILES` is the one table of them. In come a file's bytes, its path and the offset that its name
+begins with; out comes an Arrow table in the columns that kafkajit/schema.py spells for its kind.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from kafkajit.schema import (
+    CHECKPOINT_COLUMNS,
+    LEADER_EPOCH_COLUMNS,
+    META_PROPERTIES_COLUMNS,
+    PARTITION_METADATA_COLUMNS,
+    PLACE_COLUMNS,
+    PRODUCER_COLUMNS,
+    QUORUM_STATE_COLUMNS,
+    Column,
+)
+from kafkajit.source import Bytes
+from kafkajit.state.checkpoints import NAMES, parse_offsets
+from kafkajit.state.leader_epochs import parse_leader_epochs
+from kafkajit.state.meta_properties import parse_meta_properties
+from kafkajit.state.partition_metadata import parse_partition_metadata
+from kafkajit.state.producer_snapshot import parse_producer_snapshot
+from kafkajit.state.quorum_state import parse_quorum_state
+
+# content, its path, the offset that the file's name begins with → a table.
+Parser = Callable[[Bytes, str | None, int | None], pa.Table]
+
+
+class SideFile(NamedTuple):
+    """A kind of file: names of files are matched as a whole."""
+
+    name: re.Pattern[str]
+    columns: dict[str, Column]  # of what is in it
+    place: tuple[str, ...]  # what its path says, of PLACE_COLUMNS, in tables of many files
+    parse: Parser
+
+    @property
+    def folder_columns(self) -> dict[str, Column]:
+        """The columns of a table of many files: where, what, and the file last."""
+        where = {name: PLACE_COLUMNS[name] for name in self.place}
+        return {**where, **self.columns, "path": PLACE_COLUMNS["path"]}
+
+
+def kind_of(path: str | os.PathLike[str]) -> str | None:
+    """The kind of a file by its name, None where it is none of SIDE_FILES.
+
+    >>> kind_of("/var/kafka/orders-3/00000000000000000042.snapshot.deleted")
+    'producers'
+    """
+    name = Path(path).name
+    return next((kind for kind, file in SIDE_FILES.items() if file.name.fullmatch(name)), None)
+
+
+def _whatever_offset(parse: Callable[[Bytes, str | None], pa.Table]) -> Parser:
+    """A parser of a file whose entries do not count from the offset in its name."""
+
+    def parser(content: Bytes, path: str | None, _base_offset: int | None) -> pa.Table:
+        return parse(content, path)
+
+    return parser
+
+
+_PARTITION = ("topic", "partition")
+
+SIDE_FILES: dict[str, SideFile] = {
+    "producers": SideFile(
+        name=re.compile(r"\d{20}\.snapshot(?:\.deleted)?", re.ASCII),
+        columns=PRODUCER_COLUMNS,
+        place=(*_PARTITION, "baseOffset"),
+        parse=_whatever_offset(parse_producer_snapshot),
+    ),
+    "leaderEpochs": SideFile(
+        name=re.compile("leader-epoch-checkpoint"),
+        columns=LEADER_EPOCH_COLUMNS,
+        place=_PARTITION,
+        parse=_whatever_offset(parse_leader_epochs),
+    ),
+    "checkpoints": SideFile(
+        name=re.compile("|".join(map(re.escape, NAMES))),
+        columns=CHECKPOINT_COLUMNS,
+        place=("name",),  # topic and partition are in it
+        parse=_whatever_offset(parse_offsets),
+    ),
+    "partitionMetadata": SideFile(
+        name=re.compile(r"partition\.metadata"),
+        columns=PARTITION_METADATA_COLUMNS,
+        place=_PARTITION,
+        parse=_whatever_offset(parse_partition_metadata),
+    ),
+    "metaProperties": SideFile(
+        name=re.compile(r"meta\.properties"),
+        columns=META_PROPERTIES_COLUMNS,
+        place=(),
+        parse=_whatever_offset(parse_meta_properties),
+    ),
+    "quorumState": SideFile(
+        name=re.compile("quorum-state"),
+        columns=QUORUM_STATE_COLUMNS,
+        place=_PARTITION,
+        parse=_whatever_offset(parse_quorum_state),
+    ),
+}

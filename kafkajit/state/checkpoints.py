@@ -1,0 +1,43 @@
+"""The four checkpoints of a log.dirs folder: an offset for each partition (OffsetCheckpointFile).
+
+cleaner-offset-checkpoint            up to where a log is compacted
+log-start-offset-checkpoint          where a log begins, if records before it were deleted
+recovery-point-offset-checkpoint     up to where a log is flushed
+replication-offset-checkpoint        the high watermark
+
+Bytes in, a row for each partition out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from kafkajit.schema import CHECKPOINT_COLUMNS, table_schema
+from kafkajit.source import Bytes, whole
+from kafkajit.state.checkpoint_file import parse_checkpoint
+
+NAMES = (
+    "cleaner-offset-checkpoint",
+    "log-start-offset-checkpoint",
+    "recovery-point-offset-checkpoint",
+    "replication-offset-checkpoint",
+)
+
+
+def read_checkpoint(source: Any) -> pa.Table:
+    r"""The offsets of a checkpoint of partitions, in `kafkajit.schema.CHECKPOINT_COLUMNS`.
+
+    Args:
+        source: bytes, a memoryview, a numpy array, a pyarrow Buffer, or a path.
+
+    >>> read_checkpoint(b"0\n1\norders 3 42\n").to_pylist()
+    [{'topic': 'orders', 'partition': 3, 'offset': 42}]
+    """
+    return parse_offsets(*whole(source))
+
+
+def parse_offsets(content: Bytes, path: str | None = None) -> pa.Table:
+    """The same of bytes and the path that they came from."""
+    return parse_checkpoint(content, path, table_schema(CHECKPOINT_COLUMNS))

@@ -1,0 +1,31 @@
+"""leader-epoch-checkpoint: which leader's epoch began at which offset (LeaderEpochCheckpointFile).
+
+Bytes in, a row for each epoch out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from kafkajit.schema import LEADER_EPOCH_COLUMNS, table_schema
+from kafkajit.source import Bytes, whole
+from kafkajit.state.checkpoint_file import parse_checkpoint
+
+
+def read_leader_epochs(source: Any) -> pa.Table:
+    r"""The epochs of a leader-epoch-checkpoint file, in `kafkajit.schema.LEADER_EPOCH_COLUMNS`.
+
+    Args:
+        source: bytes, a memoryview, a numpy array, a pyarrow Buffer, or a path.
+
+    >>> read_leader_epochs(b"0\n2\n0 0\n2 5\n").to_pylist()
+    [{'epoch': 0, 'startOffset': 0}, {'epoch': 2, 'startOffset': 5}]
+    """
+    return parse_leader_epochs(*whole(source))
+
+
+def parse_leader_epochs(content: Bytes, path: str | None = None) -> pa.Table:
+    """The same of bytes and the path that they came from."""
+    return parse_checkpoint(content, path, table_schema(LEADER_EPOCH_COLUMNS))

@@ -1,0 +1,127 @@
+"""A .snapshot file: the producers whose records a log holds (ProducerStateManager).
+
+Bytes in, a row for each producer out. The file is a version (int16), a CRC-32C of all that follows
+it, the number of entries (int32), and the entries in `ENTRY`'s layout. Kafka has written version 1
+since 0.11. Bytes behind the last entry are left alone where the checksum holds, as Kafka does.
+
+A snapshot is read in Kafka's order: first its structure, then its checksum. No kernel is needed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from crc32c import crc32c
+
+from kafkajit.errors import CorruptSnapshotError
+from kafkajit.schema import PRODUCER_COLUMNS, table_schema
+from kafkajit.source import Bytes, whole
+
+VERSION = 1
+
+# The names are those of the columns.
+ENTRY = np.dtype(
+    [
+        ("producerId", ">i8"),
+        ("producerEpoch", ">i2"),
+        ("lastSequence", ">i4"),
+        ("lastOffset", ">i8"),
+        ("offsetDelta", ">i4"),
+        ("timestamp", ">i8"),
+        ("coordinatorEpoch", ">i4"),
+        ("currentTxnFirstOffset", ">i8"),
+    ]
+)
+_HEAD = np.dtype([("version", ">i2"), ("crc", ">u4"), ("count", ">i4")])
+_CHECKED = 6  # where what the checksum covers begins
+_INVALID = "Snapshot failed schema validation: "
+_MAX_INT32 = np.int32(2**31 - 1)
+
+
+class SnapshotCutShortError(CorruptSnapshotError):
+    """The bytes end before the entries do; of this Kafka only says `null`."""
+
+
+def read_producer_snapshot(source: Any) -> pa.Table:
+    """The producers of a .snapshot file, in the columns of `kafkajit.schema.PRODUCER_COLUMNS`.
+
+    Args:
+        source: bytes, a memoryview, a numpy array, a pyarrow Buffer, or a path.
+
+    >>> import kafkajit.testing as kt
+    >>> content = kt.producer_snapshot([kt.Producer(9, last_offset=12, current_txn_first_offset=3)])
+    >>> table = read_producer_snapshot(content)
+    >>> table.select(["producerId", "currentTxnFirstOffset", "lastOffset"]).to_pylist()
+    [{'producerId': 9, 'currentTxnFirstOffset': 3, 'lastOffset': 12}]
+    """
+    return parse_producer_snapshot(*whole(source))
+
+
+def parse_producer_snapshot(content: Bytes, path: str | None = None) -> pa.Table:
+    """The same of bytes and the path that they came from."""
+    entries = _checked_entries(content, path)
+    without_batch = entries["lastOffset"] < 0
+    native = {
+        name: entries[name].astype(entries[name].dtype.newbyteorder("="))
+        for name in ENTRY.names or ()
+    }
+    native["firstSequence"] = _decrement_sequence(native["lastSequence"], native["offsetDelta"])
+    native["lastTimestamp"] = native["timestamp"]
+    nulls = dict.fromkeys(
+        ("firstSequence", "lastSequence", "lastOffset", "offsetDelta", "timestamp"), without_batch
+    )
+    nulls["currentTxnFirstOffset"] = entries["currentTxnFirstOffset"] < 0
+    arrays = [
+        pa.array(native[name], column.type, mask=nulls.get(name))
+        for name, column in PRODUCER_COLUMNS.items()
+    ]
+    return pa.Table.from_arrays(arrays, schema=table_schema(PRODUCER_COLUMNS))
+
+
+def _checked_entries(content: Bytes, path: str | None) -> npt.NDArray[np.void]:
+    def wrong(reason: str, position: int) -> CorruptSnapshotError:
+        return CorruptSnapshotError(_INVALID + reason, path=path, position=position)
+
+    def cut_short(part: str) -> CorruptSnapshotError:
+        return SnapshotCutShortError(
+            f"Snapshot is cut short in {part}", path=path, position=content.size
+        )
+
+    # The version is judged before what a short file lacks behind it.
+    head = np.frombuffer(content[: _HEAD.itemsize].tobytes().ljust(_HEAD.itemsize, b"\0"), _HEAD)[0]
+    if content.size < 2:
+        raise cut_short("its header")
+    if head["version"] != VERSION:
+        raise wrong(f"Snapshot contained an unknown file version {head['version']}", 0)
+    if content.size < _HEAD.itemsize:
+        raise cut_short("its header")
+    count, remaining = int(head["count"]), content.size - _HEAD.itemsize
+    if count < 0:
+        raise wrong("non-nullable field producerEntries was serialized as null", _CHECKED)
+    if count > remaining:
+        raise wrong(
+            f"Tried to allocate a collection of size {count}, but there are only {remaining} "
+            "bytes remaining.",
+            _CHECKED,
+        )
+    if count * ENTRY.itemsize > remaining:
+        raise cut_short(f"entry {remaining // ENTRY.itemsize} of {count}")
+    stored, computed = int(head["crc"]), crc32c(content[_CHECKED:].data)
+    if stored != computed:
+        raise CorruptSnapshotError(
+            f"Snapshot is corrupt (CRC is no longer valid). Stored crc: {stored}. "
+            f"Computed crc: {computed}",
+            path=path,
+        )
+    return np.frombuffer(content, ENTRY, count=count, offset=_HEAD.itemsize)
+
+
+def _decrement_sequence(
+    sequence: npt.NDArray[np.int32], decrement: npt.NDArray[np.int32]
+) -> npt.NDArray[np.int32]:
+    """DefaultRecordBatch.decrementSequence, in Java's int: wraps from 0 to 2**31 - 1."""
+    wrapped = _MAX_INT32 - (decrement - sequence) + np.int32(1)
+    return np.where(sequence < decrement, wrapped, sequence - decrement)
