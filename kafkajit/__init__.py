@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     )
     from kafkajit.format.log_path import parse_log_path
     from kafkajit.format.varint import size_of_varint, size_of_varlong
+    from kafkajit.index.offset_index import OffsetIndex, read_offset_index
+    from kafkajit.index.time_index import TimeIndex, read_time_index
+    from kafkajit.index.transaction_index import TransactionIndex, read_transaction_index
     from kafkajit.reader import (
         find_corruption,
         iter_records,
@@ -53,7 +56,10 @@ _HOME = {
     "InvalidRecordError": "kafkajit.errors",
     "KafkaJitError": "kafkajit.errors",
     "Log": "kafkajit.segment.log",
+    "OffsetIndex": "kafkajit.index.offset_index",
     "OffsetOutOfRangeError": "kafkajit.errors",
+    "TimeIndex": "kafkajit.index.time_index",
+    "TransactionIndex": "kafkajit.index.transaction_index",
     "UnsupportedCompressionTypeError": "kafkajit.errors",
     "find_corruption": "kafkajit.reader",
     "header_size_in_bytes": "kafkajit.records.default_records",
@@ -62,11 +68,14 @@ _HOME = {
     "read_checkpoint": "kafkajit.state.checkpoints",
     "read_leader_epochs": "kafkajit.state.leader_epochs",
     "read_meta_properties": "kafkajit.state.meta_properties",
+    "read_offset_index": "kafkajit.index.offset_index",
     "read_partition_metadata": "kafkajit.state.partition_metadata",
     "read_producer_snapshot": "kafkajit.state.producer_snapshot",
     "read_quorum_state": "kafkajit.state.quorum_state",
     "read_record_batches": "kafkajit.reader",
     "read_records": "kafkajit.reader",
+    "read_time_index": "kafkajit.index.time_index",
+    "read_transaction_index": "kafkajit.index.transaction_index",
     "record_size_in_bytes": "kafkajit.records.default_records",
     "size_of_varint": "kafkajit.format.varint",
     "size_of_varlong": "kafkajit.format.varint",
@@ -83,7 +92,10 @@ __all__ = [
     "InvalidRecordError",
     "KafkaJitError",
     "Log",
+    "OffsetIndex",
     "OffsetOutOfRangeError",
+    "TimeIndex",
+    "TransactionIndex",
     "UnsupportedCompressionTypeError",
     "find_corruption",
     "header_size_in_bytes",
@@ -92,11 +104,14 @@ __all__ = [
     "read_checkpoint",
     "read_leader_epochs",
     "read_meta_properties",
+    "read_offset_index",
     "read_partition_metadata",
     "read_producer_snapshot",
     "read_quorum_state",
     "read_record_batches",
     "read_records",
+    "read_time_index",
+    "read_transaction_index",
     "record_size_in_bytes",
     "size_of_varint",
     "size_of_varlong",

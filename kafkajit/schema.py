@@ -126,7 +126,24 @@ CORRUPTION_COLUMNS: dict[str, Column] = {
     "lastMissingOffset": Column(pa.int64(), "the last; NULL also where nothing follows"),
 }
 
-# The small files beside a log's segments: what is in them, and what their paths say.
+# The files beside a log's segments: what is in them, and what their paths say.
+OFFSET_INDEX_COLUMNS: dict[str, Column] = {
+    "offset": Column(pa.int64(), "the last offset of what was appended there"),
+    "position": Column(pa.int32(), "where its batch begins in the log"),
+}
+
+TIME_INDEX_COLUMNS: dict[str, Column] = {
+    "timestamp": Column(TIMESTAMP_TYPE, "no record up to the offset is later"),
+    "offset": Column(pa.int64(), "the last offset of the batch with that timestamp"),
+}
+
+TRANSACTION_INDEX_COLUMNS: dict[str, Column] = {
+    "producerId": Column(pa.int64(), "whose transaction was aborted"),
+    "firstOffset": Column(pa.int64(), "its first offset"),
+    "lastOffset": Column(pa.int64(), "that of its marker"),
+    "lastStableOffset": Column(pa.int64(), "before it every transaction had ended then"),
+}
+
 PRODUCER_COLUMNS: dict[str, Column] = {
     "producerId": Column(pa.int64(), "the producer's id"),
     "producerEpoch": Column(pa.int16(), "its epoch"),

@@ -14,14 +14,20 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from kafkajit.index.offset_index import parse_offset_index
+from kafkajit.index.time_index import parse_time_index
+from kafkajit.index.transaction_index import parse_transaction_index
 from kafkajit.schema import (
     CHECKPOINT_COLUMNS,
     LEADER_EPOCH_COLUMNS,
     META_PROPERTIES_COLUMNS,
+    OFFSET_INDEX_COLUMNS,
     PARTITION_METADATA_COLUMNS,
     PLACE_COLUMNS,
     PRODUCER_COLUMNS,
     QUORUM_STATE_COLUMNS,
+    TIME_INDEX_COLUMNS,
+    TRANSACTION_INDEX_COLUMNS,
     Column,
 )
 from kafkajit.source import Bytes
@@ -72,11 +78,40 @@ def _whatever_offset(parse: Callable[[Bytes, str | None], pa.Table]) -> Parser:
 
 _PARTITION = ("topic", "partition")
 
+_SEGMENT = (*_PARTITION, "baseOffset")
+
+
+def _of_segment(suffix: str, *later: str) -> re.Pattern[str]:
+    """Names of 20 digits and a suffix, and what they are called on their way out or in."""
+    last = "|".join(re.escape(suffix) for suffix in ("", *later))
+    return re.compile(rf"\d{{20}}{re.escape(suffix)}(?:{last})", re.ASCII)
+
+
+_INDEX_ON_ITS_WAY = (".deleted", ".cleaned", ".swap")
+
 SIDE_FILES: dict[str, SideFile] = {
+    "offsetIndex": SideFile(
+        name=_of_segment(".index", *_INDEX_ON_ITS_WAY),
+        columns=OFFSET_INDEX_COLUMNS,
+        place=_SEGMENT,
+        parse=parse_offset_index,
+    ),
+    "timeIndex": SideFile(
+        name=_of_segment(".timeindex", *_INDEX_ON_ITS_WAY),
+        columns=TIME_INDEX_COLUMNS,
+        place=_SEGMENT,
+        parse=parse_time_index,
+    ),
+    "transactionIndex": SideFile(
+        name=_of_segment(".txnindex", *_INDEX_ON_ITS_WAY),
+        columns=TRANSACTION_INDEX_COLUMNS,
+        place=_SEGMENT,
+        parse=_whatever_offset(parse_transaction_index),
+    ),
     "producers": SideFile(
-        name=re.compile(r"\d{20}\.snapshot(?:\.deleted)?", re.ASCII),
+        name=_of_segment(".snapshot", ".deleted"),
         columns=PRODUCER_COLUMNS,
-        place=(*_PARTITION, "baseOffset"),
+        place=_SEGMENT,
         parse=_whatever_offset(parse_producer_snapshot),
     ),
     "leaderEpochs": SideFile(

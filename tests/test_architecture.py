@@ -17,9 +17,9 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 ROOMS = [
     ("errors", "kernel", "source", "storage"),
     ("format",),
-    ("records", "index"),
+    ("records",),
     ("schema", "selection", "walk"),
-    ("state",),
+    ("index", "state"),
     ("side_files", "side_text"),
     ("arrow", "text"),
     ("reader",),

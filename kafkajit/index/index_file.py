@@ -50,12 +50,7 @@ class IndexFile:
             opened = source if isinstance(source, Source) else Source(source)
             self.path, self._content = opened.path, opened.content
         if base_offset is None:
-            base_offset = parse_log_path(self.path).base_offset if self.path else None
-            if base_offset is None:
-                raise ValueError(
-                    "base_offset is missing: an index has offsets relative to it, and "
-                    f"{self.path or 'bare bytes'} has no name of 20 digits that says it"
-                )
+            base_offset = base_offset_of(self.path)
         self.base_offset = base_offset
         self._count = count_entries(self._content, self.ENTRY)
 
@@ -185,6 +180,21 @@ class IndexFile:
         """What Kafka takes for the last entry: zeros, where the file is preallocated."""
         entries = self._content[: self.max_entries * self.ENTRY.itemsize].view(self.ENTRY)
         return entries[-1] if entries.size else None
+
+
+def base_offset_of(path: str | None) -> int:
+    """What the name of an index's file says.
+
+    >>> base_offset_of("orders-0/00000000000000000042.index")
+    42
+    """
+    base_offset = parse_log_path(path).base_offset if path else None
+    if base_offset is None:
+        raise ValueError(
+            "base_offset is missing: an index has offsets relative to it, and "
+            f"{path or 'bare bytes'} has no name of 20 digits that says it"
+        )
+    return base_offset
 
 
 def sound_entries(

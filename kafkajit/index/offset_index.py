@@ -7,15 +7,17 @@ offset is the last of what was appended at that position.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from kafkajit.errors import CorruptIndexError, InvalidOffsetError
 from kafkajit.index.bisect import index_slots
-from kafkajit.index.index_file import IndexFile, sound_entries
-from kafkajit.source import Bytes
+from kafkajit.index.index_file import IndexFile, base_offset_of, sound_entries
+from kafkajit.schema import OFFSET_INDEX_COLUMNS, table_schema
+from kafkajit.source import Bytes, whole
 
 ENTRY = np.dtype([("relativeOffset", ">i4"), ("position", ">i4")])
 
@@ -102,6 +104,30 @@ class OffsetIndex(IndexFile):
                 path=self.path,
             )
         self._append(self._relative(offset), position)
+
+
+def read_offset_index(source: Any, base_offset: int | None = None) -> pa.Table:
+    """All entries of an .index file, in the columns of `kafkajit.schema.OFFSET_INDEX_COLUMNS`.
+
+    Args:
+        source: bytes, a memoryview, a numpy array, a pyarrow Buffer, or a path.
+        base_offset: the segment's, which entries count from; that of the name by default.
+
+    >>> read_offset_index(bytes.fromhex("0000000900001000"), base_offset=100).to_pylist()
+    [{'offset': 109, 'position': 4096}]
+    """
+    return parse_offset_index(*whole(source), base_offset)
+
+
+def parse_offset_index(
+    content: Bytes, path: str | None = None, base_offset: int | None = None
+) -> pa.Table:
+    """The same of bytes and the path that they came from."""
+    base_offset = base_offset_of(path) if base_offset is None else base_offset
+    entries = offset_entries(content, path)
+    offsets = entries["relativeOffset"].astype(np.int64) + base_offset
+    columns = [offsets, entries["position"].astype(np.int32)]
+    return pa.Table.from_arrays(columns, schema=table_schema(OFFSET_INDEX_COLUMNS))
 
 
 def offset_entries(content: Bytes, path: str | None = None) -> npt.NDArray[np.void]:

@@ -7,15 +7,17 @@ record up to that offset has a later timestamp.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from kafkajit.errors import CorruptIndexError, InvalidOffsetError
 from kafkajit.index.bisect import index_slots
-from kafkajit.index.index_file import IndexFile, sound_entries
-from kafkajit.source import Bytes
+from kafkajit.index.index_file import IndexFile, base_offset_of, sound_entries
+from kafkajit.schema import TIME_INDEX_COLUMNS, table_schema
+from kafkajit.source import Bytes, whole
 
 ENTRY = np.dtype([("timestamp", ">i8"), ("relativeOffset", ">i4")])
 NO_TIMESTAMP = -1
@@ -120,6 +122,32 @@ class TimeIndex(IndexFile):
 
     def _entry_or_none(self, row: int) -> TimestampOffset:
         return self.entry(row) if row >= 0 else TimestampOffset(NO_TIMESTAMP, self.base_offset)
+
+
+def read_time_index(source: Any, base_offset: int | None = None) -> pa.Table:
+    """All entries of a .timeindex file, in the columns of `kafkajit.schema.TIME_INDEX_COLUMNS`.
+
+    Args:
+        source: bytes, a memoryview, a numpy array, a pyarrow Buffer, or a path.
+        base_offset: the segment's, which offsets count from; that of the name by default.
+
+    >>> table = read_time_index(bytes.fromhex("000000000000006400000009"), base_offset=100)
+    >>> table["offset"].to_pylist()
+    [109]
+    """
+    return parse_time_index(*whole(source), base_offset)
+
+
+def parse_time_index(
+    content: Bytes, path: str | None = None, base_offset: int | None = None
+) -> pa.Table:
+    """The same of bytes and the path that they came from."""
+    base_offset = base_offset_of(path) if base_offset is None else base_offset
+    entries = time_entries(content, path)
+    timestamps = pa.array(entries["timestamp"].astype(np.int64))
+    offsets = entries["relativeOffset"].astype(np.int64) + base_offset
+    schema = table_schema(TIME_INDEX_COLUMNS)
+    return pa.Table.from_arrays([timestamps.cast(schema.field(0).type), offsets], schema=schema)
 
 
 def time_entries(content: Bytes, path: str | None = None) -> npt.NDArray[np.void]:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from kafkajit.errors import CorruptIndexError, InvalidOffsetError
 from kafkajit.records.transactions import AbortedTransactions
-from kafkajit.source import Bytes, as_bytes
+from kafkajit.schema import TRANSACTION_INDEX_COLUMNS, table_schema
+from kafkajit.source import Bytes, as_bytes, whole
 
 ENTRY = np.dtype(
     [
@@ -100,6 +102,25 @@ class TransactionIndex:
                     f"Last offset of aborted transaction {transaction} in index {self.path} is "
                     f"less than start offset {base_offset}"
                 )
+
+
+def read_transaction_index(source: Any) -> pa.Table:
+    """All of a .txnindex file, in the columns of `kafkajit.schema.TRANSACTION_INDEX_COLUMNS`.
+
+    Args:
+        source: bytes, a memoryview, a numpy array, a pyarrow Buffer, or a path.
+
+    >>> read_transaction_index(bytes(34)).to_pylist()
+    [{'producerId': 0, 'firstOffset': 0, 'lastOffset': 0, 'lastStableOffset': 0}]
+    """
+    return parse_transaction_index(*whole(source))
+
+
+def parse_transaction_index(content: Bytes, path: str | None = None) -> pa.Table:
+    """The same of bytes and the path that they came from."""
+    entries = transaction_entries(content, path)
+    columns = [entries[name].astype(np.int64) for name in TRANSACTION_INDEX_COLUMNS]
+    return pa.Table.from_arrays(columns, schema=table_schema(TRANSACTION_INDEX_COLUMNS))
 
 
 def transaction_entries(content: Bytes, path: str | None = None) -> npt.NDArray[np.void]:
