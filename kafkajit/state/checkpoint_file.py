@@ -28,6 +28,8 @@ def parse_checkpoint(content: Bytes, path: str | None, schema: pa.Schema) -> pa.
     """The entries of a checkpoint, whose parts are this schema's strings and integers."""
     batches: list[pa.RecordBatch] = []
     rows: list[list[Any]] = []
+    # What each part is: a number of so many bits, or 0 for a string.
+    bits = [0 if field.type == pa.string() else field.type.bit_width for field in schema]
     expected: int | None = None
     found = 0
     for number, line in enumerate(lines(content, path), start=1):
@@ -38,7 +40,7 @@ def parse_checkpoint(content: Bytes, path: str | None, schema: pa.Schema) -> pa.
             if expected is None or expected < 0:
                 raise malformed_line(line, number, path)
         else:
-            entry = _entry(line, schema)
+            entry = _entry(line, bits)
             if entry is None:
                 raise malformed_line(line, number, path)
             rows.append(entry)
@@ -65,15 +67,14 @@ def _check_version(line: str, path: str | None) -> None:
         )
 
 
-def _entry(line: str, schema: pa.Schema) -> list[Any] | None:
+def _entry(line: str, bits: list[int]) -> list[Any] | None:
     parts = _WHITE_SPACE.split(line)
     while parts and not parts[-1]:  # Java's split drops what is empty at the end
         parts.pop()
-    if len(parts) != len(schema):
+    if len(parts) != len(bits):
         return None
     entry = [
-        part if field.type == pa.string() else parse_number(part, field.type.bit_width)
-        for part, field in zip(parts, schema, strict=True)
+        parse_number(part, size) if size else part for part, size in zip(parts, bits, strict=True)
     ]
     return None if None in entry else entry
 

@@ -24,7 +24,6 @@ MAX_SIZE = 1 << 20
 
 _WHITE_SPACE = " \t\f"
 _LINE_END = re.compile("\r\n|\r|\n")
-_BACKSLASHES = re.compile(r"\\*\Z")
 _KEY = re.compile(r"(?:\\.|[^\\=: \t\f])*+", re.DOTALL)
 _SEPARATOR = re.compile(r"[ \t\f]*+(?:[=:][ \t\f]*+)?")
 _ESCAPED = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
@@ -74,23 +73,23 @@ def parse_meta_properties(content: Bytes, path: str | None = None) -> pa.Table:
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     """Lines with those that continue them, and the number of the first; no comments."""
-    parts: list[str] = []
+    parts: list[str] = []  # none of them empty
     first = 0
     for number, line in enumerate(_LINE_END.split(text), start=1):
         line = line.lstrip(_WHITE_SPACE)
-        empty = not any(parts)
-        if empty and line.startswith(("#", "!")):
-            continue
-        if empty:
+        if not parts:
+            if line.startswith(("#", "!")):
+                continue
             first = number
-        if len(_BACKSLASHES.search(line)[0]) % 2:  # type: ignore[index]  # it matches "" as well
-            parts.append(line[:-1])
-            continue
-        parts.append(line)
-        if any(parts):
+        continues = len(line) % 2 != len(line.rstrip("\\")) % 2
+        if continues:
+            line = line[:-1]
+        if line:
+            parts.append(line)
+        if parts and not continues:
             yield first, "".join(parts)
-        parts = []
-    if any(parts):
+            parts = []
+    if parts:
         yield first, "".join(parts)
 
 
