@@ -25,6 +25,7 @@ STATUSES = {
         ({"position": 0, "base_offset": 0}, "bad at position 0, base offset 0"),
         ({"base_offset": -1}, "bad, base offset -1"),
         ({"path": "t-0/0.log"}, "bad in t-0/0.log"),
+        ({"path": "t-0/quorum-state", "line": 1}, "bad at line 1 in t-0/quorum-state"),
         (
             {"path": "t-0/0.log", "position": 7, "base_offset": 17},
             "bad at position 7, base offset 17 in t-0/0.log",
@@ -35,17 +36,21 @@ def test_an_error_says_its_place(place: dict[str, Any], text: str) -> None:
     error = KafkaJitError("bad", **place)
     assert str(error) == text
     assert error.message == "bad"
-    assert (error.path, error.position, error.base_offset) == (
+    assert (error.path, error.position, error.base_offset, error.line) == (
         place.get("path"),
         place.get("position"),
         place.get("base_offset"),
+        place.get("line"),
     )
 
 
 @pytest.mark.parametrize(
     "name",
     [
+        "CorruptCheckpointError",
+        "CorruptIndexError",
         "CorruptRecordError",
+        "CorruptSnapshotError",
         "DecompressionLimitError",
         "InvalidRecordError",
         "UnsupportedCompressionTypeError",

@@ -15,7 +15,7 @@ import kafkajit
 import kafkajit.reader
 import kafkajit.source
 from kafkajit import testing as kt
-from kafkajit.source import RangeReader, Source, as_bytes
+from kafkajit.source import RangeReader, Source, as_bytes, whole
 
 LOG = kt.batch([kt.Record(b"k", b"v")] * 3, base_offset=5)
 
@@ -280,3 +280,12 @@ def test_ranges_already_read_are_given_back(monkeypatch: pytest.MonkeyPatch) -> 
     assert not source.content[mmap.PAGESIZE : kept].any()
     source.forget(9 * mmap.PAGESIZE + 7)
     assert source.content[kept:].tobytes() == content[kept:]
+
+
+def test_a_small_file_is_there_as_a_whole(tmp_path: Path) -> None:
+    path = tmp_path / "quorum-state"
+    path.write_bytes(LOG)
+    far = RangeReader(lambda count, at: LOG[at : at + count], len(LOG), 0, len(LOG))
+    for source, name in ((LOG, None), (path, str(path)), (Source(far, path="s3/x"), "s3/x")):
+        content, found = whole(source)
+        assert (content.tobytes(), found) == (LOG, name)

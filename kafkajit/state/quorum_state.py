@@ -70,8 +70,8 @@ def _json_object(line: str) -> dict[str, Any]:
     try:
         node, _ = _DECODER.raw_decode(text)
     except (ValueError, RecursionError) as error:
-        reason = "is nested too deeply" if isinstance(error, RecursionError) else f"({error})"
-        raise _RefusedError(f"The line is not JSON {reason}: {shown(text)}") from error
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise _RefusedError(f"The line is not JSON ({reason}): {shown(text)}") from error
     if not isinstance(node, dict):
         raise _RefusedError(f"Deserialized node {shown(text)} is not an object node")
     return node
