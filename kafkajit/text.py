@@ -23,6 +23,7 @@ from kafkajit.errors import (
     UnsupportedCompressionTypeError,
 )
 from kafkajit.format.compression import COMPRESSION_TYPES, DEFAULT_MAX_DECOMPRESSED_BYTES
+from kafkajit.format.decimal import write_decimal
 from kafkajit.format.layout import (
     BATCH_LENGTH_OFFSET,
     LOG_OVERHEAD,
@@ -156,8 +157,6 @@ _PAYLOAD = _text(" payload: ")
 
 _PADDED = np.frombuffer(b"".join(text.ljust(WIDE, b"\0") for text in _TEXTS), dtype=np.uint8)
 _LENGTHS = np.array([len(text) for text in _TEXTS], dtype=np.int64)
-_DIGITS = np.frombuffer(b"".join(b"%02d" % i for i in range(100)), dtype=np.uint8)
-_MINUS = ord("-")
 _HEX = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
 
 # A batch's line as numbers.
@@ -462,21 +461,21 @@ def _write_lines(content, lines, counts, records, flags, out, batch, record, row
 def _write_batch(line, out, w):
     """One line, at most _LINE_ROOM bytes: (status, where it ends)."""
     if line["magic"] < MAGIC_V2:
-        w = _put_number(out, _put(out, w, _MESSAGE_OFFSET), line["lastOffset"])
+        w = write_decimal(out, _put(out, w, _MESSAGE_OFFSET), line["lastOffset"])
         return _write_rest_of_batch(line, out, w)
-    w = _put_number(out, _put(out, w, _BASE_OFFSET), line["baseOffset"])
-    w = _put_number(out, _put(out, w, _LAST_OFFSET), line["lastOffset"])
-    w = _put_number(out, _put(out, w, _COUNT), line["recordsCount"])
-    w = _put_number(out, _put(out, w, _BASE_SEQUENCE), line["baseSequence"])
-    w = _put_number(out, _put(out, w, _LAST_SEQUENCE), line["lastSequence"])
-    w = _put_number(out, _put(out, w, _PRODUCER_ID), line["producerId"])
-    w = _put_number(out, _put(out, w, _PRODUCER_EPOCH), line["producerEpoch"])
-    w = _put_number(out, _put(out, w, _LEADER_EPOCH), line["partitionLeaderEpoch"])
+    w = write_decimal(out, _put(out, w, _BASE_OFFSET), line["baseOffset"])
+    w = write_decimal(out, _put(out, w, _LAST_OFFSET), line["lastOffset"])
+    w = write_decimal(out, _put(out, w, _COUNT), line["recordsCount"])
+    w = write_decimal(out, _put(out, w, _BASE_SEQUENCE), line["baseSequence"])
+    w = write_decimal(out, _put(out, w, _LAST_SEQUENCE), line["lastSequence"])
+    w = write_decimal(out, _put(out, w, _PRODUCER_ID), line["producerId"])
+    w = write_decimal(out, _put(out, w, _PRODUCER_EPOCH), line["producerEpoch"])
+    w = write_decimal(out, _put(out, w, _LEADER_EPOCH), line["partitionLeaderEpoch"])
     w = _put(out, _put(out, w, _TRANSACTIONAL), _FALSE + line["isTransactional"])
     w = _put(out, _put(out, w, _CONTROL), _FALSE + line["isControl"])
     w = _put(out, w, _HORIZON)
     if line["hasHorizon"] != 0:
-        w = _put_number(out, _put(out, w, _OPEN), line["baseTimestamp"])
+        w = write_decimal(out, _put(out, w, _OPEN), line["baseTimestamp"])
         w = _put(out, w, _CLOSE)
     else:
         w = _put(out, w, _EMPTY)
@@ -488,13 +487,13 @@ def _write_rest_of_batch(line, out, w):
     """What is printed of all formats."""
     if line["codec"] > 4:
         return _UNKNOWN_CODEC, w
-    w = _put_number(out, _put(out, w, _POSITION), line["position"])
+    w = write_decimal(out, _put(out, w, _POSITION), line["position"])
     w = _put(out, w, _timestamp_type(line))
-    w = _put_number(out, w, line["maxTimestamp"])
-    w = _put_number(out, _put(out, w, _SIZE), line["size"])
-    w = _put_number(out, _put(out, w, _MAGIC), line["magic"])
+    w = write_decimal(out, w, line["maxTimestamp"])
+    w = write_decimal(out, _put(out, w, _SIZE), line["size"])
+    w = write_decimal(out, _put(out, w, _MAGIC), line["magic"])
     w = _put(out, _put(out, w, _CODEC), _CODEC_NAMES + line["codec"])
-    w = _put_number(out, _put(out, w, _CRC), line["crc"])
+    w = write_decimal(out, _put(out, w, _CRC), line["crc"])
     w = _put(out, _put(out, w, _VALID), _FALSE + line["isValid"])
     return _DONE, _put(out, w, _NEW_LINE)
 
@@ -516,15 +515,15 @@ def _write_record(content, line, record, flags, out, w):
     key_prefix = _FIRST_KEY
     if flags[_FLAG_METADATA] != 0:
         key_prefix = _KEY
-        w = _put_number(out, _put(out, w, _RECORD_OFFSET), record["offset"])
+        w = write_decimal(out, _put(out, w, _RECORD_OFFSET), record["offset"])
         w = _put(out, w, _timestamp_type(line))
-        w = _put_number(out, w, record["timestamp"])
-        w = _put_number(out, _put(out, w, _KEY_SIZE), key_size)
-        w = _put_number(out, _put(out, w, _VALUE_SIZE), value_size)
+        w = write_decimal(out, w, record["timestamp"])
+        w = write_decimal(out, _put(out, w, _KEY_SIZE), key_size)
+        w = write_decimal(out, _put(out, w, _VALUE_SIZE), value_size)
         if line["magic"] < MAGIC_V2:
             w = _write_message_checksum(content, np.int64(record["headers"]), out, w)
         else:
-            w = _put_number(out, _put(out, w, _SEQUENCE), _sequence(line, record))
+            w = write_decimal(out, _put(out, w, _SEQUENCE), _sequence(line, record))
             status, w = _write_header_keys(content, record, out, w, room - _LINE_ROOM)
             if status != _DONE:
                 return status, w
@@ -561,7 +560,7 @@ def _write_message_checksum(content, entry, out, w):
     stored = np.int64(read_int32(content, entry + MESSAGE_CRC_OFFSET)) & 0xFFFFFFFF
     computed = np.int64(crc32(content, entry + MAGIC_OFFSET, end))
     w = _put(out, _put(out, w, _MESSAGE_VALID), _FALSE + (1 if stored == computed else 0))
-    w = _put_number(out, _put(out, w, _CRC), stored)
+    w = write_decimal(out, _put(out, w, _CRC), stored)
     return _put(out, w, _MESSAGE_END)
 
 
@@ -609,11 +608,11 @@ def _write_control(content, record, out, w):
             return _BAD_MARKER, w
         w = _put(out, _put(out, w, _MARKER), _CONTROL_NAMES + type_id)
         epoch = read_int32(content, value + 2)
-        return _DONE, _put_number(out, _put(out, w, _COORDINATOR_EPOCH), epoch)
+        return _DONE, write_decimal(out, _put(out, w, _COORDINATOR_EPOCH), epoch)
     if type_id <= 6:
         return _RAFT_RECORD, w
     w = _put(out, _put(out, w, _CONTROL_TYPE), _UNKNOWN)
-    w = _put_number(out, _put(out, w, _BRACKET_OPEN), (type_id ^ 0x8000) - 0x8000)
+    w = write_decimal(out, _put(out, w, _BRACKET_OPEN), (type_id ^ 0x8000) - 0x8000)
     return _DONE, _put(out, w, _BRACKET_CLOSE)
 
 
@@ -625,9 +624,9 @@ def _too_short(size, decoder):
 @kernel
 def _write_decoded(content, position, size, decoder, out, w):
     if decoder == LONG:
-        return _put_number(out, w, read_int64(content, position))
+        return write_decimal(out, w, read_int64(content, position))
     if decoder == INTEGER:
-        return _put_number(out, w, read_int32(content, position))
+        return write_decimal(out, w, read_int32(content, position))
     if decoder == BYTES:
         for i in range(position, position + size):
             out[w] = _HEX[content[i] >> 4]
@@ -641,32 +640,3 @@ def _write_decoded(content, position, size, decoder, out, w):
 def _put(out, w, text):
     copy_wide(out, w, _PADDED, np.int64(text * WIDE))
     return w + _LENGTHS[text]
-
-
-@kernel
-def _put_number(out, w, value):
-    if value < 0:
-        out[w] = _MINUS
-        w += 1
-    # The magnitude of -2**63 is only there unsigned.
-    rest = np.uint64(-value) if value < 0 else np.uint64(value)
-    digits = 1
-    bound = np.uint64(10)
-    while digits < 20 and rest >= bound:
-        digits += 1
-        bound *= np.uint64(10)
-    end = w + digits
-    p = end
-    while rest >= np.uint64(100):
-        pair = np.int64(rest % np.uint64(100))
-        rest //= np.uint64(100)
-        p -= 2
-        out[p] = _DIGITS[2 * pair]
-        out[p + 1] = _DIGITS[2 * pair + 1]
-    last = np.int64(rest)
-    if last >= 10:
-        out[p - 2] = _DIGITS[2 * last]
-        out[p - 1] = _DIGITS[2 * last + 1]
-    else:
-        out[p - 1] = _DIGITS[2 * last + 1]
-    return end

@@ -51,7 +51,7 @@ def write_replaced(content, position, end, target, t):
     """As write_string, character by character."""
     p = position
     while p < end:
-        size = _sequence_size(content, p, end)
+        size = sequence_size(content, p, end)
         if size > 0:
             for i in range(size):
                 target[t + i] = content[p + i]
@@ -67,7 +67,7 @@ def write_replaced(content, position, end, target, t):
 
 
 @kernel
-def _sequence_size(content, p, end):
+def sequence_size(content, p, end):
     """Bytes of the character at p, or minus the bytes that one replacement stands for."""
     first = np.int64(content[p])
     left = end - p

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 
 from kafkajit.errors import InvalidRecordError
-from kafkajit.format.message import ArrayOf, Fields, message_json, read_message
+from kafkajit.format.message import raft_json
 
 CONTROL_TYPES = {
     0: "ABORT",
@@ -24,44 +24,13 @@ CONTROL_TYPES = {
 UNKNOWN = "UNKNOWN"
 END_TRANSACTION = ("COMMIT", "ABORT")
 
-# What Raft's control records hold, always read as version 0, and how kafka-dump-log heads them.
-_VOTER = [("voterId", "int32")]
-_RAFT_MESSAGES: dict[int, tuple[str, Fields]] = {
-    2: (
-        "LeaderChange: ",
-        [
-            ("version", "int16"),
-            ("leaderId", "int32"),
-            ("voters", ArrayOf(_VOTER)),
-            ("grantingVoters", ArrayOf(_VOTER)),
-        ],
-    ),
-    3: ("SnapshotHeader ", [("version", "int16"), ("lastContainedLogTimestamp", "int64")]),
-    4: ("SnapshotFooter ", [("version", "int16")]),
-    5: ("KRaftVersion ", [("version", "int16"), ("kRaftVersion", "int16")]),
-    6: (
-        "KRaftVoters ",
-        [
-            ("version", "int16"),
-            (
-                "voters",
-                ArrayOf(
-                    [
-                        ("voterId", "int32"),
-                        ("voterDirectoryId", "uuid"),
-                        (
-                            "endpoints",
-                            ArrayOf([("name", "string"), ("host", "string"), ("port", "uint16")]),
-                        ),
-                        (
-                            "kRaftVersionFeature",
-                            [("minSupportedVersion", "int16"), ("maxSupportedVersion", "int16")],
-                        ),
-                    ]
-                ),
-            ),
-        ],
-    ),
+# How kafka-dump-log heads what Raft's control records hold.
+_RAFT_HEADS = {
+    2: "LeaderChange: ",
+    3: "SnapshotHeader ",
+    4: "SnapshotFooter ",
+    5: "KRaftVersion ",
+    6: "KRaftVoters ",
 }
 
 
@@ -126,5 +95,5 @@ def raft_message(key: bytes | None, value: bytes | None) -> str:
     >>> raft_message(bytes([0, 0, 0, 4]), bytes([0, 0, 0]))
     'SnapshotFooter {"version":0}'
     """
-    head, fields = _RAFT_MESSAGES[control_type_id(key)]
-    return head + message_json(read_message(value or b"", fields))
+    type_id = control_type_id(key)
+    return _RAFT_HEADS[type_id] + raft_json(type_id, value or b"")
