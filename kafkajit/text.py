@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,8 @@ from kafkajit.format.layout import (
     RECORD_BATCH_OVERHEAD,
     TIMESTAMP_TYPES,
 )
+from kafkajit.format.json_text import new_doubles
+from kafkajit.format.message import DONE, FULL, NEW_DOUBLE, learn, new_scratch
 from kafkajit.format.message_checksum import crc32
 from kafkajit.format.utf8 import MAX_GROWTH, write_string
 from kafkajit.format.varint import read_varint
@@ -42,6 +45,9 @@ from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.control_records import CONTROL_TYPES, UNKNOWN, raft_message
 from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder, located
 from kafkajit.source import Bytes, Source
+from kafkajit.topics.kinds import TopicKind
+from kafkajit.topics.payloads import write_key, write_metadata, write_value
+from kafkajit.topics.single import printed
 from kafkajit.walk import FAILFAST, PERMISSIVE, Gap, Walk
 
 # How keys and values are printed: Kafka's decoder classes.
@@ -70,10 +76,13 @@ _BAD_CONTROL_KEY = 3
 _BAD_MARKER = 4
 _UNKNOWN_CODEC = 5
 _RAFT_RECORD = 6  # Python has to write the rest of its line
+_PAYLOADS = 7  # so it has, of an internal topic's record
+_NO_KEY = 8
+_NEW_DOUBLE = 9  # Python knows its text
 
 
 class UnreadableByDecoder(InvalidRecordError):
-    """A key or value that is too short for the decoder that was asked for."""
+    """A key or value that is not what the decoder that was asked for reads."""
 
 
 _MESSAGES: dict[int, tuple[type[KafkaJitError], str]] = {
@@ -81,6 +90,11 @@ _MESSAGES: dict[int, tuple[type[KafkaJitError], str]] = {
         UnreadableByDecoder,
         "The key ({keySize} bytes) or the value ({valueSize} bytes) of the record "
         "with offset {offset} is too short for its decoder",
+    ),
+    _NO_KEY: (
+        UnreadableByDecoder,
+        "Failed to decode message at offset {offset} using the specified decoder "
+        "(message had a missing key)",
     ),
     _BAD_CONTROL_KEY: (
         InvalidRecordError,
@@ -93,7 +107,17 @@ _MESSAGES: dict[int, tuple[type[KafkaJitError], str]] = {
     _UNKNOWN_CODEC: (UnsupportedCompressionTypeError, "Unknown compression type id: {codec}"),
 }
 
-_FLAG_RECORDS, _FLAG_CONTENTS, _FLAG_METADATA, _FLAG_KEY_DECODER, _FLAG_VALUE_DECODER = range(5)
+(
+    _FLAG_RECORDS,
+    _FLAG_CONTENTS,
+    _FLAG_METADATA,
+    _FLAG_KEY_DECODER,
+    _FLAG_VALUE_DECODER,
+    _FLAG_TOPIC,
+) = range(6)
+
+# Of _FLAG_TOPIC: how the payloads of an internal topic are written.
+_NO_TOPIC, _COORDINATOR, _METADATA, _BY_PYTHON = range(4)
 
 # Every text that lines are put together from, padded so that one wide copy writes it.
 _TEXTS: list[bytes] = []
@@ -154,6 +178,7 @@ _COORDINATOR_EPOCH = _text(" coordinatorEpoch: ")
 _FIRST_KEY = _text("| key: ")
 _KEY = _text(" key: ")
 _PAYLOAD = _text(" payload: ")
+_DELETE = _text("<DELETE>")
 
 _PADDED = np.frombuffer(b"".join(text.ljust(WIDE, b"\0") for text in _TEXTS), dtype=np.uint8)
 _LENGTHS = np.array([len(text) for text in _TEXTS], dtype=np.int64)
@@ -198,6 +223,7 @@ class Style:
     metadata: bool = True  # not --skip-record-metadata
     key_decoder: int = STRING
     value_decoder: int = STRING
+    topic: TopicKind | None = None  # whose payloads keys and values are, instead of the decoders
 
     def flags(self) -> npt.NDArray[np.int64]:
         """The same for kernels, at the places that _FLAG_… name."""
@@ -208,9 +234,30 @@ class Style:
                 self.metadata,
                 self.key_decoder,
                 self.value_decoder,
+                self._topic_flag(),
             ],
             dtype=np.int64,
         )
+
+    def _topic_flag(self) -> int:
+        if self.topic is None:
+            return _NO_TOPIC
+        if self.topic.has_keys:
+            return _COORDINATOR
+        # What Kafka prints of remote log metadata is Java's toString.
+        return _METADATA if self.topic.name == "cluster_metadata" else _BY_PYTHON
+
+    def tables(self) -> tuple[npt.NDArray[Any], ...]:
+        """What kernels need to read the topic's payloads; of the same types where there is none."""
+        if self.topic is None:
+            rows, texts = np.zeros((1, 8), dtype=np.int32), np.zeros(1, dtype=np.uint8)
+            types, scratch = np.zeros((1, 4), dtype=np.int32), np.zeros(1, dtype=np.int64)
+            for table in (rows, texts, types):
+                table.setflags(write=False)
+            return rows, texts, types, new_doubles(), scratch
+        programs = self.topic.programs
+        scratch = new_scratch(programs)
+        return programs.rows, programs.texts, self.topic.types, new_doubles(), scratch
 
 
 class LogDump:
@@ -231,6 +278,7 @@ class LogDump:
         self._source = source
         self._style = style
         self._flags = style.flags()
+        self._tables = style.tables()
         self._limited = max_bytes != NO_LIMIT
         self._end = min(source.content.size, max_bytes)
         self._memory = ColumnMemory(Wanted(fields=True))
@@ -344,6 +392,7 @@ class LogDump:
                 chunk.counts,
                 chunk.fields,
                 self._flags,
+                *self._tables,
                 self._buffer,
                 batch,
                 record,
@@ -355,7 +404,14 @@ class LogDump:
                 self._buffer = np.empty(2 * self._buffer.size, dtype=np.uint8)
             if status == _DONE:
                 return
-            if status == _RAFT_RECORD:
+            if status == _NEW_DOUBLE:
+                *_, doubles, scratch = self._tables
+                learn(doubles, scratch)
+            elif status == _PAYLOADS:
+                yield memoryview(self._payloads(chunk, row).encode())
+                record += 1
+                row += 1
+            elif status == _RAFT_RECORD:
                 try:
                     text = raft_message(chunk.field(row, "key"), chunk.field(row, "value"))
                 except InvalidRecordError as error:
@@ -367,6 +423,19 @@ class LogDump:
             elif status != _FULL:
                 self.error = self._error(status, chunk, batch, row)
                 return
+
+    def _payloads(self, chunk: Chunk, row: int) -> str:
+        """The rest of a record's line that says what is wrong, or is Java's toString."""
+        assert self._style.topic is not None
+        key, payload = printed(
+            self._style.topic,
+            int(chunk.fields["offset"][row]),
+            chunk.field(row, "key"),
+            chunk.field(row, "value"),
+        )
+        prefix = " " if self._style.metadata else "| "
+        line = "" if key is None else f"{prefix}key: {key}"
+        return line + ("" if payload is None else f" payload: {payload}") + "\n"
 
     def _error(self, status: int, chunk: Chunk, batch: int, row: int) -> KafkaJitError:
         exception, text = _MESSAGES[status]
@@ -427,7 +496,22 @@ def _batch_lines(batches: Batches, content: Bytes) -> npt.NDArray[np.void]:
 
 
 @kernel
-def _write_lines(content, lines, counts, records, flags, out, batch, record, row):
+def _write_lines(
+    content,
+    lines,
+    counts,
+    records,
+    flags,
+    rows,
+    texts,
+    types,
+    doubles,
+    scratch,
+    out,
+    batch,
+    record,
+    row,
+):
     """Write on from a batch (record -1 is its own line) until all is written or `out` is full.
 
     (status, batch, record, row, bytes written); a line that fails is written up to where it does.
@@ -444,9 +528,21 @@ def _write_lines(content, lines, counts, records, flags, out, batch, record, row
             record = np.int64(0)
         if deep:
             while record < counts[batch]:
-                status, after = _write_record(content, lines[batch], records[row], flags, out, w)
-                if status == _FULL:
-                    return _FULL, batch, record, row, w
+                status, after = _write_record(
+                    content,
+                    lines[batch],
+                    records[row],
+                    flags,
+                    rows,
+                    texts,
+                    types,
+                    doubles,
+                    scratch,
+                    out,
+                    w,
+                )
+                if status == _FULL or status == _NEW_DOUBLE:
+                    return status, batch, record, row, w
                 w = after
                 if status != _DONE:
                     return status, batch, record, row, w
@@ -499,15 +595,16 @@ def _write_rest_of_batch(line, out, w):
 
 
 @kernel
-def _write_record(content, line, record, flags, out, w):
-    """One line: (status, where it ends). Nothing counts when `out` was too small (_FULL)."""
+def _write_record(content, line, record, flags, rows, texts, types, doubles, scratch, out, w):
+    """One line: (status, where it ends). Nothing counts of _FULL and _NEW_DOUBLE."""
     key_size, value_size = np.int64(record["keySize"]), np.int64(record["valueSize"])
     if line["magic"] < MAGIC_V2:  # a null's size as it stands there: any negative one
         key_size = np.int64(read_int32(content, np.int64(record["key"]) - 4))
         value_size = np.int64(read_int32(content, np.int64(record["value"]) - 4))
     contents = flags[_FLAG_CONTENTS] != 0 and line["isControl"] == 0
     room = _LINE_ROOM
-    if contents:
+    topic = flags[_FLAG_TOPIC]
+    if contents and topic == _NO_TOPIC:
         room += (max(key_size, np.int64(0)) + max(value_size, np.int64(0))) * MAX_GROWTH
     if w + room > out.size:
         return _FULL, w
@@ -531,7 +628,27 @@ def _write_record(content, line, record, flags, out, w):
             status, w = _write_control(content, record, out, w)
             if status != _DONE:
                 return status, w
-    if contents:
+    if contents and topic != _NO_TOPIC:
+        if topic == _BY_PYTHON:
+            return _PAYLOADS, w
+        status, w = _write_payloads(
+            content,
+            record,
+            key_size,
+            value_size,
+            key_prefix,
+            topic,
+            rows,
+            texts,
+            types,
+            doubles,
+            scratch,
+            out,
+            w,
+        )
+        if status != _DONE:
+            return status, w
+    elif contents:
         key_decoder, value_decoder = flags[_FLAG_KEY_DECODER], flags[_FLAG_VALUE_DECODER]
         # Kafka decodes both before it prints either.
         if _too_short(key_size, key_decoder) or _too_short(value_size, value_decoder):
@@ -545,6 +662,64 @@ def _write_record(content, line, record, flags, out, w):
                 content, np.int64(record["value"]), value_size, value_decoder, out, w
             )
     return _DONE, _put(out, w, _NEW_LINE)
+
+
+@kernel
+def _write_payloads(
+    content,
+    record,
+    key_size,
+    value_size,
+    key_prefix,
+    topic,
+    rows,
+    texts,
+    types,
+    doubles,
+    scratch,
+    out,
+    w,
+):
+    """What an internal topic's key and value are; w again where Python has to say why not."""
+    key, value = np.int64(record["key"]), np.int64(record["value"])
+    if topic == _METADATA:
+        if value_size < 0:
+            return _PAYLOADS, w
+        after = _put(out, w, _PAYLOAD)
+        status, after = write_metadata(
+            rows, texts, doubles, types, content, value, value_size, True, out, after, scratch
+        )
+        if status != DONE:
+            return _payload_status(status), w
+        return (_FULL, w) if after + _LINE_ROOM > out.size else (_DONE, after)
+    if key_size < 0:
+        return _NO_KEY, w
+    after = _put(out, w, key_prefix)
+    status, after = write_key(
+        rows, texts, doubles, types, content, key, key_size, out, after, scratch
+    )
+    if status != DONE:
+        return _payload_status(status), w
+    if after + _LINE_ROOM > out.size:
+        return _FULL, w
+    after = _put(out, after, _PAYLOAD)
+    if value_size < 0:
+        return _DONE, _put(out, after, _DELETE)
+    status, after = write_value(
+        rows, texts, doubles, types, content, key, value, value_size, out, after, scratch
+    )
+    if status != DONE:
+        return _payload_status(status), w
+    if after + _LINE_ROOM > out.size:
+        return _FULL, w
+    return _DONE, after
+
+
+@kernel
+def _payload_status(status):
+    if status == FULL:
+        return _FULL
+    return _NEW_DOUBLE if status == NEW_DOUBLE else _PAYLOADS
 
 
 @kernel

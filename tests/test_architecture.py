@@ -18,6 +18,7 @@ ROOMS = [
     ("errors", "kernel", "source", "storage"),
     ("format",),
     ("records",),
+    ("topics",),
     ("schema", "selection", "walk"),
     ("index", "state"),
     ("side_files", "side_text"),

@@ -11,10 +11,12 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafkajit.cli.progress import Progress
+from kafkajit.topics import TOPICS
 
 if TYPE_CHECKING:
     from kafkajit.text import Style
@@ -24,6 +26,14 @@ example:
   kafkajit dump-log --print-data-log --files orders-0/00000000000000000000.log
 """
 
+# Kafka's options for internal topics, and the kinds of those.
+_TOPIC_DECODERS = {
+    "offsets-decoder": "offsets",
+    "transaction-log-decoder": "transaction_state",
+    "cluster-metadata-decoder": "cluster_metadata",
+    "share-group-state-decoder": "share_group_state",
+    "remote-log-metadata-decoder": "remote_log_metadata",
+}
 _PACKAGE = "org.apache.kafka.tools.api"
 _DEFAULT_DECODER = f"{_PACKAGE}.StringDecoder"
 _NO_LIMIT = 2**31 - 1
@@ -76,6 +86,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             metavar="CLASS",
             help=f"how to print {side}s: {decoders} (default: StringDecoder)",
         )
+    for name, kind in _TOPIC_DECODERS.items():
+        parser.add_argument(
+            f"--{name}",
+            dest="topics",
+            action="append_const",
+            const=kind,
+            help=f"print records as those of {TOPICS[kind]}; with several such options, of the "
+            "logs of this topic only",
+        )
     parser.add_argument(
         "--mode",
         type=str.upper,
@@ -124,7 +143,7 @@ def _style(options: argparse.Namespace) -> Style:
         if name is not None and name not in DECODERS:
             raise ValueError(f"unknown decoder class {name}; there are: {', '.join(DECODERS)}")
         decoders.append(DECODERS[name or _DEFAULT_DECODER])
-    contents = options.print_data_log or chosen != (None, None)
+    contents = options.print_data_log or chosen != (None, None) or bool(options.topics)
     return Style(
         records=options.deep_iteration or contents,
         contents=contents,
@@ -138,6 +157,7 @@ def _dump(path: Path, style: Style, options: argparse.Namespace) -> list[tuple[i
     """Dump one file; the offsets that are not consecutive."""
     from kafkajit.source import Source
     from kafkajit.text import LogDump
+    from kafkajit.topics.kinds import topic_kind
 
     if not path.suffix:
         raise ValueError("the file's name has no suffix that says what it is")
@@ -155,9 +175,10 @@ def _dump(path: Path, style: Style, options: argparse.Namespace) -> list[tuple[i
         )
     if options.max_bytes < 0:
         raise ValueError(f"Invalid size: {options.max_bytes}")
+    kind = _kind(path, options.topics or [])
     dump = LogDump(
         source,
-        style,
+        replace(style, topic=topic_kind(kind) if kind else None),
         max_bytes=options.max_bytes,
         max_decompressed_bytes=options.max_decompressed_bytes,
         mode=options.mode,
@@ -169,6 +190,19 @@ def _dump(path: Path, style: Style, options: argparse.Namespace) -> list[tuple[i
     if dump.error is not None:
         raise dump.error
     return dump.non_consecutive
+
+
+def _kind(path: Path, kinds: list[str]) -> str | None:
+    """The kind of internal topic that a file's records are read as."""
+    from kafkajit.format.log_path import parse_log_path
+
+    if len(set(kinds)) == 1:
+        return kinds[0]
+    if path.suffix == ".checkpoint":
+        topic: str | None = TOPICS["cluster_metadata"]
+    else:
+        topic = parse_log_path(path.absolute()).topic
+    return next((kind for kind in kinds if TOPICS[kind] == topic), None)
 
 
 def _heading(name: str) -> str:

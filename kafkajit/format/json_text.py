@@ -186,7 +186,11 @@ def java_double(value: float) -> str:
         return '"NaN"' if math.isnan(value) else f'"{"-" * (value < 0)}Infinity"'
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
-    sign, digits, exponent = Decimal(repr(value)).as_tuple()
+    shortest = repr(value)
+    # Java wants two digits at least, and of those the nearest.
+    if len(Decimal(shortest).as_tuple().digits) == 1 and float(f"{value:.1e}") == value:
+        shortest = f"{value:.1e}"
+    sign, digits, exponent = Decimal(shortest).as_tuple()
     text = "".join(map(str, digits))
     scale = len(text) - 1 + int(exponent)
     return f"{'-' * sign}{text[0]}.{text[1:].rstrip('0') or '0'}E{scale}"

@@ -257,7 +257,7 @@ def write_message(rows, texts, doubles, content, p, end, row, out, w, scratch):
                     scratch[stack + _STATE] = row
                     scratch[stack + _REST] = end
                     end = p + size
-                    row = version_row(rows, np.int64(rows[row, C]), _read_int16(content, p))
+                    row = version_row(rows, np.int64(rows[row, C]), read_int16(content, p))
                     p += 2
                     continue
             elif reason < 0:
@@ -277,7 +277,7 @@ def write_message(rows, texts, doubles, content, p, end, row, out, w, scratch):
                     is_null = content[p] >= 0x80
                     p += 1
             elif rows[row, B] == 2:
-                number, p, reason = _read_unsigned_varint(content, p, end)
+                number, p, reason = read_unsigned_varint(content, p, end)
                 is_null = reason < 0 and number <= 0
             if reason < 0 and stack - _FRAME < bottom:
                 reason = np.int64(DEPTH)
@@ -357,7 +357,7 @@ def write_message(rows, texts, doubles, content, p, end, row, out, w, scratch):
                 reason = np.int64(UNDERFLOW)
             else:
                 if aloud:
-                    number = _read_int16(content, p)
+                    number = read_int16(content, p)
                     w = write_decimal(out, w, number if code == INT16 else number & 0xFFFF)
                 p += 2
                 row += 1
@@ -378,7 +378,7 @@ def write_message(rows, texts, doubles, content, p, end, row, out, w, scratch):
                 p = scratch[stack + _REST]
                 row = np.int64(rows[row, C])
             else:
-                number, p, reason = _read_unsigned_varint(content, p, end)
+                number, p, reason = read_unsigned_varint(content, p, end)
                 known = np.int64(rows[row, A])
                 for i in range(known):
                     scratch[_SLOTS + rows[row + 1 + i, C]] = -1
@@ -487,10 +487,10 @@ def _next_tag(rows, content, p, end, scratch, stack):
     unknown, none = np.int64(0), np.int64(0)
     while scratch[stack + _REST] > 0:
         scratch[stack + _REST] -= 1
-        tag, p, reason = _read_unsigned_varint(content, p, end)
+        tag, p, reason = read_unsigned_varint(content, p, end)
         if reason >= 0:
             return tags, p, stack, False, unknown, reason, tag, none
-        size, p, reason = _read_unsigned_varint(content, p, end)
+        size, p, reason = read_unsigned_varint(content, p, end)
         if reason >= 0:
             return tags, p, stack, False, unknown, reason, size, none
         found = np.int64(-1)
@@ -526,20 +526,20 @@ def _next_tag(rows, content, p, end, scratch, stack):
 def _read_size(content, p, end, is_compact, code):
     """(size, p, reason, number) of a string, bytes or an array; -1 is null."""
     if is_compact != 0:
-        size, p, reason = _read_unsigned_varint(content, p, end)
+        size, p, reason = read_unsigned_varint(content, p, end)
         if reason >= 0:
             return np.int64(0), p, reason, size
         return _int32(size - 1), p, reason, np.int64(0)
     width = 2 if code == STRING else 4
     if p + width > end:
         return np.int64(0), p, np.int64(UNDERFLOW), np.int64(0)
-    size = _read_int16(content, p) if width == 2 else read_int32(content, p)
+    size = read_int16(content, p) if width == 2 else read_int32(content, p)
     return size, p + width, np.int64(-1), np.int64(0)
 
 
 @kernel
-def _read_unsigned_varint(content, p, end):
-    """(value as Java's int, position behind it, reason or -1)."""
+def read_unsigned_varint(content, p, end):
+    """(value as Java's int, position behind it, reason of a malformed one or -1)."""
     if p < end and content[p] < 0x80:
         return np.int64(content[p]), p + 1, np.int64(-1)
     value = np.int64(0)
@@ -564,7 +564,8 @@ def _int32(value):
 
 
 @inlined
-def _read_int16(content, p):
+def read_int16(content, p):
+    """A big-endian int16, as an int64, unchecked."""
     number = np.int64(content[p]) << 8 | np.int64(content[p + 1])
     return (number ^ 0x8000) - 0x8000
 

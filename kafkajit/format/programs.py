@@ -128,8 +128,10 @@ class _Compiler:
         self._depth = 0
 
     def programs(self) -> Programs:
+        rows = np.array(self._rows, dtype=np.int32)
+        rows.setflags(write=False)  # one signature of the kernels
         return Programs(
-            rows=np.array(self._rows, dtype=np.int32),
+            rows=rows,
             texts=np.frombuffer(bytes(self._texts) + bytes(WIDE), dtype=np.uint8),
             names=list(self._names),
             messages=self._messages,

@@ -1,7 +1,7 @@
 """The schemas of Kafka's messages: the table beside this file, read.
 
-Answers to the JSON files that Kafka generates its message classes from. messages.schema explains its
-notation at its head; tests/broker/make_schemas.py writes it.
+Answers to the JSON files that Kafka generates its message classes from. messages.schema explains
+its notation at its head; tests/broker/make_schemas.py writes it.
 """
 
 from __future__ import annotations
