@@ -130,3 +130,9 @@ def test_a_checkpoint_that_is_none_is_refused_with_its_line(
 @pytest.mark.parametrize("content", [b"", b"0", b"0\n", b"0\n0", b"0\r\n0\r\n"])
 def test_a_checkpoint_may_be_empty(content: bytes) -> None:
     assert epochs(content) == offsets(content) == []
+
+
+def test_white_space_is_java_s_behind_an_entry_too_and_before_it_makes_a_part() -> None:
+    assert offsets(b"0\n2\norders\t 0 \x0b5 \n 1 7\n") == [["orders", 0, 5], ["", 1, 7]]
+    with pytest.raises(kafkajit.CorruptCheckpointError, match="Malformed line"):
+        offsets("0\n1\norders\u00a00 5\n".encode())
