@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kafkajit.index.offset_index import OffsetIndex, read_offset_index
     from kafkajit.index.time_index import TimeIndex, read_time_index
     from kafkajit.index.transaction_index import TransactionIndex, read_transaction_index
+    from kafkajit.index.verify import verify_offset_index, verify_time_index
     from kafkajit.reader import (
         find_corruption,
         iter_records,
@@ -80,6 +81,8 @@ _HOME = {
     "size_of_varint": "kafkajit.format.varint",
     "size_of_varlong": "kafkajit.format.varint",
     "valid_bytes": "kafkajit.reader",
+    "verify_offset_index": "kafkajit.index.verify",
+    "verify_time_index": "kafkajit.index.verify",
 }
 
 __all__ = [
@@ -116,6 +119,8 @@ __all__ = [
     "size_of_varint",
     "size_of_varlong",
     "valid_bytes",
+    "verify_offset_index",
+    "verify_time_index",
 ]
 
 

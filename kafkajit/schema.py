@@ -199,6 +199,23 @@ QUORUM_STATE_COLUMNS: dict[str, Column] = {
     ),
 }
 
+INDEX_PROBLEM_COLUMNS: dict[str, Column] = {
+    "entry": Column(pa.int32(), "its number in the index, from 0"),
+    "offset": Column(pa.int64(), "that it names; NULL where the file ends inside the entry"),
+    "position": Column(pa.int32(), "that it names"),
+    "logOffset": Column(pa.int64(), "the last offset of the batch there; NULL where none begins"),
+    "problem": Column(pa.string(), "what is wrong"),
+}
+
+TIME_INDEX_PROBLEM_COLUMNS: dict[str, Column] = {
+    "entry": Column(pa.int32(), "its number in the index, from 0"),
+    "timestamp": Column(TIMESTAMP_TYPE, "that it names; NULL where the file ends inside the entry"),
+    "offset": Column(pa.int64(), "that it names"),
+    "logTimestamp": Column(TIMESTAMP_TYPE, "the largest of the batch with that offset"),
+    "logOffset": Column(pa.int64(), "the last offset of that batch; NULL where there is none"),
+    "problem": Column(pa.string(), "what is wrong"),
+}
+
 PLACE_COLUMNS: dict[str, Column] = {
     **_SEGMENT,
     "path": Column(pa.string(), "the file"),

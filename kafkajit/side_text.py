@@ -1,21 +1,53 @@
 """Files beside a log → the lines that kafka-dump-log.sh prints of them, byte for byte.
 
-Answers to Kafka 4.1.1's DumpLogSegments.dumpProducerIdSnapshot. Whole columns become strings and
-are joined row by row, some tens of thousands at a time.
+Answers to Kafka 4.1.1's DumpLogSegments: dumpProducerIdSnapshot, dumpIndex, dumpTimeIndex and
+dumpTxnIndex. Whole columns become strings and are joined row by row, some tens of thousands at a
+time. What is printed before an error is what Kafka prints before it throws.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafkajit.errors import CorruptSnapshotError
-from kafkajit.source import Bytes
+from kafkajit.errors import (
+    BATCH_TOO_SMALL,
+    OK,
+    CorruptIndexError,
+    CorruptSnapshotError,
+    KafkaJitError,
+    error_for,
+)
+from kafkajit.format.layout import (
+    BATCH_LENGTH_OFFSET,
+    HEADER_SIZE_UP_TO_MAGIC,
+    LAST_OFFSET_DELTA_OFFSET,
+    LOG_OVERHEAD,
+    MAGIC_OFFSET,
+    MAGIC_V2,
+    MIN_ENTRY_SIZE,
+)
+from kafkajit.index.offset_index import OffsetIndex
+from kafkajit.index.time_index import NO_TIMESTAMP, TimeIndex
+from kafkajit.index.transaction_index import ENTRY as TRANSACTION
+from kafkajit.index.transaction_index import transaction_entries
+from kafkajit.kernel import kernel, read_int32, read_int64
+from kafkajit.records.batches import Batches, frame, framing_error
+from kafkajit.records.columns import ColumnMemory, Wanted
+from kafkajit.records.decode import Decoder
+from kafkajit.source import Bytes, Source
 from kafkajit.state.producer_snapshot import SnapshotCutShortError, parse_producer_snapshot
 
+Int64s = npt.NDArray[np.int64]
+_Part = Any  # an array or a text
+
 _ROWS = 1 << 16
+_NO_BATCH = -1  # a kernel's status
 
 _OF_PRODUCER = ("producerId", "producerEpoch", "coordinatorEpoch")
 _OF_BATCH = ("firstSequence", "lastSequence", "lastOffset", "offsetDelta", "timestamp")
@@ -37,9 +69,178 @@ def snapshot_complaint(error: CorruptSnapshotError) -> str:
     return error.message
 
 
+def transaction_index_text(content: Bytes, path: str | None = None) -> Iterator[bytes]:
+    """The lines of a .txnindex file: Kafka leaves a part of an entry at its end alone."""
+    whole = content.size // TRANSACTION.itemsize * TRANSACTION.itemsize
+    entries = transaction_entries(content[:whole], path)
+    for start in range(0, entries.size, _ROWS):
+        rows = entries[start : start + _ROWS]
+        parts: list[_Part] = []
+        for name in rows.dtype.names or ():
+            parts += [f"{' ' if parts else ''}{name}: ", _numbers(rows[name])]
+        yield _joined([*parts, "\n"])
+
+
+class OffsetIndexDump:
+    """One dump of one .index file: read `text` to its end, then see what was found on the way."""
+
+    def __init__(self, index: OffsetIndex, log: Source, *, max_message_size: int) -> None:
+        self.mismatches: list[tuple[int, int]] = []  # the entry's offset, its batch's last one
+        self._index = index
+        self._log = log
+        self._max_message_size = max_message_size
+
+    def text(self) -> Iterator[bytes]:
+        """A line for each entry whose batch was found."""
+        entries = _entries_up_to_zero(self._index)
+        base_offset, content = self._index.base_offset, self._log.content
+        for start in range(0, entries.size, _ROWS):
+            rows = entries[start : start + _ROWS]
+            offsets = rows["relativeOffset"].astype(np.int64) + base_offset
+            positions = rows["position"].astype(np.int64)
+            found = np.empty(rows.size, dtype=np.int64)
+            good, status = _last_offsets_at(content, positions, self._max_message_size, found)
+            for row in np.flatnonzero(found[:good] != offsets[:good]).tolist():
+                self.mismatches.append((int(offsets[row]), int(found[row])))
+            yield _joined(
+                [
+                    "offset: ",
+                    _numbers(offsets[:good]),
+                    " position: ",
+                    _numbers(positions[:good]),
+                    "\n",
+                ]
+            )
+            if good < rows.size:
+                raise self._error(start + good, int(positions[good]), status)
+
+    def _error(self, entry: int, position: int, status: int) -> Exception:
+        if status == BATCH_TOO_SMALL:
+            size = read_int32(self._log.content, position + BATCH_LENGTH_OFFSET)
+            return error_for(status, size, path=self._log.path, position=position)
+        return CorruptIndexError(
+            f"entry {entry} names position {position}, where {self._log.path} has no whole batch "
+            f"of at most {self._max_message_size} bytes"
+        )
+
+
+class TimeIndexDump:
+    """One dump of one .timeindex file: read `text` to its end, then see what was found."""
+
+    def __init__(
+        self,
+        time_index: TimeIndex,
+        index: OffsetIndex,
+        log: Source,
+        *,
+        max_decompressed_bytes: int,
+    ) -> None:
+        self.mismatches: list[tuple[int, int]] = []  # the entry's timestamp, its batch's largest
+        self.out_of_order: list[tuple[int, int]] = []  # the entry's timestamp, the one's before
+        self.not_found: list[tuple[int, int]] = []  # the entry's offset, that of the log, or -1
+        self._time_index = time_index
+        self._index = index
+        self._log = log
+        self._decoder = Decoder(
+            log,
+            ColumnMemory(Wanted(timestamp=True)),
+            max_decompressed_bytes=max_decompressed_bytes,
+        )
+
+    def text(self) -> Iterator[bytes]:
+        """A line for each entry up to the first whose batch cannot be read."""
+        entries = _entries_up_to_zero(self._time_index)
+        batches, error = self._framed()
+        positions = batches.position
+        # Of a sound log they grow anyway.
+        last_offsets = np.maximum.accumulate(batches.last_offset)
+        before = NO_TIMESTAMP
+        for start in range(0, entries.size, _ROWS):
+            part = entries[start : start + _ROWS]
+            timestamps = part["timestamp"].astype(np.int64)
+            offsets = part["relativeOffset"].astype(np.int64) + self._time_index.base_offset
+            _, from_ = self._index.lookup_all(offsets)
+            rows = np.maximum(
+                np.searchsorted(last_offsets, offsets), np.searchsorted(positions, from_)
+            )
+            good = part.size
+            if error is not None and (rows == len(batches)).any():
+                good = int(np.argmax(rows == len(batches)))
+            log_offsets = np.append(batches.last_offset, -1)[rows]
+            is_found = (log_offsets == offsets) & (rows < len(batches))
+            wanted = np.unique(rows[:good][is_found[:good]])
+            largest, decoding_error = self._largest_timestamps(batches, wanted)
+            if decoding_error is not None:
+                error = decoding_error
+                good = int(np.argmax(is_found & (rows == wanted[largest.size])))
+            for row in range(good):
+                self._judge(
+                    int(timestamps[row]),
+                    before,
+                    int(offsets[row]),
+                    int(log_offsets[row]),
+                    int(largest[np.searchsorted(wanted, rows[row])]) if is_found[row] else None,
+                )
+                before = int(timestamps[row])
+            yield _joined(
+                [
+                    *("timestamp: ", _numbers(timestamps[:good])),
+                    *(" offset: ", _numbers(offsets[:good])),
+                    "\n",
+                ]
+            )
+            if good < part.size:
+                assert error is not None
+                raise error
+
+    def _judge(
+        self, timestamp: int, before: int, offset: int, log_offset: int, largest: int | None
+    ) -> None:
+        if largest is None:
+            self.not_found.append((offset, log_offset))
+            return
+        if largest != timestamp:
+            self.mismatches.append((timestamp, largest))
+        if before >= timestamp:
+            self.out_of_order.append((timestamp, before))
+
+    def _framed(self) -> tuple[Batches, KafkaJitError | None]:
+        """All batches of the log up to what is none."""
+        position, parts, error = 0, [], None
+        while error is None:
+            framing = frame(self._log.content, position)
+            if not len(framing.batches):
+                error = framing_error(self._log, framing)
+                break
+            parts.append(framing.batches)
+            position = framing.position
+        if not parts:
+            return framing.batches, error
+        positions = np.concatenate([part.position for part in parts])
+        return Batches(positions, np.concatenate([part.header for part in parts])), error
+
+    def _largest_timestamps(
+        self, batches: Batches, rows: npt.NDArray[np.intp]
+    ) -> tuple[Int64s, KafkaJitError | None]:
+        """Of the records of these batches, as many as can be read."""
+        mask = np.zeros(len(batches), dtype=np.bool_)
+        mask[rows] = True
+        left, found = batches[mask], [np.empty(0, dtype=np.int64)]
+        while len(left):
+            chunk = self._decoder.decode(left)
+            ends = np.cumsum(chunk.counts)
+            for end, count in zip(ends.tolist(), chunk.counts.tolist(), strict=True):
+                records = chunk.columns.timestamp[end - count : end]
+                found.append(np.array([records.max(initial=NO_TIMESTAMP)], dtype=np.int64))
+            if chunk.error is not None:
+                return np.concatenate(found), chunk.error
+            left = left[len(chunk.batches) :]
+        return np.concatenate(found), None
+
+
 def _lines(rows: pa.Table) -> bytes:
     text = {name: _strings(rows[name]) for name in rows.column_names}
-    parts: list[pa.ChunkedArray | str] = []
+    parts: list[_Part] = []
     for name in _OF_PRODUCER:
         parts += [f"{name}: ", text[name], " "]
     transaction = pc.binary_join_element_wise(
@@ -47,15 +248,56 @@ def _lines(rows: pa.Table) -> bytes:
     )
     parts += ["currentTxnFirstOffset: ", transaction.fill_null("OptionalLong.empty")]
     parts += [" lastTimestamp: ", text["lastTimestamp"], " "]
-    batch: list[pa.ChunkedArray | str] = []
+    batch: list[_Part] = []
     for name in _OF_BATCH:
         batch += [" " if batch else "", f"{name}: ", text[name]]
     parts += [pc.binary_join_element_wise(*batch, "").fill_null(""), "\n"]
+    return _joined(parts)
+
+
+def _entries_up_to_zero(index: OffsetIndex | TimeIndex) -> npt.NDArray[np.void]:
+    """What Kafka takes for entries: up to one of the base offset that is not the first."""
+    entries = index.whole_file
+    is_zero = entries["relativeOffset"] == 0
+    is_zero[:1] = False
+    return entries[: int(np.argmax(is_zero))] if is_zero.any() else entries
+
+
+def _joined(parts: list[_Part]) -> bytes:
+    """Rows of text, one behind the other."""
     joined = pc.binary_join_element_wise(*parts, "")
     return "".join(joined.to_pylist()).encode()
+
+
+def _numbers(values: npt.NDArray[Any]) -> pa.Array:
+    return pa.array(values.astype(np.int64)).cast(pa.string())
 
 
 def _strings(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.int64())
     return column.cast(pa.string())
+
+
+@kernel
+def _last_offsets_at(content, positions, most, found):
+    """The last offset of the batch at each position: (how many were found, why no more).
+
+    FileRecords.slice(position, most) and FileLogInputStream.nextBatch, many times.
+    """
+    for row in range(positions.size):
+        position = positions[row]
+        end = min(position + most, content.size)
+        if position < 0 or most < 0 or position >= end - HEADER_SIZE_UP_TO_MAGIC:
+            return row, _NO_BATCH
+        length = read_int32(content, position + BATCH_LENGTH_OFFSET)
+        if length < MIN_ENTRY_SIZE:
+            return row, BATCH_TOO_SMALL
+        if position + LOG_OVERHEAD + length > end:
+            return row, _NO_BATCH
+        found[row] = read_int64(content, position)
+        if np.int8(content[position + MAGIC_OFFSET]) >= MAGIC_V2:
+            if position + LAST_OFFSET_DELTA_OFFSET + 4 > content.size:
+                return row, _NO_BATCH
+            found[row] += read_int32(content, position + LAST_OFFSET_DELTA_OFFSET)
+    return positions.size, OK

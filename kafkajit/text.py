@@ -25,6 +25,7 @@ from kafkajit.errors import (
 )
 from kafkajit.format.compression import COMPRESSION_TYPES, DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.format.decimal import write_decimal
+from kafkajit.format.json_text import new_doubles
 from kafkajit.format.layout import (
     BATCH_LENGTH_OFFSET,
     LOG_OVERHEAD,
@@ -34,7 +35,6 @@ from kafkajit.format.layout import (
     RECORD_BATCH_OVERHEAD,
     TIMESTAMP_TYPES,
 )
-from kafkajit.format.json_text import new_doubles
 from kafkajit.format.message import DONE, FULL, NEW_DOUBLE, learn, new_scratch
 from kafkajit.format.message_checksum import crc32
 from kafkajit.format.utf8 import MAX_GROWTH, write_string

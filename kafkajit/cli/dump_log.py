@@ -11,11 +11,8 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kafkajit.cli.progress import Progress
 from kafkajit.topics import TOPICS
 
 if TYPE_CHECKING:
@@ -37,6 +34,7 @@ _TOPIC_DECODERS = {
 _PACKAGE = "org.apache.kafka.tools.api"
 _DEFAULT_DECODER = f"{_PACKAGE}.StringDecoder"
 _NO_LIMIT = 2**31 - 1
+_MAX_MESSAGE_SIZE = 5 << 20
 _MAX_DECOMPRESSED_BYTES = 256 << 20  # as for the other readers, without importing them for --help
 
 
@@ -47,7 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--files",
         required=True,
         metavar="FILE,...",
-        help="comma-separated list of .log and .checkpoint files to dump",
+        help="comma-separated list of files to dump: .log, .index, .timeindex, .txnindex, "
+        ".snapshot and .checkpoint; of a folder all of them",
     )
     parser.add_argument(
         "--print-data-log",
@@ -70,6 +69,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=_NO_LIMIT,
         metavar="SIZE",
         help="read no more than this many bytes of each file",
+    )
+    parser.add_argument(
+        "--max-message-size",
+        type=int,
+        default=_MAX_MESSAGE_SIZE,
+        metavar="SIZE",
+        help="largest batch that an index is believed to name (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--index-sanity-check",
+        action="store_true",
+        help="check indexes as a broker does when it starts, instead of printing them",
+    )
+    parser.add_argument(
+        "--verify-index-only",
+        action="store_true",
+        help="compare indexes with their logs without printing them",
     )
     parser.add_argument(
         "--max-decompressed-bytes",
@@ -108,29 +124,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Dump every file; 1 if one of them could not be read to its end."""
-    style = _style(options)
-    non_consecutive: dict[str, list[tuple[int, int]]] = {}
+    from kafkajit.cli.dump_file import FileDump, files_at, print_line
+
+    dump = FileDump(_style(options), options)
     failed = False
-    for name in re.sub(",+$", "", options.files).split(","):
-        _print(f"Dumping {Path(name)}")
+    for path in files_at(re.sub(",+$", "", options.files).split(",")):
+        print_line(f"Dumping {path}")
         try:
-            pairs = _dump(Path(name), style, options)
+            dump.file(path)
         except BrokenPipeError:
             raise
         except (OSError, ValueError) as error:
             if options.debug:
                 raise
             sys.stdout.flush()
-            print(f"kafkajit dump-log: {Path(name)}: {_reason(error)}", file=sys.stderr)
+            print(f"kafkajit dump-log: {path}: {_reason(error)}", file=sys.stderr)
             failed = True
-        else:
-            if pairs:
-                non_consecutive[str(Path(name).absolute())] = pairs
     sys.stdout.flush()
-    for path in sorted(non_consecutive, key=_scala_map_order):
-        print(f"Non-consecutive offsets in {path}", file=sys.stderr)
-        for first, second in reversed(non_consecutive[path]):
-            print(f"  {first} is followed by {second}", file=sys.stderr)
+    for line in dump.findings.lines():
+        print(line, file=sys.stderr)
     return 1 if failed else 0
 
 
@@ -153,75 +165,6 @@ def _style(options: argparse.Namespace) -> Style:
     )
 
 
-def _dump(path: Path, style: Style, options: argparse.Namespace) -> list[tuple[int, int]]:
-    """Dump one file; the offsets that are not consecutive."""
-    from kafkajit.source import Source
-    from kafkajit.text import LogDump
-    from kafkajit.topics.kinds import topic_kind
-
-    if not path.suffix:
-        raise ValueError("the file's name has no suffix that says what it is")
-    if path.suffix not in (".log", ".checkpoint"):
-        if path.suffix in (".index", ".timeindex", ".txnindex", ".snapshot"):
-            raise ValueError(f"{path.suffix} files cannot be dumped yet")
-        sys.stdout.flush()
-        print(f"Ignoring unknown file {path}", file=sys.stderr)
-        return []
-    _print(_heading(path.name))
-    source = Source(path)
-    if source.content.size > _NO_LIMIT:
-        raise ValueError(
-            f"the segment's size ({source.content.size}) is larger than Kafka's maximum {_NO_LIMIT}"
-        )
-    if options.max_bytes < 0:
-        raise ValueError(f"Invalid size: {options.max_bytes}")
-    kind = _kind(path, options.topics or [])
-    dump = LogDump(
-        source,
-        replace(style, topic=topic_kind(kind) if kind else None),
-        max_bytes=options.max_bytes,
-        max_decompressed_bytes=options.max_decompressed_bytes,
-        mode=options.mode,
-    )
-    with Progress(path.name, min(source.content.size, options.max_bytes)) as progress:
-        for text in dump.text():
-            sys.stdout.buffer.write(text)
-            progress.update(dump.position)
-    if dump.error is not None:
-        raise dump.error
-    return dump.non_consecutive
-
-
-def _kind(path: Path, kinds: list[str]) -> str | None:
-    """The kind of internal topic that a file's records are read as."""
-    from kafkajit.format.log_path import parse_log_path
-
-    if len(set(kinds)) == 1:
-        return kinds[0]
-    if path.suffix == ".checkpoint":
-        topic: str | None = TOPICS["cluster_metadata"]
-    else:
-        topic = parse_log_path(path.absolute()).topic
-    return next((kind for kind in kinds if TOPICS[kind] == topic), None)
-
-
-def _heading(name: str) -> str:
-    """What the file's name says of its contents."""
-    if name == "bootstrap.checkpoint":
-        return "KRaft bootstrap snapshot"
-    snapshot = re.fullmatch(r"(\d{20})-(\d{10}).*\.checkpoint", name)
-    if snapshot:
-        return f"Snapshot end offset: {int(snapshot[1])}, epoch: {int(snapshot[2])}"
-    base_offset = name.split(".")[0]
-    if not re.fullmatch(r"[+-]?\d+", base_offset) or int(base_offset) >= 2**63:
-        raise ValueError(f"the file's name does not begin with an offset: {base_offset!r}")
-    return f"Log starting offset: {int(base_offset)}"
-
-
-def _print(line: str) -> None:
-    sys.stdout.buffer.write(f"{line}\n".encode(errors="surrogateescape"))
-
-
 def _reason(error: Exception) -> str:
     if isinstance(error, OSError):
         return error.strerror or str(error)
@@ -229,13 +172,3 @@ def _reason(error: Exception) -> str:
     path = getattr(error, "path", None)
     text = str(error).removesuffix(f" in {path}")
     return f"{type(error).__name__}: {text}" if path else text
-
-
-def _scala_map_order(path: str) -> tuple[int, int]:
-    """Where Scala's mutable.HashMap of up to 12 entries keeps a string: Kafka prints in order."""
-    hash_ = 0
-    utf16 = path.encode("utf-16-be", "surrogatepass")
-    for i in range(0, len(utf16), 2):
-        hash_ = (31 * hash_ + int.from_bytes(utf16[i : i + 2])) & 0xFFFFFFFF
-    improved = hash_ ^ (hash_ >> 16)
-    return improved & 15, (improved ^ 0x80000000) - 0x80000000

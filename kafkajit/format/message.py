@@ -30,7 +30,6 @@ from kafkajit.format.programs import (
     BYTES,
     CODE,
     CONSTANT,
-    END,
     FLOAT64,
     INT8,
     INT16,

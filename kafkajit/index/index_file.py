@@ -176,10 +176,10 @@ class IndexFile:
                 f"is neither positive nor a multiple of {self.ENTRY.itemsize}"
             )
 
-    def _last_of_file(self) -> np.void | None:
-        """What Kafka takes for the last entry: zeros, where the file is preallocated."""
-        entries = self._content[: self.max_entries * self.ENTRY.itemsize].view(self.ENTRY)
-        return entries[-1] if entries.size else None
+    @property
+    def whole_file(self) -> npt.NDArray[np.void]:
+        """What Kafka takes for entries: of a preallocated file the zeros too."""
+        return self._content[: self.max_entries * self.ENTRY.itemsize].view(self.ENTRY)
 
 
 def base_offset_of(path: str | None) -> int:

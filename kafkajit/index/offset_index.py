@@ -83,11 +83,11 @@ class OffsetIndex(IndexFile):
 
     def sanity_check(self) -> None:
         """What a broker asks of an index when it starts; one that fails is built again."""
-        last = self._last_of_file()
-        if last is not None and last["relativeOffset"] < 0:
+        last = self.whole_file[-1:]
+        if (last["relativeOffset"] < 0).any():
             raise CorruptIndexError(
                 f"Corrupt index found, index file {self.path or 'given'} has non-zero size but the "
-                f"last offset is {self.base_offset + int(last['relativeOffset'])} which is less "
+                f"last offset is {self.base_offset + int(last['relativeOffset'][0])} which is less "
                 f"than the base offset {self.base_offset}"
             )
         self.check_size()

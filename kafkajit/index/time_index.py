@@ -83,20 +83,19 @@ class TimeIndex(IndexFile):
 
     def sanity_check(self) -> None:
         """What a broker asks of an index when it starts; one that fails is built again."""
-        last = self._last_of_file()
         where = f"Corrupt time index found, time index file ({self.path or 'given'}) has non-zero"
-        if last is not None:
-            first = self._content[: ENTRY.itemsize].view(ENTRY)[0]
-            if last["timestamp"] < first["timestamp"]:
+        if self.max_entries:
+            first, _ = self.whole_file[0].tolist()
+            last, relative = self.whole_file[-1].tolist()
+            if last < first:
                 raise CorruptIndexError(
-                    f"{where} size but the last timestamp is {last['timestamp']} which is less "
-                    f"than the first timestamp {first['timestamp']}"
+                    f"{where} size but the last timestamp is {last} which is less than the first "
+                    f"timestamp {first}"
                 )
-            if last["relativeOffset"] < 0:
+            if relative < 0:
                 raise CorruptIndexError(
-                    f"{where} size but the last offset is "
-                    f"{self.base_offset + int(last['relativeOffset'])} which is less than the "
-                    f"first offset {self.base_offset}"
+                    f"{where} size but the last offset is {self.base_offset + relative} which is "
+                    f"less than the first offset {self.base_offset}"
                 )
         self.check_size()
 

@@ -69,7 +69,7 @@ class Payload:
     position: int  # in the payload, where it is malformed or garbage begins
 
 
-class _Refused(Exception):  # noqa: N818  never leaves this module
+class _Refused(Exception):
     """What Java's exception says where it cannot make an object of a message."""
 
 

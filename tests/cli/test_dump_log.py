@@ -9,6 +9,7 @@ import pty
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -38,6 +39,9 @@ KINDS: dict[str, list[str]] = {
     "max-bytes-999999": ["--max-bytes", "999999"],
     "key-long": [f"--key-decoder-class={PACKAGE}.LongDecoder"],
     "value-long": [f"--value-decoder-class={PACKAGE}.LongDecoder"],
+    "dump": [],
+    "verify": ["--verify-index-only"],
+    "sanity": ["--index-sanity-check"],
 }
 for name in ("Long", "Integer", "String"):
     KINDS[name.lower()] = [
@@ -72,8 +76,8 @@ def dump(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPa
 
 
 def goldens() -> Iterator[tuple[Path, str]]:
-    """(file, kind) for everything that the oracle printed of logs and snapshots."""
-    for suffix in (".log", ".checkpoint"):
+    """(file, kind) for everything that the oracle printed."""
+    for suffix in (".log", ".checkpoint", ".index", ".timeindex", ".txnindex", ".snapshot"):
         for path in sorted(DATA.glob(f"*/*/*{suffix}")):
             for kind in KINDS:
                 stem = f"{path.name}.{kind}"
@@ -275,7 +279,8 @@ def test_a_batch_that_max_bytes_cuts_is_no_damage(dump: Dump, tmp_path: Path) ->
         ("missing.log", "the file's name does not begin with an offset: 'missing'"),
         ("00000000000000000001.log", "No such file or directory"),
         ("notes", "the file's name has no suffix that says what it is"),
-        ("00000000000000000000.index", ".index files cannot be dumped yet"),
+        ("x.timeindex", "the file's name does not begin with an offset: 'x'"),
+        ("00000000000000000000.snapshot", "No such file or directory"),
     ],
 )
 def test_a_file_that_cannot_be_dumped_is_one_line_and_exit_1(
@@ -285,6 +290,115 @@ def test_a_file_that_cannot_be_dumped_is_one_line_and_exit_1(
     assert run.out.startswith(f"Dumping {name}\n".encode())
     assert run.err == f"kafkajit dump-log: {name}: {message}\n"
     assert run.code == 1
+
+
+SEGMENTS = DATA / "v2" / "segments-0"
+INDEX, TIME_INDEX = LOG.replace(".log", ".index"), LOG.replace(".log", ".timeindex")
+
+
+def copied_segment(to: Path, **changed: bytes) -> Path:
+    """The first segment of segments-0 with its indexes; some with other bytes."""
+    for suffix in ("log", "index", "timeindex"):
+        content = changed.get(suffix, (SEGMENTS / LOG).with_suffix(f".{suffix}").read_bytes())
+        (to / LOG).with_suffix(f".{suffix}").write_bytes(content)
+    return to
+
+
+def test_what_does_not_fit_is_told_behind_all_files_in_kafkas_order(
+    dump: Dump, tmp_path: Path
+) -> None:
+    index = (SEGMENTS / INDEX).read_bytes()
+    times = (SEGMENTS / TIME_INDEX).read_bytes()
+    first, second, third = times[:12], times[12:24], times[24:36]
+    later = (int.from_bytes(third[:8]) + 1).to_bytes(8) + third[8:]
+    folder = copied_segment(
+        tmp_path,
+        index=index[:3] + b"\0" + index[4:],
+        timeindex=second + first + later + times[36:40] + b"\0\0\0\x01\0\0\0\x01",
+    )
+    run = dump("--files", f"{TIME_INDEX},{INDEX}", "--verify-index-only", folder=folder)
+    assert run.out.decode() == f"Dumping {TIME_INDEX}\nDumping {INDEX}\n"
+    assert run.code == 0
+    headings = [line for line in run.err.splitlines() if line[-1] in ".x"]
+    assert headings == [
+        f"Mismatches in :{folder / INDEX}",
+        f"Found timestamp mismatch in :{folder / TIME_INDEX}",
+        f"Found out of order timestamp in :{folder / TIME_INDEX}",
+        "The following indexed offsets are not found in the log.",
+    ]
+    assert "  Index offset: 0, log offset: " in run.err
+
+
+@pytest.mark.parametrize(
+    ("changed", "name", "message"),
+    [
+        ({"index": b"\0\0\0\5\x7f\0\0\0"}, INDEX, "entry 0 names position 2130706432, where "),
+        ({"index": b"\0\0\0\5\xff\0\0\0"}, INDEX, "entry 0 names position -16777216, where "),
+        ({"index": b"\0\0\0\5" + bytes(4), "log": bytes(40)}, INDEX, "Found record size 0 smaller"),
+        ({"timeindex": b"\1" * 12, "log": b"\0" * 40}, TIME_INDEX, "Found record size 0 smaller"),
+    ],
+)
+def test_an_entry_that_cannot_be_followed_ends_the_dump_of_its_file(
+    changed: dict[str, bytes], name: str, message: str, dump: Dump, tmp_path: Path
+) -> None:
+    run = dump("--files", f"{name},{LOG}", folder=copied_segment(tmp_path, **changed))
+    assert run.err.startswith(f"kafkajit dump-log: {name}: ")
+    assert message in run.err.splitlines()[0]
+    assert run.code == 1
+    assert f"Dumping {LOG}\n".encode() in run.out
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (INDEX, bytes(7), "is empty"),
+        (INDEX, b"\xff" * 8, "the last offset is -1 which is less than the base offset 0"),
+        (INDEX, b"\0\0\0\1" * 2 + b"\1", "found 9 bytes which is neither positive nor a multiple"),
+        (TIME_INDEX, b"\0" * 13, "found 13 bytes which is neither positive nor a multiple of 12"),
+    ],
+)
+def test_the_sanity_check_needs_no_log(
+    name: str, content: bytes, message: str, dump: Dump, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    run = dump("--files", name, "--index-sanity-check", folder=tmp_path)
+    assert message in run.err + run.out.decode()
+
+
+@pytest.mark.parametrize(
+    ("name", "missing"), [(INDEX, LOG), (TIME_INDEX, LOG), (TIME_INDEX, INDEX)]
+)
+def test_an_index_is_compared_with_what_is_beside_it(
+    name: str, missing: str, dump: Dump, tmp_path: Path
+) -> None:
+    (copied_segment(tmp_path) / missing).unlink()
+    run = dump("--files", name, folder=tmp_path)
+    assert f"there is no {missing} beside it to compare it with" in run.err
+    assert (run.out, run.code) == (f"Dumping {name}\n".encode(), 1)
+
+
+def test_of_a_folder_all_files_are_dumped(dump: Dump) -> None:
+    run = dump("--files", "segments-0", folder=SEGMENTS.parent)
+    names = re.findall(r"^Dumping segments-0/(.*)$", run.out.decode(), re.M)
+    suffixes = (".log", ".index", ".timeindex", ".snapshot", ".txnindex", ".checkpoint")
+    assert names == sorted(path.name for path in SEGMENTS.iterdir() if path.suffix in suffixes)
+    assert len(names) > 12
+    assert (run.err, run.code) == ("", 0)
+
+
+def test_a_batch_larger_than_the_largest_message_is_not_believed(dump: Dump) -> None:
+    run = dump("--files", INDEX, "--max-message-size", "100", folder=SEGMENTS)
+    assert "no whole batch of at most 100 bytes" in run.err
+    assert run.code == 1
+
+
+def test_a_corrupt_snapshot_is_told_as_kafka_tells_it(dump: Dump, tmp_path: Path) -> None:
+    name = LOG.replace(".log", ".snapshot")
+    (tmp_path / name).write_bytes(b"\0\1" + bytes(8))
+    run = dump("--files", name, folder=tmp_path)
+    assert run.out == f"Dumping {name}\n".encode()
+    assert run.err.startswith("Snapshot is corrupt (CRC is no longer valid). Stored crc: 0.")
+    assert run.code == 0
 
 
 def test_an_unknown_suffix_is_ignored_as_kafka_does(dump: Dump, tmp_path: Path) -> None:
@@ -399,7 +513,9 @@ def test_progress_shows_on_a_terminals_stderr_only(tmp_path: Path) -> None:
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=follower) as process:
         os.close(follower)
         assert process.stdout is not None
-        size = sum(len(piece) for piece in iter(lambda: process.stdout.read(1 << 20), b""))
+        size = len(process.stdout.read(1 << 20))
+        time.sleep(0.5)  # who reads slowly makes the work long enough to show its progress
+        size += sum(len(piece) for piece in iter(lambda: process.stdout.read(1 << 20), b""))
     shown = os.read(leader, 10_000).decode() if process.returncode == 0 else ""
     os.close(leader)
     assert size > 70 << 20

@@ -1,0 +1,255 @@
+"""One file after the other, as dump-log prints them, and what is to be said at the end.
+
+A file's suffix says what it is. Kafka collects what does not fit together over all files and tells
+it on stderr behind them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from kafkajit.cli.progress import Progress
+from kafkajit.errors import CorruptSnapshotError
+from kafkajit.format.log_path import parse_log_path
+from kafkajit.index.offset_index import OffsetIndex
+from kafkajit.index.time_index import TimeIndex
+from kafkajit.side_text import (
+    OffsetIndexDump,
+    TimeIndexDump,
+    snapshot_complaint,
+    snapshot_text,
+    transaction_index_text,
+)
+from kafkajit.source import Source
+from kafkajit.text import LogDump, Style
+from kafkajit.topics import TOPICS
+from kafkajit.topics.kinds import topic_kind
+
+_MOST_BYTES = 2**31 - 1  # of a log, to Kafka
+_DUMPED = (".log", ".checkpoint", ".index", ".timeindex", ".txnindex", ".snapshot")
+
+Pairs = list[tuple[int, int]]
+
+
+@dataclass
+class Findings:
+    """What does not fit together, by file: pairs as Kafka prints them."""
+
+    index_mismatches: dict[str, Pairs] = field(default_factory=dict)
+    time_mismatches: dict[str, Pairs] = field(default_factory=dict)
+    out_of_order: dict[str, Pairs] = field(default_factory=dict)
+    not_found: dict[str, Pairs] = field(default_factory=dict)
+    non_consecutive: dict[str, Pairs] = field(default_factory=dict)
+
+    def lines(self) -> Iterator[str]:
+        """All of it, in Kafka's order and words."""
+        # Those lists grow at their fronts.
+        for path, pairs in _in_scalas_order(self.index_mismatches):
+            yield f"Mismatches in :{path}"
+            for first, second in reversed(pairs):
+                yield f"  Index offset: {first}, log offset: {second}"
+        for path, pairs in _in_scalas_order(self.time_mismatches):
+            yield f"Found timestamp mismatch in :{path}"
+            for first, second in pairs:
+                yield f"  Index timestamp: {first}, log timestamp: {second}"
+        for path, pairs in _in_scalas_order(self.out_of_order):
+            yield f"Found out of order timestamp in :{path}"
+            for first, second in pairs:
+                yield f"  Index timestamp: {first}, Previously indexed timestamp: {second}"
+        for _, pairs in _in_scalas_order(self.not_found):
+            yield "The following indexed offsets are not found in the log."
+            for first, second in pairs:
+                yield f"Indexed offset: {first}, found log offset: {second}"
+        for path, pairs in _in_scalas_order(self.non_consecutive):
+            yield f"Non-consecutive offsets in {path}"
+            for first, second in reversed(pairs):
+                yield f"  {first} is followed by {second}"
+
+
+def files_at(names: Iterable[str]) -> Iterator[Path]:
+    """The files of these names; of a folder all that can be dumped, in order."""
+    for name in names:
+        path = Path(name)
+        if path.is_dir():
+            yield from sorted(inside for inside in path.iterdir() if inside.suffix in _DUMPED)
+        else:
+            yield path
+
+
+class FileDump:
+    """Dumps files as the options say, and keeps what it finds."""
+
+    def __init__(self, style: Style, options: argparse.Namespace) -> None:
+        self.findings = Findings()
+        self._style = style
+        self._options = options
+
+    def file(self, path: Path) -> None:
+        """Dump one file; an error is raised behind what could be printed."""
+        if not path.suffix:
+            raise ValueError("the file's name has no suffix that says what it is")
+        dumps = {
+            ".log": self._log,
+            ".checkpoint": self._log,
+            ".index": self._offset_index,
+            ".timeindex": self._time_index,
+            ".txnindex": self._transaction_index,
+            ".snapshot": self._snapshot,
+        }
+        if path.suffix not in dumps:
+            _complain(f"Ignoring unknown file {path}")
+            return
+        dumps[path.suffix](path)
+
+    def _log(self, path: Path) -> None:
+        options = self._options
+        print_line(_heading(path.name))
+        source = Source(path)
+        if source.content.size > _MOST_BYTES:
+            raise ValueError(
+                f"the segment's size ({source.content.size}) is larger than Kafka's maximum "
+                f"{_MOST_BYTES}"
+            )
+        if options.max_bytes < 0:
+            raise ValueError(f"Invalid size: {options.max_bytes}")
+        kind = _kind(path, options.topics or [])
+        dump = LogDump(
+            source,
+            replace(self._style, topic=topic_kind(kind) if kind else None),
+            max_bytes=options.max_bytes,
+            max_decompressed_bytes=options.max_decompressed_bytes,
+            mode=options.mode,
+        )
+        with Progress(path.name, min(source.content.size, options.max_bytes)) as progress:
+            for text in dump.text():
+                sys.stdout.buffer.write(text)
+                progress.update(dump.position)
+        if dump.error is not None:
+            raise dump.error
+        _keep(self.findings.non_consecutive, path, dump.non_consecutive)
+
+    def _offset_index(self, path: Path) -> None:
+        index = OffsetIndex(path, _offset_in(path.name))
+        if index.max_entries == 0:
+            print_line(f"{path} is empty.")
+            return
+        if self._options.index_sanity_check:
+            index.sanity_check()
+            print_line(f"{path} passed sanity check.")
+            return
+        log = Source(_beside(path, ".log"))
+        dump = OffsetIndexDump(index, log, max_message_size=self._options.max_message_size)
+        try:
+            self._print_entries(dump.text())
+        finally:
+            _keep(self.findings.index_mismatches, path, dump.mismatches)
+
+    def _time_index(self, path: Path) -> None:
+        base_offset = _offset_in(path.name)
+        time_index = TimeIndex(path, base_offset)
+        if self._options.index_sanity_check:
+            time_index.sanity_check()
+            print_line(f"{path} passed sanity check.")
+            return
+        dump = TimeIndexDump(
+            time_index,
+            OffsetIndex(_beside(path, ".index"), base_offset),
+            Source(_beside(path, ".log")),
+            max_decompressed_bytes=self._options.max_decompressed_bytes,
+        )
+        try:
+            self._print_entries(dump.text())
+        finally:
+            _keep(self.findings.time_mismatches, path, dump.mismatches)
+            _keep(self.findings.out_of_order, path, dump.out_of_order)
+            _keep(self.findings.not_found, path, dump.not_found)
+
+    def _print_entries(self, text: Iterator[bytes]) -> None:
+        for lines in text:
+            if not self._options.verify_index_only:
+                sys.stdout.buffer.write(lines)
+
+    def _transaction_index(self, path: Path) -> None:
+        _offset_in(path.name)
+        for lines in transaction_index_text(Source(path).content, str(path)):
+            sys.stdout.buffer.write(lines)
+
+    def _snapshot(self, path: Path) -> None:
+        try:
+            for lines in snapshot_text(Source(path).content, str(path)):
+                sys.stdout.buffer.write(lines)
+        except CorruptSnapshotError as error:
+            # Kafka says it and goes on as if nothing were wrong.
+            _complain(snapshot_complaint(error))
+
+
+def print_line(line: str) -> None:
+    """A line of text on standard output, whatever bytes a file's name has."""
+    sys.stdout.buffer.write(f"{line}\n".encode(errors="surrogateescape"))
+
+
+def _complain(line: str) -> None:
+    sys.stdout.flush()
+    print(line, file=sys.stderr)
+
+
+def _keep(findings: dict[str, Pairs], path: Path, pairs: Pairs) -> None:
+    if pairs:
+        findings[str(path.absolute())] = pairs
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    """The file of the same segment with that suffix, which has to be there."""
+    beside = path.with_name(path.name.split(".")[0] + suffix)
+    if not beside.exists():
+        raise FileNotFoundError(0, f"there is no {beside.name} beside it to compare it with")
+    return beside
+
+
+def _kind(path: Path, kinds: list[str]) -> str | None:
+    """The kind of internal topic that a file's records are read as."""
+    if len(set(kinds)) == 1:
+        return kinds[0]
+    if path.suffix == ".checkpoint":
+        topic: str | None = TOPICS["cluster_metadata"]
+    else:
+        topic = parse_log_path(path.absolute()).topic
+    return next((kind for kind in kinds if TOPICS[kind] == topic), None)
+
+
+def _heading(name: str) -> str:
+    """What the file's name says of its contents."""
+    if name == "bootstrap.checkpoint":
+        return "KRaft bootstrap snapshot"
+    snapshot = re.fullmatch(r"(\d{20})-(\d{10}).*\.checkpoint", name)
+    if snapshot:
+        return f"Snapshot end offset: {int(snapshot[1])}, epoch: {int(snapshot[2])}"
+    return f"Log starting offset: {_offset_in(name)}"
+
+
+def _offset_in(name: str) -> int:
+    """What a file's name begins with, as Java's toLong reads it."""
+    base_offset = name.split(".")[0]
+    if not re.fullmatch(r"[+-]?\d+", base_offset) or int(base_offset) >= 2**63:
+        raise ValueError(f"the file's name does not begin with an offset: {base_offset!r}")
+    return int(base_offset)
+
+
+def _in_scalas_order(findings: dict[str, Pairs]) -> Iterator[tuple[str, Pairs]]:
+    for path in sorted(findings, key=_scala_map_order):
+        yield path, findings[path]
+
+
+def _scala_map_order(path: str) -> tuple[int, int]:
+    """Where Scala's mutable.HashMap of up to 12 entries keeps a string: Kafka prints in order."""
+    hash_ = 0
+    utf16 = path.encode("utf-16-be", "surrogatepass")
+    for i in range(0, len(utf16), 2):
+        hash_ = (31 * hash_ + int.from_bytes(utf16[i : i + 2])) & 0xFFFFFFFF
+    improved = hash_ ^ (hash_ >> 16)
+    return improved & 15, (improved ^ 0x80000000) - 0x80000000
