@@ -79,6 +79,15 @@ class StoredFile:
             if info.type == FileType.File
         ]
 
+    def above(self, name: str) -> StoredFile | None:
+        """The file of that name beside its folder, if there is one: a checkpoint of the broker."""
+        parent = self.key.rpartition("/")[0].rpartition("/")[0]
+        if not parent:
+            return None
+        (info,) = self._opened.get_file_info([f"{parent}/{name}"])
+        prefix = self.path.removesuffix(self.key)
+        return _stored(info, prefix, self.filesystem) if info.type == FileType.File else None
+
     @property
     def _opened(self) -> FileSystem:
         return self.filesystem or LocalFileSystem()

@@ -10,6 +10,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,10 +24,12 @@ from kafkajit.schema import RECORD_COLUMNS, check_columns, record_schema
 from kafkajit.segment.isolation import find_isolation
 from kafkajit.segment.segment import OpenSegment, Segment, Stretch, logger, segments_of
 from kafkajit.selection import Range, Selection
-from kafkajit.source import Source
+from kafkajit.source import Source, as_bytes
+from kafkajit.state.checkpoints import parse_offsets
 from kafkajit.storage import SEGMENT_NAME, find_segments
 from kafkajit.walk import FAILFAST, Walk
 
+_START_OFFSETS = "log-start-offset-checkpoint"
 # Stretches up to this size are read from what is mapped for lookups, larger ones in one go.
 _LEAP = 1 << 20
 _MOST_HEADERS = 8 << 20
@@ -80,8 +83,20 @@ class Log:
 
     @cached_property
     def start_offset(self) -> int:
-        """The first offset: of the first segment."""
-        return self._bases[0]
+        """The first offset that may be read.
+
+        It is the first segment's, or a later one that log-start-offset-checkpoint has in the
+        folder around: records that were deleted before it may still be in the segment.
+        """
+        file = self.segments[0].log.above(_START_OFFSETS)
+        if file is None:
+            return self._bases[0]
+        rows = parse_offsets(as_bytes(file.read()), file.path).to_pylist()
+        kept = (row["offset"] for row in rows if self._is_named_in(row))
+        return max(self._bases[0], next(kept, 0))
+
+    def _is_named_in(self, row: dict[str, Any]) -> bool:
+        return (row["topic"], row["partition"]) == (self.topic, self.partition)
 
     @cached_property
     def end_offset(self) -> int:
@@ -145,7 +160,7 @@ class Log:
         """The first record with this timestamp (in milliseconds) or a later one; None without."""
         schema = record_schema(["timestamp", "offset"])
         for opened in self._opened:
-            later = Selection(timestamps=Range(timestamp))
+            later = Selection(Range(self.start_offset), Range(timestamp))
             for rows in self._records(opened, later, schema, 1):
                 if rows.num_rows:
                     first = (rows[name].cast(pa.int64())[0].as_py() for name in schema.names)

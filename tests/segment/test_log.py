@@ -152,6 +152,29 @@ def segment(first: int, count: int) -> bytes:
     )
 
 
+def test_records_before_the_log_start_offset_are_not_read(tmp_path: Path) -> None:
+    folder = write_partition(tmp_path, {0: segment(0, 5), 5: segment(5, 3)})
+    checkpoint = tmp_path / "log-start-offset-checkpoint"
+    for entries, start in (
+        ("other 0 7", 0),
+        ("orders 1 7", 0),
+        ("orders 0 3", 3),
+        ("orders 0 6", 6),
+    ):
+        checkpoint.write_text(f"0\n1\n{entries}\n")
+        log = Log(folder)
+        assert log.start_offset == start
+        assert offsets_at(log, start, 99) == list(range(start, 8))
+        first = log.offset_for_timestamp(0)
+        assert first is not None
+        assert first.offset == start
+        with pytest.raises(kafkajit.OffsetOutOfRangeError):
+            log.read(start - 1)
+    checkpoint.write_text("0\n2\norders 0 3\n")
+    with pytest.raises(kafkajit.CorruptCheckpointError, match="log-start-offset-checkpoint"):
+        Log(folder).read(0)
+
+
 def test_damage_is_an_error_or_stepped_over_as_the_mode_says(tmp_path: Path) -> None:
     log = segment(0, 3) + kt.broken("wrong crc", base_offset=3) + segment(4, 3)
     folder = write_partition(tmp_path, {0: log, 7: segment(7, 3)})
