@@ -64,7 +64,7 @@ def _compile(function: Function, **options: Any) -> Function:
     if _config.DISABLE_JIT:
         # Java's and numba's integers wrap in silence; numpy's scalars would warn.
         return np.errstate(over="ignore")(function)
-    compiled = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    compiled = numba.njit(nogil=True, error_model="numpy", _nrt=False, **options)(function)
     if _CACHE:
         compiled._cache = _cache_of(function) or compiled._cache
     return compiled  # type: ignore[no-any-return]
@@ -242,6 +242,29 @@ def read_int32(content, position):
 def read_int64(content, position):
     """A big-endian int64 in one load, unchecked."""
     return _load_int64(content, position)
+
+
+@kernel
+def _write_word_plain(target, t, word):
+    for i in range(8):
+        target[t + i] = np.uint8(word >> np.uint64(8 * i) & np.uint64(0xFF))
+
+
+@intrinsic
+def _store_word(typing_context, target, t, word):  # noqa: ARG001
+    signature = types.void(target, types.int64, types.uint64)
+
+    def generate(context, builder, signature, arguments):
+        pointer = _address(context, builder, signature, arguments, 0, 1)
+        word = builder.bitcast(pointer, ir.IntType(64).as_pointer())
+        builder.store(arguments[2], word).align = 1
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+# write_word(target, t, word): 8 bytes, the lowest first, in one store, unchecked.
+write_word = _write_word_plain if _PLAIN else _store_word
 
 
 # Whether crc32c_word and crc32c_byte are there: x86 with SSE 4.2, and not in the checked modes.

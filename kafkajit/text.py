@@ -35,7 +35,7 @@ from kafkajit.format.layout import (
     RECORD_BATCH_OVERHEAD,
     TIMESTAMP_TYPES,
 )
-from kafkajit.format.message import DONE, FULL, NEW_DOUBLE, learn, new_scratch
+from kafkajit.format.message import DONE, FULL, NEW_DOUBLE, learn, new_scratch, read_int16
 from kafkajit.format.message_checksum import crc32
 from kafkajit.format.utf8 import MAX_GROWTH, write_string
 from kafkajit.format.varint import read_varint
@@ -541,7 +541,7 @@ def _write_lines(
                     out,
                     w,
                 )
-                if status == _FULL or status == _NEW_DOUBLE:
+                if status in (_FULL, _NEW_DOUBLE):
                     return status, batch, record, row, w
                 w = after
                 if status != _DONE:
@@ -705,8 +705,9 @@ def _write_payloads(
     after = _put(out, after, _PAYLOAD)
     if value_size < 0:
         return _DONE, _put(out, after, _DELETE)
+    type_id = read_int16(content, key)
     status, after = write_value(
-        rows, texts, doubles, types, content, key, value, value_size, out, after, scratch
+        rows, texts, doubles, types, content, type_id, value, value_size, out, after, scratch
     )
     if status != DONE:
         return _payload_status(status), w

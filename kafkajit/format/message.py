@@ -1,8 +1,8 @@
 """Kafka's own messages (its generated protocol classes): bytes and a program → JSON.
 
 Answers to the read methods of those classes, which decide what is malformed and in which order it
-is found, and to their JsonConverters. One kernel reads every message by rows that `programs.py` made
-of their schemas.
+is found, and to their JsonConverters. One kernel reads every message by rows that `programs.py`
+made of their schemas.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from kafkajit.format.programs import (
     CONSTANT,
     FLOAT64,
     INT8,
-    INT16,
     INT32,
     INT64,
     LOOK_AHEAD,
     NAME,
+    NUMBER_SIZES,
     STRING,
     STRUCT,
     STRUCT_END,
@@ -54,7 +54,7 @@ from kafkajit.format.programs import (
     Programs,
     written_program,
 )
-from kafkajit.kernel import WIDE, copy_bytes, inlined, kernel, read_int32, read_int64
+from kafkajit.kernel import WIDE, copy_wide, inlined, kernel, read_int32, read_int64
 
 # What the kernel returns.
 DONE = 0
@@ -207,25 +207,32 @@ def write_message(rows, texts, doubles, content, p, end, row, out, w, scratch):
                 return FULL, start
             size = np.int64(rows[row, TEXT_SIZE])
             if size > 0:
-                copy_bytes(out, w, texts, np.int64(rows[row, TEXT]), size)
+                at = np.int64(rows[row, TEXT])
+                copy_wide(out, w, texts, at)
+                if size > WIDE:
+                    copy_wide(out, w + WIDE, texts, at + WIDE)
                 w += size
-        if code == INT32:
-            if p + 4 > end:
+        if code <= INT64:
+            wide = np.int64(NUMBER_SIZES[code])
+            if p + wide > end:
                 reason = np.int64(UNDERFLOW)
             else:
                 if aloud:
-                    w = write_decimal(out, w, read_int32(content, p))
-                p += 4
+                    if code == INT32:
+                        number = read_int32(content, p)
+                    elif code == INT64:
+                        number = read_int64(content, p)
+                    elif code == INT8:
+                        number = (np.int64(content[p]) ^ 0x80) - 0x80
+                    else:
+                        number = read_int16(content, p)
+                        if code == UINT16:
+                            number &= 0xFFFF
+                    w = write_decimal(out, w, number)
+                    number = np.int64(0)
+                p += wide
                 row += 1
-        elif code == INT64:
-            if p + 8 > end:
-                reason = np.int64(UNDERFLOW)
-            else:
-                if aloud:
-                    w = write_decimal(out, w, read_int64(content, p))
-                p += 8
-                row += 1
-        elif code == STRING or code == BYTES:
+        elif code in (STRING, BYTES):
             size, p, reason, number = _read_size(content, p, end, rows[row, A], code)
             if reason < 0 and size < 0:
                 if rows[row, B] == 0:
@@ -351,25 +358,12 @@ def write_message(rows, texts, doubles, content, p, end, row, out, w, scratch):
                     w = write_uuid(content, p, out, w)
                 p += 16
                 row += 1
-        elif code == INT16 or code == UINT16:
-            if p + 2 > end:
-                reason = np.int64(UNDERFLOW)
-            else:
-                if aloud:
-                    number = read_int16(content, p)
-                    w = write_decimal(out, w, number if code == INT16 else number & 0xFFFF)
-                p += 2
-                row += 1
-        elif code == INT8 or code == BOOL:
+        elif code == BOOL:
             if p >= end:
                 reason = np.int64(UNDERFLOW)
             else:
                 if aloud:
-                    number = np.int64(content[p])
-                    if code == INT8:
-                        w = write_decimal(out, w, (number ^ 0x80) - 0x80)
-                    else:
-                        w = _write_bool(out, w, number != 0)
+                    w = _write_bool(out, w, content[p] != 0)
                 p += 1
                 row += 1
         elif code == TAGS:
@@ -602,7 +596,7 @@ def _is_consumer(content, p, size):
 def _is_same(out, first, last, texts, at, size):
     if last - first != size:
         return False
-    for i in range(size):
-        if out[first + i] != texts[at + i]:
-            return False
-    return True
+    i = 0
+    while i < size and out[first + i] == texts[at + i]:
+        i += 1
+    return i == size

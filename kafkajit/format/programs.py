@@ -29,12 +29,12 @@ COLUMNS = 8
 
 # Operations, with what their columns hold. TEXT is written before the value: `,"name":`.
 (
-    END,  # of a message
     INT8,
     INT16,
     UINT16,
     INT32,
-    INT64,
+    INT64,  # the last of the numbers
+    END,  # of a message
     BOOL,
     FLOAT64,
     UUID,
@@ -67,6 +67,7 @@ _CODES = {
     "string": STRING,
     "bytes": BYTES,
 }
+NUMBER_SIZES = np.array([NUMBERS[name] for name in list(_CODES)[:5]], dtype=np.int64)
 _NEVER, _BY_BYTE, _BY_VARINT = range(3)
 _SELECTING = "protocolType"  # the field that says whether `holds` is to be believed
 
@@ -132,7 +133,7 @@ class _Compiler:
         rows.setflags(write=False)  # one signature of the kernels
         return Programs(
             rows=rows,
-            texts=np.frombuffer(bytes(self._texts) + bytes(WIDE), dtype=np.uint8),
+            texts=np.frombuffer(bytes(self._texts) + bytes(2 * WIDE), dtype=np.uint8),
             names=list(self._names),
             messages=self._messages,
             text_at=self._text_at,
@@ -179,6 +180,7 @@ class _Compiler:
         name: int = 0,
     ) -> int:
         at, size = self.text(text)
+        assert size <= 2 * WIDE, text
         row = [code, at, size, a, b, c, name]
         self._rows.append(row + [0] * (COLUMNS - len(row)))
         return len(self._rows) - 1
@@ -310,6 +312,3 @@ def _all_fields(fields: Iterable[Field]) -> Iterable[Field]:
     for field in fields:
         yield field
         yield from _all_fields(field.fields)
-
-
-assert set(_CODES) >= set(NUMBERS)

@@ -34,8 +34,23 @@ GARBAGE = 9  # behind a metadata record
 _ROOM = 192
 _MAX_INT16 = 0x7FFF
 
-_TYPE, _VERSION, _NUMBER, _DATA, _NUMBER_DATA = range(5)
-_TEXTS = [b'{"type":"', b'{"version":"', b'","version":', b'","data":', b',"data":']
+# Texts around messages, and what stands in for a message that is not known.
+TYPE, VERSION, NUMBER, DATA, NUMBER_DATA, ONLY_UNKNOWN, QUOTED_UNKNOWN, UNKNOWN_DATA = range(8)
+_UNKNOWN = '"data":"unknown","bytes":'
+_TEXTS = [
+    text.encode()
+    for text in (
+        '{"type":"',
+        '{"version":"',
+        '","version":',
+        '","data":',
+        ',"data":',
+        "{" + _UNKNOWN,
+        '",' + _UNKNOWN,
+        "," + _UNKNOWN,
+    )
+]
+assert max(map(len, _TEXTS)) <= WIDE
 _PADDED = np.frombuffer(b"".join(text.ljust(WIDE, b"\0") for text in _TEXTS), dtype=np.uint8)
 _LENGTHS = np.array([len(text) for text in _TEXTS], dtype=np.int64)
 
@@ -50,8 +65,8 @@ def write_key(rows, texts, doubles, types, content, p, size, out, w, scratch):
         return UNKNOWN_TYPE, w
     if w + _ROOM > out.size:
         return FULL, w
-    after = write_decimal(out, _put(out, w, _TYPE), type_id)
-    after = _put(out, after, _DATA)
+    after = write_decimal(out, put_text(out, w, TYPE), type_id)
+    after = put_text(out, after, DATA)
     row = version_row(rows, np.int64(types[type_id, KEY]), np.int64(0))
     status, after = write_message(
         rows, texts, doubles, content, p + 2, p + size, row, out, after, scratch
@@ -63,18 +78,18 @@ def write_key(rows, texts, doubles, types, content, p, size, out, w, scratch):
 
 
 @kernel
-def write_value(rows, texts, doubles, types, content, key, p, size, out, w, scratch):
-    """Write a coordinator's value, whose type is that of the key at `key`, which is known."""
+def write_value(rows, texts, doubles, types, content, type_id, p, size, out, w, scratch):
+    """Write a coordinator's value, of a type that is known."""
     if size < 2:
         return NO_VERSION, w
     version = read_int16(content, p)
-    message = np.int64(types[read_int16(content, key), VALUE])
+    message = np.int64(types[type_id, VALUE])
     if version < rows[message, A] or version > rows[message, B]:
         return UNKNOWN_VERSION, w
     if w + _ROOM > out.size:
         return FULL, w
-    after = write_decimal(out, _put(out, w, _VERSION), version)
-    after = _put(out, after, _DATA)
+    after = write_decimal(out, put_text(out, w, VERSION), version)
+    after = put_text(out, after, DATA)
     row = version_row(rows, message, version)
     status, after = write_message(
         rows, texts, doubles, content, p + 2, p + size, row, out, after, scratch
@@ -105,11 +120,11 @@ def write_metadata(rows, texts, doubles, types, content, p, size, any_version, o
         return UNKNOWN_VERSION, w
     if w + _ROOM > out.size:
         return FULL, w
-    after = _put(out, w, _TYPE)
+    after = put_text(out, w, TYPE)
     name, name_size = np.int64(types[type_id, NAME_AT]), np.int64(types[type_id, NAME_SIZE])
     copy_bytes(out, after, texts, name, name_size)
-    after = write_decimal(out, _put(out, after + name_size, _NUMBER), version)
-    after = _put(out, after, _NUMBER_DATA)
+    after = write_decimal(out, put_text(out, after + name_size, NUMBER), version)
+    after = put_text(out, after, NUMBER_DATA)
     row = version_row(rows, message, version)
     status, after = write_message(rows, texts, doubles, content, p, end, row, out, after, scratch)
     if status != DONE:
@@ -126,6 +141,7 @@ def _int16(value):
 
 
 @inlined
-def _put(out, w, text):
+def put_text(out, w, text):
+    """Write one of the texts, unchecked."""
     copy_wide(out, w, _PADDED, np.int64(text * WIDE))
     return w + _LENGTHS[text]

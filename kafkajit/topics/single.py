@@ -75,16 +75,15 @@ class _Refused(Exception):
 
 def read_key(kind: TopicKind, key: bytes) -> Payload:
     """A coordinator's key."""
-    payload = _read(write_key, kind, key, (0, len(key)), first=0)
+    payload = _read(write_key, kind, key, (0, len(key)))
     payload.type_id = _int16(key)
     return payload
 
 
 def read_value(kind: TopicKind, key: bytes, value: bytes) -> Payload:
     """A coordinator's value, whose key can be read."""
-    # Kernels take one array.
-    both = key[:2] + value
-    payload = _read(write_value, kind, both, (0, 2, len(value)), first=2, version=_int16(value))
+    extent = (_int16(key), 0, len(value))
+    payload = _read(write_value, kind, value, extent, version=_int16(value))
     payload.type_id = _int16(key)
     return payload
 
@@ -98,7 +97,7 @@ def read_metadata(kind: TopicKind, value: bytes, *, any_version: bool) -> Payloa
         numbers.append(((int(number) & 0xFFFF) ^ 0x8000) - 0x8000)
     _, type_id, version = numbers
     extent = (0, len(value), any_version)
-    payload = _read(write_metadata, kind, value, extent, first=0, version=version)
+    payload = _read(write_metadata, kind, value, extent, version=version)
     payload.type_id = type_id
     return payload
 
@@ -109,7 +108,6 @@ def _read(
     raw: bytes,
     extent: tuple[int, ...],
     *,
-    first: int,
     version: int = 0,
 ) -> Payload:
     programs = kind.programs
@@ -142,17 +140,17 @@ def _read(
         version=version,
         java_reason=java_complaint(programs, scratch, version) if malformed else "",
         reason=complaint(programs, scratch, version) if malformed else "",
-        position=int(scratch[POSITION]) - first if status in (MALFORMED, GARBAGE) else 0,
+        position=int(scratch[POSITION]) if status in (MALFORMED, GARBAGE) else 0,
     )
 
 
 def printed(
     kind: TopicKind, offset: int, key: bytes | None, value: bytes | None
 ) -> tuple[str | None, str | None]:
-    """What kafka-dump-log prints as a record's key and payload; None where it prints neither.
+    r"""What kafka-dump-log prints as a record's key and payload; None where it prints neither.
 
     >>> from kafkajit.topics.kinds import topic_kind
-    >>> printed(topic_kind("offsets"), 7, b"\\0\\x63", b"")
+    >>> printed(topic_kind("offsets"), 7, b"\0\x63", b"")
     ('Unknown record type 99 at offset 7, skipping.', None)
     """
     if kind.name == "remote_log_metadata":
@@ -202,7 +200,7 @@ def _coordinator_texts(
 
 def _metadata_complaint(read: Payload, value: bytes, unknown: str) -> str:
     if read.status == BAD_FRAME:
-        return _frame_complaint(value)
+        return frame_complaint(value)
     if read.status == UNKNOWN_TYPE:
         return f"{unknown}Unknown metadata id {read.type_id}"
     if read.status == GARBAGE:
@@ -211,7 +209,7 @@ def _metadata_complaint(read: Payload, value: bytes, unknown: str) -> str:
     return f"Failed to deserialize record with type {read.type_id}"
 
 
-def _frame_complaint(value: bytes) -> str:
+def frame_complaint(value: bytes) -> str:
     """What is wrong with the numbers in front of a metadata record."""
     content, p = np.frombuffer(value, dtype=np.uint8), 0
     for entity in ("frame version", "type", "version"):
