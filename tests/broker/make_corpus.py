@@ -3,7 +3,8 @@
 In: nothing but Java, Maven (the first time) and this folder. Out, all of it or the parts that
 --only names: tests/data/v2 and tests/data/internal, partition folders as Kafka 4.1.1 left them,
 and tests/data/old, of formats v0 and v1 by Kafka 2.8.2; tests/data/damaged, segments made of v2's
-bytes; tests/data/messages, segments of older formats by our own builder; beside every file that
+bytes; tests/data/messages, segments of older formats by our own builder; tests/data/payloads, what
+internal topics can hold, by Kafka's own serializers; beside every file that
 `kafka.tools.DumpLogSegments` reads, what it prints; and tests/data/usage, what it says to
 arguments that it refuses. tests/data/README.md has the naming rules.
 """
@@ -37,6 +38,7 @@ from messages import message_logs
 
 FIRST_SEGMENT = "00000000000000000000.log"
 DATA = Path(__file__).resolve().parent.parent / "data"
+PAYLOADS = Path(__file__).with_name("Payloads.java")
 TRAFFIC = sorted(Path(__file__).parent.glob("*Traffic.java"))
 
 # Every kind of golden, and the oracle's flags for it.
@@ -78,6 +80,14 @@ MORE_KINDS = {
         "deep-skip": ("--deep-iteration", "--skip-record-metadata"),
     },
 }
+# Kafka's options for internal topics.
+TOPIC_DECODERS = {
+    "__consumer_offsets": "--offsets-decoder",
+    "__transaction_state": "--transaction-log-decoder",
+    "__cluster_metadata": "--cluster-metadata-decoder",
+    "__share_group_state": "--share-group-state-decoder",
+    "__remote_log_metadata": "--remote-log-metadata-decoder",
+}
 USAGE = {
     "nothing": (),
     "help": ("--help",),
@@ -94,7 +104,7 @@ USAGE = {
 
 HASHED_ABOVE = 250_000  # bytes of standard output; larger goldens are kept as their SHA-256
 PADDING_KEPT = 4096  # bytes of a preallocated file's zeros
-TOTAL_LIMIT = 5_000_000
+TOTAL_LIMIT = 6_000_000
 PATIENCE_SECONDS = 60
 
 # What the oracle says when the cleaner has shown all that it does.
@@ -187,6 +197,9 @@ def main() -> None:
     parser.add_argument(
         "--only", nargs="+", choices=PARTS, default=PARTS, help="leave the rest as it is"
     )
+    parser.add_argument(
+        "--kinds", nargs="+", help="write only goldens of these kinds, beside the files there are"
+    )
     options = parser.parse_args()
     started = time.monotonic()
     data = options.data.resolve()
@@ -195,11 +208,11 @@ def main() -> None:
         work.mkdir(parents=True, exist_ok=not options.work)
         parts = [part for part in PARTS if part in options.only]
         folders = [folder for part in parts for folder in PARTS[part].folders]
-        for folder in folders:
-            shutil.rmtree(data / folder, ignore_errors=True)
-        for part in parts:
+        for part in () if options.kinds else parts:
+            for folder in PARTS[part].folders:
+                shutil.rmtree(data / folder, ignore_errors=True)
             PARTS[part].write(work, data)
-        write_goldens(data, folders)
+        write_goldens(data, folders, kinds=options.kinds)
     missing = list(broken_promises(data, folders))
     total = sum(path.stat().st_size for path in data.rglob("*") if path.is_file())
     progress(f"{total:,} bytes in {data} after {time.monotonic() - started:.0f} s")
@@ -269,6 +282,15 @@ def write_damaged(work: Path, data: Path) -> None:
 def write_messages(work: Path, data: Path) -> None:
     """Write segments of formats v0 and v1 by our own builder."""
     write_logs(data / "messages", message_logs())
+
+
+def write_payloads(work: Path, data: Path) -> None:
+    """Write logs of internal topics with all that their records can be."""
+    classes = work / "payloads"
+    classes.mkdir()
+    compile_java([PAYLOADS], classes)
+    command = java("Payloads", str(data / "payloads"), classes=[classes])
+    subprocess.run(command, check=True)
 
 
 def write_logs(target: Path, logs: Mapping[str, bytes]) -> None:
@@ -343,9 +365,14 @@ def cut_padding(log: Path) -> None:
     log.write_bytes(content + bytes(min(PADDING_KEPT, log.stat().st_size - len(content))))
 
 
-def write_goldens(data: Path, parts: Iterable[str], hashed_above: int = HASHED_ABOVE) -> None:
+def write_goldens(
+    data: Path,
+    parts: Iterable[str],
+    hashed_above: int = HASHED_ABOVE,
+    kinds: Iterable[str] | None = None,
+) -> None:
     """Run the oracle over all that it reads, two processes at a time."""
-    jobs = list(golden_jobs(data, parts))
+    jobs = [job for job in golden_jobs(data, parts) if kinds is None or job[1] in kinds]
     progress(f"running the oracle {len(jobs)} times")
     with ThreadPoolExecutor(2) as pool:
         for path, kind, dump in pool.map(lambda job: (*job[:2], dump_log(job[0], *job[2])), jobs):
@@ -369,13 +396,27 @@ def golden_jobs(data: Path, parts: Iterable[str]) -> Iterator[tuple[Path, str, t
             for kind in ("batches", "data"):
                 yield path, kind, KINDS[kind]
         elif path.suffix in {".log", ".checkpoint"}:
-            for kind, flags in (KINDS | MORE_KINDS.get(path.parent.name, {})).items():
+            of_folder = MORE_KINDS.get(path.parent.name, {})
+            plain = {} if path.parent.parent.name == "payloads" else KINDS
+            for kind, flags in (plain | of_folder | decoded_kinds(path)).items():
                 yield path, kind, flags
         elif path.suffix in SIDE_FILES:
             watched = path.parent.name in INDEX_FOLDERS and path.suffix in {".index", ".timeindex"}
             if watched or path.stat().st_size:
                 for kind, flags in (SIDE_KINDS | (INDEX_KINDS if watched else {})).items():
                     yield path, kind, flags
+
+
+def decoded_kinds(path: Path) -> dict[str, tuple[str, ...]]:
+    """The goldens of a log of an internal topic that show its payloads."""
+    folder = path.parent
+    topic = "__cluster_metadata" if path.suffix == ".checkpoint" else folder.name.rpartition("-")[0]
+    if topic not in TOPIC_DECODERS:
+        return {}
+    kinds: dict[str, tuple[str, ...]] = {"decoded": (TOPIC_DECODERS[topic],)}
+    if folder.parent.name == "internal" or topic == "__share_group_state":
+        kinds["decoded-skip"] = (TOPIC_DECODERS[topic], "--skip-record-metadata")
+    return kinds
 
 
 def write_golden(stem: Path, dump: Dump, folder: Path, hashed_above: int = HASHED_ABOVE) -> None:
@@ -416,6 +457,7 @@ PARTS = {
     "old": Part(write_old_segments, ("old",)),
     "damaged": Part(write_damaged, ("damaged",)),  # after v2, of which it is made
     "messages": Part(write_messages, ("messages",)),
+    "payloads": Part(write_payloads, ("payloads",)),
     "usage": Part(write_usage, ("usage",)),
 }
 

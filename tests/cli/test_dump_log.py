@@ -49,6 +49,26 @@ for name in ("Long", "Integer", "String"):
     ]
 
 
+# What the goldens of internal topics were made with.
+TOPIC_DECODERS = {
+    "__consumer_offsets": "--offsets-decoder",
+    "__transaction_state": "--transaction-log-decoder",
+    "__cluster_metadata": "--cluster-metadata-decoder",
+    "__share_group_state": "--share-group-state-decoder",
+    "__remote_log_metadata": "--remote-log-metadata-decoder",
+}
+DECODED = {"decoded": [], "decoded-skip": ["--skip-record-metadata"]}
+
+
+def flags_of(path: Path, kind: str) -> list[str]:
+    """The flags of a golden."""
+    if kind not in DECODED:
+        return KINDS[kind]
+    topic = path.parent.name.rpartition("-")[0]
+    decoder = TOPIC_DECODERS["__cluster_metadata" if path.suffix == ".checkpoint" else topic]
+    return [decoder, *DECODED[kind]]
+
+
 class Run(NamedTuple):
     out: bytes
     err: str
@@ -79,7 +99,7 @@ def goldens() -> Iterator[tuple[Path, str]]:
     """(file, kind) for everything that the oracle printed."""
     for suffix in (".log", ".checkpoint", ".index", ".timeindex", ".txnindex", ".snapshot"):
         for path in sorted(DATA.glob(f"*/*/*{suffix}")):
-            for kind in KINDS:
+            for kind in [*KINDS, *DECODED]:
                 stem = f"{path.name}.{kind}"
                 if any((path.parent / f"{stem}.{end}").exists() for end in ("out", "sha256")):
                     yield path, kind
@@ -94,7 +114,7 @@ GOLDENS = list(goldens())
     ids=[f"{path.parent.name}/{path.name.lstrip('0')}-{kind}" for path, kind in GOLDENS],
 )
 def test_prints_what_kafka_prints_and_exits_as_it_does(path: Path, kind: str, dump: Dump) -> None:
-    run = dump("--files", path.name, *KINDS[kind], folder=path.parent)
+    run = dump("--files", path.name, *flags_of(path, kind), folder=path.parent)
     golden = path.parent / f"{path.name}.{kind}"
     text = Path(f"{golden}.out")
     if text.exists():
