@@ -16,9 +16,11 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from kafkajit.errors import CorruptIndexError, KafkaJitError
+from kafkajit.format.layout import BATCH_LENGTH_OFFSET, LOG_OVERHEAD, MESSAGE_OVERHEAD_V0
 from kafkajit.format.log_path import LogPath, parse_log_path
 from kafkajit.index.offset_index import OffsetIndex
 from kafkajit.index.time_index import NO_TIMESTAMP, TimeIndex
+from kafkajit.kernel import read_int32
 from kafkajit.records.batches import Batches, frame
 from kafkajit.selection import MAX_INT64, MIN_INT64, Range, Selection
 from kafkajit.source import Bytes, Source, as_bytes
@@ -169,17 +171,35 @@ class OpenSegment:
         batches = frame(content).batches
         if not len(batches) and content.size == most:
             # The window is larger than a header, so the size is there.
-            size = int.from_bytes(content[8:12].tobytes(), signed=True) + 12
+            size = int(read_int32(content, BATCH_LENGTH_OFFSET)) + LOG_OVERHEAD
             if most < size <= self.segment.log.size - position:
                 batches = frame(self.bytes_at(position, size)).batches
         return Batches(batches.position + position, batches.header)
 
     def _sound_batch(self, position: int) -> Batches | None:
-        """The batch that begins there, if its checksum holds."""
-        if not 0 <= position < self.segment.log.size:
+        """The batch that begins there, if it is one.
+
+        A large one is not read for it: where another with higher offsets begins behind it, that is
+        as good as a checksum.
+        """
+        size = self.segment.log.size
+        if not 0 <= position < size:
+            return None
+        found = self.bytes_at(position, _WINDOW)
+        if found.size < MESSAGE_OVERHEAD_V0:
+            return None
+        header = frame(found).batches[:1]
+        if len(header):
+            batch = Batches(header.position + position, header.header)
+            return batch if self._is_sound(batch) else None
+        end = position + LOG_OVERHEAD + int(read_int32(found, BATCH_LENGTH_OFFSET))
+        if not position + _WINDOW < end <= size:
             return None
         batch = self.batches_at(position)[:1]
-        return batch if len(batch) and self._is_sound(batch) else None
+        behind = self.batches_at(end)[:1] if end < size else batch[:0]
+        if len(behind) and behind.field("baseOffset")[0] > batch.last_offset[0]:
+            return batch
+        return batch if self._is_sound(batch) else None
 
     def _is_sound(self, batch: Batches) -> bool:
         content = self.bytes_at(int(batch.position[0]), int(batch.size_in_bytes[0]))
