@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from kafkajit.errors import KafkaJitError
 from kafkajit.index.transaction_index import aborted_transactions
@@ -22,6 +24,7 @@ from kafkajit.records.transactions import (
     TransactionalBatches,
     find_transactions,
 )
+from kafkajit.selection import EVERYTHING, Range, Selection
 from kafkajit.source import Source, as_bytes
 from kafkajit.storage import StoredFile
 from kafkajit.walk import FAILFAST, Walk
@@ -45,11 +48,37 @@ def find_isolation(
     return AbortedTransactions(*map(np.concatenate, columns)), first_open
 
 
+def first_open_offset(
+    producers: pa.Table, logs: Iterable[tuple[Source, int]], since: int, mode: str
+) -> int | None:
+    """Where the earliest transaction that is open at a log's end begins, if one is.
+
+    `producers` were there at the offset `since`; `logs` are the segments from there on, each with a
+    position to begin at.
+    """
+    known = producers.filter(pc.is_valid(producers["currentTxnFirstOffset"]))
+    none = np.zeros(known.num_rows, dtype=np.bool_)
+    ids, firsts = (known[name].to_numpy() for name in ("producerId", "currentTxnFirstOffset"))
+    found = [TransactionalBatches(ids, firsts, none, none)]
+    later = Selection(offsets=Range(since))
+    for source, start in logs:
+        found.extend(
+            _transactional(source, mode, True, reads_markers=False, start=start, asked=later)
+        )
+    return find_transactions(found)[1]
+
+
 def _transactional(
-    source: Source, mode: str, check_crcs: bool, *, reads_markers: bool
+    source: Source,
+    mode: str,
+    check_crcs: bool,
+    *,
+    reads_markers: bool,
+    start: int = 0,
+    asked: Selection = EVERYTHING,
 ) -> Iterator[TransactionalBatches]:
     decoder = Decoder(source, ColumnMemory(Wanted(fields=True)))
-    for framed in Walk(source, mode=mode).framed():
+    for framed in Walk(source, mode=mode, start=start, selection=asked).framed():
         batches = framed[framed.is_transactional]
         is_abort = np.zeros(len(batches), dtype=np.bool_)
         if reads_markers and batches.is_control.any():

@@ -7,6 +7,7 @@ where a timestamp begins, how far consumers may read.
 from __future__ import annotations
 
 import os
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -15,20 +16,28 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kafkajit.errors import CorruptIndexError, OffsetOutOfRangeError
+from kafkajit.errors import CorruptIndexError, CorruptSnapshotError, OffsetOutOfRangeError
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.index.time_index import TimestampOffset
 from kafkajit.reader import SegmentReader
 from kafkajit.records.transactions import AbortedTransactions
-from kafkajit.schema import RECORD_COLUMNS, check_columns, record_schema
-from kafkajit.segment.isolation import find_isolation
+from kafkajit.schema import (
+    PRODUCER_COLUMNS,
+    RECORD_COLUMNS,
+    check_columns,
+    record_schema,
+    table_schema,
+)
+from kafkajit.segment.isolation import find_isolation, first_open_offset
 from kafkajit.segment.segment import OpenSegment, Segment, Stretch, logger, segments_of
-from kafkajit.selection import Range, Selection
+from kafkajit.selection import MAX_INT64, Range, Selection
 from kafkajit.source import Source, as_bytes
 from kafkajit.state.checkpoints import parse_offsets
+from kafkajit.state.producer_snapshot import parse_producer_snapshot
 from kafkajit.storage import SEGMENT_NAME, find_segments
 from kafkajit.walk import FAILFAST, Walk
 
+_SNAPSHOT = re.compile(r"\d{20}\.snapshot", re.ASCII)
 _START_OFFSETS = "log-start-offset-checkpoint"
 # Stretches up to this size are read from what is mapped for lookups, larger ones in one go.
 _LEAP = 1 << 20
@@ -66,6 +75,7 @@ class Log:
             )
         live = [log for log in logs if SEGMENT_NAME.fullmatch(log.name)]
         self.segments: list[Segment] = segments_of(live or logs, files)
+        self._snapshots = [file for file in files.values() if _SNAPSHOT.fullmatch(file.name)]
         self.topic = self.segments[0].path.topic
         self.partition = self.segments[0].path.partition
         self._mode = mode
@@ -109,9 +119,28 @@ class Log:
 
     @cached_property
     def last_stable_offset(self) -> int:
-        """Before it every transaction has ended: what read_committed stops at."""
-        first_open = self._isolation[1]
+        """Before it every transaction has ended: what read_committed stops at.
+
+        The newest snapshot of producers says which were open then; only what was appended since is
+        looked at.
+        """
+        producers, since = self._snapshot
+        later = self._opened[self._row(since) :]
+        logs = ((opened.segment.log.open(), self._position_of(opened, since)) for opened in later)
+        first_open = first_open_offset(producers, logs, since, self._mode)
         return self.end_offset if first_open is None else first_open
+
+    @cached_property
+    def _snapshot(self) -> tuple[pa.Table, int]:
+        """Producers, and the offset before which they are known from a snapshot."""
+        for file in sorted(self._snapshots, key=lambda file: file.name, reverse=True):
+            since = int(file.name[:20])
+            try:
+                if since <= self.end_offset:
+                    return parse_producer_snapshot(as_bytes(file.read()), file.path), since
+            except CorruptSnapshotError as error:
+                logger.warning("%s: transactions are looked for without it", error)
+        return table_schema(PRODUCER_COLUMNS).empty_table(), self._bases[0]
 
     def aborted_transactions(self, first: int, last: int) -> pa.Table:
         """Aborted transactions with an offset from `first` to `last`: producerId, and offsets."""
@@ -228,14 +257,17 @@ class Log:
             return opened.source
         return opened.segment.log.open(*stretch)
 
-    def _last_offset(self, opened: OpenSegment) -> int | None:
-        """Of a segment's last batch; None where there is none."""
-        start, size = 0, opened.segment.log.size
+    def _position_of(self, opened: OpenSegment, offset: int) -> int:
+        """Where a batch begins before which all offsets are lower; 0 without a sound index."""
         try:
-            index = opened.offset_index
-            start = 0 if index is None else opened.position_of(index.last_offset)
+            return opened.position_of(offset)
         except CorruptIndexError as error:
             logger.warning("%s: the log is read without it", error)
+            return 0
+
+    def _last_offset(self, opened: OpenSegment) -> int | None:
+        """Of a segment's last batch; None where there is none."""
+        start, size = self._position_of(opened, MAX_INT64), opened.segment.log.size
         last = None
         source = opened.segment.log.open(start, size)
         for batches in Walk(source, mode=self._mode, start=start).framed():

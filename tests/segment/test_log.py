@@ -121,6 +121,33 @@ def test_consumers_of_committed_data_stop_at_the_last_stable_offset(name: str) -
         ] == expected
 
 
+@pytest.mark.parametrize("name", ["transactions-segments-0", "transactions-open-0"])
+@pytest.mark.parametrize("snapshot", ["none", "cut", "first"])
+def test_the_last_stable_offset_is_the_same_from_any_snapshot(
+    name: str, snapshot: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = copied(DATA / "v2" / name, tmp_path)
+    first, *later = sorted(folder.glob("*.snapshot"))
+    for path in [first, *later] if snapshot == "none" else later:
+        path.unlink()
+    if snapshot == "cut":
+        first.write_bytes(first.read_bytes()[:-1])
+    assert Log(folder).last_stable_offset == Log(DATA / "v2" / name).last_stable_offset
+    assert ("transactions are looked for without it" in caplog.text) == (snapshot == "cut")
+
+
+def test_what_is_before_a_snapshot_is_not_read_for_transactions(tmp_path: Path) -> None:
+    folder = write_partition(tmp_path, {0: b"\xff" * 100, 5: segment(5, 3)})
+    (folder / f"{5:020}.snapshot").write_bytes(
+        kt.producer_snapshot([kt.Producer(9, last_offset=2, current_txn_first_offset=2)])
+    )
+    assert Log(folder).last_stable_offset == 2
+    (folder / f"{5:020}.log").write_bytes(
+        segment(5, 3) + kt.control_batch(1, base_offset=8, producer_id=9)
+    )
+    assert Log(folder).last_stable_offset == 9
+
+
 def test_the_last_stable_offset_is_before_an_open_transaction() -> None:
     log = Log(DATA / "v2" / "transactions-open-0")
     assert log.last_stable_offset < log.end_offset
