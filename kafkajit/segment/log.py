@@ -126,7 +126,7 @@ class Log:
         """
         producers, since = self._snapshot
         later = self._opened[self._row(since) :]
-        logs = ((opened.segment.log.open(), self._position_of(opened, since)) for opened in later)
+        logs = (self._tail(opened, since) for opened in later)
         first_open = first_open_offset(producers, logs, since, self._mode)
         return self.end_offset if first_open is None else first_open
 
@@ -257,19 +257,19 @@ class Log:
             return opened.source
         return opened.segment.log.open(*stretch)
 
-    def _position_of(self, opened: OpenSegment, offset: int) -> int:
-        """Where a batch begins before which all offsets are lower; 0 without a sound index."""
+    def _tail(self, opened: OpenSegment, offset: int) -> tuple[Source, int]:
+        """A segment's bytes from a batch on before which all offsets are lower, and where it is."""
+        start = 0
         try:
-            return opened.position_of(offset)
+            start = opened.position_of(offset)
         except CorruptIndexError as error:
             logger.warning("%s: the log is read without it", error)
-            return 0
+        return opened.segment.log.open(start), start
 
     def _last_offset(self, opened: OpenSegment) -> int | None:
         """Of a segment's last batch; None where there is none."""
-        start, size = self._position_of(opened, MAX_INT64), opened.segment.log.size
         last = None
-        source = opened.segment.log.open(start, size)
+        source, start = self._tail(opened, MAX_INT64)
         for batches in Walk(source, mode=self._mode, start=start).framed():
             last = int(batches.last_offset[-1])
             source.forget(int(batches.end[-1]))
