@@ -62,7 +62,7 @@ _MAX_TEXT = 2**31 - 1  # offsets in an array of Arrow's are int32
 _ROOM = 192
 
 _REASONS = {
-    _NO_KEY: "its key is NULL",
+    _NO_KEY: "it is NULL, and the value is not",
     NO_TYPE: "there is no type in it",
     NO_VERSION: "there is no version in it",
 }

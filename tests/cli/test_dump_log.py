@@ -448,6 +448,62 @@ def test_refuses_arguments_in_one_line_and_exits_1(
     assert run.code == 1
 
 
+def decoded(golden: Path) -> bytes:
+    """What is printed of a log behind its name."""
+    return golden.read_bytes().partition(b"\n")[2]
+
+
+def test_of_several_decoders_each_is_for_the_logs_of_its_topic(dump: Dump) -> None:
+    payloads = DATA / "payloads"
+    names = ("__share_group_state-0", "__cluster_metadata-0", "__transaction_state-0")
+    files = [f"{name}/{LOG}" for name in names]
+    flags = ("--share-group-state-decoder", "--cluster-metadata-decoder", "--offsets-decoder")
+    run = dump("--files", ",".join(files), *flags, folder=payloads)
+    assert run.code == 0
+    for file in files[:2]:
+        assert decoded(payloads / f"{file}.decoded.out") in run.out
+    # no decoder of its topic: strings
+    strings = dump("--files", files[2], "--print-data-log", folder=payloads)
+    assert run.out.endswith(strings.out)
+
+
+def test_of_several_decoders_that_of_cluster_metadata_is_for_checkpoints(dump: Dump) -> None:
+    folder = DATA / "internal" / "log-dir"
+    flags = ("--cluster-metadata-decoder", "--remote-log-metadata-decoder")
+    run = dump("--files", "bootstrap.checkpoint", *flags, folder=folder)
+    assert run.out == (folder / "bootstrap.checkpoint.decoded.out").read_bytes()
+
+
+def test_one_decoder_alone_is_for_every_log_as_kafkas_is(dump: Dump, tmp_path: Path) -> None:
+    folder = DATA / "payloads" / "__share_group_state-1"
+    (tmp_path / LOG).write_bytes((folder / LOG).read_bytes())
+    run = dump("--files", LOG, "--share-group-state-decoder", folder=tmp_path)
+    assert run.out == (folder / f"{LOG}.decoded.out").read_bytes()
+
+
+def test_a_missing_key_is_said_in_kafkas_words_where_the_line_breaks_off(dump: Dump) -> None:
+    folder = DATA / "payloads" / "__consumer_offsets-2"
+    run = dump("--files", LOG, "--offsets-decoder", folder=folder)
+    assert run.out.endswith(
+        b"| offset: 1 CreateTime: 1700000000000 keySize: -1 valueSize: 20 "
+        b"sequence: -1 headerKeys: []"
+    )
+    assert "Failed to decode message at offset 1 using the specified decoder" in run.err
+    assert run.code == 1
+
+
+def test_json_larger_than_the_text_buffer_is_printed_whole(dump: Dump, tmp_path: Path) -> None:
+    """Subtopologies are printed at 40 times their size; one more batch follows."""
+    empty = b"\1" * 7 + b"\0"
+    value = b"\0\0" + bytes(4) + b"\x81\x80\x10" + empty * (1 << 18) + b"\0"
+    key = b"\0\x17" + b"\0\1g"
+    log = kt.batch([kt.Record(key=key, value=value)], codec="zstd")
+    (tmp_path / LOG).write_bytes(log + kt.batch([kt.Record(key=key)], base_offset=1))
+    run = dump("--files", LOG, "--offsets-decoder", folder=tmp_path)
+    assert run.out.count(b'{"subtopologyId":""') == 1 << 18
+    assert run.out.endswith(b'key: {"type":"23","data":{"groupId":"g"}} payload: <DELETE>\n')
+
+
 def test_max_bytes_below_zero_is_refused_as_kafka_does(dump: Dump) -> None:
     run = dump("--files", LOG, "--max-bytes", "-1", folder=DATA / "v2" / "none-0")
     assert run.out.decode() == f"Dumping {LOG}\nLog starting offset: 0\n"
