@@ -42,7 +42,7 @@ from kafkajit import testing as kt
 from kafkajit.format.compression import DecodeError, OutputFull, decompress_into
 from kafkajit.records.columns import BinaryColumn, ColumnMemory, Wanted
 from kafkajit.source import Source
-from kafkajit.text import LogDump, Style
+from kafkajit.text.log_dump import LogDump, Style
 from kafkajit.walk import Gap, Walk
 
 # codec: what our decoder takes and the reference's does not, and the other way round

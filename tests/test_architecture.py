@@ -21,7 +21,7 @@ ROOMS = [
     ("topics",),
     ("schema", "selection", "walk"),
     ("index", "state"),
-    ("side_files", "side_text"),
+    ("side_files",),
     ("arrow", "text"),
     ("reader",),
     ("segment",),
@@ -31,14 +31,12 @@ ROOMS = [
 ]
 # In one room or behind it, and yet apart: lines of text and Arrow are two ends of the same way.
 APART = {
-    "arrow": {"text", "side_text"},
+    "arrow": {"text"},
     "text": {"arrow"},
-    "side_files": {"side_text"},
-    "side_text": {"side_files"},
-    "reader": {"text", "side_text"},
-    "segment": {"text", "side_text"},
-    "scan": {"text", "side_text"},
-    "spark": {"text", "side_text"},
+    "reader": {"text"},
+    "segment": {"text"},
+    "scan": {"text"},
+    "spark": {"text"},
     "kernel": {"errors", "source", "storage"},
     "errors": {"kernel", "source", "storage"},
     "source": {"errors", "kernel", "storage"},

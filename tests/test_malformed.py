@@ -36,7 +36,7 @@ from kafkajit.errors import (
     UnsupportedCompressionTypeError,
 )
 from kafkajit.source import Source
-from kafkajit.text import LogDump, Style
+from kafkajit.text.log_dump import LogDump, Style
 
 # Offsets: of the batch before, of the case, and of the batch behind.
 FIRST, BASE, NEXT = 10, 20, 40

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from kafkajit.source import Source
-from kafkajit.text import LogDump, Style
+from kafkajit.text.log_dump import LogDump, Style
 
 from . import segments
 from .reader import exhaust

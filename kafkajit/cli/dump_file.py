@@ -12,26 +12,29 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from kafkajit.cli.progress import Progress
 from kafkajit.errors import CorruptSnapshotError
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.index.offset_index import OffsetIndex
 from kafkajit.index.time_index import TimeIndex
-from kafkajit.side_text import (
+from kafkajit.source import Source
+from kafkajit.text.log_dump import LogDump, Style, json_line
+from kafkajit.text.side_files import (
     OffsetIndexDump,
     TimeIndexDump,
     snapshot_complaint,
     snapshot_text,
     transaction_index_text,
 )
-from kafkajit.source import Source
-from kafkajit.text import LogDump, Style
 from kafkajit.topics import TOPICS
 from kafkajit.topics.kinds import topic_kind
 
 _MOST_BYTES = 2**31 - 1  # of a log, to Kafka
 _DUMPED = (".log", ".checkpoint", ".index", ".timeindex", ".txnindex", ".snapshot")
+
+_ESCAPE = "surrogateescape"  # a file's name may have any bytes
 
 Pairs = list[tuple[int, int]]
 
@@ -48,27 +51,71 @@ class Findings:
 
     def lines(self) -> Iterator[str]:
         """All of it, in Kafka's order and words."""
-        # Those lists grow at their fronts.
-        for path, pairs in _in_scalas_order(self.index_mismatches):
-            yield f"Mismatches in :{path}"
-            for first, second in reversed(pairs):
-                yield f"  Index offset: {first}, log offset: {second}"
-        for path, pairs in _in_scalas_order(self.time_mismatches):
-            yield f"Found timestamp mismatch in :{path}"
+        for finding, path, pairs in self._all():
+            yield finding.heading.format(path=path)
             for first, second in pairs:
-                yield f"  Index timestamp: {first}, log timestamp: {second}"
-        for path, pairs in _in_scalas_order(self.out_of_order):
-            yield f"Found out of order timestamp in :{path}"
+                yield finding.line.format(first, second)
+
+    def objects(self) -> Iterator[bytes]:
+        """The same as JSON, an object for each pair."""
+        for finding, path, pairs in self._all():
             for first, second in pairs:
-                yield f"  Index timestamp: {first}, Previously indexed timestamp: {second}"
-        for _, pairs in _in_scalas_order(self.not_found):
-            yield "The following indexed offsets are not found in the log."
-            for first, second in pairs:
-                yield f"Indexed offset: {first}, found log offset: {second}"
-        for path, pairs in _in_scalas_order(self.non_consecutive):
-            yield f"Non-consecutive offsets in {path}"
-            for first, second in reversed(pairs):
-                yield f"  {first} is followed by {second}"
+                fields = dict(zip(finding.fields, (first, second), strict=True))
+                yield json_line(finding.kind, path=path, **fields)
+
+    def _all(self) -> Iterator[tuple[_Finding, str, Pairs]]:
+        for name, finding in _FINDINGS.items():
+            found: dict[str, Pairs] = getattr(self, name)
+            for path in sorted(found, key=_scala_map_order):
+                # Some of Kafka's lists grow at their fronts.
+                yield finding, path, found[path][:: -1 if finding.is_backwards else 1]
+
+
+class _Finding(NamedTuple):
+    """How a kind of finding is told."""
+
+    heading: str
+    line: str
+    kind: str
+    fields: tuple[str, str]
+    is_backwards: bool = False
+
+
+# In Kafka's order.
+_FINDINGS = {
+    "index_mismatches": _Finding(
+        "Mismatches in :{path}",
+        "  Index offset: {}, log offset: {}",
+        "indexMismatch",
+        ("indexOffset", "logOffset"),
+        is_backwards=True,
+    ),
+    "time_mismatches": _Finding(
+        "Found timestamp mismatch in :{path}",
+        "  Index timestamp: {}, log timestamp: {}",
+        "timestampMismatch",
+        ("indexTimestamp", "logTimestamp"),
+    ),
+    "out_of_order": _Finding(
+        "Found out of order timestamp in :{path}",
+        "  Index timestamp: {}, Previously indexed timestamp: {}",
+        "timestampOutOfOrder",
+        ("indexTimestamp", "previousTimestamp"),
+    ),
+    "not_found": _Finding(
+        "The following indexed offsets are not found in the log.",
+        "Indexed offset: {}, found log offset: {}",
+        "offsetNotFound",
+        ("indexOffset", "logOffset"),
+    ),
+    "non_consecutive": _Finding(
+        "Non-consecutive offsets in {path}",
+        "  {} is followed by {}",
+        "nonConsecutiveOffsets",
+        ("offset", "followedBy"),
+        is_backwards=True,
+    ),
+}
 
 
 def files_at(names: Iterable[str]) -> Iterator[Path]:
@@ -108,7 +155,7 @@ class FileDump:
 
     def _log(self, path: Path) -> None:
         options = self._options
-        print_line(_heading(path.name))
+        self.say(*_heading(path.name))
         source = Source(path)
         if source.content.size > _MOST_BYTES:
             raise ValueError(
@@ -136,14 +183,16 @@ class FileDump:
     def _offset_index(self, path: Path) -> None:
         index = OffsetIndex(path, _offset_in(path.name))
         if index.max_entries == 0:
-            print_line(f"{path} is empty.")
+            self.say(f"{path} is empty.", {"kind": "empty", "path": str(path)})
             return
         if self._options.index_sanity_check:
             index.sanity_check()
-            print_line(f"{path} passed sanity check.")
+            self._say_sane(path)
             return
         log = Source(_beside(path, ".log"))
-        dump = OffsetIndexDump(index, log, max_message_size=self._options.max_message_size)
+        dump = OffsetIndexDump(
+            index, log, max_message_size=self._options.max_message_size, json=self._style.json
+        )
         try:
             self._print_entries(dump.text())
         finally:
@@ -154,13 +203,14 @@ class FileDump:
         time_index = TimeIndex(path, base_offset)
         if self._options.index_sanity_check:
             time_index.sanity_check()
-            print_line(f"{path} passed sanity check.")
+            self._say_sane(path)
             return
         dump = TimeIndexDump(
             time_index,
             OffsetIndex(_beside(path, ".index"), base_offset),
             Source(_beside(path, ".log")),
             max_decompressed_bytes=self._options.max_decompressed_bytes,
+            json=self._style.json,
         )
         try:
             self._print_entries(dump.text())
@@ -169,6 +219,14 @@ class FileDump:
             _keep(self.findings.out_of_order, path, dump.out_of_order)
             _keep(self.findings.not_found, path, dump.not_found)
 
+    def say(self, kafkas: str, fields: dict[str, Any]) -> None:
+        """A line on standard output, in Kafka's words or as JSON with these fields."""
+        line = json_line(**fields) if self._style.json else f"{kafkas}\n".encode(errors=_ESCAPE)
+        sys.stdout.buffer.write(line)
+
+    def _say_sane(self, path: Path) -> None:
+        self.say(f"{path} passed sanity check.", {"kind": "sane", "path": str(path)})
+
     def _print_entries(self, text: Iterator[bytes]) -> None:
         for lines in text:
             if not self._options.verify_index_only:
@@ -176,21 +234,16 @@ class FileDump:
 
     def _transaction_index(self, path: Path) -> None:
         _offset_in(path.name)
-        for lines in transaction_index_text(Source(path).content, str(path)):
+        for lines in transaction_index_text(Source(path).content, str(path), json=self._style.json):
             sys.stdout.buffer.write(lines)
 
     def _snapshot(self, path: Path) -> None:
         try:
-            for lines in snapshot_text(Source(path).content, str(path)):
+            for lines in snapshot_text(Source(path).content, str(path), json=self._style.json):
                 sys.stdout.buffer.write(lines)
         except CorruptSnapshotError as error:
             # Kafka says it and goes on as if nothing were wrong.
             _complain(snapshot_complaint(error))
-
-
-def print_line(line: str) -> None:
-    """A line of text on standard output, whatever bytes a file's name has."""
-    sys.stdout.buffer.write(f"{line}\n".encode(errors="surrogateescape"))
 
 
 def _complain(line: str) -> None:
@@ -222,14 +275,19 @@ def _kind(path: Path, kinds: list[str]) -> str | None:
     return next((kind for kind in kinds if TOPICS[kind] == topic), None)
 
 
-def _heading(name: str) -> str:
-    """What the file's name says of its contents."""
+def _heading(name: str) -> tuple[str, dict[str, Any]]:
+    """What the file's name says of its contents: Kafka's line, and the fields of JSON's."""
     if name == "bootstrap.checkpoint":
-        return "KRaft bootstrap snapshot"
+        return "KRaft bootstrap snapshot", {"kind": "bootstrap"}
     snapshot = re.fullmatch(r"(\d{20})-(\d{10}).*\.checkpoint", name)
     if snapshot:
-        return f"Snapshot end offset: {int(snapshot[1])}, epoch: {int(snapshot[2])}"
-    return f"Log starting offset: {_offset_in(name)}"
+        end_offset, epoch = int(snapshot[1]), int(snapshot[2])
+        return (
+            f"Snapshot end offset: {end_offset}, epoch: {epoch}",
+            {"kind": "snapshot", "endOffset": end_offset, "epoch": epoch},
+        )
+    start = _offset_in(name)
+    return f"Log starting offset: {start}", {"kind": "log", "startingOffset": start}
 
 
 def _offset_in(name: str) -> int:
@@ -238,11 +296,6 @@ def _offset_in(name: str) -> int:
     if not re.fullmatch(r"[+-]?\d+", base_offset) or int(base_offset) >= 2**63:
         raise ValueError(f"the file's name does not begin with an offset: {base_offset!r}")
     return int(base_offset)
-
-
-def _in_scalas_order(findings: dict[str, Pairs]) -> Iterator[tuple[str, Pairs]]:
-    for path in sorted(findings, key=_scala_map_order):
-        yield path, findings[path]
 
 
 def _scala_map_order(path: str) -> tuple[int, int]:

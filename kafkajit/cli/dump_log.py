@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from kafkajit.topics import TOPICS
 
 if TYPE_CHECKING:
-    from kafkajit.text import Style
+    from kafkajit.text.log_dump import Style
 
 EXAMPLE = """\
 example:
@@ -112,6 +112,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "logs of this topic only",
         )
     parser.add_argument(
+        "--format",
+        choices=("text", "json"),
+        default="text",
+        help="text (the default) is what Kafka's tool prints; json is an object in each line, with "
+        "the values of headers, and bytes that are no UTF-8 in base64",
+    )
+    parser.add_argument(
         "--mode",
         type=str.upper,
         choices=("FAILFAST", "DROPMALFORMED", "PERMISSIVE"),
@@ -124,12 +131,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Dump every file; 1 if one of them could not be read to its end."""
-    from kafkajit.cli.dump_file import FileDump, files_at, print_line
+    from kafkajit.cli.dump_file import FileDump, files_at
 
     dump = FileDump(_style(options), options)
     failed = False
     for path in files_at(re.sub(",+$", "", options.files).split(",")):
-        print_line(f"Dumping {path}")
+        dump.say(f"Dumping {path}", {"kind": "file", "path": str(path)})
         try:
             dump.file(path)
         except BrokenPipeError:
@@ -141,13 +148,16 @@ def run(options: argparse.Namespace) -> int:
             print(f"kafkajit dump-log: {path}: {_reason(error)}", file=sys.stderr)
             failed = True
     sys.stdout.flush()
-    for line in dump.findings.lines():
-        print(line, file=sys.stderr)
+    if options.format == "json":
+        sys.stdout.buffer.writelines(dump.findings.objects())
+    else:
+        for line in dump.findings.lines():
+            print(line, file=sys.stderr)
     return 1 if failed else 0
 
 
 def _style(options: argparse.Namespace) -> Style:
-    from kafkajit.text import DECODERS, Style
+    from kafkajit.text.log_dump import DECODERS, Style
 
     chosen = (options.key_decoder_class, options.value_decoder_class)
     decoders = []
@@ -162,6 +172,7 @@ def _style(options: argparse.Namespace) -> Style:
         metadata=not options.skip_record_metadata,
         key_decoder=decoders[0],
         value_decoder=decoders[1],
+        json=options.format == "json",
     )
 
 

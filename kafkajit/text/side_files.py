@@ -53,10 +53,18 @@ _OF_PRODUCER = ("producerId", "producerEpoch", "coordinatorEpoch")
 _OF_BATCH = ("firstSequence", "lastSequence", "lastOffset", "offsetDelta", "timestamp")
 
 
-def snapshot_text(content: Bytes, path: str | None = None) -> Iterator[bytes]:
+def snapshot_text(
+    content: Bytes, path: str | None = None, *, json: bool = False
+) -> Iterator[bytes]:
     """The lines of a .snapshot file, many at a time; CorruptSnapshotError before the first."""
     table = parse_producer_snapshot(content, path)
-    return (_lines(table.slice(start, _ROWS)) for start in range(0, table.num_rows, _ROWS))
+
+    def lines(start: int) -> bytes:
+        rows = table.slice(start, _ROWS)
+        text = {name: _strings(rows[name]) for name in rows.column_names}
+        return _objects("producer", text) if json else _producer_lines(text)
+
+    return map(lines, range(0, table.num_rows, _ROWS))
 
 
 def snapshot_complaint(error: CorruptSnapshotError) -> str:
@@ -69,26 +77,29 @@ def snapshot_complaint(error: CorruptSnapshotError) -> str:
     return error.message
 
 
-def transaction_index_text(content: Bytes, path: str | None = None) -> Iterator[bytes]:
+def transaction_index_text(
+    content: Bytes, path: str | None = None, *, json: bool = False
+) -> Iterator[bytes]:
     """The lines of a .txnindex file: Kafka leaves a part of an entry at its end alone."""
     whole = content.size // TRANSACTION.itemsize * TRANSACTION.itemsize
     entries = transaction_entries(content[:whole], path)
     for start in range(0, entries.size, _ROWS):
         rows = entries[start : start + _ROWS]
-        parts: list[_Part] = []
-        for name in rows.dtype.names or ():
-            parts += [f"{' ' if parts else ''}{name}: ", _numbers(rows[name])]
-        yield _joined([*parts, "\n"])
+        columns = {name: _numbers(rows[name]) for name in rows.dtype.names or ()}
+        yield _objects("txnindex", columns) if json else _fields(columns)
 
 
 class OffsetIndexDump:
     """One dump of one .index file: read `text` to its end, then see what was found on the way."""
 
-    def __init__(self, index: OffsetIndex, log: Source, *, max_message_size: int) -> None:
+    def __init__(
+        self, index: OffsetIndex, log: Source, *, max_message_size: int, json: bool = False
+    ) -> None:
         self.mismatches: list[tuple[int, int]] = []  # the entry's offset, its batch's last one
         self._index = index
         self._log = log
         self._max_message_size = max_message_size
+        self._json = json
 
     def text(self) -> Iterator[bytes]:
         """A line for each entry whose batch was found."""
@@ -102,15 +113,8 @@ class OffsetIndexDump:
             good, status = _last_offsets_at(content, positions, self._max_message_size, found)
             for row in np.flatnonzero(found[:good] != offsets[:good]).tolist():
                 self.mismatches.append((int(offsets[row]), int(found[row])))
-            yield _joined(
-                [
-                    "offset: ",
-                    _numbers(offsets[:good]),
-                    " position: ",
-                    _numbers(positions[:good]),
-                    "\n",
-                ]
-            )
+            columns = {"offset": _numbers(offsets[:good]), "position": _numbers(positions[:good])}
+            yield _objects("index", columns) if self._json else _fields(columns)
             if good < rows.size:
                 raise self._error(start + good, int(positions[good]), status)
 
@@ -134,10 +138,12 @@ class TimeIndexDump:
         log: Source,
         *,
         max_decompressed_bytes: int,
+        json: bool = False,
     ) -> None:
         self.mismatches: list[tuple[int, int]] = []  # the entry's timestamp, its batch's largest
         self.out_of_order: list[tuple[int, int]] = []  # the entry's timestamp, the one's before
         self.not_found: list[tuple[int, int]] = []  # the entry's offset, that of the log, or -1
+        self._json = json
         self._time_index = time_index
         self._index = index
         self._log = log
@@ -182,13 +188,11 @@ class TimeIndexDump:
                     int(largest[np.searchsorted(wanted, rows[row])]) if is_found[row] else None,
                 )
                 before = int(timestamps[row])
-            yield _joined(
-                [
-                    *("timestamp: ", _numbers(timestamps[:good])),
-                    *(" offset: ", _numbers(offsets[:good])),
-                    "\n",
-                ]
-            )
+            columns = {
+                "timestamp": _numbers(timestamps[:good]),
+                "offset": _numbers(offsets[:good]),
+            }
+            yield _objects("timeindex", columns) if self._json else _fields(columns)
             if good < part.size:
                 assert error is not None
                 raise error
@@ -238,8 +242,7 @@ class TimeIndexDump:
         return np.concatenate(found), None
 
 
-def _lines(rows: pa.Table) -> bytes:
-    text = {name: _strings(rows[name]) for name in rows.column_names}
+def _producer_lines(text: dict[str, _Part]) -> bytes:
     parts: list[_Part] = []
     for name in _OF_PRODUCER:
         parts += [f"{name}: ", text[name], " "]
@@ -261,6 +264,22 @@ def _entries_up_to_zero(index: OffsetIndex | TimeIndex) -> npt.NDArray[np.void]:
     is_zero = entries["relativeOffset"] == 0
     is_zero[:1] = False
     return entries[: int(np.argmax(is_zero))] if is_zero.any() else entries
+
+
+def _fields(columns: dict[str, _Part]) -> bytes:
+    """A line of all columns for each row."""
+    parts: list[_Part] = []
+    for name, texts in columns.items():
+        parts += [f"{' ' if parts else ''}{name}: ", texts]
+    return _joined([*parts, "\n"])
+
+
+def _objects(kind: str, columns: dict[str, _Part]) -> bytes:
+    """The same as JSON."""
+    parts: list[_Part] = [f'{{"kind":"{kind}"']
+    for name, texts in columns.items():
+        parts += [f',"{name}":', texts.fill_null("null")]
+    return _joined([*parts, "}\n"])
 
 
 def _joined(parts: list[_Part]) -> bytes:

@@ -1,0 +1,1 @@
+"""What kafka-dump-log.sh prints: logs and the files beside them → lines, or objects of JSON."""

@@ -1,0 +1,395 @@
+"""A log → the lines that kafka-dump-log.sh prints of it, byte for byte.
+
+Answers to Kafka 4.1.1's DumpLogSegments.dumpLog. What is printed before an error is what Kafka
+prints before it throws: a line may break off in the middle. Text is written by kernels into a
+buffer that is used again; Python sees a few megabytes of finished lines at a time.
+
+In the modes that step over damage, the lines are those of the batches that every reader reads then.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kafkajit.errors import (
+    CorruptRecordError,
+    InvalidRecordError,
+    KafkaJitError,
+    UnsupportedCompressionTypeError,
+)
+from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
+from kafkajit.format.json_text import new_doubles
+from kafkajit.format.layout import RECORD_BATCH_OVERHEAD
+from kafkajit.format.message import learn, new_scratch
+from kafkajit.records.batches import Batches, frame, framing_error
+from kafkajit.records.columns import ColumnMemory, Wanted
+from kafkajit.records.control_records import raft_message
+from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder, located
+from kafkajit.source import Source
+from kafkajit.text.lines import (
+    BAD_CONTROL_KEY,
+    BAD_MARKER,
+    BY_PYTHON,
+    BYTES,
+    COORDINATOR,
+    DONE,
+    FLAG_CONTENTS,
+    FLAG_FORM,
+    FLAG_KEY_DECODER,
+    FLAG_METADATA,
+    FLAG_RECORDS,
+    FLAG_TOPIC,
+    FLAG_VALUE_DECODER,
+    FLAGS,
+    INTEGER,
+    LONG,
+    METADATA,
+    NEW_DOUBLE,
+    NO_KEY,
+    NO_NUMBER,
+    NO_TOPIC,
+    PAYLOADS,
+    RAFT_RECORD,
+    STRING,
+    UNKNOWN_CODEC,
+    batch_lines,
+    write_lines,
+)
+from kafkajit.text.words import JSON
+from kafkajit.topics.kinds import TopicKind
+from kafkajit.topics.single import printed
+from kafkajit.walk import FAILFAST, PERMISSIVE, Gap, Walk
+
+DECODERS = {
+    "org.apache.kafka.tools.api.StringDecoder": STRING,
+    "org.apache.kafka.tools.api.LongDecoder": LONG,
+    "org.apache.kafka.tools.api.IntegerDecoder": INTEGER,
+    "org.apache.kafka.tools.api.DefaultDecoder": BYTES,
+}
+
+NO_LIMIT = 2**31 - 1  # of --max-bytes
+
+_TEXT_BYTES = 4 << 20
+
+
+class UnreadableByDecoder(InvalidRecordError):
+    """A key or value that is not what the decoder that was asked for reads."""
+
+
+_MESSAGES: dict[int, tuple[type[KafkaJitError], str]] = {
+    NO_NUMBER: (
+        UnreadableByDecoder,
+        "The key ({keySize} bytes) or the value ({valueSize} bytes) of the record "
+        "with offset {offset} is too short for its decoder",
+    ),
+    NO_KEY: (
+        UnreadableByDecoder,
+        "Failed to decode message at offset {offset} using the specified decoder "
+        "(message had a missing key)",
+    ),
+    BAD_CONTROL_KEY: (
+        InvalidRecordError,
+        "Invalid key found for the control record with offset {offset}",
+    ),
+    BAD_MARKER: (
+        InvalidRecordError,
+        "Invalid value found for the end transaction marker with offset {offset}",
+    ),
+    UNKNOWN_CODEC: (UnsupportedCompressionTypeError, "Unknown compression type id: {codec}"),
+}
+
+
+@dataclass
+class Style:
+    """What is printed of each record."""
+
+    records: bool = False  # --deep-iteration
+    contents: bool = False  # --print-data-log
+    metadata: bool = True  # not --skip-record-metadata
+    key_decoder: int = STRING
+    value_decoder: int = STRING
+    topic: TopicKind | None = None  # whose payloads keys and values are, instead of the decoders
+    json: bool = False  # --format json
+
+    def flags(self) -> npt.NDArray[np.int64]:
+        """The same for kernels."""
+        flags = np.zeros(FLAGS, dtype=np.int64)
+        flags[FLAG_RECORDS] = self.records
+        flags[FLAG_CONTENTS] = self.contents
+        flags[FLAG_METADATA] = self.metadata
+        flags[FLAG_KEY_DECODER] = self.key_decoder
+        flags[FLAG_VALUE_DECODER] = self.value_decoder
+        flags[FLAG_TOPIC] = self._topic_flag()
+        flags[FLAG_FORM] = JSON if self.json else 0
+        return flags
+
+    def _topic_flag(self) -> int:
+        if self.topic is None:
+            return NO_TOPIC
+        if self.topic.has_keys:
+            return COORDINATOR
+        # What Kafka prints of remote log metadata is Java's toString.
+        return METADATA if self.topic.name == "cluster_metadata" else BY_PYTHON
+
+    def tables(self) -> tuple[npt.NDArray[Any], ...]:
+        """What kernels need to read the topic's payloads; of the same types where there is none."""
+        if self.topic is None:
+            rows, texts = np.zeros((1, 8), dtype=np.int32), np.zeros(1, dtype=np.uint8)
+            types, scratch = np.zeros((1, 4), dtype=np.int32), np.zeros(1, dtype=np.int64)
+            for table in (rows, texts, types):
+                table.setflags(write=False)
+            return rows, texts, types, new_doubles(), scratch
+        programs = self.topic.programs
+        scratch = new_scratch(programs)
+        return programs.rows, programs.texts, self.topic.types, new_doubles(), scratch
+
+
+class LogDump:
+    """One dump of one log: read `text` to its end, then see what was found on the way."""
+
+    def __init__(
+        self,
+        source: Source,
+        style: Style,
+        *,
+        max_bytes: int = NO_LIMIT,
+        max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
+        mode: str = FAILFAST,
+    ) -> None:
+        self.non_consecutive: list[tuple[int, int]] = []  # offsets next to each other
+        self.error: KafkaJitError | None = None  # what ended the dump early
+        self.position = 0  # behind the last batch that was looked at
+        self._source = source
+        self._style = style
+        self._flags = style.flags()
+        self._tables = style.tables()
+        self._limited = max_bytes != NO_LIMIT
+        self._end = min(source.content.size, max_bytes)
+        self._memory = ColumnMemory(Wanted(fields=True))
+        self._max_decompressed_bytes = max_decompressed_bytes
+        self._decoder = Decoder(source, self._memory, max_decompressed_bytes=max_decompressed_bytes)
+        self._mode = mode
+        self._last_offset = -1
+        self._buffer = np.empty(_TEXT_BYTES, dtype=np.uint8)
+
+    def text(self) -> Iterator[memoryview]:
+        """The lines, in pieces that are good until the next one is asked for."""
+        yield from self._as_kafka() if self._mode == FAILFAST else self._past_damage()
+        trailing = self._end - self.position
+        if self.error is None and trailing and not self._limited:
+            name = Path(self._source.path or "").name
+            kafkas = f"Found {trailing} invalid bytes at the end of {name}"
+            yield self._line(kafkas, "invalidBytes", file=name, size=trailing)
+
+    def _past_damage(self) -> Iterator[memoryview]:
+        """What other readers read in this mode, and in PERMISSIVE a line for each gap."""
+        walk = Walk(self._source, mode=self._mode, end=self._end)
+        parts: Iterator[Chunk | Batches | Gap] = walk.headers()
+        if self._style.records:
+            parts = walk.chunks(self._memory, max_decompressed_bytes=self._max_decompressed_bytes)
+        for part in parts:
+            if isinstance(part, Gap):
+                # --max-bytes may cut a batch: that is no damage.
+                is_cut = self._limited and part.position + part.length == self._end
+                if self._mode == PERMISSIVE and not is_cut:
+                    yield self._gap_line(part)
+                continue
+            chunk = part if isinstance(part, Chunk) else self._decoder.headers(part)
+            if self._style.records:
+                self._note_offsets(chunk.fields["offset"])
+            yield from self._lines(chunk)
+            while self.error is not None:
+                if isinstance(self.error, UnreadableByDecoder):
+                    return  # a matter of what was asked for
+                chunk, gap = _behind_error(chunk, self.error)
+                self.error = None
+                if not self._style.json:
+                    yield memoryview(b"\n")  # the line had begun
+                if self._mode == PERMISSIVE:
+                    yield self._gap_line(gap)
+                yield from self._lines(chunk)
+            self.position = walk.position
+            self._source.forget(self.position)
+        self.position = walk.position
+
+    def _as_kafka(self) -> Iterator[memoryview]:
+        while self.error is None:
+            framing = frame(
+                self._source.content, self.position, end=self._end, max_bytes=CHUNK_BYTES
+            )
+            if not len(framing.batches):
+                break
+            yield from self._run(framing.batches)
+            self.position = framing.position
+            self._source.forget(self.position)
+        if self.error is None:
+            self.error = framing_error(self._source, framing)
+
+    def _run(self, batches: Batches) -> Iterator[memoryview]:
+        batches, unreadable = self._readable(batches)
+        while len(batches):
+            if self._style.records:
+                chunk = self._decoder.decode(batches, keep_bad=True)
+                self._note_offsets(chunk.fields["offset"])
+            else:
+                chunk = self._decoder.headers(batches)
+            yield from self._lines(chunk)
+            self.error = self.error or chunk.error
+            if self.error is not None:
+                return
+            batches = batches[len(chunk.batches) :]
+        has_begun = unreadable is not None and unreadable.base_offset is not None
+        if has_begun and not self._style.json:
+            # To Kafka anything below v2 is a legacy batch, until it looks inside.
+            assert unreadable is not None
+            yield memoryview(f"offset: {unreadable.base_offset}".encode())
+        self.error = unreadable
+
+    def _readable(self, batches: Batches) -> tuple[Batches, KafkaJitError | None]:
+        """The batches whose headers can be printed, and what is wrong with the next."""
+        negative = batches.field("magic") < 0
+        cut = batches.position + RECORD_BATCH_OVERHEAD > self._source.content.size
+        cut &= ~batches.is_message
+        if not (negative | cut).any():
+            return batches, None
+        bad = int(np.argmax(negative | cut))
+        magic = int(batches.field("magic")[bad])
+        if magic < 0:
+            error = CorruptRecordError(f"Invalid magic used in LegacyRecord: {magic}")
+            error.base_offset = int(batches.field("baseOffset")[bad])
+        else:
+            error = CorruptRecordError("Reached the end of the file in a record batch header")
+        error.path = self._source.path
+        error.position = int(batches.position[bad])
+        return batches[:bad], error
+
+    def _note_offsets(self, offsets: npt.NDArray[np.int64]) -> None:
+        before = np.concatenate([[self._last_offset], offsets[:-1]]) if offsets.size else offsets
+        for row in np.flatnonzero((before != -1) & (offsets != before + 1)).tolist():
+            self.non_consecutive.append((int(before[row]), int(offsets[row])))
+        if offsets.size:
+            self._last_offset = int(offsets[-1])
+
+    def _lines(self, chunk: Chunk) -> Iterator[memoryview]:
+        lines = batch_lines(chunk.batches, self._source.content)
+        batch, record, row = 0, -1, 0
+        while True:
+            status, batch, record, row, written = write_lines(
+                chunk.content,
+                lines,
+                chunk.counts,
+                chunk.fields,
+                self._flags,
+                *self._tables,
+                self._buffer,
+                batch,
+                record,
+                row,
+            )
+            rest = ""
+            if status == PAYLOADS:
+                rest = self._payloads(chunk, row)
+            elif status == RAFT_RECORD:
+                try:
+                    rest = self._raft_record(chunk, row)
+                except InvalidRecordError as error:
+                    self.error = located(error, self._source.path, chunk.batches, batch)
+            elif status in _MESSAGES:
+                self.error = self._error(status, chunk, batch, row)
+            if self.error is not None and self._style.json:
+                written = self._buffer[:written].tobytes().rfind(b"\n") + 1
+            if written:
+                yield self._buffer[:written].data
+            if status == DONE or self.error is not None:
+                return
+            if rest:
+                yield memoryview(rest.encode())
+                record += 1
+                row += 1
+            elif status == NEW_DOUBLE:
+                *_, doubles, scratch = self._tables
+                learn(doubles, scratch)
+            elif not written:  # one record larger than the buffer
+                self._buffer = np.empty(2 * self._buffer.size, dtype=np.uint8)
+
+    def _line(self, kafkas: str, kind: str, **fields: Any) -> memoryview:
+        """A line in Kafka's words, or as JSON with these fields."""
+        return memoryview(json_line(kind, **fields) if self._style.json else f"{kafkas}\n".encode())
+
+    def _gap_line(self, gap: Gap) -> memoryview:
+        kafkas = f"damaged position: {gap.position} size: {gap.length} reason: {gap.reason}"
+        place = {"position": gap.position, "size": gap.length}
+        return self._line(kafkas, "gap", **place, reason=gap.reason)
+
+    def _raft_record(self, chunk: Chunk, row: int) -> str:
+        """The rest of the line of one of Raft's control records."""
+        text = raft_message(chunk.field(row, "key"), chunk.field(row, "value"))
+        if not self._style.json:
+            return f" {text}\n"
+        head, _, fields = text.partition("{")
+        return f',"{head.strip(": ")}":{{{fields}}}\n'
+
+    def _payloads(self, chunk: Chunk, row: int) -> str:
+        """The rest of a record's line that says what is wrong, or is Java's toString."""
+        assert self._style.topic is not None
+        key, payload = printed(
+            self._style.topic,
+            int(chunk.fields["offset"][row]),
+            chunk.field(row, "key"),
+            chunk.field(row, "value"),
+        )
+        if self._style.json:
+            fields = {"key": key, "payload": payload}
+            return (
+                "".join(f",{json.dumps(name)}:{_as_json(text)}" for name, text in fields.items())
+                + "}\n"
+            )
+        prefix = " " if self._style.metadata else "| "
+        line = "" if key is None else f"{prefix}key: {key}"
+        return line + ("" if payload is None else f" payload: {payload}") + "\n"
+
+    def _error(self, status: int, chunk: Chunk, batch: int, row: int) -> KafkaJitError:
+        exception, text = _MESSAGES[status]
+        values = {"codec": chunk.batches.codec[batch]}
+        if row < len(chunk):
+            for name in ("offset", "keySize", "valueSize"):
+                values[name] = chunk.fields[name][row]
+        error = exception(text.format_map(values))
+        return located(error, self._source.path, chunk.batches, batch)
+
+
+def _behind_error(chunk: Chunk, error: KafkaJitError) -> tuple[Chunk, Gap]:
+    """What is left of a chunk behind the batch that the error is about, and that batch as a gap."""
+    batch = int(np.flatnonzero(chunk.batches.position == error.position)[0])
+    rows = int(chunk.counts[: batch + 1].sum())
+    rest = replace(
+        chunk,
+        batches=chunk.batches[batch + 1 :],
+        counts=chunk.counts[batch + 1 :],
+        columns=chunk.columns._replace(fields=chunk.columns.fields[rows:]),
+        rows=chunk.rows - rows,
+    )
+    size = int(chunk.batches.size_in_bytes[batch])
+    reason = f"{type(error).__name__}: {error.message}"
+    return rest, Gap(chunk.path, error.position or 0, size, reason)
+
+
+def _as_json(text: str | None) -> str:
+    """What is JSON already, or a string of it."""
+    return text if text is not None and text.startswith("{") else json.dumps(text)
+
+
+def json_line(kind: str, **fields: Any) -> bytes:
+    r"""A line of --format json that is put together in Python.
+
+    >>> json_line("gap", position=69)
+    b'{"kind":"gap","position":69}\\n'
+    """
+    return (json.dumps({"kind": kind, **fields}, separators=(",", ":")) + "\n").encode()
