@@ -218,7 +218,7 @@ def java_double(value: float) -> str:
 @kernel
 def double_row(bits):
     """Which row of the table a double has to itself and others."""
-    mixed = np.uint64(bits) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = np.uint64(np.int64(bits)) * np.uint64(0x9E3779B97F4A7C15)
     return np.int64(mixed >> np.uint64(56))
 
 

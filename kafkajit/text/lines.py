@@ -270,45 +270,53 @@ def _write_record(content, line, record, flags, rows, texts, types, doubles, scr
             status, w = _write_control(content, record, form, out, w)
             if status != DONE:
                 return status, w
-    if contents and topic != NO_TOPIC:
-        if topic == BY_PYTHON:
-            return PAYLOADS, w
-        status, w = _write_payloads(
-            content,
-            record,
-            key_size,
-            value_size,
-            key_prefix,
-            topic,
-            form,
-            rows,
-            texts,
-            types,
-            doubles,
-            scratch,
-            out,
-            w,
-        )
+    if contents:
+        if rows is None:
+            status, w = _write_contents(
+                content, record, key_size, value_size, key_prefix, flags, out, w
+            )
+        else:
+            status, w = _write_payloads(
+                content,
+                record,
+                key_size,
+                value_size,
+                key_prefix,
+                topic,
+                form,
+                rows,
+                texts,
+                types,
+                doubles,
+                scratch,
+                out,
+                w,
+            )
         if status != DONE:
             return status, w
-    elif contents:
-        key_decoder, value_decoder = flags[FLAG_KEY_DECODER], flags[FLAG_VALUE_DECODER]
-        # Kafka decodes both before it prints either.
-        if _too_short(key_size, key_decoder) or _too_short(value_size, value_decoder):
-            return NO_NUMBER, w
-        if key_size >= 0:
-            w = put(out, w, key_prefix)
-            key = np.int64(record["key"])
-            w = _write_decoded(content, key, key_size, key_decoder, form, out, w)
-        else:
-            w = put(out, w, form + words.NO_KEY)
-        if value_size >= 0:
-            w = put(out, w, form + words.PAYLOAD)
-            value = np.int64(record["value"])
-            w = _write_decoded(content, value, value_size, value_decoder, form, out, w)
-        else:
-            w = put(out, w, form + words.NO_PAYLOAD)
     return DONE, put(out, w, form + words.END_OF_LINE)
+
+
+@kernel
+def _write_contents(content, record, key_size, value_size, key_prefix, flags, out, w):
+    """Key and value by their decoders."""
+    key_decoder, value_decoder = flags[FLAG_KEY_DECODER], flags[FLAG_VALUE_DECODER]
+    # Kafka decodes both before it prints either.
+    if _too_short(key_size, key_decoder) or _too_short(value_size, value_decoder):
+        return NO_NUMBER, w
+    form = flags[FLAG_FORM]
+    if key_size >= 0:
+        w = put(out, w, key_prefix)
+        w = _write_decoded(content, np.int64(record["key"]), key_size, key_decoder, form, out, w)
+    else:
+        w = put(out, w, form + words.NO_KEY)
+    if value_size >= 0:
+        w = put(out, w, form + words.PAYLOAD)
+        value = np.int64(record["value"])
+        w = _write_decoded(content, value, value_size, value_decoder, form, out, w)
+    else:
+        w = put(out, w, form + words.NO_PAYLOAD)
+    return DONE, w
 
 
 @kernel
@@ -330,12 +338,27 @@ def _write_payloads(
 ):
     """What an internal topic's key and value are; w again where Python has to say why not."""
     key, value = np.int64(record["key"]), np.int64(record["value"])
+    if topic == BY_PYTHON:
+        return PAYLOADS, w
     if topic == METADATA:
         if value_size < 0:
             return PAYLOADS, w
         after = put(out, w, form + words.PAYLOAD)
+        # Whether any version is read is said by a number that is not a constant: of those numba
+        # would make a kernel of its own.
+        any_version = topic == METADATA
         status, after = write_metadata(
-            rows, texts, doubles, types, content, value, value_size, True, out, after, scratch
+            rows,
+            texts,
+            doubles,
+            types,
+            content,
+            value,
+            value_size,
+            any_version,
+            out,
+            after,
+            scratch,
         )
         if status != READ:
             return _payload_status(status), w

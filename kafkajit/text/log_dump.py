@@ -138,14 +138,14 @@ class Style:
         # What Kafka prints of remote log metadata is Java's toString.
         return METADATA if self.topic.name == "cluster_metadata" else BY_PYTHON
 
-    def tables(self) -> tuple[npt.NDArray[Any], ...]:
-        """What kernels need to read the topic's payloads; of the same types where there is none."""
+    def tables(self) -> tuple[Any, ...]:
+        """What kernels need to read the topic's payloads.
+
+        None where there is no topic: numba then makes a kernel that lacks the readers of messages,
+        in 11 seconds instead of 18.
+        """
         if self.topic is None:
-            rows, texts = np.zeros((1, 8), dtype=np.int32), np.zeros(1, dtype=np.uint8)
-            types, scratch = np.zeros((1, 4), dtype=np.int32), np.zeros(1, dtype=np.int64)
-            for table in (rows, texts, types):
-                table.setflags(write=False)
-            return rows, texts, types, new_doubles(), scratch
+            return (None,) * 5
         programs = self.topic.programs
         scratch = new_scratch(programs)
         return programs.rows, programs.texts, self.topic.types, new_doubles(), scratch
