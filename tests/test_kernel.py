@@ -10,7 +10,15 @@ from corpus import NO_JIT, REPOSITORY, run_python
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkajit.kernel import WIDE, copy_bytes, copy_wide, kernel, read_int32, read_int64
+from kafkajit.kernel import (
+    WIDE,
+    copy_bytes,
+    copy_wide,
+    kernel,
+    read_int32,
+    read_int64,
+    write_word,
+)
 from kafkajit.source import as_bytes
 
 FENCE = 0xAA
@@ -24,6 +32,20 @@ def call_copy_bytes(target, t, source, s, size):
 @kernel
 def call_copy_wide(target, t, source, s):
     copy_wide(target, t, source, s)
+
+
+@kernel
+def call_write_word(target, t, word):
+    write_word(target, t, np.uint64(word))
+
+
+@given(st.binary(min_size=8, max_size=8), st.integers(0, 20))
+def test_a_word_is_written_with_its_lowest_byte_first(raw: bytes, t: int) -> None:
+    target = np.full(50, FENCE, dtype=np.uint8)
+    call_write_word(target, t, np.uint64(int.from_bytes(raw, "little")))
+    assert target[t : t + 8].tobytes() == raw
+    assert (target[:t] == FENCE).all()
+    assert (target[t + 8 :] == FENCE).all()
 
 
 @given(
