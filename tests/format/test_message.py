@@ -198,6 +198,13 @@ def test_a_string_longer_than_the_buffer_is_written_in_a_larger_one() -> None:
     assert (status, text) == (DONE, '{"groupId":"' + '\\"' * 30_000 + '"}')
 
 
+@pytest.mark.parametrize("size", [0x7FFF, 0x8000])
+def test_a_compact_string_is_no_longer_than_a_plain_one_can_be(size: int) -> None:
+    length = bytes([(size + 1) & 0x7F | 0x80, (size + 1) >> 7 & 0x7F | 0x80, (size + 1) >> 14])
+    data = length + b"x" * size + bytes(16) + b"\0"
+    assert check(message_of("TopicRecord"), 0, data) == (size < 0x8000)
+
+
 def test_a_tag_that_stands_among_plain_fields_is_found_wherever_it_lies() -> None:
     """PartitionRecord has tags 1 and 2 of version 2 behind the others, tag 0 among them."""
     plain = bytes(4) + bytes(16) + b"\1\1\1\1" + bytes(12) + b"\1"
