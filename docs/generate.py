@@ -287,15 +287,9 @@ def options_table() -> str:
 
 
 def _columns(kind: str) -> Mapping[str, Column]:
-    from kafkajit import schema
+    from kafkajit.side_files import TABLES
 
-    tables = {
-        "records": schema.RECORD_COLUMNS,
-        "batches": schema.SEGMENT_BATCH_COLUMNS,
-        "files": schema.FILE_COLUMNS,
-        "corruption": schema.CORRUPTION_COLUMNS,
-    }
-    return tables[kind]
+    return TABLES[kind]
 
 
 def arrow_columns(kind: str) -> str:
@@ -343,11 +337,18 @@ PAGES: dict[str, Callable[[], str]] = {
     "recipes.md": recipes_page,
 }
 
+# The kinds of the data source whose columns have a table on its page.
+SPARK_TABLES = (
+    *("records", "batches", "files", "corruption", "indexes", "offsetIndex", "timeIndex"),
+    *("transactionIndex", "producers", "leaderEpochs", "checkpoints", "partitionMetadata"),
+    *("metaProperties", "quorumState"),
+)
+
 # What stands between <!-- NAME: … --> and <!-- /NAME --> on a page that is written by hand.
 TABLES: dict[str, Callable[[], str]] = {
     "options": options_table,
     "columns": partial(arrow_columns, "records"),
-    **{kind: partial(sql_columns, kind) for kind in ("records", "batches", "files", "corruption")},
+    **{kind: partial(sql_columns, kind) for kind in SPARK_TABLES},
 }
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kafkajit.format.compression import COMPRESSION_TYPES
 from kafkajit.format.log_path import LogPath
@@ -35,6 +36,7 @@ from kafkajit.schema import (
     HEADERS_TYPE,
     MICROSECONDS_TYPE,
     RECORD_COLUMNS,
+    in_microseconds,
 )
 from kafkajit.source import Bytes
 from kafkajit.walk import Corruption, Gap
@@ -178,6 +180,28 @@ def _int64_column(chunk: Chunk, name: str) -> pa.Array:
 
 
 _MAX_MILLIS = np.int64((2**63 - 1) // 1000)
+
+
+def table_in_microseconds(table: pa.Table) -> pa.Table:
+    """The table with Spark's timestamps, NULL where those cannot hold Kafka's.
+
+    >>> table = pa.table({"timestamp": pa.array([5, 2**60], pa.timestamp("ms", tz="UTC"))})
+    >>> table_in_microseconds(table)["timestamp"].cast(pa.int64()).to_pylist()
+    [5000, None]
+    """
+    for at, field in enumerate(in_microseconds(table.schema)):
+        if field.type != table.schema.field(at).type:
+            column = table.column(at)
+            try:
+                column = column.cast(field.type)
+            except pa.ArrowInvalid:
+                millis = column.cast(pa.int64())
+                inside = pc.and_(
+                    pc.less_equal(millis, _MAX_MILLIS), pc.greater_equal(millis, -_MAX_MILLIS)
+                )
+                column = pc.if_else(inside, column, None).cast(field.type)
+            table = table.set_column(at, field, column)
+    return table
 
 
 def _microseconds(millis: npt.NDArray[np.int64]) -> pa.Array:

@@ -223,6 +223,20 @@ PLACE_COLUMNS: dict[str, Column] = {
     "baseOffset": FILE_COLUMNS["baseOffset"],
 }
 
+INDEX_FILE_COLUMNS: dict[str, Column] = {
+    "topic": PLACE_COLUMNS["topic"],
+    "partition": PLACE_COLUMNS["partition"],
+    "baseOffset": PLACE_COLUMNS["baseOffset"],
+    "suffix": Column(pa.string(), ".index, .timeindex or .txnindex"),
+    "entries": Column(pa.int32(), "how many it has; NULL where they cannot be told"),
+    "lastOffset": Column(pa.int64(), "of the last of them; NULL where there is none"),
+    "problems": Column(pa.int32(), "how many things are wrong with it; 0 where nothing is"),
+    "problem": Column(
+        pa.string(), "the first of them: of the file by itself, else against the log beside it"
+    ),
+    "path": PLACE_COLUMNS["path"],
+}
+
 
 def table_schema(columns: Mapping[str, Column]) -> pa.Schema:
     """The schema of a table that is spelled above."""

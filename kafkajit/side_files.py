@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
 
-from kafkajit.index.offset_index import parse_offset_index
-from kafkajit.index.time_index import parse_time_index
-from kafkajit.index.transaction_index import parse_transaction_index
 from kafkajit.schema import (
     CHECKPOINT_COLUMNS,
+    CORRUPTION_COLUMNS,
+    FILE_COLUMNS,
+    INDEX_FILE_COLUMNS,
     LEADER_EPOCH_COLUMNS,
     META_PROPERTIES_COLUMNS,
     OFFSET_INDEX_COLUMNS,
@@ -26,6 +26,8 @@ from kafkajit.schema import (
     PLACE_COLUMNS,
     PRODUCER_COLUMNS,
     QUORUM_STATE_COLUMNS,
+    RECORD_COLUMNS,
+    SEGMENT_BATCH_COLUMNS,
     TIME_INDEX_COLUMNS,
     TRANSACTION_INDEX_COLUMNS,
     Column,
@@ -46,6 +48,7 @@ class SideFile(NamedTuple):
     """A kind of file: names of files are matched as a whole."""
 
     name: re.Pattern[str]
+    called: str  # the same for people
     columns: dict[str, Column]  # of what is in it
     place: tuple[str, ...]  # what its path says, of PLACE_COLUMNS, in tables of many files
     parse: Parser
@@ -76,6 +79,26 @@ def _whatever_offset(parse: Callable[[Bytes, str | None], pa.Table]) -> Parser:
     return parser
 
 
+# Parsers of indexes bring numba along, which takes a while: whoever only asks for names or columns
+# does without.
+def _offset_index(content: Bytes, path: str | None, base_offset: int | None) -> pa.Table:
+    from kafkajit.index.offset_index import parse_offset_index
+
+    return parse_offset_index(content, path, base_offset)
+
+
+def _time_index(content: Bytes, path: str | None, base_offset: int | None) -> pa.Table:
+    from kafkajit.index.time_index import parse_time_index
+
+    return parse_time_index(content, path, base_offset)
+
+
+def _transaction_index(content: Bytes, path: str | None, _base_offset: int | None) -> pa.Table:
+    from kafkajit.index.transaction_index import parse_transaction_index
+
+    return parse_transaction_index(content, path)
+
+
 _PARTITION = ("topic", "partition")
 
 _SEGMENT = (*_PARTITION, "baseOffset")
@@ -92,56 +115,96 @@ _INDEX_ON_ITS_WAY = (".deleted", ".cleaned", ".swap")
 SIDE_FILES: dict[str, SideFile] = {
     "offsetIndex": SideFile(
         name=_of_segment(".index", *_INDEX_ON_ITS_WAY),
+        called="20 digits and .index",
         columns=OFFSET_INDEX_COLUMNS,
         place=_SEGMENT,
-        parse=parse_offset_index,
+        parse=_offset_index,
     ),
     "timeIndex": SideFile(
         name=_of_segment(".timeindex", *_INDEX_ON_ITS_WAY),
+        called="20 digits and .timeindex",
         columns=TIME_INDEX_COLUMNS,
         place=_SEGMENT,
-        parse=parse_time_index,
+        parse=_time_index,
     ),
     "transactionIndex": SideFile(
         name=_of_segment(".txnindex", *_INDEX_ON_ITS_WAY),
+        called="20 digits and .txnindex",
         columns=TRANSACTION_INDEX_COLUMNS,
         place=_SEGMENT,
-        parse=_whatever_offset(parse_transaction_index),
+        parse=_transaction_index,
     ),
     "producers": SideFile(
         name=_of_segment(".snapshot", ".deleted"),
+        called="20 digits and .snapshot",
         columns=PRODUCER_COLUMNS,
         place=_SEGMENT,
         parse=_whatever_offset(parse_producer_snapshot),
     ),
     "leaderEpochs": SideFile(
         name=re.compile("leader-epoch-checkpoint"),
+        called="leader-epoch-checkpoint",
         columns=LEADER_EPOCH_COLUMNS,
         place=_PARTITION,
         parse=_whatever_offset(parse_leader_epochs),
     ),
     "checkpoints": SideFile(
         name=re.compile("|".join(map(re.escape, NAMES))),
+        called=", ".join(NAMES),
         columns=CHECKPOINT_COLUMNS,
         place=("name",),  # topic and partition are in it
         parse=_whatever_offset(parse_offsets),
     ),
     "partitionMetadata": SideFile(
         name=re.compile(r"partition\.metadata"),
+        called="partition.metadata",
         columns=PARTITION_METADATA_COLUMNS,
         place=_PARTITION,
         parse=_whatever_offset(parse_partition_metadata),
     ),
     "metaProperties": SideFile(
         name=re.compile(r"meta\.properties"),
+        called="meta.properties",
         columns=META_PROPERTIES_COLUMNS,
         place=(),
         parse=_whatever_offset(parse_meta_properties),
     ),
     "quorumState": SideFile(
         name=re.compile("quorum-state"),
+        called="quorum-state",
         columns=QUORUM_STATE_COLUMNS,
         place=_PARTITION,
         parse=_whatever_offset(parse_quorum_state),
     ),
 }
+
+# The kind with a row for each index, whatever is in it.
+INDEXES = "indexes"
+
+# kind: the columns that a file's path says; of these kinds files are read whole
+PLACES: dict[str, tuple[str, ...]] = {
+    INDEXES: (*_SEGMENT, "suffix", "path"),
+    **{kind: (*file.place, "path") for kind, file in SIDE_FILES.items()},
+}
+
+# kind: the columns of a table of a log folder
+TABLES: dict[str, Mapping[str, Column]] = {
+    "records": RECORD_COLUMNS,
+    "batches": SEGMENT_BATCH_COLUMNS,
+    "files": FILE_COLUMNS,
+    "corruption": CORRUPTION_COLUMNS,
+    INDEXES: INDEX_FILE_COLUMNS,
+    **{kind: file.folder_columns for kind, file in SIDE_FILES.items()},
+}
+
+# Kinds of which PERMISSIVE tells what is damaged, in a row of its own.
+TELLING = ("records", "batches", *SIDE_FILES)
+
+
+def is_live(name: str) -> bool:
+    """Whether a file is in use, and not on its way out or in.
+
+    >>> is_live("00000000000000000042.index"), is_live("00000000000000000042.index.deleted")
+    (True, False)
+    """
+    return not name.endswith(_INDEX_ON_ITS_WAY)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -64,9 +64,15 @@ class StoredFile:
         return Source(RangeReader(file.read_at, self.size, start, end), path=self.path)
 
     def read(self, position: int = 0, count: int | None = None) -> bytes:
-        """So many bytes from there on; all of a small file."""
+        """So many bytes from there on."""
         with self._opened.open_input_file(self.key) as file:
             content: bytes = file.read_at(self.size if count is None else count, position)
+        return content
+
+    def read_now(self) -> bytes:
+        """All of a small file as it is now: a broker replaces checkpoints by others."""
+        with self._opened.open_input_file(self.key) as file:
+            content: bytes = file.read()
         return content
 
     def beside(self) -> list[StoredFile]:
@@ -157,6 +163,26 @@ def find_segments(
             "folders, or a glob; the option pathGlobFilter allows other names"
         )
     return logs, files
+
+
+def find_named(
+    locations: Iterable[str], names: Sequence[re.Pattern[str]], called: str
+) -> tuple[list[StoredFile], dict[str, StoredFile]]:
+    """The files of these names at the locations, and all files there by their paths.
+
+    There may be none where segments are: a log without aborted transactions has no .txnindex. In
+    a place that has neither, somebody has looked in the wrong one.
+    """
+    locations = list(locations)
+    files = {file.path: file for location in locations for file in find_files(location)}
+    found = [file for file in files.values() if any(name.fullmatch(file.name) for name in names)]
+    if not found and not any(SEGMENT_NAME.fullmatch(file.name) for file in files.values()):
+        raise FileNotFoundError(
+            f"no files ({called}) and no segments at {', '.join(map(shown, locations))}: a path is "
+            "such a file, a partition's folder such as orders-0, a log.dirs root that holds such "
+            "folders, or a glob; the option pathGlobFilter allows other names"
+        )
+    return found, files
 
 
 def absolute(location: str) -> str:

@@ -22,7 +22,7 @@ import kafkajit.walk
 from kafkajit.scan.options import Options
 from kafkajit.scan.plan import Plan
 from kafkajit.scan.predicates import Predicate
-from kafkajit.scan.table import plan_table, read_files, read_split, schema_of
+from kafkajit.scan.table import plan_table, plan_tasks, read_files, read_task, schema_of
 from kafkajit.schema import in_microseconds
 
 # Partition folders as a broker left them: the damaged ones are none. Where a record has megabytes
@@ -57,9 +57,8 @@ def read_table(
     if asked.kind == "files":
         return pa.Table.from_batches([read_files(asked, predicates, schema)])
     batches = []
-    for task in plan_table(asked, predicates).tasks:
-        for split in pickle.loads(pickle.dumps(task)):
-            batches += read_split(split, schema, asked)
+    for task in plan_tasks(asked, predicates):
+        batches += read_task(pickle.loads(pickle.dumps(task)), schema, asked)
     table = pa.Table.from_batches(batches, schema=schema)
     table.validate(full=True)
     return table

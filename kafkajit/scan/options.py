@@ -15,13 +15,14 @@ from typing import Any, NamedTuple
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.records.decode import MAX_DECOMPRESSED_BYTES
 from kafkajit.selection import MAX_INT64
+from kafkajit.side_files import INDEXES, SIDE_FILES
 from kafkajit.storage import glob_to_regex
 from kafkajit.walk import FAILFAST, MODES
 
 READ_UNCOMMITTED = "read_uncommitted"
 READ_COMMITTED = "read_committed"
 
-KINDS = ("records", "batches", "files", "corruption")
+KINDS = ("records", "batches", "files", "corruption", INDEXES, *SIDE_FILES)
 
 # Offsets by topic and partition; earliest and latest are left out.
 Offsets = dict[str, dict[int, int]]
@@ -195,7 +196,7 @@ OPTIONS: dict[str, Option] = {
     "pathGlobFilter": Option(
         "path_glob_filter",
         _glob,
-        "which names are segments, instead of 20 digits and .log",
+        "which names are segments, instead of 20 digits and .log, or files of the kind",
     ),
     "startingOffsets": Option(
         "starting_offsets",
@@ -226,8 +227,8 @@ OPTIONS: dict[str, Option] = {
     "mode": Option(
         "mode",
         _one_of(MODES),
-        "FAILFAST, the default, fails at a bad batch, DROPMALFORMED leaves it out, PERMISSIVE also "
-        "reports it in a column corruption",
+        "FAILFAST, the default, fails at a bad batch or file, DROPMALFORMED leaves it out, "
+        "PERMISSIVE also reports it in a column corruption",
     ),
     "maxDecompressedBytes": Option(
         "max_decompressed_bytes",

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -59,6 +59,16 @@ class Split(NamedTuple):
 Task = list[Split]
 
 
+class _Sized(Protocol):
+    """What a task can read."""
+
+    @property
+    def size(self) -> int: ...
+
+
+_Piece = TypeVar("_Piece", bound=_Sized)
+
+
 @dataclass(frozen=True)
 class Plan:
     """What is read, task by task."""
@@ -96,8 +106,7 @@ def make_plan(options: Options, predicates: Sequence[Predicate], selection: Sele
             for segment in partition
             if segment.log.size and asked.offsets & segment.offsets
         )
-    cost = sum(segment.log.size + _OPEN_COST for segment, _ in wanted)
-    share = options.max_partition_bytes or min(max(cost // 8, _LEAST_BYTES), _MOST_BYTES)
+    share = task_share(options, (segment.log.size for segment, _ in wanted))
     budget = _FRAMING_BUDGET
     splits: list[Split] = []
     for segment, asked in wanted:
@@ -110,7 +119,7 @@ def make_plan(options: Options, predicates: Sequence[Predicate], selection: Sele
             Split(segment.log, segment.offsets, start, end, asked) for start, end in stretches
         )
     plan = Plan(
-        _packed(splits, share),
+        packed(splits, share),
         len(segments),
         len({split.file.path for split in splits}),
         sum(segment.log.size for segment in segments),
@@ -126,6 +135,26 @@ def find_partitions(options: Options) -> list[list[Segment]]:
     for log in logs:
         folders.setdefault(log.folder, []).append(log)
     return [segments_of(folders[folder], files) for folder in sorted(folders)]
+
+
+def task_share(options: Options, sizes: Iterable[int]) -> int:
+    """How many bytes a task should read, where files of these sizes are read."""
+    cost = sum(size + _OPEN_COST for size in sizes)
+    return options.max_partition_bytes or min(max(cost // 8, _LEAST_BYTES), _MOST_BYTES)
+
+
+def packed(pieces: Iterable[_Piece], share: int) -> list[list[_Piece]]:
+    """Pieces in their order, a share of bytes to each task."""
+    tasks: list[list[_Piece]] = []
+    room = 0
+    for piece in pieces:
+        cost = piece.size + _OPEN_COST
+        if not tasks or cost > room:
+            tasks.append([])
+            room = share + _OPEN_COST
+        tasks[-1].append(piece)
+        room -= cost
+    return tasks
 
 
 def _selection_in(partition: list[Segment], options: Options, selection: Selection) -> Selection:
@@ -254,17 +283,3 @@ def _framed_stretches(
         start, end = min(firsts.values()), max(lasts.values())
         return _between([start, *(cut for cut in cuts if start < cut < end), end])
     return [Stretch(firsts[cut], lasts[cut]) for cut in cuts if cut in firsts]
-
-
-def _packed(splits: Iterable[Split], share: int) -> list[Task]:
-    """Splits in their order, a share of bytes to each task."""
-    tasks: list[Task] = []
-    room = 0
-    for split in splits:
-        cost = split.size + _OPEN_COST
-        if not tasks or cost > room:
-            tasks.append([])
-            room = share + _OPEN_COST
-        tasks[-1].append(split)
-        room -= cost
-    return tasks

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from kafkajit.selection import Range
+from kafkajit.side_files import PLACES
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -40,6 +41,8 @@ class Predicate(NamedTuple):
 
     def is_exact(self, kind: str) -> bool:
         """Whether a scan gives no row that does not meet it."""
+        if kind in PLACES:
+            return self.column in PLACES[kind]
         if self.column in ("topic", "partition") or kind == "files":
             return self.column != "modificationTime"
         return (

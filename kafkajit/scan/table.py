@@ -5,9 +5,10 @@ This is the data source without Spark.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import cast
 
 import pyarrow as pa
 
@@ -16,26 +17,14 @@ from kafkajit.reader import SegmentReader
 from kafkajit.scan.options import Options
 from kafkajit.scan.plan import Plan, Split, make_plan
 from kafkajit.scan.predicates import Predicate, meets, millisecond_range_of, range_of
-from kafkajit.schema import (
-    CORRUPTION_COLUMNS,
-    FILE_COLUMNS,
-    RECORD_COLUMNS,
-    SEGMENT_BATCH_COLUMNS,
-    Column,
-    in_microseconds,
-    table_schema,
-    with_corruption,
-)
+from kafkajit.scan.side_table import SideSplit, plan_side_files, read_side_files
+from kafkajit.schema import in_microseconds, table_schema, with_corruption
 from kafkajit.selection import EVERYTHING, Range, Selection
+from kafkajit.side_files import PLACES, TABLES, TELLING
 from kafkajit.storage import find_files
 from kafkajit.walk import PERMISSIVE
 
-_COLUMNS: dict[str, Mapping[str, Column]] = {
-    "records": RECORD_COLUMNS,
-    "batches": SEGMENT_BATCH_COLUMNS,
-    "files": FILE_COLUMNS,
-    "corruption": CORRUPTION_COLUMNS,
-}
+Task = list[Split] | list[SideSplit]
 
 
 def schema_of(options: Options) -> pa.Schema:
@@ -44,10 +33,26 @@ def schema_of(options: Options) -> pa.Schema:
     >>> schema_of(Options(paths=("/logs",), kind="corruption")).names[:6]
     ['topic', 'partition', 'path', 'position', 'length', 'reason']
     """
-    schema = in_microseconds(table_schema(_COLUMNS[options.kind]))
-    if options.mode == PERMISSIVE and options.kind in ("records", "batches"):
+    schema = in_microseconds(table_schema(TABLES[options.kind]))
+    if options.mode == PERMISSIVE and options.kind in TELLING:
         schema = with_corruption(schema)
     return schema
+
+
+def plan_tasks(options: Options, predicates: Sequence[Predicate]) -> Sequence[Task]:
+    """What each task reads: segments, or files beside them."""
+    if options.kind in PLACES:
+        return plan_side_files(options, predicates)
+    return plan_table(options, predicates).tasks
+
+
+def read_task(task: Task, schema: pa.Schema, options: Options) -> Iterator[pa.RecordBatch]:
+    """A task's rows, as record batches of the schema's columns."""
+    if options.kind in PLACES:
+        yield from read_side_files(cast("list[SideSplit]", task), schema, options)
+        return
+    for split in cast("list[Split]", task):
+        yield from read_split(split, schema, options)
 
 
 def plan_table(options: Options, predicates: Sequence[Predicate]) -> Plan:

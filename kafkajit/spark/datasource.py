@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from kafkajit.scan.options import Options
-    from kafkajit.scan.plan import Split
     from kafkajit.scan.predicates import Predicate
+    from kafkajit.scan.table import Task
 
 
 # Where the schema of a table made by CREATE TABLE keeps the table's options.
@@ -32,7 +32,7 @@ _OPTIONS = "kafkaLog.options"
 
 
 class KafkaLogDataSource(DataSource):
-    """Tables of a log folder: records, batches, files, corruption.
+    """Tables of a log folder: records, batches, files, corruption, and what lies beside logs.
 
     >>> import kafkajit.testing as kt
     >>> from kafkajit.spark import register
@@ -105,10 +105,10 @@ def _check_columns(asked: StructType, known: StructType, kind: str) -> None:
 
 
 @dataclass
-class SplitsPartition(InputPartition):
+class TaskPartition(InputPartition):
     """What one task reads."""
 
-    splits: list[Split]
+    task: Task
 
 
 @dataclass
@@ -177,23 +177,22 @@ class KafkaLogReader(DataSourceReader):
 
     @reported
     def partitions(self) -> list[InputPartition]:
-        from kafkajit.scan.table import plan_table, read_files
+        from kafkajit.scan.table import plan_tasks, read_files
 
         if self._options.kind == "files":
             return [RowsPartition(read_files(self._options, self._predicates, self._schema))]
-        plan = plan_table(self._options, self._predicates)
-        return [SplitsPartition(task) for task in plan.tasks] or [SplitsPartition([])]
+        tasks = plan_tasks(self._options, self._predicates)
+        return [TaskPartition(task) for task in tasks] or [TaskPartition([])]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        from kafkajit.scan.table import read_split
+        from kafkajit.scan.table import read_task
 
         with guest():
             if isinstance(partition, RowsPartition):
                 yield partition.rows
                 return
-            assert isinstance(partition, SplitsPartition)
-            for split in partition.splits:
-                yield from read_split(split, self._schema, self._options)
+            assert isinstance(partition, TaskPartition)
+            yield from read_task(partition.task, self._schema, self._options)
 
     def __getstate__(self) -> dict[str, Any]:
         # Tasks have their splits; they need no conditions.

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 import kafkajit
 from kafkajit.scan.options import KINDS, Options
-from kafkajit.scan.table import plan_table, read_split, schema_of
+from kafkajit.scan.table import plan_tasks, read_task, schema_of
 from kafkajit.spark import arrays
 
 
@@ -22,10 +22,9 @@ def warm_up() -> None:
     sample = Path(kafkajit.__file__).parent / "sample"
     for kind in set(KINDS) - {"files"}:  # nothing is read for those
         options = Options(paths=(str(sample),), kind=kind, isolation_level="read_committed")
-        for task in plan_table(options, []).tasks:
-            for split in task:
-                for _ in read_split(split, schema_of(options), options):
-                    pass
+        for task in plan_tasks(options, []):
+            for _ in read_task(task, schema_of(options), options):
+                pass
     contents = pa.array([path.read_bytes() for path in sample.rglob("*.log")], pa.binary())
     arrays.kafka_records(contents)
     arrays.kafka_record_batches(contents)

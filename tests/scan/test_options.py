@@ -97,7 +97,7 @@ BAD: list[tuple[str, str, str]] = [
     ("paths", '["/a"', "a list of paths in JSON"),
     ("kind", "record", r"there is no 'record' \(did you mean 'records'\?\), but records, batches,"),
     ("kind", "", "there is no '', but records, batches, files, corruption"),
-    ("kind", "offsetIndex", "there is no 'offsetIndex', but records"),
+    ("kind", "offsetIndexes", "there is no .offsetIndexes. .did you mean .offsetindex"),
     ("pathGlobFilter", "{a,b", "opens a {"),
     ("pathGlobFilter", "[z-a]", "bad character range"),
     ("startingOffsets", "latest", "earliest or " + _OFFSETS + "'latest'"),

@@ -40,7 +40,14 @@ import kafkajit.testing as kt
 from kafkajit.scan.options import KINDS
 from kafkajit.scan.predicates import Predicate
 from kafkajit.scan.table import schema_of
-from kafkajit.schema import BATCH_COLUMNS, CORRUPTION_COLUMNS, FILE_COLUMNS, RECORD_COLUMNS
+from kafkajit.schema import (
+    BATCH_COLUMNS,
+    CORRUPTION_COLUMNS,
+    FILE_COLUMNS,
+    INDEX_FILE_COLUMNS,
+    RECORD_COLUMNS,
+)
+from kafkajit.side_files import SIDE_FILES
 from kafkajit.storage import StoredFile, find_files
 
 LEASTS = ["1", "300", "1g"]  # maxPartitionBytes: a batch each, a few, all in one
@@ -336,6 +343,8 @@ COLUMNS = {
     "batches": ["topic", "partition", *BATCH_COLUMNS, "path"],
     "files": [*FILE_COLUMNS],
     "corruption": [*CORRUPTION_COLUMNS],
+    "indexes": [*INDEX_FILE_COLUMNS],
+    **{kind: [*file.folder_columns] for kind, file in SIDE_FILES.items()},
 }
 
 
@@ -343,7 +352,8 @@ COLUMNS = {
 @pytest.mark.parametrize("mode", ["FAILFAST", "DROPMALFORMED", "PERMISSIVE"])
 def test_a_kind_has_its_columns_and_permissive_one_more(kind: str, mode: str) -> None:
     schema = schema_of(options_of("/logs", kind=kind, mode=mode))
-    says_what_is_wrong = mode == "PERMISSIVE" and kind in ("records", "batches")
+    never = ("files", "corruption", "indexes")
+    says_what_is_wrong = mode == "PERMISSIVE" and kind not in never
     assert schema.names == COLUMNS[kind] + ["corruption"] * says_what_is_wrong
     assert {type_.unit for type_ in schema.types if pa.types.is_timestamp(type_)} <= {"us"}
 
