@@ -16,6 +16,7 @@ import pyarrow as pa
 from kafkajit.arrow import table_in_microseconds
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.log_path import parse_log_path
+from kafkajit.index.verify import verify_offset_index, verify_time_index
 from kafkajit.scan.options import Options
 from kafkajit.scan.plan import packed, task_share
 from kafkajit.scan.predicates import Predicate, meets
@@ -34,6 +35,7 @@ _INDEXES = {
     ".timeindex": ("timeIndex", "offset"),
     ".txnindex": ("transactionIndex", "lastOffset"),
 }
+_VERIFY = {"offsetIndex": verify_offset_index, "timeIndex": verify_time_index}
 
 
 class SideSplit(NamedTuple):
@@ -140,12 +142,18 @@ def _index_row(split: SideSplit) -> dict[str, Any]:
     kind, offsets = _INDEXES[f".{split.file.name.split('.')[1]}"]
     content = as_bytes(split.file.read_now())
     try:
-        entries = SIDE_FILES[kind].parse(content, split.file.path, row["baseOffset"])
+        last = SIDE_FILES[kind].parse(content, split.file.path, row["baseOffset"])[offsets]
     except KafkaJitError as error:
-        return row | {"problems": 1, "problem": _reason(error)}
-    last = entries.column(offsets)
-    row["entries"] = len(last)
-    row["lastOffset"] = last[-1].as_py() if len(last) else None
+        row |= {"problems": 1, "problem": _reason(error)}
+    else:
+        row |= {"entries": len(last), "lastOffset": last[-1].as_py() if len(last) else None}
+    verify = _VERIFY.get(kind)
+    if verify is not None and split.log is not None:
+        found = verify(split.log.open(), content, row["baseOffset"])
+        row["problems"] = max(row["problems"], found.num_rows)
+        if "problem" not in row and found.num_rows:
+            entry, problem = found["entry"][0].as_py(), found["problem"][0].as_py()
+            row["problem"] = f"entry {entry}: {problem}"
     return row
 
 

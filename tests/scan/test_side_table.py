@@ -53,6 +53,9 @@ SAMPLES: dict[str, tuple[str, bytes, bytes]] = {
     "metaProperties": ("meta.properties", b"version=1\ncluster.id=c\nnode.id=1\n", b"a=\\u12\n"),
     "quorumState": ("quorum-state", QUORUM, b"{}"),
 }
+by_corpus_folder = pytest.mark.parametrize(
+    "folder", [DATA / "v2", DATA / "internal"], ids=lambda folder: folder.name
+)
 by_kind = pytest.mark.parametrize("kind", SIDE_FILES)
 
 
@@ -312,6 +315,42 @@ def test_indexes_have_a_row_each_whatever_is_in_them(tmp_path: Path) -> None:
     assert problems[:3] == [None] * 3
     assert problems[3] == "entries out of order: entry 0 has relativeOffset -1 at position 0"
     assert problems[5] == "Unexpected aborted transaction version 256 (entry 0) at position 0"
+
+
+@by_corpus_folder
+def test_no_index_of_a_broker_has_a_problem(folder: Path) -> None:
+    for row in read_rows(folder, kind="indexes"):
+        kind = {".index": "offsetIndex", ".timeindex": "timeIndex"}.get(
+            row["suffix"], "transactionIndex"
+        )
+        entries = READERS[kind](row["path"])
+        assert (row["problems"], row["problem"]) == (0, None), row["path"]
+        assert row["entries"] == entries.num_rows
+
+
+def test_an_index_is_held_against_the_log_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches = [
+        kt.batch([kt.Record(value=b"v", timestamp=1000 * place)], base_offset=7 + place)
+        for place in range(3)
+    ]
+    folder = write_partition(tmp_path / "store", {7: b"".join(batches)})
+    index = np.array(
+        [(1, len(batches[0])), (2, 5), (3, 999)], [("relative", ">i4"), ("position", ">i4")]
+    )
+    (folder / f"{7:020}.index").write_bytes(index.tobytes())
+    times = np.array([(999, 1), (2000, 2)], [("timestamp", ">i8"), ("relative", ">i4")])
+    (folder / f"{7:020}.timeindex").write_bytes(times.tobytes())
+    uri = far_away(monkeypatch, tmp_path / "store")
+    for location in (str(folder), f"{uri}/orders-0"):
+        offsets, timestamps = read_rows(location, kind="indexes")
+        # By itself it is out of order, and that comes first; the log knows of another one.
+        assert (offsets["entries"], offsets["problems"]) == (None, 2)
+        assert offsets["problem"].startswith("entries out of order: entry 1 has position 5")
+        assert (timestamps["entries"], timestamps["lastOffset"]) == (2, 9)
+        assert timestamps["problems"] == 2
+        assert timestamps["problem"] == "entry 0: its batch's largest timestamp is another"
 
 
 def test_several_locations_are_one_table(tmp_path: Path) -> None:
