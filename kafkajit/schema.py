@@ -288,6 +288,9 @@ def with_corruption(schema: pa.Schema) -> pa.Schema:
     return schema.append(pa.field("corruption", GAP_TYPE))
 
 
+# A record of an internal topic, each side as JSON.
+DECODED_TYPE = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.string())])
+
 # What the SQL functions return: of bare bytes, whose path nobody knows.
 CONTENT_RECORDS = in_microseconds(
     record_schema(name for name in RECORD_COLUMNS if name not in ("topic", "partition"))

@@ -47,7 +47,7 @@ def kafka_records(
     content: pa.Array, columns: pa.Array | None = None, mode: pa.Array | None = None
 ) -> pa.Array:
     """All records of each content."""
-    return _as_lists(_records(content, columns, mode), CONTENT_RECORDS)
+    return as_lists(_records(content, columns, mode), CONTENT_RECORDS)
 
 
 @reported
@@ -55,25 +55,25 @@ def try_kafka_records(
     content: pa.Array, columns: pa.Array | None = None, mode: pa.Array | None = None
 ) -> pa.Array:
     """All records of each content, NULL where it is damaged."""
-    return _as_lists(_records(content, columns, mode, or_null=True), CONTENT_RECORDS)
+    return as_lists(_records(content, columns, mode, lenient=True), CONTENT_RECORDS)
 
 
 @reported
 def kafka_record_batches(content: pa.Array) -> pa.Array:
     """The headers of the batches of each content."""
-    return _as_lists(_each(content, _batches), CONTENT_BATCHES)
+    return as_lists(_each(content, _batches), CONTENT_BATCHES)
 
 
 @reported
 def try_kafka_record_batches(content: pa.Array) -> pa.Array:
     """The headers of the batches of each content, NULL where it is damaged."""
-    return _as_lists(_each(content, _or_null(_batches)), CONTENT_BATCHES)
+    return as_lists(_each(content, or_null(_batches)), CONTENT_BATCHES)
 
 
 @reported
 def kafka_corruption(content: pa.Array) -> pa.Array:
     """What is damaged in each content."""
-    return _as_lists(_each(content, _corruption), CONTENT_CORRUPTION)
+    return as_lists(_each(content, _corruption), CONTENT_CORRUPTION)
 
 
 @reported
@@ -85,13 +85,13 @@ def kafka_valid_bytes(content: pa.Array) -> pa.Array:
 @reported
 def try_kafka_valid_bytes(content: pa.Array) -> pa.Array:
     """Bytes of each content up to the end of its last whole batch, NULL where it is damaged."""
-    return pa.array(_each(content, _or_null(valid_bytes)), pa.int64())
+    return pa.array(_each(content, or_null(valid_bytes)), pa.int64())
 
 
 @reported
 def kafka_log_path(path: pa.Array) -> pa.Array:
     """What each path says."""
-    _check(path, "path must be STRING", *_TEXT)
+    check_type(path, "path must be STRING", *_TEXT)
     names = [field.name for field in LOG_PATH_TYPE]
     rows = [
         None if text is None else dict(zip(names, parse_log_path(text), strict=True))
@@ -104,10 +104,10 @@ def _each(content: pa.Array, read: Callable[[pa.Buffer], Any]) -> list[Any]:
     return [None if held is None else read(held) for held in buffers(content)]
 
 
-def buffers(content: pa.Array) -> Iterator[pa.Buffer | None]:
+def buffers(content: pa.Array, name: str = "content") -> Iterator[pa.Buffer | None]:
     """Each value where it stands: a scalar of Arrow's would be a copy."""
-    wanted = "content must be BINARY, as binaryFile loads it"
-    _check(content, wanted, pa.types.is_binary, pa.types.is_large_binary)
+    wanted = f"{name} must be BINARY, as binaryFile loads it"
+    check_type(content, wanted, pa.types.is_binary, pa.types.is_large_binary)
     if pa.types.is_null(content.type):
         yield from [None] * len(content)
         return
@@ -118,13 +118,18 @@ def buffers(content: pa.Array) -> Iterator[pa.Buffer | None]:
         yield data.slice(ends[row], ends[row + 1] - ends[row]) if is_valid else None
 
 
-def _check(array: pa.Array, wanted: str, *are_right: Callable[[pa.DataType], bool]) -> None:
-    """A bare NULL has a type of its own, and is fine."""
+def check_type(array: pa.Array, wanted: str, *are_right: Callable[[pa.DataType], bool]) -> None:
+    """Raise a TypeError unless it is of one of these types.
+
+    A bare NULL has a type of its own, and is fine.
+    """
     if not any(is_right(array.type) for is_right in (pa.types.is_null, *are_right)):
         raise TypeError(f"{wanted}, not {array.type}")
 
 
-def _or_null(read: Callable[..., Any]) -> Callable[..., Any]:
+def or_null(read: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function, with None where it would tell of damage."""
+
     def attempt(*args: Any) -> Any:
         try:
             return read(*args)
@@ -135,9 +140,9 @@ def _or_null(read: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _records(
-    content: pa.Array, columns: pa.Array | None, mode: pa.Array | None, *, or_null: bool = False
+    content: pa.Array, columns: pa.Array | None, mode: pa.Array | None, *, lenient: bool = False
 ) -> list[Parts]:
-    read = _or_null(_read_records) if or_null else _read_records
+    read = or_null(_read_records) if lenient else _read_records
     columns, mode = _texts(columns, "columns", content), _texts(mode, "mode", content)
     return [
         None if held is None else read(held, _schema(names), _mode(name))
@@ -149,7 +154,7 @@ def _texts(array: pa.Array | None, name: str, content: pa.Array) -> list[str | N
     """An argument for each content; NULL where it was not given."""
     if array is None:
         return [None] * len(content)
-    _check(array, f"{name} must be STRING", *_TEXT)
+    check_type(array, f"{name} must be STRING", *_TEXT)
     texts: list[str | None] = array.to_pylist()
     return texts
 
@@ -217,7 +222,7 @@ def _corruption(held: pa.Buffer) -> Parts:
     return list(SegmentReader(Source(held), mode=PERMISSIVE).corruption(CONTENT_CORRUPTION))
 
 
-def _as_lists(rows: list[Parts], schema: pa.Schema) -> pa.Array:
+def as_lists(rows: list[Parts], schema: pa.Schema) -> pa.Array:
     """An array of structs for each row, columns that were not read being NULL."""
     counts = [sum(part.num_rows for part in parts or ()) for parts in rows]
     offsets = np.zeros(len(rows) + 1, dtype=np.int64)

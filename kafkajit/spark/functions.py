@@ -6,21 +6,30 @@ Connect included. `kafkajit.spark.register(spark)` makes the same available to S
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-from pyspark.sql.functions import col, lit
-from pyspark.sql.pandas.functions import arrow_udf
-from pyspark.sql.pandas.types import from_arrow_type
-
-from kafkajit.spark.catalogue import FUNCTIONS
-from kafkajit.spark.worker import Arrival
+from kafkajit.spark import side_functions, topic_functions
+from kafkajit.spark.call import call
+from kafkajit.spark.side_functions import *  # noqa: F403
+from kafkajit.spark.topic_functions import *  # noqa: F403
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-    ColumnOrName = Column | str
+    from kafkajit.spark.call import ColumnOrName
+
+__all__ = [
+    "kafka_corruption",
+    "kafka_log_path",
+    "kafka_record_batches",
+    "kafka_records",
+    "kafka_valid_bytes",
+    "try_kafka_record_batches",
+    "try_kafka_records",
+    "try_kafka_valid_bytes",
+    *side_functions.__all__,
+    *topic_functions.__all__,
+]
 
 
 def kafka_records(
@@ -62,7 +71,7 @@ def kafka_records(
     |     8|NULL| [77]|
     +------+----+-----+
     """
-    return _call("kafka_records", content, columns, mode)
+    return call("kafka_records", content, columns, mode)
 
 
 def try_kafka_records(
@@ -99,7 +108,7 @@ def try_kafka_records(
     |   true|
     +-------+
     """
-    return _call("try_kafka_records", content, columns, mode)
+    return call("try_kafka_records", content, columns, mode)
 
 
 def kafka_record_batches(content: ColumnOrName) -> Column:
@@ -133,7 +142,7 @@ def kafka_record_batches(content: ColumnOrName) -> Column:
     |         7|           zstd|
     +----------+---------------+
     """
-    return _call("kafka_record_batches", content)
+    return call("kafka_record_batches", content)
 
 
 def try_kafka_record_batches(content: ColumnOrName) -> Column:
@@ -162,7 +171,7 @@ def try_kafka_record_batches(content: ColumnOrName) -> Column:
     |  true|
     +------+
     """
-    return _call("try_kafka_record_batches", content)
+    return call("try_kafka_record_batches", content)
 
 
 def kafka_corruption(content: ColumnOrName) -> Column:
@@ -198,7 +207,7 @@ def kafka_corruption(content: ColumnOrName) -> Column:
     |      69|   127|                 8|                8|
     +--------+------+------------------+-----------------+
     """
-    return _call("kafka_corruption", content)
+    return call("kafka_corruption", content)
 
 
 def kafka_valid_bytes(content: ColumnOrName) -> Column:
@@ -229,7 +238,7 @@ def kafka_valid_bytes(content: ColumnOrName) -> Column:
     |        69|
     +----------+
     """
-    return _call("kafka_valid_bytes", content)
+    return call("kafka_valid_bytes", content)
 
 
 def try_kafka_valid_bytes(content: ColumnOrName) -> Column:
@@ -258,7 +267,7 @@ def try_kafka_valid_bytes(content: ColumnOrName) -> Column:
     |      NULL|
     +----------+
     """
-    return _call("try_kafka_valid_bytes", content)
+    return call("try_kafka_valid_bytes", content)
 
 
 def kafka_log_path(path: ColumnOrName) -> Column:
@@ -287,35 +296,4 @@ def kafka_log_path(path: ColumnOrName) -> Column:
     |orders|        3|        42|  .log|
     +------+---------+----------+------+
     """
-    return _call("kafka_log_path", path)
-
-
-@cache
-def arrow_function(name: str) -> Any:
-    """The function of that name in SQL, as Spark registers it."""
-    make: Any = arrow_udf  # whose overloads know no function of hinted *args
-    return make(_deferred(name), from_arrow_type(FUNCTIONS[name]))
-
-
-def _deferred(name: str) -> Any:
-    """A function of `arrays`, looked up where it runs: a driver needs none of the kernels."""
-    arrival = Arrival()
-
-    def evaluate(*args: pa.Array, **kwargs: pa.Array) -> pa.Array:
-        from kafkajit.spark import arrays
-
-        _ = arrival  # comes along
-        result: pa.Array = getattr(arrays, name)(*args, **kwargs)
-        return result
-
-    evaluate.__name__ = name
-    return evaluate
-
-
-def _call(name: str, argument: ColumnOrName, *literals: str | None) -> Column:
-    given = list(literals)
-    while given and given[-1] is None:
-        given.pop()
-    first = col(argument) if isinstance(argument, str) else argument
-    called: Column = arrow_function(name)(first, *map(lit, given))
-    return called
+    return call("kafka_log_path", path)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafkajit.spark.call import arrow_function
 from kafkajit.spark.catalogue import FUNCTIONS, TABLE_FUNCTION
 from kafkajit.spark.datasource import KafkaLogDataSource
-from kafkajit.spark.functions import arrow_function
 from kafkajit.spark.table_functions import kafka_log
 
 if TYPE_CHECKING:

@@ -14,7 +14,12 @@ import kafkajit
 import kafkajit.testing as kt
 from kafkajit.schema import BATCH_COLUMNS, RECORD_COLUMNS
 from kafkajit.spark import arrays, functions
-from kafkajit.spark.catalogue import FUNCTIONS
+from kafkajit.spark.catalogue import (
+    DECODE_FUNCTIONS,
+    FUNCTIONS,
+    LOOKUP_FUNCTIONS,
+    VERIFY_FUNCTIONS,
+)
 
 TELLING = ("headers-0", "transactions-0", "nulls-0", "append-time-zstd-0", "compacted-0")
 WITHOUT_PATH = [name for name in RECORD_COLUMNS if name not in ("topic", "partition")]
@@ -81,10 +86,27 @@ def test_rows_may_ask_for_different_columns(spark: SparkSession) -> None:
     assert second.record.value is not None
 
 
+def arguments_of(name: str, content: str) -> str:
+    """A call's: content for what is bytes, and zeros."""
+    plain = name.removeprefix("try_")
+    if plain == "kafka_log_path":
+        return f"CAST({content} AS STRING)"
+    if plain in DECODE_FUNCTIONS:
+        return f"{content}, {content}"
+    if plain in VERIFY_FUNCTIONS:
+        return f"{content}, {content}, 0"
+    if plain in LOOKUP_FUNCTIONS:
+        return f"{content}, 0, 0"
+    return f"{content}, 0" if plain in ("kafka_offset_index", "kafka_time_index") else content
+
+
 def test_null_in_null_out(spark: SparkSession) -> None:
-    for name in FUNCTIONS:
-        typed = "CAST(NULL AS STRING)" if name == "kafka_log_path" else "CAST(NULL AS BINARY)"
-        assert list(spark.sql(f"SELECT {name}({typed}), {name}(NULL)").first()) == [None, None]
+    calls = [
+        f"{name}({arguments_of(name, content)})"
+        for name in FUNCTIONS
+        for content in ("CAST(NULL AS BINARY)", "NULL")
+    ]
+    assert set(spark.sql(f"SELECT {', '.join(calls)}").first()) == {None}
 
 
 def test_an_empty_content_has_no_records(spark: SparkSession) -> None:
@@ -168,6 +190,64 @@ def test_column_functions_need_no_registration(spark: SparkSession) -> None:
 
 def test_every_function_returns_what_it_declares(spark: SparkSession) -> None:
     for name, type_ in FUNCTIONS.items():
-        argument = "CAST(NULL AS STRING)" if name == "kafka_log_path" else "X''"
-        schema = spark.sql(f"SELECT {name}({argument}) AS it").schema
+        schema = spark.sql(f"SELECT {name}({arguments_of(name, 'NULL')}) AS it").schema
         assert to_arrow_schema(schema, timezone="UTC").field("it").type == type_
+
+
+def test_side_functions_give_what_readers_give(spark: SparkSession) -> None:
+    folder = DATA / "v2/transactions-segments-0"
+    for kind, suffix, call in (
+        ("offset_index", "index", "kafka_offset_index(content, baseOffset)"),
+        ("time_index", "timeindex", "kafka_time_index(content, baseOffset)"),
+        ("transaction_index", "txnindex", "kafka_transaction_index(content)"),
+        ("producer_snapshot", "snapshot", "kafka_producer_snapshot(content)"),
+    ):
+        frame = spark.read.format("binaryFile").load(f"{folder}/*.{suffix}")
+        frame = frame.selectExpr("*", "kafka_log_path(path).baseOffset AS baseOffset")
+        found = frame.selectExpr("path", f"{call} AS rows").toArrow().sort_by("path")
+        paths = sorted(folder.glob(f"*.{suffix}"))
+        assert [Path(path).name for path in found["path"].to_pylist()] == [p.name for p in paths]
+        read = getattr(kafkajit, f"read_{kind}")
+        assert found["rows"].to_pylist() == [read(path).to_pylist() for path in paths]
+
+
+def test_side_functions_take_their_arguments_by_name(spark: SparkSession) -> None:
+    query = """
+        SELECT kafka_offset_lookup(
+          content => X'0000000900001000', baseOffset => 100, targetOffset => 120
+        ), kafka_time_lookup(
+          content => X'0000018BCFE5680000000009', baseOffset => 100,
+          timestamp => TIMESTAMP '2030-01-01 00:00:00'
+        ).offset
+    """
+    assert list(spark.sql(query).first()) == [(109, 4096), 109]
+
+
+def test_one_index_is_looked_up_for_the_rows_of_a_join(spark: SparkSession) -> None:
+    index = "X'0000000900001000' || X'0000001500002000'"
+    rows = spark.sql(
+        f"SELECT id, kafka_offset_lookup({index}, 100, id) AS found FROM range(95, 130)"
+    ).collect()
+    assert len(rows) == 35
+    for row in rows:
+        expected = (100, 0) if row.id < 109 else (109, 4096) if row.id < 121 else (121, 8192)
+        assert tuple(row.found) == expected
+
+
+def test_side_functions_raise_in_kafkas_words_with_the_place(spark: SparkSession) -> None:
+    with pytest.raises(PythonException) as raised:
+        spark.sql(
+            "SELECT kafka_offset_index(X'0000000900001000' || X'0000000900002000', 0)"
+        ).first()
+    message = str(raised.value)
+    assert "CorruptIndexError: entries out of order: entry 1 has relativeOffset 9" in message
+    assert "at position 8" in message
+    assert "Traceback" not in message
+
+
+def test_internal_topics_are_decoded(spark: SparkSession) -> None:
+    log = DATA / "internal/__transaction_state-0"
+    frame = spark.read.format("kafkaLog").load(str(log)).where("controlType IS NULL")
+    decoded = frame.selectExpr("kafka_decode_transaction_state(key, value) AS record")
+    (row,) = decoded.selectExpr("record.key").limit(1).collect()
+    assert row.key.startswith('{"type":"0","data":{"transactionalId":"')
