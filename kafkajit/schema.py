@@ -237,6 +237,52 @@ INDEX_FILE_COLUMNS: dict[str, Column] = {
     "path": PLACE_COLUMNS["path"],
 }
 
+# Records of internal topics, taken apart; `record` says which of the topic's.
+_OF_TOPIC: dict[str, Column] = {
+    "isDeleted": Column(pa.bool_(), "whether the record is a tombstone: what it had is forgotten"),
+    "recordPartition": Column(pa.int32(), "the internal topic's partition"),
+    "recordOffset": Column(pa.int64(), "the record's offset in it; the latest of a key counts"),
+    "recordTimestamp": Column(TIMESTAMP_TYPE, "the record's timestamp"),
+}
+
+CONSUMER_OFFSET_COLUMNS: dict[str, Column] = {
+    "groupId": Column(pa.string(), "the consumer group"),
+    "topic": Column(pa.string(), "the topic that it consumes"),
+    "partition": Column(pa.int32(), "its partition"),
+    "committedOffset": Column(pa.int64(), "the next offset to consume; NULL of a tombstone"),
+    "leaderEpoch": Column(pa.int32(), "of the record consumed last; NULL where nobody said"),
+    "metadata": Column(pa.string(), "what the consumer added"),
+    "commitTimestamp": Column(TIMESTAMP_TYPE, "when it was committed"),
+    "expireTimestamp": Column(TIMESTAMP_TYPE, "when it expires; NULL where retention decides"),
+    "isTransactional": Column(
+        pa.bool_(), "whether it was committed in a transaction, which may have been aborted"
+    ),
+    **_OF_TOPIC,
+}
+
+TRANSACTION_COLUMNS: dict[str, Column] = {
+    "transactionalId": Column(pa.string(), "the producer's transactional.id"),
+    "producerId": Column(pa.int64(), "its producer id"),
+    "producerEpoch": Column(pa.int16(), "its epoch"),
+    "state": Column(
+        pa.string(),
+        "Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort, Dead or "
+        "PrepareEpochFence",
+    ),
+    "timeoutMs": Column(pa.int32(), "after which the coordinator aborts it"),
+    "lastUpdate": Column(TIMESTAMP_TYPE, "of its state"),
+    "start": Column(TIMESTAMP_TYPE, "of the transaction; NULL before the first"),
+    "partitions": Column(
+        pa.list_(
+            pa.struct(
+                [pa.field("topic", pa.string()), pa.field("partitions", pa.list_(pa.int32()))]
+            )
+        ),
+        "that are part of it; NULL where there is none",
+    ),
+    **_OF_TOPIC,
+}
+
 
 def table_schema(columns: Mapping[str, Column]) -> pa.Schema:
     """The schema of a table that is spelled above."""

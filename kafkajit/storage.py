@@ -209,6 +209,21 @@ def shown(location: str) -> str:
     return f"{uri['scheme']}://{uri['host'] or ''}/{uri['path'].strip('/')}".rstrip("/")
 
 
+def as_location(path: str, locations: Iterable[str]) -> str:
+    """The path of a file or folder that was found at one of these, with that one's credentials.
+
+    >>> as_location("s3://bucket/orders-0", ["s3://key:secret@bucket?region=eu-west-1"])
+    's3://key:secret@bucket/orders-0?region=eu-west-1'
+    """
+    there = _URI.fullmatch(path)
+    for location in locations:
+        uri = _URI.fullmatch(location)
+        if there and uri and (there["scheme"], there["host"]) == (uri["scheme"], uri["host"]):
+            user, query = uri["user"] or "", uri["query"] or ""
+            return f"{uri['scheme']}://{user}{uri['host'] or ''}{there['path']}{query}"
+    return path
+
+
 def _files_under(place: _Place, folder: FileInfo) -> Iterator[FileInfo]:
     """The files of a folder and, unless it is a partition's own, of the partitions in it.
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kafkajit.cli.sql.statements import Statement
     from kafkajit.cli.sql.views import Place
 
-_VIEWS = "\n".join(f"  {name:12}{doc}" for name, doc in VIEW_DOCS.items())
+_VIEWS = "\n".join(f"  {name:20}{doc}" for name, doc in VIEW_DOCS.items())
 
 EXAMPLE = f"""\
 views over the logs:

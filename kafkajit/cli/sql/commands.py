@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import shutil
 import textwrap
 from collections.abc import Callable, Sequence
@@ -129,8 +130,7 @@ class Commands:
         for name in FUNCTIONS:
             if not name.startswith("try_"):
                 function = getattr(functions, name)
-                first, *others = inspect.signature(function).parameters
-                given = first + "".join(f"[, {other}]" for other in others)
+                given = _parameters(function)
                 doc = (inspect.getdoc(function) or "").partition("\n")[0].removeprefix("Returns ")
                 rows.append((f"{name}({given})", doc))
         call = f"{TABLE_FUNCTION}(TABLE(SELECT path …))"
@@ -170,6 +170,17 @@ class Commands:
 
     def _quit(self, _: list[str]) -> str:
         raise Leave
+
+
+def _parameters(function: Callable[..., object]) -> str:
+    """What a function takes, as SQL calls it: `content, baseOffset` or `content[, columns]`."""
+    text = ""
+    for name, parameter in inspect.signature(function).parameters.items():
+        named = re.sub("_([a-z])", lambda letter: letter[1].upper(), name)
+        comma = ", " if text else ""
+        is_needed = parameter.default is inspect.Parameter.empty
+        text += f"{comma}{named}" if is_needed else f"[{comma}{named}]"
+    return text
 
 
 def _spark_type(kind: object) -> str:

@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from kafkajit.cli.sql.topic_views import RECORDS_NEEDED, TOPIC_VIEWS, no_rows, taken_apart
 from kafkajit.cli.sql.words import BINARY_FILE
-from kafkajit.schema import (
-    CORRUPTION_COLUMNS,
-    FILE_COLUMNS,
-    GAP_TYPE,
-    MICROSECONDS_TYPE,
-    RECORD_COLUMNS,
-    SEGMENT_BATCH_COLUMNS,
-    Column,
-    in_microseconds,
+from kafkajit.format.log_path import parse_log_path
+from kafkajit.schema import GAP_TYPE, MICROSECONDS_TYPE, Column, in_microseconds
+from kafkajit.side_files import PLACES, TABLES, TELLING, kind_of
+from kafkajit.storage import (
+    StoredFile,
+    absolute,
+    as_location,
+    find_files,
+    find_segments,
+    shown,
 )
-from kafkajit.storage import StoredFile, absolute, find_segments
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,13 +37,20 @@ _CONTENT_COLUMNS = {
     "content": Column(pa.binary(), "its bytes, for kafka_records(content) and the like"),
 }
 
+
+def _view_of(kind: str) -> str:
+    """The data source's kind, as SQL writes names: offset_index."""
+    return re.sub("[A-Z]", r"_\g<0>", kind).lower()
+
+
+# view: the data source's kind
+KINDS = {_view_of(kind): kind for kind in TABLES}
+
 # view: its columns
 VIEWS: dict[str, Mapping[str, Column]] = {
-    "records": RECORD_COLUMNS,
-    "batches": SEGMENT_BATCH_COLUMNS,
-    "files": FILE_COLUMNS,
-    "corruption": CORRUPTION_COLUMNS,
+    **{view: TABLES[kind] for view, kind in KINDS.items()},
     BINARY_FILE: _CONTENT_COLUMNS,
+    **{name: view.columns for name, view in TOPIC_VIEWS.items()},
 }
 
 _GLOB_LETTERS = re.compile(r"[\\*?\[\]{}]")
@@ -60,18 +68,26 @@ class Place:
         self._given = {name.lower(): value for name, value in options.items()}
 
     def find_segments(self) -> list[StoredFile]:
-        """The segments there, or an error that says what is wrong with the path or an option."""
+        """The segments there, or an error that says what is wrong with the path or an option.
+
+        There may be none where there are files of those that lie beside segments.
+        """
         if self.options:
             from kafkajit.scan.options import Options  # with numba: not where there is none
 
             Options.parse({**self.options, "paths": json.dumps(self.paths)})
-        logs, _ = find_segments(self.paths, self._given.get("pathglobfilter"))
+        try:
+            logs, _ = find_segments(self.paths, self._given.get("pathglobfilter"))
+        except FileNotFoundError:
+            if any(kind_of(file.path) for path in self.paths for file in find_files(path)):
+                return []
+            raise
         return logs
 
     def columns_of(self, view: str) -> Mapping[str, Column]:
         """A view's columns under these options."""
         columns = VIEWS[view]
-        if view in ("records", "batches") and self._given.get("mode", "").upper() == "PERMISSIVE":
+        if KINDS.get(view) in TELLING and self._mode == "PERMISSIVE":
             return {**columns, "corruption": _CORRUPTION}
         return columns
 
@@ -86,11 +102,40 @@ class Place:
         """The rows of a view, of these columns only or of all; `pushes`: it is read only once."""
         if view == BINARY_FILE:
             return self._load_contents(spark)
-        options = {"pushDownPredicate": str(pushes).lower(), **self.options, "kind": view}
+        if view in TOPIC_VIEWS:
+            return self._load_topic(spark, view)
+        kind = KINDS[view]
+        options = {"pushDownPredicate": str(pushes).lower(), **self.options, "kind": kind}
+        if kind in PLACES:  # what segments are called is no matter there
+            options = {
+                name: value for name, value in options.items() if name.lower() != "pathglobfilter"
+            }
         reader = spark.read.format("kafkaLog").options(**options)
         if columns is not None:
             reader = reader.schema(self._spark_schema(view, columns))
         return reader.load(self.paths)
+
+    @property
+    def _mode(self) -> str:
+        return self._given.get("mode", "").upper()
+
+    def _load_topic(self, spark: SparkSession, name: str) -> DataFrame:
+        """The records of an internal topic's own folders: no other log is looked at for them."""
+        view = TOPIC_VIEWS[name]
+        given = [shown(path) for path in self.paths]
+        places = {
+            file.path if file.path in given else file.folder
+            for file in self.find_segments()
+            if parse_log_path(file.path).topic == view.topic
+        }
+        if not places:
+            return no_rows(view, spark)
+        columns = [*RECORDS_NEEDED, "corruption"] if self._mode == "PERMISSIVE" else RECORDS_NEEDED
+        reader = spark.read.format("kafkaLog").options(**self.options)
+        records = reader.schema(self._spark_schema("records", columns)).load(
+            [as_location(place, self.paths) for place in sorted(places)]
+        )
+        return taken_apart(view, records, lenient=self._mode not in ("", "FAILFAST"))
 
     def _spark_schema(self, view: str, columns: Sequence[str]) -> StructType:
         from pyspark.sql.pandas.types import from_arrow_schema
@@ -102,6 +147,10 @@ class Place:
     def _load_contents(self, spark: SparkSession) -> DataFrame:
         # Spark takes a path for a glob.
         paths = [_GLOB_LETTERS.sub(r"\\\g<0>", file.path) for file in self.find_segments()]
+        if not paths:
+            return spark.createDataFrame(
+                [], self._spark_schema(BINARY_FILE, list(_CONTENT_COLUMNS))
+            )
         files = spark.read.format("binaryFile").load(paths)
         # Spark makes a URI of a local path: here it is the one that the other views have.
         path = f"{_REMOVE_SCHEME} AS path"

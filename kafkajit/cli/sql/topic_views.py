@@ -1,0 +1,125 @@
+"""Views of internal topics: records taken apart into columns, by the functions that decode them.
+
+A row for each record, as it was written: which of them counts is the latest of its key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from kafkajit.schema import (
+    CONSUMER_OFFSET_COLUMNS,
+    TRANSACTION_COLUMNS,
+    Column,
+    in_microseconds,
+    table_schema,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame, SparkSession
+
+_KEPT = ("value", "partition", "offset", "timestamp", "isTransactional")
+RECORDS_NEEDED = ("key", "controlType", *_KEPT)
+
+# TransactionState's names, by id.
+_STATES = (
+    *("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort"),
+    *("Dead", "PrepareEpochFence"),
+)
+
+
+class TopicView(NamedTuple):
+    """A view of an internal topic."""
+
+    topic: str
+    function: str  # that decodes it
+    columns: Mapping[str, Column]
+    key: str  # what is needed of keys and of values, as the fields of a STRUCT
+    value: str
+    types: tuple[str, ...]  # of keys that have rows here
+    expressions: Mapping[str, str]  # the columns, by key.data (k) and value.data (v)
+
+
+_OF_RECORD = {
+    "isDeleted": "value IS NULL",
+    "isTransactional": "isTransactional",
+    "recordPartition": "partition",
+    "recordOffset": "offset",
+    "recordTimestamp": "timestamp",
+}
+
+TOPIC_VIEWS = {
+    "consumer_offsets": TopicView(
+        topic="__consumer_offsets",
+        function="kafka_decode_offsets",
+        columns=CONSUMER_OFFSET_COLUMNS,
+        key="group: STRING, topic: STRING, partition: INT",
+        value="offset: BIGINT, leaderEpoch: INT, metadata: STRING, commitTimestamp: BIGINT, "
+        "expireTimestamp: BIGINT",
+        types=("0", "1"),
+        expressions={
+            "groupId": "k.group",
+            "topic": "k.topic",
+            "partition": "k.partition",
+            "committedOffset": "v.offset",
+            "leaderEpoch": "nullif(v.leaderEpoch, -1)",
+            "metadata": "v.metadata",
+            "commitTimestamp": "timestamp_millis(v.commitTimestamp)",
+            "expireTimestamp": "timestamp_millis(nullif(v.expireTimestamp, -1))",
+        },
+    ),
+    "transactions": TopicView(
+        topic="__transaction_state",
+        function="kafka_decode_transaction_state",
+        columns=TRANSACTION_COLUMNS,
+        key="transactionalId: STRING",
+        value="producerId: BIGINT, producerEpoch: SMALLINT, transactionTimeoutMs: INT, "
+        "transactionStatus: INT, transactionLastUpdateTimestampMs: BIGINT, "
+        "transactionStartTimestampMs: BIGINT, "
+        "transactionPartitions: ARRAY<STRUCT<topic: STRING, partitionIds: ARRAY<INT>>>",
+        types=("0",),
+        expressions={
+            "transactionalId": "k.transactionalId",
+            "producerId": "v.producerId",
+            "producerEpoch": "v.producerEpoch",
+            "state": f"get(array{_STATES}, v.transactionStatus)",
+            "timeoutMs": "v.transactionTimeoutMs",
+            "lastUpdate": "timestamp_millis(v.transactionLastUpdateTimestampMs)",
+            "start": "timestamp_millis(nullif(v.transactionStartTimestampMs, -1))",
+            "partitions": "transform(v.transactionPartitions, "
+            "p -> named_struct('topic', p.topic, 'partitions', p.partitionIds))",
+        },
+    ),
+}
+
+
+def taken_apart(view: TopicView, records: DataFrame, *, lenient: bool) -> DataFrame:
+    """The rows of a view, of the records of its topic."""
+    from pyspark.sql.functions import col, from_json
+
+    from kafkajit.spark import functions
+
+    name = f"try_{view.function}" if lenient else view.function
+    decode: Callable[..., SparkColumn] = getattr(functions, name)
+    json = {
+        side: from_json(col(f"decoded.{side}"), f"type STRING, data STRUCT<{fields}>")
+        for side, fields in (("key", view.key), ("value", view.value))
+    }
+    decoded = records.where("controlType IS NULL").select(
+        decode("key", "value").alias("decoded"), *_KEPT
+    )
+    parsed = decoded.select("*", json["key"].alias("j"), json["value"].data.alias("v"))
+    types = ", ".join(f"'{type_}'" for type_ in view.types)
+    parsed = parsed.where(f"j.type IN ({types})").select("*", col("j.data").alias("k"))
+    expressions = {**_OF_RECORD, **view.expressions}
+    return parsed.selectExpr(*(f"{expressions[name]} AS {name}" for name in view.columns))
+
+
+def no_rows(view: TopicView, spark: SparkSession) -> DataFrame:
+    """The view where there is no log of its topic."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    schema = in_microseconds(table_schema(view.columns))
+    return spark.createDataFrame([], from_arrow_schema(schema))
