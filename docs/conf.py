@@ -1,7 +1,8 @@
 """The site: `sphinx-build -W -b html docs build/docs`, then build/docs/index.html."""
 
 project = "kafkajit"
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+autodoc_typehints = "description"
 source_suffix = {".md": "markdown"}
 myst_enable_extensions = ["alert"]
 myst_heading_anchors = 2

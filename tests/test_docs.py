@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import docs.generate
+import kafkajit
 from docs.generate import (
     DOCS,
     FIXED_FIELDS,
@@ -78,3 +79,10 @@ def test_the_examples_of_the_generator_hold() -> None:
     results = doctest.testmod(docs.generate)
     assert results.attempted > 0
     assert results.failed == 0
+
+
+def test_every_public_name_is_on_the_page_about_python() -> None:
+    documented = re.findall(
+        r"^\.\. auto\w+:: kafkajit\.(\w+)$", (DOCS / "python.md").read_text(), re.M
+    )
+    assert sorted(documented) == sorted(kafkajit.__all__)

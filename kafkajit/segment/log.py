@@ -119,7 +119,7 @@ class Log:
 
     @cached_property
     def last_stable_offset(self) -> int:
-        """Before it every transaction has ended: what read_committed stops at.
+        """The offset before which every transaction has ended, where read_committed stops.
 
         The newest snapshot of producers says which were open then; only what was appended since is
         looked at.
