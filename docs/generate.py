@@ -249,8 +249,9 @@ as functions of columns, for DataFrames. NULL in, NULL out. A plain name raises 
 damaged, with the position; its `try_` twin gives NULL, and `kafka_corruption` says what
 is damaged. Optional arguments may be named, as in `columns => 'offset, value'`.
 
-Below, each `X'…'` is a batch, and the comment above a statement says how `kafkajit.testing` builds
-it. The tests run every statement, and compare what it gives with what stands here."""
+Below, each `X'…'` is a batch, a file or part of a record, and the comment above a statement says
+how `kafkajit.testing` builds it. The tests run every statement, and compare what it gives with what
+stands here."""
 
 _RECIPES_INTRODUCTION = """\
 Questions that an operator has, answered from the logs alone. They speak of the views that
@@ -260,7 +261,10 @@ Questions that an operator has, answered from the logs alone. They speak of the 
 CREATE TEMPORARY VIEW records USING kafkaLog OPTIONS (path '/var/kafka');
 CREATE TEMPORARY VIEW batches USING kafkaLog OPTIONS (path '/var/kafka', kind 'batches');
 CREATE TEMPORARY VIEW files USING kafkaLog OPTIONS (path '/var/kafka', kind 'files');
+CREATE TEMPORARY VIEW indexes USING kafkaLog OPTIONS (path '/var/kafka', kind 'indexes');
 ```
+
+`consumer_offsets` and `transactions` are views of `kafkajit sql` only.
 
 A question about batches reads their headers and decompresses nothing. A question about records
 decodes every column of its view, because Spark does not say which ones a query names: give the view
@@ -274,8 +278,8 @@ USING kafkaLog OPTIONS (path '/var/kafka');
 To ask about one topic, make the views of its folders only: `path '/var/kafka/orders-*'`. All
 windows are by partition or by producer, so that no step brings the whole of a log to one task.
 
-The answers below are those for the log that comes with the package, `kafkajit/sample`; the tests
-compare them."""
+The answers below are those for the log that comes with the package, `kafkajit/sample`, and for the
+internal topics in `kafkajit/sample/internal`; the tests compare them."""
 
 
 def options_table() -> str:
@@ -300,10 +304,19 @@ def arrow_columns(kind: str) -> str:
 
 def sql_columns(kind: str) -> str:
     """The columns of a table of the data source, with Spark's types."""
-    rows = (
-        (f"`{name}`", sql_type(column.type), column.doc) for name, column in _columns(kind).items()
-    )
+    return _of_columns(_columns(kind))
+
+
+def _of_columns(columns: Mapping[str, Column]) -> str:
+    rows = ((f"`{name}`", sql_type(column.type), column.doc) for name, column in columns.items())
     return _table(("column", "type", ""), rows)
+
+
+def view_columns(view: str) -> str:
+    """The columns of a view of `kafkajit sql`."""
+    from kafkajit.cli.sql.views import VIEWS
+
+    return _of_columns(VIEWS[view])
 
 
 def sql_type(arrow: pa.DataType) -> str:
@@ -349,6 +362,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "options": options_table,
     "columns": partial(arrow_columns, "records"),
     **{kind: partial(sql_columns, kind) for kind in SPARK_TABLES},
+    **{view: partial(view_columns, view) for view in ("consumer_offsets", "transactions")},
 }
 
 

@@ -353,6 +353,33 @@ def producer_snapshot(
     return struct.pack(">hI", version, crc32c(checked) if crc is None else crc) + checked
 
 
+def offset_index(entries: Iterable[tuple[int, int]]) -> bytes:
+    """An .index file of relative offsets and positions.
+
+    >>> offset_index([(9, 4096)]).hex(" ", 4)
+    '00000009 00001000'
+    """
+    return b"".join(struct.pack(">ii", *entry) for entry in entries)
+
+
+def time_index(entries: Iterable[tuple[int, int]]) -> bytes:
+    """A .timeindex file of timestamps in milliseconds and relative offsets.
+
+    >>> time_index([(100, 9)]).hex(" ", 4)
+    '00000000 00000064 00000009'
+    """
+    return b"".join(struct.pack(">qi", *entry) for entry in entries)
+
+
+def transaction_index(entries: Iterable[tuple[int, int, int, int]]) -> bytes:
+    """A .txnindex file of producer ids, first, last and last stable offsets.
+
+    >>> len(transaction_index([(4711, 23, 25, 26)]))
+    34
+    """
+    return b"".join(struct.pack(">hqqqq", 0, *entry) for entry in entries)
+
+
 def repair_crc(log: bytes, position: int = 0) -> bytes:
     """The same bytes with the right checksum in the batch or message at `position`."""
     length = struct.unpack_from(">i", log, position + 8)[0]

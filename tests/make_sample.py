@@ -7,7 +7,11 @@ aborts; a tombstone.
 
 payments: what an operator looks for. Partition 0 was compacted, and a segment of it is missing; it
 has a transaction that commits, one that aborts and one that nobody ended. Partition 1 has a batch
-that its producer sent twice, offsets that two segments have both, and clocks that are wrong.
+that its producer sent twice, offsets that two segments have both, and clocks that are wrong. Its
+last index is wrong too.
+
+internal: a folder of its own for what a broker writes about them: commits of groups that consume
+them, and the coordinator's states of the transactions in payments-0.
 
 Written by kafkajit.testing; nothing in it is random.
 """
@@ -15,6 +19,7 @@ Written by kafkajit.testing; nothing in it is random.
 from __future__ import annotations
 
 import json
+import struct
 from pathlib import Path
 
 import kafkajit.testing as kt
@@ -163,9 +168,92 @@ def _marker(control_type: int, offset: int, **producer: object) -> bytes:
     )
 
 
+def internal() -> dict[str, bytes]:
+    """Segments of __consumer_offsets and __transaction_state, by name."""
+    commits = [
+        ("billing", "orders", 0, 12, 1),
+        ("billing", "payments", 0, 20, 1),
+        ("billing", "payments", 1, 4, 2),
+        ("billing", "orders", 0, 26, 9),
+        ("reports", "orders", 0, 27, 10),
+        ("reports", "refunds", 0, 3, 10),
+        ("trial", "orders", 0, 5, 11),
+        ("trial", "orders", 0, None, 30),  # its offsets were deleted
+    ]
+    states = [
+        ("checkout", 9002, 0, 1, 7, 7),
+        ("checkout", 9002, 0, 5, 9, 7),
+        ("ledger", 9003, 4, 1, 20, 20),
+        ("checkout", 9002, 1, 1, 23, 23),
+        ("checkout", 9002, 1, 4, 26, 23),
+        # The coordinator has it for ended, and no marker is in payments-0.
+        ("ledger", 9003, 4, 5, 27, 20),
+        ("refunder", 9004, 0, 1, 28, 28),
+    ]
+    offsets = b"".join(_batch(at, [_commit(*row)]) for at, row in enumerate(commits))
+    transactions = b"".join(_batch(at, [_state(*row)]) for at, row in enumerate(states))
+    return {
+        "internal/__consumer_offsets-0/00000000000000000000.log": offsets,
+        "internal/__transaction_state-0/00000000000000000000.log": transactions,
+    }
+
+
+def _commit(group: str, topic: str, partition: int, offset: int | None, minute: int) -> kt.Record:
+    """OffsetCommitKey and OffsetCommitValue, of versions 1 and 3."""
+    timestamp = _START + minute * _MINUTE
+    key = struct.pack(">h", 1) + _string(group) + _string(topic) + struct.pack(">i", partition)
+    value = None
+    if offset is not None:
+        value = struct.pack(">hqi", 3, offset, 0) + _string("") + struct.pack(">q", timestamp)
+    return kt.Record(key=key, value=value, timestamp=timestamp)
+
+
+def _state(name: str, producer: int, epoch: int, status: int, minute: int, start: int) -> kt.Record:
+    """TransactionLogKey and TransactionLogValue, of version 0."""
+    times = [_START + at * _MINUTE for at in (minute, start)]
+    is_ongoing = status == 1
+    parts = struct.pack(">i", 1) + _string("payments") + struct.pack(">ii", 1, 0)
+    value = struct.pack(">hqhib", 0, producer, epoch, 60_000, status)
+    value += (parts if is_ongoing else struct.pack(">i", 0)) + struct.pack(">qq", *times)
+    key = struct.pack(">h", 0) + _string(name)
+    return kt.Record(key=key, value=value, timestamp=times[0])
+
+
+def _string(text: str) -> bytes:
+    return struct.pack(">h", len(text)) + text.encode()
+
+
+def indexes(logs: dict[str, bytes]) -> dict[str, bytes]:
+    """An entry for each batch but the first of a segment, by name; the last one is wrong.
+
+    It leads to where its batch ends instead of where that begins.
+    """
+    found = {}
+    for name, log in logs.items():
+        base_offset = int(Path(name).stem)
+        positions, times, latest = [], [], -1
+        at = 0
+        while at < len(log):
+            offset, size = struct.unpack_from(">qi", log, at)
+            last_offset = offset + struct.unpack_from(">i", log, at + 23)[0] - base_offset
+            max_timestamp = struct.unpack_from(">q", log, at + 35)[0]
+            if at:
+                positions.append((last_offset, at))
+            if max_timestamp > latest:
+                latest = max_timestamp
+                times.append((latest, last_offset))
+            at += 12 + size
+        stem = name.removesuffix(".log")
+        found[f"{stem}.timeindex"] = kt.time_index(times)
+        found[f"{stem}.index"] = kt.offset_index(positions)
+    relative, _ = positions.pop()
+    found[f"{stem}.index"] = kt.offset_index([*positions, (relative, len(log))])
+    return found
+
+
 if __name__ == "__main__":
     logs = {"orders-0/00000000000000000000.log": orders(), **payments()}
-    for name, log in logs.items():
+    for name, log in {**logs, **indexes(payments()), **internal()}.items():
         (SAMPLE / name).parent.mkdir(parents=True, exist_ok=True)
         (SAMPLE / name).write_bytes(log)
         print(f"{len(log)} bytes in {name}")

@@ -18,6 +18,7 @@ from kafkajit.reader import SegmentReader
 from kafkajit.schema import record_schema
 from kafkajit.storage import (
     absolute,
+    as_location,
     find_files,
     find_segments,
     glob_to_regex,
@@ -478,6 +479,22 @@ def test_segments_are_told_by_their_names_or_a_glob_or_asked_for_by_themselves(
     with pytest.raises(FileNotFoundError, match="no segments"):
         names(f"{tmp_path}/copy.bin", "*.log")
     assert set(find_segments([str(tmp_path)])[1]) == {str(path) for path in tmp_path.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("path", "locations", "expected"),
+    [
+        ("/k/orders-0", ["/k"], "/k/orders-0"),
+        ("s3://b/k/a-0", ["s3://b/k"], "s3://b/k/a-0"),
+        ("s3://b/k/a-0", ["s3://id:se/cret@b/k?region=x"], "s3://id:se/cret@b/k/a-0?region=x"),
+        ("s3://b/k/a-0", ["s3://c/?region=y", "s3://b/*?region=x"], "s3://b/k/a-0?region=x"),
+        ("s3://b/k/a-0", ["gs://b/k?region=x", "/k"], "s3://b/k/a-0"),
+    ],
+)
+def test_a_folder_that_was_found_is_opened_as_its_location_was(
+    path: str, locations: list[str], expected: str
+) -> None:
+    assert as_location(path, locations) == expected
 
 
 def test_what_is_no_uri_is_a_local_path_for_everybody(

@@ -295,11 +295,11 @@ class TestCompletion:
     @pytest.mark.parametrize(
         ("before", "word", "expected"),
         [
-            ("SELECT * FROM ", "rec", ["records", "recordsCount"]),
+            ("SELECT * FROM ", "records", ["records", "recordsCount"]),
             ("", "sel", ["select"]),
             ("", "SEL", ["SELECT"]),
-            ("SELECT ", "r.off", ["r.offset"]),
-            ("SELECT ", "OFF", ["offset", "OFFSET"]),
+            ("SELECT ", "r.off", ["r.offset", "r.offsetDelta"]),
+            ("SELECT ", "OFF", ["offset_index", "offset", "offsetDelta", "OFFSET"]),
             ("", ".f", [".format", ".functions"]),
             (".format ", "", ["table", "line", "csv", "json"]),
             (".schema ", "ba", ["batches"]),

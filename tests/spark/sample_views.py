@@ -10,9 +10,11 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import kafkajit.testing as kt
+from kafkajit.cli.sql.topic_views import TOPIC_VIEWS
+from kafkajit.cli.sql.views import Place
 from kafkajit.spark import register
 
-KINDS = ("records", "batches", "files", "corruption")
+KINDS = ("records", "batches", "files", "corruption", "indexes")
 
 
 def copy_of_sample(folder: Path) -> str:
@@ -30,6 +32,9 @@ def new_session(spark: SparkSession, sample: str) -> SparkSession:
     register(session)
     for kind in KINDS:
         create_view(session, kind, sample)
+    for view in TOPIC_VIEWS:  # a folder of their own keeps them out of the others
+        frame = Place([f"{sample}/internal"], {}).load(session, view, None)
+        frame.createOrReplaceTempView(view)
     return session
 
 

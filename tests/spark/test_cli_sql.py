@@ -150,7 +150,7 @@ class TestPrompt:
 
     def test_views_of_ones_own_are_listed(self, terminal: Terminal) -> None:
         assert answer(terminal, "CREATE TEMP VIEW mine AS SELECT * FROM records;") == []
-        assert answer(terminal, ".tables")[-1] == "mine        of yours"
+        assert answer(terminal, ".tables")[-1] == f"{'mine':20}of yours"
         assert answer(terminal, "SELECT max(offset) AS m FROM mine;")[4] == "│     19 │"
 
     def test_schema_says_what_columns_mean(self, terminal: Terminal) -> None:
@@ -162,6 +162,7 @@ class TestPrompt:
     def test_functions_are_told_with_what_they_take(self, terminal: Terminal) -> None:
         lines = answer(terminal, ".functions")
         assert "kafka_records(content[, columns][, mode])" in lines
+        assert "kafka_offset_lookup(content, baseOffset, targetOffset)" in lines
         assert max(map(len, lines)) <= 80
 
     def test_tab_completes_functions_of_sparks(self, terminal: Terminal) -> None:

@@ -11,10 +11,18 @@ import pytest
 from corpus import DATA, log_of, rows_of, split
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from scanning import read_rows
 
 import kafkajit
 import kafkajit.testing as kt
-from kafkajit.schema import CORRUPTION_COLUMNS, FILE_COLUMNS, RECORD_COLUMNS, SEGMENT_BATCH_COLUMNS
+from kafkajit.schema import (
+    CORRUPTION_COLUMNS,
+    FILE_COLUMNS,
+    INDEX_FILE_COLUMNS,
+    RECORD_COLUMNS,
+    SEGMENT_BATCH_COLUMNS,
+)
+from kafkajit.side_files import SIDE_FILES
 
 V2 = DATA / "v2"
 SEGMENTS = sorted(path for path in V2.glob("*/*.log"))
@@ -79,10 +87,41 @@ def read(path: Path) -> pa.Table:
         ("batches", SEGMENT_BATCH_COLUMNS),
         ("files", FILE_COLUMNS),
         ("corruption", CORRUPTION_COLUMNS),
+        ("indexes", INDEX_FILE_COLUMNS),
+        *((kind, file.folder_columns) for kind, file in SIDE_FILES.items()),
     ],
 )
 def test_a_kind_has_its_columns(kind: str, columns: dict, load: Load) -> None:
     assert load(kt.SAMPLE, kind=kind).columns == list(columns)
+
+
+@pytest.mark.parametrize("kind", ["indexes", *SIDE_FILES])
+def test_files_beside_logs_are_the_same_rows_in_spark(kind: str, load: Load) -> None:
+    of_a_root = kind in ("checkpoints", "metaProperties")
+    path = DATA / ("internal/log-dir" if of_a_root else "internal")
+    frame = load(path, kind=kind, mode="PERMISSIVE", pushDownPredicate="true")
+    if not of_a_root:
+        frame = frame.where("topic LIKE '\\_\\_c%' AND partition <= 1")
+    rows = [
+        row
+        for row in read_rows(path, kind=kind, mode="PERMISSIVE")
+        if of_a_root or (row["topic"].startswith("__c") and row["partition"] <= 1)
+    ]
+    assert rows
+    key = lambda row: [repr(row[name]) for name in ("path", *row)]  # noqa: E731
+    assert sorted(rows_of(frame.toArrow()), key=key) == sorted(rows, key=key)
+
+
+def test_a_bad_file_beside_a_log_fails_naming_it(load: Load, tmp_path: Path) -> None:
+    bad = tmp_path / "leader-epoch-checkpoint"
+    bad.write_bytes(b"1\n")
+    with pytest.raises(PySparkException) as raised:
+        load(tmp_path, kind="leaderEpochs").collect()
+    assert "CorruptCheckpointError: Unrecognised version:1" in str(raised.value)
+    assert str(bad) in str(raised.value)
+    row = load(tmp_path, kind="leaderEpochs", mode="PERMISSIVE").first()
+    assert (row.path, row.corruption.path, row.epoch) == (str(bad), str(bad), None)
+    assert load(tmp_path, kind="leaderEpochs", mode="DROPMALFORMED").count() == 0
 
 
 def test_batches_tell_records_and_checksums(load: Load) -> None:

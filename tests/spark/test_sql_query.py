@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -16,7 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 from corpus import DATA
 from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_type
 
+import kafkajit
 import kafkajit.testing as kt
 from kafkajit.cli.sql import gather as gathering
 from kafkajit.cli.sql.formats import to_csv, to_json
@@ -25,6 +28,7 @@ from kafkajit.cli.sql.query import Engine
 from kafkajit.cli.sql.shell import Failed, Shell
 from kafkajit.cli.sql.statements import Statement
 from kafkajit.cli.sql.table import as_table
+from kafkajit.cli.sql.views import KINDS as VIEW_KINDS
 from kafkajit.cli.sql.views import VIEWS, Place
 from kafkajit.scan.options import KINDS, Options
 from kafkajit.scan.table import schema_of
@@ -76,19 +80,111 @@ def error_of(engine: Engine, sql: str) -> list[str]:
 
 
 def test_the_views_are_the_tables_of_the_data_source() -> None:
-    assert set(KINDS) <= set(VIEWS)
-    for kind in KINDS:
+    assert sorted(VIEW_KINDS.values()) == sorted(KINDS)
+    for view, kind in VIEW_KINDS.items():
         for mode in ("FAILFAST", "PERMISSIVE"):
-            columns = Place(["/"], {"mode": mode}).columns_of(kind)
+            columns = Place(["/"], {"mode": mode}).columns_of(view)
             schema = pa.schema([(name, column.type) for name, column in columns.items()])
             assert in_microseconds(schema) == schema_of(Options(("/",), kind=kind, mode=mode))
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_every_view_has_rows_with_the_columns_that_it_says(engine: Engine, view: str) -> None:
-    table = rows(engine, f"SELECT * FROM {view}")
-    assert table.column_names == list(VIEWS[view])
-    assert (table.num_rows == 0) == (view == "corruption")
+def test_every_view_has_rows_with_the_columns_that_it_says(spark: SparkSession, view: str) -> None:
+    engine = engine_for(spark, DATA / "internal", DATA / "internal" / "log-dir")
+    result = engine.run(f"SELECT * FROM {view}")
+    assert result.names == list(VIEWS[view])
+    said = in_microseconds(pa.schema([(name, it.type) for name, it in VIEWS[view].items()]))
+    assert [from_arrow_type(type_).simpleString() for type_ in result.schema.types] == [
+        from_arrow_type(type_).simpleString() for type_ in said.types
+    ]
+    # Nothing is damaged there.
+    assert (result.few(1000)[0].table.num_rows == 0) == (view == "corruption")
+
+
+def test_a_view_of_files_beside_logs_needs_no_log(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "leader-epoch-checkpoint").write_bytes(b"0\n2\n0 0\n2 5\n")
+    engine = engine_for(spark, tmp_path, pathGlobFilter="*.log.deleted")
+    assert rows(engine, "SELECT epoch FROM leader_epochs")["epoch"].to_pylist() == [0, 2]
+    assert rows(engine, "SELECT * FROM binaryFile").num_rows == 0
+    assert rows(engine, "SELECT * FROM transactions").num_rows == 0
+    assert Place([str(tmp_path)], {}).find_segments() == []
+
+
+def test_commits_are_what_was_written_for_a_group(spark: SparkSession) -> None:
+    engine = engine_for(spark, DATA / "internal")
+    table = rows(engine, "SELECT * FROM consumer_offsets ORDER BY recordPartition, recordOffset")
+    told = []
+    for partition in range(3):
+        log = DATA / f"internal/__consumer_offsets-{partition}/{0:020}.log"
+        records = kafkajit.read_records(log).to_pylist()
+        for record in (row for row in records if row["controlType"] is None):
+            kind = int.from_bytes(record["key"][:2])
+            if kind <= 1:
+                told.append((partition, record, *offset_commit(record["key"], record["value"])))
+    assert len(told) == table.num_rows
+    for row, (partition, record, key, offset) in zip(table.to_pylist(), told, strict=True):
+        assert (row["groupId"], row["topic"], row["partition"]) == key
+        assert row["committedOffset"] == offset
+        assert row["isDeleted"] == (record["value"] is None)
+        assert row["isTransactional"] == record["isTransactional"]
+        assert (row["recordPartition"], row["recordOffset"]) == (partition, record["offset"])
+        assert row["recordTimestamp"] == record["timestamp"]
+    assert any(row["isDeleted"] for row in table.to_pylist())
+
+
+def offset_commit(key: bytes, value: bytes | None) -> tuple[tuple[str, str, int], int | None]:
+    """An OffsetCommitKey, and the offset of its value."""
+    parts, at = [], 2
+    for _ in range(2):
+        size = int.from_bytes(key[at : at + 2])
+        parts.append(key[at + 2 : at + 2 + size].decode())
+        at += 2 + size
+    partition = int.from_bytes(key[at:], signed=True)
+    offset = None if value is None else int.from_bytes(value[2:10], signed=True)
+    return (parts[0], parts[1], partition), offset
+
+
+def test_transactions_go_through_the_states_of_kafka(spark: SparkSession) -> None:
+    engine = engine_for(spark, DATA / "internal")
+    table = rows(engine, "SELECT * FROM transactions ORDER BY recordPartition, recordOffset")
+    followed_by: dict[str, set[str]] = {}
+    last: dict[str, str] = {}
+    for row in table.to_pylist():
+        if row["transactionalId"] in last:
+            followed_by.setdefault(last[row["transactionalId"]], set()).add(row["state"])
+        last[row["transactionalId"]] = row["state"]
+        is_open = row["state"] in ("Ongoing", "PrepareCommit", "PrepareAbort")
+        assert bool(row["partitions"]) == is_open
+        assert (row["start"] is None) == (row["state"] == "Empty")
+        assert row["lastUpdate"] <= row["recordTimestamp"]
+    assert followed_by["PrepareCommit"] == {"CompleteCommit"}
+    assert followed_by["PrepareAbort"] == {"CompleteAbort"}
+    part = next(row for row in table.to_pylist() if row["partitions"])
+    assert part["partitions"] == [{"topic": "transactions", "partitions": [0]}]
+
+
+def test_other_topics_are_not_read_for_commits(spark: SparkSession, tmp_path: Path) -> None:
+    shutil.copytree(DATA / "internal/__consumer_offsets-1", tmp_path / "__consumer_offsets-1")
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "orders-0" / f"{0:020}.log").write_bytes(kt.broken("wrong crc"))
+    engine = engine_for(spark, tmp_path)
+    twice = "SELECT a.groupId FROM consumer_offsets a JOIN consumer_offsets b USING (recordOffset)"
+    assert rows(engine, twice).num_rows > 0
+    assert rows(engine, "SELECT state FROM transactions").num_rows == 0
+
+
+def test_a_commit_that_cannot_be_decoded_is_left_out_where_damage_is(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    folder = tmp_path / "__consumer_offsets-0"
+    folder.mkdir()
+    log = kt.batch([kt.Record(b"\0\1\0\5gro", b"\0\3"), kt.Record(b"\0\2\0\1g", None)])
+    (folder / f"{0:020}.log").write_bytes(log)
+    for mode in ("DROPMALFORMED", "PERMISSIVE"):
+        engine = engine_for(spark, tmp_path, mode=mode)
+        assert rows(engine, "SELECT * FROM consumer_offsets").num_rows == 0
+    told = error_of(engine_for(spark, tmp_path), "SELECT * FROM consumer_offsets")
+    assert "is not one of __consumer_offsets" in told[0]
 
 
 def test_the_query_of_the_readme_works_as_written(engine: Engine) -> None:

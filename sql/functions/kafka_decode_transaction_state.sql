@@ -1,0 +1,29 @@
+-- signature: kafka_decode_transaction_state(key, value)
+-- description: Returns a record of `__transaction_state` as JSON, which `from_json` and
+--   `get_json_object` take apart. Its states are 0 Empty, 1 Ongoing, 2 PrepareCommit, 3
+--   PrepareAbort, 4 CompleteCommit, 5 CompleteAbort. Of a type or version that is not known, the
+--   bytes are kept, in base64.
+-- key: BINARY, the record's key.
+-- value: BINARY, the record's value.
+-- returns: `STRUCT<key: STRING, value: STRING>`, both the JSON that kafka-dump-log prints. NULL
+--   where both are NULL.
+-- since: 0.2.0
+-- see also: try_kafka_decode_transaction_state, kafka_decode_offsets
+
+-- X'': b"\0\0" + b"\0\7billing"
+-- X'': b"\0\0" + bytes(6) + b"\x12\x67" + bytes(2) + b"\0\0\xea\x60" + b"\1" + b"\0\0\0\1" + b"\0\6orders" + b"\0\0\0\1" + bytes(4) + bytes(16)
+SELECT record.* FROM (SELECT kafka_decode_transaction_state(
+  X'0000000762696C6C696E67',
+  X'0000000000000000126700000000EA60010000000100066F7264657273000000010000000000000000000000000000000000000000'
+) AS record);
+
+-- A tombstone.
+-- X'': b"\0\0" + b"\0\7billing"
+SELECT record.* FROM (SELECT kafka_decode_transaction_state(X'0000000762696C6C696E67', NULL) AS record);
+
+-- What cannot be decoded raises.
+-- X'': b"\0\0" + b"\0\7bil"
+-- X'': b"\0\0"
+SELECT kafka_decode_transaction_state(X'0000000762696C', X'0000');
+
+SELECT kafka_decode_transaction_state(NULL, NULL) AS ofNull;

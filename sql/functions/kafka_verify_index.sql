@@ -1,0 +1,24 @@
+-- signature: kafka_verify_index(log, index, baseOffset)
+-- description: Returns the entries of an .index file that do not fit its log. An entry fits where a
+--   batch begins at its position and that batch, or one that was appended with it, ends with its
+--   offset. A broker that finds an index broken builds it again; until then it reads the wrong
+--   place.
+-- log: BINARY, the bytes of the segment.
+-- index: BINARY, the bytes of its .index file.
+-- baseOffset: BIGINT, the segment's base offset, which entries count from;
+--   `kafka_log_path(path).baseOffset` gives it.
+-- returns: ARRAY of `STRUCT<entry: INT, offset: BIGINT, position: INT, logOffset: BIGINT, problem:
+--   STRING>`, empty where all entries fit. NULL for NULL.
+-- since: 0.2.0
+-- see also: kafka_offset_index, kafka_verify_time_index
+
+-- The second entry leads into the middle of a batch.
+-- X'': batch([Record(value=b'v')], base_offset=7) + batch([Record(value=b'w')], base_offset=8)
+-- X'': offset_index([(0, 0), (1, 64)])
+SELECT inline(kafka_verify_index(
+  X'0000000000000007000000390000000002D3F2AC750000000000000000018BCFE568000000018BCFE56800FFFFFFFFFFFFFFFFFFFFFFFFFFFF000000010E000000010276000000000000000008000000390000000002C05034020000000000000000018BCFE568000000018BCFE56800FFFFFFFFFFFFFFFFFFFFFFFFFFFF000000010E00000001027700',
+  X'00000000000000000000000100000040',
+  7
+));
+
+SELECT kafka_verify_index(NULL, NULL, 0) AS ofNull, kafka_verify_index(X'', X'', 0) AS ofNothing;

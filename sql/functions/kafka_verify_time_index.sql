@@ -1,0 +1,23 @@
+-- signature: kafka_verify_time_index(log, timeIndex, baseOffset)
+-- description: Returns the entries of a .timeindex file that do not fit its log. An entry fits
+--   where a batch ends with its offset and has its timestamp as the largest, and no batch before
+--   has a later one.
+-- log: BINARY, the bytes of the segment.
+-- timeIndex: BINARY, the bytes of its .timeindex file.
+-- baseOffset: BIGINT, the segment's base offset, which entries count from;
+--   `kafka_log_path(path).baseOffset` gives it.
+-- returns: ARRAY of `STRUCT<entry: INT, timestamp: TIMESTAMP, offset: BIGINT, logTimestamp:
+--   TIMESTAMP, logOffset: BIGINT, problem: STRING>`, empty where all entries fit. NULL for NULL.
+-- since: 0.2.0
+-- see also: kafka_time_index, kafka_verify_index
+
+-- The log's largest timestamp is a millisecond earlier.
+-- X'': batch([Record(value=b'v')], base_offset=7)
+-- X'': time_index([(1700000000001, 0)])
+SELECT inline(kafka_verify_time_index(
+  X'0000000000000007000000390000000002D3F2AC750000000000000000018BCFE568000000018BCFE56800FFFFFFFFFFFFFFFFFFFFFFFFFFFF000000010E00000001027600',
+  X'0000018BCFE5680100000000',
+  7
+));
+
+SELECT kafka_verify_time_index(NULL, NULL, 0) AS ofNull;

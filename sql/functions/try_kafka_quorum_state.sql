@@ -1,0 +1,19 @@
+-- signature: try_kafka_quorum_state(content)
+-- description: Returns what `kafka_quorum_state` does, or NULL where that would raise because of
+--   damage. What is wrong with a query still raises.
+-- content: BINARY, the bytes of a quorum-state file, as `binaryFile` loads them.
+-- returns: STRUCT, as `kafka_quorum_state`. NULL for damage, and for NULL.
+-- since: 0.2.0
+-- see also: kafka_quorum_state
+
+-- What is not damaged is read.
+-- X'': b'{"leaderId":1,"leaderEpoch":3,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA",'
+--   + b'"data_version":1}'
+SELECT state.leaderId, state.leaderEpoch, state.votedId, state.dataVersion
+FROM (SELECT try_kafka_quorum_state(X'7B226C65616465724964223A312C226C656164657245706F6368223A332C22766F7465644964223A2D312C22766F7465644469726563746F72794964223A2241414141414141414141414141414141414141414141222C22646174615F76657273696F6E223A317D') AS state);
+
+-- A file that is not JSON.
+-- X'': b"leader=1"
+SELECT try_kafka_quorum_state(X'6C65616465723D31') AS damaged;
+
+SELECT try_kafka_quorum_state(NULL) AS ofNull;

@@ -1,0 +1,51 @@
+-- title: Hanging transactions
+-- question: Which open transactions will nobody end, because their coordinator has forgotten them?
+-- answer: A coordinator aborts a transaction whose timeout has passed, so one that is `Ongoing` there
+--   ends by itself. One that is open in a partition ([open transactions](#open-transactions)) while
+--   its coordinator has it for ended, or has never heard of its producer, hangs: it holds up every
+--   consumer with `isolation.level=read_committed` until `kafka-transactions.sh abort` ends it.
+--   All partitions of `__transaction_state` have to be at the path.
+-- reads: batches (topic, partition, baseOffset, producerId, producerEpoch, isTransactional,
+--   isControlBatch), transactions (transactionalId, producerId, producerEpoch, state, timeoutMs,
+--   start, partitions, recordOffset, recordTimestamp, isDeleted)
+-- cost: headers of batches, and all records of __transaction_state.
+
+WITH ended AS (
+  SELECT topic, partition, producerId, max(baseOffset) AS markerOffset
+  FROM batches
+  WHERE isTransactional AND isControlBatch
+  GROUP BY topic, partition, producerId
+),
+open AS (
+  SELECT topic, partition, producerId, max(producerEpoch) AS producerEpoch,
+    min(baseOffset) AS firstOffset
+  FROM batches LEFT JOIN ended USING (topic, partition, producerId)
+  WHERE isTransactional AND NOT isControlBatch AND baseOffset > coalesce(markerOffset, -1)
+  GROUP BY topic, partition, producerId
+),
+latest AS (
+  SELECT transactionalId, max_by(producerId, recordOffset) AS producerId,
+    max_by(state, recordOffset) AS state, max(recordTimestamp) AS since
+  FROM transactions
+  GROUP BY transactionalId
+  HAVING NOT max_by(isDeleted, recordOffset)
+)
+SELECT topic, partition, producerId, producerEpoch, firstOffset, transactionalId,
+  coalesce(state, 'unknown') AS coordinatorState, since
+FROM open LEFT JOIN latest USING (producerId)
+WHERE state IS NULL OR state NOT IN ('Ongoing', 'PrepareCommit', 'PrepareAbort')
+ORDER BY topic, partition, firstOffset;
+
+-- What coordinators are waiting for, and whether they should have ended it by now.
+WITH latest AS (
+  SELECT transactionalId,
+    max_by(struct(state, start, timeoutMs, partitions), recordOffset) AS now
+  FROM transactions
+  GROUP BY transactionalId
+)
+SELECT transactionalId, now.state, now.start, now.partitions,
+  (SELECT max(recordTimestamp) FROM transactions)
+    > timestampadd(MILLISECOND, now.timeoutMs, now.start) AS isOverdue
+FROM latest
+WHERE now.state IN ('Ongoing', 'PrepareCommit', 'PrepareAbort')
+ORDER BY now.start, transactionalId;
