@@ -15,6 +15,8 @@ import kafkajit
 from kafkajit.scan.options import KINDS, Options
 from kafkajit.scan.table import plan_tasks, read_task, schema_of
 from kafkajit.spark import arrays
+from kafkajit.spark.catalogue import DECODE_FUNCTIONS
+from kafkajit.spark.evaluate import function_of_arrays
 
 
 def warm_up() -> None:
@@ -29,6 +31,11 @@ def warm_up() -> None:
     arrays.kafka_records(contents)
     arrays.kafka_record_batches(contents)
     arrays.kafka_corruption(contents)
+    none, zeros = pa.array([b""], pa.binary()), pa.array([0])
+    for name in ("kafka_offset_lookup", "kafka_time_lookup"):
+        function_of_arrays(name)(none, zeros, zeros)
+    for name in DECODE_FUNCTIONS:
+        function_of_arrays(name)(none.slice(1), none.slice(1))
 
 
 if __name__ == "__main__":
