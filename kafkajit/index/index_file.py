@@ -76,7 +76,10 @@ class IndexFile:
         return self._count >= self.max_entries
 
     def truncate_to(self, offset: int) -> None:
-        """Forget the entries of this offset and of those behind it."""
+        """Forget the entries of this offset and of those behind it.
+
+        Of several entries of this offset, as a time index may have, Kafka forgets only some.
+        """
         # They grow with their offsets, in every kind of index.
         kept = bisect_left(self.entries["relativeOffset"], offset - self.base_offset)
         self.truncate_to_entries(int(kept))
@@ -132,9 +135,29 @@ class IndexFile:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def _kind(self) -> str:
+        return self.NAME.lower().removesuffix(" file")
+
+    def _row(self, row: int) -> tuple[int, ...]:
+        """The fields of the entry of that row."""
+        if not 0 <= row < self._count:
+            raise IndexError(
+                f"Attempt to fetch the {row}th entry from {self._kind} "
+                f"{self.path or 'given'}, which has size {self._count}"
+            )
+        fields: tuple[int, ...] = self.entries[row].tolist()
+        return fields
+
     def _append(self, *fields: int) -> None:
         """An entry behind the last."""
-        entry = np.array([fields], self.ENTRY).tobytes()
+        if self._count >= self.max_entries:
+            raise ValueError(f"Attempt to append to a full {self._kind} (size = {self._count}).")
+        try:
+            entry = np.array([fields], self.ENTRY).tobytes()
+        except OverflowError:
+            names = ", ".join(self.ENTRY.names or ())
+            raise ValueError(f"{fields} do not fit into an entry: {names}") from None
         self._mapped[self._count * len(entry) : (self._count + 1) * len(entry)] = entry
         self._count += 1
 
@@ -178,7 +201,9 @@ class IndexFile:
 
     @property
     def whole_file(self) -> npt.NDArray[np.void]:
-        """What Kafka takes for entries: of a preallocated file the zeros too."""
+        """What Kafka takes for entries: of a preallocated file that it finds the zeros too."""
+        if self._file is not None:
+            return self.entries
         return self._content[: self.max_entries * self.ENTRY.itemsize].view(self.ENTRY)
 
 

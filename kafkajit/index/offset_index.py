@@ -46,13 +46,13 @@ class OffsetIndex(IndexFile):
 
     def entry(self, row: int) -> OffsetPosition:
         """The entry of that row."""
-        relative, position = self.entries[row].tolist()
+        relative, position = self._row(row)
         return OffsetPosition(self.base_offset + relative, position)
 
     @property
     def last_offset(self) -> int:
         """Of the last entry; the base offset where there is none."""
-        return self.entry(-1).offset if self._count else self.base_offset
+        return self.entry(self._count - 1).offset if self._count else self.base_offset
 
     def lookup(self, offset: int) -> OffsetPosition:
         """The last entry at or before that offset; below the first (base offset, 0)."""
@@ -77,7 +77,10 @@ class OffsetIndex(IndexFile):
         return self.entry(row) if row < self._count else None
 
     def fetch_upper_bound_offset(self, fetch: OffsetPosition, size: int) -> OffsetPosition | None:
-        """The first entry at or behind the end of a fetch of so many bytes; None where none is."""
+        """The first entry at or behind the end of a fetch of so many bytes; None where none is.
+
+        Where that end is the first entry's position, Kafka takes the second.
+        """
         row = bisect_left(self.entries["position"], fetch.position + size)
         return self.entry(row) if row < self._count else None
 

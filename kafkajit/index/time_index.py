@@ -52,13 +52,17 @@ class TimeIndex(IndexFile):
 
     def entry(self, row: int) -> TimestampOffset:
         """The entry of that row."""
-        timestamp, relative = self.entries[row].tolist()
+        timestamp, relative = self._row(row)
         return TimestampOffset(timestamp, self.base_offset + relative)
 
     @property
     def last_entry(self) -> TimestampOffset:
         """The last one; (-1, base offset) where there is none."""
-        return self.entry(-1) if self._count else TimestampOffset(NO_TIMESTAMP, self.base_offset)
+        return (
+            self.entry(self._count - 1)
+            if self._count
+            else TimestampOffset(NO_TIMESTAMP, self.base_offset)
+        )
 
     def lookup(self, timestamp: int) -> TimestampOffset:
         """The last entry of that timestamp or an earlier one; below the first (-1, base offset)."""
@@ -84,9 +88,10 @@ class TimeIndex(IndexFile):
     def sanity_check(self) -> None:
         """What a broker asks of an index when it starts; one that fails is built again."""
         where = f"Corrupt time index found, time index file ({self.path or 'given'}) has non-zero"
-        if self.max_entries:
-            first, _ = self.whole_file[0].tolist()
-            last, relative = self.whole_file[-1].tolist()
+        entries = self.whole_file
+        if entries.size:
+            first, _ = entries[0].tolist()
+            last, relative = entries[-1].tolist()
             if last < first:
                 raise CorruptIndexError(
                     f"{where} size but the last timestamp is {last} which is less than the first "

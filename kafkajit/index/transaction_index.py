@@ -7,6 +7,7 @@ is no file where no transaction was aborted.
 from __future__ import annotations
 
 import os
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,6 +39,13 @@ class AbortedTxn(NamedTuple):
     last_offset: int
     last_stable_offset: int
 
+    def __str__(self) -> str:
+        return (
+            f"AbortedTxn(version=0, producerId={self.producer_id}, "
+            f"firstOffset={self.first_offset}, lastOffset={self.last_offset}, "
+            f"lastStableOffset={self.last_stable_offset})"
+        )
+
 
 class TransactionIndex:
     """A segment's aborted transactions, in a file that is there once there is one of them.
@@ -58,7 +66,10 @@ class TransactionIndex:
         return [AbortedTxn(*entry[1:]) for entry in entries.tolist()]
 
     def append(self, transaction: AbortedTxn) -> None:
-        """Add one that ends behind all those that are there."""
+        """Add one that ends behind all those that are there.
+
+        Kafka knows only of those that were added since it opened the file.
+        """
         if self._last_offset is None:
             self._last_offset = max((entry.last_offset for entry in self.aborted), default=-1)
         if self._last_offset >= transaction.last_offset:
@@ -73,8 +84,9 @@ class TransactionIndex:
         self._last_offset = transaction.last_offset
 
     def truncate_to(self, offset: int) -> None:
-        """Forget those that end at this offset or behind it."""
-        kept = sum(transaction.last_offset < offset for transaction in self.aborted)
+        """Forget the first that ends at this offset or behind it, and all behind that one."""
+        stay = (transaction.last_offset < offset for transaction in self.aborted)
+        kept = sum(takewhile(bool, stay))
         self._last_offset = None
         if self.path.exists():
             os.truncate(self.path, kept * ENTRY.itemsize)

@@ -5,8 +5,9 @@ In: nothing but Java, Maven (the first time) and this folder. Out, all of it or 
 and tests/data/old, of formats v0 and v1 by Kafka 2.8.2; tests/data/damaged, segments made of v2's
 bytes; tests/data/messages, segments of older formats by our own builder; tests/data/payloads, what
 internal topics can hold, by Kafka's own serializers; beside every file that
-`kafka.tools.DumpLogSegments` reads, what it prints; and tests/data/usage, what it says to
-arguments that it refuses. tests/data/README.md has the naming rules.
+`kafka.tools.DumpLogSegments` reads, what it prints; tests/data/usage, what it says to arguments
+that it refuses; and tests/data/indexes, what Kafka's indexes answer. tests/data/README.md has the
+naming rules.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from broker import (
     running_old_broker,
 )
 from damage import SOURCES, damaged_logs
+from index_scripts import index_scripts
 from messages import message_logs
 
 FIRST_SEGMENT = "00000000000000000000.log"
@@ -104,6 +106,7 @@ USAGE = {
 
 HASHED_ABOVE = 250_000  # bytes of standard output; larger goldens are kept as their SHA-256
 PADDING_KEPT = 4096  # bytes of a preallocated file's zeros
+INDEX_SCRIPTS = 12  # of each kind
 TOTAL_LIMIT = 6_000_000
 PATIENCE_SECONDS = 60
 
@@ -293,6 +296,21 @@ def write_payloads(work: Path, data: Path) -> None:
     subprocess.run(command, check=True)
 
 
+def write_indexes(work: Path, data: Path) -> None:
+    """Write what may be done to indexes, each line with Kafka's answer."""
+    classes = work / "index-classes"
+    classes.mkdir()
+    compile_java([Path(__file__).with_name("IndexOperations.java")], classes)
+    run = subprocess.run(
+        java("IndexOperations", str(work), classes=[classes]),
+        input="".join(f"{line}\n" for line in index_scripts(INDEX_SCRIPTS)).encode(),
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    (data / "indexes").mkdir()
+    (data / "indexes" / "operations.txt").write_bytes(run.stdout)
+
+
 def write_logs(target: Path, logs: Mapping[str, bytes]) -> None:
     """Write segments, a folder for each."""
     for name, content in logs.items():
@@ -459,6 +477,7 @@ PARTS = {
     "messages": Part(write_messages, ("messages",)),
     "payloads": Part(write_payloads, ("payloads",)),
     "usage": Part(write_usage, ("usage",)),
+    "indexes": Part(write_indexes, ("indexes",)),
 }
 
 if __name__ == "__main__":
