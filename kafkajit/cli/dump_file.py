@@ -66,9 +66,9 @@ class Findings:
     def _all(self) -> Iterator[tuple[_Finding, str, Pairs]]:
         for name, finding in _FINDINGS.items():
             found: dict[str, Pairs] = getattr(self, name)
-            for path in sorted(found, key=_scala_map_order):
-                # Some of Kafka's lists grow at their fronts.
-                yield finding, path, found[path][:: -1 if finding.is_backwards else 1]
+            for path, pairs in _in_scalas_order(found, puts_every_pair=finding.is_list):
+                # Kafka's lists grow at their fronts.
+                yield finding, path, pairs[:: -1 if finding.is_list else 1]
 
 
 class _Finding(NamedTuple):
@@ -78,7 +78,7 @@ class _Finding(NamedTuple):
     line: str
     kind: str
     fields: tuple[str, str]
-    is_backwards: bool = False
+    is_list: bool = False  # which Kafka puts into its map anew for each pair
 
 
 # In Kafka's order.
@@ -88,7 +88,7 @@ _FINDINGS = {
         "  Index offset: {}, log offset: {}",
         "indexMismatch",
         ("indexOffset", "logOffset"),
-        is_backwards=True,
+        is_list=True,
     ),
     "time_mismatches": _Finding(
         "Found timestamp mismatch in :{path}",
@@ -113,19 +113,21 @@ _FINDINGS = {
         "  {} is followed by {}",
         "nonConsecutiveOffsets",
         ("offset", "followedBy"),
-        is_backwards=True,
+        is_list=True,
     ),
 }
 
 
-def files_at(names: Iterable[str]) -> Iterator[Path]:
-    """The files of these names; of a folder all that can be dumped, in order."""
-    for name in names:
-        path = Path(name)
-        if path.is_dir():
-            yield from sorted(inside for inside in path.iterdir() if inside.suffix in _DUMPED)
+def files_at(names: Iterable[str]) -> Iterator[str]:
+    """The files of these names, as Java writes them; of a folder all that can be dumped."""
+    for given in names:
+        name = re.sub("/+", "/", given)
+        name = name.rstrip("/") or name
+        if Path(name).is_dir():
+            inside = (path.name for path in Path(name).iterdir() if path.suffix in _DUMPED)
+            yield from (f"{name.rstrip('/')}/{file}" for file in sorted(inside))
         else:
-            yield path
+            yield name
 
 
 class FileDump:
@@ -136,9 +138,10 @@ class FileDump:
         self._style = style
         self._options = options
 
-    def file(self, path: Path) -> None:
+    def file(self, name: str) -> None:
         """Dump one file; an error is raised behind what could be printed."""
-        if not path.suffix:
+        self._name, path = name, Path(name)
+        if "." not in path.name:
             raise ValueError("the file's name has no suffix that says what it is")
         dumps = {
             ".log": self._log,
@@ -148,10 +151,11 @@ class FileDump:
             ".txnindex": self._transaction_index,
             ".snapshot": self._snapshot,
         }
-        if path.suffix not in dumps:
-            _complain(f"Ignoring unknown file {path}")
+        suffix = path.name[path.name.rindex(".") :]
+        if suffix not in dumps:
+            _complain(f"Ignoring unknown file {name}")
             return
-        dumps[path.suffix](path)
+        dumps[suffix](path)
 
     def _log(self, path: Path) -> None:
         options = self._options
@@ -178,32 +182,31 @@ class FileDump:
                 progress.update(dump.position)
         if dump.error is not None:
             raise dump.error
-        _keep(self.findings.non_consecutive, path, dump.non_consecutive)
+        _keep(self.findings.non_consecutive, self._name, dump.non_consecutive)
 
     def _offset_index(self, path: Path) -> None:
         index = OffsetIndex(path, _offset_in(path.name))
+        log = None if self._options.index_sanity_check else Source(_beside(path, ".log"))
         if index.max_entries == 0:
-            self.say(f"{path} is empty.", {"kind": "empty", "path": str(path)})
+            self.say(f"{self._name} is empty.", {"kind": "empty", "path": self._name})
             return
-        if self._options.index_sanity_check:
+        if log is None:
             index.sanity_check()
-            self._say_sane(path)
+            self._say_sane()
             return
-        log = Source(_beside(path, ".log"))
-        dump = OffsetIndexDump(
-            index, log, max_message_size=self._options.max_message_size, json=self._style.json
-        )
+        most = self._options.max_message_size
+        dump = OffsetIndexDump(index, log, max_message_size=most, json=self._style.json)
         try:
             self._print_entries(dump.text())
         finally:
-            _keep(self.findings.index_mismatches, path, dump.mismatches)
+            _keep(self.findings.index_mismatches, self._name, dump.mismatches)
 
     def _time_index(self, path: Path) -> None:
         base_offset = _offset_in(path.name)
         time_index = TimeIndex(path, base_offset)
         if self._options.index_sanity_check:
             time_index.sanity_check()
-            self._say_sane(path)
+            self._say_sane()
             return
         dump = TimeIndexDump(
             time_index,
@@ -215,17 +218,17 @@ class FileDump:
         try:
             self._print_entries(dump.text())
         finally:
-            _keep(self.findings.time_mismatches, path, dump.mismatches)
-            _keep(self.findings.out_of_order, path, dump.out_of_order)
-            _keep(self.findings.not_found, path, dump.not_found)
+            _keep(self.findings.time_mismatches, self._name, dump.mismatches)
+            _keep(self.findings.out_of_order, self._name, dump.out_of_order)
+            _keep(self.findings.not_found, self._name, dump.not_found)
 
     def say(self, kafkas: str, fields: dict[str, Any]) -> None:
         """A line on standard output, in Kafka's words or as JSON with these fields."""
         line = json_line(**fields) if self._style.json else f"{kafkas}\n".encode(errors=_ESCAPE)
         sys.stdout.buffer.write(line)
 
-    def _say_sane(self, path: Path) -> None:
-        self.say(f"{path} passed sanity check.", {"kind": "sane", "path": str(path)})
+    def _say_sane(self) -> None:
+        self.say(f"{self._name} passed sanity check.", {"kind": "sane", "path": self._name})
 
     def _print_entries(self, text: Iterator[bytes]) -> None:
         for lines in text:
@@ -251,9 +254,10 @@ def _complain(line: str) -> None:
     print(line, file=sys.stderr)
 
 
-def _keep(findings: dict[str, Pairs], path: Path, pairs: Pairs) -> None:
+def _keep(findings: dict[str, Pairs], name: str, pairs: Pairs) -> None:
     if pairs:
-        findings[str(path.absolute())] = pairs
+        absolute = name if name.startswith("/") else f"{Path.cwd()}/{name}"
+        findings.setdefault(absolute, []).extend(pairs)
 
 
 def _beside(path: Path, suffix: str) -> Path:
@@ -293,16 +297,30 @@ def _heading(name: str) -> tuple[str, dict[str, Any]]:
 def _offset_in(name: str) -> int:
     """What a file's name begins with, as Java's toLong reads it."""
     base_offset = name.split(".")[0]
-    if not re.fullmatch(r"[+-]?\d+", base_offset) or int(base_offset) >= 2**63:
+    if not re.fullmatch(r"[+-]?\d+", base_offset) or not -(2**63) <= int(base_offset) < 2**63:
         raise ValueError(f"the file's name does not begin with an offset: {base_offset!r}")
     return int(base_offset)
 
 
-def _scala_map_order(path: str) -> tuple[int, int]:
-    """Where Scala's mutable.HashMap of up to 12 entries keeps a string: Kafka prints in order."""
+def _in_scalas_order(
+    findings: dict[str, Pairs], *, puts_every_pair: bool = False
+) -> Iterator[tuple[str, Pairs]]:
+    """In the order of Scala's mutable.HashMap, which Kafka prints."""
+    size = 16
+    for held, pairs in enumerate(findings.values()):
+        # It grows before it looks whether it has the key.
+        for known in (held, held + 1)[: len(pairs) if puts_every_pair else 1]:
+            if known + 1 >= size * 3 // 4:
+                size *= 2
+    for path in sorted(findings, key=lambda path: _scala_map_order(path, size)):
+        yield path, findings[path]
+
+
+def _scala_map_order(path: str, size: int) -> tuple[int, int]:
+    """Where a table of that size keeps a string."""
     hash_ = 0
     utf16 = path.encode("utf-16-be", "surrogatepass")
     for i in range(0, len(utf16), 2):
         hash_ = (31 * hash_ + int.from_bytes(utf16[i : i + 2])) & 0xFFFFFFFF
     improved = hash_ ^ (hash_ >> 16)
-    return improved & 15, (improved ^ 0x80000000) - 0x80000000
+    return improved & (size - 1), (improved ^ 0x80000000) - 0x80000000

@@ -135,17 +135,17 @@ def run(options: argparse.Namespace) -> int:
 
     dump = FileDump(_style(options), options)
     failed = False
-    for path in files_at(re.sub(",+$", "", options.files).split(",")):
-        dump.say(f"Dumping {path}", {"kind": "file", "path": str(path)})
+    for name in files_at(re.sub(",+$", "", options.files).split(",")):
+        dump.say(f"Dumping {name}", {"kind": "file", "path": name})
         try:
-            dump.file(path)
+            dump.file(name)
         except BrokenPipeError:
             raise
         except (OSError, ValueError) as error:
             if options.debug:
                 raise
             sys.stdout.flush()
-            print(f"kafkajit dump-log: {path}: {_reason(error)}", file=sys.stderr)
+            print(f"kafkajit dump-log: {name}: {_reason(error)}", file=sys.stderr)
             failed = True
     sys.stdout.flush()
     if options.format == "json":

@@ -8,6 +8,8 @@ time. What is printed before an error is what Kafka prints before it throws.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,9 @@ from kafkajit.errors import (
     BATCH_TOO_SMALL,
     OK,
     CorruptIndexError,
+    CorruptRecordError,
     CorruptSnapshotError,
+    InvalidRecordError,
     KafkaJitError,
     error_for,
 )
@@ -31,7 +35,9 @@ from kafkajit.format.layout import (
     MAGIC_OFFSET,
     MAGIC_V2,
     MIN_ENTRY_SIZE,
+    RECORD_BATCH_OVERHEAD,
 )
+from kafkajit.index.bisect import slots_as_found
 from kafkajit.index.offset_index import OffsetIndex
 from kafkajit.index.time_index import NO_TIMESTAMP, TimeIndex
 from kafkajit.index.transaction_index import ENTRY as TRANSACTION
@@ -47,6 +53,7 @@ Int64s = npt.NDArray[np.int64]
 _Part = Any  # an array or a text
 
 _ROWS = 1 << 16
+_LAST_ENTRIES = 8192 // 8  # AbstractIndex.warmEntries of an OffsetIndex
 _NO_BATCH = -1  # a kernel's status
 
 _OF_PRODUCER = ("producerId", "producerEpoch", "coordinatorEpoch")
@@ -82,10 +89,15 @@ def transaction_index_text(
 ) -> Iterator[bytes]:
     """The lines of a .txnindex file: Kafka leaves a part of an entry at its end alone."""
     whole = content.size // TRANSACTION.itemsize * TRANSACTION.itemsize
-    entries = transaction_entries(content[:whole], path)
+    entries = content[:whole].view(TRANSACTION)
+    # Kafka takes the first byte for the version, and minds none below 0.
+    versions = content[:whole].view(np.int8)[:: TRANSACTION.itemsize]
+    if (versions > 0).any():
+        transaction_entries(content[:whole], path)  # which says what is wrong
     for start in range(0, entries.size, _ROWS):
         rows = entries[start : start + _ROWS]
         columns = {name: _numbers(rows[name]) for name in rows.dtype.names or ()}
+        columns["version"] = _numbers(versions[start : start + _ROWS])
         yield _objects("txnindex", columns) if json else _fields(columns)
 
 
@@ -156,36 +168,25 @@ class TimeIndexDump:
     def text(self) -> Iterator[bytes]:
         """A line for each entry up to the first whose batch cannot be read."""
         entries = _entries_up_to_zero(self._time_index)
-        batches, error = self._framed()
-        positions = batches.position
-        # Of a sound log they grow anyway.
-        last_offsets = np.maximum.accumulate(batches.last_offset)
         before = NO_TIMESTAMP
         for start in range(0, entries.size, _ROWS):
             part = entries[start : start + _ROWS]
             timestamps = part["timestamp"].astype(np.int64)
             offsets = part["relativeOffset"].astype(np.int64) + self._time_index.base_offset
-            _, from_ = self._index.lookup_all(offsets)
-            rows = np.maximum(
-                np.searchsorted(last_offsets, offsets), np.searchsorted(positions, from_)
-            )
-            good = part.size
-            if error is not None and (rows == len(batches)).any():
-                good = int(np.argmax(rows == len(batches)))
-            log_offsets = np.append(batches.last_offset, -1)[rows]
-            is_found = (log_offsets == offsets) & (rows < len(batches))
-            wanted = np.unique(rows[:good][is_found[:good]])
-            largest, decoding_error = self._largest_timestamps(batches, wanted)
-            if decoding_error is not None:
-                error = decoding_error
-                good = int(np.argmax(is_found & (rows == wanted[largest.size])))
+            positions, log_offsets, error = self._find(offsets)
+            good = positions.size
+            is_found = (positions >= 0) & (log_offsets == offsets[:good])
+            largest, errors = self._largest_timestamps(positions[is_found])
+            if errors:
+                good = int(np.argmax(is_found & np.isin(positions, list(errors))))
+                error = errors[int(positions[good])]
             for row in range(good):
                 self._judge(
                     int(timestamps[row]),
                     before,
                     int(offsets[row]),
                     int(log_offsets[row]),
-                    int(largest[np.searchsorted(wanted, rows[row])]) if is_found[row] else None,
+                    largest[int(positions[row])] if is_found[row] else None,
                 )
                 before = int(timestamps[row])
             columns = {
@@ -193,8 +194,7 @@ class TimeIndexDump:
                 "offset": _numbers(offsets[:good]),
             }
             yield _objects("timeindex", columns) if self._json else _fields(columns)
-            if good < part.size:
-                assert error is not None
+            if error is not None:
                 raise error
 
     def _judge(
@@ -208,38 +208,133 @@ class TimeIndexDump:
         if before >= timestamp:
             self.out_of_order.append((timestamp, before))
 
-    def _framed(self) -> tuple[Batches, KafkaJitError | None]:
-        """All batches of the log up to what is none."""
-        position, parts, error = 0, [], None
-        while error is None:
-            framing = frame(self._log.content, position)
-            if not len(framing.batches):
-                error = framing_error(self._log, framing)
-                break
-            parts.append(framing.batches)
-            position = framing.position
-        if not parts:
-            return framing.batches, error
-        positions = np.concatenate([part.position for part in parts])
-        return Batches(positions, np.concatenate([part.header for part in parts])), error
+    def _find(self, offsets: Int64s) -> tuple[Int64s, Int64s, KafkaJitError | None]:
+        """The first batch, from where the index leads, that ends at each offset or behind it.
+
+        Its position and last offset, -1 where there is none; of as many offsets as can be followed.
+        """
+        keys = self._index.whole_file["relativeOffset"].astype(np.int64)
+        slots = slots_as_found(keys, offsets - self._index.base_offset, _LAST_ENTRIES)
+        starts = np.append(self._index.whole_file["position"].astype(np.int64), 0)[slots]
+        batches, last_offsets = self._batches, self._last_offsets
+        rows = np.searchsorted(batches.position, starts)
+        is_known = np.append(batches.position, -1)[rows] == starts
+        firsts = np.searchsorted(np.maximum.accumulate(last_offsets), offsets)
+        # Offsets of a sound log grow, and the first batch of all is no earlier than that one.
+        is_known &= (firsts >= rows) | (np.append(last_offsets, 0)[rows] >= offsets)
+        rows = np.maximum(rows, firsts)
+        is_known &= rows < len(batches)
+        positions = np.append(batches.position, -1)[rows]
+        log_offsets = np.append(last_offsets, -1)[rows]
+        for row in np.flatnonzero(~is_known).tolist():
+            try:
+                found = self._look(int(starts[row]), int(offsets[row]))
+            except KafkaJitError as error:
+                return positions[:row], log_offsets[:row], error
+            positions[row], log_offsets[row] = found
+        return positions, log_offsets, None
+
+    def _look(self, position: int, offset: int) -> tuple[int, int]:
+        """The position and last offset of that batch, from a position that may be any."""
+        if not 0 <= position <= self._log.content.size:
+            raise CorruptIndexError(
+                f"the index names position {position} for offset {offset}, but {self._log.path} "
+                f"has {self._log.content.size} bytes"
+            )
+        for batches in _framed(self._log, position):
+            rows = np.flatnonzero(_last_offsets(batches) >= offset)
+            if rows.size:
+                return int(batches.position[rows[0]]), int(_last_offsets(batches)[rows[0]])
+        return -1, -1
+
+    @cached_property
+    def _batches(self) -> Batches:
+        """All of the log, up to what is none."""
+        parts = [frame(self._log.content, self._log.content.size).batches]
+        with suppress(KafkaJitError):
+            parts.extend(_framed(self._log, 0))
+        return _together(parts)
+
+    @cached_property
+    def _last_offsets(self) -> Int64s:
+        return _last_offsets(self._batches)
 
     def _largest_timestamps(
-        self, batches: Batches, rows: npt.NDArray[np.intp]
-    ) -> tuple[Int64s, KafkaJitError | None]:
-        """Of the records of these batches, as many as can be read."""
-        mask = np.zeros(len(batches), dtype=np.bool_)
-        mask[rows] = True
-        left, found = batches[mask], [np.empty(0, dtype=np.int64)]
-        while len(left):
-            chunk = self._decoder.decode(left)
+        self, positions: Int64s
+    ) -> tuple[dict[int, int], dict[int, KafkaJitError]]:
+        """Of the records of the batches at these positions; of some only why they have none."""
+        batches = self._batches[np.isin(self._batches.position, positions)]
+        alone = np.setdiff1d(positions, batches.position).tolist()  # within others, to Kafka
+        left = [batches, *(frame(self._log.content, at, max_bytes=0).batches[:1] for at in alone)]
+        largest: dict[int, int] = {}
+        errors: dict[int, KafkaJitError] = {}
+        while left:
+            batches = left.pop()
+            is_known = batches.field("magic").astype(np.int8) >= 0
+            for position in batches.position[~is_known].tolist():
+                errors[position] = InvalidRecordError(
+                    "Invalid wrapper magic found in legacy deep record iterator "
+                    f"{np.int8(self._log.content[position + MAGIC_OFFSET])}",
+                    path=self._log.path,
+                    position=position,
+                )
+            batches = batches[is_known]
+            if not len(batches):
+                continue
+            chunk = self._decoder.decode(batches)
             ends = np.cumsum(chunk.counts)
-            for end, count in zip(ends.tolist(), chunk.counts.tolist(), strict=True):
+            done = chunk.counts.size
+            for row, end, count in zip(
+                range(done), ends.tolist(), chunk.counts.tolist(), strict=True
+            ):
                 records = chunk.columns.timestamp[end - count : end]
-                found.append(np.array([records.max(initial=NO_TIMESTAMP)], dtype=np.int64))
+                largest[int(batches.position[row])] = int(records.max(initial=NO_TIMESTAMP))
             if chunk.error is not None:
-                return np.concatenate(found), chunk.error
-            left = left[len(chunk.batches) :]
-        return np.concatenate(found), None
+                errors[int(batches.position[done])] = chunk.error
+                done += 1
+            left.append(batches[done:])
+        return largest, errors
+
+
+def _framed(log: Source, position: int) -> Iterator[Batches]:
+    """Batches from there on, many at a time; what ends them is an error if it is one to Kafka."""
+    while True:
+        framing = frame(log.content, position)
+        batches = framing.batches
+        # Kafka reads a whole header, of whatever is there.
+        is_cut = ~batches.is_message & (batches.position > log.content.size - RECORD_BATCH_OVERHEAD)
+        if is_cut.any():
+            whole = batches[~is_cut]
+            if len(whole):
+                yield whole
+            raise CorruptRecordError(
+                "Reached the end of the file in a record batch header",
+                path=log.path,
+                position=int(batches.position[is_cut][0]),
+            )
+        if not len(batches):
+            error = framing_error(log, framing)
+            if error is not None:
+                raise error
+            return
+        yield batches
+        position = framing.position
+
+
+def _has_long_header(batches: Batches) -> npt.NDArray[np.bool_]:
+    """Whether Kafka takes them for v2 or later: any other magic, below 0 too, is a message."""
+    later: npt.NDArray[np.bool_] = batches.field("magic").astype(np.int8) >= MAGIC_V2
+    return later
+
+
+def _last_offsets(batches: Batches) -> Int64s:
+    offsets = batches.field("baseOffset").astype(np.int64)
+    return np.where(_has_long_header(batches), batches.last_offset, offsets)
+
+
+def _together(parts: list[Batches]) -> Batches:
+    position = np.concatenate([part.position for part in parts])
+    return Batches(position, np.concatenate([part.header for part in parts]))
 
 
 def _producer_lines(text: dict[str, _Part]) -> bytes:
@@ -316,7 +411,7 @@ def _last_offsets_at(content, positions, most, found):
             return row, _NO_BATCH
         found[row] = read_int64(content, position)
         if np.int8(content[position + MAGIC_OFFSET]) >= MAGIC_V2:
-            if position + LAST_OFFSET_DELTA_OFFSET + 4 > content.size:
+            if position + RECORD_BATCH_OVERHEAD > content.size:  # which Kafka reads
                 return row, _NO_BATCH
             found[row] += read_int32(content, position + LAST_OFFSET_DELTA_OFFSET)
     return positions.size, OK

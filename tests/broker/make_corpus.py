@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import shutil
 import subprocess
 import sys
@@ -35,6 +36,7 @@ from broker import (
     running_old_broker,
 )
 from damage import SOURCES, damaged_logs
+from index_damage import damaged_indexes
 from index_scripts import index_scripts
 from messages import message_logs
 
@@ -309,6 +311,18 @@ def write_indexes(work: Path, data: Path) -> None:
     )
     (data / "indexes").mkdir()
     (data / "indexes" / "operations.txt").write_bytes(run.stdout)
+    dumps = []
+    for name, files in damaged_indexes().items():
+        folder = work / name
+        folder.mkdir()
+        for suffix, content in files.items():
+            (folder / FIRST_SEGMENT).with_suffix(suffix).write_bytes(content)
+        for path in sorted(folder.glob("*.*index")):
+            dump = dump_log(path)
+            # Of an exception only that there is one: what was found so far goes with it.
+            err = dump.stderr.decode().replace(f"{folder}/", "") if dump.returncode == 0 else None
+            dumps.append([name, path.suffix, dump.stdout.decode(), err])
+    (data / "indexes" / "dumps.json").write_text(json.dumps(dumps, indent=1) + "\n")
 
 
 def write_logs(target: Path, logs: Mapping[str, bytes]) -> None:

@@ -355,7 +355,12 @@ def test_what_does_not_fit_is_told_behind_all_files_in_kafkas_order(
         ({"index": b"\0\0\0\5\x7f\0\0\0"}, INDEX, "entry 0 names position 2130706432, where "),
         ({"index": b"\0\0\0\5\xff\0\0\0"}, INDEX, "entry 0 names position -16777216, where "),
         ({"index": b"\0\0\0\5" + bytes(4), "log": bytes(40)}, INDEX, "Found record size 0 smaller"),
-        ({"timeindex": b"\1" * 12, "log": b"\0" * 40}, TIME_INDEX, "Found record size 0 smaller"),
+        ({"timeindex": b"\1" * 12, "log": b"\0" * 40}, TIME_INDEX, "has 40 bytes"),
+        (
+            {"timeindex": b"\1" * 12, "index": b"", "log": b"\0" * 40},
+            TIME_INDEX,
+            "Found record size 0 smaller",
+        ),
     ],
 )
 def test_an_entry_that_cannot_be_followed_ends_the_dump_of_its_file(

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from corpus import DATA, REPOSITORY
+
+from kafkajit.cli import main
+from kafkajit.cli.dump_file import Findings
+
+sys.path.append(str(REPOSITORY / "tests" / "broker"))
+from index_damage import damaged_indexes
+
+SEGMENT = f"{0:020}"
+FOLDERS = damaged_indexes()
+DUMPS = json.loads((DATA / "indexes" / "dumps.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("name", "suffix", "out", "err"), DUMPS, ids=[name + suffix for name, suffix, *_ in DUMPS]
+)
+def test_an_index_that_leads_astray_is_followed_as_kafka_follows_it(
+    name: str,
+    suffix: str,
+    out: str,
+    err: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    for beside, content in FOLDERS[name].items():
+        (tmp_path / f"{SEGMENT}{beside}").write_bytes(content)
+    monkeypatch.chdir(tmp_path)
+    code = main(["dump-log", "--files", f"{SEGMENT}{suffix}"])
+    said, found = (text.decode() for text in capfdbinary.readouterr())
+    assert said == out
+    if err is None:  # Kafka throws
+        assert code == 1
+        assert found.startswith(f"kafkajit dump-log: {SEGMENT}{suffix}: ")
+    else:
+        assert (code, found.replace(f"{tmp_path}/", "")) == (0, err)
+
+
+def test_every_segment_has_been_dumped_by_kafka() -> None:
+    expected = {(name, suffix) for name in FOLDERS for suffix in FOLDERS[name] if suffix != ".log"}
+    assert {(name, suffix) for name, suffix, *_ in DUMPS} == expected
+    assert sum(err is None for *_, err in DUMPS) > 5
+    assert sum(bool(err) for *_, err in DUMPS) > 5
+
+
+# Of scala.collection.mutable.HashMap, put once and twice each: it grows at another time.
+@pytest.mark.parametrize(
+    ("pairs", "count", "order"),
+    [
+        (1, 11, "9 4 8 5 3 10 6 0 2 7 1"),
+        (2, 11, "9 8 0 4 5 3 10 6 2 7 1"),
+        (1, 12, "9 8 0 11 4 5 3 10 6 2 7 1"),
+        (2, 14, "9 8 0 11 4 5 3 12 10 6 2 13 7 1"),
+        (
+            1,
+            30,
+            "23 22 0 24 21 25 20 26 11 4 3 19 10 2 1 9 16 15 8 18 17 5 12 6 27 13 7 29 28 14",
+        ),
+    ],
+)
+def test_files_are_told_of_in_the_order_of_scalas_map(pairs: int, count: int, order: str) -> None:
+    findings = Findings(
+        index_mismatches={f"/logs/t-{n}/0.index": [(1, 2)] * pairs for n in range(count)}
+    )
+    said = [line for line in findings.lines() if line.startswith("Mismatches")]
+    assert said == [f"Mismatches in :/logs/t-{n}/0.index" for n in order.split()]
+
+
+def test_a_file_keeps_the_name_that_it_was_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for suffix, content in FOLDERS["offsets-out-of-order"].items():
+        (tmp_path / f"{SEGMENT}{suffix}").write_bytes(content)
+    (tmp_path / "7.index").write_bytes(b"")
+    (tmp_path / "7.log").write_bytes(b"")
+    index = f".//./{SEGMENT}.index"
+    monkeypatch.chdir(tmp_path)
+    names = f"{index},{index},./7.index,./odd.,../{tmp_path.name}/"
+    assert main(["dump-log", "--verify-index-only", "--files", names]) == 0
+    out, err = capfd.readouterr()
+    assert [line for line in out.splitlines() if line[0] in "D."][:5] == [
+        f"Dumping ././{SEGMENT}.index",
+        f"Dumping ././{SEGMENT}.index",
+        "Dumping ./7.index",
+        "./7.index is empty.",
+        "Dumping ./odd.",
+    ]
+    assert f"Dumping ../{tmp_path.name}/7.index\n" in out
+    # Of a file that is dumped twice all is told twice, in one place.
+    assert err.startswith("Ignoring unknown file ./odd.\n")
+    assert err.count(f"Mismatches in :{tmp_path}/././{SEGMENT}.index\n") == 1
