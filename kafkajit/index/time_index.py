@@ -7,6 +7,7 @@ record up to that offset has a later timestamp.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,6 +72,20 @@ class TimeIndex(IndexFile):
     def before(self, timestamp: int) -> TimestampOffset:
         """The last entry of an earlier timestamp: no record up to its offset is of this one."""
         return self._entry_or_none(bisect_left(self.entries["timestamp"], timestamp) - 1)
+
+    def is_in_order_at(self, entry: TimestampOffset) -> bool:
+        """Whether it grows from the first entry to that one, and from there to the next.
+
+        Only what is looked at: the first, that one where a bisection finds it, and those beside it.
+        """
+        row = bisect_left(self.entries["timestamp"], entry.timestamp)
+        near = [
+            self.entry(at) for at in sorted({0, *range(row - 1, row + 2)}) if 0 <= at < len(self)
+        ]
+        return all(
+            one.timestamp < next_.timestamp and one.offset <= next_.offset
+            for one, next_ in pairwise(near)
+        )
 
     def slots(self, timestamps: npt.ArrayLike) -> Int64s:
         """For each timestamp the row of the last entry at or before it; -1 below the first."""

@@ -143,9 +143,14 @@ class OpenSegment:
         before = index.before(timestamp)
         if before.timestamp == NO_TIMESTAMP:
             return base
+        assert self.segment.time_index is not None
+        if not index.is_in_order_at(before):
+            raise CorruptIndexError(
+                f"the time index has entries out of order around timestamp {before.timestamp}",
+                path=self.segment.time_index.path,
+            )
         batches = self._up_to(before.offset)
         if batches is None or int(batches.field("maxTimestamp")[-1]) != before.timestamp:
-            assert self.segment.time_index is not None
             raise CorruptIndexError(
                 f"the time index names timestamp {before.timestamp} for offset {before.offset}, "
                 "whose batch has another",

@@ -169,3 +169,17 @@ def test_the_sanity_check_is_that_of_a_broker(tmp_path: Path) -> None:
         with pytest.raises(kafkajit.CorruptIndexError) as caught:
             TimeIndex(path).sanity_check()
         assert str(caught.value) == message
+
+
+def test_entries_that_do_not_grow_where_a_bisection_ends_are_noticed() -> None:
+    def is_in_order(*entries: tuple[int, int], at: int) -> bool:
+        content = b"".join(struct.pack(">qi", *entry) for entry in entries)
+        index = TimeIndex(content, 0)
+        return index.is_in_order_at(index.entry(at))
+
+    assert is_in_order((1, 5), at=0)
+    assert is_in_order((1, 5), (2, 5), (3, 9), (4, 11), at=2)
+    assert not is_in_order((1, 5), (2, 6), (3, 9), (4, 8), at=2)
+    assert not is_in_order((1, 5), (2, 10), (3, 9), (4, 11), at=2)
+    assert not is_in_order((9, 5), (3, 9), at=1)
+    assert not is_in_order((9, 5), (2, 6), (3, 9), (4, 10), at=2)

@@ -172,6 +172,19 @@ def test_whatever_its_indexes_a_log_reads_the_same(
         assert log.offset_for_timestamp(time) == sound.offset_for_timestamp(time)
 
 
+def test_a_time_index_whose_entries_do_not_grow_hides_no_record(tmp_path: Path) -> None:
+    log = b"".join(
+        kt.batch([kt.Record(value=b"v", timestamp=time)], base_offset=offset, base_timestamp=time)
+        for offset, time in enumerate((500, 100))
+    )
+    folder = write_partition(tmp_path, {0: log})
+    # Each is true of its batch.
+    entries = (500).to_bytes(8) + (0).to_bytes(4) + (100).to_bytes(8) + (1).to_bytes(4)
+    (folder / f"{0:020}.timeindex").write_bytes(entries)
+    (folder / f"{0:020}.index").write_bytes((1).to_bytes(4) + (len(log) // 2).to_bytes(4))
+    assert Log(folder).offset_for_timestamp(200) == (500, 0)
+
+
 def segment(first: int, count: int) -> bytes:
     return b"".join(
         kt.batch([kt.Record(value=b"v")], base_offset=offset)

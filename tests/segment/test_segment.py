@@ -141,6 +141,12 @@ LATE = Selection(timestamps=Range(2_000_000_000_000))
         (".timeindex", TIME_INDEX[:-1], LATE, "neither positive nor a multiple of 12"),
         (".timeindex", bytes(7) + b"\x01\0\0\0\x05", LATE, "names timestamp 1 for offset 5"),
         (".timeindex", bytes(7) + b"\x01\x7f\0\0\0", LATE, "names timestamp 1 for offset 21307"),
+        (
+            ".timeindex",
+            TIME_INDEX[12:24] + TIME_INDEX[:12],
+            LATE,
+            "has entries out of order around",
+        ),
     ],
 )
 def test_a_wrong_index_is_told_and_the_whole_log_is_read(
