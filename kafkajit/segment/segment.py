@@ -1,7 +1,9 @@
 """A segment: a log file, the files beside it, and which of its bytes can hold what is asked for.
 
 Answers to Kafka's LogSegment. What an index says is believed after the batches that it names have
-been read; one that is missing or wrong costs time, never a row.
+been read; one that is missing or wrong costs time, never a row. One lie is not found out: a time
+index in order, each entry true of its batch, though a batch before has a later timestamp. Only all
+headers could tell; `kafkajit.verify_time_index` reads them.
 """
 
 from __future__ import annotations
