@@ -11,7 +11,11 @@ from kafkajit.schema import table_schema
 from kafkajit.side_files import SIDE_FILES, kind_of
 from kafkajit.source import as_bytes
 
+BASE_OFFSET = 42
 READERS = {
+    "offsetIndex": lambda source: kafkajit.read_offset_index(source, BASE_OFFSET),
+    "timeIndex": lambda source: kafkajit.read_time_index(source, BASE_OFFSET),
+    "transactionIndex": kafkajit.read_transaction_index,
     "producers": kafkajit.read_producer_snapshot,
     "leaderEpochs": kafkajit.read_leader_epochs,
     "checkpoints": kafkajit.read_checkpoint,
@@ -56,7 +60,7 @@ def test_every_file_of_a_broker_is_known_and_read_as_its_reader_reads_it() -> No
         kind = kind_of(path)
         if kind is None:
             continue
-        table = SIDE_FILES[kind].parse(as_bytes(path.read_bytes()), str(path), 42)
+        table = SIDE_FILES[kind].parse(as_bytes(path.read_bytes()), str(path), BASE_OFFSET)
         assert table.schema == table_schema(SIDE_FILES[kind].columns)
         assert table == READERS[kind](path)
         assert table == READERS[kind](memoryview(path.read_bytes()))
@@ -67,7 +71,7 @@ def test_every_file_of_a_broker_is_known_and_read_as_its_reader_reads_it() -> No
 @pytest.mark.parametrize("kind", READERS)
 def test_an_error_of_a_parser_names_the_path(kind: str) -> None:
     with pytest.raises(kafkajit.KafkaJitError) as caught:
-        SIDE_FILES[kind].parse(as_bytes(b"\xff=\\u\nversion"), "a/b", None)
+        SIDE_FILES[kind].parse(as_bytes(b"\xff=\\u\nversion"), "a/b", BASE_OFFSET)
     assert caught.value.path == "a/b"
 
 
@@ -78,3 +82,9 @@ def test_a_table_of_many_files_names_no_column_twice(kind: str) -> None:
     assert list(side_file.folder_columns) == names
     assert all(column.doc for column in side_file.folder_columns.values())
     assert all(isinstance(column.type, pa.DataType) for column in side_file.folder_columns.values())
+
+
+@pytest.mark.parametrize("kind", SIDE_FILES)
+def test_a_file_is_called_what_its_name_is_matched_by(kind: str) -> None:
+    names = SIDE_FILES[kind].called.replace("20 digits and ", OFFSET).split(", ")
+    assert [kind_of(name) for name in names] == [kind] * len(names)

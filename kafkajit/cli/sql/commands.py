@@ -20,6 +20,7 @@ _TRY = """\
   SELECT topic, partition, count(*), max(timestamp) FROM records GROUP BY ALL;
   SELECT offset, value FROM records WHERE topic = 'orders' AND offset >= 42;
   SELECT * FROM corruption;
+  SELECT * FROM indexes WHERE problems > 0;
   SELECT explode(kafka_records(content)) FROM binaryFile;"""
 
 # What people type who do not know of the dot.

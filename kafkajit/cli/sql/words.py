@@ -20,7 +20,7 @@ VIEW_DOCS = {
     "transaction_index": "what the .txnindex files have: aborted transactions",
     "producers": "what the .snapshot files have: the state of producers",
     "leader_epochs": "which leader's epoch began at which offset",
-    "checkpoints": "how far partitions are cleaned, flushed, replicated, deleted",
+    "checkpoints": "how far partitions are flushed, replicated and cleaned",
     "partition_metadata": "the ids of topics",
     "meta_properties": "whose folder it is: cluster, node and directory",
     "quorum_state": "what a node of the KRaft quorum knows of its election",
