@@ -5,7 +5,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 autodoc_typehints = "description"
 source_suffix = {".md": "markdown"}
 myst_enable_extensions = ["alert"]
-myst_heading_anchors = 2
+myst_heading_anchors = 3
 smartquotes = False  # options are written in JSON
 
 html_theme = "pydata_sphinx_theme"
