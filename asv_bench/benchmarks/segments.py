@@ -10,6 +10,7 @@ import hashlib
 import os
 import random
 import shutil
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -148,6 +149,35 @@ class Segment:
         ]
 
 
+@dataclass(frozen=True)
+class Commits(Segment):
+    """Offset commits as __consumer_offsets has them, in batches of 100."""
+
+    value_size: int = 38
+
+    @property
+    def name(self) -> str:
+        return f"commits-{self.records}"
+
+    @property
+    def plain_bytes(self) -> int:
+        return self.path().stat().st_size
+
+    def _batches(self) -> Iterator[bytes]:
+        for base_offset in range(0, self.records, 100):
+            numbers = range(base_offset, min(base_offset + 100, self.records))
+            yield batch([self._commit(number) for number in numbers], base_offset=base_offset)
+
+    def _commit(self, number: int) -> Record:
+        group, topic = b"payments-%02d" % (number % 37), b"orders"
+        timestamp = BASE_TIMESTAMP + number
+        key = struct.pack(
+            f">hh{len(group)}sh{len(topic)}si", 1, len(group), group, len(topic), topic, number % 50
+        )
+        value = struct.pack(">hqih12sq", 3, 1000 * number, 5, 12, b"member-1-abc", timestamp)
+        return Record(key, value, timestamp=timestamp)
+
+
 Places = npt.NDArray[np.int64]
 
 
@@ -162,6 +192,7 @@ def small(value_size: int = 100, codec: str = "none", headers: int = 0, magic: i
     return Segment(SMALL // (value_size + 20), value_size, codec, headers, magic)
 
 
+COMMITS = Commits(1_000_000)
 LARGE = Segment(2_000_000)  # 240 MB: enough to tell bounded memory from unbounded
 
 

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import struct
+from kafkajit import decode_payloads, read_records
 
-import pyarrow as pa
-
-from kafkajit import decode_payloads
-
-COMMITS = 1_000_000
+from . import segments
 
 
-class Commits:
-    """A million offset commits, as __consumer_offsets has them."""
+class Payloads:
+    """A million offset commits."""
+
+    @staticmethod
+    def setup_cache() -> None:
+        segments.COMMITS.path()
 
     def setup(self) -> None:
-        group, topic = b"payments-service", b"orders"
-        keys, values = [], []
-        for i in range(COMMITS):
-            key = struct.pack(">hh", 1, len(group)) + group + struct.pack(">h", len(topic)) + topic
-            keys.append(key + struct.pack(">i", i % 100))
-            values.append(
-                struct.pack(">hqih", 3, 1000 + i, 5, 0) + struct.pack(">q", 1_700_000_000_000 + i)
-            )
-        self.keys, self.values = pa.array(keys), pa.array(values)
+        records = read_records(segments.COMMITS.path(), columns=["key", "value"])
+        self.keys, self.values = records["key"], records["value"]
         decode_payloads("offsets", self.keys[:10], self.values[:10])
 
-    def time_decode(self) -> None:
+    def time_decode_payloads(self) -> None:
         decode_payloads("offsets", self.keys, self.values)

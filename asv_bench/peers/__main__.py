@@ -20,7 +20,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from asv_bench.benchmarks.segments import Segment, cache_folder
+from asv_bench.benchmarks.segments import Commits, Segment, cache_folder
 from asv_bench.peers import report
 from asv_bench.peers.rounds import REPO, Command, Worker, measure, python, summary
 
@@ -29,6 +29,7 @@ import broker  # the tests' own way to Kafka's jars
 
 Subjects = dict[str, Callable[[], Worker | Command]]
 
+DECODE = "kafkajit decode"  # without a process's start and text around it
 JAVA_SOURCE = Path(__file__).with_name("ReadRecords.java")
 SERIAL = "-XX:+UseSerialGC"
 
@@ -51,6 +52,7 @@ def segments(scale: float) -> dict[str, Segment]:
         "v1-lz4": Segment(records(1_000_000), codec="lz4", magic=1),
         "dump": Segment(records(4_000_000)),
         "dump-headers": Segment(records(4_000_000)),
+        "dump-commits": Commits(records(1_000_000)),
         "memory": Segment(records(8_970_000)),  # 1 GiB
     }
 
@@ -83,9 +85,7 @@ def dumpers(segment: Segment, *flags: str) -> Subjects:
     java = ["java", SERIAL, "-Dfile.encoding=UTF-8", "-cp", broker.classpath()]
     return {
         "kafkajit": partial(Command, python("kafkajit.cli", "dump-log", *arguments)),
-        "Java, DumpLogSegments": partial(
-            Command, [*java, "kafka.tools.DumpLogSegments", *arguments]
-        ),
+        report.DUMPER: partial(Command, [*java, "kafka.tools.DumpLogSegments", *arguments]),
     }
 
 
@@ -120,6 +120,10 @@ def compare(name: str, segment: Segment, *, warm: float, rounds: int) -> dict[st
         seconds = measure(dumpers(segment, "--print-data-log"), warm=0, rounds=min(rounds, 3))
     elif name == "dump-headers":
         seconds = measure(dumpers(segment), warm=0, rounds=rounds)
+    elif name == "dump-commits":
+        seconds = measure(dumpers(segment, "--offsets-decoder"), warm=0, rounds=rounds)
+        worker = partial(Worker, python("asv_bench.peers.subjects", DECODE, str(path)))
+        seconds |= measure({DECODE: worker}, warm=1, rounds=rounds)
     else:
         seconds = measure(readers(segment), warm=warm, rounds=rounds)
     return result | {"seconds": {subject: summary(all_) for subject, all_ in seconds.items()}}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 US = "kafkajit"
+DUMPER = "Java, DumpLogSegments"
 PACKAGES = ("numba", "numpy", "pyarrow", "aiokafka", "kafka-python")
 
 
@@ -67,10 +68,14 @@ def markdown(results: dict[str, Any]) -> str:
             for result in reading.values()
         ]
         parts.append(_table(["Reading records, one core", *subjects], rows))
-    dumps = {"dump": "`--print-data-log`", "dump-headers": "batches only"}
+    dumps = {
+        "dump": "`--print-data-log`",
+        "dump-headers": "batches only",
+        "dump-commits": "`--offsets-decoder`",
+    }
     rows = [
         [f"{flags}, {_describe(comparisons[name])}"]
-        + [f"{seconds['median']:.2f} s" for seconds in comparisons[name]["seconds"].values()]
+        + [f"{comparisons[name]['seconds'][who]['median']:.2f} s" for who in (US, DUMPER)]
         for name, flags in dumps.items()
         if name in comparisons
     ]

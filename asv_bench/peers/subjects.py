@@ -37,6 +37,21 @@ def kafkajit_binary_view(path: Path) -> Pass:
     )
 
 
+def kafkajit_decode(path: Path) -> Pass:
+    """Bytes of __consumer_offsets in memory → JSON of every key and value; CRCs checked."""
+    from kafkajit import decode_payloads, iter_records
+
+    data = path.read_bytes()
+
+    def read() -> int:
+        count = 0
+        for rows in iter_records(data, columns=["key", "value"]):
+            count += len(decode_payloads("offsets", rows["key"], rows["value"]))
+        return count
+
+    return read
+
+
 def aiokafka(path: Path) -> Pass:
     """aiokafka's Cython reader: every record's key, value, offset, timestamp; CRCs checked."""
     from aiokafka.record import memory_records
@@ -123,6 +138,7 @@ def bare_codec(path: Path) -> Pass:
 SUBJECTS: dict[str, Callable[[Path], Pass]] = {
     "kafkajit": kafkajit,
     "kafkajit binary_view": kafkajit_binary_view,
+    "kafkajit decode": kafkajit_decode,
     "aiokafka": aiokafka,
     "kafka-python": kafka_python,
     "memcpy": memcpy,

@@ -29,6 +29,7 @@ from kafkajit.format.message import (
     read_unsigned_varint,
 )
 from kafkajit.kernel import WIDE, kernel
+from kafkajit.schema import DECODED_TYPE
 from kafkajit.topics import TOPICS
 from kafkajit.topics.kinds import NAME_AT, NAME_SIZE, UNKNOWN, VALUE, TopicKind, topic_kind
 from kafkajit.topics.payloads import (
@@ -50,8 +51,6 @@ from kafkajit.topics.payloads import (
     write_value,
 )
 from kafkajit.topics.single import Payload, frame_complaint, read_key, read_metadata, read_value
-
-DECODED_TYPE = pa.struct([("key", pa.string()), ("value", pa.string())])
 
 # Beside the statuses of payloads: a value whose key is NULL. The side is added to what is wrong
 # with a value.
