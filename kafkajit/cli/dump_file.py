@@ -17,17 +17,8 @@ from typing import Any, NamedTuple
 from kafkajit.cli.progress import Progress
 from kafkajit.errors import CorruptSnapshotError
 from kafkajit.format.log_path import parse_log_path
-from kafkajit.index.offset_index import OffsetIndex
-from kafkajit.index.time_index import TimeIndex
 from kafkajit.source import Source
 from kafkajit.text.log_dump import LogDump, Style, json_line
-from kafkajit.text.side_files import (
-    OffsetIndexDump,
-    TimeIndexDump,
-    snapshot_complaint,
-    snapshot_text,
-    transaction_index_text,
-)
 from kafkajit.topics import TOPICS
 from kafkajit.topics.kinds import topic_kind
 
@@ -184,7 +175,12 @@ class FileDump:
             raise dump.error
         _keep(self.findings.non_consecutive, self._name, dump.non_consecutive)
 
+    # What reads the files beside a log imports pyarrow, which a log can do without.
+
     def _offset_index(self, path: Path) -> None:
+        from kafkajit.index.offset_index import OffsetIndex
+        from kafkajit.text.side_files import OffsetIndexDump
+
         index = OffsetIndex(path, _offset_in(path.name))
         log = None if self._options.index_sanity_check else Source(_beside(path, ".log"))
         if index.max_entries == 0:
@@ -202,6 +198,10 @@ class FileDump:
             _keep(self.findings.index_mismatches, self._name, dump.mismatches)
 
     def _time_index(self, path: Path) -> None:
+        from kafkajit.index.offset_index import OffsetIndex
+        from kafkajit.index.time_index import TimeIndex
+        from kafkajit.text.side_files import TimeIndexDump
+
         base_offset = _offset_in(path.name)
         time_index = TimeIndex(path, base_offset)
         if self._options.index_sanity_check:
@@ -236,11 +236,15 @@ class FileDump:
                 sys.stdout.buffer.write(lines)
 
     def _transaction_index(self, path: Path) -> None:
+        from kafkajit.text.side_files import transaction_index_text
+
         _offset_in(path.name)
         for lines in transaction_index_text(Source(path).content, str(path), json=self._style.json):
             sys.stdout.buffer.write(lines)
 
     def _snapshot(self, path: Path) -> None:
+        from kafkajit.text.side_files import snapshot_complaint, snapshot_text
+
         try:
             for lines in snapshot_text(Source(path).content, str(path), json=self._style.json):
                 sys.stdout.buffer.write(lines)

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from corpus import DATA, REPOSITORY
+from corpus import DATA, REPOSITORY, run_python
 
 from kafkajit.cli import main
 from kafkajit.cli.dump_file import Findings
@@ -96,3 +96,10 @@ def test_a_file_keeps_the_name_that_it_was_given(
     # Of a file that is dumped twice all is told twice, in one place.
     assert err.startswith("Ignoring unknown file ./odd.\n")
     assert err.count(f"Mismatches in :{tmp_path}/././{SEGMENT}.index\n") == 1
+
+
+def test_a_log_is_dumped_without_arrow() -> None:
+    log = DATA / "v2" / "none-0" / f"{0:020}.log"
+    code = "import sys; from kafkajit.cli import main; main(sys.argv[1:]); "
+    code += "print([name for name in sys.modules if name.startswith('pyarrow')])"
+    assert run_python(code, "dump-log", "--files", str(log)).endswith("\n[]\n")
