@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -264,8 +265,15 @@ class OpenSegment:
 def _with_entries(kind: type[_Index], file: StoredFile, base_offset: int) -> _Index | None:
     if file.size == 0:
         return None
-    is_local = file.filesystem is None
-    index = kind(file.open(leaps=True) if is_local else file.read(), base_offset)
+    # Since it was listed a broker may have cut a preallocated one to its entries, or taken it away.
+    try:
+        if file.filesystem is None:
+            size = min(file.size, Path(file.key).stat().st_size)
+            index = kind(Source(file.key, size=size, leaps=True), base_offset)
+        else:
+            index = kind(file.read(), base_offset)
+    except FileNotFoundError:
+        return None
     index.path = file.path
     index.check_size()
     return index if len(index) else None

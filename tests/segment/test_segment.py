@@ -173,3 +173,36 @@ def test_without_an_index_the_whole_log_is_read(tmp_path: Path) -> None:
     (segment,) = opened(folder)
     for asked in (Selection(offsets=Range(20, 21)), LATE):
         assert segment.stretch(asked) == Stretch(0, segment.segment.log.size)
+
+
+@by_place
+@pytest.mark.parametrize(
+    ("suffix", "content", "asked"),
+    [(".index", INDEX, Selection(offsets=Range(20, 21))), (".timeindex", TIME_INDEX, LATE)],
+    ids=["index", "timeindex"],
+)
+@pytest.mark.parametrize("is_gone", [False, True], ids=["cut", "gone"])
+def test_an_index_that_a_broker_has_changed_since_it_was_listed_is_no_error(
+    is_gone: bool,
+    suffix: str,
+    content: bytes,
+    asked: Selection,
+    is_far: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    folder = changed_folder(tmp_path, suffix, content)
+    (sound,) = opened(folder)
+    whole = Stretch(0, sound.segment.log.size)
+    found = sound.stretch(asked)
+    assert found != whole
+    index = folder / f"{0:020}{suffix}"
+    index.write_bytes(content + bytes(1 << 20))  # preallocated
+    (segment,) = opened(far_away(monkeypatch, folder) if is_far else folder)
+    if is_gone:
+        index.unlink()
+    else:
+        index.write_bytes(content)
+    assert segment.stretch(asked) == (whole if is_gone else found)
+    assert not caplog.records
