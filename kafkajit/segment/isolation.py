@@ -1,19 +1,20 @@
 """What a consumer with isolation.level=read_committed may see of a partition's log.
 
-Aborted transactions come from a segment's .txnindex where there is one, else from the markers in
-it; open ones from the headers of its batches. A transaction may span segments, so all of them are
-looked at, in order.
+Aborted transactions come from a segment's .txnindex where there is one (in the lenient modes: a
+sound one), else from the markers in it; open ones from the headers of its batches. A transaction
+may span segments, so all of them are looked at, in order.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafkajit.errors import KafkaJitError
+from kafkajit.errors import CorruptIndexError, KafkaJitError
 from kafkajit.index.transaction_index import aborted_transactions
 from kafkajit.records.batches import Batches
 from kafkajit.records.columns import ColumnMemory, Wanted
@@ -29,6 +30,8 @@ from kafkajit.source import Source, as_bytes
 from kafkajit.storage import StoredFile
 from kafkajit.walk import FAILFAST, Walk
 
+logger = logging.getLogger("kafkajit")
+
 
 def find_isolation(
     segments: Iterable[tuple[StoredFile, StoredFile | None]], mode: str, *, check_crcs: bool = True
@@ -41,7 +44,13 @@ def find_isolation(
     found: list[TransactionalBatches] = []
     for log, index in segments:
         if index is not None:
-            indexed.append(aborted_transactions(as_bytes(index.read()), index.path))
+            try:
+                indexed.append(aborted_transactions(as_bytes(index.read()), index.path))
+            except CorruptIndexError as error:
+                if mode == FAILFAST:
+                    raise
+                logger.warning("%s: the markers in the log are read instead", error)
+                index = None
         found.extend(_transactional(log.open(), mode, check_crcs, reads_markers=index is None))
     from_markers, first_open = find_transactions(found)
     columns = zip(from_markers, *indexed, strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -144,6 +145,21 @@ def test_a_bad_index_is_a_named_error(
         read_rows(location, **COMMITTED)
     assert caught.value.path == f"{location}/{index.name}"
     assert offsets_of(location) == list(range(25))  # which needs no index
+
+
+@pytest.mark.parametrize("mode", ["DROPMALFORMED", "PERMISSIVE"])
+@pytest.mark.parametrize("kind", BAD_INDEXES)
+def test_past_a_bad_index_the_markers_say_the_same(
+    kind: str, mode: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = next(folder for folder in TRANSACTIONAL if folder.name == "transactions-0")
+    changed = copied(folder, tmp_path)
+    index = changed / "00000000000000000000.txnindex"
+    change, message = BAD_INDEXES[kind]
+    index.write_bytes(change(index.read_bytes()))
+    expected = [row["offset"] for row in committed_in(folder)]
+    assert offsets_of(changed, mode=mode, **COMMITTED) == expected
+    assert re.search(f"{message}.* in {index}", caplog.text)
 
 
 @given(st.data())
