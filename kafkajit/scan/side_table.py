@@ -20,7 +20,7 @@ from kafkajit.index.verify import verify_offset_index, verify_time_index
 from kafkajit.scan.options import Options
 from kafkajit.scan.plan import packed, task_share
 from kafkajit.scan.predicates import Predicate, meets
-from kafkajit.side_files import INDEXES, PLACES, SIDE_FILES, is_live
+from kafkajit.side_files import INDEXES, PLACES, SIDE_FILES, is_live, kind_of
 from kafkajit.source import as_bytes
 from kafkajit.storage import StoredFile, find_named, glob_to_regex, shown
 from kafkajit.walk import FAILFAST, PERMISSIVE
@@ -59,6 +59,8 @@ def plan_side_files(options: Options, predicates: Sequence[Predicate]) -> list[l
     found, files = find_named(options.paths, names, called)
     if options.path_glob_filter is None:
         found = [file for file in found if is_live(file.name)]
+    elif options.kind == INDEXES:  # the glob may name other files too, and of these no rows are
+        found = [file for file in found if kind_of(file.name) in kinds]
     wanted = [
         SideSplit(file, files.get(_log_beside(file)) if options.kind == INDEXES else None)
         for file in found

@@ -317,6 +317,19 @@ def test_indexes_have_a_row_each_whatever_is_in_them(tmp_path: Path) -> None:
     assert problems[5] == "Unexpected aborted transaction version 256 (entry 0) at position 0"
 
 
+@pytest.mark.parametrize(
+    ("glob", "expected"), [("*", [7]), ("*.log", []), ("*7.i*", [7]), ("*.idx", [])]
+)
+def test_a_glob_that_names_other_files_gives_no_rows_of_them(
+    glob: str, expected: list[int], tmp_path: Path
+) -> None:
+    (tmp_path / SAMPLES["offsetIndex"][0]).write_bytes(SAMPLES["offsetIndex"][1])
+    for name in (f"{7:020}.log", "copy.idx", "leader-epoch-checkpoint", "copy.index"):
+        (tmp_path / name).write_bytes(b"")
+    rows = read_rows(tmp_path, kind="indexes", pathGlobFilter=glob)
+    assert [row["baseOffset"] for row in rows] == expected
+
+
 @by_corpus_folder
 def test_no_index_of_a_broker_has_a_problem(folder: Path) -> None:
     for row in read_rows(folder, kind="indexes"):
