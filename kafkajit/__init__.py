@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from kafkajit.state.partition_metadata import read_partition_metadata
     from kafkajit.state.producer_snapshot import read_producer_snapshot
     from kafkajit.state.quorum_state import read_quorum_state
-    from kafkajit.topics.decode import decode_payloads
+    from kafkajit.topics.structs import decode_payloads
 
 _HOME = {
     "CorruptCheckpointError": "kafkajit.errors",
@@ -63,7 +63,7 @@ _HOME = {
     "TimeIndex": "kafkajit.index.time_index",
     "TransactionIndex": "kafkajit.index.transaction_index",
     "UnsupportedCompressionTypeError": "kafkajit.errors",
-    "decode_payloads": "kafkajit.topics.decode",
+    "decode_payloads": "kafkajit.topics.structs",
     "find_corruption": "kafkajit.reader",
     "header_size_in_bytes": "kafkajit.records.default_records",
     "iter_records": "kafkajit.reader",

@@ -110,15 +110,17 @@ _FINDINGS = {
 
 
 def files_at(names: Iterable[str]) -> Iterator[str]:
-    """The files of these names, as Java writes them; of a folder all that can be dumped."""
+    """The files of these names, as Java writes them; of a folder all that can be dumped.
+
+    A folder without any is given itself, for somebody to say so.
+    """
     for given in names:
         name = re.sub("/+", "/", given)
         name = name.rstrip("/") or name
-        if Path(name).is_dir():
-            inside = (path.name for path in Path(name).iterdir() if path.suffix in _DUMPED)
-            yield from (f"{name.rstrip('/')}/{file}" for file in sorted(inside))
-        else:
-            yield name
+        inside: list[str] = []
+        if name and Path(name).is_dir():  # no name is not the current folder's
+            inside = sorted(path.name for path in Path(name).iterdir() if path.suffix in _DUMPED)
+        yield from [f"{name.rstrip('/')}/{file}" for file in inside] or [name]
 
 
 class FileDump:
@@ -132,6 +134,12 @@ class FileDump:
     def file(self, name: str) -> None:
         """Dump one file; an error is raised behind what could be printed."""
         self._name, path = name, Path(name)
+        if name and path.is_dir():
+            raise IsADirectoryError(
+                0,
+                f"no file of this folder can be dumped ({', '.join(_DUMPED)}); a log.dirs root "
+                "has them in its partitions' folders, such as orders-0",
+            )
         if "." not in path.name:
             raise ValueError("the file's name has no suffix that says what it is")
         dumps = {
@@ -179,7 +187,7 @@ class FileDump:
 
     def _offset_index(self, path: Path) -> None:
         from kafkajit.index.offset_index import OffsetIndex
-        from kafkajit.text.side_files import OffsetIndexDump
+        from kafkajit.text.side_dump import OffsetIndexDump
 
         index = OffsetIndex(path, _offset_in(path.name))
         log = None if self._options.index_sanity_check else Source(_beside(path, ".log"))
@@ -200,7 +208,7 @@ class FileDump:
     def _time_index(self, path: Path) -> None:
         from kafkajit.index.offset_index import OffsetIndex
         from kafkajit.index.time_index import TimeIndex
-        from kafkajit.text.side_files import TimeIndexDump
+        from kafkajit.text.side_dump import TimeIndexDump
 
         base_offset = _offset_in(path.name)
         time_index = TimeIndex(path, base_offset)
@@ -236,14 +244,14 @@ class FileDump:
                 sys.stdout.buffer.write(lines)
 
     def _transaction_index(self, path: Path) -> None:
-        from kafkajit.text.side_files import transaction_index_text
+        from kafkajit.text.side_dump import transaction_index_text
 
         _offset_in(path.name)
         for lines in transaction_index_text(Source(path).content, str(path), json=self._style.json):
             sys.stdout.buffer.write(lines)
 
     def _snapshot(self, path: Path) -> None:
-        from kafkajit.text.side_files import snapshot_complaint, snapshot_text
+        from kafkajit.text.side_dump import snapshot_complaint, snapshot_text
 
         try:
             for lines in snapshot_text(Source(path).content, str(path), json=self._style.json):

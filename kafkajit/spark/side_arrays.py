@@ -34,7 +34,7 @@ from kafkajit.spark.catalogue import (
     rows_of,
 )
 from kafkajit.spark.worker import reported
-from kafkajit.topics.decode import decode_payloads
+from kafkajit.topics.structs import decode_payloads
 
 ArrayFunction = Callable[..., pa.Array]
 Int64s = npt.NDArray[np.int64]

@@ -103,3 +103,24 @@ def test_a_log_is_dumped_without_arrow() -> None:
     code = "import sys; from kafkajit.cli import main; main(sys.argv[1:]); "
     code += "print([name for name in sys.modules if name.startswith('pyarrow')])"
     assert run_python(code, "dump-log", "--files", str(log)).endswith("\n[]\n")
+
+
+def test_a_folder_without_files_to_dump_is_an_error(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "orders-0").mkdir()
+    assert main(["dump-log", "--files", str(tmp_path)]) == 1
+    out, err = capfd.readouterr()
+    assert out == f"Dumping {tmp_path}\n"
+    assert err.startswith(f"kafkajit dump-log: {tmp_path}: no file of this folder can be dumped")
+
+
+def test_an_empty_name_is_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "7.snapshot").write_bytes(b"")
+    monkeypatch.chdir(tmp_path)
+    assert main(["dump-log", "--files", ""]) == 1
+    out, err = capfd.readouterr()
+    assert out == "Dumping \n"
+    assert "no suffix" in err

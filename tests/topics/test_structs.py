@@ -18,7 +18,7 @@ from corpus import DATA, NO_JIT
 
 from kafkajit.errors import InvalidRecordError
 from kafkajit.topics import TOPICS
-from kafkajit.topics.decode import DECODED_TYPE, decode_payloads
+from kafkajit.topics.structs import DECODED_TYPE, decode_payloads
 
 TABLE = twin.table()
 PRINTED = ("offsets", "transaction_state", "cluster_metadata", "share_group_state")

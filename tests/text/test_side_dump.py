@@ -11,8 +11,8 @@ from strategies import INT32, INT64
 import kafkajit
 from kafkajit import testing as kt
 from kafkajit.source import as_bytes
-from kafkajit.text import side_files
-from kafkajit.text.side_files import snapshot_complaint, snapshot_text
+from kafkajit.text import side_dump
+from kafkajit.text.side_dump import snapshot_complaint, snapshot_text
 
 SNAPSHOTS = sorted(DATA.rglob("*.snapshot"))
 PRODUCER = st.builds(
@@ -61,7 +61,7 @@ def test_every_producer_has_its_line_however_many_at_a_time(
     content = kt.producer_snapshot(producers)
     expected = map(line_of, rows_of(kafkajit.read_producer_snapshot(content)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(side_files, "_ROWS", rows)
+        patch.setattr(side_dump, "_ROWS", rows)
         assert text_of(content) == "".join(expected)
 
 
