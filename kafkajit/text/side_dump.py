@@ -159,6 +159,8 @@ class TimeIndexDump:
         self._time_index = time_index
         self._index = index
         self._log = log
+        # position: from there on no batch ends at this offset or behind it
+        self._nothing_from: dict[int, int] = {}
         self._decoder = Decoder(
             log,
             ColumnMemory(Wanted(timestamp=True)),
@@ -241,10 +243,14 @@ class TimeIndexDump:
                 f"the index names position {position} for offset {offset}, but {self._log.path} "
                 f"has {self._log.content.size} bytes"
             )
+        # Entries past a log's end would read it as often as there are entries.
+        if offset >= self._nothing_from.get(position, offset + 1):
+            return -1, -1
         for batches in _framed(self._log, position):
             rows = np.flatnonzero(_last_offsets(batches) >= offset)
             if rows.size:
                 return int(batches.position[rows[0]]), int(_last_offsets(batches)[rows[0]])
+        self._nothing_from[position] = offset
         return -1, -1
 
     @cached_property

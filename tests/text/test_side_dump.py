@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,11 @@ from strategies import INT32, INT64
 
 import kafkajit
 from kafkajit import testing as kt
-from kafkajit.source import as_bytes
+from kafkajit.index.offset_index import OffsetIndex
+from kafkajit.index.time_index import TimeIndex
+from kafkajit.records import batches
+from kafkajit.records.batches import Framing
+from kafkajit.source import Bytes, Source, as_bytes
 from kafkajit.text import side_dump
 from kafkajit.text.side_dump import snapshot_complaint, snapshot_text
 
@@ -104,3 +109,29 @@ def test_of_a_corrupt_snapshot_there_is_a_complaint_and_no_line(
         snapshot_text(as_bytes(content), "a/b")
     assert snapshot_complaint(caught.value) == complaint
     assert caught.value.path == "a/b"
+
+
+@pytest.mark.parametrize("leads", [b"", struct.pack(">ii", 1, 1)], ids=["to the start", "astray"])
+def test_entries_past_the_logs_end_do_not_read_it_each_anew(
+    leads: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = kt.batch([kt.Record(value=b"v")]) + kt.batch([kt.Record(value=b"v")], base_offset=1)
+    # At position 1 begins what looks like a batch to the log's end.
+    log = log if not leads else b"\0" + log
+    framed: list[int] = []
+
+    def frame(content: Bytes, position: int = 0, **limits: int) -> Framing:
+        framed.append(position)
+        return batches.frame(content, position, **limits)
+
+    monkeypatch.setattr(side_files, "frame", frame)
+    entries = [(100 + n, 9 + n % 3) for n in range(50)]
+    dump = side_dump.TimeIndexDump(
+        TimeIndex(b"".join(struct.pack(">qi", *entry) for entry in entries), 0),
+        OffsetIndex(leads, 0),
+        Source(log),
+        max_decompressed_bytes=1 << 20,
+    )
+    assert b"".join(dump.text()).count(b"\n") == 50
+    assert dump.not_found == [(offset, -1) for _, offset in entries]
+    assert len(framed) < 15
