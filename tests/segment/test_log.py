@@ -210,6 +210,9 @@ def test_records_before_the_log_start_offset_are_not_read(tmp_path: Path) -> Non
         assert first.offset == start
         with pytest.raises(kafkajit.OffsetOutOfRangeError):
             log.read(start - 1)
+    (folder / f"{0:020}.log").unlink()
+    checkpoint.write_text("0\n1\norders 0 3\n")
+    assert Log(folder).start_offset == 5  # what was before is gone, whatever the checkpoint says
     checkpoint.write_text("0\n2\norders 0 3\n")
     with pytest.raises(kafkajit.CorruptCheckpointError, match="log-start-offset-checkpoint"):
         Log(folder).read(0)

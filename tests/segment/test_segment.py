@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import logging
+import struct
 from pathlib import Path
 
 import pytest
 from corpus import DATA
-from scanning import FOLDERS, far_away, logs_of, records_by_segment
+from scanning import FOLDERS, far_away, logs_of, records_by_segment, write_partition
 
 import kafkajit.segment.segment
+import kafkajit.testing as kt
 from kafkajit.segment.segment import OpenSegment, Segment, Stretch, segments_of
 from kafkajit.selection import Range, Selection
 from kafkajit.storage import find_segments
@@ -138,6 +140,13 @@ LATE = Selection(timestamps=Range(2_000_000_000_000))
             "neither positive nor a multiple of 8",
         ),
         (".index", INDEX[:8] + b"\0\0\0\x7f\0\0\0\x7f", Range(0, 1), "names position"),
+        # Sound batches at both, but the first is far from having that offset.
+        (
+            ".index",
+            struct.pack(">iiii", 47, 144, 48, 288),
+            Range(0, 20),
+            "names position 144 for offset 47",
+        ),
         (".timeindex", TIME_INDEX[:-1], LATE, "neither positive nor a multiple of 12"),
         (".timeindex", bytes(7) + b"\x01\0\0\0\x05", LATE, "names timestamp 1 for offset 5"),
         (".timeindex", bytes(7) + b"\x01\x7f\0\0\0", LATE, "names timestamp 1 for offset 21307"),
@@ -164,6 +173,23 @@ def test_a_wrong_index_is_told_and_the_whole_log_is_read(
     assert record.levelno == logging.WARNING
     assert told in record.getMessage()
     assert f"{0:020}{suffix}" in record.getMessage()
+
+
+@by_place
+def test_a_large_header_within_a_record_is_not_taken_for_a_batch(
+    is_far: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = bytearray(kt.batch([kt.Record(value=bytes(20_000))], base_offset=0))
+    struct.pack_into(">i", inner, 23, 1000)  # its last offset's delta
+    outer = kt.batch([kt.Record(value=bytes(inner[:-1]))], base_offset=0)
+    position = outer.index(inner[:-1])
+    # The last byte is the outer record's: that it has no headers.
+    log = outer + kt.batch([kt.Record()], base_offset=1)
+    index = struct.pack(">ii", 1, position)
+    folder = write_partition(tmp_path, {0: log})
+    (folder / f"{0:020}.index").write_bytes(index)
+    (segment,) = opened(far_away(monkeypatch, folder) if is_far else folder)
+    assert segment.stretch(Selection(offsets=Range(1))) == Stretch(0, len(log))
 
 
 def test_without_an_index_the_whole_log_is_read(tmp_path: Path) -> None:
