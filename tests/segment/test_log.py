@@ -192,6 +192,13 @@ def segment(first: int, count: int) -> bytes:
     )
 
 
+def test_a_snapshot_from_behind_the_logs_end_is_not_believed(tmp_path: Path) -> None:
+    folder = write_partition(tmp_path, {0: segment(0, 5)})
+    producer = kt.Producer(9, last_offset=45, current_txn_first_offset=3)
+    (folder / f"{50:020}.snapshot").write_bytes(kt.producer_snapshot([producer]))
+    assert Log(folder).last_stable_offset == 5
+
+
 def test_records_before_the_log_start_offset_are_not_read(tmp_path: Path) -> None:
     folder = write_partition(tmp_path, {0: segment(0, 5), 5: segment(5, 3)})
     checkpoint = tmp_path / "log-start-offset-checkpoint"
