@@ -124,7 +124,7 @@ def test_entries_past_the_logs_end_do_not_read_it_each_anew(
         framed.append(position)
         return batches.frame(content, position, **limits)
 
-    monkeypatch.setattr(side_files, "frame", frame)
+    monkeypatch.setattr(side_dump, "frame", frame)
     entries = [(100 + n, 9 + n % 3) for n in range(50)]
     dump = side_dump.TimeIndexDump(
         TimeIndex(b"".join(struct.pack(">qi", *entry) for entry in entries), 0),
