@@ -33,6 +33,7 @@ _TOPIC_DECODERS = {
 }
 _PACKAGE = "org.apache.kafka.tools.api"
 _DEFAULT_DECODER = f"{_PACKAGE}.StringDecoder"
+_MODES = ("FAILFAST", "DROPMALFORMED", "PERMISSIVE")
 _NO_LIMIT = 2**31 - 1
 _MAX_MESSAGE_SIZE = 5 << 20
 _MAX_DECOMPRESSED_BYTES = 256 << 20  # as for the other readers, without importing them for --help
@@ -99,6 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             f"--{side}-decoder-class",
             nargs="?",
             const=_DEFAULT_DECODER,
+            type=_decoder_class,
             metavar="CLASS",
             help=f"how to print {side}s: {decoders} (default: StringDecoder)",
         )
@@ -120,13 +122,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--mode",
-        type=str.upper,
-        choices=("FAILFAST", "DROPMALFORMED", "PERMISSIVE"),
+        type=_mode,
+        metavar="{" + ",".join(_MODES) + "}",
         default="FAILFAST",
         help="what to do about damage: FAILFAST (the default) ends where Kafka's tool does, "
         "DROPMALFORMED leaves bad batches out and goes on where the log does, PERMISSIVE also "
         "prints a line for each gap",
     )
+
+
+def _mode(text: str) -> str:
+    if text.upper() not in _MODES:
+        raise argparse.ArgumentTypeError(f"there is no {text!r}, but {', '.join(_MODES)}")
+    return text.upper()
+
+
+def _decoder_class(name: str) -> str:
+    known = [f"{_PACKAGE}.{kind}Decoder" for kind in ("String", "Long", "Integer", "Default")]
+    if name not in known:
+        raise argparse.ArgumentTypeError(f"unknown class {name}; there are: {', '.join(known)}")
+    return name
 
 
 def run(options: argparse.Namespace) -> int:
@@ -160,11 +175,7 @@ def _style(options: argparse.Namespace) -> Style:
     from kafkajit.text.log_dump import DECODERS, Style
 
     chosen = (options.key_decoder_class, options.value_decoder_class)
-    decoders = []
-    for name in chosen:
-        if name is not None and name not in DECODERS:
-            raise ValueError(f"unknown decoder class {name}; there are: {', '.join(DECODERS)}")
-        decoders.append(DECODERS[name or _DEFAULT_DECODER])
+    decoders = [DECODERS[name or _DEFAULT_DECODER] for name in chosen]
     contents = options.print_data_log or chosen != (None, None) or bool(options.topics)
     return Style(
         records=options.deep_iteration or contents,

@@ -215,10 +215,10 @@ def base_offset_of(path: str | None) -> int:
     """
     base_offset = parse_log_path(path).base_offset if path else None
     if base_offset is None:
-        raise ValueError(
-            "base_offset is missing: an index has offsets relative to it, and "
-            f"{path or 'bare bytes'} has no name of 20 digits that says it"
-        )
+        missing = "base_offset is missing: an index has offsets relative to it, and"
+        if path is None:
+            raise ValueError(f"{missing} bare bytes have no name that says it")
+        raise CorruptIndexError(f"{missing} a name without 20 digits does not say it", path=path)
     return base_offset
 
 

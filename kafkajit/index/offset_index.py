@@ -84,6 +84,10 @@ class OffsetIndex(IndexFile):
         row = bisect_left(self.entries["position"], fetch.position + size)
         return self.entry(row) if row < self._count else None
 
+    def leave_out_from(self, position: int) -> None:
+        """Look no more at entries that lead to this position or behind it; the file keeps them."""
+        self._count = bisect_left(self.entries["position"], position)
+
     def sanity_check(self) -> None:
         """What a broker asks of an index when it starts; one that fails is built again."""
         last = self.whole_file[-1:]

@@ -73,6 +73,8 @@ class Log:
                 f"{location} has {len(folders)} partitions: a Log is one of them, such as "
                 f"{min(folders)}"
             )
+        if len(files) == 1:  # a segment by itself: its indexes are beside it
+            files |= {file.path: file for file in logs[0].beside()}
         live = [log for log in logs if SEGMENT_NAME.fullmatch(log.name)]
         self.segments: list[Segment] = segments_of(live or logs, files)
         self._snapshots = [file for file in files.values() if _SNAPSHOT.fullmatch(file.name)]

@@ -97,9 +97,15 @@ class OpenSegment:
 
     @cached_property
     def offset_index(self) -> OffsetIndex | None:
-        """None where there is none, or no entry in it."""
+        """None where there is none, or no entry in it.
+
+        A live log's index may name batches that were appended since the log was listed.
+        """
         file = self.segment.index
-        return _with_entries(OffsetIndex, file, self.segment.base_offset) if file else None
+        index = _with_entries(OffsetIndex, file, self.segment.base_offset) if file else None
+        if index is not None:
+            index.leave_out_from(self.segment.log.size)
+        return index or None
 
     @cached_property
     def time_index(self) -> TimeIndex | None:

@@ -133,11 +133,14 @@ def test_the_end_of_a_fetch_is_the_first_entry_behind_its_bytes() -> None:
 
 
 def test_without_a_name_the_base_offset_has_to_be_given(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="bare bytes has no name of 20 digits"):
+    with pytest.raises(ValueError, match="bare bytes have no name that says it"):
         OffsetIndex(b"")
     path = tmp_path / "some.index"
     path.write_bytes(b"")
-    with pytest.raises(ValueError, match=r"some\.index has no name of 20 digits"):
+    with pytest.raises(
+        kafkajit.CorruptIndexError,
+        match=r"a name without 20 digits does not say it in .*some\.index",
+    ):
         OffsetIndex(path)
     assert OffsetIndex(path, 7).lookup(100) == (7, 0)
 

@@ -205,6 +205,9 @@ def test_an_index_splits_and_a_wrong_one_is_told(
         caplog.clear()
         rows = read_table(store.uri(key), maxPartitionBytes=300)
         assert rows.equals(records_by_segment(folder).slice(0, 48))
+        if size <= position:  # what was appended since the log was listed is indexed, too
+            assert not caplog.records
+            continue
         (warning,) = caplog.records
         assert warning.levelno == logging.WARNING
         assert f"names position {position} for offset 5, where no sound batch" in caplog.text

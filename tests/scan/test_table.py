@@ -144,12 +144,12 @@ INDEXES: dict[str, Callable[[Path], bytes | None]] = {
     "preallocated": lambda _: bytes(1024),
     "preallocated behind its entries": lambda index: index.read_bytes() + bytes(1024),
     "of an entry less": lambda index: index.read_bytes()[:-8],
+    "past the end": lambda _: bytes.fromhex("00000005 00ffffff"),
     "with an entry at the beginning": lambda _: bytes.fromhex("00000005 00000000"),
 }
 WRONG_INDEXES: dict[str, Callable[[Path], bytes | None]] = {
     "cut inside an entry": lambda index: index.read_bytes()[:-3],
     "of other positions": _of_another_segment,
-    "past the end": lambda _: bytes.fromhex("00000005 00ffffff"),
     "at the last byte": _at_the_last_byte,
     "of lower offsets": lambda index: bytes(4) + index.read_bytes()[4:8],
     "negative": lambda _: b"\xff" * 64,

@@ -113,11 +113,23 @@ def test_the_index_is_believed_where_there_is_one(
 ) -> None:
     folder = next(folder for folder in TRANSACTIONAL if folder.name == "transactions-0")
     changed = copied(folder, tmp_path)
-    (changed / "00000000000000000000.txnindex").write_bytes(b"")
+    other = reference.AbortedTransaction(9_999, 0, 1, 2, 0).encode()
+    (changed / "00000000000000000000.txnindex").write_bytes(other)
     location = far_away(monkeypatch, changed) if is_far else str(changed)
     assert offsets_of(location, mode=mode, **COMMITTED) == [
         row["offset"] for row in read_rows(folder) if row["controlType"] is None
     ]
+
+
+@by_place
+def test_an_empty_index_says_nothing(
+    is_far: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = next(folder for folder in TRANSACTIONAL if folder.name == "transactions-0")
+    changed = copied(folder, tmp_path)
+    (changed / "00000000000000000000.txnindex").write_bytes(b"")
+    location = far_away(monkeypatch, changed) if is_far else str(changed)
+    assert offsets_of(location, **COMMITTED) == offsets_of(folder, **COMMITTED)
 
 
 BAD_INDEXES = {

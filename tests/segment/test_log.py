@@ -246,6 +246,29 @@ def test_bytes_that_are_no_batch_are_an_error_where_they_are_reached(tmp_path: P
     assert offsets_at(Log(folder, mode="DROPMALFORMED"), 1, 9) == [1, 2, 3, 4]
 
 
+def test_what_is_appended_after_a_log_was_opened_is_not_seen_nor_complained_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = write_partition(tmp_path, {0: segment(0, 3)})
+    size = (folder / f"{0:020}.log").stat().st_size
+    index = kafkajit.OffsetIndex(folder / f"{0:020}.index", writable=True, max_index_size=80)
+    index.append(1, size // 3)
+    log = Log(folder)
+    (folder / f"{0:020}.log").write_bytes(segment(0, 9))
+    index.append(5, 5 * size // 3)
+    index.flush()
+    assert (log.end_offset, offsets_at(log, 0, 99)) == (3, [0, 1, 2])
+    assert Log(folder).end_offset == 9
+    assert not caplog.records
+
+
+def test_the_indexes_of_a_segment_by_itself_are_those_beside_it() -> None:
+    path = DATA / "v2" / "segments-0" / f"{0:020}.log"
+    log = Log(path)
+    assert log.segments[0].index is not None
+    assert log.read(20, 3).equals(Log(path.parent).read(20, 3))
+
+
 def test_a_torn_batch_ends_the_log(tmp_path: Path) -> None:
     folder = write_partition(tmp_path, {0: segment(0, 3) + segment(3, 1)[:-1]})
     log = Log(folder)

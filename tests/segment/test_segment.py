@@ -130,8 +130,7 @@ LATE = Selection(timestamps=Range(2_000_000_000_000))
 @pytest.mark.parametrize(
     ("suffix", "content", "asked", "told"),
     [
-        (".index", b"\0\0\0\x05\0\0\x10\x01", Range(20, 21), "names position 4097 for offset 5"),
-        (".index", b"\0\0\0\x05\x7f\0\0\0", Range(20, 21), "names position 2130706432 for offset"),
+        (".index", b"\0\0\0\x05\0\0\0\x11", Range(20, 21), "names position 17 for offset 5"),
         (".index", b"\0\0\0\x05\xff\0\0\0", Range(20, 21), "names position -16777216 for offset"),
         (
             ".index",
