@@ -119,6 +119,12 @@ def test_columns_are_left_out_of_the_middle() -> None:
     assert lines[4].count("…") == 2  # the value's, and of the columns
 
 
+def test_a_single_column_that_is_left_out_does_not_count() -> None:
+    lines, columns = as_table(rows_of({"a" * 9: [1], "b" * 9: [2], "c" * 9: [3]}), 32)
+    assert lines[1].split() == ["│", "a" * 9, "│", "b" * 9, "│", "…", "│"]
+    assert columns == 2
+
+
 @given(
     st.lists(
         st.lists(st.none() | st.text(max_size=60), min_size=2, max_size=2), min_size=1, max_size=12

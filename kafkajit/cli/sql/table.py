@@ -86,7 +86,8 @@ def as_table(rows: Rows, width: int | None = None, border: Border = BOX) -> tupl
         for row in range(rows.table.num_rows)
     )
     lines.append(bars[2])
-    return lines, len(columns) if len(shown) == len(columns) else len(shown) - 1
+    # One of those shown is of dots, where any was left out.
+    return lines, len(columns) if shown is columns else len(shown) - 1
 
 
 def as_lines(rows: Rows) -> list[str]:
