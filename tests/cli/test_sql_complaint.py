@@ -119,6 +119,19 @@ def test_a_column_without_a_neighbour_has_those_there_are() -> None:
     )
 
 
+def test_of_many_columns_spark_names_some() -> None:
+    error = SparksError(
+        "[UNRESOLVED_COLUMN.WITH_SUGGESTION] … SQLSTATE: 42703; line 1 pos 7;",
+        "UNRESOLVED_COLUMN.WITH_SUGGESTION",
+        objectName="`zzz`",
+        proposal="`topic`, `path`, `suffix`, `entries`, `problem`",
+    )
+    assert pointed(error, "SELECT zzz FROM indexes") == (
+        "there is no column zzz; there are: topic, path, suffix, entries, problem, …",
+        "zzz",
+    )
+
+
 def test_a_view_that_is_not_there_has_a_neighbour() -> None:
     text = (
         "[TABLE_OR_VIEW_NOT_FOUND] The table or view `recrds` cannot be found. Verify the "

@@ -17,6 +17,7 @@ from kafkajit.cli.sql.statements import line_and_column, tokens
 _HEAP = "Java heap space"
 _MORE_HEAP = "Spark has not enough memory for this; give it more: --conf spark.driver.memory=8g"
 _GONE = "Spark has ended unexpectedly; its own words: --verbose"
+_MOST_PROPOSED = 5  # columns that Spark names, of however many there are
 
 _CONDITION = re.compile(r"^\s*\[[A-Z0-9_.]+\] ?")
 # What follows the message itself: a state, a place, the plan, the statement once more.
@@ -118,7 +119,8 @@ def _in_our_words(condition: str, parameters: dict[str, str], known: Known) -> s
     if condition.startswith("UNRESOLVED_COLUMN"):
         column = _plain(parameters.get("objectName", ""))
         there = [_plain(name) for name in parameters.get("proposal", "").split(", ") if name]
-        return f"there is no column {column}{meant(column, there, there)}"
+        said = [*there, "…"] if len(there) >= _MOST_PROPOSED else there
+        return f"there is no column {column}{meant(column, there, said)}"
     if condition == "TABLE_OR_VIEW_NOT_FOUND":
         name = _plain(parameters.get("relationName", "")).removeprefix("spark_catalog.default.")
         hint = meant(name, known.views, known.views) or "; --path says where there are logs"
