@@ -228,6 +228,8 @@ def _payload(kind: TopicKind, side: str, key: bytes, value: bytes) -> Payload:
 
 
 def _column(array: Any, name: str) -> _Column:
+    if not isinstance(array, pa.Array | pa.ChunkedArray):
+        raise TypeError(f"{name} must be a pyarrow.Array of binary, not {type(array).__name__}")
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     if isinstance(array, pa.ExtensionArray):

@@ -252,6 +252,8 @@ def test_doubles_that_are_all_different_are_all_written() -> None:
 def test_what_is_not_binary_is_refused() -> None:
     with pytest.raises(TypeError, match="values must be binary, not int64"):
         decode_payloads("offsets", pa.array([b""]), pa.array([1]))
+    with pytest.raises(TypeError, match=r"values must be a pyarrow\.Array of binary, not list"):
+        decode_payloads("offsets", pa.array([b""]), [b""])
     with pytest.raises(ValueError, match="records of __consumer_offsets have keys"):
         decode_payloads("offsets", None, pa.array([b""]))
     with pytest.raises(ValueError, match="1 keys for 2 values"):
