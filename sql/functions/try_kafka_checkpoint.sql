@@ -2,7 +2,8 @@
 -- description: Returns what `kafka_checkpoint` does, or NULL where that would raise because of
 --   damage. What is wrong with a query still raises.
 -- content: BINARY, the bytes of a checkpoint, as `binaryFile` loads them.
--- returns: ARRAY of `STRUCT<topic: STRING, as `kafka_checkpoint`. NULL for damage, and for NULL.
+-- returns: ARRAY of `STRUCT<topic: STRING, partition: INT, offset: BIGINT>`, as `kafka_checkpoint`.
+--   NULL for damage, and for NULL.
 -- since: 0.2.0
 -- see also: kafka_checkpoint
 

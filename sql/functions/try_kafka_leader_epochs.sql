@@ -2,7 +2,8 @@
 -- description: Returns what `kafka_leader_epochs` does, or NULL where that would raise because of
 --   damage. What is wrong with a query still raises.
 -- content: BINARY, the bytes of a leader-epoch-checkpoint file, as `binaryFile` loads them.
--- returns: ARRAY of `STRUCT<epoch: INT, as `kafka_leader_epochs`. NULL for damage, and for NULL.
+-- returns: ARRAY of `STRUCT<epoch: INT, startOffset: BIGINT>`, as `kafka_leader_epochs`. NULL for
+--   damage, and for NULL.
 -- since: 0.2.0
 -- see also: kafka_leader_epochs
 

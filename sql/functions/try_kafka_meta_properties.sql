@@ -2,7 +2,8 @@
 -- description: Returns what `kafka_meta_properties` does, or NULL where that would raise because of
 --   damage. What is wrong with a query still raises.
 -- content: BINARY, the bytes of a meta.properties file, as `binaryFile` loads them.
--- returns: ARRAY of `STRUCT<key: STRING, as `kafka_meta_properties`. NULL for damage, and for NULL.
+-- returns: ARRAY of `STRUCT<key: STRING, value: STRING>`, as `kafka_meta_properties`. NULL for
+--   damage, and for NULL.
 -- since: 0.2.0
 -- see also: kafka_meta_properties
 

@@ -4,7 +4,8 @@
 -- content: BINARY, the bytes of an .index file, as `binaryFile` loads them.
 -- baseOffset: BIGINT, the segment's base offset, which entries count from;
 --   `kafka_log_path(path).baseOffset` gives it.
--- returns: ARRAY of `STRUCT<offset: BIGINT, as `kafka_offset_index`. NULL for damage, and for NULL.
+-- returns: ARRAY of `STRUCT<offset: BIGINT, position: INT>`, as `kafka_offset_index`. NULL for
+--   damage, and for NULL.
 -- since: 0.2.0
 -- see also: kafka_offset_index
 

@@ -5,7 +5,8 @@
 -- baseOffset: BIGINT, the segment's base offset, which entries count from;
 --   `kafka_log_path(path).baseOffset` gives it.
 -- targetOffset: BIGINT, the offset to look for.
--- returns: `STRUCT<offset: BIGINT, as `kafka_offset_lookup`. NULL for damage, and for NULL.
+-- returns: `STRUCT<offset: BIGINT, position: INT>`, as `kafka_offset_lookup`. NULL for damage, and
+--   for NULL.
 -- since: 0.2.0
 -- see also: kafka_offset_lookup
 

@@ -2,7 +2,8 @@
 -- description: Returns what `kafka_partition_metadata` does, or NULL where that would raise because
 --   of damage. What is wrong with a query still raises.
 -- content: BINARY, the bytes of a partition.metadata file, as `binaryFile` loads them.
--- returns: `STRUCT<version: INT, as `kafka_partition_metadata`. NULL for damage, and for NULL.
+-- returns: `STRUCT<version: INT, topicId: STRING>`, as `kafka_partition_metadata`. NULL for damage,
+--   and for NULL.
 -- since: 0.2.0
 -- see also: kafka_partition_metadata
 

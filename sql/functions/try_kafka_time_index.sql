@@ -4,8 +4,8 @@
 -- content: BINARY, the bytes of a .timeindex file, as `binaryFile` loads them.
 -- baseOffset: BIGINT, the segment's base offset, which entries count from;
 --   `kafka_log_path(path).baseOffset` gives it.
--- returns: ARRAY of `STRUCT<timestamp: TIMESTAMP, as `kafka_time_index`. NULL for damage, and for
---   NULL.
+-- returns: ARRAY of `STRUCT<timestamp: TIMESTAMP, offset: BIGINT>`, as `kafka_time_index`. NULL for
+--   damage, and for NULL.
 -- since: 0.2.0
 -- see also: kafka_time_index
 

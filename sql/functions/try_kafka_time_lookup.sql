@@ -6,7 +6,8 @@
 --   `kafka_log_path(path).baseOffset` gives it.
 -- timestamp: TIMESTAMP, or BIGINT for milliseconds since 1970 as Kafka counts them. TIMESTAMP_NTZ
 --   is refused: it names no instant.
--- returns: `STRUCT<timestamp: TIMESTAMP, as `kafka_time_lookup`. NULL for damage, and for NULL.
+-- returns: `STRUCT<timestamp: TIMESTAMP, offset: BIGINT>`, as `kafka_time_lookup`. NULL for damage,
+--   and for NULL.
 -- since: 0.2.0
 -- see also: kafka_time_lookup
 

@@ -2,8 +2,8 @@
 -- description: Returns what `kafka_transaction_index` does, or NULL where that would raise because
 --   of damage. What is wrong with a query still raises.
 -- content: BINARY, the bytes of a .txnindex file, as `binaryFile` loads them.
--- returns: ARRAY of `STRUCT<producerId: BIGINT, as `kafka_transaction_index`. NULL for damage, and
---   for NULL.
+-- returns: ARRAY of `STRUCT<producerId: BIGINT, firstOffset: BIGINT, lastOffset: BIGINT,
+--   lastStableOffset: BIGINT>`, as `kafka_transaction_index`. NULL for damage, and for NULL.
 -- since: 0.2.0
 -- see also: kafka_transaction_index
 
