@@ -258,7 +258,10 @@ class FileDump:
                 sys.stdout.buffer.write(lines)
         except CorruptSnapshotError as error:
             # Kafka says it and goes on as if nothing were wrong.
-            _complain(snapshot_complaint(error))
+            if self._style.json:
+                self.say("", {"kind": "corruptSnapshot", "path": self._name, "reason": str(error)})
+            else:
+                _complain(snapshot_complaint(error))
 
 
 def _complain(line: str) -> None:

@@ -87,7 +87,7 @@ class Log:
         self._opened = [OpenSegment(segment) for segment in self.segments]
 
     def __repr__(self) -> str:
-        return f"Log({self.segments[0].log.folder!r}, {len(self.segments)} segments)"
+        return f"Log({self.segments[0].log.folder!r})"
 
     def segment_for(self, offset: int) -> Segment:
         """The segment that has an offset, if any has: the last that begins no later."""

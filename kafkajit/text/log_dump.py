@@ -301,6 +301,8 @@ class LogDump:
                     rest = self._raft_record(chunk, row)
                 except InvalidRecordError as error:
                     self.error = located(error, self._source.path, chunk.batches, batch)
+            elif status == NO_KEY and self._mode != FAILFAST:
+                rest = self._complaint(self._error(status, chunk, batch, row))
             elif status in _MESSAGES:
                 self.error = self._error(status, chunk, batch, row)
             if self.error is not None and self._style.json:
@@ -327,6 +329,11 @@ class LogDump:
         kafkas = f"damaged position: {gap.position} size: {gap.length} reason: {gap.reason}"
         place = {"position": gap.position, "size": gap.length}
         return self._line(kafkas, "gap", **place, reason=gap.reason)
+
+    def _complaint(self, error: KafkaJitError) -> str:
+        """The rest of the line of a record that no decoder can read."""
+        said = f"{type(error).__name__}: {error.message}"
+        return f',"error":{json.dumps(said)}}}\n' if self._style.json else f" {said}\n"
 
     def _raft_record(self, chunk: Chunk, row: int) -> str:
         """The rest of the line of one of Raft's control records."""

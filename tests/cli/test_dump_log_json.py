@@ -221,3 +221,27 @@ def test_no_line_is_left_unfinished_where_a_log_is_damaged(
     gaps = [line for line in found if line["kind"] == "gap"]
     assert len(gaps) == (mode == "PERMISSIVE")
     assert all(set(gap) == {"kind", "position", "size", "reason"} for gap in gaps)
+
+
+def test_a_corrupt_snapshot_is_an_object_with_its_file(dump: Dump, tmp_path: Path) -> None:
+    name = LOG.replace(".log", ".snapshot")
+    (tmp_path / name).write_bytes(b"\0\1")
+    run = dump("--files", name, "--format", "json", folder=tmp_path)
+    _, told = objects(run.out)
+    assert (told["kind"], told["path"]) == ("corruptSnapshot", name)
+    assert "Snapshot is cut short in its header" in told["reason"]
+    assert (run.err, run.code) == ("", 0)
+
+
+@pytest.mark.parametrize("format_", ["json", "text"])
+@pytest.mark.parametrize("mode", ["FAILFAST", "DROPMALFORMED", "PERMISSIVE"])
+def test_a_record_of_a_coordinator_without_a_key_ends_the_dump_in_failfast_only(
+    mode: str, format_: str, dump: Dump, tmp_path: Path
+) -> None:
+    (tmp_path / LOG).write_bytes(kt.batch([kt.Record(value=b"v")] * 2))
+    arguments = ("--offsets-decoder", "--mode", mode, "--format", format_)
+    run = dump("--files", LOG, *arguments, folder=tmp_path)
+    assert run.code == (mode == "FAILFAST")
+    assert run.out.count(b"(message had a missing key)") == (0 if mode == "FAILFAST" else 2)
+    if format_ == "json":
+        assert all("error" in line for line in objects(run.out)[3:])
