@@ -28,7 +28,7 @@ def _logs(*folders: str) -> list[Path]:
     return sorted(path for path in found if not (NO_JIT and path.parent.name.startswith(_LARGE)))
 
 
-V2_LOGS = _logs("v2", "internal")
+V2_LOGS = _logs("v2", "internal", "tiered")
 OLD_LOGS = _logs("old")  # v0, v1, and both with v2 in one log
 SOUND_LOGS = V2_LOGS + OLD_LOGS
 DAMAGED_LOGS = _logs("damaged")

@@ -33,6 +33,7 @@ import org.apache.kafka.common.header.internals.RecordHeader;
  * <p>{@code Traffic make BOOTSTRAP} creates the topics, writes them and halts in the middle of a
  * transaction. {@code Traffic epoch BOOTSTRAP} writes to the topic epochs, which it creates the first
  * time. {@code Traffic flood BOOTSTRAP TOPIC...} writes small batches until it is killed.
+ * {@code Traffic tiered BOOTSTRAP} is {@link TieredTraffic}'s,
  * {@code Traffic old BOOTSTRAP} and {@code Traffic old-crash BOOTSTRAP} are {@link OldTraffic}'s.
  * Record timestamps and random seeds are fixed wherever the broker lets them be.
  */
@@ -54,6 +55,7 @@ public final class Traffic {
       case "make" -> make();
       case "epoch" -> epoch();
       case "flood" -> flood(Arrays.copyOfRange(arguments, 2, arguments.length));
+      case "tiered" -> TieredTraffic.make();
       case "old" -> OldTraffic.make();
       case "old-crash" -> OldTraffic.crash();
       default -> throw new IllegalArgumentException(arguments[0]);

@@ -34,10 +34,21 @@ class Release(NamedTuple):
     version: str
     pom: Path
     variable: str
+    jars: tuple[str, ...]  # that a whole folder has
 
 
-KAFKA = Release("4.1.1", Path(__file__).with_name("pom.xml"), "KAFKAJIT_KAFKA_LIB")
-OLD_KAFKA = Release("2.8.2", Path(__file__).with_name("pom-2.8.2.xml"), "KAFKAJIT_OLD_KAFKA_LIB")
+KAFKA = Release(
+    "4.1.1",
+    Path(__file__).with_name("pom.xml"),
+    "KAFKAJIT_KAFKA_LIB",
+    ("kafka_2.13-4.1.1.jar", "kafka-storage-4.1.1-test.jar"),
+)
+OLD_KAFKA = Release(
+    "2.8.2",
+    Path(__file__).with_name("pom-2.8.2.xml"),
+    "KAFKAJIT_OLD_KAFKA_LIB",
+    ("kafka_2.13-2.8.2.jar",),
+)
 
 
 class Dump(NamedTuple):
@@ -53,7 +64,7 @@ def library(release: Release = KAFKA) -> Path:
     """Return the folder of Kafka's jars, filled by Maven when it is not there yet."""
     default = Path.home() / ".cache" / "kafkajit" / f"kafka-{release.version}"
     folder = Path(os.environ.get(release.variable, default)).expanduser().absolute()
-    if not (folder / f"kafka_2.13-{release.version}.jar").exists():
+    if not all((folder / jar).exists() for jar in release.jars):
         # A folder of its own until all is there: a broken download must not look whole.
         partial = folder.with_name(f"{folder.name}.{os.getpid()}.part")
         partial.mkdir(parents=True)
@@ -115,17 +126,22 @@ class Broker:
 
 
 @contextmanager
-def running_broker(folder: Path, config: Mapping[str, str] | None = None) -> Iterator[Broker]:
+def running_broker(
+    folder: Path,
+    config: Mapping[str, str] | None = None,
+    features: Sequence[str] = ("share.version=1",),
+) -> Iterator[Broker]:
     """Format `folder` unless it is, start a broker in it, yield it and stop it on the way out.
 
-    `config` overrides broker settings. The broker's own output goes to `folder`/broker.out.
+    `config` overrides broker settings, `features` are a new cluster's. The broker's own output
+    goes to `folder`/broker.out.
     """
     port, controller_port = free_ports(2)
     log_dir = folder / "logs"
     settings = broker_config(port, log_dir) | kraft_config(port, controller_port)
     properties = write_properties(folder / "broker.properties", settings | dict(config or {}))
     if not (log_dir / "meta.properties").exists():
-        format_storage(properties)
+        format_storage(properties, features)
     with running_server(KAFKA, "kafka.Kafka", properties, port) as process:
         yield Broker(f"127.0.0.1:{port}", log_dir, process)
 
@@ -195,12 +211,14 @@ def write_properties(path: Path, settings: Mapping[str, str]) -> Path:
     return path
 
 
-def format_storage(properties: Path) -> None:
-    """Write a new cluster's metadata, share groups included, into the log folder."""
+def format_storage(properties: Path, features: Sequence[str]) -> None:
+    """Write a new cluster's metadata into the log folder."""
     uuid = subprocess.run(
         java("kafka.tools.StorageTool", "random-uuid"), check=True, capture_output=True, text=True
     ).stdout.strip()
-    options = ("-t", uuid, "-c", str(properties), "--feature", "share.version=1")
+    options = ["-t", uuid, "-c", str(properties)]
+    for feature in features:
+        options += ["--feature", feature]
     subprocess.run(
         java("kafka.tools.StorageTool", "format", *options), check=True, capture_output=True
     )

@@ -2,7 +2,8 @@
 
 In: nothing but Java, Maven (the first time) and this folder. Out, all of it or the parts that
 --only names: tests/data/v2 and tests/data/internal, partition folders as Kafka 4.1.1 left them,
-and tests/data/old, of formats v0 and v1 by Kafka 2.8.2; tests/data/damaged, segments made of v2's
+and tests/data/old, of formats v0 and v1 by Kafka 2.8.2; tests/data/tiered, of a Kafka 4.1.1 with
+remote storage; tests/data/damaged, segments made of v2's
 bytes; tests/data/messages, segments of older formats by our own builder; tests/data/payloads, what
 internal topics can hold, by Kafka's own serializers; beside every file that
 `kafka.tools.DumpLogSegments` reads, what it prints; tests/data/usage, what it says to arguments
@@ -107,6 +108,8 @@ USAGE = {
 }
 
 HASHED_ABOVE = 250_000  # bytes of standard output; larger goldens are kept as their SHA-256
+TIERED_HASHED_ABOVE = 6_000  # the same in tiered, where TIERED_TEXTS say what the others do
+TIERED_TEXTS = ("batches", "decoded")
 PADDING_KEPT = 4096  # bytes of a preallocated file's zeros
 INDEX_SCRIPTS = 12  # of each kind
 TOTAL_LIMIT = 6_000_000
@@ -127,6 +130,37 @@ OLD_CLEANED = {
         *("mixed-compacted", "mixed-compacted-gzip"),
     )
 }
+
+# A broker that copies segments, has Kafka Streams' groups, and whose metadata has rights.
+TIERED = {
+    "remote.log.storage.system.enable": "true",
+    "remote.log.storage.manager.class.name": (
+        "org.apache.kafka.server.log.remote.storage.LocalTieredStorage"
+    ),
+    "remote.log.metadata.manager.listener.name": "PLAINTEXT",
+    "remote.log.manager.task.interval.ms": "500",
+    "rsm.config.delete.on.close": "false",
+    "rlmm.config.remote.log.metadata.topic.num.partitions": "2",
+    "rlmm.config.remote.log.metadata.topic.replication.factor": "1",
+    "rlmm.config.remote.log.metadata.initialization.retry.interval.ms": "500",
+    "log.initial.task.delay.ms": "500",
+    "log.retention.check.interval.ms": "500",
+    "log.segment.delete.delay.ms": "1000",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    "share.coordinator.snapshot.update.records.per.snapshot": "1",
+    "metadata.max.idle.interval.ms": "60000",
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+    "group.coordinator.rebalance.protocols": "classic,consumer,share,streams",
+    "unstable.api.versions.enable": "true",
+    "unstable.feature.versions.enable": "true",
+}
+TIERED_KEPT = (
+    *("__remote_log_metadata-*", "__consumer_offsets-0", "__share_group_state-0"),
+    *("__cluster_metadata-0", "tiered-0", "tiered-expired-0"),
+)
+TIERED_FEATURES = ("share.version=1", "streams.version=1")
 
 # What has to be in the corpus: folder, golden kind, text that the oracle prints.
 PROMISES = (
@@ -171,6 +205,32 @@ PROMISES = (
         for magic in (0, 1, 2)
     ),
     ("old/v1-crashed-0", "batches", "isvalid: true"),
+    *(
+        ("tiered/__remote_log_metadata-*", "decoded", text)
+        for text in (
+            *(f"state=COPY_SEGMENT_{state}" for state in ("STARTED", "FINISHED")),
+            *(f"state=DELETE_SEGMENT_{state}" for state in ("STARTED", "FINISHED")),
+            "segmentLeaderEpochs={0=18, 2=19}",
+            "txnIdxEmpty=false",
+        )
+    ),
+    *(
+        ("tiered/__consumer_offsets-0", "decoded", f'{{"type":"{number}",')
+        for number in (3, *range(5, 9), *range(10, 18), *range(19, 24))
+    ),
+    ("tiered/__share_group_state-0", "decoded", '"deliveryState":0'),  # released
+    ("tiered/__share_group_state-0", "decoded", '"deliveryState":2'),  # accepted
+    ("tiered/__share_group_state-0", "decoded", '"deliveryState":4'),  # rejected
+    ("tiered/__share_group_state-0", "decoded", '"snapshotEpoch":1'),
+    ("tiered/__share_group_state-0", "decoded", "<DELETE>"),
+    *(
+        ("tiered/__cluster_metadata-0", "decoded", f'"type":"{name}_RECORD"')
+        for name in (
+            *("REMOVE_TOPIC", "CLIENT_QUOTA", "ACCESS_CONTROL_ENTRY"),
+            *("REMOVE_ACCESS_CONTROL_ENTRY", "USER_SCRAM_CREDENTIAL"),
+            "REMOVE_USER_SCRAM_CREDENTIAL",
+        )
+    ),
 )
 # And how many files: folder, pattern, at least. The oracle complains of gaps, and throws at zeros.
 PROMISED_FILES = (
@@ -278,6 +338,25 @@ def write_old_segments(work: Path, data: Path) -> None:
             shutil.copytree(folder, data / "old" / folder.name, ignore=ballast)
 
 
+def write_tiered(work: Path, data: Path) -> None:
+    """Run a broker with remote storage, and again after a restart, till a topic is gone there."""
+    classes = traffic_classes(work)
+    folder = work / "tiered"
+    config = TIERED | {"rsm.config.dir": str(folder / "remote")}
+    progress("starting a broker with remote storage")
+    with running_broker(folder, config, TIERED_FEATURES) as broker:
+        traffic("tiered", broker, classes)
+    progress("starting it again")
+    with running_broker(folder, config, TIERED_FEATURES) as broker:
+        traffic("tiered", broker, classes)
+        wait_for_deletion(broker)
+    keep = data / "tiered"
+    for name in TIERED_KEPT:
+        for partition in sorted((folder / "logs").glob(name)):
+            shutil.copytree(partition, keep / partition.name)
+    shutil.copy(folder / "logs" / "log-start-offset-checkpoint", keep)
+
+
 def write_damaged(work: Path, data: Path) -> None:
     """Damage some of the segments in v2."""
     sources = {name: (data / "v2" / f"{name}-0" / FIRST_SEGMENT).read_bytes() for name in SOURCES}
@@ -364,6 +443,22 @@ def wait_for_cleaner(broker: Broker, signs: Mapping[str, str]) -> None:
     time.sleep(3)
 
 
+def wait_for_deletion(broker: Broker) -> None:
+    """Return when the remote segments of a deleted topic are said to be deleted."""
+    progress("waiting for remote segments to be deleted")
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        dumps = [
+            dump_log(log, *decoded_kinds(log)["decoded"]).stdout
+            for log in broker.log_dir.glob("__remote_log_metadata-*/*.log")
+        ]
+        lines = b"".join(dumps).splitlines()
+        deleted = [line for line in lines if b"DELETE_SEGMENT_FINISHED" in line]
+        if sum(b":tiered-deleted-0," in line for line in deleted) == 2:
+            return
+        time.sleep(1)
+
+
 def flood(broker: Broker, classes: Path, *topics: str) -> None:
     """Kill the broker while a producer writes to its third segment."""
     command = java("Traffic", "flood", broker.bootstrap, *topics, classes=[classes])
@@ -409,7 +504,9 @@ def write_goldens(
     with ThreadPoolExecutor(2) as pool:
         for path, kind, dump in pool.map(lambda job: (*job[:2], dump_log(job[0], *job[2])), jobs):
             stem = path.with_name(f"{path.name}.{kind}")
-            write_golden(stem, dump, path.parent, hashed_above)
+            is_short = path.parent.parent.name == "tiered" and kind not in TIERED_TEXTS
+            limit = min(hashed_above, TIERED_HASHED_ABOVE) if is_short else hashed_above
+            write_golden(stem, dump, path.parent, limit)
 
 
 def write_usage(work: Path, data: Path) -> None:
@@ -446,7 +543,7 @@ def decoded_kinds(path: Path) -> dict[str, tuple[str, ...]]:
     if topic not in TOPIC_DECODERS:
         return {}
     kinds: dict[str, tuple[str, ...]] = {"decoded": (TOPIC_DECODERS[topic],)}
-    if folder.parent.name == "internal" or topic == "__share_group_state":
+    if folder.parent.name in ("internal", "tiered") or topic == "__share_group_state":
         kinds["decoded-skip"] = (TOPIC_DECODERS[topic], "--skip-record-metadata")
     return kinds
 
@@ -469,7 +566,7 @@ def write_golden(stem: Path, dump: Dump, folder: Path, hashed_above: int = HASHE
 def broken_promises(data: Path, made: Iterable[str]) -> Iterator[str]:
     """Yield what should be in the folders that were made and is not."""
     for folder, kind, text in PROMISES:
-        goldens = (data / folder).glob(f"*.log.{kind}.out")
+        goldens = data.glob(f"{folder}/*.log.{kind}.out")
         if folder.split("/")[0] in made and not any(
             text in path.read_text("utf-8") for path in goldens
         ):
@@ -487,6 +584,7 @@ def progress(message: str) -> None:
 PARTS = {
     "v2": Part(write_segments, ("v2", "internal")),
     "old": Part(write_old_segments, ("old",)),
+    "tiered": Part(write_tiered, ("tiered",)),
     "damaged": Part(write_damaged, ("damaged",)),  # after v2, of which it is made
     "messages": Part(write_messages, ("messages",)),
     "payloads": Part(write_payloads, ("payloads",)),

@@ -98,7 +98,7 @@ def two_files(kind: str, root: Path) -> tuple[Path, Path]:
 def test_rows_are_those_of_its_reader_over_everything_that_a_broker_wrote(kind: str) -> None:
     found = 0
     of_a_root = kind in ("checkpoints", "metaProperties")
-    for root in ("internal/log-dir",) if of_a_root else ("v2", "internal", "old"):
+    for root in ("internal/log-dir",) if of_a_root else ("v2", "internal", "old", "tiered"):
         rows = expected_rows(kind, DATA / root)
         assert read_rows(DATA / root, kind=kind) == rows
         found += len(rows)

@@ -61,7 +61,7 @@ by_place = pytest.mark.parametrize("is_far", [False, True], ids=["mapped", "in r
 
 def test_the_corpus_has_folders() -> None:
     assert len(FOLDERS) > 45
-    assert {"v2", "internal", "old"} == {folder.parent.name for folder in FOLDERS}
+    assert {"v2", "internal", "old", "tiered"} == {folder.parent.name for folder in FOLDERS}
     assert len(SPLIT) == len(_SPLIT)
 
 

@@ -225,6 +225,19 @@ def test_records_before_the_log_start_offset_are_not_read(tmp_path: Path) -> Non
         Log(folder).read(0)
 
 
+def test_a_tiered_log_begins_where_its_local_segments_do() -> None:
+    checkpoint = kafkajit.read_checkpoint(DATA / "tiered" / "log-start-offset-checkpoint")
+    starts = {row["topic"]: row["offset"] for row in checkpoint.to_pylist()}
+    assert (starts["tiered"], starts["tiered-expired"]) == (0, 18)
+    for topic in ("tiered", "tiered-expired"):
+        log = Log(DATA / "tiered" / f"{topic}-0")
+        # 20 was aborted, 21 is its marker: what is before 18 is only remote.
+        assert (log.start_offset, log.end_offset, log.last_stable_offset) == (18, 23, 23)
+        assert offsets_at(log, 18, 9) == [18, 19, 20, 21, 22]
+        with pytest.raises(kafkajit.OffsetOutOfRangeError):
+            log.read(17)
+
+
 def test_damage_is_an_error_or_stepped_over_as_the_mode_says(tmp_path: Path) -> None:
     log = segment(0, 3) + kt.broken("wrong crc", base_offset=3) + segment(4, 3)
     folder = write_partition(tmp_path, {0: log, 7: segment(7, 3)})
