@@ -38,6 +38,8 @@ _MOST_BYTES = 128 << 20
 # Opening a file costs about as much as reading this much of it (spark.sql.files.openCostInBytes),
 # and counts as that: 10,000 small files are 313 tasks.
 _OPEN_COST = 4 << 20
+# The index of a smaller log may well be empty: an entry is written behind every few kilobytes.
+_INDEXED = 64 << 10
 # So many bytes of local files are framed where a query is planned.
 _FRAMING_BUDGET = 16 << 30
 
@@ -77,15 +79,19 @@ class Plan:
     segments: int
     segments_read: int
     total_bytes: int
+    without_index: int  # segments whose bytes could only be narrowed by looking at all batches
 
     def __str__(self) -> str:
         splits = [split for task in self.tasks for split in task]
         to_read = sum(split.size for split in splits)
-        return (
+        text = (
             f"{self.segments_read} of {self.segments} segments, {len(splits)} splits in "
             f"{len(self.tasks)} tasks: {to_read:,} bytes to read, "
             f"{self.total_bytes - to_read:,} skipped"
         )
+        if self.without_index:
+            text += f"; {self.without_index} segments have no offset index to look into"
+        return text
 
 
 def make_plan(options: Options, predicates: Sequence[Predicate], selection: Selection) -> Plan:
@@ -123,9 +129,15 @@ def make_plan(options: Options, predicates: Sequence[Predicate], selection: Sele
         len(segments),
         len({split.file.path for split in splits}),
         sum(segment.log.size for segment in segments),
+        sum(asked.judges_rows and _lacks_index(segment) for segment, asked in wanted),
     )
     logger.info("%s: %s", ", ".join(map(shown, options.paths)), plan)
     return plan
+
+
+def _lacks_index(segment: Segment) -> bool:
+    is_empty = segment.index is None or segment.index.size == 0
+    return is_empty and segment.log.size > _INDEXED
 
 
 def find_partitions(options: Options) -> list[list[Segment]]:

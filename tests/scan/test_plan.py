@@ -301,6 +301,22 @@ def test_an_index_that_lies_at_a_cut_fails_before_a_row_is_wrong(
 
 
 @by_place
+def test_the_plan_says_where_there_is_no_index_to_look_into(
+    is_far: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafkajit.scan.plan, "_INDEXED", 9 * SIZE)
+    folder = write_partition(
+        tmp_path, {0: batches(0), 10: batches(10), 20: batches(20)[: 8 * SIZE]}
+    )
+    (folder / f"{0:020}.index").write_bytes((5).to_bytes(4) + (5 * SIZE).to_bytes(4))
+    (folder / f"{10:020}.index").write_bytes(b"")
+    location = far_away(monkeypatch, folder) if is_far else str(folder)
+    told = "; 1 segments have no offset index to look into"
+    assert str(plan_of(location, predicates=[offset(">=", 3)])).endswith(told)
+    assert told not in str(plan_of(location))
+
+
+@by_place
 def test_what_only_looks_like_a_batch_is_no_cut(
     is_far: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
