@@ -13,8 +13,8 @@ from pyspark import cloudpickle
 
 from kafkajit.scan.options import Options
 from kafkajit.schema import RECORD_COLUMNS, record_schema
+from kafkajit.spark.call import _deferred
 from kafkajit.spark.datasource import KafkaLogReader
-from kafkajit.spark.functions import _deferred
 from kafkajit.spark.table_functions import KafkaLog
 from kafkajit.spark.worker import acknowledge, guest, reported
 
