@@ -397,6 +397,6 @@ def json_line(kind: str, **fields: Any) -> bytes:
     r"""A line of --format json that is put together in Python.
 
     >>> json_line("gap", position=69)
-    b'{"kind":"gap","position":69}\\n'
+    b'{"kind":"gap","position":69}\n'
     """
     return (json.dumps({"kind": kind, **fields}, separators=(",", ":")) + "\n").encode()
