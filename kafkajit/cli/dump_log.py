@@ -1,4 +1,4 @@
-"""Print log segments exactly as kafka-dump-log.sh does, without a JVM.
+"""Print logs, indexes and snapshots exactly as kafka-dump-log.sh does, without a JVM.
 
 Options, lines and exit codes are those of Kafka 4.1.1's DumpLogSegments. Where that throws and
 leaves the files behind it unread, this says what is wrong and where, on stderr, and goes on with
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from kafkajit.text.log_dump import Style
 
 EXAMPLE = """\
-example:
+examples:
   kafkajit dump-log --print-data-log --files orders-0/00000000000000000000.log
+  kafkajit dump-log --offsets-decoder --format json --files __consumer_offsets-7
 """
 
 # Kafka's options for internal topics, and the kinds of those.
