@@ -327,7 +327,8 @@ class LogDump:
 
     def _gap_line(self, gap: Gap) -> memoryview:
         kafkas = f"damaged position: {gap.position} size: {gap.length} reason: {gap.reason}"
-        place = {"position": gap.position, "size": gap.length}
+        # Kernels that are interpreted give numpy's numbers, which JSON does not know.
+        place = {"position": int(gap.position), "size": int(gap.length)}
         return self._line(kafkas, "gap", **place, reason=gap.reason)
 
     def _complaint(self, error: KafkaJitError) -> str:
