@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kafkajit.text.log_dump import Style
 
 EXAMPLE = """\
-examples:
+example:
   kafkajit dump-log --print-data-log --files orders-0/00000000000000000000.log
   kafkajit dump-log --offsets-decoder --format json --files __consumer_offsets-7
 """
