@@ -1,4 +1,4 @@
-"""Print logs, indexes and snapshots exactly as kafka-dump-log.sh does, without a JVM.
+"""Print logs, indexes and snapshots as kafka-dump-log.sh does, without a JVM.
 
 Options, lines and exit codes are those of Kafka 4.1.1's DumpLogSegments. Where that throws and
 leaves the files behind it unread, this says what is wrong and where, on stderr, and goes on with
