@@ -129,15 +129,13 @@ def make_plan(options: Options, predicates: Sequence[Predicate], selection: Sele
         len(segments),
         len({split.file.path for split in splits}),
         sum(segment.log.size for segment in segments),
-        sum(asked.judges_rows and _lacks_index(segment) for segment, asked in wanted),
+        sum(
+            asked.judges_rows and segment.index is None and segment.log.size > _INDEXED
+            for segment, asked in wanted
+        ),
     )
     logger.info("%s: %s", ", ".join(map(shown, options.paths)), plan)
     return plan
-
-
-def _lacks_index(segment: Segment) -> bool:
-    is_empty = segment.index is None or segment.index.size == 0
-    return is_empty and segment.log.size > _INDEXED
 
 
 def find_partitions(options: Options) -> list[list[Segment]]:

@@ -38,14 +38,11 @@ def find_isolation(
 ) -> tuple[AbortedTransactions, int | None]:
     """Aborted transactions, and the last stable offset where a transaction is open.
 
-    `segments` are all logs of a partition in order, each with its transaction index, if any. An
-    empty one says nothing: a crash leaves it so, or a bad copy.
+    `segments` are all logs of a partition in order, each with its transaction index, if any.
     """
     indexed: list[AbortedTransactions] = []
     found: list[TransactionalBatches] = []
     for log, index in segments:
-        if index is not None and index.size == 0:
-            index = None
         if index is not None:
             try:
                 indexed.append(aborted_transactions(as_bytes(index.read()), index.path))

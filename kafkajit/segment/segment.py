@@ -21,7 +21,7 @@ import numpy as np
 from kafkajit.errors import CorruptIndexError, KafkaJitError
 from kafkajit.format.layout import BATCH_LENGTH_OFFSET, LOG_OVERHEAD, MESSAGE_OVERHEAD_V0
 from kafkajit.format.log_path import LogPath, parse_log_path
-from kafkajit.index.offset_index import OffsetIndex
+from kafkajit.index.offset_index import OffsetIndex, OffsetPosition
 from kafkajit.index.time_index import NO_TIMESTAMP, TimeIndex
 from kafkajit.kernel import read_int32
 from kafkajit.records.batches import Batches, frame
@@ -47,6 +47,7 @@ class Segment:
     log: StoredFile
     path: LogPath
     offsets: Range  # it has no others
+    # Those that are there and not empty.
     index: StoredFile | None
     time_index: StoredFile | None
     transaction_index: StoredFile | None
@@ -85,7 +86,9 @@ def segments_of(logs: Iterable[StoredFile], files: Mapping[str, StoredFile]) -> 
             MIN_INT64 if base is None else base, MAX_INT64 if behind is None else behind - 1
         )
         beside = (files.get(stem + suffix) for suffix in (".index", ".timeindex", ".txnindex"))
-        segments.append(Segment(log, path, offsets, *beside))
+        # An empty one says nothing: a segment is young, or a crash or a bad copy left it so.
+        indexes = (file if file is not None and file.size else None for file in beside)
+        segments.append(Segment(log, path, offsets, *indexes))
     return segments
 
 
@@ -140,7 +143,7 @@ class OpenSegment:
             return 0
         batch = self._sound_batch(entry.position)
         if batch is None or int(batch.field("baseOffset")[0]) > offset:
-            raise self._wrong(entry.offset, entry.position, self.segment.index)
+            raise self._wrong(entry)
         return entry.position
 
     def first_offset_at(self, timestamp: int) -> int:
@@ -257,20 +260,19 @@ class OpenSegment:
                 batches = framings[-1].batches[-1:]
                 batches = Batches(batches.position + entry.position, batches.header)
         if batches is None or int(batches.last_offset[0]) < offset or not self._is_sound(batches):
-            raise self._wrong(entry.offset, entry.position, self.segment.index)
+            raise self._wrong(entry)
         return following.position
 
-    def _wrong(self, offset: int, position: int, file: StoredFile | None) -> CorruptIndexError:
+    def _wrong(self, entry: OffsetPosition) -> CorruptIndexError:
+        assert self.segment.index is not None
         return CorruptIndexError(
-            f"the offset index names position {position} for offset {offset}, where no sound batch "
-            "of it begins",
-            path=file.path if file is not None else None,
+            f"the offset index names position {entry.position} for offset {entry.offset}, where no "
+            "sound batch of it begins",
+            path=self.segment.index.path,
         )
 
 
 def _with_entries(kind: type[_Index], file: StoredFile, base_offset: int) -> _Index | None:
-    if file.size == 0:
-        return None
     # Since it was listed a broker may have cut a preallocated one to its entries, or taken it away.
     try:
         if file.filesystem is None:
