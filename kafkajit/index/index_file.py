@@ -233,10 +233,7 @@ def sound_entries(
         raise CorruptIndexError(
             f"found {content.size} bytes which is not a multiple of {entry.itemsize}", path=path
         )
-    count = count_entries(content, entry)
-    if content[count * entry.itemsize :].any():
-        count = content.size // entry.itemsize
-    entries = content[: count * entry.itemsize].view(entry)
+    entries = whole_entries(content, entry)
     for name, least in least_steps.items():
         values = entries[name].astype(np.int64)
         wrong = values < 0
@@ -250,6 +247,18 @@ def sound_entries(
                 position=row * entry.itemsize,
             )
     return entries
+
+
+def whole_entries(content: Bytes, entry: np.dtype[np.void]) -> npt.NDArray[np.void]:
+    """Whole entries before the zeros that a preallocated file ends in, whatever is among them.
+
+    >>> whole_entries(as_bytes(bytes([1, 0, 0, 0, 0, 1, 0, 0])), np.dtype("V2")).size
+    3
+    """
+    count = count_entries(content, entry)
+    if content[count * entry.itemsize :].any():  # zeros in the midst misled the bisection
+        count = content.size // entry.itemsize
+    return content[: count * entry.itemsize].view(entry)
 
 
 def count_entries(content: Bytes, entry: np.dtype[np.void]) -> int:

@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kafkajit.index.index_file import base_offset_of, count_entries
+from kafkajit.index.index_file import base_offset_of, whole_entries
 from kafkajit.index.offset_index import ENTRY as OFFSET_ENTRY
 from kafkajit.index.time_index import ENTRY as TIME_ENTRY
 from kafkajit.schema import INDEX_PROBLEM_COLUMNS, TIME_INDEX_PROBLEM_COLUMNS, table_schema
-from kafkajit.source import Bytes, Source, whole
+from kafkajit.source import Source, whole
 from kafkajit.walk import DROPMALFORMED, Walk
 
 Int64s = npt.NDArray[np.int64]
@@ -46,7 +46,7 @@ def verify_offset_index(log: Any, index: Any, base_offset: int | None = None) ->
     source = log if isinstance(log, Source) else Source(log)
     content, path = whole(index)
     base_offset = base_offset_of(path or source.path) if base_offset is None else base_offset
-    entries = _entries(content, OFFSET_ENTRY)
+    entries = whole_entries(content, OFFSET_ENTRY)
     offset = entries["relativeOffset"].astype(np.int64) + base_offset
     position = entries["position"].astype(np.int64)
     batches = _Batches.of(source)
@@ -93,7 +93,7 @@ def verify_time_index(log: Any, time_index: Any, base_offset: int | None = None)
     source = log if isinstance(log, Source) else Source(log)
     content, path = whole(time_index)
     base_offset = base_offset_of(path or source.path) if base_offset is None else base_offset
-    entries = _entries(content, TIME_ENTRY)
+    entries = whole_entries(content, TIME_ENTRY)
     timestamp = entries["timestamp"].astype(np.int64)
     offset = entries["relativeOffset"].astype(np.int64) + base_offset
     batches = _Batches.of(source)
@@ -134,14 +134,6 @@ class _Batches(NamedTuple):
             parts.append((framed.position, framed.last_offset, framed.field("maxTimestamp")))
             source.forget(int(framed.end[-1]))
         return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-
-
-def _entries(content: Bytes, entry: np.dtype[np.void]) -> npt.NDArray[np.void]:
-    """Whole entries before the zeros that a preallocated file ends in."""
-    count = count_entries(content, entry)
-    if content[count * entry.itemsize :].any():
-        count = content.size // entry.itemsize
-    return content[: count * entry.itemsize].view(entry)
 
 
 def _at(values: Int64s, rows: npt.NDArray[np.intp], otherwise: int) -> Int64s:
