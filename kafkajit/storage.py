@@ -140,6 +140,22 @@ def find_files(location: str) -> list[StoredFile]:
     return sorted(files.values(), key=lambda file: file.path)
 
 
+def files_at(locations: Iterable[str]) -> dict[str, StoredFile]:
+    """All files at these locations by their paths, each once.
+
+    >>> files_at([])
+    {}
+    """
+    return {file.path: file for location in locations for file in find_files(location)}
+
+
+# What else a path may be.
+_PLACES = (
+    "a partition's folder such as orders-0, a log.dirs root that holds such folders, or a glob; "
+    "the option pathGlobFilter allows other names"
+)
+
+
 def find_segments(
     locations: Iterable[str], glob: str | None = None
 ) -> tuple[list[StoredFile], dict[str, StoredFile]]:
@@ -148,7 +164,7 @@ def find_segments(
     A glob says which names are segments; without one a file that is asked for by itself is one too.
     """
     locations = list(locations)
-    files = {file.path: file for location in locations for file in find_files(location)}
+    files = files_at(locations)
     name = SEGMENT_NAME if glob is None else glob_to_regex(glob)
     places = [shown(location) for location in locations]
     logs = [
@@ -158,9 +174,8 @@ def find_segments(
     ]
     if not logs:
         raise FileNotFoundError(
-            f"no segments (20 digits and .log) at {', '.join(places)}: a path is a "
-            "segment, a partition's folder such as orders-0, a log.dirs root that holds such "
-            "folders, or a glob; the option pathGlobFilter allows other names"
+            f"no segments (20 digits and .log) at {', '.join(places)}: a path is a segment, "
+            f"{_PLACES}"
         )
     return logs, files
 
@@ -174,13 +189,12 @@ def find_named(
     a place that has neither, somebody has looked in the wrong one.
     """
     locations = list(locations)
-    files = {file.path: file for location in locations for file in find_files(location)}
+    files = files_at(locations)
     found = [file for file in files.values() if any(name.fullmatch(file.name) for name in names)]
     if not found and not any(SEGMENT_NAME.fullmatch(file.name) for file in files.values()):
         raise FileNotFoundError(
             f"no files ({called}) and no segments at {', '.join(map(shown, locations))}: a path is "
-            "such a file, a partition's folder such as orders-0, a log.dirs root that holds such "
-            "folders, or a glob; the option pathGlobFilter allows other names"
+            f"such a file, {_PLACES}"
         )
     return found, files
 

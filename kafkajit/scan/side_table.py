@@ -87,8 +87,8 @@ def _place(file: StoredFile, kind: str) -> dict[str, Any]:
 
 
 def _log_beside(index: StoredFile) -> str:
-    stem, dot, later = index.name.partition(".")[0], ".", index.name.split(".")[2:]
-    return f"{index.folder}/{stem}.log" + "".join(dot + suffix for suffix in later)
+    stem, _, *later = index.name.split(".")
+    return f"{index.folder}/{'.'.join([stem, 'log', *later])}"
 
 
 def read_side_files(

@@ -21,7 +21,7 @@ from kafkajit.scan.side_table import SideSplit, plan_side_files, read_side_files
 from kafkajit.schema import in_microseconds, table_schema, with_corruption
 from kafkajit.selection import EVERYTHING, Range, Selection
 from kafkajit.side_files import PLACES, TABLES, TELLING
-from kafkajit.storage import find_files
+from kafkajit.storage import files_at
 from kafkajit.walk import PERMISSIVE
 
 Task = list[Split] | list[SideSplit]
@@ -105,8 +105,7 @@ def read_files(
 ) -> pa.RecordBatch:
     """The files at the locations asked for, those that Kafka keeps beside logs included."""
     rows = []
-    files = {file.path: file for location in options.paths for file in find_files(location)}
-    for file in files.values():
+    for file in files_at(options.paths).values():
         path = parse_log_path(file.path)
         row = {
             "topic": path.topic,
