@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,8 +23,6 @@ from kafkajit.topics import TOPICS
 from kafkajit.topics.kinds import topic_kind
 
 _MOST_BYTES = 2**31 - 1  # of a log, to Kafka
-_DUMPED = (".log", ".checkpoint", ".index", ".timeindex", ".txnindex", ".snapshot")
-
 _ESCAPE = "surrogateescape"  # a file's name may have any bytes
 
 Pairs = list[tuple[int, int]]
@@ -142,19 +140,11 @@ class FileDump:
             )
         if "." not in path.name:
             raise ValueError("the file's name has no suffix that says what it is")
-        dumps = {
-            ".log": self._log,
-            ".checkpoint": self._log,
-            ".index": self._offset_index,
-            ".timeindex": self._time_index,
-            ".txnindex": self._transaction_index,
-            ".snapshot": self._snapshot,
-        }
-        suffix = path.name[path.name.rindex(".") :]
-        if suffix not in dumps:
+        dump = _DUMPED.get(path.name[path.name.rindex(".") :])
+        if dump is None:
             _complain(f"Ignoring unknown file {name}")
-            return
-        dumps[suffix](path)
+        else:
+            dump(self, path)
 
     def _log(self, path: Path) -> None:
         options = self._options
@@ -262,6 +252,17 @@ class FileDump:
                 self.say("", {"kind": "corruptSnapshot", "path": self._name, "reason": str(error)})
             else:
                 _complain(snapshot_complaint(error))
+
+
+# suffix: how such a file is dumped
+_DUMPED: dict[str, Callable[[FileDump, Path], None]] = {
+    ".log": FileDump._log,
+    ".checkpoint": FileDump._log,
+    ".index": FileDump._offset_index,
+    ".timeindex": FileDump._time_index,
+    ".txnindex": FileDump._transaction_index,
+    ".snapshot": FileDump._snapshot,
+}
 
 
 def _complain(line: str) -> None:

@@ -13,6 +13,7 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
+from kafkajit.text import DECODER_CLASSES, DECODER_PACKAGE
 from kafkajit.topics import TOPICS
 
 if TYPE_CHECKING:
@@ -32,8 +33,7 @@ _TOPIC_DECODERS = {
     "share-group-state-decoder": "share_group_state",
     "remote-log-metadata-decoder": "remote_log_metadata",
 }
-_PACKAGE = "org.apache.kafka.tools.api"
-_DEFAULT_DECODER = f"{_PACKAGE}.StringDecoder"
+_DEFAULT_DECODER = DECODER_CLASSES[0]
 _MODES = ("FAILFAST", "DROPMALFORMED", "PERMISSIVE")
 _NO_LIMIT = 2**31 - 1
 _MAX_MESSAGE_SIZE = 5 << 20
@@ -42,7 +42,7 @@ _MAX_DECOMPRESSED_BYTES = 256 << 20  # as for the other readers, without importi
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Kafka's options, in its words where they are good."""
-    decoders = f"{_PACKAGE}. StringDecoder, LongDecoder, IntegerDecoder or DefaultDecoder"
+    decoders = f"{DECODER_PACKAGE}. StringDecoder, LongDecoder, IntegerDecoder or DefaultDecoder"
     parser.add_argument(
         "--files",
         required=True,
@@ -139,9 +139,9 @@ def _mode(text: str) -> str:
 
 
 def _decoder_class(name: str) -> str:
-    known = [f"{_PACKAGE}.{kind}Decoder" for kind in ("String", "Long", "Integer", "Default")]
-    if name not in known:
-        raise argparse.ArgumentTypeError(f"unknown class {name}; there are: {', '.join(known)}")
+    if name not in DECODER_CLASSES:
+        known = ", ".join(DECODER_CLASSES)
+        raise argparse.ArgumentTypeError(f"unknown class {name}; there are: {known}")
     return name
 
 

@@ -33,6 +33,7 @@ from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.control_records import raft_message
 from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder, located
 from kafkajit.source import Source
+from kafkajit.text import DECODER_CLASSES
 from kafkajit.text.lines import (
     BAD_CONTROL_KEY,
     BAD_MARKER,
@@ -67,12 +68,7 @@ from kafkajit.topics.kinds import TopicKind
 from kafkajit.topics.single import printed
 from kafkajit.walk import FAILFAST, PERMISSIVE, Gap, Walk
 
-DECODERS = {
-    "org.apache.kafka.tools.api.StringDecoder": STRING,
-    "org.apache.kafka.tools.api.LongDecoder": LONG,
-    "org.apache.kafka.tools.api.IntegerDecoder": INTEGER,
-    "org.apache.kafka.tools.api.DefaultDecoder": BYTES,
-}
+DECODERS = dict(zip(DECODER_CLASSES, (STRING, LONG, INTEGER, BYTES), strict=True))
 
 NO_LIMIT = 2**31 - 1  # of --max-bytes
 
