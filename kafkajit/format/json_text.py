@@ -13,7 +13,7 @@ from decimal import Decimal
 import numpy as np
 import numpy.typing as npt
 
-from kafkajit.format.utf8 import sequence_size
+from kafkajit.format.utf8 import write_character
 from kafkajit.kernel import WIDE, copy_bytes, copy_wide, inlined, kernel, read_int64
 
 # A control character is six bytes.
@@ -114,18 +114,7 @@ def _write_escaped(content, p, end, out, w):
                     w += 4
             p += 1
             continue
-        size = sequence_size(content, p, end)
-        if size > 0:
-            for i in range(size):
-                out[w + i] = content[p + i]
-            w += size
-            p += size
-        else:
-            out[w] = 0xEF
-            out[w + 1] = 0xBF
-            out[w + 2] = 0xBD
-            w += 3
-            p -= size
+        p, w = write_character(content, p, end, out, w)
     return w
 
 

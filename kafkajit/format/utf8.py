@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kafkajit.kernel import copy_bytes, kernel
+from kafkajit.kernel import copy_bytes, inlined, kernel
 
 # U+FFFD is three bytes, and can stand for one.
 MAX_GROWTH = 3
@@ -51,19 +51,26 @@ def write_replaced(content, position, end, target, t):
     """As write_string, character by character."""
     p = position
     while p < end:
-        size = sequence_size(content, p, end)
-        if size > 0:
-            for i in range(size):
-                target[t + i] = content[p + i]
-            t += size
-            p += size
-        else:
-            target[t] = 0xEF
-            target[t + 1] = 0xBF
-            target[t + 2] = 0xBD
-            t += 3
-            p -= size
+        p, t = write_character(content, p, end, target, t)
     return t
+
+
+@inlined
+def write_character(content, p, end, target, t):
+    """Write the character at p, or what stands for it; (where the next begins, where to go on)."""
+    size = sequence_size(content, p, end)
+    if size > 0:
+        for i in range(size):
+            target[t + i] = content[p + i]
+        t += size
+        p += size
+    else:
+        target[t] = 0xEF
+        target[t + 1] = 0xBF
+        target[t + 2] = 0xBD
+        t += 3
+        p -= size
+    return p, t
 
 
 @kernel
