@@ -63,18 +63,10 @@ def write_key(rows, texts, doubles, types, content, p, size, out, w, scratch):
     type_id = read_int16(content, p)
     if type_id < 0 or type_id >= types.shape[0] or types[type_id, VALUE] == UNKNOWN:
         return UNKNOWN_TYPE, w
-    if w + _ROOM > out.size:
-        return FULL, w
-    after = write_decimal(out, put_text(out, w, TYPE), type_id)
-    after = put_text(out, after, DATA)
     row = version_row(rows, np.int64(types[type_id, KEY]), np.int64(0))
-    status, after = write_message(
-        rows, texts, doubles, content, p + 2, p + size, row, out, after, scratch
+    return _write_numbered(
+        rows, texts, doubles, content, p + 2, p + size, row, TYPE, type_id, out, w, scratch
     )
-    if status != DONE:
-        return status, w
-    out[after] = 0x7D
-    return DONE, after + 1
 
 
 @kernel
@@ -86,14 +78,20 @@ def write_value(rows, texts, doubles, types, content, type_id, p, size, out, w, 
     message = np.int64(types[type_id, VALUE])
     if version < rows[message, A] or version > rows[message, B]:
         return UNKNOWN_VERSION, w
+    row = version_row(rows, message, version)
+    return _write_numbered(
+        rows, texts, doubles, content, p + 2, p + size, row, VERSION, version, out, w, scratch
+    )
+
+
+@kernel
+def _write_numbered(rows, texts, doubles, content, p, end, row, text, number, out, w, scratch):
+    """Write a number, a type's or a version's, and the message behind it."""
     if w + _ROOM > out.size:
         return FULL, w
-    after = write_decimal(out, put_text(out, w, VERSION), version)
+    after = write_decimal(out, put_text(out, w, text), number)
     after = put_text(out, after, DATA)
-    row = version_row(rows, message, version)
-    status, after = write_message(
-        rows, texts, doubles, content, p + 2, p + size, row, out, after, scratch
-    )
+    status, after = write_message(rows, texts, doubles, content, p, end, row, out, after, scratch)
     if status != DONE:
         return status, w
     out[after] = 0x7D
