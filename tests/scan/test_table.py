@@ -395,7 +395,7 @@ def test_a_file_system_that_keeps_no_times_leaves_them_null(
     def find_timeless(location: str) -> list[StoredFile]:
         return [replace(file, modified_ns=None) for file in find_files(location)]
 
-    monkeypatch.setattr("kafkajit.scan.table.find_files", find_timeless)
+    monkeypatch.setattr("kafkajit.storage.find_files", find_timeless)
     (row,) = read_rows(folder, kind="files")
     assert row["modificationTime"] is None
     assert row["length"] == 68
