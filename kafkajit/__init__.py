@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from kafkajit.state.producer_snapshot import read_producer_snapshot
     from kafkajit.state.quorum_state import read_quorum_state
     from kafkajit.topics.structs import decode_payloads
+    from kafkajit.writer import encode_batches, iter_encoded_batches
 
 _HOME = {
     "CorruptCheckpointError": "kafkajit.errors",
@@ -64,8 +65,10 @@ _HOME = {
     "TransactionIndex": "kafkajit.index.transaction_index",
     "UnsupportedCompressionTypeError": "kafkajit.errors",
     "decode_payloads": "kafkajit.topics.structs",
+    "encode_batches": "kafkajit.writer",
     "find_corruption": "kafkajit.reader",
     "header_size_in_bytes": "kafkajit.records.default_records",
+    "iter_encoded_batches": "kafkajit.writer",
     "iter_records": "kafkajit.reader",
     "parse_log_path": "kafkajit.format.log_path",
     "read_checkpoint": "kafkajit.state.checkpoints",
@@ -103,8 +106,10 @@ __all__ = [
     "TransactionIndex",
     "UnsupportedCompressionTypeError",
     "decode_payloads",
+    "encode_batches",
     "find_corruption",
     "header_size_in_bytes",
+    "iter_encoded_batches",
     "iter_records",
     "parse_log_path",
     "read_checkpoint",

@@ -12,9 +12,10 @@ import pyarrow.compute as pc
 
 from kafkajit.format.compression import COMPRESSION_TYPES
 from kafkajit.format.log_path import LogPath
+from kafkajit.format.sequence import increment_sequence
 from kafkajit.format.utf8 import MAX_GROWTH, write_string
 from kafkajit.kernel import WIDE, kernel
-from kafkajit.records.batches import Batches, increment_sequence
+from kafkajit.records.batches import Batches
 from kafkajit.records.columns import Wanted
 from kafkajit.records.control_records import (
     CONTROL_TYPES,

@@ -28,21 +28,22 @@ from isal import isal_zlib
 from kafkajit.kernel import kernel
 from kafkajit.source import as_bytes
 
-LZ4, ZSTD = 3, 4
-COMPRESSION_TYPES = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
+GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
+COMPRESSION_TYPES = {0: "none", GZIP: "gzip", SNAPPY: "snappy", LZ4: "lz4", ZSTD: "zstd"}
+COMPRESSION_IDS = {name: codec for codec, name in COMPRESSION_TYPES.items()}
 DEFAULT_MAX_DECOMPRESSED_BYTES = 256 << 20
 
 _SCRATCH_BYTES = 8 << 20
-_XERIAL_MAGIC = b"\x82SNAPPY\x00"
+XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_SIZE = 16  # magic, version, oldest compatible version
 # Each member of gzip and each frame of lz4 copies what follows it: many would be quadratic.
 _MAX_PARTS = 256
 _GZIP_MAGIC = b"\x1f\x8b"
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
 # Independent blocks of up to 64 KiB, no sizes, no checksums but the header's: Kafka's clients.
-_LZ4_KAFKA_HEADER = _LZ4_MAGIC + b"\x60\x40\x82"
-_LZ4_BLOCK_SIZE = 1 << 16
-_LZ4_STORED = 1 << 31
+LZ4_KAFKA_HEADER = _LZ4_MAGIC + b"\x60\x40\x82"
+LZ4_BLOCK_SIZE = 1 << 16
+LZ4_STORED = 1 << 31
 _LZ4_PIECE = 1 << 20
 
 
@@ -95,13 +96,13 @@ def _gunzip(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int:
 
 
 def _unsnappy(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int:
-    if bytes(compressed[:8]) != _XERIAL_MAGIC:
+    if bytes(compressed[:8]) != XERIAL_MAGIC:
         return _unsnappy_block(compressed, out, 0)
     written = 0
     position = _XERIAL_HEADER_SIZE
     order = _xerial_byte_order(compressed)
     while position < len(compressed):
-        if bytes(compressed[position : position + 8]) == _XERIAL_MAGIC:  # streams one by one
+        if bytes(compressed[position : position + 8]) == XERIAL_MAGIC:  # streams one by one
             position += _XERIAL_HEADER_SIZE
             continue
         size = int.from_bytes(compressed[position : position + 4], order)
@@ -130,7 +131,7 @@ def _unsnappy_block(block: memoryview, out: npt.NDArray[np.uint8], written: int)
 
 
 def _unlz4(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int:
-    if compressed[: len(_LZ4_KAFKA_HEADER)] == _LZ4_KAFKA_HEADER:
+    if compressed[: len(LZ4_KAFKA_HEADER)] == LZ4_KAFKA_HEADER:
         written = _unlz4_blocks(compressed, out)
         if written is not None:
             return written
@@ -164,7 +165,7 @@ def _unlz4_blocks(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int | N
 
     None where it is not quite that, or the room is short: the general way has the right error.
     """
-    position, written = len(_LZ4_KAFKA_HEADER), 0
+    position, written = len(LZ4_KAFKA_HEADER), 0
     while True:
         size = int.from_bytes(compressed[position : position + 4], "little")
         position += 4
@@ -173,18 +174,18 @@ def _unlz4_blocks(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int | N
                 position <= len(compressed) and compressed[position : position + 4] != _LZ4_MAGIC
             )
             return written if whole else None
-        is_stored = size >= _LZ4_STORED
-        size &= _LZ4_STORED - 1
+        is_stored = size >= LZ4_STORED
+        size &= LZ4_STORED - 1
         block = compressed[position : position + size]
-        if len(block) < size or out.size - written < _LZ4_BLOCK_SIZE or size > _LZ4_BLOCK_SIZE:
+        if len(block) < size or out.size - written < LZ4_BLOCK_SIZE or size > LZ4_BLOCK_SIZE:
             return None
         position += size
         if is_stored:
             out[written : written + size] = np.frombuffer(block, dtype=np.uint8)
             written += size
         else:
-            room = out[written : written + _LZ4_BLOCK_SIZE].data
-            written += cramjam.lz4.decompress_block_into(block, room, output_len=_LZ4_BLOCK_SIZE)
+            room = out[written : written + LZ4_BLOCK_SIZE].data
+            written += cramjam.lz4.decompress_block_into(block, room, output_len=LZ4_BLOCK_SIZE)
 
 
 def with_right_lz4_checksum(compressed: memoryview) -> memoryview:
@@ -281,10 +282,10 @@ def _append(plain: bytes, out: npt.NDArray[np.uint8], written: int) -> int:
 
 _Decoder = Callable[[memoryview, npt.NDArray[np.uint8]], int]
 _DECODERS: dict[int, tuple[str, _Decoder]] = {
-    1: ("gzip", _gunzip),
-    2: ("snappy", _unsnappy),
-    3: ("lz4", _unlz4),
-    4: ("zstd", _unzstd),
+    GZIP: ("gzip", _gunzip),
+    SNAPPY: ("snappy", _unsnappy),
+    LZ4: ("lz4", _unlz4),
+    ZSTD: ("zstd", _unzstd),
 }
 
 

@@ -21,6 +21,7 @@ it and written nowhere else.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 BATCH_HEADER = np.dtype(
     [
@@ -41,6 +42,13 @@ BATCH_HEADER = np.dtype(
 )
 # The same fields as this machine's numbers.
 NATIVE_BATCH_HEADER = BATCH_HEADER.newbyteorder("=")
+# Which byte of a header on the wire is which of this machine's.
+WIRE_BYTES = (
+    np.arange(BATCH_HEADER.itemsize, dtype=np.uint8)
+    .view(BATCH_HEADER)
+    .astype(NATIVE_BATCH_HEADER)
+    .view(np.uint8)
+)
 
 # A message of v0 or v1, an entry of its own in a log, up to its key's size. v0 has no timestamp.
 # size counts what follows it; crc is the CRC-32 of everything from magic to the end.
@@ -60,6 +68,11 @@ def _offset_of(field: str, header: np.dtype[np.void] = BATCH_HEADER) -> int:
     fields = header.fields
     assert fields is not None
     return int(fields[field][1])
+
+
+def bytes_of(headers: npt.NDArray[np.void]) -> npt.NDArray[np.uint8]:
+    """A view of headers: a row for each, a byte a column."""
+    return headers.view(np.uint8).reshape(-1, headers.itemsize)
 
 
 RECORD_BATCH_OVERHEAD = BATCH_HEADER.itemsize  # 61

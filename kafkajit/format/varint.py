@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from kafkajit.kernel import kernel
+from kafkajit.kernel import inlined, kernel
 
 MAX_VARINT_SIZE = 5
 MAX_VARLONG_SIZE = 10
@@ -127,3 +127,15 @@ def varlong_rest(content, position, first):
             return np.int64(raw), position
         shift += np.uint64(7)
     return np.int64(raw), np.int64(TOO_LONG)
+
+
+@inlined
+def put_varint(out, w, value):
+    """Write a varint or a varlong, unchecked; the position behind it."""
+    rest = np.uint64((value << np.int64(1)) ^ (value >> np.int64(63)))
+    while rest >= np.uint64(0x80):
+        out[w] = np.uint8(rest & np.uint64(0x7F) | np.uint64(0x80))
+        w += 1
+        rest >>= np.uint64(7)
+    out[w] = np.uint8(rest)
+    return w + 1

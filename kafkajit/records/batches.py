@@ -40,8 +40,11 @@ from kafkajit.format.layout import (
     RECORDS_COUNT_OFFSET,
     TIMESTAMP_TYPE_MASK,
     TRANSACTIONAL_MASK,
+    WIRE_BYTES,
+    bytes_of,
 )
 from kafkajit.format.message_checksum import message_checksums
+from kafkajit.format.sequence import increment_sequence
 from kafkajit.kernel import kernel, read_int32, read_int64
 from kafkajit.source import Bytes, Source
 
@@ -50,14 +53,6 @@ Int32s = npt.NDArray[np.int32]
 
 # How many batches one call of the kernel may find.
 _FRAMES = 16384
-
-# Which byte of a header on the wire is which of this machine's.
-_WIRE_BYTES = (
-    np.arange(BATCH_HEADER.itemsize, dtype=np.uint8)
-    .view(BATCH_HEADER)
-    .astype(NATIVE_BATCH_HEADER)
-    .view(np.uint8)
-)
 
 
 @dataclass(frozen=True)
@@ -202,17 +197,13 @@ def _headers(content: Bytes, positions: Int64s) -> npt.NDArray[np.void]:
     headers = np.empty(positions.size, dtype=NATIVE_BATCH_HEADER)
     room = BATCH_HEADER.itemsize
     whole = int(np.searchsorted(positions, content.size - room, side="right"))
-    _read_headers(content, positions[:whole], headers[:whole], _bytes(headers[:whole]))
+    _read_headers(content, positions[:whole], headers[:whole], bytes_of(headers[:whole]))
     if whole < positions.size:  # at the end, smaller than a header of v2
         start = int(positions[whole])
         rest = np.zeros(content.size - start + room, dtype=np.uint8)
         rest[:-room] = content[start:]
-        _read_headers(rest, positions[whole:] - start, headers[whole:], _bytes(headers[whole:]))
+        _read_headers(rest, positions[whole:] - start, headers[whole:], bytes_of(headers[whole:]))
     return headers
-
-
-def _bytes(headers: npt.NDArray[np.void]) -> npt.NDArray[np.uint8]:
-    return headers.view(np.uint8).reshape(-1, headers.itemsize)
 
 
 def framing_error(source: Source, framing: Framing) -> KafkaJitError | None:
@@ -221,15 +212,6 @@ def framing_error(source: Source, framing: Framing) -> KafkaJitError | None:
         return None
     length = read_int32(source.content, framing.position + BATCH_LENGTH_OFFSET)
     return error_for(framing.status, length, path=source.path, position=framing.position)
-
-
-def increment_sequence(
-    sequence: npt.NDArray[np.integer], increment: npt.NDArray[np.integer]
-) -> Int32s:
-    """DefaultRecordBatch.incrementSequence, in Java's int: wraps from 2**31 - 1 to 0."""
-    total = sequence.astype(np.int64) + increment.astype(np.int64)
-    last_before_wrap = (2**31 - 1 - increment.astype(np.int64)).astype(np.int32)
-    return np.where(sequence > last_before_wrap, total - 2**31, total).astype(np.int32)
 
 
 @kernel
@@ -267,8 +249,8 @@ def _read_headers(content, positions, headers, headers_bytes):
         p = positions[row]
         magic = content[p + MAGIC_OFFSET]
         if magic != MAGIC_V0 and magic != MAGIC_V1:
-            for i in range(_WIRE_BYTES.size):
-                headers_bytes[row, i] = content[p + _WIRE_BYTES[i]]
+            for i in range(WIRE_BYTES.size):
+                headers_bytes[row, i] = content[p + WIRE_BYTES[i]]
             continue
         attributes = np.int64(content[p + MESSAGE_ATTRIBUTES_OFFSET])
         known, timestamp = np.int64(COMPRESSION_CODEC_MASK), np.int64(-1)

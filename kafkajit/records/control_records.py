@@ -83,6 +83,16 @@ def coordinator_epoch(value: bytes | None) -> int:
     return int.from_bytes(value[2:6], signed=True)
 
 
+def end_transaction_marker(control_type: str, coordinator_epoch: int) -> tuple[bytes, bytes]:
+    r"""Key and value of a COMMIT or an ABORT.
+
+    >>> end_transaction_marker("COMMIT", 7)
+    (b'\x00\x00\x00\x01', b'\x00\x00\x00\x00\x00\x07')
+    """
+    type_id = next(number for number, name in CONTROL_TYPES.items() if name == control_type)
+    return struct.pack(">hh", 0, type_id), struct.pack(">hi", 0, coordinator_epoch)
+
+
 def check_marker(key: bytes | None, value: bytes | None) -> None:
     """Raise where a control record cannot be read."""
     if control_type(key) in END_TRANSACTION:

@@ -17,6 +17,7 @@ import pyarrow as pa
 from crc32c import crc32c
 
 from kafkajit.errors import CorruptSnapshotError
+from kafkajit.format.sequence import decrement_sequence
 from kafkajit.schema import PRODUCER_COLUMNS, table_schema
 from kafkajit.source import Bytes, whole
 
@@ -38,7 +39,6 @@ ENTRY = np.dtype(
 _HEAD = np.dtype([("version", ">i2"), ("crc", ">u4"), ("count", ">i4")])
 _CHECKED = 6  # where what the checksum covers begins
 _INVALID = "Snapshot failed schema validation: "
-_MAX_INT32 = np.int32(2**31 - 1)
 
 
 class SnapshotCutShortError(CorruptSnapshotError):
@@ -68,7 +68,7 @@ def parse_producer_snapshot(content: Bytes, path: str | None = None) -> pa.Table
         name: entries[name].astype(entries[name].dtype.newbyteorder("="))
         for name in ENTRY.names or ()
     }
-    native["firstSequence"] = _decrement_sequence(native["lastSequence"], native["offsetDelta"])
+    native["firstSequence"] = decrement_sequence(native["lastSequence"], native["offsetDelta"])
     native["lastTimestamp"] = native["timestamp"]
     nulls = dict.fromkeys(
         ("firstSequence", "lastSequence", "lastOffset", "offsetDelta", "timestamp"), without_batch
@@ -117,11 +117,3 @@ def _checked_entries(content: Bytes, path: str | None) -> npt.NDArray[np.void]:
             path=path,
         )
     return np.frombuffer(content, ENTRY, count=count, offset=_HEAD.itemsize)
-
-
-def _decrement_sequence(
-    sequence: npt.NDArray[np.int32], decrement: npt.NDArray[np.int32]
-) -> npt.NDArray[np.int32]:
-    """DefaultRecordBatch.decrementSequence, in Java's int: wraps from 0 to 2**31 - 1."""
-    wrapped = _MAX_INT32 - (decrement - sequence) + np.int32(1)
-    return np.where(sequence < decrement, wrapped, sequence - decrement)

@@ -1,0 +1,376 @@
+"""Columns → record batches of v2, as Kafka's producers write them (MemoryRecordsBuilder).
+
+rows ─▶ where batches begin ─▶ headers ─▶ records ─▶ compress ─▶ checksum
+
+Rows are spans: of Arrow's buffers, or of a segment that was decoded, so that whoever rewrites a
+batch copies its keys and values once. The records of an uncompressed batch are written where they
+stay; others go through a buffer that is used again.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kafkajit.errors import InvalidOffsetError, InvalidRecordError
+from kafkajit.format.batch_checksum import crc32c
+from kafkajit.format.compressor import Compressor, compressed_bound
+from kafkajit.format.layout import (
+    ATTRIBUTES_OFFSET,
+    COMPRESSION_CODEC_MASK,
+    CRC_OFFSET,
+    LOG_OVERHEAD,
+    MAX_RECORD_OVERHEAD,
+    NATIVE_BATCH_HEADER,
+    RECORD_BATCH_OVERHEAD,
+    TIMESTAMP_TYPE_MASK,
+    WIRE_BYTES,
+    bytes_of,
+)
+from kafkajit.format.varint import MAX_VARINT_SIZE, put_varint, varlong_size
+from kafkajit.kernel import WIDE, copy_bytes, inlined, kernel
+
+Int64s = npt.NDArray[np.int64]
+
+_MAX_INT32 = 2**31 - 1
+# Records of so many bytes are written one behind the other before any of them is compressed: they
+# are still in the processor's cache then.
+_SCRATCH_BYTES = 1 << 20
+
+
+class Field(NamedTuple):
+    """Byte strings, wherever they stand in `data`; a size below 0 is null."""
+
+    data: npt.NDArray[np.uint8]
+    starts: Int64s
+    sizes: Int64s
+
+
+class Rows(NamedTuple):
+    """What is written of each record.
+
+    `headers` are a record's headers as they stand in it, their count in front; none where the size
+    is 0.
+    """
+
+    offset: Int64s
+    timestamp: Int64s
+    key: Field
+    value: Field
+    headers: Field
+
+    @property
+    def bound(self) -> int:
+        """No fewer bytes than their records take."""
+        fields = (self.key, self.value, self.headers)
+        data = sum(int(np.maximum(field.sizes, 0).sum()) for field in fields)
+        return data + self.offset.size * (MAX_RECORD_OVERHEAD + 2 * MAX_VARINT_SIZE + 1)
+
+
+class Plan(NamedTuple):
+    """Batches to be written: their headers, and the rows of each.
+
+    Of a header batchLength and crc are found when the batch is written.
+    """
+
+    header: npt.NDArray[np.void]  # NATIVE_BATCH_HEADER
+    first_row: Int64s  # and behind the last batch the number of rows
+
+
+def first_rows(
+    rows: Rows, begins: npt.NDArray[np.bool_], *, batch_size: int, batch_records: int
+) -> Int64s:
+    """Where batches begin: where `begins` says so, and where the one before is full.
+
+    A batch of more than one record is no larger than `batch_size`, uncompressed and with its
+    header, and its offsets are within an int32 of each other. Behind the last stands the number of
+    rows.
+    """
+    firsts = np.empty(rows.offset.size + 1, dtype=np.int64)
+    sizes = (rows.key.sizes, rows.value.sizes, rows.headers.sizes)
+    count, row = _split(
+        rows.offset, rows.timestamp, *sizes, begins, batch_size, batch_records, firsts
+    )
+    if row < rows.offset.size:
+        here, before = int(rows.offset[row]), int(rows.offset[row - 1])
+        raise InvalidOffsetError(f"offset {here} of row {row} is not behind {before} before it")
+    firsts[count] = row
+    return firsts[: count + 1]
+
+
+def plain_headers(rows: Rows, first_row: Int64s) -> npt.NDArray[np.void]:
+    """Headers of batches whose records say all that there is to say, as a producer writes them."""
+    headers = np.zeros(first_row.size - 1, dtype=NATIVE_BATCH_HEADER)
+    first, last = first_row[:-1], first_row[1:] - 1
+    headers["magic"] = 2
+    headers["baseOffset"] = rows.offset[first]
+    headers["lastOffsetDelta"] = rows.offset[last] - rows.offset[first]
+    headers["baseTimestamp"] = rows.timestamp[first]
+    headers["recordsCount"] = last + 1 - first
+    for name in ("producerId", "producerEpoch", "baseSequence"):
+        headers[name] = -1
+    if first.size:
+        headers["maxTimestamp"] = np.maximum.reduceat(rows.timestamp, first)
+    return headers
+
+
+class BatchWriter:
+    """Writes batches one behind the other; the buffers it needs for that are used again."""
+
+    def __init__(self, level: int | None = None) -> None:
+        self._level = level
+        self._compressors: dict[int, Compressor] = {}
+        self._scratch = np.empty(0, dtype=np.uint8)
+
+    @staticmethod
+    def bound(rows: Rows, plan: Plan) -> int:
+        """How much room `write` asks for."""
+        return (
+            compressed_bound(rows.bound, plan.header.size)
+            + plan.header.size * RECORD_BATCH_OVERHEAD
+            + WIDE
+        )
+
+    def write(self, rows: Rows, plan: Plan, out: npt.NDArray[np.uint8], position: int = 0) -> int:
+        """Write the batches; where they end. Records' deltas count from what the headers say."""
+        codecs = plan.header["attributes"] & COMPRESSION_CODEC_MASK
+        changes = np.flatnonzero(np.diff(codecs)) + 1
+        for start, end in zip([0, *changes], [*changes, codecs.size], strict=True):
+            if start < end:
+                part = Plan(plan.header[start:end], plan.first_row[start : end + 1])
+                write = self._write_compressed if codecs[start] else self._write_plain
+                position = write(rows, part, out, position)
+        return position
+
+    def _write_plain(
+        self, rows: Rows, plan: Plan, out: npt.NDArray[np.uint8], position: int
+    ) -> int:
+        end, batch = _write_batches(
+            *_taken_apart(rows), plan.header, bytes_of(plan.header), plan.first_row, out, position
+        )
+        if batch < plan.header.size:
+            raise _too_large(plan, batch)
+        return int(end)
+
+    def _write_compressed(
+        self, rows: Rows, plan: Plan, out: npt.NDArray[np.uint8], position: int
+    ) -> int:
+        codec = int(plan.header["attributes"][0] & COMPRESSION_CODEC_MASK)
+        if codec not in self._compressors:
+            self._compressors[codec] = Compressor(codec, self._level)
+        compress = self._compressors[codec].write
+        positions = np.empty(plan.header.size + 1, dtype=np.int64)
+        batch = 0
+        while batch < plan.header.size:
+            part = Plan(plan.header[batch:], plan.first_row[batch:])
+            ends, count = self._write_records(rows, part)
+            start = 0
+            positions[0] = position
+            for at, end in enumerate(ends[:count].tolist()):
+                position = compress(self._scratch[start:end], out, position + RECORD_BATCH_OVERHEAD)
+                positions[at + 1] = position
+                start = end
+            done = part.header[:count]
+            bad = _write_headers(done, bytes_of(done), positions[: count + 1], out)
+            if bad < count:
+                raise _too_large(part, bad)
+            batch += count
+        return position
+
+    def _write_records(self, rows: Rows, plan: Plan) -> tuple[Int64s, int]:
+        """As many batches' records as the scratch is for; where each ends, and how many."""
+        ends = np.empty(plan.header.size, dtype=np.int64)
+        if self._scratch.size == 0:
+            self._scratch = np.empty(_SCRATCH_BYTES, dtype=np.uint8)
+        while True:
+            count, needed = _write_records_of_batches(
+                *_taken_apart(rows), plan.header, plan.first_row, self._scratch, ends
+            )
+            if count:
+                return ends, int(count)
+            if needed > _MAX_INT32:
+                raise _too_large(plan, 0)
+            self._scratch = np.empty(int(needed), dtype=np.uint8)
+
+
+def _taken_apart(rows: Rows) -> tuple[npt.NDArray[np.generic], ...]:
+    return (rows.offset, rows.timestamp, *rows.key, *rows.value, *rows.headers)
+
+
+def _too_large(plan: Plan, batch: int) -> InvalidRecordError:
+    first, behind = plan.first_row[batch : batch + 2].tolist()
+    return InvalidRecordError(
+        f"a batch of the rows from {first} to {behind - 1} would pass 2 GiB",
+        base_offset=int(plan.header["baseOffset"][batch]),
+    )
+
+
+@kernel
+def _split(
+    offset,
+    timestamp,
+    key_sizes,
+    value_sizes,
+    headers_sizes,
+    begins,
+    most_bytes,
+    most_records,
+    firsts,
+):
+    """(batches, the row whose offset is not behind the one before it, else the number of rows)."""
+    count, row = 0, 0
+    while row < offset.size:
+        first, first_offset, first_timestamp = row, offset[row], timestamp[row]
+        firsts[count] = first
+        count += 1
+        size = np.int64(RECORD_BATCH_OVERHEAD)
+        while row < offset.size:
+            if row > 0 and offset[row] <= offset[row - 1]:
+                return count, row
+            offset_delta = offset[row] - first_offset
+            if row > first and (begins[row] or offset_delta > _MAX_INT32):
+                break
+            body = _body_size(
+                timestamp[row] - first_timestamp,
+                offset_delta,
+                key_sizes[row],
+                value_sizes[row],
+                headers_sizes[row],
+            )
+            size += varlong_size(body) + body
+            if row > first and (size > most_bytes or row - first >= most_records):
+                break
+            row += 1
+    return count, row
+
+
+@inlined
+def _body_size(timestamp_delta, offset_delta, key_size, value_size, headers_size):
+    """Of a record behind its length."""
+    return (
+        np.int64(1)
+        + varlong_size(timestamp_delta)
+        + varlong_size(offset_delta)
+        + varlong_size(key_size)
+        + max(key_size, np.int64(0))
+        + varlong_size(value_size)
+        + max(value_size, np.int64(0))
+        + max(headers_size, np.int64(1))
+    )
+
+
+@kernel
+def _write_batches(
+    offset, timestamp,
+    key_data, key_starts, key_sizes,
+    value_data, value_starts, value_sizes,
+    headers_data, headers_starts, headers_sizes,
+    header, header_bytes, first_row, out, position,
+):  # fmt: skip
+    """(where they end, the first batch that would be too large)."""
+    for batch in range(header.size):
+        end = _write_records(
+            offset, timestamp,
+            key_data, key_starts, key_sizes,
+            value_data, value_starts, value_sizes,
+            headers_data, headers_starts, headers_sizes,
+            header[batch], first_row[batch], first_row[batch + 1],
+            out, position + RECORD_BATCH_OVERHEAD,
+        )  # fmt: skip
+        if end - position > _MAX_INT32:
+            return position, batch
+        _finish(header, header_bytes, batch, out, position, end)
+        position = end
+    return position, header.size
+
+
+@kernel
+def _write_records_of_batches(
+    offset, timestamp,
+    key_data, key_starts, key_sizes,
+    value_data, value_starts, value_sizes,
+    headers_data, headers_starts, headers_sizes,
+    header, first_row, out, ends,
+):  # fmt: skip
+    """(batches that there is room for, the room that the first needs where that is none)."""
+    w = np.int64(0)
+    for batch in range(header.size):
+        needed = np.int64(WIDE)
+        for row in range(first_row[batch], first_row[batch + 1]):
+            needed += MAX_RECORD_OVERHEAD + 2 * MAX_VARINT_SIZE + 1
+            needed += max(key_sizes[row], np.int64(0)) + max(value_sizes[row], np.int64(0))
+            needed += max(headers_sizes[row], np.int64(0))
+        if w + needed > out.size:
+            return batch, needed
+        w = _write_records(
+            offset, timestamp,
+            key_data, key_starts, key_sizes,
+            value_data, value_starts, value_sizes,
+            headers_data, headers_starts, headers_sizes,
+            header[batch], first_row[batch], first_row[batch + 1], out, w,
+        )  # fmt: skip
+        ends[batch] = w
+    return header.size, np.int64(0)
+
+
+@kernel
+def _write_headers(header, header_bytes, positions, out):
+    """Headers in front of records that are there; the first batch that is too large."""
+    for batch in range(header.size):
+        if positions[batch + 1] - positions[batch] > _MAX_INT32:
+            return batch
+        _finish(header, header_bytes, batch, out, positions[batch], positions[batch + 1])
+    return header.size
+
+
+@inlined
+def _finish(header, header_bytes, batch, out, position, end):
+    """Write a batch's header with its length, and its checksum."""
+    header[batch]["batchLength"] = end - position - LOG_OVERHEAD
+    for i in range(WIRE_BYTES.size):
+        out[position + WIRE_BYTES[i]] = header_bytes[batch, i]
+    crc = crc32c(out, position + ATTRIBUTES_OFFSET, end)
+    header[batch]["crc"] = crc
+    for i in range(4):
+        out[position + CRC_OFFSET + i] = np.uint8(crc >> np.uint32(24 - 8 * i) & np.uint32(0xFF))
+
+
+@kernel
+def _write_records(
+    offset, timestamp,
+    key_data, key_starts, key_sizes,
+    value_data, value_starts, value_sizes,
+    headers_data, headers_starts, headers_sizes,
+    header, first, behind, out, w,
+):  # fmt: skip
+    """The records of one batch; where they end. `out` has WIDE bytes of room behind that."""
+    base_offset, base_timestamp = header["baseOffset"], header["baseTimestamp"]
+    has_timestamps = header["attributes"] & TIMESTAMP_TYPE_MASK == 0
+    for row in range(first, behind):
+        # Records of a batch that was stamped when it was appended have no timestamps of their own.
+        timestamp_delta = timestamp[row] - base_timestamp if has_timestamps else np.int64(0)
+        offset_delta = offset[row] - base_offset
+        key_size, value_size = key_sizes[row], value_sizes[row]
+        headers_size = headers_sizes[row]
+        body = _body_size(timestamp_delta, offset_delta, key_size, value_size, headers_size)
+        w = put_varint(out, w, body)
+        out[w] = 0  # attributes
+        w = put_varint(out, w + 1, timestamp_delta)
+        w = put_varint(out, w, offset_delta)
+        w = put_varint(out, w, key_size)
+        if key_size > 0:
+            copy_bytes(out, w, key_data, key_starts[row], key_size)
+            w += key_size
+        w = put_varint(out, w, value_size)
+        if value_size > 0:
+            copy_bytes(out, w, value_data, value_starts[row], value_size)
+            w += value_size
+        if headers_size > 0:
+            copy_bytes(out, w, headers_data, headers_starts[row], headers_size)
+            w += headers_size
+        else:
+            out[w] = 0
+            w += 1
+    return w

@@ -1,0 +1,183 @@
+"""Arrow → rows: where each record's key, value and headers stand, for those who write records.
+
+Keys and values stay in Arrow's buffers. Headers are laid out as they stand in a record, once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pt
+
+from kafkajit.errors import InvalidRecordError
+from kafkajit.format.varint import MAX_VARINT_SIZE, put_varint
+from kafkajit.kernel import WIDE, copy_bytes, kernel
+from kafkajit.records.encode import Field
+from kafkajit.source import as_bytes
+
+# Nanoseconds and all that: how many of a unit are a millisecond, or the other way round.
+_UNITS_OF_MILLISECOND = {"s": (1000, 1), "ms": (1, 1), "us": (1, 1000), "ns": (1, 1_000_000)}
+
+
+def field_of(array: pa.Array, name: str) -> Field:
+    """Where the byte strings of a column stand; text as its UTF-8.
+
+    >>> field = field_of(pa.array(["a", None, "bc"]), "key")
+    >>> field.data[:3].tobytes(), field.starts.tolist(), field.sizes.tolist()
+    (b'abc', [0, 1, 1], [1, -1, 2])
+    """
+    if pt.is_null(array.type):
+        array = array.cast(pa.binary())
+    if pt.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pt.is_string(array.type) or pt.is_large_string(array.type):
+        array = array.cast(pa.large_binary() if pt.is_large_string(array.type) else pa.binary())
+    elif pt.is_binary_view(array.type) or pt.is_string_view(array.type):
+        array = array.cast(pa.large_binary())
+    elif pt.is_fixed_size_binary(array.type):
+        array = array.cast(pa.binary())
+    if not (pt.is_binary(array.type) or pt.is_large_binary(array.type)):
+        raise TypeError(f"{name} is a column of {array.type}; what is written is binary or string")
+    validity, offsets, data = array.buffers()
+    kind = np.int64 if pt.is_large_binary(array.type) else np.int32
+    starts = np.empty(len(array), dtype=np.int64)
+    sizes = np.empty(len(array), dtype=np.int64)
+    if len(array):
+        has_nulls = validity is not None and array.null_count > 0
+        _spans(
+            np.frombuffer(offsets, dtype=kind)[array.offset :],
+            as_bytes(validity if has_nulls else b""),
+            array.offset,
+            starts,
+            sizes,
+        )
+    return Field(as_bytes(b"" if data is None else data), starts, sizes)
+
+
+def no_field(rows: int, size: int = -1) -> Field:
+    """A column that is not there: nulls, or empty strings.
+
+    >>> no_field(2).sizes.tolist()
+    [-1, -1]
+    """
+    return Field(as_bytes(b""), np.zeros(rows, dtype=np.int64), np.full(rows, size, dtype=np.int64))
+
+
+def headers_of(array: pa.Array) -> Field:
+    r"""The headers of each record as they stand in it, their count in front.
+
+    >>> column = pa.array([[("a", b"1")], None], pa.map_(pa.string(), pa.binary()))
+    >>> headers = headers_of(column)
+    >>> headers.data[:5].tobytes(), headers.sizes.tolist()
+    (b'\x02\x02a\x021', [5, 0])
+    """
+    if pt.is_null(array.type) or array.null_count == len(array):
+        return no_field(len(array), 0)
+    if pt.is_map(array.type):
+        offsets, entries = array.offsets, (array.keys, array.items)
+    elif pt.is_list(array.type) or pt.is_large_list(array.type):
+        values = array.values
+        if not (pt.is_struct(values.type) and values.type.num_fields == 2):
+            raise _no_headers(array.type)
+        if values.null_count:
+            raise InvalidRecordError("Invalid null header: a header is a key and a value")
+        offsets, entries = array.offsets, (values.field(0), values.field(1))
+    else:
+        raise _no_headers(array.type)
+    keys, header_values = field_of(entries[0], "a header's key"), field_of(entries[1], "headers")
+    offsets = offsets.to_numpy().astype(np.int64)
+    if array.null_count:
+        # What a null list spans does not count.
+        sizes = np.where(array.is_null().to_numpy(False), 0, np.diff(offsets))
+        starts = offsets[:-1]
+    else:
+        starts, sizes = offsets[:-1], np.diff(offsets)
+    most = np.maximum(keys.sizes, 0).sum() + np.maximum(header_values.sizes, 0).sum()
+    most += MAX_VARINT_SIZE * (2 * keys.sizes.size + len(array)) + WIDE
+    data = np.empty(int(most), dtype=np.uint8)
+    positions = np.empty(len(array), dtype=np.int64)
+    lengths = np.empty(len(array), dtype=np.int64)
+    row = _lay_out_headers(starts, sizes, *keys, *header_values, data, positions, lengths)
+    if row < len(array):
+        raise InvalidRecordError(f"Invalid null header key found in headers (row {row})")
+    return Field(as_bytes(data), positions, lengths)
+
+
+def milliseconds_of(array: pa.Array, null: int = -1) -> npt.NDArray[np.int64]:
+    """Timestamps in Kafka's milliseconds, or another number where there is none.
+
+    >>> milliseconds_of(pa.array([1_999, None, -1], pa.timestamp("us"))).tolist()
+    [1, -1, -1]
+    """
+    values = numbers_of(array.cast(pa.int64()), "timestamp", null)
+    if not pt.is_timestamp(array.type):
+        return values
+    times, over = _UNITS_OF_MILLISECOND[array.type.unit]
+    if times > 1 or over > 1:
+        nulls = array.is_null().to_numpy(False)
+        values = np.where(nulls, values, values // over * times)
+    return values
+
+
+def numbers_of(array: pa.Array, name: str, null: int | None = None) -> npt.NDArray[np.int64]:
+    """A column of integers, or of truth values; nulls are an error unless they stand for a number.
+
+    >>> numbers_of(pa.array([3, None], pa.int16()), "producerEpoch", null=-1).tolist()
+    [3, -1]
+    """
+    if array.null_count:
+        if null is None:
+            raise InvalidRecordError(f"{name} is null in row {array.is_null().index(True).as_py()}")
+        array = array.cast(pa.int64()).fill_null(null)
+    values: Any = array.cast(pa.int64()).to_numpy()
+    return np.ascontiguousarray(values)
+
+
+def _no_headers(kind: pa.DataType) -> TypeError:
+    return TypeError(
+        f"headers is a column of {kind}; what is written is a list of structs of key and value, or "
+        "a map"
+    )
+
+
+@kernel
+def _spans(offsets, validity, first, starts, sizes):
+    for row in range(starts.size):
+        start = np.int64(offsets[row])
+        starts[row] = start
+        sizes[row] = np.int64(offsets[row + 1]) - start
+    if validity.size > 0:
+        for row in range(starts.size):
+            bit = first + row
+            if validity[bit >> 3] >> np.uint8(bit & 7) & np.uint8(1) == 0:
+                sizes[row] = -1
+
+
+@kernel
+def _lay_out_headers(
+    starts, counts,
+    key_data, key_starts, key_sizes,
+    value_data, value_starts, value_sizes,
+    out, positions, sizes,
+):  # fmt: skip
+    """The first row with a header that has no key."""
+    w = np.int64(0)
+    for row in range(starts.size):
+        positions[row] = w
+        if counts[row] > 0:
+            w = put_varint(out, w, counts[row])
+        for header in range(starts[row], starts[row] + counts[row]):
+            size = key_sizes[header]
+            if size < 0:
+                return row
+            w = put_varint(out, w, size)
+            copy_bytes(out, w, key_data, key_starts[header], size)
+            w = put_varint(out, w + size, value_sizes[header])
+            size = max(value_sizes[header], np.int64(0))
+            copy_bytes(out, w, value_data, value_starts[header], size)
+            w += size
+        sizes[row] = w - positions[row]
+    return starts.size
