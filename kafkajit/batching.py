@@ -105,6 +105,7 @@ class Batching:
         options = self._options
         keeps = options.keeps_batches(records.schema.names)
         said = _said_of_batches(records, options, keeps=keeps)
+        _check_magic(rows, said)
         begins = np.zeros(rows.offset.size, dtype=np.bool_)
         for name, column in said.items():
             if isinstance(column, np.ndarray) and name != "sequence":
@@ -205,8 +206,10 @@ class StatedBatches:
             stamps = rows.timestamp[firsts[batch] : firsts[batch + 1]]
             if stamps.size and not headers["attributes"][batch] & TIMESTAMP_TYPE_MASK:
                 headers["maxTimestamp"][batch] = stamps.max()
-        first, last = firsts[:-1][counts > 0], firsts[1:][counts > 0] - 1
-        filled = headers[counts > 0]
+        # Where a set of messages begins its header does not say.
+        checked = (counts > 0) & (headers["magic"] == MAGIC_V2)
+        first, last = firsts[:-1][checked], firsts[1:][checked] - 1
+        filled = headers[checked]
         if first.size:
             _check_offsets(rows.offset[first], rows.offset[last], filled)
         return Plan(headers, firsts)
@@ -295,6 +298,19 @@ def _said_of_batches(
     if "sequence" in names and options.base_sequence is None:
         said["sequence"] = numbers_of(records.column("sequence"), "sequence", null=-1)
     return said
+
+
+def _check_magic(rows: Rows, said: dict[str, Int64s | int]) -> None:
+    """Raise where a message of v0 or v1 would have what only v2 has."""
+    is_old = np.broadcast_to(np.less(said["magic"], MAGIC_V2), rows.offset.size)
+    if not is_old.any():
+        return
+    magic = int(np.broadcast_to(said["magic"], is_old.size)[np.argmax(is_old)])
+    if (rows.headers.sizes[is_old] > 1).any():
+        raise InvalidRecordError(f"Magic v{magic} does not support record headers")
+    for name, words in (("isControl", "control"), ("isTransactional", "transactional")):
+        if np.greater(np.broadcast_to(said[name], is_old.size)[is_old], 0).any():
+            raise InvalidRecordError(f"Magic v{magic} does not support {words} records")
 
 
 def _is_out_of_sequence(sequence: Int64s, offset: Int64s) -> npt.NDArray[np.bool_]:

@@ -247,6 +247,20 @@ def read_int64(content, position):
     return _load_int64(content, position)
 
 
+@inlined
+def write_int32(target, t, value):
+    """Write an int64's lower half, big-endian, unchecked."""
+    for i in range(4):
+        target[t + i] = np.uint8(value >> np.int64(24 - 8 * i) & np.int64(0xFF))
+
+
+@inlined
+def write_int64(target, t, value):
+    """Write an int64, big-endian, unchecked."""
+    for i in range(8):
+        target[t + i] = np.uint8(value >> np.int64(56 - 8 * i) & np.int64(0xFF))
+
+
 @kernel
 def _write_word_plain(target, t, word):
     for i in range(8):

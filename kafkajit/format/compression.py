@@ -271,6 +271,8 @@ def _zstd_end(frames):
 
 
 _ZSTD = zstandard.ZstdDecompressor()
+# What Kafka's first LZ4 writer has at the end of its header: its sum takes in the magic.
+FIRST_LZ4_CHECKSUM = _xxh32(LZ4_KAFKA_HEADER[:6]) >> 8 & 0xFF
 
 
 def _append(plain: bytes, out: npt.NDArray[np.uint8], written: int) -> int:

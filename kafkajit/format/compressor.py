@@ -23,6 +23,7 @@ from isal import isal_zlib
 
 from kafkajit.format.compression import (
     COMPRESSION_TYPES,
+    FIRST_LZ4_CHECKSUM,
     GZIP,
     LZ4,
     LZ4_BLOCK_SIZE,
@@ -48,7 +49,7 @@ _Encoder = Callable[[memoryview], bytes]
 
 
 class Compressor:
-    """Compresses with one codec at one level.
+    """Compresses with one codec at one level; for v0 as Kafka's `first_lz4` writer did.
 
     >>> out = np.empty(64, dtype=np.uint8)
     >>> end = Compressor(ZSTD).write(np.frombuffer(b"records", np.uint8), out, 0)
@@ -56,15 +57,19 @@ class Compressor:
     b'records'
     """
 
-    def __init__(self, codec: int, level: int | None = None) -> None:
+    def __init__(self, codec: int, level: int | None = None, *, first_lz4: bool = False) -> None:
         check_level(codec, level)
         self._encode = _encoder(codec, level)
+        self._is_first_lz4 = first_lz4 and codec == LZ4
 
     def write(self, plain: npt.NDArray[np.uint8], out: npt.NDArray[np.uint8], position: int) -> int:
         """Write the bytes compressed at a position of `out`; where they end."""
         compressed = self._encode(plain.data)
         end = position + len(compressed)
         out[position:end] = np.frombuffer(compressed, dtype=np.uint8)
+        if self._is_first_lz4:
+            at = position + len(LZ4_KAFKA_HEADER) - 1
+            out[at] = FIRST_LZ4_CHECKSUM
         return end
 
 

@@ -1,4 +1,4 @@
-"""Columns → record batches of v2, as Kafka's producers write them (MemoryRecordsBuilder).
+"""Columns → record batches, as Kafka's producers write them (MemoryRecordsBuilder).
 
 rows ─▶ where batches begin ─▶ headers ─▶ records ─▶ compress ─▶ checksum
 
@@ -22,7 +22,10 @@ from kafkajit.format.layout import (
     COMPRESSION_CODEC_MASK,
     CRC_OFFSET,
     LOG_OVERHEAD,
+    MAGIC_V0,
+    MAGIC_V2,
     MAX_RECORD_OVERHEAD,
+    MESSAGE_OVERHEAD_V1,
     NATIVE_BATCH_HEADER,
     RECORD_BATCH_OVERHEAD,
     TIMESTAMP_TYPE_MASK,
@@ -30,7 +33,12 @@ from kafkajit.format.layout import (
     bytes_of,
 )
 from kafkajit.format.varint import MAX_VARINT_SIZE, put_varint, varlong_size
-from kafkajit.kernel import WIDE, copy_bytes, inlined, kernel
+from kafkajit.kernel import WIDE, copy_bytes, inlined, kernel, write_int32
+from kafkajit.records.encode_messages import (
+    finish_message_set,
+    message_set_overhead,
+    write_messages,
+)
 
 Int64s = npt.NDArray[np.int64]
 
@@ -38,6 +46,8 @@ _MAX_INT32 = 2**31 - 1
 # Records of so many bytes are written one behind the other before any of them is compressed: they
 # are still in the processor's cache then.
 _SCRATCH_BYTES = 1 << 20
+# What a record may take besides its bytes; a message takes one more.
+_MOST_OVERHEAD = max(MAX_RECORD_OVERHEAD + 2 * MAX_VARINT_SIZE + 1, MESSAGE_OVERHEAD_V1)
 
 
 class Field(NamedTuple):
@@ -66,7 +76,7 @@ class Rows(NamedTuple):
         """No fewer bytes than their records take."""
         fields = (self.key, self.value, self.headers)
         data = sum(int(np.maximum(field.sizes, 0).sum()) for field in fields)
-        return data + self.offset.size * (MAX_RECORD_OVERHEAD + 2 * MAX_VARINT_SIZE + 1)
+        return data + self.offset.size * _MOST_OVERHEAD
 
 
 class Plan(NamedTuple):
@@ -121,7 +131,7 @@ class BatchWriter:
 
     def __init__(self, level: int | None = None) -> None:
         self._level = level
-        self._compressors: dict[int, Compressor] = {}
+        self._compressors: dict[tuple[int, bool], Compressor] = {}
         self._scratch = np.empty(0, dtype=np.uint8)
 
     @staticmethod
@@ -136,11 +146,12 @@ class BatchWriter:
     def write(self, rows: Rows, plan: Plan, out: npt.NDArray[np.uint8], position: int = 0) -> int:
         """Write the batches; where they end. Records' deltas count from what the headers say."""
         codecs = plan.header["attributes"] & COMPRESSION_CODEC_MASK
-        changes = np.flatnonzero(np.diff(codecs)) + 1
-        for start, end in zip([0, *changes], [*changes, codecs.size], strict=True):
+        kinds = codecs * np.int16(8) + plan.header["magic"]
+        changes = np.flatnonzero(np.diff(kinds)) + 1
+        for start, end in zip([0, *changes], [*changes, kinds.size], strict=True):
             if start < end:
                 part = Plan(plan.header[start:end], plan.first_row[start : end + 1])
-                write = self._write_compressed if codecs[start] else self._write_plain
+                write = self._write_compressed if _codec(part) else self._write_plain
                 position = write(rows, part, out, position)
         return position
 
@@ -157,10 +168,9 @@ class BatchWriter:
     def _write_compressed(
         self, rows: Rows, plan: Plan, out: npt.NDArray[np.uint8], position: int
     ) -> int:
-        codec = int(plan.header["attributes"][0] & COMPRESSION_CODEC_MASK)
-        if codec not in self._compressors:
-            self._compressors[codec] = Compressor(codec, self._level)
-        compress = self._compressors[codec].write
+        codec, magic = _codec(plan), int(plan.header["magic"][0])
+        compress = self._compressor(codec, magic).write
+        overhead = RECORD_BATCH_OVERHEAD if magic == MAGIC_V2 else message_set_overhead(magic)
         positions = np.empty(plan.header.size + 1, dtype=np.int64)
         batch = 0
         while batch < plan.header.size:
@@ -169,15 +179,29 @@ class BatchWriter:
             start = 0
             positions[0] = position
             for at, end in enumerate(ends[:count].tolist()):
-                position = compress(self._scratch[start:end], out, position + RECORD_BATCH_OVERHEAD)
+                position = compress(self._scratch[start:end], out, position + overhead)
                 positions[at + 1] = position
                 start = end
             done = part.header[:count]
-            bad = _write_headers(done, bytes_of(done), positions[: count + 1], out)
+            bad = _write_headers(
+                rows.offset,
+                rows.timestamp,
+                done,
+                bytes_of(done),
+                part.first_row,
+                positions[: count + 1],
+                out,
+            )
             if bad < count:
                 raise _too_large(part, bad)
             batch += count
         return position
+
+    def _compressor(self, codec: int, magic: int) -> Compressor:
+        key = codec, magic == MAGIC_V0
+        if key not in self._compressors:
+            self._compressors[key] = Compressor(codec, self._level, first_lz4=magic == MAGIC_V0)
+        return self._compressors[key]
 
     def _write_records(self, rows: Rows, plan: Plan) -> tuple[Int64s, int]:
         """As many batches' records as the scratch is for; where each ends, and how many."""
@@ -193,6 +217,11 @@ class BatchWriter:
             if needed > _MAX_INT32:
                 raise _too_large(plan, 0)
             self._scratch = np.empty(int(needed), dtype=np.uint8)
+
+
+def _codec(plan: Plan) -> int:
+    """Of the first batch."""
+    return int(plan.header["attributes"][0] & COMPRESSION_CODEC_MASK)
 
 
 def _taken_apart(rows: Rows) -> tuple[npt.NDArray[np.generic], ...]:
@@ -271,6 +300,14 @@ def _write_batches(
 ):  # fmt: skip
     """(where they end, the first batch that would be too large)."""
     for batch in range(header.size):
+        if header[batch]["magic"] != MAGIC_V2:
+            position = write_messages(
+                offset, timestamp,
+                key_data, key_starts, key_sizes,
+                value_data, value_starts, value_sizes,
+                header[batch], first_row[batch], first_row[batch + 1], out, position,
+            )  # fmt: skip
+            continue
         end = _write_records(
             offset, timestamp,
             key_data, key_starts, key_sizes,
@@ -299,28 +336,42 @@ def _write_records_of_batches(
     for batch in range(header.size):
         needed = np.int64(WIDE)
         for row in range(first_row[batch], first_row[batch + 1]):
-            needed += MAX_RECORD_OVERHEAD + 2 * MAX_VARINT_SIZE + 1
+            needed += _MOST_OVERHEAD
             needed += max(key_sizes[row], np.int64(0)) + max(value_sizes[row], np.int64(0))
             needed += max(headers_sizes[row], np.int64(0))
         if w + needed > out.size:
             return batch, needed
-        w = _write_records(
-            offset, timestamp,
-            key_data, key_starts, key_sizes,
-            value_data, value_starts, value_sizes,
-            headers_data, headers_starts, headers_sizes,
-            header[batch], first_row[batch], first_row[batch + 1], out, w,
-        )  # fmt: skip
+        if header[batch]["magic"] != MAGIC_V2:
+            w = write_messages(
+                offset, timestamp,
+                key_data, key_starts, key_sizes,
+                value_data, value_starts, value_sizes,
+                header[batch], first_row[batch], first_row[batch + 1], out, w,
+            )  # fmt: skip
+        else:
+            w = _write_records(
+                offset, timestamp,
+                key_data, key_starts, key_sizes,
+                value_data, value_starts, value_sizes,
+                headers_data, headers_starts, headers_sizes,
+                header[batch], first_row[batch], first_row[batch + 1], out, w,
+            )  # fmt: skip
         ends[batch] = w
     return header.size, np.int64(0)
 
 
 @kernel
-def _write_headers(header, header_bytes, positions, out):
+def _write_headers(offset, timestamp, header, header_bytes, first_row, positions, out):
     """Headers in front of records that are there; the first batch that is too large."""
     for batch in range(header.size):
         if positions[batch + 1] - positions[batch] > _MAX_INT32:
             return batch
+        if header[batch]["magic"] != MAGIC_V2:
+            finish_message_set(
+                offset, timestamp, header[batch], first_row[batch], first_row[batch + 1],
+                out, positions[batch], positions[batch + 1],
+            )  # fmt: skip
+            continue
         _finish(header, header_bytes, batch, out, positions[batch], positions[batch + 1])
     return header.size
 
@@ -333,8 +384,7 @@ def _finish(header, header_bytes, batch, out, position, end):
         out[position + WIRE_BYTES[i]] = header_bytes[batch, i]
     crc = crc32c(out, position + ATTRIBUTES_OFFSET, end)
     header[batch]["crc"] = crc
-    for i in range(4):
-        out[position + CRC_OFFSET + i] = np.uint8(crc >> np.uint32(24 - 8 * i) & np.uint32(0xFF))
+    write_int32(out, position + CRC_OFFSET, np.int64(crc))
 
 
 @kernel
