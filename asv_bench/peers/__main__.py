@@ -30,7 +30,9 @@ import broker  # the tests' own way to Kafka's jars
 Subjects = dict[str, Callable[[], Worker | Command]]
 
 DECODE = "kafkajit decode"  # without a process's start and text around it
-JAVA_SOURCE = Path(__file__).with_name("ReadRecords.java")
+JAVA_SOURCES = [
+    Path(__file__).with_name(f"{name}.java") for name in ("ReadRecords", "WriteRecords")
+]
 SERIAL = "-XX:+UseSerialGC"
 
 
@@ -50,6 +52,11 @@ def segments(scale: float) -> dict[str, Segment]:
         "v0": Segment(records(1_000_000), magic=0),
         "v1": Segment(records(1_000_000), magic=1),
         "v1-lz4": Segment(records(1_000_000), codec="lz4", magic=1),
+        "encode": Segment(records(4_000_000)),
+        **{
+            f"encode-{codec}": Segment(records(2_000_000), codec=codec)
+            for codec in ("lz4", "zstd", "snappy", "gzip")
+        },
         "dump": Segment(records(4_000_000)),
         "dump-headers": Segment(records(4_000_000)),
         "dump-commits": Commits(records(1_000_000)),
@@ -79,6 +86,23 @@ def readers(segment: Segment) -> Subjects:
     return found
 
 
+def writers(segment: Segment) -> Subjects:
+    """Those who build batches of the segment's records, and the codec by itself."""
+    path = str(segment.path())
+    names = {report.US: "kafkajit encode", "aiokafka": "aiokafka encode"}
+    if segment.codec != "none":
+        names["bare codec"] = "bare encoder"
+    heap = (segment.records * 256 >> 20) + 2048
+    java = ["java", SERIAL, f"-Xms{heap}m", f"-Xmx{heap}m", "-cp", broker.classpath(compiled())]
+    return {
+        **{
+            name: partial(Worker, python("asv_bench.peers.subjects", subject, path))
+            for name, subject in names.items()
+        },
+        "Java": partial(Worker, [*java, "WriteRecords", segment.codec, path]),
+    }
+
+
 def dumpers(segment: Segment, *flags: str) -> Subjects:
     """Those who print a segment as text, as whole processes."""
     arguments = ("--files", str(segment.path()), *flags)
@@ -91,11 +115,12 @@ def dumpers(segment: Segment, *flags: str) -> Subjects:
 
 @cache
 def compiled() -> Path:
-    """The folder with ReadRecords.class."""
+    """The folder with the classes."""
     folder = cache_folder() / "classes"
-    target = folder / "ReadRecords.class"
-    if not target.exists() or target.stat().st_mtime < JAVA_SOURCE.stat().st_mtime:
-        broker.compile_java([JAVA_SOURCE], folder)
+    for source in JAVA_SOURCES:
+        target = folder / f"{source.stem}.class"
+        if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
+            broker.compile_java([source], folder)
     return folder
 
 
@@ -124,6 +149,8 @@ def compare(name: str, segment: Segment, *, warm: float, rounds: int) -> dict[st
         seconds = measure(dumpers(segment, "--offsets-decoder"), warm=0, rounds=rounds)
         worker = partial(Worker, python("asv_bench.peers.subjects", DECODE, str(path)))
         seconds |= measure({DECODE: worker}, warm=1, rounds=rounds)
+    elif name.startswith("encode"):
+        seconds = measure(writers(segment), warm=warm, rounds=rounds)
     else:
         seconds = measure(readers(segment), warm=warm, rounds=rounds)
     return result | {"seconds": {subject: summary(all_) for subject, all_ in seconds.items()}}

@@ -52,6 +52,84 @@ def kafkajit_decode(path: Path) -> Pass:
     return read
 
 
+def kafkajit_encode(path: Path) -> Pass:
+    """Arrow columns of key, value, offset and timestamp → batches of 16,384 bytes with CRCs."""
+    from kafkajit import iter_encoded_batches, iter_records
+
+    columns = ("key", "value", "offset", "timestamp")
+    records = list(iter_records(path, columns=columns))
+    codec = _codec(path)
+
+    def write() -> int:
+        for _ in iter_encoded_batches(records, batch_size=16384, compression_type=codec):
+            pass
+        return sum(batch.num_rows for batch in records)
+
+    return write
+
+
+def aiokafka_encode(path: Path) -> Pass:
+    """aiokafka's Cython builder: the same from Python's bytes."""
+    from aiokafka.record.default_records import DefaultRecordBatchBuilder
+
+    from kafkajit import read_records
+    from kafkajit.format.compression import COMPRESSION_IDS
+
+    table = read_records(path, columns=["key", "value", "timestamp"])
+    keys, values = table["key"].to_pylist(), table["value"].to_pylist()
+    timestamps = table["timestamp"].cast("int64").to_pylist()
+    codec = COMPRESSION_IDS[_codec(path)]
+
+    def write() -> int:
+        row = 0
+        while row < len(keys):
+            builder = DefaultRecordBatchBuilder(2, codec, False, -1, -1, -1, 16384)
+            place = 0
+            while row < len(keys) and builder.append(
+                place, timestamps[row], keys[row], values[row], []
+            ):
+                row += 1
+                place += 1
+            builder.build()
+        return len(keys)
+
+    return write
+
+
+def bare_encoder(path: Path) -> Pass:
+    """The records of batches of 16,384 bytes, compressed by kafkajit's encoder, nothing else."""
+    from kafkajit import encode_batches, read_records
+    from kafkajit.format.compression import COMPRESSION_IDS
+    from kafkajit.format.compressor import Compressor
+    from kafkajit.format.layout import RECORD_BATCH_OVERHEAD
+    from kafkajit.source import Source
+    from kafkajit.walk import frames
+
+    table = read_records(path, columns=["key", "value", "offset", "timestamp"])
+    plain = np.frombuffer(encode_batches(table, batch_size=16384), dtype=np.uint8)
+    compress = Compressor(COMPRESSION_IDS[_codec(path)]).write
+    out = np.zeros(1 << 20, dtype=np.uint8)
+    payloads = [
+        plain[start + RECORD_BATCH_OVERHEAD : end]
+        for framing in frames(Source(plain))
+        for start, end in zip(framing.batches.position, framing.batches.end, strict=True)
+    ]
+
+    def write() -> int:
+        for payload in payloads:
+            compress(payload, out, 0)
+        return 0
+
+    return write
+
+
+def _codec(path: Path) -> str:
+    from kafkajit import read_record_batches
+
+    name: str = read_record_batches(path)["compressionType"][0].as_py()
+    return name
+
+
 def aiokafka(path: Path) -> Pass:
     """aiokafka's Cython reader: every record's key, value, offset, timestamp; CRCs checked."""
     from aiokafka.record import memory_records
@@ -139,6 +217,9 @@ SUBJECTS: dict[str, Callable[[Path], Pass]] = {
     "kafkajit": kafkajit,
     "kafkajit binary_view": kafkajit_binary_view,
     "kafkajit decode": kafkajit_decode,
+    "kafkajit encode": kafkajit_encode,
+    "aiokafka encode": aiokafka_encode,
+    "bare encoder": bare_encoder,
     "aiokafka": aiokafka,
     "kafka-python": kafka_python,
     "memcpy": memcpy,
