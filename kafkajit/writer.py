@@ -21,7 +21,7 @@ from kafkajit.rows import field_of, headers_of, milliseconds_of, no_field, numbe
 from kafkajit.schema import RECORD_COLUMNS, check_columns
 
 # Rows that are laid out at a time: their positions and sizes stay in the processor's cache.
-_WINDOW_ROWS = 32768
+_WINDOW_ROWS = 65536
 # Tables of smaller pieces than this are put together first.
 _FEW_ROWS = 4096
 

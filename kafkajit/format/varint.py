@@ -56,12 +56,21 @@ def _sizes_of_varlongs(values, sizes):
 @kernel
 def varlong_size(value):
     """Bytes of one varlong; for an int32 also those of its varint."""
-    rest = np.uint64((value << np.int64(1)) ^ (value >> np.int64(63))) >> np.uint64(7)
-    size = 1
+    rest = zigzag(value)
+    if rest < np.uint64(0x4000):
+        return np.int64(1) + np.int64(rest >= np.uint64(0x80))
+    size = np.int64(2)
+    rest >>= np.uint64(14)
     while rest != np.uint64(0):
         rest >>= np.uint64(7)
         size += 1
     return size
+
+
+@inlined
+def zigzag(value):
+    """Small numbers of both signs as small unsigned ones."""
+    return np.uint64((value << np.int64(1)) ^ (value >> np.int64(63)))
 
 
 @kernel
@@ -132,7 +141,14 @@ def varlong_rest(content, position, first):
 @inlined
 def put_varint(out, w, value):
     """Write a varint or a varlong, unchecked; the position behind it."""
-    rest = np.uint64((value << np.int64(1)) ^ (value >> np.int64(63)))
+    rest = zigzag(value)
+    if rest < np.uint64(0x80):  # most are that small, and a loop takes half as long again
+        out[w] = np.uint8(rest)
+        return w + 1
+    if rest < np.uint64(0x4000):
+        out[w] = np.uint8(rest & np.uint64(0x7F) | np.uint64(0x80))
+        out[w + 1] = np.uint8(rest >> np.uint64(7))
+        return w + 2
     while rest >= np.uint64(0x80):
         out[w] = np.uint8(rest & np.uint64(0x7F) | np.uint64(0x80))
         w += 1

@@ -9,6 +9,8 @@ stay; others go through a buffer that is used again.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -32,8 +34,8 @@ from kafkajit.format.layout import (
     WIRE_BYTES,
     bytes_of,
 )
-from kafkajit.format.varint import MAX_VARINT_SIZE, put_varint, varlong_size
-from kafkajit.kernel import WIDE, copy_bytes, inlined, kernel, write_int32
+from kafkajit.format.varint import put_varint, varlong_size, zigzag
+from kafkajit.kernel import WIDE, copy_bytes, inlined, kernel, write_int32, write_word
 from kafkajit.records.encode_messages import (
     finish_message_set,
     message_set_overhead,
@@ -46,8 +48,10 @@ _MAX_INT32 = 2**31 - 1
 # Records of so many bytes are written one behind the other before any of them is compressed: they
 # are still in the processor's cache then.
 _SCRATCH_BYTES = 1 << 20
-# What a record may take besides its bytes; a message takes one more.
-_MOST_OVERHEAD = max(MAX_RECORD_OVERHEAD + 2 * MAX_VARINT_SIZE + 1, MESSAGE_OVERHEAD_V1)
+# A record of this fixed size, or of more up to there, has a length of two bytes.
+_TWO_BYTES, _MOST_TWO_BYTES = 1 << 6, (1 << 13) - MAX_RECORD_OVERHEAD
+# What a record or a message may take besides its fixed size.
+_MOST_OVERHEAD = max(MAX_RECORD_OVERHEAD, MESSAGE_OVERHEAD_V1)
 
 
 class Field(NamedTuple):
@@ -58,7 +62,8 @@ class Field(NamedTuple):
     sizes: Int64s
 
 
-class Rows(NamedTuple):
+@dataclass(frozen=True)
+class Rows:
     """What is written of each record.
 
     `headers` are a record's headers as they stand in it, their count in front; none where the size
@@ -71,12 +76,17 @@ class Rows(NamedTuple):
     value: Field
     headers: Field
 
-    @property
+    @cached_property
+    def fixed_sizes(self) -> Int64s:
+        """Bytes of each record that do not depend on its batch: all but length and deltas."""
+        sizes = np.empty(self.offset.size, dtype=np.int64)
+        _fixed_sizes(self.key.sizes, self.value.sizes, self.headers.sizes, sizes)
+        return sizes
+
+    @cached_property
     def bound(self) -> int:
         """No fewer bytes than their records take."""
-        fields = (self.key, self.value, self.headers)
-        data = sum(int(np.maximum(field.sizes, 0).sum()) for field in fields)
-        return data + self.offset.size * _MOST_OVERHEAD
+        return int(self.fixed_sizes.sum()) + self.offset.size * _MOST_OVERHEAD
 
 
 class Plan(NamedTuple):
@@ -99,9 +109,8 @@ def first_rows(
     rows.
     """
     firsts = np.empty(rows.offset.size + 1, dtype=np.int64)
-    sizes = (rows.key.sizes, rows.value.sizes, rows.headers.sizes)
     count, row = _split(
-        rows.offset, rows.timestamp, *sizes, begins, batch_size, batch_records, firsts
+        rows.offset, rows.timestamp, rows.fixed_sizes, begins, batch_size, batch_records, firsts
     )
     if row < rows.offset.size:
         here, before = int(rows.offset[row]), int(rows.offset[row - 1])
@@ -225,7 +234,8 @@ def _codec(plan: Plan) -> int:
 
 
 def _taken_apart(rows: Rows) -> tuple[npt.NDArray[np.generic], ...]:
-    return (rows.offset, rows.timestamp, *rows.key, *rows.value, *rows.headers)
+    fields = (*rows.key, *rows.value, *rows.headers)
+    return (rows.offset, rows.timestamp, rows.fixed_sizes, *fields)
 
 
 def _too_large(plan: Plan, batch: int) -> InvalidRecordError:
@@ -237,62 +247,63 @@ def _too_large(plan: Plan, batch: int) -> InvalidRecordError:
 
 
 @kernel
-def _split(
-    offset,
-    timestamp,
-    key_sizes,
-    value_sizes,
-    headers_sizes,
-    begins,
-    most_bytes,
-    most_records,
-    firsts,
-):
+def _fixed_sizes(key_sizes, value_sizes, headers_sizes, sizes):
+    for row in range(sizes.size):
+        sizes[row] = (
+            np.int64(1)
+            + _int32_size(key_sizes[row])
+            + max(key_sizes[row], np.int64(0))
+            + _int32_size(value_sizes[row])
+            + max(value_sizes[row], np.int64(0))
+            + max(headers_sizes[row], np.int64(1))
+        )
+
+
+@inlined
+def _int32_size(value):
+    """Of a varint, without branches: the processor does several at a time."""
+    rest = zigzag(value)
+    return (
+        np.int64(1)
+        + np.int64(rest >= np.uint64(1 << 7))
+        + np.int64(rest >= np.uint64(1 << 14))
+        + np.int64(rest >= np.uint64(1 << 21))
+        + np.int64(rest >= np.uint64(1 << 28))
+    )
+
+
+@kernel
+def _split(offset, timestamp, fixed_sizes, begins, most_bytes, most_records, firsts):
     """(batches, the row whose offset is not behind the one before it, else the number of rows)."""
     count, row = 0, 0
     while row < offset.size:
         first, first_offset, first_timestamp = row, offset[row], timestamp[row]
         firsts[count] = first
         count += 1
-        size = np.int64(RECORD_BATCH_OVERHEAD)
-        while row < offset.size:
-            if row > 0 and offset[row] <= offset[row - 1]:
+        size, before = np.int64(RECORD_BATCH_OVERHEAD), np.int64(0)
+        if row > 0:
+            before = offset[row - 1]
+            if first_offset <= before:
                 return count, row
-            offset_delta = offset[row] - first_offset
-            if row > first and (begins[row] or offset_delta > _MAX_INT32):
+        while row < offset.size:
+            here = offset[row]
+            if row > first and (here <= before or begins[row] or here - first_offset > _MAX_INT32):
                 break
-            body = _body_size(
-                timestamp[row] - first_timestamp,
-                offset_delta,
-                key_sizes[row],
-                value_sizes[row],
-                headers_sizes[row],
+            body = fixed_sizes[row]
+            body += varlong_size(timestamp[row] - first_timestamp) + varlong_size(
+                here - first_offset
             )
             size += varlong_size(body) + body
             if row > first and (size > most_bytes or row - first >= most_records):
                 break
+            before = here
             row += 1
     return count, row
 
 
-@inlined
-def _body_size(timestamp_delta, offset_delta, key_size, value_size, headers_size):
-    """Of a record behind its length."""
-    return (
-        np.int64(1)
-        + varlong_size(timestamp_delta)
-        + varlong_size(offset_delta)
-        + varlong_size(key_size)
-        + max(key_size, np.int64(0))
-        + varlong_size(value_size)
-        + max(value_size, np.int64(0))
-        + max(headers_size, np.int64(1))
-    )
-
-
 @kernel
 def _write_batches(
-    offset, timestamp,
+    offset, timestamp, fixed_sizes,
     key_data, key_starts, key_sizes,
     value_data, value_starts, value_sizes,
     headers_data, headers_starts, headers_sizes,
@@ -309,7 +320,7 @@ def _write_batches(
             )  # fmt: skip
             continue
         end = _write_records(
-            offset, timestamp,
+            offset, timestamp, fixed_sizes,
             key_data, key_starts, key_sizes,
             value_data, value_starts, value_sizes,
             headers_data, headers_starts, headers_sizes,
@@ -325,7 +336,7 @@ def _write_batches(
 
 @kernel
 def _write_records_of_batches(
-    offset, timestamp,
+    offset, timestamp, fixed_sizes,
     key_data, key_starts, key_sizes,
     value_data, value_starts, value_sizes,
     headers_data, headers_starts, headers_sizes,
@@ -336,9 +347,7 @@ def _write_records_of_batches(
     for batch in range(header.size):
         needed = np.int64(WIDE)
         for row in range(first_row[batch], first_row[batch + 1]):
-            needed += _MOST_OVERHEAD
-            needed += max(key_sizes[row], np.int64(0)) + max(value_sizes[row], np.int64(0))
-            needed += max(headers_sizes[row], np.int64(0))
+            needed += fixed_sizes[row] + _MOST_OVERHEAD
         if w + needed > out.size:
             return batch, needed
         if header[batch]["magic"] != MAGIC_V2:
@@ -350,7 +359,7 @@ def _write_records_of_batches(
             )  # fmt: skip
         else:
             w = _write_records(
-                offset, timestamp,
+                offset, timestamp, fixed_sizes,
                 key_data, key_starts, key_sizes,
                 value_data, value_starts, value_sizes,
                 headers_data, headers_starts, headers_sizes,
@@ -389,7 +398,7 @@ def _finish(header, header_bytes, batch, out, position, end):
 
 @kernel
 def _write_records(
-    offset, timestamp,
+    offset, timestamp, fixed_sizes,
     key_data, key_starts, key_sizes,
     value_data, value_starts, value_sizes,
     headers_data, headers_starts, headers_sizes,
@@ -404,16 +413,19 @@ def _write_records(
         offset_delta = offset[row] - base_offset
         key_size, value_size = key_sizes[row], value_sizes[row]
         headers_size = headers_sizes[row]
-        body = _body_size(timestamp_delta, offset_delta, key_size, value_size, headers_size)
-        w = put_varint(out, w, body)
-        out[w] = 0  # attributes
-        w = put_varint(out, w + 1, timestamp_delta)
-        w = put_varint(out, w, offset_delta)
-        w = put_varint(out, w, key_size)
+        # The length stands before what it counts. How long it is itself is mostly certain; to go on
+        # without having counted takes a tenth less.
+        start, fixed = w, fixed_sizes[row]
+        if _TWO_BYTES <= fixed and fixed < _MOST_TWO_BYTES:
+            w += 2
+        else:
+            w += varlong_size(fixed + varlong_size(timestamp_delta) + varlong_size(offset_delta))
+        counted = w
+        w = _put_head(out, w, timestamp_delta, offset_delta, key_size)
         if key_size > 0:
             copy_bytes(out, w, key_data, key_starts[row], key_size)
             w += key_size
-        w = put_varint(out, w, value_size)
+        w = _put_size(out, w, value_size)
         if value_size > 0:
             copy_bytes(out, w, value_data, value_starts[row], value_size)
             w += value_size
@@ -423,4 +435,37 @@ def _write_records(
         else:
             out[w] = 0
             w += 1
+        put_varint(out, start, w - counted)
     return w
+
+
+@inlined
+def _put_head(out, w, timestamp_delta, offset_delta, key_size):
+    """A record's attributes, which are 0, deltas and key's size; small ones in one store."""
+    a, b, c = zigzag(timestamp_delta), zigzag(offset_delta), zigzag(key_size)
+    if a | b | c >= np.uint64(0x4000):
+        out[w] = 0
+        w = put_varint(out, w + 1, timestamp_delta)
+        w = put_varint(out, w, offset_delta)
+        return put_varint(out, w, key_size)
+    word, bits = np.uint64(0), np.uint64(8)
+    for value in (a, b, c):
+        has_two = np.uint64(value >= np.uint64(0x80))
+        encoded = value & np.uint64(0x7F) | has_two << np.uint64(7)
+        encoded |= value >> np.uint64(7) << np.uint64(8)
+        word |= encoded << bits
+        bits += np.uint64(8) + (has_two << np.uint64(3))
+    write_word(out, w, word)
+    return w + np.int64(bits >> np.uint64(3))
+
+
+@inlined
+def _put_size(out, w, size):
+    value = zigzag(size)
+    if value >= np.uint64(0x4000):
+        return put_varint(out, w, size)
+    has_two = np.uint64(value >= np.uint64(0x80))
+    encoded = value & np.uint64(0x7F) | has_two << np.uint64(7)
+    encoded |= value >> np.uint64(7) << np.uint64(8)
+    write_word(out, w, encoded)
+    return w + np.int64(1) + np.int64(has_two)
