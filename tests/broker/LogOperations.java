@@ -120,8 +120,13 @@ public class LogOperations {
                 if (open == null) {
                     throw new IllegalStateException("not open: " + folder);
                 }
-                answer(command, open.log, answer);
-                open.later.run();
+                try {
+                    answer(command, open.log, answer);
+                } finally {
+                    if (LOGS.containsValue(open)) {
+                        open.later.run();
+                    }
+                }
         }
     }
 
