@@ -116,7 +116,8 @@ class Log:
         for opened in reversed(self._opened):
             last = self._last_offset(opened)
             if last is not None:
-                return last + 1
+                # Truncation leaves an empty segment, which may begin behind a gap.
+                return max(last + 1, self._bases[-1])
         return self._bases[-1]
 
     @cached_property

@@ -75,6 +75,13 @@ def test_the_log_ends_behind_its_last_batch(folder: Path) -> None:
             log.read(outside)
 
 
+def test_a_log_ends_where_its_empty_last_segment_begins(tmp_path: Path) -> None:
+    # As Kafka leaves it that truncates to an offset in a gap.
+    log = Log(write_partition(tmp_path, {0: kt.batch([kt.Record(value=b"v")]), 7: b""}))
+    assert log.end_offset == 7
+    assert log.read(7).num_rows == 0
+
+
 @by_folder
 @by_place
 def test_a_timestamp_is_found_where_kafka_finds_it(
