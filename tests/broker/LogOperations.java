@@ -7,6 +7,7 @@ import java.io.File;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.lang.reflect.Field;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -247,7 +248,8 @@ public class LogOperations {
 
     /** One by one, or so many batches at once: a follower appends all that a fetch brings. */
     static void append(JsonNode command, UnifiedLog log, ObjectNode answer) throws IOException {
-        ByteBuffer content = ByteBuffer.wrap(Files.readAllBytes(Path.of(command.get("file").asText())));
+        Path path = Path.of(command.get("file").asText());
+        ByteBuffer content = ByteBuffer.wrap(Files.readAllBytes(path));
         int most = command.path("batchesAtOnce").asInt(1);
         boolean isLeader = command.path("as").asText("follower").equals("leader");
         AppendOrigin origin = AppendOrigin.valueOf(command.path("origin").asText("CLIENT"));
@@ -291,7 +293,7 @@ public class LogOperations {
     }
 
     static MemoryRecords part(ByteBuffer content, int start, int end) {
-        return MemoryRecords.readableRecords(content.duplicate().position(start).limit(end).slice());
+        return MemoryRecords.readableRecords(content.slice(start, end - start));
     }
 
     /** As LogManager does it: the cleaner forgets what it cleaned behind the active segment. */
@@ -323,7 +325,7 @@ public class LogOperations {
         later.run();
     }
 
-    /** A manager that knows of the logs beside this one, since it forgets those that it does not. */
+    /** A manager that knows of the logs beside this one: those that it does not, it forgets. */
     static LogCleanerManager cleanerManager(UnifiedLog log) {
         ConcurrentMap<TopicPartition, UnifiedLog> logs = new ConcurrentHashMap<>();
         for (Open other : LOGS.values()) {
@@ -402,7 +404,7 @@ public class LogOperations {
         answer.put("elapsedIndexSecs", stats.elapsedIndexSecs());
     }
 
-    static void state(UnifiedLog log, ObjectNode answer) throws IOException {
+    static void state(UnifiedLog log, ObjectNode answer) throws Exception {
         answer.put("logStartOffset", log.logStartOffset());
         answer.put("logEndOffset", log.logEndOffset());
         answer.put("highWatermark", log.highWatermark());
@@ -411,20 +413,7 @@ public class LogOperations {
         answer.put("size", log.size());
         ArrayNode segments = answer.putArray("segments");
         for (LogSegment segment : log.logSegments()) {
-            ObjectNode one = segments.addObject();
-            TimestampOffset largest = segment.readMaxTimestampAndOffsetSoFar();
-            one.put("baseOffset", segment.baseOffset());
-            one.put("nextOffset", segment.readNextOffset());
-            one.put("size", segment.size());
-            one.put("largestTimestamp", largest.timestamp);
-            one.put("offsetOfLargestTimestamp", largest.offset);
-            one.put("offsetIndexEntries", segment.offsetIndex().entries());
-            one.put("timeIndexEntries", segment.timeIndex().entries());
-            ArrayNode aborted = one.putArray("abortedTransactions");
-            for (AbortedTxn transaction : segment.txnIndex().allAbortedTxns()) {
-                aborted.addArray().add(transaction.producerId()).add(transaction.firstOffset())
-                    .add(transaction.lastOffset()).add(transaction.lastStableOffset());
-            }
+            segment(segment, segments.addObject());
         }
         ArrayNode producers = answer.putArray("producers");
         for (ProducerStateEntry entry : log.producerStateManager().activeProducers().values()) {
@@ -441,6 +430,54 @@ public class LogOperations {
         ArrayNode epochs = answer.putArray("leaderEpochs");
         log.leaderEpochCache().epochEntries().forEach(
             entry -> epochs.addArray().add(entry.epoch).add(entry.startOffset));
+    }
+
+    /** Indexes that are not loaded stay so: closing would change them. */
+    static void segment(LogSegment segment, ObjectNode answer) throws Exception {
+        answer.put("baseOffset", segment.baseOffset());
+        answer.put("nextOffset", segment.log().lastBatch().map(RecordBatch::nextOffset)
+            .orElse(segment.baseOffset()));
+        answer.put("size", segment.size());
+        TimestampOffset largest = (TimestampOffset) field(segment, "maxTimestampAndOffsetSoFar");
+        if (largest == TimestampOffset.UNKNOWN) {
+            largest = lastEntry(segment);
+        }
+        answer.put("largestTimestamp", largest.timestamp);
+        answer.put("offsetOfLargestTimestamp", largest.offset);
+        answer.put("offsetIndexEntries", isLoaded(segment, "lazyOffsetIndex")
+            ? segment.offsetIndex().entries() : segment.offsetIndexFile().length() / 8);
+        answer.put("timeIndexEntries", isLoaded(segment, "lazyTimeIndex")
+            ? segment.timeIndex().entries() : segment.timeIndexFile().length() / 12);
+        ArrayNode aborted = answer.putArray("abortedTransactions");
+        for (AbortedTxn transaction : segment.txnIndex().allAbortedTxns()) {
+            aborted.addArray().add(transaction.producerId()).add(transaction.firstOffset())
+                .add(transaction.lastOffset()).add(transaction.lastStableOffset());
+        }
+    }
+
+    static TimestampOffset lastEntry(LogSegment segment) throws Exception {
+        if (isLoaded(segment, "lazyTimeIndex")) {
+            return segment.timeIndex().lastEntry();
+        }
+        Path path = segment.timeIndexFile().toPath(); // of a new segment it is not there yet
+        byte[] bytes = Files.exists(path) ? Files.readAllBytes(path) : new byte[0];
+        ByteBuffer content = ByteBuffer.wrap(bytes);
+        int last = content.limit() / 12 - 1;
+        return last < 0
+            ? new TimestampOffset(RecordBatch.NO_TIMESTAMP, segment.baseOffset())
+            : new TimestampOffset(
+                content.getLong(12 * last), segment.baseOffset() + content.getInt(12 * last + 8));
+    }
+
+    static boolean isLoaded(LogSegment segment, String index) throws Exception {
+        Object wrapper = field(field(segment, index), "indexWrapper");
+        return wrapper.getClass().getSimpleName().equals("IndexValue");
+    }
+
+    static Object field(Object object, String name) throws Exception {
+        Field field = object.getClass().getDeclaredField(name);
+        field.setAccessible(true);
+        return field.get(object);
     }
 
     /** Time that stands still. */
@@ -524,7 +561,7 @@ public class LogOperations {
 
         @Override
         public int compareTo(Delayed other) {
-            return Long.compare(getDelay(TimeUnit.MILLISECONDS), other.getDelay(TimeUnit.MILLISECONDS));
+            return Long.compare(at - CLOCK.now, other.getDelay(TimeUnit.MILLISECONDS));
         }
 
         @Override

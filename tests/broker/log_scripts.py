@@ -51,16 +51,16 @@ class Shape:
     old_formats: float = 0.0  # v0 or v1
 
 
-def random_log(seed: int, shape: Shape | None = None) -> list[bytes]:
+def random_log(seed: int | str, shape: Shape | None = None) -> list[bytes]:
     """The batches of a log."""
     return _Maker(random.Random(seed), shape or Shape()).batches()
 
 
-def random_config(seed: int, batches: Sequence[bytes], at_once: int = 1) -> dict[str, object]:
+def random_config(seed: int | str, batches: Sequence[bytes], at_once: int = 1) -> dict[str, object]:
     """Topic configs for these batches, so many of which are appended at once."""
     rng = random.Random(seed)
     sizes = [len(batch) for batch in batches]
-    largest = max(sum(sizes[at : at + at_once]) for at in range(0, len(sizes), at_once))
+    largest = max(sum(sizes[at : at + at_once]) for at in range(len(sizes)))
     return {
         "segment.bytes": rng.choice([largest, largest + rng.randrange(5000), 3 * largest, 1 << 30]),
         "segment.ms": rng.choice([7 * DAY, 60_000, 300_000]),

@@ -7,8 +7,8 @@ remote storage; tests/data/damaged, segments made of v2's
 bytes; tests/data/messages, segments of older formats by our own builder; tests/data/payloads, what
 internal topics can hold, by Kafka's own serializers; beside every file that
 `kafka.tools.DumpLogSegments` reads, what it prints; tests/data/usage, what it says to arguments
-that it refuses; and tests/data/indexes, what Kafka's indexes answer. tests/data/README.md has the
-naming rules.
+that it refuses; tests/data/indexes, what Kafka's indexes answer; and tests/data/logs, what Kafka's
+log does to partition folders. tests/data/README.md has the naming rules.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ from broker import (
 from damage import SOURCES, damaged_logs
 from index_damage import damaged_indexes
 from index_scripts import index_scripts
+from log_goldens import log_goldens, write_tar
+from log_operations import LogOperations
 from messages import message_logs
 
 FIRST_SEGMENT = "00000000000000000000.log"
@@ -404,6 +406,14 @@ def write_indexes(work: Path, data: Path) -> None:
     (data / "indexes" / "dumps.json").write_text(json.dumps(dumps, indent=1) + "\n")
 
 
+def write_log_operations(work: Path, data: Path) -> None:
+    """Write what Kafka's log makes of random logs, without a broker."""
+    (data / "logs").mkdir()
+    with LogOperations(work) as kafka:
+        for kind, contents in log_goldens(kafka, work / "logs").items():
+            write_tar(data / "logs" / f"{kind}.tar.xz", contents)
+
+
 def write_logs(target: Path, logs: Mapping[str, bytes]) -> None:
     """Write segments, a folder for each."""
     for name, content in logs.items():
@@ -590,6 +600,7 @@ PARTS = {
     "payloads": Part(write_payloads, ("payloads",)),
     "usage": Part(write_usage, ("usage",)),
     "indexes": Part(write_indexes, ("indexes",)),
+    "logs": Part(write_log_operations, ("logs",)),
 }
 
 if __name__ == "__main__":

@@ -1,0 +1,48 @@
+"""tests/data/logs: what Kafka's own log did to partition folders, a history of steps for each."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from functools import cache
+from typing import Any, NamedTuple
+
+from corpus import DATA
+
+KINDS = ("append", "recover", "truncate", "retain", "compact")
+
+
+class Step(NamedTuple):
+    """What was done, what Kafka said, and the folder before and after it: name → bytes."""
+
+    told: dict[str, Any]
+    before: dict[str, bytes]
+    after: dict[str, bytes]
+    batches: bytes = b""  # what was appended
+
+
+@cache
+def histories(kind: str) -> list[list[Step]]:
+    """The histories of a kind of operation."""
+    contents = {}
+    with tarfile.open(DATA / "logs" / f"{kind}.tar.xz") as archive:
+        for entry in archive:
+            file = archive.extractfile(entry)
+            assert file is not None
+            contents[entry.name] = file.read()
+    scripts = [name for name in contents if name.endswith("/steps.json")]
+    return [_steps(contents, script.removesuffix("/steps.json")) for script in scripts]
+
+
+def _steps(contents: dict[str, bytes], folder: str) -> list[Step]:
+    steps: list[Step] = []
+    before: dict[str, bytes] = {}
+    for place, told in enumerate(json.loads(contents[f"{folder}/steps.json"])):
+        after = {
+            name: contents.get(f"{folder}/{place}/{name}", before.get(name, b""))
+            for name in told["files"]
+        }
+        batches = contents.get(f"{folder}/{place}.batches", b"")
+        steps.append(Step(told, before, after, batches))
+        before = after
+    return steps
