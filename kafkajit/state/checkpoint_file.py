@@ -1,13 +1,14 @@
 """The format that checkpoints have in common (CheckpointFile).
 
-Lines in, entries out. A version, the number of entries, and an entry a line, its parts between
-white space. A file that ends before it says how many entries there are has none, as in Kafka.
+Lines in, entries out, and back. A version, the number of entries, and an entry a line, its parts
+between white space. A file that ends before it says how many entries there are has none, as in
+Kafka.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -53,6 +54,16 @@ def parse_checkpoint(content: Bytes, path: str | None, schema: pa.Schema) -> pa.
             f"Expected [{expected}] entries in checkpoint file, but found only [{found}]", path=path
         )
     return pa.Table.from_batches([*batches, _record_batch(rows, schema)], schema=schema)
+
+
+def checkpoint_text(entries: Iterable[Sequence[object]]) -> bytes:
+    r"""A checkpoint of these entries as Kafka writes it.
+
+    >>> checkpoint_text([(0, 0), (2, 5)])
+    b'0\n2\n0 0\n2 5\n'
+    """
+    rows = [" ".join(map(str, entry)) for entry in entries]
+    return "".join(f"{line}\n" for line in (VERSION, len(rows), *rows)).encode()
 
 
 def _check_version(line: str, path: str | None) -> None:

@@ -5,18 +5,19 @@ log-start-offset-checkpoint          where a log begins, if records before it we
 recovery-point-offset-checkpoint     up to where a log is flushed
 replication-offset-checkpoint        the high watermark
 
-Bytes in, a row for each partition out.
+Bytes in, a row for each partition out, and back.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
 
 from kafkajit.schema import CHECKPOINT_COLUMNS, table_schema
 from kafkajit.source import Bytes, whole
-from kafkajit.state.checkpoint_file import parse_checkpoint
+from kafkajit.state.checkpoint_file import checkpoint_text, parse_checkpoint
 
 NAMES = (
     "cleaner-offset-checkpoint",
@@ -41,3 +42,12 @@ def read_checkpoint(source: Any) -> pa.Table:
 def parse_offsets(content: Bytes, path: str | None = None) -> pa.Table:
     """The same of bytes and the path that they came from."""
     return parse_checkpoint(content, path, table_schema(CHECKPOINT_COLUMNS))
+
+
+def offsets_text(offsets: Iterable[tuple[str, int, int]]) -> bytes:
+    r"""The file that Kafka writes of topics, partitions and offsets, in the order that is given.
+
+    >>> offsets_text([("orders", 3, 42)])
+    b'0\n1\norders 3 42\n'
+    """
+    return checkpoint_text(offsets)

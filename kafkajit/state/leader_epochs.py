@@ -1,17 +1,18 @@
 """leader-epoch-checkpoint: which leader's epoch began at which offset (LeaderEpochCheckpointFile).
 
-Bytes in, a row for each epoch out.
+Bytes in, a row for each epoch out, and back.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
 
 from kafkajit.schema import LEADER_EPOCH_COLUMNS, table_schema
 from kafkajit.source import Bytes, whole
-from kafkajit.state.checkpoint_file import parse_checkpoint
+from kafkajit.state.checkpoint_file import checkpoint_text, parse_checkpoint
 
 
 def read_leader_epochs(source: Any) -> pa.Table:
@@ -29,3 +30,12 @@ def read_leader_epochs(source: Any) -> pa.Table:
 def parse_leader_epochs(content: Bytes, path: str | None = None) -> pa.Table:
     """The same of bytes and the path that they came from."""
     return parse_checkpoint(content, path, table_schema(LEADER_EPOCH_COLUMNS))
+
+
+def leader_epochs_text(epochs: Iterable[tuple[int, int]]) -> bytes:
+    r"""The file that Kafka writes of epochs and their start offsets, in order.
+
+    >>> leader_epochs_text([(0, 0), (2, 5)])
+    b'0\n2\n0 0\n2 5\n'
+    """
+    return checkpoint_text(epochs)

@@ -1,10 +1,15 @@
 """A .snapshot file: the producers whose records a log holds (ProducerStateManager).
 
-Bytes in, a row for each producer out. The file is a version (int16), a CRC-32C of all that follows
-it, the number of entries (int32), and the entries in `ENTRY`'s layout. Kafka has written version 1
-since 0.11. Bytes behind the last entry are left alone where the checksum holds, as Kafka does.
+Bytes in, a row for each producer out, and back. The file is a version (int16), a CRC-32C of all
+that follows it, the number of entries (int32), and the entries in `ENTRY`'s layout. Kafka has
+written version 1 since 0.11. Bytes behind the last entry are left alone where the checksum holds,
+as Kafka does.
 
 A snapshot is read in Kafka's order: first its structure, then its checksum. No kernel is needed.
+
+Producers stand there as a Java HashMap hands them out. Where nine of them fall into one bucket Java
+makes a tree of it, and its order is another than the one here: the ids of brokers are consecutive,
+and none do.
 """
 
 from __future__ import annotations
@@ -22,6 +27,8 @@ from kafkajit.schema import PRODUCER_COLUMNS, table_schema
 from kafkajit.source import Bytes, whole
 
 VERSION = 1
+
+Int64s = npt.NDArray[np.int64]
 
 # The names are those of the columns.
 ENTRY = np.dtype(
@@ -62,7 +69,7 @@ def read_producer_snapshot(source: Any) -> pa.Table:
 
 def parse_producer_snapshot(content: Bytes, path: str | None = None) -> pa.Table:
     """The same of bytes and the path that they came from."""
-    entries = _checked_entries(content, path)
+    entries = snapshot_entries(content, path)
     without_batch = entries["lastOffset"] < 0
     native = {
         name: entries[name].astype(entries[name].dtype.newbyteorder("="))
@@ -81,7 +88,43 @@ def parse_producer_snapshot(content: Bytes, path: str | None = None) -> pa.Table
     return pa.Table.from_arrays(arrays, schema=table_schema(PRODUCER_COLUMNS))
 
 
-def _checked_entries(content: Bytes, path: str | None) -> npt.NDArray[np.void]:
+def producer_snapshot_bytes(producers: npt.NDArray[np.void]) -> bytes:
+    """The file that Kafka writes of producers: the fields of ENTRY, in any byte order.
+
+    They are given in the order in which a broker came to know them.
+
+    >>> producers = np.zeros(2, ENTRY)
+    >>> producers["producerId"] = [20, 3]
+    >>> read_producer_snapshot(producer_snapshot_bytes(producers))["producerId"].to_pylist()
+    [3, 20]
+    """
+    ids = producers["producerId"].astype(np.int64)
+    entries = np.empty(producers.size, dtype=ENTRY)
+    for name in ENTRY.names or ():
+        entries[name] = producers[name]
+    entries = entries[np.argsort(_hash_map_buckets(ids), kind="stable")]
+    checked = np.array(entries.size, ">i4").tobytes() + entries.tobytes()
+    return np.array((VERSION, crc32c(checked), 0), _HEAD).tobytes()[:_CHECKED] + checked
+
+
+def _hash_map_buckets(keys: Int64s) -> npt.NDArray[np.uint32]:
+    """The bucket of each long in a Java HashMap that holds them all."""
+    buckets = 16
+    while keys.size > buckets // 4 * 3:
+        buckets *= 2
+    words = keys.view(np.uint64)
+    hashes = (words ^ words >> np.uint64(32)).astype(np.uint32)
+    spread: npt.NDArray[np.uint32] = (hashes ^ hashes >> np.uint32(16)) & np.uint32(buckets - 1)
+    return spread
+
+
+def snapshot_entries(content: Bytes, path: str | None = None) -> npt.NDArray[np.void]:
+    """The entries of a snapshot as they stand there; a view.
+
+    >>> snapshot_entries(np.frombuffer(producer_snapshot_bytes(np.zeros(2, ENTRY)), np.uint8)).size
+    2
+    """
+
     def wrong(reason: str, position: int) -> CorruptSnapshotError:
         return CorruptSnapshotError(_INVALID + reason, path=path, position=position)
 

@@ -11,7 +11,8 @@ from text_twins import Refused, checkpoint
 
 import kafkajit
 from kafkajit.schema import CHECKPOINT_COLUMNS, LEADER_EPOCH_COLUMNS, table_schema
-from kafkajit.state.checkpoints import NAMES
+from kafkajit.state.checkpoints import NAMES, offsets_text
+from kafkajit.state.leader_epochs import leader_epochs_text
 
 EPOCHS = sorted(DATA.rglob("leader-epoch-checkpoint"))
 OFFSETS = sorted(path for path in DATA.rglob("*-offset-checkpoint") if path.name in NAMES)
@@ -136,3 +137,22 @@ def test_white_space_is_java_s_behind_an_entry_too_and_before_it_makes_a_part() 
     assert offsets(b"0\n2\norders\t 0 \x0b5 \n 1 7\n") == [["orders", 0, 5], ["", 1, 7]]
     with pytest.raises(kafkajit.CorruptCheckpointError, match="Malformed line"):
         offsets("0\n1\norders\u00a00 5\n".encode())
+
+
+@pytest.mark.parametrize("path", EPOCHS, ids=lambda path: path.parent.name)
+def test_the_epochs_of_a_broker_are_written_as_they_were(path: Path) -> None:
+    rows = [(epoch, offset) for epoch, offset in epochs(path.read_bytes())]
+    # a broker makes an empty file before it knows of an epoch
+    assert leader_epochs_text(rows) == (path.read_bytes() or b"0\n0\n")
+
+
+@pytest.mark.parametrize("path", OFFSETS, ids=lambda path: path.name)
+def test_the_offsets_of_a_broker_are_written_as_they_were(path: Path) -> None:
+    assert offsets_text(map(tuple, offsets(path.read_bytes()))) == path.read_bytes()  # type: ignore[arg-type]
+
+
+@given(st.lists(st.tuples(INT32, INT64), max_size=5))
+def test_what_is_written_is_read(entries: list[tuple[int, int]]) -> None:
+    assert epochs(leader_epochs_text(entries)) == [list(entry) for entry in entries]
+    rows = [("orders", *entry) for entry in entries]
+    assert offsets(offsets_text(rows)) == [list(row) for row in rows]

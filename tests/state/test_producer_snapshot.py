@@ -5,6 +5,7 @@ import struct
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from corpus import DATA, rows_of
@@ -16,7 +17,13 @@ from strategies import INT32, INT64
 import kafkajit
 from kafkajit import testing as kt
 from kafkajit.schema import PRODUCER_COLUMNS, table_schema
-from kafkajit.state.producer_snapshot import SnapshotCutShortError
+from kafkajit.source import as_bytes
+from kafkajit.state.producer_snapshot import (
+    ENTRY,
+    SnapshotCutShortError,
+    producer_snapshot_bytes,
+    snapshot_entries,
+)
 
 SNAPSHOTS = [
     path for path in sorted(DATA.rglob("*.snapshot*")) if path.suffix in (".snapshot", ".deleted")
@@ -206,3 +213,58 @@ def test_whatever_the_bytes_they_are_read_or_refused(
             kafkajit.read_producer_snapshot(content)
     else:
         assert rows_of(kafkajit.read_producer_snapshot(pa.py_buffer(content))) == expected
+
+
+class HashMap:
+    """Where a Java HashMap puts longs: buckets of lists, twice as many once three in four are."""
+
+    def __init__(self, keys: list[int]) -> None:
+        self.table: list[list[int]] = [[] for _ in range(16)]
+        for size, key in enumerate(keys, start=1):
+            self._put(key)
+            if size > 0.75 * len(self.table):
+                older = list(self)
+                self.table = [[] for _ in range(2 * len(self.table))]
+                for key_ in older:
+                    self._put(key_)
+
+    def _put(self, key: int) -> None:
+        word = key % 2**64
+        code = (word ^ word >> 32) % 2**32
+        self.table[(code ^ code >> 16) % len(self.table)].append(key)
+
+    def __iter__(self) -> Any:
+        return (key for bucket in self.table for key in bucket)
+
+
+def entries_of(producers: list[kt.Producer]) -> Any:
+    return snapshot_entries(as_bytes(kt.producer_snapshot(producers)))
+
+
+@pytest.mark.parametrize("path", SNAPSHOTS, ids=lambda path: f"{path.parent.name}/{path.name[17:]}")
+def test_the_producers_of_a_snapshot_are_written_as_they_were(path: Path) -> None:
+    content = path.read_bytes()
+    assert producer_snapshot_bytes(snapshot_entries(as_bytes(content))) == content
+
+
+IDS = st.one_of(INT64, st.integers(0, 5000), st.integers(-8, 8).map(lambda id_: id_ * 2**28))
+
+
+@given(st.lists(IDS, unique=True, max_size=80), st.randoms())
+def test_producers_are_written_in_the_order_of_a_hash_map(ids: list[int], rng: Any) -> None:
+    producers = [kt.Producer(id_, last_offset=rng.randrange(2**40)) for id_ in ids]
+    by_id = {producer.producer_id: producer for producer in producers}
+    expected = kt.producer_snapshot([by_id[id_] for id_ in HashMap(ids)])
+    entries = entries_of(producers)
+    assert producer_snapshot_bytes(entries) == expected
+    native = entries.astype(ENTRY.newbyteorder("="))
+    more = np.empty(native.size, [*native.dtype.descr, ("another", np.int64)])
+    for name in ENTRY.names or ():
+        more[name] = native[name]
+    assert producer_snapshot_bytes(more) == expected
+
+
+def test_the_order_of_a_hash_map_is_javas() -> None:
+    # new HashMap<>() with these put into it in this order
+    ids = [4294967296, 17, 1, 33, -1, 1000, 16, 65536]
+    assert list(HashMap(ids)) == [-1, 16, 4294967296, 17, 1, 33, 65536, 1000]
