@@ -101,6 +101,9 @@ WRONG_WRAPPER_OFFSET = 16
 NESTED_COMPRESSION = 17
 INNER_MAGIC = 18
 NULL_MESSAGE_SET = 19
+OFFSET_OVERFLOW = 20
+INDEX_OFFSET_NOT_LARGER = 21
+TIME_INDEX_OFFSET_NOT_LARGER = 22
 
 # status: (exception, text); {a} and {b} are the two numbers that came with the status.
 MESSAGES: dict[int, tuple[type[KafkaJitError], str]] = {
@@ -169,6 +172,20 @@ MESSAGES: dict[int, tuple[type[KafkaJitError], str]] = {
         "Found invalid compressed record set with null value (magic = {a})",
     ),
     INNER_MAGIC: (InvalidRecordError, "Invalid magic found in a compressed message set: {a}"),
+    OFFSET_OVERFLOW: (
+        InvalidOffsetError,
+        "Detected offset overflow at offset {a} in a segment of base offset {b}",
+    ),
+    INDEX_OFFSET_NOT_LARGER: (
+        InvalidOffsetError,
+        "Attempt to append an offset {a} to an index, no larger than the last offset appended "
+        "({b})",
+    ),
+    TIME_INDEX_OFFSET_NOT_LARGER: (
+        InvalidOffsetError,
+        "Attempt to append an offset {a} to a time index, no larger than the last offset appended "
+        "({b})",
+    ),
 }
 
 
