@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         InvalidOffsetError,
         InvalidRecordError,
         KafkaJitError,
+        LockedError,
         OffsetOutOfRangeError,
         UnsupportedCompressionTypeError,
     )
@@ -58,6 +59,7 @@ _HOME = {
     "InvalidOffsetError": "kafkajit.errors",
     "InvalidRecordError": "kafkajit.errors",
     "KafkaJitError": "kafkajit.errors",
+    "LockedError": "kafkajit.errors",
     "Log": "kafkajit.segment.log",
     "OffsetIndex": "kafkajit.index.offset_index",
     "OffsetOutOfRangeError": "kafkajit.errors",
@@ -99,6 +101,7 @@ __all__ = [
     "InvalidOffsetError",
     "InvalidRecordError",
     "KafkaJitError",
+    "LockedError",
     "Log",
     "OffsetIndex",
     "OffsetOutOfRangeError",

@@ -80,6 +80,10 @@ class CorruptCheckpointError(KafkaJitError):
     """A checkpoint, or another of the text files beside a log, is not what a broker wrote."""
 
 
+class LockedError(KafkaJitError):
+    """A folder that is not to be changed: a running broker has it open."""
+
+
 # What kernels return. 0 is good; the rest index MESSAGES.
 OK = 0
 BATCH_TOO_SMALL = 1

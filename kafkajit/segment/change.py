@@ -1,0 +1,261 @@
+"""Several files of a log replaced, added or removed: all of them or none, whatever happens.
+
+    with FolderLock(folder):
+        with Change(folder, "repair") as change:
+            write(change.new(folder / "00000000000000000042.log"))
+            change.remove(folder / "00000000000000000099.log")
+            change.new(folder.parent / "cleaner-offset-checkpoint").write_bytes(offsets)
+            kept = change.commit()
+
+Everything lies in the partition's folder, where a broker looks at files only. It does not in its
+log.dirs: LogManager.loadLogs of Kafka 4.1.1 dies of a folder there that is no topic-partition, so a
+crash of ours would keep a broker from starting. Checkpoints of log.dirs and files of other
+partitions are named in the same Change, and staged here with the rest.
+
+    orders-0/.kafkajit-change/              being written: whoever finds it removes it
+    orders-0/.kafkajit-change.ready/        whole and synced, renamed from the above, which is the
+                                            commit: whoever finds it carries it out (`resume`)
+    orders-0/.kafkajit-change.done/         carried out, to be tidied
+    orders-0/.kafkajit-repair-<UTC time>/   what was replaced or removed, laid out as in log.dirs:
+                                            a location that every reader takes
+
+What is done then, and in which order, is kafkajit/segment/journal.py.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+
+from kafkajit.errors import KafkaJitError
+from kafkajit.segment.journal import (
+    DERIVED,
+    DONE,
+    INDEXES,
+    JOURNAL,
+    READY,
+    STAGED,
+    Identity,
+    Journal,
+    carry_out,
+    identity,
+    is_log,
+    make_folder,
+    own,
+    stages_of,
+    sync,
+    tidy,
+)
+
+# File systems that have no links say so in their own ways.
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+
+
+class Change:
+    """A change of the log in a partition's folder, which may not be there yet.
+
+    Paths are those of live files: in this folder, in another partition's, or in the log.dirs folder
+    around them. What is not committed when the block is left is removed.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], what: str) -> None:
+        # Of a link to a folder, log.dirs is what the link is in.
+        self.folder = Path(os.path.abspath(folder))  # noqa: PTH100
+        self._root = self.folder.parent
+        self._what = what
+        self._new: set[str] = set()
+        self._removed: set[str] = set()
+        self._first: set[str] = set()
+        self._merged: dict[str, list[str]] = {}
+        if (self.folder / READY).exists():
+            raise KafkaJitError(
+                "an interrupted change is to be finished first", path=str(self.folder / READY)
+            )
+        self._made_folder = not self.folder.exists()
+        if self._made_folder:
+            make_folder(self.folder)
+        self._staged = self.folder / STAGED
+        for left in (self._staged, self.folder / DONE):
+            tidy(left)
+        make_folder(self._staged)
+        self._is_open = True
+
+    def __enter__(self) -> Change:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(self._staged)  # a write that fails does not say where
+        self.abort()
+
+    def new(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        instead_of: Iterable[str | os.PathLike[str]] = (),
+        first: bool = False,
+    ) -> Path:
+        """Where to write the file that is to be live under this path.
+
+        The indexes of a log that is replaced go away, unless they are new too.
+
+        Args:
+            path: of the live file, which may be there or not.
+            instead_of: logs whose offsets are in this new log, and which go away.
+            first: it goes in before any log is touched, as a log start offset that goes back must:
+                a broker deletes a log that ends before its start.
+        """
+        name = self._name(path)
+        self._new.add(name)
+        if first:
+            self._first.add(name)
+        merged = [self._name(other) for other in instead_of]
+        if merged:
+            self._merged[name] = merged
+            self._removed.update(merged)
+        staged = self._staged / "new" / name
+        staged.parent.mkdir(parents=True, exist_ok=True)
+        return staged
+
+    def remove(self, path: str | os.PathLike[str]) -> None:
+        """Takes a file away; with a log its indexes and its snapshot, unless they are new."""
+        self._removed.add(self._name(path))
+
+    def commit(self, *, keep: bool = True) -> Path | None:
+        """Carries it out, and returns the folder where the replaced files are kept, if any are.
+
+        An error before everything is safely on the disk changes nothing. After that the change is
+        finished by `resume`.
+        """
+        if not self._is_open:
+            raise ValueError("a change is committed once")
+        if not self._new and not self._removed:
+            self.abort()
+            return None
+        self._take_along()
+        self._check()
+        journal = self._sync(keep=keep)
+        ready = self.folder / READY
+        self._staged.rename(ready)
+        self._is_open = False
+        try:
+            sync(self.folder)
+            carry_out(journal, ready)
+        except OSError as error:
+            raise KafkaJitError(
+                f"{error}: the change is half done, and finished when kafkajit next locks the "
+                "folder to change it",
+                path=str(ready),
+            ) from error
+        return self.folder / journal.kept if journal.kept else None
+
+    def abort(self) -> None:
+        """Removes what was staged; after a commit there is nothing to do."""
+        if not self._is_open:
+            return
+        self._is_open = False
+        shutil.rmtree(self._staged, ignore_errors=True)
+        if self._made_folder:
+            with suppress(OSError):  # somebody else has put something there
+                self.folder.rmdir()
+
+    def _name(self, path: str | os.PathLike[str]) -> str:
+        """A live file's path from log.dirs on."""
+        full = Path(os.path.abspath(path))  # noqa: PTH100
+        if self._root not in (full.parent, full.parent.parent) or full == self._root:
+            raise ValueError(f"{full} is neither in {self._root} nor in a partition's folder there")
+        return full.relative_to(self._root).as_posix()
+
+    def _take_along(self) -> None:
+        """Side files that cannot stay without their log, or beside another one."""
+        gone = set(self._removed)
+        for name in filter(is_log, self._removed | self._new):
+            stem = name.removesuffix(".log")
+            suffixes = INDEXES if name in self._new else DERIVED
+            gone.update(stem + suffix for suffix in suffixes)
+        self._removed = {name for name in gone - self._new if (self._root / name).exists()}
+
+    def _check(self) -> None:
+        """What would stop the change half-way is found before it begins."""
+        device = self.folder.stat().st_dev
+        for folder in self._folders():
+            there = folder if folder.exists() else self._root
+            if not os.access(there, os.W_OK | os.X_OK):
+                raise PermissionError(
+                    errno.EACCES, "no permission to change this folder", str(there)
+                )
+            if there.stat().st_dev != device:
+                raise OSError(errno.EXDEV, f"on another file system than {self.folder}", str(there))
+        for folder in sorted({(self._root / name).parent for name in self._merged}):
+            for path in sorted(folder.glob("*.swap")) + sorted(folder.glob("*.cleaned")):
+                raise KafkaJitError("a broker was stopped while it swapped files", path=str(path))
+
+    def _sync(self, *, keep: bool) -> Journal:
+        """Everything to the disk, with links to the old files and the journal that says it all."""
+        old: dict[str, Identity] = {}
+        new: dict[str, Identity] = {}
+        kept = None
+        for name in self._new | self._removed:
+            if (was := identity(self._root / name)) is not None:
+                old[name] = was
+        for name in sorted(self._new):
+            staged = self._staged / "new" / name
+            was = identity(staged)
+            if was is None:
+                raise FileNotFoundError(errno.ENOENT, "a new file was not written", str(staged))
+            if name in old:
+                own(staged, like=self._root / name)
+                staged.chmod((self._root / name).stat().st_mode)
+            else:
+                own(staged, like=self.folder)
+            sync(staged)
+            new[name] = was
+        if keep and old:
+            kept = self._free_name()
+            for name in old:
+                _keep(self._root / name, self._staged / "old" / name)
+        live = [
+            f"{folder.name}/{path.name}"
+            for folder in self._folders()
+            if folder != self._root
+            for path in folder.glob("*.log")
+        ]
+        stages = stages_of(self._new, self._removed, self._merged, self._first, live)
+        journal = Journal(self._what, stages, new, old, kept)
+        journal.write(self._staged / JOURNAL)
+        for inside, _, _ in os.walk(self._staged, topdown=False):
+            own(Path(inside), like=self.folder)
+            sync(Path(inside))
+        return journal
+
+    def _folders(self) -> list[Path]:
+        """Those in which something is to change."""
+        return sorted({(self._root / name).parent for name in self._new | self._removed})
+
+    def _free_name(self) -> str:
+        name = f".kafkajit-{self._what}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+        taken = sum(1 for _ in self.folder.glob(f"{name}*"))
+        return f"{name}-{taken + 1}" if taken else name
+
+
+def _keep(live: Path, kept: Path) -> None:
+    """Another name for a live file, so that its own can be given to the new one."""
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        kept.hardlink_to(live)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        shutil.copy2(live, kept)
+        sync(kept)
