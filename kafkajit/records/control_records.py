@@ -8,9 +8,15 @@ says which coordinator (version int16, coordinatorEpoch int32).
 from __future__ import annotations
 
 import struct
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from kafkajit.errors import InvalidRecordError
 from kafkajit.format.message import raft_json
+from kafkajit.kernel import kernel, read_int32
+from kafkajit.source import Bytes
 
 CONTROL_TYPES = {
     0: "ABORT",
@@ -21,6 +27,8 @@ CONTROL_TYPES = {
     5: "KRAFT_VERSION",
     6: "KRAFT_VOTERS",
 }
+ABORT = 0
+COMMIT = 1
 UNKNOWN = "UNKNOWN"
 END_TRANSACTION = ("COMMIT", "ABORT")
 
@@ -99,6 +107,25 @@ def check_marker(key: bytes | None, value: bytes | None) -> None:
         coordinator_epoch(value)
 
 
+class ControlRecords(NamedTuple):
+    """What control records say, a row each."""
+
+    type_id: npt.NDArray[np.int16]
+    coordinator_epoch: npt.NDArray[np.int32]  # -1 but in a COMMIT or ABORT
+    is_bad: npt.NDArray[np.bool_]  # `check_marker` says why
+
+
+def read_control_records(content: Bytes, records: npt.NDArray[np.void]) -> ControlRecords:
+    """Many control records at once, given where their parts stand: rows of columns.RECORD."""
+    found = ControlRecords(
+        np.full(records.size, -1, dtype=np.int16),
+        np.full(records.size, -1, dtype=np.int32),
+        np.zeros(records.size, dtype=np.bool_),
+    )
+    _read(content, records, *found)
+    return found
+
+
 def raft_message(key: bytes | None, value: bytes | None) -> str:
     """A Raft control record as kafka-dump-log prints it.
 
@@ -107,3 +134,20 @@ def raft_message(key: bytes | None, value: bytes | None) -> str:
     """
     type_id = control_type_id(key)
     return _RAFT_HEADS[type_id] + raft_json(type_id, value or b"")
+
+
+@kernel
+def _read(content, records, type_ids, coordinator_epochs, is_bad):
+    for row in range(records.size):
+        record = records[row]
+        key, value = np.int64(record["key"]), np.int64(record["value"])
+        if record["keySize"] < 4 or content[key] & 0x80:
+            is_bad[row] = True
+            continue
+        type_id = np.int16(np.int64(content[key + 2]) << 8 | np.int64(content[key + 3]))
+        type_ids[row] = type_id
+        if type_id in (ABORT, COMMIT):
+            if record["valueSize"] < 6 or content[value] & 0x80:
+                is_bad[row] = True
+            else:
+                coordinator_epochs[row] = read_int32(content, value + 2)

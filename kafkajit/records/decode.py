@@ -36,7 +36,7 @@ from kafkajit.format.layout import MAGIC_V0, MAGIC_V1, MAGIC_V2, RECORD_BATCH_OV
 from kafkajit.format.log_path import LogPath, parse_log_path
 from kafkajit.records.batches import Batches, Int64s
 from kafkajit.records.columns import ColumnMemory, Columns, Reading, Wanted
-from kafkajit.records.control_records import check_marker
+from kafkajit.records.control_records import check_marker, read_control_records
 from kafkajit.records.default_records import EXTENT, read_default_records
 from kafkajit.records.message_sets import IS_NULL, read_message_sets, value_extents
 from kafkajit.source import Bytes, Source
@@ -103,21 +103,24 @@ def without_bad_markers(chunk: Chunk) -> Chunk:
     """The chunk up to the first control batch that says nothing sensible."""
     if not chunk.batches.is_control.any():
         return chunk
-    first_rows = np.cumsum(chunk.counts) - chunk.counts
-    for batch in np.flatnonzero(chunk.batches.is_control).tolist():
-        first = int(first_rows[batch])
-        for row in range(first, first + int(chunk.counts[batch])):
-            try:
-                check_marker(chunk.field(row, "key"), chunk.field(row, "value"))
-            except InvalidRecordError as error:
-                return replace(
-                    chunk,
-                    batches=chunk.batches[:batch],
-                    counts=chunk.counts[:batch],
-                    rows=first,
-                    error=located(error, chunk.path, chunk.batches, batch),
-                )
-    return chunk
+    rows = np.flatnonzero(np.repeat(chunk.batches.is_control, chunk.counts))
+    is_bad = read_control_records(chunk.content, chunk.fields[rows]).is_bad
+    if not is_bad.any():
+        return chunk
+    row = int(rows[np.argmax(is_bad)])
+    behind = np.cumsum(chunk.counts)
+    batch = int(np.searchsorted(behind, row, side="right"))
+    try:
+        check_marker(chunk.field(row, "key"), chunk.field(row, "value"))
+    except InvalidRecordError as reason:
+        error = located(reason, chunk.path, chunk.batches, batch)
+    return replace(
+        chunk,
+        batches=chunk.batches[:batch],
+        counts=chunk.counts[:batch],
+        rows=int(behind[batch] - chunk.counts[batch]),
+        error=error,
+    )
 
 
 def located(error: KafkaJitError, path: str | None, batches: Batches, row: int) -> KafkaJitError:

@@ -11,15 +11,17 @@ import logging
 from collections.abc import Iterable, Iterator
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafkajit.errors import CorruptIndexError, KafkaJitError
+from kafkajit.errors import CorruptIndexError
 from kafkajit.index.transaction_index import aborted_transactions
 from kafkajit.records.batches import Batches
 from kafkajit.records.columns import ColumnMemory, Wanted
-from kafkajit.records.control_records import control_type
-from kafkajit.records.decode import Decoder, without_bad_markers
+from kafkajit.records.control_records import ABORT
+from kafkajit.records.decode import Decoder
+from kafkajit.records.markers import read_markers
 from kafkajit.records.transactions import (
     AbortedTransactions,
     TransactionalBatches,
@@ -102,22 +104,17 @@ def _transactional(
         source.forget(int(framed.end[-1]))
 
 
-def _aborts(decoder: Decoder, markers: Batches, mode: str, check_crcs: bool) -> list[bool]:
+def _aborts(
+    decoder: Decoder, markers: Batches, mode: str, check_crcs: bool
+) -> npt.NDArray[np.bool_]:
     """Which of these control batches say ABORT; in the lenient modes a bad one says nothing."""
     sound = decoder.sound(markers, check_crcs=check_crcs)
-    aborts: list[bool] = []
-    while (done := len(aborts)) < len(markers):
-        good = len(markers) - done if sound[done:].all() else int(np.argmin(sound[done:]))
-        if good == 0:
-            error: KafkaJitError | None = decoder.unsound(markers, done)
-        else:
-            chunk = without_bad_markers(decoder.decode(markers[done : done + good]))
-            first_rows = np.cumsum(chunk.counts) - chunk.counts
-            for row, count in zip(first_rows.tolist(), chunk.counts.tolist(), strict=True):
-                aborts.append(count > 0 and control_type(chunk.field(row, "key")) == "ABORT")
-            error = chunk.error
-        if error is not None:
-            if mode == FAILFAST:
-                raise error
-            aborts.append(False)
+    aborts = np.zeros(len(markers), dtype=np.bool_)
+    done = 0
+    while done < len(markers):
+        found, error = read_markers(decoder, markers[done:], sound[done:])
+        aborts[done : done + len(found)] = found.type_id == ABORT
+        if error is not None and mode == FAILFAST:
+            raise error
+        done += len(found) + 1  # behind the bad one, if there is one
     return aborts

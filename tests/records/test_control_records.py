@@ -3,13 +3,25 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
+import numpy as np
 import pytest
 import reference
 from corpus import SOUND_LOGS, log_id, log_of
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import INT32, NULLABLE
 
 import kafkajit
 from kafkajit import testing as kt
-from kafkajit.records.control_records import control_type, control_type_id, coordinator_epoch
+from kafkajit.records.columns import RECORD
+from kafkajit.records.control_records import (
+    check_marker,
+    control_type,
+    control_type_id,
+    coordinator_epoch,
+    read_control_records,
+)
+from kafkajit.source import as_bytes
 
 # ControlRecordType
 TYPES = {
@@ -118,3 +130,47 @@ def test_a_bad_marker_in_a_log_is_an_invalid_record(
     with pytest.raises(kafkajit.InvalidRecordError, match=message):
         kafkajit.read_records(log)
     assert kafkajit.read_records(log, columns=["offset", "value"]).num_rows == 1
+
+
+CONTROL_KEYS = st.one_of(
+    NULLABLE,
+    st.builds(
+        lambda version, type_id, more: struct.pack(">hh", version, type_id) + more,
+        st.sampled_from([0, 1, -1, 2**15 - 1]),
+        st.sampled_from([*TYPES, 255, 256, -(2**15)]),
+        st.binary(max_size=3),
+    ),
+)
+CONTROL_VALUES = st.one_of(
+    NULLABLE,
+    st.builds(
+        lambda version, epoch, more: struct.pack(">hi", version, epoch) + more,
+        st.sampled_from([0, 1, -1]),
+        INT32,
+        st.binary(max_size=3),
+    ),
+)
+
+
+@given(st.lists(st.tuples(CONTROL_KEYS, CONTROL_VALUES), max_size=8))
+def test_many_control_records_are_read_as_each_by_itself(
+    records: list[tuple[bytes | None, bytes | None]],
+) -> None:
+    content = b"some bytes before"
+    fields = np.zeros(len(records), dtype=RECORD)
+    expected = []
+    for row, (key, value) in enumerate(records):
+        for name, part in (("key", key), ("value", value)):
+            fields[name][row] = len(content)
+            fields[f"{name}Size"][row] = -1 if part is None else len(part)
+            content += part or b""
+        try:
+            check_marker(key, value)
+            type_id = control_type_id(key)
+            epoch = coordinator_epoch(value) if type_id in (0, 1) else -1
+            expected.append((type_id, epoch, False))
+        except kafkajit.InvalidRecordError:
+            expected.append((None, None, True))
+    found = read_control_records(as_bytes(content), fields)
+    rows = list(zip(*(column.tolist() for column in found), strict=True))
+    assert [row if not row[2] else (None, None, True) for row in rows] == expected
