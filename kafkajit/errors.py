@@ -108,6 +108,8 @@ NULL_MESSAGE_SET = 19
 OFFSET_OVERFLOW = 20
 INDEX_OFFSET_NOT_LARGER = 21
 TIME_INDEX_OFFSET_NOT_LARGER = 22
+INVALID_TXN_STATE = 23
+INVALID_CONTROL_TYPE = 24
 
 # status: (exception, text); {a} and {b} are the two numbers that came with the status.
 MESSAGES: dict[int, tuple[type[KafkaJitError], str]] = {
@@ -189,6 +191,11 @@ MESSAGES: dict[int, tuple[type[KafkaJitError], str]] = {
         InvalidOffsetError,
         "Attempt to append an offset {a} to a time index, no larger than the last offset appended "
         "({b})",
+    ),
+    INVALID_TXN_STATE: (InvalidRecordError, "Expected transactional write from producer {a}"),
+    INVALID_CONTROL_TYPE: (
+        InvalidRecordError,
+        "Invalid control record type for end transaction marker of producer {a}: {b}",
     ),
 }
 
