@@ -2,7 +2,9 @@
 
 A location is a segment file, a partition's folder (orders-0), a broker's log.dirs root, which holds
 such folders, or a glob of any of them. Folders are listed, never walked deeper than that: a tree
-with several brokers' copies of a partition would otherwise give every record twice.
+with several brokers' copies of a partition would otherwise give every record twice. For the same
+reason a folder whose name begins with a dot is found by nobody who has not written that dot: that
+is where changes of a log are prepared, and what they replaced is kept.
 """
 
 from __future__ import annotations
@@ -291,8 +293,13 @@ class _Place:
             raise FileNotFoundError(f"there is nothing at {self._prefix}{path}")
         return info
 
-    def listed(self, folder: str) -> list[FileInfo]:
-        listed: list[FileInfo] = self._opened.get_file_info(FileSelector(folder))
+    def listed(self, folder: str, *, hidden: bool = False) -> list[FileInfo]:
+        """Files and folders in one; hidden are folders only, and never the one that is listed."""
+        listed = [
+            info
+            for info in self._opened.get_file_info(FileSelector(folder))
+            if hidden or info.type != FileType.Directory or not info.base_name.startswith(".")
+        ]
         return sorted(listed, key=lambda info: info.path)
 
     def matches(self) -> list[FileInfo]:
@@ -309,7 +316,7 @@ class _Place:
                 info
                 for folder in found
                 if folder.type == FileType.Directory
-                for info in self.listed(folder.path)
+                for info in self.listed(folder.path, hidden=part.startswith("."))
                 if named.fullmatch(info.base_name)
                 # A copy on its way out or in is asked for by its suffix only.
                 and (part.endswith(_SUFFIXES) or not _ON_ITS_WAY.fullmatch(info.base_name))

@@ -30,6 +30,8 @@ LOG = "00000000000000000000.log"
 HEX = "0123456789abcdef0123456789abcdef"
 RECORDS = kt.batch([kt.Record(value=b"v")] * 3)
 
+KEPT = "orders-0/.kafkajit-repair-20261122T010203Z"
+
 TREE = [
     "meta.properties",
     "orders-0/00000000000000000000.log",
@@ -48,6 +50,10 @@ TREE = [
     "notes/00000000000000000000.log",
     "lost+found/x",
     "orders-0/copies-1/00000000000000000000.log",
+    f"{KEPT}/orders-0/00000000000000000000.log",
+    f"{KEPT}/cleaner-offset-checkpoint",
+    "orders-0/.kafkajit-change/new/00000000000000000000.log",
+    ".hidden-0/00000000000000000000.log",
 ]
 
 
@@ -66,7 +72,7 @@ def found(location: str, root: Path | str) -> list[str]:
     return [file.path.removeprefix(f"{root}/") for file in files]
 
 
-ALL_OF_ORDERS_0 = sorted(name for name in TREE if re.fullmatch(r"orders-0/[^/]*", name))
+ALL_OF_ORDERS_0 = sorted(name for name in TREE if re.fullmatch(r"orders-0/[^./][^/]*", name))
 OF_ROOT = sorted(
     [
         "meta.properties",
@@ -109,6 +115,16 @@ LOCATIONS = {
         f"orders-0/{LOG}.{suffix}" for suffix in ("cleaned", "deleted", "swap")
     ],
     "/../logs/orders-12": [f"orders-12/{LOG}"],
+    # Hidden folders are found by whoever writes their dot.
+    "/*/*/orders-0": [],
+    "/*/*/*/*.log": [],
+    f"/{KEPT}": [f"{KEPT}/cleaner-offset-checkpoint", f"{KEPT}/orders-0/{LOG}"],
+    f"/{KEPT}/orders-0": [f"{KEPT}/orders-0/{LOG}"],
+    f"/{KEPT}/*/*.log": [f"{KEPT}/orders-0/{LOG}"],
+    "/*/.kafkajit-repair-*/orders-0": [f"{KEPT}/orders-0/{LOG}"],
+    "/orders-0/.kafkajit-*/new/*.log": [f"orders-0/.kafkajit-change/new/{LOG}"],
+    "/.hidden-0": [f".hidden-0/{LOG}"],
+    "/.h*": [f".hidden-0/{LOG}"],
 }
 LOCAL: dict[str, Callable[[Path], str]] = {
     "path": str,
@@ -147,6 +163,15 @@ def test_a_root_may_be_called_like_a_partition(name: str, tmp_path: Path) -> Non
     (tmp_path / name / "orders-3" / LOG).touch()
     (tmp_path / name / "meta.properties").touch()
     assert found(str(tmp_path / name), tmp_path / name) == ["meta.properties", f"orders-3/{LOG}"]
+
+
+@pytest.mark.parametrize("around", [".kafkajit-repair-20261122T010203Z", ".hidden", "..."])
+def test_what_is_named_may_lie_below_a_hidden_folder(around: str, tmp_path: Path) -> None:
+    folder = tmp_path / around / "orders-0"
+    folder.mkdir(parents=True)
+    (folder / LOG).touch()
+    for location in (folder.parent, folder, folder / LOG, folder / "*.log"):
+        assert found(str(location), folder) == [LOG]
 
 
 def test_brokers_roots_beside_each_other_are_not_read_as_one(tmp_path: Path) -> None:
