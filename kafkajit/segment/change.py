@@ -27,9 +27,10 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 
@@ -46,6 +47,7 @@ from kafkajit.segment.journal import (
     carry_out,
     identity,
     is_log,
+    logs_in,
     make_folder,
     own,
     stages_of,
@@ -72,7 +74,7 @@ class Change:
         self._new: set[str] = set()
         self._removed: set[str] = set()
         self._first: set[str] = set()
-        self._merged: dict[str, list[str]] = {}
+        self._absorbed: set[str] = set()
         if (self.folder / READY).exists():
             raise KafkaJitError(
                 "an interrupted change is to be finished first", path=str(self.folder / READY)
@@ -120,10 +122,9 @@ class Change:
         self._new.add(name)
         if first:
             self._first.add(name)
-        merged = [self._name(other) for other in instead_of]
-        if merged:
-            self._merged[name] = merged
-            self._removed.update(merged)
+        absorbed = {self._name(other) for other in instead_of}
+        self._absorbed |= absorbed
+        self._removed |= absorbed
         staged = self._staged / "new" / name
         staged.parent.mkdir(parents=True, exist_ok=True)
         return staged
@@ -145,7 +146,20 @@ class Change:
             return None
         self._take_along()
         self._check()
-        journal = self._sync(keep=keep)
+        live = self._live()
+        kept = self._keep(live) if keep else None
+        journal = Journal(
+            self._what,
+            self.folder.name,
+            stages_of(self._new, self._removed, self._absorbed, self._first, live.keys()),
+            self._synced(),
+            live,
+            kept,
+        )
+        journal.write(self._staged / JOURNAL)
+        for inside, _, _ in os.walk(self._staged, topdown=False):
+            own(Path(inside), like=self.folder)
+            sync(Path(inside))
         ready = self.folder / READY
         self._staged.rename(ready)
         self._is_open = False
@@ -184,7 +198,8 @@ class Change:
             stem = name.removesuffix(".log")
             suffixes = INDEXES if name in self._new else DERIVED
             gone.update(stem + suffix for suffix in suffixes)
-        self._removed = {name for name in gone - self._new if (self._root / name).exists()}
+        # Those that are not there go as well: a broker may make them before a change is finished.
+        self._removed = gone - self._new
 
     def _check(self) -> None:
         """What would stop the change half-way is found before it begins."""
@@ -197,61 +212,55 @@ class Change:
                 )
             if there.stat().st_dev != device:
                 raise OSError(errno.EXDEV, f"on another file system than {self.folder}", str(there))
-        for folder in sorted({(self._root / name).parent for name in self._merged}):
-            for path in sorted(folder.glob("*.swap")) + sorted(folder.glob("*.cleaned")):
-                raise KafkaJitError("a broker was stopped while it swapped files", path=str(path))
+            for path in sorted(there.glob("*.swap")):
+                if self._name(path) not in self._removed:
+                    raise KafkaJitError(
+                        "a broker was stopped in a swap of segments, which it would finish over "
+                        "this change",
+                        path=str(path),
+                    )
 
-    def _sync(self, *, keep: bool) -> Journal:
-        """Everything to the disk, with links to the old files and the journal that says it all."""
-        old: dict[str, Identity] = {}
-        new: dict[str, Identity] = {}
-        kept = None
-        for name in self._new | self._removed:
-            if (was := identity(self._root / name)) is not None:
-                old[name] = was
+    def _live(self) -> dict[str, Identity]:
+        """What is to be replaced or to go, and every log beside it, as they are now."""
+        partitions = (folder for folder in self._folders() if folder != self._root)
+        logs = {name for folder in partitions for name in logs_in(folder)}
+        found = {name: identity(self._root / name) for name in self._new | self._removed | logs}
+        return {name: known for name, known in sorted(found.items()) if known is not None}
+
+    def _synced(self) -> dict[str, Identity]:
+        """The new files, each brought to the disk, and belonging to whom the old one does."""
+        found = {}
         for name in sorted(self._new):
-            staged = self._staged / "new" / name
-            was = identity(staged)
-            if was is None:
+            staged, live = self._staged / "new" / name, self._root / name
+            if not staged.is_file():
                 raise FileNotFoundError(errno.ENOENT, "a new file was not written", str(staged))
-            if name in old:
-                own(staged, like=self._root / name)
-                staged.chmod((self._root / name).stat().st_mode)
-            else:
-                own(staged, like=self.folder)
+            if live.exists():
+                staged.chmod(live.stat().st_mode)
+            own(staged, like=live if live.exists() else self.folder)
             sync(staged)
-            new[name] = was
-        if keep and old:
-            kept = self._free_name()
-            for name in old:
-                _keep(self._root / name, self._staged / "old" / name)
-        live = [
-            f"{folder.name}/{path.name}"
-            for folder in self._folders()
-            if folder != self._root
-            for path in folder.glob("*.log")
-        ]
-        stages = stages_of(self._new, self._removed, self._merged, self._first, live)
-        journal = Journal(self._what, stages, new, old, kept)
-        journal.write(self._staged / JOURNAL)
-        for inside, _, _ in os.walk(self._staged, topdown=False):
-            own(Path(inside), like=self.folder)
-            sync(Path(inside))
-        return journal
+            found[name] = identity(staged)
+        return {name: known for name, known in found.items() if known is not None}
+
+    def _keep(self, live: Collection[str]) -> str | None:
+        """Links to what is to go, so that its names can be given away; where they will be."""
+        going = [name for name in live if name in self._new | self._removed]
+        for name in going:
+            kept = self._staged / "old" / name
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            _link(self._root / name, kept)
+        if not going:
+            return None
+        name = f".kafkajit-{self._what}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+        names = (f"{name}-{number}" if number else name for number in count())
+        return next(name for name in names if not (self.folder / name).exists())
 
     def _folders(self) -> list[Path]:
         """Those in which something is to change."""
         return sorted({(self._root / name).parent for name in self._new | self._removed})
 
-    def _free_name(self) -> str:
-        name = f".kafkajit-{self._what}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
-        taken = sum(1 for _ in self.folder.glob(f"{name}*"))
-        return f"{name}-{taken + 1}" if taken else name
 
-
-def _keep(live: Path, kept: Path) -> None:
-    """Another name for a live file, so that its own can be given to the new one."""
-    kept.parent.mkdir(parents=True, exist_ok=True)
+def _link(live: Path, kept: Path) -> None:
+    """Another name for a file, or another file where the file system has no links."""
     try:
         kept.hardlink_to(live)
     except OSError as error:

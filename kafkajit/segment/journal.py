@@ -8,15 +8,18 @@ done in these stages, each on the disk before the next begins:
     2  indexes of logs that change or go away, .index before the others: without it LogLoader
        recovers the segment, which makes all three from the log; without another one alone it would
        believe that there are no aborted transactions, or no timestamps
-    3  logs: those behind others go before new ones come, from the last one on; those at the start
-       afterwards, from the first one on. So a log loses its end or its beginning, and there always
-       is one. A merged log comes as a broker's cleaner brings it: while NAME.log.swap is there, a
-       broker removes by itself the segments whose offsets it has
+    3  logs: those behind others go, from the last one on; those between others come, from the last
+       one on; then the rest from the first one on; those at the start go, and those whose offsets
+       another one has now. A log may lose its end or its beginning then, or have offsets twice,
+       which are skipped by whoever reads on; it has no hole, and there is one at any time
     4  snapshots, leader epochs: while a segment has no .index both are made from its log
     5  .timeindex and .txnindex, and when these are on the disk .index
     6  files of log.dirs, which say up to where logs are whole
 
 The invariant: beside every .log there are its own indexes, or no .index.
+
+NAME.log.swap, which makes a broker finish a swap by itself, is no help: Kafka 4.1.1 makes a
+NAME.index.swap full of zeros where there is none, and then takes that for the segment's index.
 
 Answers to Kafka's LocalLog.replaceSegments, and to what LogLoader makes of a folder.
 """
@@ -24,32 +27,34 @@ Answers to Kafka's LocalLog.replaceSegments, and to what LogLoader makes of a fo
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import shutil
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
 from kafkajit.errors import KafkaJitError
+
+logger = logging.getLogger("kafkajit")
 
 STAGED = ".kafkajit-change"
 READY = ".kafkajit-change.ready"
 DONE = ".kafkajit-change.done"
 JOURNAL = "change.json"
 INDEXES = (".index", ".timeindex", ".txnindex")
-# What a broker makes again from the log: it may have, and nothing is lost.
-DERIVED = (*INDEXES, ".snapshot")
+# What a broker makes again from the log: it may have done so, and nothing is lost.
+DERIVED = (*INDEXES, ".snapshot", "/leader-epoch-checkpoint")
 _LOG = re.compile(r"(?:.*/)?\d{20}\.log")
 # What is done with a live name.
-_IN, _OUT, _TO_SWAP, _FROM_SWAP = "in", "out", "to swap", "from swap"
+_IN, _OUT = "in", "out"
 
 
 class Step(NamedTuple):
-    """One rename or removal; the name is a live file's path below log.dirs."""
+    """A new file comes in, or an old one goes out. Its name is its path below log.dirs."""
 
     kind: str
     name: str
@@ -67,10 +72,11 @@ class Journal:
     """A change that is to be carried out."""
 
     what: str
+    home: str  # the folder that it is made in
     stages: list[list[Step]]
     new: dict[str, Identity]
-    old: dict[str, Identity]  # what is live before
-    kept: str | None  # the folder that keeps it
+    live: dict[str, Identity]  # before: what is to go, and all logs beside it
+    kept: str | None  # the folder for what goes
 
     def write(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self), indent=1))
@@ -78,11 +84,16 @@ class Journal:
 
     @classmethod
     def read(cls, path: Path) -> Journal:
-        fields = json.loads(path.read_bytes())
-        fields["stages"] = [[Step(*step) for step in stage] for stage in fields["stages"]]
-        for of in ("new", "old"):
-            fields[of] = {name: Identity(*value) for name, value in fields[of].items()}
-        return cls(**fields)
+        try:
+            fields = json.loads(path.read_bytes())
+            fields["stages"] = [[Step(*step) for step in stage] for stage in fields["stages"]]
+            for of in ("new", "live"):
+                fields[of] = {name: Identity(*value) for name, value in fields[of].items()}
+            return cls(**fields)
+        except (ValueError, TypeError, KeyError) as error:
+            raise KafkaJitError(
+                f"the journal of an interrupted change cannot be read ({error})", path=str(path)
+            ) from None
 
 
 def resume(root: str | os.PathLike[str]) -> list[str]:
@@ -92,12 +103,20 @@ def resume(root: str | os.PathLike[str]) -> list[str]:
     is removed.
     """
     finished = []
-    for folder in sorted(path for path in Path(root).iterdir() if path.is_dir()):
+    with os.scandir(root) as entries:
+        folders = sorted(entry.name for entry in entries if entry.is_dir())
+    for folder in (Path(root) / name for name in folders):
+        # Of a folder that nobody lets us into, nothing is known.
+        if not os.access(folder, os.R_OK | os.X_OK):
+            continue
         for left in (STAGED, DONE):
             tidy(folder / left)
         ready = folder / READY
         if ready.exists():
             journal = Journal.read(ready / JOURNAL)
+            if journal.home != folder.name:
+                logger.warning("%s is a change of %s, and left alone", ready, journal.home)
+                continue
             _check_untouched(journal, ready)
             carry_out(journal, ready)
             finished.append(f"{journal.what} of {folder}")
@@ -109,7 +128,7 @@ def carry_out(journal: Journal, ready: Path) -> None:
     root = ready.parent.parent
     for stage in journal.stages:
         for step in stage:
-            _do(step, journal, root, ready / "new")
+            _do(step, journal, root / step.name, ready / "new" / step.name)
         for folder in sorted({(root / step.name).parent for step in stage}):
             if folder.exists():
                 sync(folder)
@@ -128,101 +147,108 @@ def tidy(left: Path) -> None:
         assert kept is not None, "what is not to be kept was not linked"
         (left / "old").rename(left.with_name(kept))
         sync(left.parent)
-    shutil.rmtree(left)
+    shutil.rmtree(left, ignore_errors=True)
 
 
-def _do(step: Step, journal: Journal, root: Path, staged: Path) -> None:
-    live, new = root / step.name, staged / step.name
-    if step.kind == _OUT:
-        # What has already come in by this name is not what was to go.
-        if step.name not in journal.new or new.exists():
-            live.unlink(missing_ok=True)
-        return
-    swap = live.with_name(f"{live.name}.swap")
-    source, target = {
-        _IN: (new, live),
-        _TO_SWAP: (new, swap),
-        _FROM_SWAP: (swap, live),
-    }[step.kind]
-    if source.exists():
-        if not target.parent.exists():
-            make_folder(target.parent)
-        source.rename(target)
+def _do(step: Step, journal: Journal, live: Path, new: Path) -> None:
+    is_staged = new.exists()
+    if step.kind == _IN and is_staged:
+        if not live.parent.exists():
+            make_folder(live.parent)
+        new.rename(live)
+    # What has come in by this name is not what was to go.
+    if step.kind == _OUT and (is_staged or step.name not in journal.new):
+        live.unlink(missing_ok=True)
 
 
 def _check_untouched(journal: Journal, ready: Path) -> None:
-    """Whether files are still those that the change knows: a broker may have run since."""
+    """Whether the logs are those that the change knows: a broker may have run since.
+
+    What it has written into files of log.dirs stays.
+    """
     root = ready.parent.parent
-    for name in journal.old.keys() | journal.new.keys():
-        if name.endswith(DERIVED):
-            continue
-        old, new = journal.old.get(name), journal.new.get(name)
-        live = identity(root / name)
-        if new is None:
-            is_untouched = live in (old, None)
-        elif (ready / "new" / name).exists():
-            is_untouched = live == old
+    first = {step.name for step in journal.stages[0]}
+    for name in _named(journal) | _logs(root, journal):
+        staged = ready / "new" / name
+        before, live = journal.live.get(name), identity(root / name)
+        if staged.exists():
+            is_untouched = live == before
+        elif name in journal.new:
+            is_untouched = live == journal.new[name]
         else:
-            is_untouched = new in (live, identity(root / f"{name}.swap"))
-        if not is_untouched:
-            raise KafkaJitError(
-                f"a change ({journal.what}) was interrupted, and {root / name} has been written "
-                "since: it cannot be finished. What it replaced is in old/, what did not come in "
-                "is in new/; take what you need, and remove the folder",
-                path=str(ready),
-            )
+            is_untouched = live in (before, None)
+        if is_untouched or name.endswith(DERIVED):
+            continue
+        if "/" not in name and name not in first:
+            staged.unlink(missing_ok=True)
+            continue
+        raise KafkaJitError(
+            f"a change ({journal.what}) was interrupted, and {root / name} has been written since: "
+            "it cannot be finished. What it replaced is in old/, what did not come in is in new/: "
+            "take what you need, and remove the folder",
+            path=str(ready),
+        )
+
+
+def _named(journal: Journal) -> set[str]:
+    return {step.name for stage in journal.stages for step in stage} | journal.live.keys()
+
+
+def _logs(root: Path, journal: Journal) -> set[str]:
+    """Those that are live now in the partitions of a change."""
+    folders = {name.rpartition("/")[0] for name in _named(journal)} - {""}
+    return {name for folder in folders for name in logs_in(root / folder)}
+
+
+def logs_in(folder: Path) -> list[str]:
+    """The live logs of a partition, by their names below log.dirs."""
+    names = (f"{folder.name}/{path.name}" for path in folder.glob("*.log"))
+    return sorted(filter(is_log, names))
 
 
 def stages_of(
     new: Collection[str],
     removed: Collection[str],
-    merged: Mapping[str, Collection[str]],
+    absorbed: Collection[str],
     first: Collection[str],
     live: Collection[str],
 ) -> list[list[Step]]:
-    """The stages of a change: what is new, removed, merged into what, first, and live before."""
+    """The stages of a change.
+
+    Args:
+        new: what comes in.
+        removed: what goes out.
+        absorbed: logs among it whose offsets others have now.
+        first: what comes in before all others.
+        live: logs that are there before.
+    """
+    logs = [name for name in new if is_log(name)]
+    gone = [name for name in removed if is_log(name)]
+    staying = [name for name in live if name not in removed]
+    tail = [n for n in gone if n not in absorbed and any(_is_before(log, n) for log in staying)]
+    between = [n for n in logs if n not in live and any(_is_before(n, log) for log in live)]
+    stems = {name.removesuffix(".log") for name in [*logs, *gone]}
+    indexes = [stem + suffix for stem in stems for suffix in INDEXES]
+    indexes = [name for name in indexes if name in new or name in removed]
     first = {*first, *(name for name in new if name.endswith("/partition.metadata"))}
-    logs = {name for name in new if is_log(name)}
-    absorbed = {name for names in merged.values() for name in names}
-    gone = sorted(name for name in removed if is_log(name) and name not in absorbed)
-    staying = [name for name in live if is_log(name) and name not in removed]
-    tail = [name for name in gone if any(_is_before(log, name) for log in staying)]
-    stems = {name.removesuffix(".log") for name in {*logs, *gone, *absorbed}}
-    touched = {*new, *removed}
-
-    def indexes(*suffixes: str) -> list[str]:
-        names = (stem + suffix for stem in sorted(stems) for suffix in suffixes)
-        return [name for name in names if name in touched]
-
     stages = [
         _steps(_IN, first),
-        [Step(_OUT, name) for name in indexes(".index")],
-        [Step(_OUT, name) for name in indexes(".timeindex", ".txnindex")],
-        [Step(_OUT, name) for name in reversed(tail)],
+        _steps(_OUT, filter(_is_offset_index, indexes)),
+        _steps(_OUT, filter(_is_other_index, indexes)),
+        _steps(_OUT, tail)[::-1],
+        _steps(_IN, between)[::-1],
+        _steps(_IN, set(logs) - set(between)),
+        _steps(_OUT, set(gone) - set(tail)),
     ]
-    for is_merged, names in groupby(sorted(logs), key=lambda log: log in merged):
-        if is_merged:
-            for name in names:
-                stages.append([Step(_TO_SWAP, name)])
-                stages.append(_steps(_OUT, merged[name]))
-                stages.append([Step(_FROM_SWAP, name)])
-        else:
-            stages.append(_steps(_IN, names))
-    stages.append([Step(_OUT, name) for name in gone if name not in tail])
-
-    rest: tuple[Callable[[str], bool], ...] = (
-        lambda name: "/" in name and not name.endswith(INDEXES),
-        lambda name: name.endswith(INDEXES[1:]),
-        lambda name: name.endswith(INDEXES[:1]),
-        lambda name: "/" not in name,
-    )
-    came = {step.name for stage in stages for step in stage if step.kind != _OUT}
+    came = {step.name for stage in stages for step in stage if step.kind == _IN}
     went = {step.name for stage in stages for step in stage if step.kind == _OUT}
-    for belongs in rest:
-        coming = [name for name in new if belongs(name) and name not in came]
-        going = [name for name in removed if belongs(name) and name not in went]
-        stages.append([*_steps(_IN, coming), *_steps(_OUT, going)])
-    return [stage for stage in stages if stage]
+    stages += [
+        _steps(_IN, filter(belongs, set(new) - came))
+        + _steps(_OUT, filter(belongs, set(removed) - went))
+        for belongs in (_is_of_partition, _is_other_index, _is_offset_index, _is_of_log_dirs)
+    ]
+    # The first stage stays where it is even if it is empty.
+    return stages[:1] + [stage for stage in stages[1:] if stage]
 
 
 def _steps(kind: str, names: Iterable[str]) -> list[Step]:
@@ -232,6 +258,22 @@ def _steps(kind: str, names: Iterable[str]) -> list[Step]:
 def _is_before(log: str, other: str) -> bool:
     """Whether it is an earlier segment of the same partition."""
     return log.rpartition("/")[0] == other.rpartition("/")[0] and log < other
+
+
+def _is_offset_index(name: str) -> bool:
+    return name.endswith(INDEXES[0])
+
+
+def _is_other_index(name: str) -> bool:
+    return name.endswith(INDEXES[1:])
+
+
+def _is_of_log_dirs(name: str) -> bool:
+    return "/" not in name
+
+
+def _is_of_partition(name: str) -> bool:
+    return not (_is_offset_index(name) or _is_other_index(name) or _is_of_log_dirs(name))
 
 
 def is_log(name: str) -> bool:
@@ -266,9 +308,7 @@ def make_folder(path: Path) -> None:
 
 def own(path: Path, like: Path) -> None:
     """Gives a file to whom another one belongs: a broker must open what root has repaired."""
-    model = like.stat()
-    is_ours = (model.st_uid, model.st_gid)
-    found = path.stat()
-    if (found.st_uid, found.st_gid) != is_ours:
+    model, found = like.stat(), path.stat()
+    if (found.st_uid, found.st_gid) != (model.st_uid, model.st_gid):
         with suppress(PermissionError):
-            os.chown(path, *is_ours)
+            os.chown(path, model.st_uid, model.st_gid)

@@ -88,22 +88,36 @@ class FolderLock:
     def _take(self) -> None:
         with _guard:
             if self._path in _held:
-                raise LockedError("this process is changing the folder", path=str(self.root))
-            made = not self._path.exists()
-            opened = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            try:
-                fcntl.lockf(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                os.close(opened)
-                if error.errno not in (errno.EACCES, errno.EAGAIN):
-                    raise OSError(error.errno, error.strerror, str(self._path)) from None
-                raise LockedError(
-                    "a running broker holds the lock (.lock): stop the broker first, or pass "
-                    "--force to change its logs under it,",
-                    path=str(self.root),
-                ) from None
-            self._opened, self._made = opened, made
+                raise LockedError("this process already changes logs", path=str(self.root))
+            while self._opened is None:
+                self._open()
             _held.add(self._path)
+
+    def _open(self) -> None:
+        """Takes the lock, unless another of us removes the file before we have it."""
+        flags = os.O_RDWR | os.O_CLOEXEC
+        try:
+            opened, self._made = os.open(self._path, flags | os.O_CREAT | os.O_EXCL, 0o644), True
+        except FileExistsError:
+            try:
+                opened, self._made = os.open(self._path, flags), False
+            except FileNotFoundError:
+                return
+        try:
+            fcntl.lockf(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_still(self._path, opened):
+                self._opened = opened
+        except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EAGAIN):
+                raise OSError(error.errno, error.strerror, str(self._path)) from None
+            raise LockedError(
+                "a running broker, or another process of kafkajit, holds the lock of this folder: "
+                "stop it, or pass --force to go on without the lock",
+                path=str(self.root),
+            ) from None
+        finally:
+            if self._opened is None:
+                os.close(opened)
 
     def _release(self) -> None:
         if self._opened is None:
@@ -116,3 +130,11 @@ class FolderLock:
             os.close(self._opened)
             self._opened = None
             _held.discard(self._path)
+
+
+def _is_still(path: Path, opened: int) -> bool:
+    """Whether an open file is the one that has this name now."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(opened))
+    except FileNotFoundError:
+        return False
