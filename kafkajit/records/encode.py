@@ -416,7 +416,7 @@ def _write_records(
         # The length stands before what it counts. How long it is itself is mostly certain; to go on
         # without having counted takes a tenth less.
         start, fixed = w, fixed_sizes[row]
-        if _TWO_BYTES <= fixed and fixed < _MOST_TWO_BYTES:
+        if fixed >= _TWO_BYTES and fixed < _MOST_TWO_BYTES:
             w += 2
         else:
             w += varlong_size(fixed + varlong_size(timestamp_delta) + varlong_size(offset_delta))
