@@ -6,7 +6,9 @@ record, else they are what a producer without idempotence would write.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -70,7 +72,8 @@ class BatchOptions:
     def __post_init__(self) -> None:
         if self.compression_type is not None and self.compression_type not in COMPRESSION_IDS:
             raise ValueError(
-                f"compression_type is {', '.join(COMPRESSION_IDS)}, not {self.compression_type!r}"
+                f"unknown compression type {self.compression_type!r}; there are: "
+                + ", ".join(COMPRESSION_IDS)
             )
         if self.compression_level is not None:
             if self.codec is None:
@@ -84,6 +87,23 @@ class BatchOptions:
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} is {known[1:]}, not {getattr(self, name)}")
 
+    @classmethod
+    def of(cls, texts: Mapping[str, str]) -> BatchOptions:
+        """Options that come as text, in the spelling of columns: compressionType and the like.
+
+        >>> BatchOptions.of({"compressionType": "zstd", "baseOffset": "42"}).base_offset
+        42
+        """
+        known = {_camel(field.name).lower(): field for field in fields(cls)}
+        options: dict[str, Any] = {}
+        for name, text in texts.items():
+            field = known.get(name.lower())
+            if field is None:
+                names = ", ".join(_camel(field.name) for field in fields(cls))
+                raise ValueError(f"unknown option {name!r}; there are: {names}")
+            options[field.name] = _parsed(name, text, str(field.type))
+        return cls(**options)
+
     @property
     def codec(self) -> int | None:
         return None if self.compression_type is None else COMPRESSION_IDS[self.compression_type]
@@ -91,6 +111,24 @@ class BatchOptions:
     def keeps_batches(self, names: list[str]) -> bool:
         """Whether records of these columns stay in the batches that they name."""
         return self.batch_size is None and any(name in names for name in BATCH_NAMES)
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def _parsed(name: str, text: str, kind: str) -> int | bool | str:
+    if kind.startswith("str"):
+        return text
+    if kind.startswith("bool"):
+        if text.lower() not in ("true", "false"):
+            raise ValueError(f"{name} is true or false, not {text!r}")
+        return text.lower() == "true"
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{name} is a number, not {text!r}") from None
 
 
 class Batching:

@@ -92,6 +92,7 @@ FUNCTIONS: dict[str, pa.DataType] = {
     ),
     **{name: _array(columns) for name, columns in VERIFY_FUNCTIONS.items()},
     **_with_try(dict.fromkeys(DECODE_FUNCTIONS, DECODED_TYPE)),
+    **_with_try({"kafka_encode_batch": pa.binary()}),
 }
 
 TABLE_FUNCTION = "kafka_log"

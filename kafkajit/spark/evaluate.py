@@ -6,10 +6,13 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from kafkajit.spark import arrays, side_arrays
+from kafkajit.spark import arrays, encode_arrays, side_arrays
 
 
 def function_of_arrays(name: str) -> Callable[..., pa.Array]:
     """What evaluates the function of that name in the catalogue."""
-    found: Callable[..., pa.Array] | None = side_arrays.FUNCTIONS.get(name)
+    found: Callable[..., pa.Array] | None = _FUNCTIONS.get(name)
     return found if found is not None else getattr(arrays, name)
+
+
+_FUNCTIONS = {**side_arrays.FUNCTIONS, **encode_arrays.FUNCTIONS}

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafkajit.spark import side_functions, topic_functions
+from kafkajit.spark import encode_functions, side_functions, topic_functions
 from kafkajit.spark.call import call
+from kafkajit.spark.encode_functions import *  # noqa: F403
 from kafkajit.spark.side_functions import *  # noqa: F403
 from kafkajit.spark.topic_functions import *  # noqa: F403
 
@@ -27,6 +28,7 @@ __all__ = [
     "try_kafka_record_batches",
     "try_kafka_records",
     "try_kafka_valid_bytes",
+    *encode_functions.__all__,
     *side_functions.__all__,
     *topic_functions.__all__,
 ]

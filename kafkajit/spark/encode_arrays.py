@@ -1,0 +1,97 @@
+"""The function of SQL that writes: arrays of records in, batches as they stand in a log out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pyarrow as pa
+
+from kafkajit.batching import BATCH_NAMES, BatchOptions
+from kafkajit.errors import KafkaJitError
+from kafkajit.schema import RECORD_COLUMNS
+from kafkajit.spark.arrays import check_type
+from kafkajit.spark.worker import reported
+from kafkajit.writer import Encoder
+
+# A batch takes what it is given, unless it is told a limit.
+_ONE_BATCH = 2**31 - 1
+
+
+@reported
+def kafka_encode_batch(records: pa.Array, options: pa.Array | None = None) -> pa.Array:
+    """The batch, or the batches, of each array of records."""
+    return _encoded(records, options, _encode)
+
+
+@reported
+def try_kafka_encode_batch(records: pa.Array, options: pa.Array | None = None) -> pa.Array:
+    """The same, NULL where records cannot be written."""
+
+    def attempt(rows: pa.RecordBatch, options: BatchOptions) -> bytes | None:
+        try:
+            return _encode(rows, options)
+        except KafkaJitError:
+            return None
+
+    return _encoded(records, options, attempt)
+
+
+FUNCTIONS = {
+    function.__name__: function for function in (kafka_encode_batch, try_kafka_encode_batch)
+}
+
+
+def _encoded(
+    records: pa.Array,
+    options: pa.Array | None,
+    encode: Callable[[pa.RecordBatch, BatchOptions], bytes | None],
+) -> pa.Array:
+    check_type(records, "records must be an ARRAY of STRUCT, as kafka_records gives", _is_records)
+    if pa.types.is_null(records.type):
+        return pa.nulls(len(records), pa.binary())
+    if options is None:
+        options = pa.nulls(len(records))
+    check_type(options, "options must be a MAP of STRING to STRING", pa.types.is_map)
+    parsed: dict[tuple[tuple[str, str | None], ...], BatchOptions] = {}
+    encoded: list[bytes | None] = []
+    ends = records.offsets.to_pylist()
+    for row, (is_valid, given) in enumerate(
+        zip(records.is_valid().to_pylist(), options.to_pylist(), strict=True)
+    ):
+        if not is_valid:
+            encoded.append(None)
+            continue
+        stated = tuple(given or ())
+        if stated not in parsed:
+            parsed[stated] = _options(stated)
+        structs = records.values.slice(ends[row], ends[row + 1] - ends[row])
+        if structs.null_count:
+            raise ValueError("records must not be NULL: a record is a STRUCT, whose fields may be")
+        encoded.append(encode(pa.RecordBatch.from_struct_array(structs), parsed[stated]))
+    return pa.array(encoded, pa.binary())
+
+
+def _is_records(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_list(type_) and pa.types.is_struct(type_.value_type))
+
+
+def _encode(rows: pa.RecordBatch, options: BatchOptions) -> bytes:
+    known = {name.lower(): name for name in RECORD_COLUMNS}
+    # What is NULL in all records is not there: kafka_records(content, 'key') leaves it so.
+    kept = [
+        field
+        for field in rows.schema
+        if field.name.lower() in ("key", "value") or rows.column(field.name).null_count < len(rows)
+    ]
+    names = [known.get(field.name.lower(), field.name) for field in kept]
+    columns = [rows.column(field.name) for field in kept]
+    if options.batch_size is None and not any(name in names for name in BATCH_NAMES):
+        options = replace(options, batch_size=_ONE_BATCH)
+    part = pa.RecordBatch.from_arrays(columns, names=names)
+    return b"".join(Encoder(options).encode([part]))
+
+
+def _options(stated: tuple[tuple[str, str | None], ...]) -> BatchOptions:
+    """Options as SQL has them: names such as compressionType, values as text."""
+    return BatchOptions.of({name: text for name, text in stated if text is not None})
