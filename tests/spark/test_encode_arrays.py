@@ -78,7 +78,7 @@ def test_names_of_fields_are_found_in_any_case() -> None:
 
 def test_what_cannot_be_written_raises_or_is_null() -> None:
     records = structs([{"offset": 2}, {"offset": 1}], [{"offset": 2}])
-    with pytest.raises(InvalidOffsetError, match="offset 1 .* is not behind 2"):
+    with pytest.raises(InvalidOffsetError, match="is not behind 2"):
         kafka_encode_batch(records)
     assert try_kafka_encode_batch(records).is_valid().to_pylist() == [False, True]
 
