@@ -1,0 +1,44 @@
+"""kafkajit.writer: Arrow columns to batches, as they stand in a log."""
+
+# ruff: noqa: ARG002  # asv hands every parameter to every method
+from __future__ import annotations
+
+import kafkajit
+from kafkajit.testing import CODECS
+
+from . import segments
+from .reader import exhaust
+
+COLUMNS = ["key", "value", "offset", "timestamp"]
+
+
+class EncodeBatches:
+    """Batches of 16,384 bytes, by codec and size of value."""
+
+    params = [CODECS, segments.VALUE_SIZES]
+    param_names = ["codec", "value_size"]
+    setup_cache = staticmethod(segments.setup_cache)
+
+    def setup(self, codec: str, value_size: int) -> None:
+        path = segments.small(value_size).path()
+        self.records = list(kafkajit.iter_records(path, columns=COLUMNS))
+        self.time_encode(codec, value_size)
+
+    def time_encode(self, codec: str, value_size: int) -> None:
+        exhaust(kafkajit.iter_encoded_batches(self.records, compression_type=codec))
+
+
+class EncodeAgain:
+    """Every column of a segment, its batches as they were; three headers a record, or none."""
+
+    params = [[0, 3]]
+    param_names = ["headers"]
+    setup_cache = staticmethod(segments.setup_cache)
+
+    def setup(self, headers: int) -> None:
+        path = segments.small(headers=headers).path()
+        self.records = list(kafkajit.iter_records(path))
+        self.time_encode(headers)
+
+    def time_encode(self, headers: int) -> None:
+        exhaust(kafkajit.iter_encoded_batches(self.records))
