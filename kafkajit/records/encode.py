@@ -131,7 +131,8 @@ def plain_headers(rows: Rows, first_row: Int64s) -> npt.NDArray[np.void]:
     for name in ("producerId", "producerEpoch", "baseSequence"):
         headers[name] = -1
     if first.size:
-        headers["maxTimestamp"] = np.maximum.reduceat(rows.timestamp, first)
+        # Rows behind the last batch are of none of these.
+        headers["maxTimestamp"] = np.maximum.reduceat(rows.timestamp[: last[-1] + 1], first)
     return headers
 
 
