@@ -26,7 +26,7 @@ from kafkajit.format.layout import (
     TRANSACTIONAL_MASK,
 )
 from kafkajit.format.sequence import decrement_sequence, increment_sequence
-from kafkajit.records.encode import Plan, Rows, first_rows, plain_headers
+from kafkajit.records.encode import Plan, Rows, first_rows, not_behind, plain_headers
 from kafkajit.rows import milliseconds_of, numbers_of
 
 Int64s = npt.NDArray[np.int64]
@@ -137,6 +137,7 @@ class Batching:
     def __init__(self, options: BatchOptions) -> None:
         self._options = options
         self._next_sequence = options.base_sequence
+        self._last_offset: int | None = None
 
     def plan(self, records: pa.RecordBatch, rows: Rows, *, is_last: bool) -> Plan:
         """Batches of the rows; where more rows follow, without the one that may go on in them."""
@@ -159,8 +160,12 @@ class Batching:
             batch_size=options.batch_size or (_UNLIMITED if keeps else DEFAULT_BATCH_SIZE),
             batch_records=options.batch_records or _UNLIMITED,
         )
+        if self._last_offset is not None and rows.offset[0] <= self._last_offset:
+            raise not_behind(rows.offset[0], self._last_offset, 0)
         if not is_last:
             firsts = firsts[:-1]
+        if firsts[-1] > 0:
+            self._last_offset = int(rows.offset[firsts[-1] - 1])
         return Plan(self._headers(rows, firsts, said), firsts)
 
     def _headers(

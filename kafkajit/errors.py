@@ -12,7 +12,8 @@ from __future__ import annotations
 class KafkaJitError(ValueError):
     """Base of every error about a log's bytes: says what, and at which position and base offset.
 
-    Of a text file it says at which line, counted from 1.
+    Of a text file it says at which line, counted from 1; of records that are to be written, which
+    row, counted from 0.
     """
 
     def __init__(
@@ -23,16 +24,18 @@ class KafkaJitError(ValueError):
         position: int | None = None,
         base_offset: int | None = None,
         line: int | None = None,
+        row: int | None = None,
     ) -> None:
         self.message = message
         self.path = path
         self.position = position
         self.base_offset = base_offset
         self.line = line
+        self.row = row
         super().__init__(message)
 
     def __str__(self) -> str:
-        text = self.message
+        text = self.message if self.row is None else f"row {self.row}: {self.message}"
         if self.position is not None:
             text += f" at position {self.position}"
         if self.base_offset is not None:

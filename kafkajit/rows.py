@@ -5,6 +5,8 @@ Keys and values stay in Arrow's buffers. Headers are laid out as they stand in a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from kafkajit.errors import InvalidRecordError
+from kafkajit.errors import InvalidRecordError, KafkaJitError
 from kafkajit.format.varint import MAX_VARINT_SIZE, put_varint
 from kafkajit.kernel import WIDE, copy_bytes, kernel
 from kafkajit.records.encode import Field
@@ -102,7 +104,7 @@ def headers_of(array: pa.Array) -> Field:
     lengths = np.empty(len(array), dtype=np.int64)
     row = _lay_out_headers(starts, sizes, *keys, *header_values, data, positions, lengths)
     if row < len(array):
-        raise InvalidRecordError(f"Invalid null header key found in headers (row {row})")
+        raise InvalidRecordError("Invalid null header key found in headers", row=int(row))
     return Field(as_bytes(data), positions, lengths)
 
 
@@ -130,10 +132,22 @@ def numbers_of(array: pa.Array, name: str, null: int | None = None) -> npt.NDArr
     """
     if array.null_count:
         if null is None:
-            raise InvalidRecordError(f"{name} is null in row {array.is_null().index(True).as_py()}")
+            row = array.is_null().index(True).as_py()
+            raise InvalidRecordError(f"{name} is null, where there has to be a number", row=row)
         array = array.cast(pa.int64()).fill_null(null)
     values: Any = array.cast(pa.int64()).to_numpy()
     return np.ascontiguousarray(values)
+
+
+@contextmanager
+def rows_counted_from(first: int) -> Iterator[None]:
+    """Errors within name a row of this part of the records: have them name it among all."""
+    try:
+        yield
+    except KafkaJitError as error:
+        if error.row is not None:
+            error.row += first
+        raise
 
 
 def _no_headers(kind: pa.DataType) -> TypeError:

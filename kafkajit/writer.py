@@ -17,7 +17,14 @@ from kafkajit.batching import BATCH_NAMES, Batching, BatchOptions, StatedBatches
 from kafkajit.errors import InvalidRecordError
 from kafkajit.records.control_records import END_TRANSACTION, end_transaction_marker
 from kafkajit.records.encode import BatchWriter, Plan, Rows
-from kafkajit.rows import field_of, headers_of, milliseconds_of, no_field, numbers_of
+from kafkajit.rows import (
+    field_of,
+    headers_of,
+    milliseconds_of,
+    no_field,
+    numbers_of,
+    rows_counted_from,
+)
 from kafkajit.schema import RECORD_COLUMNS, check_columns
 
 # Rows that are laid out at a time: their positions and sizes stay in the processor's cache.
@@ -106,12 +113,15 @@ class Encoder:
         chunks = _of_some_rows(records)
         if stated is not None or self._options.batch_size is None:
             chunks = _of_whole_batches(chunks)
+        before = 0
         for chunk in chunks:
             check_columns(chunk.schema.names, RECORD_COLUMNS)
             start, count = 0, _WINDOW_ROWS
             while start < chunk.num_rows:
                 window = chunk.slice(start, count)
-                rows, plan = self._plan(window, stated, is_last=start + count >= chunk.num_rows)
+                is_last = start + count >= chunk.num_rows
+                with rows_counted_from(before + start):
+                    rows, plan = self._plan(window, stated, is_last=is_last)
                 taken = int(plan.first_row[-1])
                 if taken == 0:  # the batch is larger than the window
                     count *= 2
@@ -119,6 +129,7 @@ class Encoder:
                 start += taken
                 self.next_offset = int(rows.offset[taken - 1]) + 1
                 yield self._write(rows, plan)
+            before += chunk.num_rows
         if stated is not None:
             rows = self._rows(_NO_RECORDS)
             yield self._write(rows, stated.rest(rows))
@@ -191,27 +202,38 @@ def _of_some_rows(records: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 def _of_whole_batches(chunks: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Pieces cut anew where the batches end that records name."""
-    held: pa.RecordBatch | None = None
+    held: list[pa.RecordBatch] = []  # its last batch may go on, and if it is many, is all of it
+    last_batch, last_names = 0, None
+    before = 0
     for chunk in chunks:
         names = [name for name in BATCH_NAMES if name in chunk.schema.names]
         if not names:
             yield chunk
             continue
-        if held is not None:
-            if all(held.column(name)[-1] == chunk.column(name)[0] for name in names):
-                chunk = pa.concat_batches([held, chunk])
-            else:
-                yield held
-        begins = np.zeros(chunk.num_rows, dtype=np.bool_)
-        for name in names:
-            column = numbers_of(chunk.column(name), name)
-            begins[1:] |= column[1:] != column[:-1]
-        cut = int(np.flatnonzero(begins)[-1]) if begins.any() else 0
-        if cut:
-            yield chunk.slice(0, cut)
-        held = chunk.slice(cut)
-    if held is not None:
-        yield held
+        with rows_counted_from(before):
+            columns = [numbers_of(chunk.column(name), name) for name in names]
+        before += chunk.num_rows
+        begins = np.any([column[1:] != column[:-1] for column in columns], axis=0)
+        begins = np.append(0, np.flatnonzero(begins) + 1)
+        if last_names == [column[0] for column in columns]:
+            if last_batch:
+                yield held[0].slice(0, last_batch)
+                held[0] = held[0].slice(last_batch)
+                last_batch = 0
+            cut = int(begins[1]) if begins.size > 1 else chunk.num_rows
+            held.append(chunk.slice(0, cut))
+            chunk, begins = chunk.slice(cut), begins[1:] - cut
+        if chunk.num_rows:
+            if held:
+                yield _together(held)
+            held, last_batch = [chunk], int(begins[-1])
+        last_names = [column[-1] for column in columns]
+    if held:
+        yield _together(held)
+
+
+def _together(pieces: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return pieces[0] if len(pieces) == 1 else pa.concat_batches(pieces)
 
 
 def _with_markers(window: pa.RecordBatch, options: BatchOptions) -> pa.RecordBatch:

@@ -26,6 +26,8 @@ STATUSES = {
         ({"base_offset": -1}, "bad, base offset -1"),
         ({"path": "t-0/0.log"}, "bad in t-0/0.log"),
         ({"path": "t-0/quorum-state", "line": 1}, "bad at line 1 in t-0/quorum-state"),
+        ({"row": 0}, "row 0: bad"),
+        ({"row": 5, "base_offset": 3}, "row 5: bad, base offset 3"),
         (
             {"path": "t-0/0.log", "position": 7, "base_offset": 17},
             "bad at position 7, base offset 17 in t-0/0.log",
@@ -36,11 +38,12 @@ def test_an_error_says_its_place(place: dict[str, Any], text: str) -> None:
     error = KafkaJitError("bad", **place)
     assert str(error) == text
     assert error.message == "bad"
-    assert (error.path, error.position, error.base_offset, error.line) == (
+    assert (error.path, error.position, error.base_offset, error.line, error.row) == (
         place.get("path"),
         place.get("position"),
         place.get("base_offset"),
         place.get("line"),
+        place.get("row"),
     )
 
 

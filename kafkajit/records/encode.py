@@ -113,10 +113,18 @@ def first_rows(
         rows.offset, rows.timestamp, rows.fixed_sizes, begins, batch_size, batch_records, firsts
     )
     if row < rows.offset.size:
-        here, before = int(rows.offset[row]), int(rows.offset[row - 1])
-        raise InvalidOffsetError(f"offset {here} of row {row} is not behind {before} before it")
+        raise not_behind(rows.offset[row], rows.offset[row - 1], row)
     firsts[count] = row
     return firsts[: count + 1]
+
+
+def not_behind(offset: int, before: int, row: int) -> InvalidOffsetError:
+    """What is wrong with an offset that is not larger than the one before it."""
+    return InvalidOffsetError(
+        f"offset {offset} is not behind {before} of the record before it: records are written in "
+        "the order of their offsets, each of its own",
+        row=int(row),
+    )
 
 
 def plain_headers(rows: Rows, first_row: Int64s) -> npt.NDArray[np.void]:
