@@ -294,7 +294,7 @@ def _stated_headers(batches: pa.Table, codec: int | None) -> npt.NDArray[np.void
     for name in ("magic", "partitionLeaderEpoch", "producerId", "producerEpoch", "baseSequence"):
         headers[name] = _numbers(batches, name)
     for name in ("baseTimestamp", "maxTimestamp"):
-        headers[name] = milliseconds_of(_combined(batches[name]))
+        headers[name] = milliseconds_of(_combined(batches[name]), name)
     attributes = np.full(batches.num_rows, codec or 0, dtype=np.int64)
     if codec is None:
         types = batches["compressionType"].to_pylist()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +19,18 @@ from kafkajit.kernel import WIDE, copy_bytes, kernel
 from kafkajit.records.encode import Field
 from kafkajit.source import as_bytes
 
+Int64s = npt.NDArray[np.int64]
+
+_MAX_INT64 = 2**63 - 1
 # Nanoseconds and all that: how many of a unit are a millisecond, or the other way round.
 _UNITS_OF_MILLISECOND = {"s": (1000, 1), "ms": (1, 1), "us": (1, 1000), "ns": (1, 1_000_000)}
+
+_CAST_TO_LARGE_BINARY = (
+    pt.is_large_string,
+    pt.is_binary_view,
+    pt.is_string_view,
+    pt.is_fixed_size_binary,
+)
 
 
 def field_of(array: pa.Array, name: str) -> Field:
@@ -31,16 +40,12 @@ def field_of(array: pa.Array, name: str) -> Field:
     >>> field.data[:3].tobytes(), field.starts.tolist(), field.sizes.tolist()
     (b'abc', [0, 1, 1], [1, -1, 2])
     """
-    if pt.is_null(array.type):
-        array = array.cast(pa.binary())
     if pt.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    if pt.is_string(array.type) or pt.is_large_string(array.type):
-        array = array.cast(pa.large_binary() if pt.is_large_string(array.type) else pa.binary())
-    elif pt.is_binary_view(array.type) or pt.is_string_view(array.type):
-        array = array.cast(pa.large_binary())
-    elif pt.is_fixed_size_binary(array.type):
+        return _entries_of(field_of(array.dictionary, name), array.indices)
+    if pt.is_null(array.type) or pt.is_string(array.type):
         array = array.cast(pa.binary())
+    elif any(is_kind(array.type) for is_kind in _CAST_TO_LARGE_BINARY):
+        array = array.cast(pa.large_binary())
     if not (pt.is_binary(array.type) or pt.is_large_binary(array.type)):
         raise TypeError(f"{name} is a column of {array.type}; what is written is binary or string")
     validity, offsets, data = array.buffers()
@@ -57,6 +62,13 @@ def field_of(array: pa.Array, name: str) -> Field:
             sizes,
         )
     return Field(as_bytes(b"" if data is None else data), starts, sizes)
+
+
+def _entries_of(field: Field, indices: pa.Array) -> Field:
+    """Some of a field's byte strings; a null index is null."""
+    taken = indices.cast(pa.int64()).fill_null(field.sizes.size).to_numpy()
+    starts, sizes = np.append(field.starts, 0), np.append(field.sizes, -1)
+    return Field(field.data, starts[taken], sizes[taken])
 
 
 def no_field(rows: int, size: int = -1) -> Field:
@@ -76,67 +88,75 @@ def headers_of(array: pa.Array) -> Field:
     >>> headers.data[:5].tobytes(), headers.sizes.tolist()
     (b'\x02\x02a\x021', [5, 0])
     """
-    if pt.is_null(array.type) or array.null_count == len(array):
+    if pt.is_null(array.type):
         return no_field(len(array), 0)
-    if pt.is_map(array.type):
-        offsets, entries = array.offsets, (array.keys, array.items)
-    elif pt.is_list(array.type) or pt.is_large_list(array.type):
-        values = array.values
-        if not (pt.is_struct(values.type) and values.type.num_fields == 2):
-            raise _no_headers(array.type)
-        if values.null_count:
-            raise InvalidRecordError("Invalid null header: a header is a key and a value")
-        offsets, entries = array.offsets, (values.field(0), values.field(1))
-    else:
-        raise _no_headers(array.type)
-    keys, header_values = field_of(entries[0], "a header's key"), field_of(entries[1], "headers")
-    offsets = offsets.to_numpy().astype(np.int64)
+    header_keys, header_values = _entries(array.type)
+    offsets = array.offsets.to_numpy().astype(np.int64)
+    # Of a column that is large the rows here are a part, and so are their headers.
+    entries = array.values.slice(offsets[0], offsets[-1] - offsets[0])
+    offsets -= offsets[0]
+    parts = entries.flatten()  # nulls where the struct itself is null
+    keys = field_of(parts[header_keys], "a header's key")
+    values = field_of(parts[header_values], "a header's value")
     if array.null_count:
         # What a null list spans does not count.
         sizes = np.where(array.is_null().to_numpy(False), 0, np.diff(offsets))
         starts = offsets[:-1]
     else:
         starts, sizes = offsets[:-1], np.diff(offsets)
-    most = np.maximum(keys.sizes, 0).sum() + np.maximum(header_values.sizes, 0).sum()
+    most = np.maximum(keys.sizes, 0).sum() + np.maximum(values.sizes, 0).sum()
     most += MAX_VARINT_SIZE * (2 * keys.sizes.size + len(array)) + WIDE
     data = np.empty(int(most), dtype=np.uint8)
     positions = np.empty(len(array), dtype=np.int64)
     lengths = np.empty(len(array), dtype=np.int64)
-    row = _lay_out_headers(starts, sizes, *keys, *header_values, data, positions, lengths)
+    row = _lay_out_headers(starts, sizes, *keys, *values, data, positions, lengths)
     if row < len(array):
         raise InvalidRecordError("Invalid null header key found in headers", row=int(row))
     return Field(as_bytes(data), positions, lengths)
 
 
-def milliseconds_of(array: pa.Array, null: int = -1) -> npt.NDArray[np.int64]:
+def milliseconds_of(array: pa.Array, name: str = "timestamp", null: int | None = -1) -> Int64s:
     """Timestamps in Kafka's milliseconds, or another number where there is none.
 
     >>> milliseconds_of(pa.array([1_999, None, -1], pa.timestamp("us"))).tolist()
     [1, -1, -1]
     """
-    values = numbers_of(array.cast(pa.int64()), "timestamp", null)
     if not pt.is_timestamp(array.type):
-        return values
+        return numbers_of(array, name, null)
     times, over = _UNITS_OF_MILLISECOND[array.type.unit]
-    if times > 1 or over > 1:
-        nulls = array.is_null().to_numpy(False)
-        values = np.where(nulls, values, values // over * times)
-    return values
+    values = numbers_of(array.cast(pa.int64()), name, null)
+    if times == over:
+        return values
+    is_given = array.is_valid().to_numpy(False)
+    if times > 1:
+        most = _MAX_INT64 // times
+        _refuse(
+            is_given & ((values > most) | (values < -most)),
+            f"{name} is further from 1970 than an int64 of milliseconds says",
+        )
+    return np.where(is_given, values // over * times, values)
 
 
-def numbers_of(array: pa.Array, name: str, null: int | None = None) -> npt.NDArray[np.int64]:
+def numbers_of(array: pa.Array, name: str, null: int | None = None) -> Int64s:
     """A column of integers, or of truth values; nulls are an error unless they stand for a number.
 
     >>> numbers_of(pa.array([3, None], pa.int16()), "producerEpoch", null=-1).tolist()
     [3, -1]
     """
+    if pt.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if not (pt.is_integer(array.type) or pt.is_boolean(array.type) or pt.is_null(array.type)):
+        raise TypeError(f"{name} is a column of {array.type}; what is written is integers")
+    if array.null_count and null is None:
+        _refuse(array.is_null().to_numpy(False), f"{name} is null, where there has to be a number")
+    if pt.is_uint64(array.type):
+        values = array.fill_null(0).to_numpy()
+        _refuse(values > _MAX_INT64, f"{name} is larger than an int64")
+    array = array.cast(pa.int64())
     if array.null_count:
-        if null is None:
-            row = array.is_null().index(True).as_py()
-            raise InvalidRecordError(f"{name} is null, where there has to be a number", row=row)
-        array = array.cast(pa.int64()).fill_null(null)
-    values: Any = array.cast(pa.int64()).to_numpy()
-    return np.ascontiguousarray(values)
+        array = array.fill_null(null)
+    numbers: Int64s = np.ascontiguousarray(array.to_numpy())
+    return numbers
 
 
 @contextmanager
@@ -150,8 +170,20 @@ def rows_counted_from(first: int) -> Iterator[None]:
         raise
 
 
-def _no_headers(kind: pa.DataType) -> TypeError:
-    return TypeError(
+def _refuse(is_bad: npt.NDArray[np.bool_], message: str) -> None:
+    if is_bad.any():
+        raise InvalidRecordError(message, row=int(np.argmax(is_bad)))
+
+
+def _entries(kind: pa.DataType) -> tuple[int, int]:
+    """Which fields of a list's structs are a header's key and value."""
+    if pt.is_map(kind):
+        return 0, 1
+    if (pt.is_list(kind) or pt.is_large_list(kind)) and pt.is_struct(kind.value_type):
+        names = [field.name for field in kind.value_type]
+        if sorted(names) == ["key", "value"]:
+            return names.index("key"), names.index("value")
+    raise TypeError(
         f"headers is a column of {kind}; what is written is a list of structs of key and value, or "
         "a map"
     )
