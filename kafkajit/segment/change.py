@@ -79,14 +79,18 @@ class Change:
             raise KafkaJitError(
                 "an interrupted change is to be finished first", path=str(self.folder / READY)
             )
-        self._made_folder = not self.folder.exists()
-        if self._made_folder:
-            make_folder(self.folder)
         self._staged = self.folder / STAGED
-        for left in (self._staged, self.folder / DONE):
-            tidy(left)
-        make_folder(self._staged)
+        self._made_folder = not self.folder.exists()
         self._is_open = True
+        try:
+            if self._made_folder:
+                make_folder(self.folder)
+            for left in (self._staged, self.folder / DONE):
+                tidy(left)
+            make_folder(self._staged)
+        except OSError:
+            self.abort()
+            raise
 
     def __enter__(self) -> Change:
         return self
@@ -168,8 +172,8 @@ class Change:
             carry_out(journal, ready)
         except OSError as error:
             raise KafkaJitError(
-                f"{error}: the change is half done, and finished when kafkajit next locks the "
-                "folder to change it",
+                f"{error}: the change is committed but not finished, which is done when kafkajit "
+                "next locks the folder to change it",
                 path=str(ready),
             ) from error
         return self.folder / journal.kept if journal.kept else None

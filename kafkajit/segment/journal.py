@@ -8,10 +8,11 @@ done in these stages, each on the disk before the next begins:
     2  indexes of logs that change or go away, .index before the others: without it LogLoader
        recovers the segment, which makes all three from the log; without another one alone it would
        believe that there are no aborted transactions, or no timestamps
-    3  logs: those behind others go, from the last one on; those between others come, from the last
-       one on; then the rest from the first one on; those at the start go, and those whose offsets
-       another one has now. A log may lose its end or its beginning then, or have offsets twice,
-       which are skipped by whoever reads on; it has no hole, and there is one at any time
+    3  logs, one by one. First those behind others go, from the last one on. Then new ones come,
+       those before others from the last one on, the rest from the first one on. Then those at the
+       start go, from the first one on, and those whose offsets are in new ones, from the last one
+       on. So a log may have lost its end or its beginning, or have offsets twice, which whoever
+       reads on skips; but it has no hole, and there is one at any time
     4  snapshots, leader epochs: while a segment has no .index both are made from its log
     5  .timeindex and .txnindex, and when these are on the disk .index
     6  files of log.dirs, which say up to where logs are whole
@@ -220,13 +221,15 @@ def stages_of(
         removed: what goes out.
         absorbed: logs among it whose offsets others have now.
         first: what comes in before all others.
-        live: logs that are there before.
+        live: what is there before.
     """
+    old_logs = [name for name in live if is_log(name)]
     logs = [name for name in new if is_log(name)]
     gone = [name for name in removed if is_log(name)]
-    staying = [name for name in live if name not in removed]
+    staying = [name for name in old_logs if name not in removed]
     tail = [n for n in gone if n not in absorbed and any(_is_before(log, n) for log in staying)]
-    between = [n for n in logs if n not in live and any(_is_before(n, log) for log in live)]
+    head = [n for n in gone if not any(_is_before(log, n) for log in [*staying, *logs])]
+    between = [n for n in logs if n not in live and any(_is_before(n, log) for log in old_logs)]
     stems = {name.removesuffix(".log") for name in [*logs, *gone]}
     indexes = [stem + suffix for stem in stems for suffix in INDEXES]
     indexes = [name for name in indexes if name in new or name in removed]
@@ -235,10 +238,12 @@ def stages_of(
         _steps(_IN, first),
         _steps(_OUT, filter(_is_offset_index, indexes)),
         _steps(_OUT, filter(_is_other_index, indexes)),
-        _steps(_OUT, tail)[::-1],
-        _steps(_IN, between)[::-1],
-        _steps(_IN, set(logs) - set(between)),
-        _steps(_OUT, set(gone) - set(tail)),
+        # One by one: a file system may bring the steps of a stage to the disk in any order.
+        *([step] for step in reversed(_steps(_OUT, tail))),
+        *([step] for step in reversed(_steps(_IN, between))),
+        *([step] for step in _steps(_IN, set(logs) - set(between))),
+        *([step] for step in _steps(_OUT, head)),
+        *([step] for step in reversed(_steps(_OUT, {*gone} - {*tail, *head}))),
     ]
     came = {step.name for stage in stages for step in stage if step.kind == _IN}
     went = {step.name for stage in stages for step in stage if step.kind == _OUT}
@@ -295,6 +300,8 @@ def sync(path: Path) -> None:
     opened = os.open(path, os.O_RDONLY)
     try:
         os.fsync(opened)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
         os.close(opened)
 
