@@ -22,7 +22,6 @@ from typing import NamedTuple
 from unittest import mock
 
 from kafkajit.segment.change import Change
-from kafkajit.segment.journal import STAGED
 from kafkajit.segment.lock import FolderLock
 
 SIDES = (".index", ".timeindex", ".txnindex")
@@ -47,7 +46,7 @@ class Scenario(NamedTuple):
     stays: frozenset[tuple[str, int]] = frozenset()
     others: tuple[str, ...] = ()
     absorbed: MappingProxyType[tuple[str, int], tuple[int, ...]] = MappingProxyType({})
-    may_shrink: bool = True  # whether its end or its beginning may be missing half-way
+    at_once: bool = True  # whether a broker finds all logs old or all new
 
 
 TXN = (".index", ".timeindex", ".txnindex")
@@ -60,6 +59,7 @@ SCENARIOS = {
         {A: [LOGS[0], Segment(100, 200), Segment(200, 250, TXN)]},
         stays=frozenset({(A, 0)}),
         others=(f"{A}/leader-epoch-checkpoint", f"{A}/{250:020d}.snapshot"),
+        at_once=False,
     ),
     "append": Scenario(
         {A: LOGS},
@@ -78,24 +78,24 @@ SCENARIOS = {
         stays=frozenset({(A, 400)}),
         others=("cleaner-offset-checkpoint",),
         absorbed=MappingProxyType({(A, 0): (100,), (A, 200): (300,)}),
-        may_shrink=False,
     ),
     "retain": Scenario(
         {A: LOGS},
         {A: LOGS[2:]},
         stays=frozenset({(A, 200), (A, 300)}),
         others=("log-start-offset-checkpoint",),
+        at_once=False,
     ),
     "split": Scenario(
         {A: LOGS},
         {A: [LOGS[0], Segment(100, 130), Segment(130, 170), Segment(170, 200), *LOGS[2:]]},
         stays=frozenset((A, log.start) for log in LOGS if log.start != 100),
-        may_shrink=False,
     ),
     "overwrite": Scenario(
         {A: LOGS[1:3]},
         {A: [Segment(0, 50), Segment(50, 100)]},
         others=("log-start-offset-checkpoint", f"{A}/leader-epoch-checkpoint"),
+        at_once=False,
     ),
     "two partitions": Scenario(
         {A: LOGS[:2]},
@@ -112,9 +112,18 @@ SCENARIOS = {
             *(f"{A}/leader-epoch-checkpoint", f"{A}/{450:020d}.snapshot"),
         ),
         absorbed=MappingProxyType({(A, 200): (300,)}),
+        at_once=False,
+    ),
+    # Nothing of the last segment is whole: it is empty now, and has no aborted transactions.
+    "empty": Scenario(
+        {A: LOGS},
+        {A: [*LOGS[:3], Segment(300, 300)]},
+        stays=frozenset((A, log.start) for log in LOGS[:3]),
+        others=(f"{A}/leader-epoch-checkpoint",),
     ),
 }
 Files = dict[str, bytes]
+Call = tuple[str, tuple[object, ...]]
 
 
 def stem_of(folder: str, start: int) -> str:
@@ -123,6 +132,10 @@ def stem_of(folder: str, start: int) -> str:
 
 def content(name: str, version: str, size: int) -> bytes:
     return f"{version} {name} ".encode() + b"." * size + b" whole\n"
+
+
+def content_of(log: Segment, name: str, version: str, size: int) -> bytes:
+    return content(name, version, size) if log.end > log.start else b""
 
 
 def files(scenario: Scenario, *, after: bool, size: int = 100) -> Files:
@@ -143,7 +156,7 @@ def _files(scenario: Scenario, after: bool, size: int) -> Files:
             is_new = after and (folder, log.start) not in scenario.stays
             for suffix in (".log", *log.sides, ".snapshot"):
                 name = stem_of(folder, log.start) + suffix
-                found[name] = content(name, "new" if is_new else "old", size)
+                found[name] = content_of(log, name, "new" if is_new else "old", size)
         found[f"{folder}/partition.metadata"] = content(folder, "old", 10)
     for name in scenario.others:
         if after or not name.startswith(B):
@@ -201,33 +214,74 @@ def hidden(root: Path) -> list[str]:
 
 def check_loads(root: Path, scenario: Scenario, size: int = 100) -> None:
     """What must hold at any moment, for readers and for a broker that is started then."""
-    before, after = files(scenario, after=False, size=size), files(scenario, after=True, size=size)
     found = live(root)
-    for name, bytes_ in found.items():
-        assert bytes_ in (before.get(name), after.get(name)), f"{name} is neither old nor new"
-    for folder in scenario.before.keys() | scenario.after.keys():
-        ranges = []
-        for name in sorted(found):
-            if not (name.startswith(f"{folder}/") and name.endswith(".log")):
-                continue
-            of = before if found[name] == before.get(name) else after
-            logs = (scenario.before if of is before else scenario.after)[folder]
-            stem = name.removesuffix(".log")
-            for suffix in SIDES:
-                side = found.get(stem + suffix)
-                assert side in (None, of.get(stem + suffix)), f"{stem}{suffix} is of another log"
-                if stem + ".index" in found:
-                    assert side == of.get(stem + suffix), f"{stem}{suffix} is missed by nobody"
-            ranges.append(next(log for log in logs if log.start == int(stem[-20:])))
-        if folder in scenario.before:
-            assert ranges, "a log is never without segments"
-        for log, following in pairwise(ranges):
-            assert following.start <= log.end, f"a hole behind {log}"
-        if ranges:
+    loaded = as_loaded(found, scenario)
+    for names in (found, loaded):
+        check_reads(names, scenario, size)
+    after = files(scenario, after=True, size=size)
+    for folder, before in scenario.before.items():
+        logs = []
+        for name in sorted(name for name in loaded if is_log(name) and name.startswith(folder)):
+            of = scenario.after[folder] if loaded[name] == after.get(name) else before
+            logs += [log for log in of if stem_of(folder, log.start) + ".log" == name]
+        assert logs, "a log is never without segments"
+        for log, following in pairwise(logs):
+            assert log.end == following.start, f"{log} and {following}"
+        if scenario.at_once:
+            assert logs in (before, scenario.after[folder])
+    for folder in scenario.after.keys() - scenario.before.keys():
+        if any(name.startswith(f"{folder}/") for name in found):
             assert f"{folder}/partition.metadata" in found
-        if not scenario.may_shrink:
-            assert ranges[0].start == scenario.before[folder][0].start
-            assert max(log.end for log in ranges) == scenario.before[folder][-1].end
+
+
+def is_log(name: str) -> bool:
+    return re.fullmatch(r"[^/]+/\d{20}\.log", name) is not None
+
+
+def check_reads(found: Files, scenario: Scenario, size: int) -> None:
+    """That files are whole, and indexes beside their own log."""
+    before, after = files(scenario, after=False, size=size), files(scenario, after=True, size=size)
+    for name, bytes_ in found.items():
+        if not name.endswith((".swap", ".cleaned")):
+            assert bytes_ in (before.get(name), after.get(name)), f"{name} is neither old nor new"
+    for name in filter(is_log, found):
+        of = before if found[name] == before.get(name) else after
+        stem = name.removesuffix(".log")
+        for side in (stem + suffix for suffix in SIDES):
+            assert found.get(side) in (None, of.get(side)), f"{side} is of another log"
+            if stem + ".index" in found:
+                assert found.get(side) == of.get(side), f"{side} is missed by nobody"
+
+
+def as_loaded(found: Files, scenario: Scenario) -> Files:
+    """What LogLoader makes of names before it looks into any file."""
+    loaded = dict(found)
+    for folder in {name.partition("/")[0] for name in found if "/" in name}:
+        inside = [name for name in found if name.startswith(f"{folder}/0")]
+        starts = {name: int(name.partition("/")[2][:20]) for name in inside}
+        cleaned = [name for name in inside if name.endswith(".cleaned")]
+        cleaned_from = min((starts[name] for name in cleaned), default=1 << 63)
+        swaps = [name for name in inside if name.endswith(".swap")]
+        invalid = [name for name in swaps if starts[name] >= cleaned_from]
+        for name in cleaned + invalid:
+            del loaded[name]
+        valid = [name for name in swaps if name not in invalid]
+        ends = {log.start: log.end for log in scenario.after[folder]}
+        logs = [name for name in valid if name.endswith(".log.swap")]
+        for name in logs:
+            assert name.replace(".log", ".index") in valid, "LogLoader would make one of zeros"
+        lowest = min((starts[name] for name in logs), default=0)
+        highest = max((ends[starts[name]] for name in logs), default=0)
+        for name in set(inside) - set(swaps) - set(cleaned):
+            if lowest <= starts[name] < highest:
+                del loaded[name]
+        for name in valid:
+            loaded[name.removesuffix(".swap")] = loaded.pop(name)
+        for name in inside:
+            log = re.sub(r"\.[a-z]+$", ".log", name)
+            if name.endswith(SIDES) and log not in loaded:
+                loaded.pop(name, None)
+    return loaded
 
 
 def check_whole(root: Path, scenario: Scenario, size: int = 100) -> str:
@@ -254,36 +308,24 @@ CALLS = ("open", "mkdir", "rename", "replace", "link", "unlink", "rmdir", "fsync
 @contextmanager
 def stopping_after(calls: int) -> Iterator[None]:
     """Ends the process, as it were, after so many calls of the system."""
+    numbers = count()
 
-    def stop(number: int, _: object) -> None:
-        if number >= calls:
+    def stop(*_: object) -> None:
+        if next(numbers) >= calls:
             raise Stopped
 
     with _before_each_call(stop):
         yield
 
 
-def calls_before_commit(root: Path, scenario: Scenario) -> int:
-    """How many calls of the system there are before the one that commits."""
-    numbers = []
-
-    def note(number: int, argument: object) -> None:
-        if str(argument).endswith(f"/{STAGED}"):
-            numbers.append(number)
-
-    with _before_each_call(note), change(root, scenario) as staged:
-        staged.commit()
-    return numbers[-1]  # the folder is renamed, and no more
-
-
 @contextmanager
 def failing_after(calls: int, code: int) -> Iterator[list[OSError]]:
     """Lets one call of the system fail; gives the error, once it has."""
-    errors: list[OSError] = []
+    numbers, errors = count(), []
 
-    def fail(number: int, argument: object) -> None:
-        if number == calls:
-            where = None if isinstance(argument, int) else str(argument)
+    def fail(_: str, arguments: tuple[object, ...]) -> None:
+        if next(numbers) == calls:
+            where = None if isinstance(arguments[0], int) else str(arguments[0])
             errors.append(OSError(code, os.strerror(code), where))
             raise errors[0]
 
@@ -292,14 +334,20 @@ def failing_after(calls: int, code: int) -> Iterator[list[OSError]]:
 
 
 @contextmanager
-def _before_each_call(do: Callable[[int, object], None]) -> Iterator[None]:
-    numbers = count()
+def recording() -> Iterator[list[Call]]:
+    """Gives the calls of the system and their arguments."""
+    calls: list[Call] = []
+    with _before_each_call(lambda name, arguments: calls.append((name, arguments))):
+        yield calls
 
+
+@contextmanager
+def _before_each_call(do: Callable[[str, tuple[object, ...]], None]) -> Iterator[None]:
     def counted(name: str) -> Callable[..., object]:
         real = getattr(os, name)
 
         def call(*arguments: object, **named: object) -> object:
-            do(next(numbers), arguments[0])
+            do(name, arguments)
             return None if name == "fsync" else real(*arguments, **named)
 
         return call

@@ -35,6 +35,7 @@ from pathlib import Path
 from types import TracebackType
 
 from kafkajit.errors import KafkaJitError
+from kafkajit.segment.disk import Identity, identity, link, make_folder, own, sync
 from kafkajit.segment.journal import (
     DERIVED,
     DONE,
@@ -42,21 +43,13 @@ from kafkajit.segment.journal import (
     JOURNAL,
     READY,
     STAGED,
-    Identity,
     Journal,
     carry_out,
-    identity,
     is_log,
     logs_in,
-    make_folder,
-    own,
     stages_of,
-    sync,
     tidy,
 )
-
-# File systems that have no links say so in their own ways.
-_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
 class Change:
@@ -204,9 +197,15 @@ class Change:
             gone.update(stem + suffix for suffix in suffixes)
         # Those that are not there go as well: a broker may make them before a change is finished.
         self._removed = gone - self._new
+        for folder in self._partitions():
+            self._removed |= {f"{folder.name}/{path.name}" for path in folder.glob("*.cleaned")}
 
     def _check(self) -> None:
         """What would stop the change half-way is found before it begins."""
+        for log in sorted(filter(is_log, self._new)):
+            missing = {log.removesuffix(".log") + suffix for suffix in INDEXES[:2]} - self._new
+            if missing:
+                raise ValueError(f"{log} is new, and needs a new {min(missing)}")
         device = self.folder.stat().st_dev
         for folder in self._folders():
             there = folder if folder.exists() else self._root
@@ -226,8 +225,7 @@ class Change:
 
     def _live(self) -> dict[str, Identity]:
         """What is to be replaced or to go, and every log beside it, as they are now."""
-        partitions = (folder for folder in self._folders() if folder != self._root)
-        logs = {name for folder in partitions for name in logs_in(folder)}
+        logs = {name for folder in self._partitions() for name in logs_in(folder)}
         found = {name: identity(self._root / name) for name in self._new | self._removed | logs}
         return {name: known for name, known in sorted(found.items()) if known is not None}
 
@@ -251,7 +249,7 @@ class Change:
         for name in going:
             kept = self._staged / "old" / name
             kept.parent.mkdir(parents=True, exist_ok=True)
-            _link(self._root / name, kept)
+            link(self._root / name, kept)
         if not going:
             return None
         name = f".kafkajit-{self._what}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
@@ -262,13 +260,5 @@ class Change:
         """Those in which something is to change."""
         return sorted({(self._root / name).parent for name in self._new | self._removed})
 
-
-def _link(live: Path, kept: Path) -> None:
-    """Another name for a file, or another file where the file system has no links."""
-    try:
-        kept.hardlink_to(live)
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        shutil.copy2(live, kept)
-        sync(kept)
+    def _partitions(self) -> list[Path]:
+        return [folder for folder in self._folders() if folder != self._root]

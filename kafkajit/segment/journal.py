@@ -1,26 +1,21 @@
 """What a committed change does to live files, step by step, and how it goes on after a crash.
 
 A process that is killed leaves some files old and some new, and a broker that is started then must
-load them. Nothing is written under a live name: every step is a rename or a removal, and they are
-done in these stages, each on the disk before the next begins:
+load them: all of a change's logs or none, if it can be. Nothing is written under a live name. There
+are only links, renames and removals, in these stages, each on the disk before the next begins:
 
-    1  what is asked to be first, and partition.metadata: a broker puts a log without one aside
-    2  indexes of logs that change or go away, .index before the others: without it LogLoader
-       recovers the segment, which makes all three from the log; without another one alone it would
-       believe that there are no aborted transactions, or no timestamps
-    3  logs, one by one. First those behind others go, from the last one on. Then new ones come,
-       those before others from the last one on, the rest from the first one on. Then those at the
-       start go, from the first one on, and those whose offsets are in new ones, from the last one
-       on. So a log may have lost its end or its beginning, or have offsets twice, which whoever
-       reads on skips; but it has no hole, and there is one at any time
-    4  snapshots, leader epochs: while a segment has no .index both are made from its log
-    5  .timeindex and .txnindex, and when these are on the disk .index
-    6  files of log.dirs, which say up to where logs are whole
+    in      what is to be first, and partition.metadata: a broker puts a log without one aside
+    out     logs at the end that go, one by one from the last one on; then their indexes
+    swap    new logs, with those that they replace or whose offsets they have now: all that lie
+            side by side at once, as a broker's cleaner does it (see `_swap`)
+    out     other logs that go, one by one from the first one on; then their indexes
+    in/out  snapshots, leader epochs
+    in/out  .timeindex and .txnindex of logs that stay; then .index, without which LogLoader
+            makes all three from the log
+    in/out  files of log.dirs, which say up to where logs are whole
 
-The invariant: beside every .log there are its own indexes, or no .index.
-
-NAME.log.swap, which makes a broker finish a swap by itself, is no help: Kafka 4.1.1 makes a
-NAME.index.swap full of zeros where there is none, and then takes that for the segment's index.
+.kafka_cleanshutdown is put aside meanwhile. A broker that finds it believes that there are no
+producers where there are no snapshots, instead of looking for them in the log.
 
 Answers to Kafka's LocalLog.replaceSegments, and to what LogLoader makes of a folder.
 """
@@ -32,13 +27,14 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Collection, Iterable
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
 
 from kafkajit.errors import KafkaJitError
+from kafkajit.segment.disk import Identity, identity, link, make_folder, own, sync, sync_around
 
 logger = logging.getLogger("kafkajit")
 
@@ -49,23 +45,18 @@ JOURNAL = "change.json"
 INDEXES = (".index", ".timeindex", ".txnindex")
 # What a broker makes again from the log: it may have done so, and nothing is lost.
 DERIVED = (*INDEXES, ".snapshot", "/leader-epoch-checkpoint")
+_CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 _LOG = re.compile(r"(?:.*/)?\d{20}\.log")
-# What is done with a live name.
-_IN, _OUT = "in", "out"
+_IN, _OUT, _SWAP = "in", "out", "swap"
 
 
-class Step(NamedTuple):
-    """A new file comes in, or an old one goes out. Its name is its path below log.dirs."""
+@dataclass(frozen=True)
+class Stage:
+    """What is done to live files, which are named by their paths below log.dirs."""
 
     kind: str
-    name: str
-
-
-class Identity(NamedTuple):
-    """What tells a file from another of its name: a rename keeps it, who writes changes it."""
-
-    size: int
-    modified_ns: int
+    names: list[str]
+    gone: list[str] = field(default_factory=list)  # in a swap: logs that have no successor
 
 
 @dataclass(frozen=True)
@@ -74,7 +65,7 @@ class Journal:
 
     what: str
     home: str  # the folder that it is made in
-    stages: list[list[Step]]
+    stages: list[Stage]
     new: dict[str, Identity]
     live: dict[str, Identity]  # before: what is to go, and all logs beside it
     kept: str | None  # the folder for what goes
@@ -87,7 +78,7 @@ class Journal:
     def read(cls, path: Path) -> Journal:
         try:
             fields = json.loads(path.read_bytes())
-            fields["stages"] = [[Step(*step) for step in stage] for stage in fields["stages"]]
+            fields["stages"] = [Stage(**stage) for stage in fields["stages"]]
             for of in ("new", "live"):
                 fields[of] = {name: Identity(*value) for name, value in fields[of].items()}
             return cls(**fields)
@@ -125,14 +116,21 @@ def resume(root: str | os.PathLike[str]) -> list[str]:
 
 
 def carry_out(journal: Journal, ready: Path) -> None:
-    """Does those steps of a change that are not yet done."""
-    root = ready.parent.parent
-    for stage in journal.stages:
-        for step in stage:
-            _do(step, journal, root / step.name, ready / "new" / step.name)
-        for folder in sorted({(root / step.name).parent for step in stage}):
-            if folder.exists():
-                sync(folder)
+    """Does what of a change is not yet done."""
+    root, new = ready.parent.parent, ready / "new"
+    with _put_aside(root / _CLEAN_SHUTDOWN, ready / _CLEAN_SHUTDOWN):
+        for stage in journal.stages:
+            if stage.kind == _SWAP:
+                _swap(stage, root, new)
+                continue
+            for name in stage.names:
+                if stage.kind == _OUT:
+                    (root / name).unlink(missing_ok=True)
+                elif (new / name).exists():
+                    if not (root / name).parent.exists():
+                        make_folder((root / name).parent)
+                    (new / name).rename(root / name)
+            sync_around(root / name for name in stage.names)
     done = ready.with_name(DONE)
     ready.rename(done)
     sync(ready.parent)
@@ -151,15 +149,84 @@ def tidy(left: Path) -> None:
     shutil.rmtree(left, ignore_errors=True)
 
 
-def _do(step: Step, journal: Journal, live: Path, new: Path) -> None:
-    is_staged = new.exists()
-    if step.kind == _IN and is_staged:
-        if not live.parent.exists():
-            make_folder(live.parent)
-        new.rename(live)
-    # What has come in by this name is not what was to go.
-    if step.kind == _OUT and (is_staged or step.name not in journal.new):
-        live.unlink(missing_ok=True)
+@contextmanager
+def _put_aside(path: Path, aside: Path) -> Iterator[None]:
+    """Takes a file away for a while; for ever, if this process dies meanwhile.
+
+    Nobody knows then what has happened since.
+    """
+    aside.unlink(missing_ok=True)
+    is_there = path.exists()
+    if is_there:
+        path.rename(aside)
+        sync(path.parent)
+    yield
+    if is_there:
+        aside.rename(path)
+        sync(path.parent)
+
+
+def _swap(stage: Stage, root: Path, staged: Path) -> None:
+    """Brings logs in as a broker's cleaner does.
+
+    When a broker loads a log in which there is NAME.log.swap, it removes all segments whose offsets
+    that one has, and gives it its name; but not while there is a file .cleaned of the same offset
+    or a lower one: then it removes both. So to remove that guard is what makes a broker load the
+    new logs instead of the old ones, whatever else has been done by then.
+
+    LogLoader looks into NAME.index.swap, and makes one full of zeros if there is none: indexes have
+    to be there first.
+    """
+    logs = sorted(filter(is_log, stage.names))
+    sides = sorted(name for name in stage.names if name not in logs)
+    guard = root / f"{logs[0]}.cleaned"
+
+    def is_new(name: str) -> bool:
+        live, new = root / name, staged / name
+        return live.exists() and live.samefile(new)
+
+    def swap_of(name: str) -> Path:
+        return root / f"{name}.swap"
+
+    def bring(name: str) -> None:
+        swap_of(name).unlink(missing_ok=True)
+        link(staged / name, swap_of(name))
+
+    def drop_indexes(of: list[str]) -> None:
+        for suffix in INDEXES:  # .index is the first: without it, a broker makes them all
+            for log in of:
+                (root / log).with_suffix(suffix).unlink(missing_ok=True)
+            sync(guard.parent)
+
+    if guard.exists() or not any(swap_of(log).exists() or is_new(log) for log in logs):
+        if not guard.parent.exists():
+            make_folder(guard.parent)
+        guard.touch()
+        own(guard, like=guard.parent)
+        sync(guard.parent)
+        for name in [*sides, *logs]:
+            bring(name)
+        sync(guard.parent)
+        # A broker would not take away the indexes of a log that has no offsets any more.
+        drop_indexes([log for log in logs if swap_of(log).stat().st_size == 0])
+        guard.unlink()
+        sync(guard.parent)
+    # From here on a broker would finish it.
+    for log in reversed(stage.gone):
+        (root / log).unlink(missing_ok=True)
+        sync(guard.parent)
+    drop_indexes([*stage.gone, *(log for log in logs if not is_new(log))])
+    others, offset_indexes = (list(filter(of, sides)) for of in (_is_other_index, _is_offset_index))
+    # Logs from the first one on: one between two others that are .swap yet would be removed.
+    for names in (*([log] for log in logs), others, offset_indexes):
+        for name in names:
+            if is_new(name):
+                swap_of(name).unlink(missing_ok=True)
+            else:
+                if not swap_of(name).exists():
+                    bring(name)
+                swap_of(name).rename(root / name)
+        sync(guard.parent)
 
 
 def _check_untouched(journal: Journal, ready: Path) -> None:
@@ -168,19 +235,22 @@ def _check_untouched(journal: Journal, ready: Path) -> None:
     What it has written into files of log.dirs stays.
     """
     root = ready.parent.parent
-    first = {step.name for step in journal.stages[0]}
-    for name in _named(journal) | _logs(root, journal):
-        staged = ready / "new" / name
-        before, live = journal.live.get(name), identity(root / name)
+    named = {name for stage in journal.stages for name in [*stage.names, *stage.gone]}
+    named |= journal.live.keys()
+    folders = {name.rpartition("/")[0] for name in named} - {""}
+    named |= {name for folder in folders for name in logs_in(root / folder)}
+    for name in sorted(named):
+        staged, live = ready / "new" / name, identity(root / name)
+        before, new = journal.live.get(name), journal.new.get(name)
         if staged.exists():
-            is_untouched = live == before
-        elif name in journal.new:
-            is_untouched = live == journal.new[name]
+            is_untouched = live in (before, new)
+        elif new is not None:
+            is_untouched = new in (live, identity(root / f"{name}.swap"))
         else:
             is_untouched = live in (before, None)
         if is_untouched or name.endswith(DERIVED):
             continue
-        if "/" not in name and name not in first:
+        if "/" not in name and name not in journal.stages[0].names:
             staged.unlink(missing_ok=True)
             continue
         raise KafkaJitError(
@@ -191,30 +261,14 @@ def _check_untouched(journal: Journal, ready: Path) -> None:
         )
 
 
-def _named(journal: Journal) -> set[str]:
-    return {step.name for stage in journal.stages for step in stage} | journal.live.keys()
-
-
-def _logs(root: Path, journal: Journal) -> set[str]:
-    """Those that are live now in the partitions of a change."""
-    folders = {name.rpartition("/")[0] for name in _named(journal)} - {""}
-    return {name for folder in folders for name in logs_in(root / folder)}
-
-
-def logs_in(folder: Path) -> list[str]:
-    """The live logs of a partition, by their names below log.dirs."""
-    names = (f"{folder.name}/{path.name}" for path in folder.glob("*.log"))
-    return sorted(filter(is_log, names))
-
-
 def stages_of(
     new: Collection[str],
     removed: Collection[str],
     absorbed: Collection[str],
     first: Collection[str],
     live: Collection[str],
-) -> list[list[Step]]:
-    """The stages of a change.
+) -> list[Stage]:
+    """The stages of a change; the first is always what is to be first.
 
     Args:
         new: what comes in.
@@ -223,46 +277,56 @@ def stages_of(
         first: what comes in before all others.
         live: what is there before.
     """
-    old_logs = [name for name in live if is_log(name)]
-    logs = [name for name in new if is_log(name)]
-    gone = [name for name in removed if is_log(name)]
-    staying = [name for name in old_logs if name not in removed]
-    tail = [n for n in gone if n not in absorbed and any(_is_before(log, n) for log in staying)]
-    head = [n for n in gone if not any(_is_before(log, n) for log in [*staying, *logs])]
-    between = [n for n in logs if n not in live and any(_is_before(n, log) for log in old_logs)]
-    stems = {name.removesuffix(".log") for name in [*logs, *gone]}
-    indexes = [stem + suffix for stem in stems for suffix in INDEXES]
-    indexes = [name for name in indexes if name in new or name in removed]
+    tails: list[str] = []
+    swaps: list[Stage] = []
+    heads: list[str] = []
+    logs = {name for name in [*new, *live] if is_log(name)}
+    staying = {name for name in live if name not in removed}
+    for _, inside in groupby(sorted(logs), key=lambda name: name.rpartition("/")[0]):
+        segments = list(inside)
+        # There must be a log at any time.
+        while staying & set(segments) and segments[-1] in set(removed) - set(absorbed):
+            tails.append(segments.pop())
+        for is_touched, run in groupby(segments, key=lambda name: name in new or name in removed):
+            side_by_side = list(run)
+            while side_by_side and side_by_side[0] in removed:
+                heads.append(side_by_side.pop(0))
+            if is_touched and side_by_side:
+                swaps.append(_swap_of(side_by_side, new))
+    swapped = {name for stage in swaps for name in stage.names}
+    swapped |= {name for stage in swaps for name in [*stage.gone, *_indexes(stage.gone)]}
     first = {*first, *(name for name in new if name.endswith("/partition.metadata"))}
+    rest_in = set(new) - swapped - first
+    swapped |= {name for stage in swaps for name in _indexes(filter(is_log, stage.names))}
+    rest_out = set(removed) - swapped - {*tails, *heads}
+    # Half of what a broker was cleaning, which it removes itself: it would take new logs for more.
+    cleaned = {name for name in rest_out if name.endswith(".cleaned")}
+    after = (_is_of_partition, _is_other_index, _is_offset_index, _is_of_log_dirs)
     stages = [
-        _steps(_IN, first),
-        _steps(_OUT, filter(_is_offset_index, indexes)),
-        _steps(_OUT, filter(_is_other_index, indexes)),
-        # One by one: a file system may bring the steps of a stage to the disk in any order.
-        *([step] for step in reversed(_steps(_OUT, tail))),
-        *([step] for step in reversed(_steps(_IN, between))),
-        *([step] for step in _steps(_IN, set(logs) - set(between))),
-        *([step] for step in _steps(_OUT, head)),
-        *([step] for step in reversed(_steps(_OUT, {*gone} - {*tail, *head}))),
+        Stage(_OUT, sorted(cleaned)),
+        *(Stage(_OUT, [name]) for name in tails),
+        Stage(_OUT, sorted(rest_out & set(_indexes(tails)))),
+        *swaps,
+        *(Stage(_OUT, [name]) for name in heads),
+        Stage(_OUT, sorted(rest_out & set(_indexes(heads)))),
+        *(
+            Stage(kind, sorted(filter(belongs, rest)))
+            for belongs in after
+            for kind, rest in ((_IN, rest_in), (_OUT, rest_out - cleaned))
+        ),
     ]
-    came = {step.name for stage in stages for step in stage if step.kind == _IN}
-    went = {step.name for stage in stages for step in stage if step.kind == _OUT}
-    stages += [
-        _steps(_IN, filter(belongs, set(new) - came))
-        + _steps(_OUT, filter(belongs, set(removed) - went))
-        for belongs in (_is_of_partition, _is_other_index, _is_offset_index, _is_of_log_dirs)
-    ]
-    # The first stage stays where it is even if it is empty.
-    return stages[:1] + [stage for stage in stages[1:] if stage]
+    return [Stage(_IN, sorted(first)), *(stage for stage in stages if stage.names)]
 
 
-def _steps(kind: str, names: Iterable[str]) -> list[Step]:
-    return [Step(kind, name) for name in sorted(names)]
+def _swap_of(logs: list[str], new: Collection[str]) -> Stage:
+    """New logs side by side, and what goes with them."""
+    coming = [log for log in logs if log in new]
+    sides = [name for name in _indexes(coming) if name in new]
+    return Stage(_SWAP, [*coming, *sides], [log for log in logs if log not in new])
 
 
-def _is_before(log: str, other: str) -> bool:
-    """Whether it is an earlier segment of the same partition."""
-    return log.rpartition("/")[0] == other.rpartition("/")[0] and log < other
+def _indexes(logs: Iterable[str]) -> list[str]:
+    return [log.removesuffix(".log") + suffix for log in logs for suffix in INDEXES]
 
 
 def _is_offset_index(name: str) -> bool:
@@ -286,36 +350,7 @@ def is_log(name: str) -> bool:
     return _LOG.fullmatch(name) is not None
 
 
-def identity(path: Path) -> Identity | None:
-    """Of the file that is there now, if one is."""
-    try:
-        found = path.stat()
-    except FileNotFoundError:
-        return None
-    return Identity(found.st_size, found.st_mtime_ns)
-
-
-def sync(path: Path) -> None:
-    """Brings a file's bytes, or a folder's names, to the disk."""
-    opened = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from None
-    finally:
-        os.close(opened)
-
-
-def make_folder(path: Path) -> None:
-    """Makes a folder that belongs to whom the folder around it does."""
-    path.mkdir()
-    own(path, path.parent)
-    sync(path.parent)
-
-
-def own(path: Path, like: Path) -> None:
-    """Gives a file to whom another one belongs: a broker must open what root has repaired."""
-    model, found = like.stat(), path.stat()
-    if (found.st_uid, found.st_gid) != (model.st_uid, model.st_gid):
-        with suppress(PermissionError):
-            os.chown(path, model.st_uid, model.st_gid)
+def logs_in(folder: Path) -> list[str]:
+    """The live logs of a partition, by their names below log.dirs."""
+    names = (f"{folder.name}/{path.name}" for path in folder.glob("*.log"))
+    return sorted(filter(is_log, names))

@@ -9,6 +9,8 @@ import random
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,25 +21,27 @@ from changes import (
     SIDES,
     A,
     B,
-    Files,
+    Call,
     Scenario,
     Stopped,
-    calls_before_commit,
+    as_loaded,
     change,
     check_loads,
     check_whole,
     failing_after,
     files,
     hidden,
+    is_log,
     live,
     place,
+    recording,
     stopping_after,
 )
 from corpus import run_python
 
 from kafkajit.errors import KafkaJitError
 from kafkajit.segment.change import Change
-from kafkajit.segment.journal import JOURNAL, READY, Journal, resume, stages_of
+from kafkajit.segment.journal import JOURNAL, READY, STAGED, Stage, resume, stages_of
 
 LOG = f"{0:020d}.log"
 every_scenario = pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=list(SCENARIOS))
@@ -107,21 +111,24 @@ def test_a_change_that_is_not_committed_leaves_nothing(scenario: Scenario, tmp_p
 def stopped_everywhere(
     root: Path, scenario: Scenario, *, committed: bool = False
 ) -> Iterator[Path]:
-    """The partition of a process that is dead after 0, 1, 2, … calls of the system."""
-    first = 0
-    if committed:
-        first = calls_before_commit(put(root / "all", scenario), scenario) + 1
-    for calls in range(first, 1000):
-        place(root / str(calls), files(scenario, after=False))
-        try:
-            with stopping_after(calls), change(root / str(calls), scenario) as staged:
-                staged.commit()
-        except Stopped:
-            yield root / str(calls)
-        else:
-            assert calls > first + 10
-            return
-        shutil.rmtree(root / str(calls))
+    """The partition of a process that is dead before each call that would change something."""
+    put(root / "all", scenario)
+    with recording() as calls, change(root / "all", scenario) as staged:
+        staged.commit()
+    shutil.rmtree(root / "all")
+    commit = calls.index(("rename", (root / "all" / A / STAGED, root / "all" / A / READY)))
+    for number, (name, _) in enumerate(calls):
+        if name in ("open", "fsync") or (committed and number <= commit):
+            continue
+        place(root / str(number), files(scenario, after=False))
+        with (
+            stopping_after(number),
+            pytest.raises(Stopped),
+            change(root / str(number), scenario) as staged,
+        ):
+            staged.commit()
+        yield root / str(number)
+        shutil.rmtree(root / str(number))
 
 
 def just_committed(folder: Path, scenario: Scenario) -> Path:
@@ -162,43 +169,59 @@ def test_finishing_may_be_stopped_anywhere_too(scenario: Scenario, tmp_path: Pat
 
 
 @every_scenario
-def test_the_steps_of_a_stage_may_reach_the_disk_in_any_order(
+def test_what_is_not_synced_may_reach_the_disk_in_any_order(
     scenario: Scenario, tmp_path: Path
 ) -> None:
-    before, after = files(scenario, after=False), files(scenario, after=True)
     committed = just_committed(tmp_path / "stopped", scenario)
-    chance, state, tried = random.Random(1), before, 0
-    for stage in Journal.read(committed / A / READY / JOURNAL).stages:
-        for _ in range(2 * len(stage)):
-            some = chance.sample(stage, chance.randint(0, len(stage)))
-            place(tmp_path / str(tried), done(state, after, some))
-            check_loads(tmp_path / str(tried), scenario)
-            tried += 1
-        state = done(state, after, stage)
-    assert state == after
+    shutil.copytree(committed, tmp_path / "synced")
+    with recording() as calls:
+        resume(committed)
+    chance, state = random.Random(1), tmp_path / "state"
+    for is_synced, some in groupby(calls, key=lambda call: call[0] == "fsync"):
+        unsynced = [] if is_synced else list(some)
+        for _ in range(2 * len(unsynced)):
+            shutil.copytree(tmp_path / "synced", state)
+            replay(chance.sample(unsynced, chance.randint(0, len(unsynced))), committed, state)
+            check_loads(state, scenario)
+            shutil.rmtree(state)
+        replay(unsynced, committed, tmp_path / "synced")
+        if hidden(tmp_path / "synced") and not (tmp_path / "synced" / A / READY).exists():
+            break
+    assert live(tmp_path / "synced") == files(scenario, after=True)
 
 
-def done(state: Files, after: Files, steps: list[tuple[str, str]]) -> Files:
-    state = dict(state)
-    for kind, name in steps:
-        if kind == "in":
-            state[name] = after[name]
-        else:
-            state.pop(name, None)
-    return state
+def replay(calls: list[Call], root: Path, other: Path) -> None:
+    """What was called in a folder, in another one; without what cannot be, for want of others."""
+    for name, arguments in calls:
+        inside = [path for path in arguments if isinstance(path, Path)]
+        paths = [other / path.relative_to(root) for path in inside]
+        with suppress(FileNotFoundError):
+            if name == "open" and isinstance(arguments[1], int) and arguments[1] & os.O_CREAT:
+                paths[0].touch()
+            elif name in ("mkdir", "unlink"):
+                getattr(paths[0], name)()
+            elif name in ("rename", "link"):
+                getattr(os, name)(*paths)
 
 
-def a_broker_runs(root: Path) -> None:
+def a_broker_runs(root: Path, scenario: Scenario) -> None:
     """What LogLoader does to a partition, with nobody appending."""
-    for name in live(root):
-        log = root / re.sub(r"\.[a-z]+$", ".log", name)
-        if name.endswith(SIDES) and not log.exists():
+    found = live(root)
+    loaded = as_loaded(found, scenario)
+    for name in sorted(found):
+        target = name.removesuffix(".swap")
+        if target != name and loaded.get(target) == found[name]:
+            (root / name).rename(root / target)
+        elif name not in loaded:
             (root / name).unlink()
-        if name.endswith(".log") and not log.with_suffix(".index").exists():
+    for name in live(root):
+        log = root / name
+        if is_log(name) and not log.with_suffix(".index").exists():
             for suffix in SIDES:
                 log.with_suffix(suffix).write_bytes(b"made from " + log.read_bytes())
         if name.endswith("leader-epoch-checkpoint"):
-            (root / name).write_bytes(b"a broker's")
+            log.write_bytes(b"a broker's")
+    (root / ".kafka_cleanshutdown").touch()
 
 
 @every_scenario
@@ -207,8 +230,9 @@ def test_a_change_is_finished_after_a_broker_has_loaded_the_log(
 ) -> None:
     after = files(scenario, after=True)
     for root in stopped_everywhere(tmp_path, scenario, committed=True):
-        a_broker_runs(root)
+        a_broker_runs(root, scenario)
         resume(root)
+        assert (root / ".kafka_cleanshutdown").exists()
         found = live(root)
         made = {name: found.pop(name) for name in list(found) if name.endswith(A_BROKERS)}
         assert found == {name: new for name, new in after.items() if not name.endswith(A_BROKERS)}
@@ -216,7 +240,7 @@ def test_a_change_is_finished_after_a_broker_has_loaded_the_log(
             log = found.get(re.sub(r"\.[a-z]+$", ".log", name), b"")
             assert bytes_ in (after.get(name), b"made from " + log, b"a broker's"), name
         for name in found:
-            if name.endswith(".log"):
+            if is_log(name):
                 assert name.replace(".log", ".index") in made
 
 
@@ -225,7 +249,7 @@ def test_a_log_that_was_written_since_is_left_alone(name: str, tmp_path: Path) -
     root = just_committed(tmp_path, SCENARIOS["append"])
     with (root / A / name).open("ab") as log:
         log.write(b"appended")
-    a_broker_runs(root)
+    a_broker_runs(root, SCENARIOS["append"])
     found, told = live(root), rf"{re.escape(str(root / A / name))} has been written since: it can"
     for _ in range(2):
         with pytest.raises(KafkaJitError, match=told) as caught:
@@ -247,9 +271,10 @@ def test_what_a_broker_wrote_into_log_dirs_since_stays(tmp_path: Path) -> None:
 def test_what_had_to_be_first_must_not_be_written_since(tmp_path: Path) -> None:
     place(tmp_path, {f"{A}/{LOG}": b"old", "log-start-offset-checkpoint": b"old"})
     made = Change(tmp_path / A, "test")
-    made.new(tmp_path / A / LOG).write_bytes(b"new")
+    for name in (LOG, f"{0:020d}.index", f"{0:020d}.timeindex"):
+        made.new(tmp_path / A / name).write_bytes(b"new")
     made.new(tmp_path / "log-start-offset-checkpoint", first=True).write_bytes(b"new")
-    with stopping_after(30), pytest.raises(Stopped):
+    with stopping_after(45), pytest.raises(Stopped):
         made.commit()
     assert (tmp_path / A / READY).exists()
     (tmp_path / "log-start-offset-checkpoint").write_bytes(b"a broker's")
@@ -279,8 +304,8 @@ def test_a_folder_that_was_moved_keeps_its_change(
 def test_what_is_first_comes_before_any_log() -> None:
     new = [f"{A}/{LOG}", "log-start-offset-checkpoint", f"{B}/partition.metadata", f"{B}/{LOG}"]
     first, *rest = stages_of(new, [], [], ["log-start-offset-checkpoint"], [f"{A}/{LOG}"])
-    assert sorted(first) == [("in", "log-start-offset-checkpoint"), ("in", new[2])]
-    assert rest == [[("in", f"{A}/{LOG}")], [("in", f"{B}/{LOG}")]]
+    assert first == Stage("in", ["log-start-offset-checkpoint", f"{B}/partition.metadata"])
+    assert rest == [Stage("swap", [f"{A}/{LOG}"]), Stage("swap", [f"{B}/{LOG}"])]
 
 
 def test_killed_at_any_moment_all_is_old_or_new(tmp_path: Path) -> None:

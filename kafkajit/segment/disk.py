@@ -1,0 +1,75 @@
+"""Files on a disk: that they are there when the power fails, which they are, and whose."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+# File systems that have no links say so in their own ways.
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+
+
+class Identity(NamedTuple):
+    """What tells a file from another of its name: a rename keeps it, who writes changes it."""
+
+    size: int
+    modified_ns: int
+
+
+def identity(path: Path) -> Identity | None:
+    """Of the file that is there now, if one is."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return Identity(found.st_size, found.st_mtime_ns)
+
+
+def sync(path: Path) -> None:
+    """Brings a file's bytes, or a folder's names, to the disk."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
+    finally:
+        os.close(opened)
+
+
+def sync_around(paths: Iterable[Path]) -> None:
+    """Brings to the disk what was done to the names of these files."""
+    for folder in sorted({path.parent for path in paths}):
+        if folder.exists():
+            sync(folder)
+
+
+def link(source: Path, target: Path) -> None:
+    """Gives a file another name, or makes another file where the file system has no links."""
+    try:
+        target.hardlink_to(source)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        shutil.copy2(source, target)
+        own(target, like=source)
+        sync(target)
+
+
+def make_folder(path: Path) -> None:
+    """Makes a folder that belongs to whom the folder around it does."""
+    path.mkdir()
+    own(path, like=path.parent)
+    sync(path.parent)
+
+
+def own(path: Path, like: Path) -> None:
+    """Gives a file to whom another one belongs: a broker must open what root has repaired."""
+    model, found = like.stat(), path.stat()
+    if (found.st_uid, found.st_gid) != (model.st_uid, model.st_gid):
+        with suppress(PermissionError):
+            os.chown(path, model.st_uid, model.st_gid)
