@@ -22,6 +22,7 @@ from typing import NamedTuple
 from unittest import mock
 
 from kafkajit.segment.change import Change
+from kafkajit.segment.journal import READY, STAGED
 from kafkajit.segment.lock import FolderLock
 
 SIDES = (".index", ".timeindex", ".txnindex")
@@ -356,6 +357,38 @@ def _before_each_call(do: Callable[[str, tuple[object, ...]], None]) -> Iterator
         for name in CALLS:
             patches.enter_context(mock.patch.object(os, name, counted(name)))
         yield
+
+
+def put(root: Path, scenario: Scenario) -> Path:
+    place(root, files(scenario, after=False))
+    return root
+
+
+def stopped_everywhere(
+    root: Path, scenario: Scenario, *, committed: bool = False
+) -> Iterator[Path]:
+    """The partition of a process that is dead before each call that would change something."""
+    put(root / "all", scenario)
+    with recording() as calls, change(root / "all", scenario) as staged:
+        staged.commit()
+    shutil.rmtree(root / "all")
+    commit = calls.index(("rename", (root / "all" / A / STAGED, root / "all" / A / READY)))
+    for number, (name, _) in enumerate(calls):
+        if name in ("open", "fsync") or (committed and number <= commit):
+            continue
+        place(root / str(number), files(scenario, after=False))
+        with suppress(Stopped), stopping_after(number):
+            change(root / str(number), scenario).commit()
+            raise AssertionError("it was not stopped")
+        yield root / str(number)
+        shutil.rmtree(root / str(number))
+
+
+def just_committed(folder: Path, scenario: Scenario) -> Path:
+    """The partition of a process that is dead just after it committed."""
+    root = next(stopped_everywhere(folder, scenario, committed=True))
+    assert (root / A / READY).exists()
+    return root
 
 
 def kill_often(folder: str, times: str) -> None:

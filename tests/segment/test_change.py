@@ -32,16 +32,19 @@ from changes import (
     files,
     hidden,
     is_log,
+    just_committed,
     live,
     place,
+    put,
     recording,
+    stopped_everywhere,
     stopping_after,
 )
 from corpus import run_python
 
 from kafkajit.errors import KafkaJitError
 from kafkajit.segment.change import Change
-from kafkajit.segment.journal import JOURNAL, READY, STAGED, Stage, resume, stages_of
+from kafkajit.segment.journal import JOURNAL, READY, Stage, resume, stages_of
 
 LOG = f"{0:020d}.log"
 every_scenario = pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=list(SCENARIOS))
@@ -56,11 +59,6 @@ def tmp_path(tmp_path: Path) -> Iterator[Path]:
         return
     with TemporaryDirectory(dir=memory) as folder:
         yield Path(folder)
-
-
-def put(root: Path, scenario: Scenario) -> Path:
-    place(root, files(scenario, after=False))
-    return root
 
 
 @pytest.fixture
@@ -106,36 +104,6 @@ def test_a_change_that_is_not_committed_leaves_nothing(scenario: Scenario, tmp_p
     with pytest.raises(ZeroDivisionError), change(tmp_path, scenario):
         raise ZeroDivisionError
     assert check_whole(tmp_path, scenario) == "old"
-
-
-def stopped_everywhere(
-    root: Path, scenario: Scenario, *, committed: bool = False
-) -> Iterator[Path]:
-    """The partition of a process that is dead before each call that would change something."""
-    put(root / "all", scenario)
-    with recording() as calls, change(root / "all", scenario) as staged:
-        staged.commit()
-    shutil.rmtree(root / "all")
-    commit = calls.index(("rename", (root / "all" / A / STAGED, root / "all" / A / READY)))
-    for number, (name, _) in enumerate(calls):
-        if name in ("open", "fsync") or (committed and number <= commit):
-            continue
-        place(root / str(number), files(scenario, after=False))
-        with (
-            stopping_after(number),
-            pytest.raises(Stopped),
-            change(root / str(number), scenario) as staged,
-        ):
-            staged.commit()
-        yield root / str(number)
-        shutil.rmtree(root / str(number))
-
-
-def just_committed(folder: Path, scenario: Scenario) -> Path:
-    """The partition of a process that is dead just after it committed."""
-    root = next(stopped_everywhere(folder, scenario, committed=True))
-    assert (root / A / READY).exists()
-    return root
 
 
 @every_scenario
