@@ -123,6 +123,7 @@ SCENARIOS = {
         others=(f"{A}/leader-epoch-checkpoint",),
     ),
 }
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 Files = dict[str, bytes]
 Call = tuple[str, tuple[object, ...]]
 
@@ -220,6 +221,8 @@ def check_loads(root: Path, scenario: Scenario, size: int = 100) -> None:
     for names in (found, loaded):
         check_reads(names, scenario, size)
     after = files(scenario, after=True, size=size)
+    if (root / CLEAN_SHUTDOWN).exists():
+        assert found in (files(scenario, after=False, size=size), after)
     for folder, before in scenario.before.items():
         logs = []
         for name in sorted(name for name in loaded if is_log(name) and name.startswith(folder)):
@@ -289,7 +292,7 @@ def check_whole(root: Path, scenario: Scenario, size: int = 100) -> str:
     """Whether all is old or all is new, and nothing is left behind but what is kept."""
     found = live(root)
     # A process that is killed cannot remove its .lock.
-    left = [name for name in hidden(root) if name != ".lock"]
+    left = [name for name in hidden(root) if name not in (CLEAN_SHUTDOWN, ".lock")]
     if found == files(scenario, after=False, size=size):
         assert left == []
         return "old"
@@ -360,7 +363,9 @@ def _before_each_call(do: Callable[[str, tuple[object, ...]], None]) -> Iterator
 
 
 def put(root: Path, scenario: Scenario) -> Path:
+    """The partition as a broker has left it that was stopped."""
     place(root, files(scenario, after=False))
+    (root / CLEAN_SHUTDOWN).touch()
     return root
 
 
@@ -376,7 +381,7 @@ def stopped_everywhere(
     for number, (name, _) in enumerate(calls):
         if name in ("open", "fsync") or (committed and number <= commit):
             continue
-        place(root / str(number), files(scenario, after=False))
+        put(root / str(number), scenario)
         with suppress(Stopped), stopping_after(number):
             change(root / str(number), scenario).commit()
             raise AssertionError("it was not stopped")
@@ -403,6 +408,7 @@ def kill_often(folder: str, times: str) -> None:
     for turn in range(int(times) + 1):
         root = Path(folder) / str(turn)
         place(root, files(scenario, after=False, size=size))
+        (root / CLEAN_SHUTDOWN).touch()
         kind = "commit" if turn % 2 else "all"
         # The first is not killed: it says how long they take.
         after = taken[kind] * chance.random() if turn else None

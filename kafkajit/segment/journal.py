@@ -299,8 +299,8 @@ def stages_of(
     rest_in = set(new) - swapped - first
     swapped |= {name for stage in swaps for name in _indexes(filter(is_log, stage.names))}
     rest_out = set(removed) - swapped - {*tails, *heads}
-    # Half of what a broker was cleaning, which it removes itself: it would take new logs for more.
-    cleaned = {name for name in rest_out if name.endswith(".cleaned")}
+    # What a broker was cleaning when it was stopped. It would take new logs for more of that.
+    cleaned = {name for name in rest_out if name.endswith((".cleaned", ".swap"))}
     after = (_is_of_partition, _is_other_index, _is_offset_index, _is_of_log_dirs)
     stages = [
         Stage(_OUT, sorted(cleaned)),

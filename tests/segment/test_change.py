@@ -13,10 +13,12 @@ from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 
 import pytest
 from changes import (
     A_BROKERS,
+    CLEAN_SHUTDOWN,
     SCENARIOS,
     SIDES,
     A,
@@ -44,7 +46,8 @@ from corpus import run_python
 
 from kafkajit.errors import KafkaJitError
 from kafkajit.segment.change import Change
-from kafkajit.segment.journal import JOURNAL, READY, Stage, resume, stages_of
+from kafkajit.segment.disk import own
+from kafkajit.segment.journal import JOURNAL, READY, STAGED, Stage, resume, stages_of
 
 LOG = f"{0:020d}.log"
 every_scenario = pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=list(SCENARIOS))
@@ -72,6 +75,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_committed_change_is_all_new(scenario: Scenario, tmp_path: Path) -> None:
     change(put(tmp_path, scenario), scenario).commit()
     assert check_whole(tmp_path, scenario) == "new"
+    assert (tmp_path / CLEAN_SHUTDOWN).exists()
 
 
 @every_scenario
@@ -92,7 +96,7 @@ def test_what_is_replaced_is_kept_as_it_lay(scenario: Scenario, tmp_path: Path) 
 def test_what_is_replaced_goes_where_nobody_keeps_it(scenario: Scenario, tmp_path: Path) -> None:
     assert change(put(tmp_path, scenario), scenario).commit(keep=False) is None
     assert live(tmp_path) == files(scenario, after=True)
-    assert hidden(tmp_path) == []
+    assert hidden(tmp_path) == [CLEAN_SHUTDOWN]
 
 
 @every_scenario
@@ -113,7 +117,7 @@ def test_a_process_that_dies_anywhere_leaves_a_log_that_loads(
     outcomes = []
     for root in stopped_everywhere(tmp_path, scenario):
         check_loads(root, scenario)
-        is_committed = any(name.startswith(READY) for name in hidden(root))
+        is_committed = (root / A / READY).exists()
         finished = resume(root)
         assert finished == ([f"test of {root / A}"] if is_committed else [])
         outcomes.append(check_whole(root, scenario))
@@ -153,7 +157,7 @@ def test_what_is_not_synced_may_reach_the_disk_in_any_order(
             check_loads(state, scenario)
             shutil.rmtree(state)
         replay(unsynced, committed, tmp_path / "synced")
-        if hidden(tmp_path / "synced") and not (tmp_path / "synced" / A / READY).exists():
+        if not (tmp_path / "synced" / A / READY).exists():
             break
     assert live(tmp_path / "synced") == files(scenario, after=True)
 
@@ -189,7 +193,7 @@ def a_broker_runs(root: Path, scenario: Scenario) -> None:
                 log.with_suffix(suffix).write_bytes(b"made from " + log.read_bytes())
         if name.endswith("leader-epoch-checkpoint"):
             log.write_bytes(b"a broker's")
-    (root / ".kafka_cleanshutdown").touch()
+    (root / CLEAN_SHUTDOWN).touch()
 
 
 @every_scenario
@@ -200,7 +204,7 @@ def test_a_change_is_finished_after_a_broker_has_loaded_the_log(
     for root in stopped_everywhere(tmp_path, scenario, committed=True):
         a_broker_runs(root, scenario)
         resume(root)
-        assert (root / ".kafka_cleanshutdown").exists()
+        assert (root / CLEAN_SHUTDOWN).exists()
         found = live(root)
         made = {name: found.pop(name) for name in list(found) if name.endswith(A_BROKERS)}
         assert found == {name: new for name, new in after.items() if not name.endswith(A_BROKERS)}
@@ -322,3 +326,248 @@ def test_whatever_call_fails_the_log_is_as_it_was_or_is_finished_later(
     committed = told.index(KafkaJitError)
     assert KafkaJitError not in told[:committed]
     assert set(told[committed:]) == {KafkaJitError}
+
+
+def test_a_crash_is_no_clean_shutdown(tmp_path: Path) -> None:
+    outcomes = set()
+    for root in stopped_everywhere(tmp_path, SCENARIOS["repair"], committed=True):
+        was_put_aside = not (root / CLEAN_SHUTDOWN).exists()
+        resume(root)
+        assert (root / CLEAN_SHUTDOWN).exists() != was_put_aside
+        outcomes.add(was_put_aside)
+    assert outcomes == {True, False}
+
+
+def test_names_are_those_of_log_dirs_and_its_partitions(folder: Path) -> None:
+    with Change(folder, "test") as made:
+        assert made.new(folder / LOG).name == LOG
+        assert made.new(folder.parent / "cleaner-offset-checkpoint").parent.is_dir()
+        assert made.new(folder.parent / B / LOG).parent.is_dir()
+        assert made.new(os.path.relpath(folder / LOG)) == made.new(folder / LOG)
+        for path in (
+            folder.parent,
+            folder.parent.parent / LOG,
+            folder / "inside" / LOG,
+            Path("/etc/passwd"),
+        ):
+            for do in (made.new, made.remove):
+                with pytest.raises(ValueError, match=rf"{path} is neither in {folder.parent} nor"):
+                    do(path)
+
+
+def give(made: Change, folder: Path, *names: str) -> None:
+    for name in names:
+        made.new(folder / name).write_bytes(b"new")
+
+
+@pytest.mark.parametrize("missing", [".index", ".timeindex"])
+def test_a_new_log_has_new_indexes(missing: str, folder: Path) -> None:
+    given = {LOG, f"{0:020d}.index", f"{0:020d}.timeindex"} - {f"{0:020d}{missing}"}
+    told = f"{A}/{LOG} is new, and needs a new {A}/{0:020d}{missing}"
+    with Change(folder, "test") as made:
+        give(made, folder, *given)
+        with pytest.raises(ValueError, match=told):
+            made.commit()
+    assert live(folder.parent)[f"{A}/{LOG}"] == b"old log"
+    assert hidden(folder.parent) == []
+
+
+def test_a_new_file_that_nobody_wrote_is_named(folder: Path) -> None:
+    with Change(folder, "test") as made:
+        path = made.new(folder / "leader-epoch-checkpoint")
+        with pytest.raises(FileNotFoundError, match=f"a new file was not written: '{path}'"):
+            made.commit()
+    assert hidden(folder.parent) == []
+
+
+def test_a_change_of_nothing_does_nothing(folder: Path) -> None:
+    found = live(folder.parent)
+    with Change(folder, "test") as made:
+        assert made.commit() is None
+    assert live(folder.parent) == found
+    assert hidden(folder.parent) == []
+
+
+def test_a_change_is_committed_once(folder: Path) -> None:
+    with Change(folder, "test") as made:
+        give(made, folder, "leader-epoch-checkpoint")
+        made.commit()
+        with pytest.raises(ValueError, match="a change is committed once"):
+            made.commit()
+    assert live(folder.parent)[f"{A}/leader-epoch-checkpoint"] == b"new"
+
+
+def test_what_is_not_there_needs_no_removing(folder: Path) -> None:
+    with Change(folder, "test") as made:
+        made.remove(folder / f"{700:020d}.snapshot")
+        assert made.commit() is None
+    assert hidden(folder.parent) == []
+
+
+def test_an_index_is_replaced_by_itself(folder: Path) -> None:
+    with Change(folder, "test") as made:
+        give(made, folder, f"{0:020d}.index")
+        made.remove(folder / f"{0:020d}.txnindex")
+        made.commit()
+    assert live(folder.parent) == {f"{A}/{LOG}": b"old log", f"{A}/{0:020d}.index": b"new"}
+
+
+def test_changes_of_one_second_are_kept_apart(folder: Path) -> None:
+    kept = []
+    for _ in range(5):
+        with Change(folder, "test") as made:
+            give(made, folder, f"{0:020d}.index")
+            kept.append(made.commit())
+    assert len({path for path in kept if path is not None and path.is_dir()}) == 5
+
+
+def test_a_folder_that_was_not_there_is_made_and_goes_again(tmp_path: Path) -> None:
+    with Change(tmp_path / A, "test") as made:
+        give(made, tmp_path / A, "leader-epoch-checkpoint")
+    assert list(tmp_path.iterdir()) == []
+    with Change(tmp_path / A, "test") as made:
+        give(made, tmp_path / A, "leader-epoch-checkpoint")
+        made.commit()
+    assert live(tmp_path) == {f"{A}/leader-epoch-checkpoint": b"new"}
+
+
+def test_what_a_dead_process_was_writing_goes(folder: Path) -> None:
+    Change(folder, "test").new(folder / LOG).write_bytes(b"half")
+    with Change(folder, "test") as made:
+        assert not made.new(folder / LOG).exists()
+    Change(folder, "test").new(folder / LOG).write_bytes(b"half")
+    resume(folder.parent)
+    assert hidden(folder.parent) == []
+
+
+def test_a_swap_that_a_broker_would_finish_is_in_the_way(folder: Path) -> None:
+    swap = folder / f"{0:020d}.log.swap"
+    swap.write_bytes(b"a broker's")
+    with Change(folder, "test") as made:
+        give(made, folder, f"{0:020d}.index")
+        with pytest.raises(KafkaJitError, match=f"stopped in a swap of segments.* in {swap}$"):
+            made.commit()
+    with Change(folder, "test") as made:  # by who knows what is in it
+        give(made, folder, LOG, f"{0:020d}.index", f"{0:020d}.timeindex")
+        made.remove(swap)
+        made.commit()
+    assert sorted(path.suffix for path in folder.glob("0*")) == [".index", ".log", ".timeindex"]
+    assert set(live(folder.parent).values()) == {b"new"}
+
+
+def test_what_a_broker_was_cleaning_goes(folder: Path) -> None:
+    (folder / f"{0:020d}.log.cleaned").touch()
+    scenario = SCENARIOS["compact"]
+    change(put(folder.parent, scenario), scenario).commit()
+    assert live(folder.parent) == files(scenario, after=True)
+
+
+def test_a_file_system_without_links_is_copied_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_link(*_: object, **__: object) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", no_link)
+    scenario = SCENARIOS["everything"]
+    before, after = files(scenario, after=False), files(scenario, after=True)
+    kept = change(put(tmp_path / "at once", scenario), scenario).commit()
+    assert kept is not None
+    assert live(kept) == {name: was for name, was in before.items() if after.get(name) != was}
+    assert check_whole(tmp_path / "at once", scenario) == "new"
+    for root in stopped_everywhere(tmp_path, scenario, committed=True):
+        check_loads(root, scenario)
+        resume(root)
+        assert check_whole(root, scenario) == "new"
+
+
+def test_a_partition_on_another_file_system_is_named(folder: Path, tmp_path: Path) -> None:
+    (folder.parent / B).symlink_to("/proc")
+    with Change(folder, "test") as made:
+        made.new(folder.parent / B / "leader-epoch-checkpoint").touch()
+        with pytest.raises(OSError, match=f"another file system than {folder}.*{B}") as caught:
+            made.commit()
+    assert caught.value.errno in (errno.EXDEV, errno.EACCES)
+    assert hidden(folder.parent) == []
+
+
+def test_new_files_have_the_old_ones_mode(folder: Path) -> None:
+    (folder / LOG).chmod(0o640)
+    with Change(folder, "test") as made:
+        give(made, folder, LOG, f"{0:020d}.index", f"{0:020d}.timeindex")
+        made.commit()
+    assert (folder / LOG).stat().st_mode & 0o777 == 0o640
+
+
+def test_what_root_makes_belongs_to_whom_the_folder_does(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = []
+    monkeypatch.setattr(os, "chown", lambda path, *owner: given.append((path, owner)))
+    brokers = SimpleNamespace(stat=lambda: SimpleNamespace(st_uid=7, st_gid=8))
+    own(folder / LOG, like=brokers)  # type: ignore[arg-type]
+    own(folder / LOG, like=folder / LOG)
+    assert given == [(folder / LOG, (7, 8))]
+
+
+LIMITED = """
+import os, resource, sys
+from kafkajit.segment.change import Change
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
+folder = sys.argv[1]
+try:
+    with Change(folder, "test") as made:
+        path = made.new(folder + "/leader-epoch-checkpoint")
+        with path.open("wb") as file:
+            file.write(bytes(1 << 20))
+        made.commit()
+except OSError as error:
+    print(error)
+"""
+
+
+def test_a_write_beyond_a_limit_changes_nothing_and_says_where(folder: Path) -> None:
+    found = live(folder.parent)
+    assert run_python(LIMITED, str(folder)) == f"[Errno 27] File too large: '{folder / STAGED}'\n"
+    assert live(folder.parent) == found
+    assert hidden(folder.parent) == []
+
+
+READ_ONLY = """
+import os, sys
+from pathlib import Path
+from kafkajit.segment.change import Change
+root = Path(sys.argv[1])
+if os.geteuid() == 0:  # who may write everywhere
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+for folder, others in (("orders-0", []), ("orders-1", ["orders-0/x"]), ("orders-1", ["x"])):
+    try:
+        with Change(root / folder, "test") as made:
+            for name in others:
+                made.new(root / name).write_bytes(b"new")
+            made.commit()
+    except OSError as error:
+        print(error)
+"""
+
+
+def test_a_folder_that_may_not_be_written_is_named_and_nothing_changes() -> None:
+    with TemporaryDirectory() as name:
+        root = Path(name)
+        place(root, {f"{A}/{LOG}": b"old", f"{B}/{LOG}": b"old"})
+        (root / B).chmod(0o777)
+        (root / A).chmod(0o555)
+        root.chmod(0o555)
+        found = live(root)
+        said = run_python(READ_ONLY, name)
+        root.chmod(0o755)
+        (root / A).chmod(0o755)
+        assert said.splitlines() == [
+            f"[Errno 13] Permission denied: '{root / A / STAGED}'",
+            f"[Errno 13] no permission to change this folder: '{root / A}'",
+            f"[Errno 13] no permission to change this folder: '{root}'",
+        ]
+        assert live(root) == found
+        assert hidden(root) == []
