@@ -29,6 +29,11 @@ class Markers(NamedTuple):
     def __len__(self) -> int:
         return self.type_id.size
 
+    def between(self, start: int, end: int) -> Markers:
+        """Those of these rows."""
+        rows = slice(start, end)
+        return Markers(self.type_id[rows], self.coordinator_epoch[rows], self.timestamp[rows])
+
 
 def read_markers(
     decoder: Decoder, batches: Batches, sound: npt.NDArray[np.bool_]

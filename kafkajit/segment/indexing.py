@@ -14,9 +14,6 @@ behind have no entries, which costs whoever looks them up time, and nothing else
 
 from __future__ import annotations
 
-from copy import copy
-from typing import Self
-
 import numpy as np
 import numpy.typing as npt
 
@@ -80,16 +77,8 @@ class SegmentIndexes:
             self._state[name] = NO_TIMESTAMP
         for name in ("timestampOffset", "lastTimestampOffset", "lastOffset"):
             self._state[name] = base_offset
-        self._offset_entries: list[bytes] = []
-        self._time_entries: list[bytes] = []
-
-    def copy(self) -> Self:
-        """One that can go another way from here."""
-        other = copy(self)
-        other._state = self._state.copy()
-        other._offset_entries = self._offset_entries.copy()
-        other._time_entries = self._time_entries.copy()
-        return other
+        self._offset_entries = bytearray()
+        self._time_entries = bytearray()
 
     @property
     def size(self) -> int:
@@ -150,7 +139,7 @@ class SegmentIndexes:
         state = self._state[0]
         if state["timestamp"] > state["lastTimestamp"]:
             entry = (state["timestamp"], state["timestampOffset"] - self.base_offset)
-            self._time_entries.append(np.array([entry], TIME_ENTRY).tobytes())
+            self._time_entries += np.array([entry], TIME_ENTRY).tobytes()
             state["timeEntries"] += 1
             state["lastTimestamp"] = state["timestamp"]
             state["lastTimestampOffset"] = state["timestampOffset"]
@@ -158,12 +147,12 @@ class SegmentIndexes:
     @property
     def offset_index(self) -> bytes:
         """What is in the .index."""
-        return b"".join(self._offset_entries)
+        return bytes(self._offset_entries)
 
     @property
     def time_index(self) -> bytes:
         """What is in the .timeindex."""
-        return b"".join(self._time_entries)
+        return bytes(self._time_entries)
 
     def _add(self, batches: Batches, path: str | None, *, rolls: bool) -> tuple[int, int]:
         """(how many were taken in, why not more)."""
@@ -186,12 +175,8 @@ class SegmentIndexes:
             offset_entries,
             time_entries,
         )
-        for found, kind, entries in (
-            (offset_entries[:offsets], OFFSET_ENTRY, self._offset_entries),
-            (time_entries[:times], TIME_ENTRY, self._time_entries),
-        ):
-            if found.size:
-                entries.append(_encoded(found, kind))
+        self._offset_entries += _encoded(offset_entries[:offsets], OFFSET_ENTRY)
+        self._time_entries += _encoded(time_entries[:times], TIME_ENTRY)
         return int(row), int(status)
 
 

@@ -113,6 +113,8 @@ class ProducerStates:
         Where a broker would fail it is an InvalidRecordError; batches before have been taken in.
         """
         rows = np.flatnonzero(batches.header["producerId"] >= 0)
+        if not rows.size:
+            return np.empty(0, dtype=ABORTED)
         aborted = np.zeros(len(markers), dtype=ABORTED.newbyteorder("="))
         done = marker = found = 0
         while True:

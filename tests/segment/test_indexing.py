@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-import struct
 from pathlib import Path
 from typing import Any
 
+import log_twin
 import pytest
 import reference
 from corpus import DATA, NO_JIT, split
@@ -20,62 +20,7 @@ from kafkajit.segment.config import LogConfig
 from kafkajit.segment.indexing import SegmentIndexes
 from kafkajit.source import as_bytes
 
-MAX_INT32 = 2**31 - 1
 BASES = st.sampled_from([0, 45, 2**31 - 3, 2**62])
-
-
-class Refused(Exception):
-    """The twin's."""
-
-
-class Twin:
-    """LogSegment's indexes, with lists and loops."""
-
-    def __init__(self, base: int, config: LogConfig) -> None:
-        self.base, self.interval = base, config.index_interval_bytes
-        self.most_offsets = config.segment_index_bytes // 8
-        self.most_times = config.segment_index_bytes // 12
-        self.offsets: list[tuple[int, int]] = []
-        self.times: list[tuple[int, int]] = []
-        self.size = self.since = 0
-        self.latest = (-1, base)
-
-    @property
-    def is_full(self) -> bool:
-        full = len(self.offsets) >= self.most_offsets
-        return full or len(self.times) >= self.most_times - 1
-
-    def add(self, batch: reference.Batch) -> None:
-        offset = batch.base_offset + batch.last_offset_delta
-        if offset < self.base or offset > self.base + MAX_INT32:
-            raise Refused
-        latest = self.latest
-        if batch.max_timestamp > latest[0]:
-            latest = (batch.max_timestamp, offset)
-        if self.since > self.interval and not self.is_full:
-            if self.offsets and offset <= self.offsets[-1][0]:
-                raise Refused
-            if self.times and latest[1] < self.times[-1][1]:
-                raise Refused
-            self.offsets.append((offset, self.size))
-            if latest[0] > (self.times[-1][0] if self.times else -1):
-                self.times.append(latest)
-            self.since = 0
-        self.latest = latest
-        self.size += batch.size
-        self.since += batch.size
-
-    def close(self) -> None:
-        if self.latest[0] > (self.times[-1][0] if self.times else -1):
-            self.times.append(self.latest)
-
-    @property
-    def offset_index(self) -> bytes:
-        return b"".join(struct.pack(">ii", o - self.base, p) for o, p in self.offsets)
-
-    @property
-    def time_index(self) -> bytes:
-        return b"".join(struct.pack(">qi", t, o - self.base) for t, o in self.times)
 
 
 @st.composite
@@ -119,11 +64,11 @@ def test_entries_are_those_of_a_segment(
     segment: tuple[int, list[bytes]], config: LogConfig, data: Any
 ) -> None:
     base, batches = segment
-    twin, refused = Twin(base, config), None
+    twin, refused = log_twin.Indexes(base, config), None
     for row, batch in enumerate(reference.read_batches(b"".join(batches))[0]):
         try:
             twin.add(batch)
-        except Refused:
+        except log_twin.Refused:
             refused = row
             break
     indexes = SegmentIndexes(base, config)
@@ -154,13 +99,13 @@ def test_a_segment_is_to_be_rolled_where_an_index_is_full_or_an_offset_too_far(
     segment: tuple[int, list[bytes]], config: LogConfig
 ) -> None:
     base, batches = segment
-    twin, expected = Twin(base, config), 0
+    twin, expected = log_twin.Indexes(base, config), 0
     for batch in reference.read_batches(b"".join(batches))[0]:
         if twin.is_full:
             break
         try:
             twin.add(batch)
-        except Refused:
+        except log_twin.Refused:
             break
         expected += 1
     indexes = SegmentIndexes(base, config)
@@ -168,20 +113,6 @@ def test_a_segment_is_to_be_rolled_where_an_index_is_full_or_an_offset_too_far(
     assert indexes.offset_index == twin.offset_index
     assert indexes.time_index == twin.time_index
     assert indexes.size == twin.size
-
-
-@given(segments(), CONFIGS)
-def test_a_copy_goes_its_own_way(segment: tuple[int, list[bytes]], config: LogConfig) -> None:
-    base, batches = segment
-    indexes = SegmentIndexes(base, config)
-    half = len(batches) // 2
-    indexes.add_until_roll(framed(b"".join(batches[:half])))
-    before = (indexes.size, indexes.offset_index, indexes.time_index, indexes.largest_timestamp)
-    other = indexes.copy()
-    other.add_until_roll(framed(b"".join(batches[half:])))
-    other.close()
-    after = (indexes.size, indexes.offset_index, indexes.time_index, indexes.largest_timestamp)
-    assert before == after
 
 
 # What tests/broker/make_corpus.py sets; elsewhere it is Kafka's default.

@@ -1,16 +1,16 @@
 from __future__ import annotations
 
-import struct
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import log_twin
 import numpy as np
 import pytest
 import reference
 from corpus import DATA
 from hypothesis import given
 from hypothesis import strategies as st
+from log_twin import Entry
 
 import kafkajit
 import kafkajit.testing as kt
@@ -22,84 +22,6 @@ from kafkajit.records.markers import Markers, read_markers
 from kafkajit.segment.producers import NO_MARKERS, ProducerStates, are_markers
 from kafkajit.source import Source, as_bytes
 from kafkajit.state.producer_snapshot import ENTRY
-
-Entry = tuple[int, ...]
-
-
-class Refused(Exception):
-    """The twin's."""
-
-
-@dataclass
-class State:
-    epoch: int = -1
-    batches: list[tuple[int, int, int]] = field(default_factory=list)
-    timestamp: int = -1
-    coordinator_epoch: int = -1
-    open_since: int | None = None
-
-    def take_epoch(self, epoch: int) -> None:
-        if self.epoch != epoch:
-            self.epoch, self.batches = epoch, []
-
-
-class Twin:
-    """ProducerStateManager with dictionaries, for one batch after the other."""
-
-    def __init__(self) -> None:
-        self.states: dict[int, State] = {}
-
-    def update(self, batch: reference.Batch) -> list[Entry]:
-        if batch.producer_id < 0:
-            return []
-        state = self.states.get(batch.producer_id) or State()
-        aborted: list[Entry] = []
-        if batch.is_control:
-            records = reference.read_records(batch)
-            if records:
-                assert records[0].key is not None
-                assert records[0].value is not None
-                (type_id,) = struct.unpack_from(">h", records[0].key, 2)
-                if type_id not in (0, 1):
-                    raise Refused
-                if state.open_since is not None and type_id == 0:
-                    others = [
-                        other.open_since
-                        for id_, other in self.states.items()
-                        if id_ != batch.producer_id and other.open_since is not None
-                    ]
-                    stable = min(others, default=batch.base_offset + 1)
-                    aborted = [(batch.producer_id, state.open_since, batch.base_offset, stable)]
-                state.take_epoch(batch.producer_epoch)
-                (state.coordinator_epoch,) = struct.unpack_from(">i", records[0].value, 2)
-                state.timestamp, state.open_since = records[0].timestamp, None
-        else:
-            if state.open_since is not None and not batch.is_transactional:
-                raise Refused
-            state.take_epoch(batch.producer_epoch)
-            last = batch.base_offset + batch.last_offset_delta
-            state.batches.append((batch.last_sequence, last, batch.last_offset_delta))
-            state.timestamp = batch.max_timestamp
-            if state.open_since is None and batch.is_transactional:
-                state.open_since = batch.base_offset
-        self.states[batch.producer_id] = state
-        return aborted
-
-    @property
-    def entries(self) -> list[Entry]:
-        rows = []
-        for id_, state in self.states.items():
-            sequence, offset, delta = state.batches[-1] if state.batches else (-1, -1, 0)
-            since = -1 if state.open_since is None else state.open_since
-            last = (sequence, offset, delta, state.timestamp)
-            rows.append((id_, state.epoch, *last, state.coordinator_epoch, since))
-        return rows
-
-    @property
-    def first_open_offset(self) -> int | None:
-        return min(
-            (s.open_since for s in self.states.values() if s.open_since is not None), default=None
-        )
 
 
 def framed(log: bytes) -> tuple[Batches, Markers]:
@@ -178,7 +100,7 @@ def batches_of_producers(draw: st.DrawFn) -> list[bytes]:
 
 @given(batches_of_producers(), st.data())
 def test_producers_are_those_of_a_broker(made: list[bytes], data: Any) -> None:
-    twin, states = Twin(), ProducerStates()
+    twin, states = log_twin.Producers(), ProducerStates()
     expected: list[Entry] = []
     found: list[Entry] = []
     row = 0
@@ -187,7 +109,7 @@ def test_producers_are_those_of_a_broker(made: list[bytes], data: Any) -> None:
         try:
             for batch in reference.read_batches(b"".join(run))[0]:
                 expected += twin.update(batch)
-        except Refused:
+        except log_twin.Refused:
             with pytest.raises(kafkajit.InvalidRecordError, match="Expected transactional write"):
                 update(states, b"".join(run))
             break

@@ -12,6 +12,7 @@ from corpus import DATA, rows_of
 from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
+from log_twin import HashMap
 from strategies import INT32, INT64
 
 import kafkajit
@@ -213,28 +214,6 @@ def test_whatever_the_bytes_they_are_read_or_refused(
             kafkajit.read_producer_snapshot(content)
     else:
         assert rows_of(kafkajit.read_producer_snapshot(pa.py_buffer(content))) == expected
-
-
-class HashMap:
-    """Where a Java HashMap puts longs: buckets of lists, twice as many once three in four are."""
-
-    def __init__(self, keys: list[int]) -> None:
-        self.table: list[list[int]] = [[] for _ in range(16)]
-        for size, key in enumerate(keys, start=1):
-            self._put(key)
-            if size > 0.75 * len(self.table):
-                older = list(self)
-                self.table = [[] for _ in range(2 * len(self.table))]
-                for key_ in older:
-                    self._put(key_)
-
-    def _put(self, key: int) -> None:
-        word = key % 2**64
-        code = (word ^ word >> 32) % 2**32
-        self.table[(code ^ code >> 16) % len(self.table)].append(key)
-
-    def __iter__(self) -> Any:
-        return (key for bucket in self.table for key in bucket)
 
 
 def entries_of(producers: list[kt.Producer]) -> Any:
