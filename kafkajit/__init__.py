@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         KafkaJitError,
         LockedError,
         OffsetOutOfRangeError,
+        RecordTooLargeError,
         UnsupportedCompressionTypeError,
     )
     from kafkajit.format.log_path import parse_log_path
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
         valid_bytes,
     )
     from kafkajit.records.default_records import header_size_in_bytes, record_size_in_bytes
+    from kafkajit.segment.append import LogWriter
+    from kafkajit.segment.config import LogConfig
     from kafkajit.segment.log import Log
     from kafkajit.state.checkpoints import read_checkpoint
     from kafkajit.state.leader_epochs import read_leader_epochs
@@ -61,8 +64,11 @@ _HOME = {
     "KafkaJitError": "kafkajit.errors",
     "LockedError": "kafkajit.errors",
     "Log": "kafkajit.segment.log",
+    "LogConfig": "kafkajit.segment.config",
+    "LogWriter": "kafkajit.segment.append",
     "OffsetIndex": "kafkajit.index.offset_index",
     "OffsetOutOfRangeError": "kafkajit.errors",
+    "RecordTooLargeError": "kafkajit.errors",
     "TimeIndex": "kafkajit.index.time_index",
     "TransactionIndex": "kafkajit.index.transaction_index",
     "UnsupportedCompressionTypeError": "kafkajit.errors",
@@ -103,8 +109,11 @@ __all__ = [
     "KafkaJitError",
     "LockedError",
     "Log",
+    "LogConfig",
+    "LogWriter",
     "OffsetIndex",
     "OffsetOutOfRangeError",
+    "RecordTooLargeError",
     "TimeIndex",
     "TransactionIndex",
     "UnsupportedCompressionTypeError",

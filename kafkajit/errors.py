@@ -83,6 +83,10 @@ class CorruptCheckpointError(KafkaJitError):
     """A checkpoint, or another of the text files beside a log, is not what a broker wrote."""
 
 
+class RecordTooLargeError(KafkaJitError):
+    """A batch that a log's configuration has no room for."""
+
+
 class LockedError(KafkaJitError):
     """A folder that is not to be changed: a running broker has it open."""
 

@@ -11,7 +11,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -34,14 +33,27 @@ from kafkajit.selection import MAX_INT64, Range, Selection
 from kafkajit.source import Source, as_bytes
 from kafkajit.state.checkpoints import parse_offsets
 from kafkajit.state.producer_snapshot import parse_producer_snapshot
-from kafkajit.storage import SEGMENT_NAME, find_segments
+from kafkajit.storage import SEGMENT_NAME, StoredFile, find_segments
 from kafkajit.walk import FAILFAST, Walk
 
 _SNAPSHOT = re.compile(r"\d{20}\.snapshot", re.ASCII)
-_START_OFFSETS = "log-start-offset-checkpoint"
+START_OFFSETS = "log-start-offset-checkpoint"
 # Stretches up to this size are read from what is mapped for lookups, larger ones in one go.
 _LEAP = 1 << 20
 _MOST_HEADERS = 8 << 20
+
+
+def checkpointed_offset(file: StoredFile | None, topic: str | None, partition: int | None) -> int:
+    """What a checkpoint of a log.dirs folder says of a partition; 0 where it says nothing.
+
+    >>> checkpointed_offset(None, "orders", 0)
+    0
+    """
+    if file is None:
+        return 0
+    rows = parse_offsets(as_bytes(file.read()), file.path).to_pylist()
+    named = (row for row in rows if (row["topic"], row["partition"]) == (topic, partition))
+    return next((int(row["offset"]) for row in named), 0)
 
 
 class Log:
@@ -100,15 +112,8 @@ class Log:
         It is the first segment's, or a later one that log-start-offset-checkpoint has in the
         folder around: records that were deleted before it may still be in the segment.
         """
-        file = self.segments[0].log.above(_START_OFFSETS)
-        if file is None:
-            return self._bases[0]
-        rows = parse_offsets(as_bytes(file.read()), file.path).to_pylist()
-        kept = (row["offset"] for row in rows if self._is_named_in(row))
-        return max(self._bases[0], next(kept, 0))
-
-    def _is_named_in(self, row: dict[str, Any]) -> bool:
-        return (row["topic"], row["partition"]) == (self.topic, self.partition)
+        file = self.segments[0].log.above(START_OFFSETS)
+        return max(self._bases[0], checkpointed_offset(file, self.topic, self.partition))
 
     @cached_property
     def end_offset(self) -> int:

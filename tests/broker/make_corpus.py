@@ -26,6 +26,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from append_goldens import append_goldens
 from broker import (
     Broker,
     Dump,
@@ -412,6 +413,8 @@ def write_log_operations(work: Path, data: Path) -> None:
     with LogOperations(work) as kafka:
         for kind, contents in log_goldens(kafka, work / "logs").items():
             write_tar(data / "logs" / f"{kind}.tar.xz", contents)
+        appended = append_goldens(kafka, work / "appends")
+        (data / "logs" / "appends.json").write_text(appended)
 
 
 def write_logs(target: Path, logs: Mapping[str, bytes]) -> None:

@@ -1,0 +1,240 @@
+"""What is known where a partition's log ends, and with what an append goes on from there.
+
+Answers to what UnifiedLog and LogLoader have at hand when they have loaded a log that was closed.
+Little is read of it: the last segment behind its index's last entry, the newest snapshot, and what
+was appended since.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+from kafkajit.errors import (
+    CorruptIndexError,
+    CorruptRecordError,
+    CorruptSnapshotError,
+    InvalidOffsetError,
+    KafkaJitError,
+)
+from kafkajit.format.log_path import parse_log_path
+from kafkajit.index.index_file import IndexFile
+from kafkajit.index.offset_index import OffsetIndex
+from kafkajit.index.time_index import NO_TIMESTAMP, TimeIndex
+from kafkajit.records.columns import ColumnMemory, Wanted
+from kafkajit.records.decode import Decoder
+from kafkajit.records.markers import read_markers
+from kafkajit.segment.config import LogConfig
+from kafkajit.segment.epochs import LeaderEpochs
+from kafkajit.segment.indexing import SegmentIndexes
+from kafkajit.segment.log import START_OFFSETS, Log, checkpointed_offset
+from kafkajit.segment.producers import ProducerStates, are_markers
+from kafkajit.segment.segment import OpenSegment, Segment
+from kafkajit.selection import MAX_INT64
+from kafkajit.source import Source, as_bytes
+from kafkajit.state.leader_epochs import parse_leader_epochs
+from kafkajit.storage import SEGMENT_NAME, stored_file
+from kafkajit.walk import frames
+
+logger = logging.getLogger("kafkajit")
+
+LEADER_EPOCHS = "leader-epoch-checkpoint"
+_REPAIR = "`kafkajit repair` the folder first"
+
+
+@dataclass(frozen=True)
+class LogEnd:
+    """A log up to its end."""
+
+    start_offset: int  # of the first record that may be read
+    end_offset: int  # of the next record
+    is_new: bool  # without a segment, or with one that has no batch
+    active: Path | None  # the last segment's log, if there is one
+    producers: ProducerStates
+    snapshot: int  # behind this offset a broker takes the next
+    epochs: LeaderEpochs
+    latest_epoch: int | None  # a leader may have begun without a batch
+    indexes: SegmentIndexes | None  # of the active segment, where nobody has closed its own
+    strays: tuple[Path, ...]  # snapshots of offsets behind its end
+
+
+def read_log_end(folder: Path, config: LogConfig) -> LogEnd:
+    """The end of the log in a partition's folder; of a new one where there is no log.
+
+    A log that does not end in a whole batch is an error.
+    """
+    snapshots = _snapshots(folder)
+    epochs = _epochs(folder)
+    checkpointed = _checkpointed_start(folder)
+    latest = epochs.latest
+    if not any(SEGMENT_NAME.fullmatch(path.name) for path in _files(folder)):
+        epochs.truncate_from_end(checkpointed)
+        return LogEnd(
+            start_offset=checkpointed,
+            end_offset=checkpointed,
+            is_new=True,
+            active=None,
+            producers=ProducerStates(),
+            snapshot=0,
+            epochs=epochs,
+            latest_epoch=latest,
+            indexes=None,
+            strays=tuple(path for offset, path in snapshots.items() if offset > checkpointed),
+        )
+    log = Log(folder)
+    active = log.segments[-1]
+    end_offset, indexes = _end_of(active, config)
+    start_offset = log.start_offset
+    if start_offset > end_offset:
+        raise InvalidOffsetError(
+            f"the log ends at {end_offset}, and is said to start at {start_offset}: a broker would "
+            "delete it when it loads it. Put log-start-offset-checkpoint right first",
+            path=str(folder),
+        )
+    epochs.truncate_from_end(end_offset)
+    epochs.truncate_from_start(checkpointed)
+    producers, snapshot = _producers(log, snapshots, start_offset, end_offset)
+    is_new = len(log.segments) == 1 and active.log.size == 0
+    return LogEnd(
+        start_offset=start_offset,
+        end_offset=end_offset,
+        is_new=is_new,
+        active=Path(active.log.key),
+        producers=producers,
+        # Of the start of a new log a broker has one too.
+        snapshot=snapshot if snapshots or not is_new else 0,
+        epochs=epochs,
+        latest_epoch=latest,
+        indexes=indexes,
+        strays=tuple(path for offset, path in snapshots.items() if offset > end_offset),
+    )
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+def _snapshots(folder: Path) -> dict[int, Path]:
+    return {
+        int(path.stem): path
+        for path in _files(folder)
+        if path.suffix == ".snapshot" and SEGMENT_NAME.fullmatch(f"{path.stem}.log")
+    }
+
+
+def _checkpointed_start(folder: Path) -> int:
+    path = folder.parent / START_OFFSETS
+    name = parse_log_path(folder / "any")
+    file = stored_file(str(path)) if path.exists() else None
+    return checkpointed_offset(file, name.topic, name.partition)
+
+
+def _epochs(folder: Path) -> LeaderEpochs:
+    path = folder / LEADER_EPOCHS
+    if not path.exists():
+        return LeaderEpochs()
+    table = parse_leader_epochs(as_bytes(path.read_bytes()), str(path))
+    return LeaderEpochs(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+def _end_of(active: Segment, config: LogConfig) -> tuple[int, SegmentIndexes | None]:
+    """The log end offset; and indexes, where those of the active segment are not closed."""
+    source = Source(active.log.key, size=active.log.size)
+    is_closed, start = True, 0
+    try:
+        start = OpenSegment(active).position_of(MAX_INT64)
+    except CorruptIndexError as error:
+        logger.warning("%s: it is made again", error)
+        is_closed = False
+    end_offset, timestamp = active.base_offset, NO_TIMESTAMP
+    position = start
+    try:
+        for framing in frames(source, position=start):
+            end_offset = int(framing.batches.last_offset[-1]) + 1
+            timestamp = max(timestamp, int(framing.batches.header["maxTimestamp"].max()))
+            position, last = framing.position, framing.batches[-1:]
+            source.forget(position)
+        if position > start and not last.is_valid(source.content).all():
+            position = int(last.position[0])
+    except CorruptRecordError as reason:
+        raise _torn(source, reason.position or position) from reason
+    if position != source.content.size:
+        raise _torn(source, position)
+    is_closed = is_closed and _is_closed(active, OffsetIndex)
+    if is_closed and _is_closed(active, TimeIndex, timestamp):
+        return end_offset, None
+    indexes = SegmentIndexes(active.base_offset, config)
+    try:
+        for framing in frames(source):
+            indexes.add(framing.batches, source.path)
+    except KafkaJitError as reason:
+        reason.message += f": {_REPAIR}"
+        raise
+    return end_offset, indexes
+
+
+def _torn(source: Source, position: int) -> CorruptRecordError:
+    return CorruptRecordError(
+        f"the log does not end in a whole batch, {source.content.size - position} bytes are no "
+        f"sound one: {_REPAIR},",
+        path=source.path,
+        position=position,
+    )
+
+
+def _is_closed(segment: Segment, kind: type[IndexFile], timestamp: int = NO_TIMESTAMP) -> bool:
+    """Whether an index was cut to its entries, and its last one is of no earlier timestamp."""
+    suffix = ".index" if kind is OffsetIndex else ".timeindex"
+    path = Path(segment.log.key.removesuffix(".log") + suffix)
+    if not path.exists():
+        return False
+    index = kind(str(path), segment.base_offset)
+    if len(index) * kind.ENTRY.itemsize != index.length:
+        return False
+    return not isinstance(index, TimeIndex) or index.last_entry.timestamp >= timestamp
+
+
+def _producers(
+    log: Log, snapshots: dict[int, Path], start_offset: int, end_offset: int
+) -> tuple[ProducerStates, int]:
+    """Those of the newest snapshot that the log has, and of what was appended since its offset."""
+    states, since = ProducerStates(), start_offset
+    for offset in sorted(snapshots, reverse=True):
+        if not start_offset <= offset <= end_offset:
+            continue
+        try:
+            content = as_bytes(snapshots[offset].read_bytes())
+            states = ProducerStates.of_snapshot(content, str(snapshots[offset]))
+        except CorruptSnapshotError as error:
+            logger.warning("%s: producers are looked for without it", error)
+            continue
+        since = offset
+        break
+    first = max(row for row, one in enumerate(log.segments) if row == 0 or one.base_offset <= since)
+    for segment in log.segments[first:] if since < end_offset else []:
+        try:
+            _read_producers(segment, since, states)
+        except KafkaJitError as error:
+            error.message += f": {_REPAIR}"
+            raise
+    return states, since
+
+
+def _read_producers(segment: Segment, since: int, states: ProducerStates) -> None:
+    """Take in the batches of a segment from an offset on."""
+    source = Source(segment.log.key, size=segment.log.size)
+    decoder = Decoder(source, ColumnMemory(Wanted(fields=True)))
+    try:
+        start = OpenSegment(segment).position_of(since)
+    except CorruptIndexError as reason:
+        logger.warning("%s: the log is read without it", reason)
+        start = 0
+    for framing in frames(source, position=start):
+        batches = framing.batches[framing.batches.last_offset >= since]
+        control = batches[are_markers(batches)]
+        markers, error = read_markers(decoder, control, decoder.sound(control, check_crcs=True))
+        if error is not None:
+            raise error
+        states.update(batches, markers, source.path)
+        source.forget(framing.position)
