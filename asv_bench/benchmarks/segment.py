@@ -1,15 +1,24 @@
-"""kafkajit.Log: what is looked up touches one batch."""
+"""kafkajit.Log: what is looked up touches one batch; LogWriter, and what it writes of batches."""
 
+# ruff: noqa: ARG002  # asv hands every parameter to every method
 from __future__ import annotations
 
+import shutil
 import struct
 import tempfile
 from pathlib import Path
 
 from crc32c import crc32c
 
-from kafkajit import Log, OffsetIndex, TimeIndex
+from kafkajit import Log, LogWriter, OffsetIndex, TimeIndex
+from kafkajit.segment.indexing import SegmentIndexes
+from kafkajit.source import Source
 from kafkajit.testing import Record, batch
+from kafkajit.walk import frames
+
+from . import segments
+
+MEMORY = Path("/dev/shm")
 
 START = 1_700_000_000_000
 BATCHES = 16_000
@@ -55,3 +64,48 @@ class Lookup:
     def time_end_offset(self) -> None:
         """From opening the folder on."""
         assert Log(self.log.segments[0].log.folder).end_offset == BATCHES * RECORDS
+
+
+class Indexing:
+    """Both indexes of a segment, made from its batches, beside reading and checking these alone."""
+
+    params = segments.VALUE_SIZES
+    param_names = ["value_size"]
+    setup_cache = staticmethod(segments.setup_cache)
+
+    def setup(self, value_size: int) -> None:
+        self.source = Source(segments.small(value_size).path().read_bytes())
+        self.time_rebuild(value_size)
+
+    def time_check(self, value_size: int) -> None:
+        for framing in frames(self.source):
+            assert framing.batches.is_valid(self.source.content).all()
+
+    def time_rebuild(self, value_size: int) -> None:
+        indexes = SegmentIndexes(0)
+        for framing in frames(self.source):
+            assert framing.batches.is_valid(self.source.content).all()
+            indexes.add(framing.batches)
+        indexes.close()
+        assert indexes.size == self.source.content.size
+
+
+class Append:
+    """A segment appended to a new log, in memory if there is a file system of it."""
+
+    params = segments.VALUE_SIZES
+    param_names = ["value_size"]
+    setup_cache = staticmethod(segments.setup_cache)
+
+    def setup(self, value_size: int) -> None:
+        self.log = segments.small(value_size).path().read_bytes()
+        self.folder = tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None)
+
+    def teardown(self, value_size: int) -> None:
+        self.folder.cleanup()
+
+    def time_append(self, value_size: int) -> None:
+        folder = Path(self.folder.name) / "orders-0"
+        with LogWriter(folder) as writer:
+            writer.append(self.log)
+        shutil.rmtree(folder)
