@@ -1,4 +1,4 @@
-"""Rows → plans: where batches begin, and what their headers say.
+"""Rows → plans: where batches begin, and what their headers say, where nothing states the batches.
 
 A header's fields come from what the caller says of all batches, else from the columns of its first
 record, else they are what a producer without idempotence would write.
@@ -8,26 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kafkajit.errors import InvalidOffsetError, InvalidRecordError
-from kafkajit.format.compression import COMPRESSION_IDS
+from kafkajit.format.compression import COMPRESSION_IDS, ZSTD
 from kafkajit.format.compressor import check_level
 from kafkajit.format.layout import (
     CONTROL_MASK,
     DELETE_HORIZON_MASK,
     MAGIC_V2,
-    NATIVE_BATCH_HEADER,
+    MESSAGE_OVERHEAD_V1,
     TIMESTAMP_TYPE_MASK,
     TRANSACTIONAL_MASK,
 )
 from kafkajit.format.sequence import decrement_sequence, increment_sequence
+from kafkajit.markers import control_types
+from kafkajit.records.control_records import CONTROL_TYPES, END_TRANSACTION
 from kafkajit.records.encode import Plan, Rows, first_rows, not_behind, plain_headers
-from kafkajit.rows import milliseconds_of, numbers_of
+from kafkajit.rows import numbers_of
 
 Int64s = npt.NDArray[np.int64]
 
@@ -37,6 +41,7 @@ BATCH_NAMES = ("baseOffset", "position")
 
 _UNLIMITED = 2**62
 _MAX_INT32 = 2**31 - 1
+_MAX_INT64 = 2**63 - 1
 # Columns that are the same for all records of a batch: their option, what they are without either.
 _OF_BATCH = {
     "partitionLeaderEpoch": ("partition_leader_epoch", 0),
@@ -45,6 +50,34 @@ _OF_BATCH = {
     "timestampType": ("timestamp_type", 0),
     "magic": ("magic", MAGIC_V2),
     "isTransactional": ("is_transactional", 0),
+}
+_FLAGS = {
+    "timestampType": TIMESTAMP_TYPE_MASK,
+    "isTransactional": TRANSACTIONAL_MASK,
+    "isControl": CONTROL_MASK,
+}
+# What their fields of a header hold.
+_FIELD_RANGES = {
+    "partitionLeaderEpoch": (-_MAX_INT32 - 1, _MAX_INT32),
+    "producerEpoch": (-(2**15), 2**15 - 1),
+    "sequence": (-1, _MAX_INT32),
+    "timestampType": (-1, 1),
+    "magic": (0, 2),
+}
+_OPTIONS_RANGES = {
+    "compression_level": (-_MAX_INT32 - 1, _MAX_INT32),  # what a codec has: check_level
+    "batch_size": (1, _MAX_INT32),
+    "batch_records": (1, _MAX_INT32),
+    "base_offset": (0, _MAX_INT64),
+    "timestamp": (-_MAX_INT64 - 1, _MAX_INT64),
+    "timestamp_type": (0, 1),
+    "partition_leader_epoch": (-1, _MAX_INT32),
+    "producer_id": (-1, _MAX_INT64),
+    "producer_epoch": (-1, 2**15 - 1),
+    "base_sequence": (-1, _MAX_INT32),
+    "coordinator_epoch": (-1, _MAX_INT32),
+    "delete_horizon_ms": (0, _MAX_INT64),
+    "magic": (0, 2),
 }
 
 
@@ -69,7 +102,27 @@ class BatchOptions:
     delete_horizon_ms: int | None = None
     magic: int | None = None
 
+    @classmethod
+    def named(cls, given: dict[str, Any]) -> BatchOptions:
+        """Those that a caller named.
+
+        >>> BatchOptions.named({"batch_size": 1000}).batch_size
+        1000
+        """
+        names = [field.name for field in fields(cls)]
+        for name in given:
+            if name not in names:
+                raise TypeError(f"there is no option {name}: there are {', '.join(names)}")
+        return cls(**given)
+
     def __post_init__(self) -> None:
+        for name, (least, most) in _OPTIONS_RANGES.items():
+            _check_number(name, getattr(self, name), least, most)
+        if self.is_transactional not in (None, False, True):
+            raise TypeError(f"is_transactional is True or False, not {self.is_transactional!r}")
+        types = CONTROL_TYPES.values()
+        if self.control_type is not None and self.control_type not in types:
+            raise ValueError(f"control_type is {', '.join(types)}, not {self.control_type!r}")
         if self.compression_type is not None and self.compression_type not in COMPRESSION_IDS:
             raise ValueError(
                 f"unknown compression type {self.compression_type!r}; there are: "
@@ -79,13 +132,6 @@ class BatchOptions:
             if self.codec is None:
                 raise ValueError("compression_level needs a compression_type")
             check_level(self.codec, self.compression_level)
-        for name in ("batch_size", "batch_records"):
-            limit = getattr(self, name)
-            if limit is not None and limit < 1:
-                raise ValueError(f"{name} must be at least 1, not {limit}")
-        for name, known in (("magic", (None, 0, 1, 2)), ("timestamp_type", (None, 0, 1))):
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} is {known[1:]}, not {getattr(self, name)}")
 
     @classmethod
     def of(cls, texts: Mapping[str, str]) -> BatchOptions:
@@ -132,41 +178,38 @@ def _parsed(name: str, text: str, kind: str) -> int | bool | str:
 
 
 class Batching:
-    """Plans batches of records; sequence numbers go on from one call to the next."""
+    """Plans batches of records; offsets and sequence numbers go on from one call to the next."""
 
     def __init__(self, options: BatchOptions) -> None:
         self._options = options
         self._next_sequence = options.base_sequence
         self._last_offset: int | None = None
+        self._last_names: list[int] | None = None
 
     def plan(self, records: pa.RecordBatch, rows: Rows, *, is_last: bool) -> Plan:
         """Batches of the rows; where more rows follow, without the one that may go on in them."""
         options = self._options
         keeps = options.keeps_batches(records.schema.names)
         said = _said_of_batches(records, options, keeps=keeps)
-        _check_magic(rows, said)
-        begins = np.zeros(rows.offset.size, dtype=np.bool_)
-        for name, column in said.items():
-            if isinstance(column, np.ndarray) and name != "sequence":
-                begins[1:] |= column[1:] != column[:-1]
-        sequence = said.get("sequence")
-        if isinstance(sequence, np.ndarray):
-            begins[1:] |= _is_out_of_sequence(sequence, rows.offset)
-        if not keeps and isinstance(said["isControl"], np.ndarray):
-            begins |= said["isControl"] != 0  # markers are alone in their batches
+        is_old = np.broadcast_to(np.less(said["magic"], MAGIC_V2), rows.offset.size)
         firsts = first_rows(
             rows,
-            begins,
+            _begins(rows, said, keeps=keeps),
             batch_size=options.batch_size or (_UNLIMITED if keeps else DEFAULT_BATCH_SIZE),
             batch_records=options.batch_records or _UNLIMITED,
+            base_timestamp=options.delete_horizon_ms,
+            sizes=_sizes_with_messages(rows, is_old),
         )
         if self._last_offset is not None and rows.offset[0] <= self._last_offset:
             raise not_behind(rows.offset[0], self._last_offset, 0)
+        _check_numbers(said, firsts[:-1])
+        _check_magic(rows, said, options, is_old)
         if not is_last:
             firsts = firsts[:-1]
-        if firsts[-1] > 0:
+        headers = self._headers(rows, firsts, said)
+        if headers.size:
             self._last_offset = int(rows.offset[firsts[-1] - 1])
-        return Plan(self._headers(rows, firsts, said), firsts)
+        return Plan(headers, firsts)
 
     def _headers(
         self, rows: Rows, firsts: Int64s, said: dict[str, Int64s | int]
@@ -177,12 +220,15 @@ class Batching:
             for name, column in said.items()
         }
         headers = plain_headers(rows, firsts)
-        if "baseOffset" in of_first:
-            _move_base(headers, of_first["baseOffset"])
         for name in ("magic", "partitionLeaderEpoch", "producerId", "producerEpoch"):
             headers[name] = of_first[name]
+        if "baseOffset" in of_first:
+            is_first = self._begin_what_they_name(said, firsts)
+            base = np.where(is_first, of_first["baseOffset"], headers["baseOffset"])
+            _move_base(headers, base, rows, firsts)
+        is_control = np.greater(of_first["isControl"], 0)
         if options.base_sequence is not None:
-            headers["baseSequence"] = self._sequences(np.diff(firsts))
+            headers["baseSequence"] = self._sequences(headers["lastOffsetDelta"], is_control)
         elif "sequence" in of_first:
             first = np.asarray(of_first["sequence"])
             before = decrement_sequence(first, rows.offset[firsts[:-1]] - headers["baseOffset"])
@@ -196,119 +242,31 @@ class Batching:
         headers["attributes"] = attributes
         return headers
 
-    def _sequences(self, counts: Int64s) -> npt.NDArray[np.int32]:
-        """A producer's sequence numbers count its records."""
+    def _begin_what_they_name(
+        self, said: dict[str, Int64s | int], firsts: Int64s
+    ) -> npt.NDArray[np.bool_]:
+        """Whether batches are the first, or the only ones, of those that their records name."""
+        first = firsts[:-1]
+        names = [column for column in map(said.get, BATCH_NAMES) if isinstance(column, np.ndarray)]
+        changes = [column[first] != column[first - 1] for column in names]
+        begin: npt.NDArray[np.bool_] = np.any(changes, axis=0)
+        if first.size:  # the row before the first was in the rows before
+            begin[0] = self._last_names != [column[0] for column in names]
+            self._last_names = [column[firsts[-1] - 1] for column in names]
+        return begin
+
+    def _sequences(
+        self, last_offset_delta: npt.NDArray[np.int32], is_control: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.int32]:
+        """A producer's sequence numbers go with the offsets within a batch; markers have none."""
         assert self._next_sequence is not None
-        before = np.concatenate([[0], counts.cumsum()])
-        sequences = increment_sequence(np.full(before.size, self._next_sequence), before)
+        if self._next_sequence < 0:
+            return np.full(last_offset_delta.size, -1, dtype=np.int32)
+        counts = np.where(is_control, 0, last_offset_delta.astype(np.int64) + 1)
+        before = np.append(0, counts.cumsum())
+        sequences = increment_sequence(np.full(before.size, self._next_sequence), before % 2**31)
         self._next_sequence = int(sequences[-1])
-        return sequences[:-1]
-
-
-class StatedBatches:
-    """Batches whose headers are known: each takes the rows of its position."""
-
-    def __init__(self, batches: pa.Table, codec: int | None) -> None:
-        for name in _STATED:
-            if name not in batches.column_names:
-                raise ValueError(f"batches have no column {name}: see read_record_batches")
-        self._position = _numbers(batches, "position")
-        self._header = _stated_headers(batches, codec)
-        self._next = 0
-        if (np.diff(self._position) <= 0).any():
-            raise ValueError("batches are not in the order of their positions")
-
-    def plan(self, rows: Rows, position: Int64s, *, is_last: bool) -> Plan:
-        """Batches of the rows, and those before them that have none; see `Batching.plan`."""
-        if not is_last:  # the last row's batch may have more
-            position = position[: np.searchsorted(position, position[-1])]
-        stop = int(np.searchsorted(self._position, position[-1:], side="right").sum())
-        stop = max(stop, self._next)
-        known = self._position[self._next : stop]
-        is_known = np.isin(position, known)
-        if not is_known.all():
-            lost = int(position[np.argmin(is_known)])
-            raise InvalidRecordError(
-                f"batches have none at position {lost}, where a record is from"
-            )
-        firsts = np.append(np.searchsorted(position, known), position.size)
-        return self._take(stop, rows, firsts)
-
-    def rest(self, rows: Rows) -> Plan:
-        """Those that are left, which have no rows."""
-        left = self._position.size - self._next
-        return self._take(self._position.size, rows, np.zeros(left + 1, dtype=np.int64))
-
-    def _take(self, stop: int, rows: Rows, firsts: Int64s) -> Plan:
-        headers = self._header[self._next : stop].copy()
-        self._next = stop
-        counts = np.diff(firsts)
-        shrunk = np.flatnonzero(counts != headers["recordsCount"])
-        headers["recordsCount"] = counts
-        for batch in shrunk.tolist():
-            stamps = rows.timestamp[firsts[batch] : firsts[batch + 1]]
-            if stamps.size and not headers["attributes"][batch] & TIMESTAMP_TYPE_MASK:
-                headers["maxTimestamp"][batch] = stamps.max()
-        # Where a set of messages begins its header does not say.
-        checked = (counts > 0) & (headers["magic"] == MAGIC_V2)
-        first, last = firsts[:-1][checked], firsts[1:][checked] - 1
-        filled = headers[checked]
-        if first.size:
-            _check_offsets(rows.offset[first], rows.offset[last], filled)
-        return Plan(headers, firsts)
-
-
-_STATED = (
-    "position",
-    "baseOffset",
-    "lastOffset",
-    "recordsCount",
-    "baseSequence",
-    "producerId",
-    "producerEpoch",
-    "partitionLeaderEpoch",
-    "isTransactional",
-    "isControlBatch",
-    "deleteHorizonMs",
-    "timestampType",
-    "baseTimestamp",
-    "maxTimestamp",
-    "magic",
-    "compressionType",
-)
-_FLAGS = {
-    "timestampType": TIMESTAMP_TYPE_MASK,
-    "isTransactional": TRANSACTIONAL_MASK,
-    "isControl": CONTROL_MASK,
-}
-
-
-def _stated_headers(batches: pa.Table, codec: int | None) -> npt.NDArray[np.void]:
-    headers = np.zeros(batches.num_rows, dtype=NATIVE_BATCH_HEADER)
-    # Of a set of messages the header says neither where it begins nor how many they are.
-    last = _numbers(batches, "lastOffset")
-    base = _numbers(batches, "baseOffset", null=-1)
-    headers["baseOffset"] = np.where(base < 0, last, base)
-    headers["lastOffsetDelta"] = last - headers["baseOffset"]
-    headers["recordsCount"] = _numbers(batches, "recordsCount", null=-1)
-    for name in ("magic", "partitionLeaderEpoch", "producerId", "producerEpoch", "baseSequence"):
-        headers[name] = _numbers(batches, name)
-    for name in ("baseTimestamp", "maxTimestamp"):
-        headers[name] = milliseconds_of(_combined(batches[name]), name)
-    attributes = np.full(batches.num_rows, codec or 0, dtype=np.int64)
-    if codec is None:
-        types = batches["compressionType"].to_pylist()
-        unknown = set(types) - set(COMPRESSION_IDS)
-        if unknown:
-            raise ValueError(f"batches have a compressionType {min(map(str, unknown))}")
-        attributes |= np.array([COMPRESSION_IDS[name] for name in types], dtype=np.int64)
-    attributes |= np.where(_numbers(batches, "timestampType") == 1, TIMESTAMP_TYPE_MASK, 0)
-    attributes |= np.where(_numbers(batches, "isTransactional") > 0, TRANSACTIONAL_MASK, 0)
-    attributes |= np.where(_numbers(batches, "isControlBatch") > 0, CONTROL_MASK, 0)
-    has_horizon = batches["deleteHorizonMs"].is_valid().to_numpy()
-    attributes |= np.where(has_horizon, DELETE_HORIZON_MASK, 0)
-    headers["attributes"] = attributes
-    return headers
+        return np.where(is_control, np.int32(-1), sequences[:-1])
 
 
 def _said_of_batches(
@@ -325,16 +283,11 @@ def _said_of_batches(
             said[name] = numbers_of(records.column(name), name, null=default)
         else:
             said[name] = default
-    if options.control_type is not None:
-        said["isControl"] = 1
-    elif "controlType" in names:
-        said["isControl"] = (
-            records.column("controlType").is_valid().to_numpy(False).astype(np.int64)
-        )
-    else:
-        said["isControl"] = 0
-    if options.is_transactional is None and "isTransactional" not in names:
-        said["isTransactional"] = said["isControl"]
+    types = control_types(records, options.control_type)
+    said["isControl"] = 0 if types is None else numbers_of(types.is_valid(), "controlType")
+    if types is not None and options.is_transactional is None and "isTransactional" not in names:
+        ends_transaction = pc.is_in(types, pa.array(END_TRANSACTION))
+        said["isTransactional"] = numbers_of(ends_transaction, "controlType")
     for name in BATCH_NAMES if keeps else ():
         if name in names:
             said[name] = numbers_of(records.column(name), name)
@@ -343,17 +296,71 @@ def _said_of_batches(
     return said
 
 
-def _check_magic(rows: Rows, said: dict[str, Int64s | int]) -> None:
+def _begins(rows: Rows, said: dict[str, Int64s | int], *, keeps: bool) -> npt.NDArray[np.bool_]:
+    """Where a batch has to begin, because something else is said of it than of the one before."""
+    begins = np.zeros(rows.offset.size, dtype=np.bool_)
+    for name, column in said.items():
+        if isinstance(column, np.ndarray) and name != "sequence":
+            begins[1:] |= column[1:] != column[:-1]
+    sequence = said.get("sequence")
+    if isinstance(sequence, np.ndarray):
+        begins[1:] |= _is_out_of_sequence(sequence, rows.offset)
+    if not keeps:
+        begins |= np.greater(said["isControl"], 0)  # markers are alone in their batches
+    is_append_time = np.equal(said["timestampType"], 1)
+    if is_append_time.any():  # then a batch has one timestamp
+        begins[1:] |= (np.diff(rows.timestamp) != 0) & np.broadcast_to(
+            is_append_time, begins.shape
+        )[1:]
+    return begins
+
+
+def _sizes_with_messages(rows: Rows, is_old: npt.NDArray[np.bool_]) -> Int64s:
+    """The rows' fixed sizes; of messages of v0 and v1 no less than all that they take."""
+    if not is_old.any():
+        return rows.fixed_sizes
+    data = np.maximum(rows.key.sizes, 0) + np.maximum(rows.value.sizes, 0)
+    return np.where(is_old, data + MESSAGE_OVERHEAD_V1, rows.fixed_sizes)
+
+
+def _check_numbers(said: dict[str, Int64s | int], firsts: Int64s) -> None:
+    """Raise where a column has what its field of a header does not hold."""
+    for name, (least, most) in _FIELD_RANGES.items():
+        column = said.get(name)
+        if not isinstance(column, np.ndarray):
+            continue
+        numbers = column[firsts]
+        bad = (numbers < least) | (numbers > most)
+        if bad.any():
+            row = int(firsts[np.argmax(bad)])
+            raise InvalidRecordError(
+                f"{name} is from {least} to {most}, not {column[row]}", row=row
+            )
+
+
+def _check_magic(
+    rows: Rows,
+    said: dict[str, Int64s | int],
+    options: BatchOptions,
+    is_old: npt.NDArray[np.bool_],
+) -> None:
     """Raise where a message of v0 or v1 would have what only v2 has."""
-    is_old = np.broadcast_to(np.less(said["magic"], MAGIC_V2), rows.offset.size)
     if not is_old.any():
         return
-    magic = int(np.broadcast_to(said["magic"], is_old.size)[np.argmax(is_old)])
-    if (rows.headers.sizes[is_old] > 1).any():
-        raise InvalidRecordError(f"Magic v{magic} does not support record headers")
-    for name, words in (("isControl", "control"), ("isTransactional", "transactional")):
-        if np.greater(np.broadcast_to(said[name], is_old.size)[is_old], 0).any():
-            raise InvalidRecordError(f"Magic v{magic} does not support {words} records")
+    is_idempotent = options.base_sequence is not None
+    for words, has in (
+        ("record headers", rows.headers.sizes > 1),
+        ("control records", np.greater(said["isControl"], 0)),
+        ("transactional records", np.greater(said["isTransactional"], 0)),
+        ("idempotent records", np.greater(said["producerId"], -1) | is_idempotent),
+        ("zstd", options.codec == ZSTD),
+        ("delete horizons", options.delete_horizon_ms is not None),
+    ):
+        bad = is_old & has
+        if bad.any():
+            row = int(np.argmax(bad))
+            magic = np.broadcast_to(said["magic"], is_old.shape)[row]
+            raise InvalidRecordError(f"Magic v{magic} does not support {words}", row=row)
 
 
 def _is_out_of_sequence(sequence: Int64s, offset: Int64s) -> npt.NDArray[np.bool_]:
@@ -363,32 +370,40 @@ def _is_out_of_sequence(sequence: Int64s, offset: Int64s) -> npt.NDArray[np.bool
     return out
 
 
-def _move_base(headers: npt.NDArray[np.void], base: Int64s | int) -> None:
+def _move_base(headers: npt.NDArray[np.void], base: Int64s, rows: Rows, firsts: Int64s) -> None:
     """Have batches begin at other offsets than their first records', as compaction leaves them."""
-    first = headers["baseOffset"].copy()
-    last = first + headers["lastOffsetDelta"]
+    last = headers["baseOffset"] + headers["lastOffsetDelta"]
     headers["baseOffset"] = base
-    headers["lastOffsetDelta"] = np.minimum(last - base, _MAX_INT32)
-    _check_offsets(first, last, headers)
+    check_offsets(headers, rows, firsts)
+    headers["lastOffsetDelta"] = last - base
 
 
-def _check_offsets(first: Int64s, last: Int64s, headers: npt.NDArray[np.void]) -> None:
-    """Raise where a batch's records are before its base offset, or too far behind it."""
-    base = headers["baseOffset"]
-    bad = (first < base) | (last - base > _MAX_INT32)
+def check_offsets(headers: npt.NDArray[np.void], rows: Rows, firsts: Int64s) -> None:
+    """Raise where a batch of v2 has a record before its base offset, or too far behind it."""
+    is_filled = firsts[:-1] < firsts[1:]
+    first, offset = firsts[:-1][is_filled], rows.offset[: firsts[-1]]
+    if first.size == 0:
+        return
+    base = headers["baseOffset"][is_filled]
+    behind = np.maximum.reduceat(offset, first) - base
+    bad = (np.minimum.reduceat(offset, first) < base) | (behind < 0) | (behind > _MAX_INT32)
+    # Where a set of messages begins its header does not say.
+    bad &= headers["magic"][is_filled] == MAGIC_V2
     if bad.any():
-        row = int(np.argmax(bad))
-        offset = int(first[row] if first[row] < base[row] else last[row])
+        batch = np.argmax(bad)
+        delta = offset[first[batch] :] - base[batch]
+        row = int(first[batch] + np.argmax((delta < 0) | (delta > _MAX_INT32)))
         raise InvalidOffsetError(
-            f"offset {offset} is not within an int32 behind its batch's base offset",
-            base_offset=int(base[row]),
+            f"offset {offset[row]} is not within an int32 behind its batch's baseOffset, "
+            f"{base[batch]}",
+            row=row,
         )
 
 
-def _numbers(table: pa.Table, name: str, null: int | None = None) -> Int64s:
-    return numbers_of(_combined(table[name]), name, null)
-
-
-def _combined(column: pa.ChunkedArray) -> pa.Array:
-    combined = column.combine_chunks()
-    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
+def _check_number(name: str, number: Any, least: int, most: int) -> None:
+    if number is None:
+        return
+    if isinstance(number, bool) or not isinstance(number, Integral):
+        raise TypeError(f"{name} is a whole number, not {number!r}")
+    if not least <= int(number) <= most:
+        raise ValueError(f"{name} is from {least} to {most}, not {number}")

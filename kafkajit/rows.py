@@ -134,7 +134,7 @@ def milliseconds_of(array: pa.Array, name: str = "timestamp", null: int | None =
             is_given & ((values > most) | (values < -most)),
             f"{name} is further from 1970 than an int64 of milliseconds says",
         )
-    return np.where(is_given, values // over * times, values)
+    return frozen(np.where(is_given, values // over * times, values))
 
 
 def numbers_of(array: pa.Array, name: str, null: int | None = None) -> Int64s:
@@ -155,7 +155,12 @@ def numbers_of(array: pa.Array, name: str, null: int | None = None) -> Int64s:
     array = array.cast(pa.int64())
     if array.null_count:
         array = array.fill_null(null)
-    numbers: Int64s = np.ascontiguousarray(array.to_numpy())
+    return frozen(np.ascontiguousarray(array.to_numpy()))
+
+
+def frozen(numbers: Int64s) -> Int64s:
+    """Read-only, as columns of Arrow's are: kernels are compiled for that alone."""
+    numbers.flags.writeable = False
     return numbers
 
 

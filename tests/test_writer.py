@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kafkajit
-from kafkajit import encode_batches, iter_encoded_batches, writer
+from kafkajit import encode_batches, iter_encoded_batches, pieces
 
 
 def in_pieces(table: pa.Table, cuts: list[int]) -> list[pa.RecordBatch]:
@@ -26,8 +26,8 @@ def in_pieces(table: pa.Table, cuts: list[int]) -> list[pa.RecordBatch]:
 @pytest.fixture
 def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few rows at a time, as millions of rows are encoded."""
-    monkeypatch.setattr(writer, "_WINDOW_ROWS", 8)
-    monkeypatch.setattr(writer, "_FEW_ROWS", 4)
+    monkeypatch.setattr(pieces, "_WINDOW_ROWS", 8)
+    monkeypatch.setattr(pieces, "_FEW_ROWS", 4)
 
 
 # Where batches begin and end, whatever the rows come in
@@ -81,8 +81,8 @@ def test_records_stay_in_the_batches_that_they_name_however_they_come(
         base += count
     with pytest.MonkeyPatch.context() as patch:
         if has_windows:
-            patch.setattr(writer, "_WINDOW_ROWS", 8)
-            patch.setattr(writer, "_FEW_ROWS", 4)
+            patch.setattr(pieces, "_WINDOW_ROWS", 8)
+            patch.setattr(pieces, "_FEW_ROWS", 4)
         cuts = [cut for cut in cuts if cut < len(names)]
         parts = list(iter_encoded_batches(in_pieces(table, cuts)))
     assert list(batches_of(b"".join(map(bytes, parts)))) == expected

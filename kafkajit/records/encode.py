@@ -55,7 +55,7 @@ _MOST_OVERHEAD = max(MAX_RECORD_OVERHEAD, MESSAGE_OVERHEAD_V1)
 
 
 class Field(NamedTuple):
-    """Byte strings, wherever they stand in `data`; a size below 0 is null."""
+    """Byte strings, wherever they stand in `data`; a size of -1 is null."""
 
     data: npt.NDArray[np.uint8]
     starts: Int64s
@@ -100,17 +100,32 @@ class Plan(NamedTuple):
 
 
 def first_rows(
-    rows: Rows, begins: npt.NDArray[np.bool_], *, batch_size: int, batch_records: int
+    rows: Rows,
+    begins: npt.NDArray[np.bool_],
+    *,
+    batch_size: int,
+    batch_records: int,
+    base_timestamp: int | None = None,
+    sizes: Int64s | None = None,
 ) -> Int64s:
     """Where batches begin: where `begins` says so, and where the one before is full.
 
     A batch of more than one record is no larger than `batch_size`, uncompressed and with its
     header, and its offsets are within an int32 of each other. Behind the last stands the number of
-    rows.
+    rows. Timestamps count from the batch's first unless there is another `base_timestamp`; `sizes`
+    are the rows' fixed sizes unless they become something else than records of v2.
     """
     firsts = np.empty(rows.offset.size + 1, dtype=np.int64)
     count, row = _split(
-        rows.offset, rows.timestamp, rows.fixed_sizes, begins, batch_size, batch_records, firsts
+        rows.offset,
+        rows.timestamp,
+        rows.fixed_sizes if sizes is None else sizes,
+        begins,
+        batch_size,
+        batch_records,
+        base_timestamp is not None,
+        base_timestamp or 0,
+        firsts,
     )
     if row < rows.offset.size:
         raise not_behind(rows.offset[row], rows.offset[row - 1], row)
@@ -154,7 +169,9 @@ class BatchWriter:
 
     @staticmethod
     def bound(rows: Rows, plan: Plan) -> int:
-        """How much room `write` asks for."""
+        """How much room `write` asks for; an error where a batch would not fit its own length."""
+        if rows.bound > _MAX_INT32:
+            _check_sizes(rows, plan)
         return (
             compressed_bound(rows.bound, plan.header.size)
             + plan.header.size * RECORD_BATCH_OVERHEAD
@@ -247,11 +264,18 @@ def _taken_apart(rows: Rows) -> tuple[npt.NDArray[np.generic], ...]:
     return (rows.offset, rows.timestamp, rows.fixed_sizes, *fields)
 
 
+def _check_sizes(rows: Rows, plan: Plan) -> None:
+    """Raise where a batch is certain to be too large, before there is memory for it."""
+    ends = np.append(0, np.cumsum(rows.fixed_sizes))
+    is_too_large = np.diff(ends[plan.first_row]) > _MAX_INT32 - RECORD_BATCH_OVERHEAD
+    if is_too_large.any():
+        raise _too_large(plan, int(np.argmax(is_too_large)))
+
+
 def _too_large(plan: Plan, batch: int) -> InvalidRecordError:
     first, behind = plan.first_row[batch : batch + 2].tolist()
     return InvalidRecordError(
-        f"a batch of the rows from {first} to {behind - 1} would pass 2 GiB",
-        base_offset=int(plan.header["baseOffset"][batch]),
+        f"its batch of {behind - first} records would be larger than 2 GiB", row=first
     )
 
 
@@ -282,11 +306,15 @@ def _int32_size(value):
 
 
 @kernel
-def _split(offset, timestamp, fixed_sizes, begins, most_bytes, most_records, firsts):
+def _split(
+    offset, timestamp, fixed_sizes, begins,
+    most_bytes, most_records, has_base_timestamp, base_timestamp, firsts,
+):  # fmt: skip
     """(batches, the row whose offset is not behind the one before it, else the number of rows)."""
     count, row = 0, 0
     while row < offset.size:
-        first, first_offset, first_timestamp = row, offset[row], timestamp[row]
+        first, first_offset = row, offset[row]
+        first_timestamp = base_timestamp if has_base_timestamp else timestamp[row]
         firsts[count] = first
         count += 1
         size, before = np.int64(RECORD_BATCH_OVERHEAD), np.int64(0)
@@ -296,12 +324,12 @@ def _split(offset, timestamp, fixed_sizes, begins, most_bytes, most_records, fir
                 return count, row
         while row < offset.size:
             here = offset[row]
-            if row > first and (here <= before or begins[row] or here - first_offset > _MAX_INT32):
+            # Offsets that are too far from each other for an int64 wrap.
+            delta = here - first_offset
+            if row > first and (here <= before or begins[row] or not 0 <= delta <= _MAX_INT32):
                 break
             body = fixed_sizes[row]
-            body += varlong_size(timestamp[row] - first_timestamp) + varlong_size(
-                here - first_offset
-            )
+            body += varlong_size(timestamp[row] - first_timestamp) + varlong_size(delta)
             size += varlong_size(body) + body
             if row > first and (size > most_bytes or row - first >= most_records):
                 break
@@ -399,7 +427,7 @@ def _finish(header, header_bytes, batch, out, position, end):
     """Write a batch's header with its length, and its checksum."""
     header[batch]["batchLength"] = end - position - LOG_OVERHEAD
     for i in range(WIRE_BYTES.size):
-        out[position + WIRE_BYTES[i]] = header_bytes[batch, i]
+        out[position + np.int64(WIRE_BYTES[i])] = header_bytes[batch, i]
     crc = crc32c(out, position + ATTRIBUTES_OFFSET, end)
     header[batch]["crc"] = crc
     write_int32(out, position + CRC_OFFSET, np.int64(crc))
