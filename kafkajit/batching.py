@@ -147,7 +147,9 @@ class BatchOptions:
             if field is None:
                 names = ", ".join(_camel(field.name) for field in fields(cls))
                 raise ValueError(f"unknown option {name!r}; there are: {names}")
-            options[field.name] = _parsed(name, text, str(field.type))
+            parsed = options[field.name] = _parsed(name, text, str(field.type))
+            if field.name in _OPTIONS_RANGES:
+                _check_number(name, parsed, *_OPTIONS_RANGES[field.name])
         return cls(**options)
 
     @property

@@ -371,6 +371,20 @@ def test_an_option_that_is_wrong_is_an_error_before_anything_is_read(
         kafkajit.iter_encoded_batches(records(), **options)
 
 
+def test_options_that_come_as_text_are_checked_under_the_names_that_they_have_there() -> None:
+    given = {"compressionType": "zstd", "BATCHSIZE": "5", "isTransactional": "False"}
+    options = BatchOptions(compression_type="zstd", batch_size=5, is_transactional=False)
+    assert BatchOptions.of(given) == options
+    with pytest.raises(ValueError, match=r"^batchSize is from 1 to 2147483647, not 0$"):
+        BatchOptions.of({"batchSize": "0"})
+    with pytest.raises(ValueError, match=r"^producerId is a number, not 'x'$"):
+        BatchOptions.of({"producerId": "x"})
+    with pytest.raises(ValueError, match=r"^isTransactional is true or false, not '1'$"):
+        BatchOptions.of({"isTransactional": "1"})
+    with pytest.raises(ValueError, match=r"^unknown option 'codec'; there are: compressionType, c"):
+        BatchOptions.of({"codec": "zstd"})
+
+
 # Columns
 
 
