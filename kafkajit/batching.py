@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafkajit.control_rows import control_types
 from kafkajit.errors import InvalidOffsetError, InvalidRecordError
 from kafkajit.format.compression import COMPRESSION_IDS, ZSTD
 from kafkajit.format.compressor import check_level
@@ -28,7 +29,6 @@ from kafkajit.format.layout import (
     TRANSACTIONAL_MASK,
 )
 from kafkajit.format.sequence import decrement_sequence, increment_sequence
-from kafkajit.markers import control_types
 from kafkajit.records.control_records import CONTROL_TYPES, END_TRANSACTION
 from kafkajit.records.encode import Plan, Rows, first_rows, not_behind, plain_headers
 from kafkajit.rows import numbers_of

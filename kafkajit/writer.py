@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kafkajit.batching import Batching, BatchOptions
+from kafkajit.control_rows import check_markers, control_types, with_markers
 from kafkajit.errors import InvalidOffsetError
-from kafkajit.markers import check_markers, control_types, with_markers
 from kafkajit.pieces import pieces_of, rows_of_a_window
 from kafkajit.records.encode import BatchWriter, Plan, Rows
 from kafkajit.rows import (

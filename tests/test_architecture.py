@@ -22,7 +22,7 @@ ROOMS = [
     ("index", "state", "topics"),
     ("side_files",),
     ("arrow", "text", "rows"),
-    ("markers",),
+    ("control_rows",),
     ("batching",),
     ("pieces", "stated_batches"),
     ("reader", "writer"),

@@ -9,7 +9,7 @@ import pytest
 import kafkajit
 from kafkajit import InvalidRecordError, encode_batches
 from kafkajit import testing as kt
-from kafkajit.markers import check_markers, control_types, with_markers
+from kafkajit.control_rows import check_markers, control_types, with_markers
 from kafkajit.records.control_records import CONTROL_TYPES
 from kafkajit.rows import field_of
 
