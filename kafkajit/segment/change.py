@@ -37,6 +37,7 @@ from types import TracebackType
 from kafkajit.errors import KafkaJitError
 from kafkajit.segment.disk import Identity, identity, link, make_folder, own, sync
 from kafkajit.segment.journal import (
+    CLEAN_SHUTDOWN,
     DERIVED,
     DONE,
     INDEXES,
@@ -207,12 +208,11 @@ class Change:
             if missing:
                 raise ValueError(f"{log} is new, and needs a new {min(missing)}")
         device = self.folder.stat().st_dev
+        if (self._root / CLEAN_SHUTDOWN).exists():
+            _check_access(self._root)
         for folder in self._folders():
             there = folder if folder.exists() else self._root
-            if not os.access(there, os.W_OK | os.X_OK):
-                raise PermissionError(
-                    errno.EACCES, "no permission to change this folder", str(there)
-                )
+            _check_access(there)
             if there.stat().st_dev != device:
                 raise OSError(errno.EXDEV, f"on another file system than {self.folder}", str(there))
             for path in sorted(there.glob("*.swap")):
@@ -262,3 +262,8 @@ class Change:
 
     def _partitions(self) -> list[Path]:
         return [folder for folder in self._folders() if folder != self._root]
+
+
+def _check_access(folder: Path) -> None:
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, "no permission to change this folder", str(folder))

@@ -14,8 +14,8 @@ are only links, renames and removals, in these stages, each on the disk before t
             makes all three from the log
     in/out  files of log.dirs, which say up to where logs are whole
 
-.kafka_cleanshutdown is put aside meanwhile. A broker that finds it believes that there are no
-producers where there are no snapshots, instead of looking for them in the log.
+.kafka_cleanshutdown is put aside meanwhile: a broker that finds it, and no snapshots, believes that
+there are no producers, instead of looking for them in the log.
 
 Answers to Kafka's LocalLog.replaceSegments, and to what LogLoader makes of a folder.
 """
@@ -27,6 +27,7 @@ import logging
 import os
 import re
 import shutil
+import threading
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -45,9 +46,14 @@ JOURNAL = "change.json"
 INDEXES = (".index", ".timeindex", ".txnindex")
 # What a broker makes again from the log: it may have done so, and nothing is lost.
 DERIVED = (*INDEXES, ".snapshot", "/leader-epoch-checkpoint")
-_CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+# A broker that was stopped has left the first. It lies beside the second meanwhile, since a
+# partition may be a link to another disk.
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+_PUT_ASIDE = ".kafkajit-cleanshutdown"
 _LOG = re.compile(r"(?:.*/)?\d{20}\.log")
 _IN, _OUT, _SWAP = "in", "out", "swap"
+# A process may change several partitions at a time, which have one such file.
+_carrying_out = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -118,7 +124,7 @@ def resume(root: str | os.PathLike[str]) -> list[str]:
 def carry_out(journal: Journal, ready: Path) -> None:
     """Does what of a change is not yet done."""
     root, new = ready.parent.parent, ready / "new"
-    with _put_aside(root / _CLEAN_SHUTDOWN, ready / _CLEAN_SHUTDOWN):
+    with _carrying_out, _without_clean_shutdown(root):
         for stage in journal.stages:
             if stage.kind == _SWAP:
                 _swap(stage, root, new)
@@ -150,20 +156,21 @@ def tidy(left: Path) -> None:
 
 
 @contextmanager
-def _put_aside(path: Path, aside: Path) -> Iterator[None]:
-    """Takes a file away for a while; for ever, if this process dies meanwhile.
+def _without_clean_shutdown(root: Path) -> Iterator[None]:
+    """Puts the file aside that says so; for ever, if this process dies meanwhile.
 
     Nobody knows then what has happened since.
     """
+    path, aside = root / CLEAN_SHUTDOWN, root / _PUT_ASIDE
     aside.unlink(missing_ok=True)
-    is_there = path.exists()
-    if is_there:
+    was_clean = path.exists()
+    if was_clean:
         path.rename(aside)
-        sync(path.parent)
+        sync(root)
     yield
-    if is_there:
+    if was_clean:
         aside.rename(path)
-        sync(path.parent)
+        sync(root)
 
 
 def _swap(stage: Stage, root: Path, staged: Path) -> None:

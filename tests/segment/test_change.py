@@ -9,6 +9,7 @@ import random
 import re
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
@@ -48,6 +49,7 @@ from kafkajit.errors import KafkaJitError
 from kafkajit.segment.change import Change
 from kafkajit.segment.disk import own
 from kafkajit.segment.journal import JOURNAL, READY, STAGED, Stage, resume, stages_of
+from kafkajit.segment.lock import FolderLock
 
 LOG = f"{0:020d}.log"
 every_scenario = pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=list(SCENARIOS))
@@ -531,6 +533,35 @@ def test_a_write_beyond_a_limit_changes_nothing_and_says_where(folder: Path) -> 
     assert run_python(LIMITED, str(folder)) == f"[Errno 27] File too large: '{folder / STAGED}'\n"
     assert live(folder.parent) == found
     assert hidden(folder.parent) == []
+
+
+def test_a_partition_may_be_a_link_to_another_disk(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    root = tmp_path_factory.mktemp("log.dirs")
+    (root / A).symlink_to(folder)
+    (root / CLEAN_SHUTDOWN).touch()
+    with Change(root / A, "test") as made:
+        give(made, root / A, LOG, f"{0:020d}.index", f"{0:020d}.timeindex")
+        made.commit()
+    assert set(live(folder.parent).values()) == {b"new"}
+    assert hidden(root)[0] == CLEAN_SHUTDOWN
+
+
+def test_partitions_are_changed_at_the_same_time(tmp_path: Path) -> None:
+    (tmp_path / CLEAN_SHUTDOWN).touch()
+
+    def do(partition: int) -> None:
+        folder = tmp_path / f"orders-{partition}"
+        for _ in range(20):
+            with FolderLock(folder), Change(folder, "test") as made:
+                give(made, folder, LOG, f"{0:020d}.index", f"{0:020d}.timeindex")
+                made.commit(keep=False)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(do, range(8)))
+    assert len(live(tmp_path)) == 24
+    assert hidden(tmp_path) == [CLEAN_SHUTDOWN]
 
 
 READ_ONLY = """
