@@ -66,8 +66,13 @@ def encode_batches(
         timestamp: milliseconds, where there is no column timestamp, or where one is null
         timestamp_type: 0 CreateTime, 1 LogAppendTime: then `timestamp` is that of all records, and
             without it a batch ends where the column timestamp changes
-        partition_leader_epoch, producer_id, producer_epoch, base_sequence, is_transactional,
-        control_type, coordinator_epoch: of all batches, whatever columns say
+        partition_leader_epoch: of all batches, whatever a column says; so are the next five
+        producer_id: 0 or more for an idempotent producer
+        producer_epoch: its epoch
+        base_sequence: of the first record; sequence numbers count on from it
+        is_transactional: whether they are part of a transaction
+        control_type: COMMIT or ABORT: every record is a marker
+        coordinator_epoch: of who writes markers
         delete_horizon_ms: when tombstones may go; of all batches
         magic: the message format's version: 2, or 1 or 0, which have neither headers nor producers
 
