@@ -76,7 +76,7 @@ def read_log_end(folder: Path, config: LogConfig) -> LogEnd:
             is_new=True,
             active=None,
             producers=ProducerStates(),
-            snapshot=0,
+            snapshot=0,  # a broker takes one of a new log's start
             epochs=epochs,
             latest_epoch=latest,
             indexes=None,
@@ -95,15 +95,13 @@ def read_log_end(folder: Path, config: LogConfig) -> LogEnd:
     epochs.truncate_from_end(end_offset)
     epochs.truncate_from_start(checkpointed)
     producers, snapshot = _producers(log, snapshots, start_offset, end_offset)
-    is_new = len(log.segments) == 1 and active.log.size == 0
     return LogEnd(
         start_offset=start_offset,
         end_offset=end_offset,
-        is_new=is_new,
+        is_new=len(log.segments) == 1 and active.log.size == 0,
         active=Path(active.log.key),
         producers=producers,
-        # Of the start of a new log a broker has one too.
-        snapshot=snapshot if snapshots or not is_new else 0,
+        snapshot=snapshot,
         epochs=epochs,
         latest_epoch=latest,
         indexes=indexes,

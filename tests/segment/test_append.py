@@ -248,6 +248,16 @@ def test_an_index_that_is_missing_is_made(folder: Path, missing: str) -> None:
     assert {name: files_of(folder)[name] for name in before} == before
 
 
+def test_a_time_index_without_its_last_entry_gets_it(folder: Path) -> None:
+    before = files_of(folder)
+    times = folder / f"{0:020}.timeindex"
+    assert times.stat().st_size == 12
+    times.write_bytes(b"")
+    with LogWriter(folder) as writer:
+        writer.append(record(3))
+    assert {name: files_of(folder)[name] for name in before} == before
+
+
 # Where it begins, and goes on.
 
 
