@@ -10,15 +10,15 @@ for byte, where each batch is appended by itself, as a leader and a coordinator 
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 
-from kafkajit.errors import CorruptRecordError, InvalidOffsetError, LockedError
+from kafkajit.errors import CorruptRecordError, InvalidOffsetError
 from kafkajit.format.layout import PARTITION_LEADER_EPOCH_OFFSET
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.kernel import kernel
@@ -28,7 +28,7 @@ from kafkajit.records.decode import Decoder
 from kafkajit.records.markers import Markers, read_markers
 from kafkajit.segment.change import Change
 from kafkajit.segment.config import LogConfig
-from kafkajit.segment.lock import FolderLock, log_dirs_of
+from kafkajit.segment.lock import FolderLock
 from kafkajit.segment.log_end import LEADER_EPOCHS, read_log_end
 from kafkajit.segment.new_segment import NewSegment
 from kafkajit.segment.producers import NO_MARKERS, ProducerStates, are_markers
@@ -93,14 +93,14 @@ class LogWriter:
                 "orders-0"
             )
         self.config = config if isinstance(config, LogConfig) else LogConfig.of(config or {})
-        self._is_open = False
-        _take_lock(self.folder, force=force)
+        self._lock = ExitStack()
+        self._lock.enter_context(FolderLock(self.folder, force=force))
         try:
             self._end = read_log_end(self.folder, self.config)
             self._base_offset = self._offset = self._first_offset(start_offset)
             self._change = Change(self.folder, "append")
         except BaseException:
-            _release_lock(self.folder)
+            self._lock.close()
             raise
         self._is_open = True
         self._is_broken = False
@@ -168,7 +168,7 @@ class LogWriter:
         try:
             self._change.abort()
         finally:
-            _release_lock(self.folder)
+            self._lock.close()
 
     def __enter__(self) -> Self:
         return self
@@ -340,32 +340,3 @@ def _stamp(content, positions, epochs):
         position = positions[row] + PARTITION_LEADER_EPOCH_OFFSET
         for byte in range(4):
             content[position + byte] = np.uint8(epochs[row] >> (24 - 8 * byte) & 0xFF)
-
-
-# A log.dirs folder's lock is held once for all its logs that are being written.
-_locks: dict[Path, tuple[FolderLock, set[Path]]] = {}
-_guard = threading.Lock()
-
-
-def _take_lock(folder: Path, *, force: bool) -> None:
-    root = log_dirs_of(folder)
-    with _guard:
-        if root not in _locks:
-            lock = FolderLock(folder, force=force)
-            lock.__enter__()
-            _locks[root] = lock, set()
-        writing = _locks[root][1]
-        if folder in writing:
-            raise LockedError("this process is writing to the log", path=str(folder))
-        writing.add(folder)
-
-
-def _release_lock(folder: Path) -> None:
-    with _guard:
-        root, (lock, writing) = next(
-            (root, held) for root, held in _locks.items() if folder in held[1]
-        )
-        writing.remove(folder)
-        if not writing:
-            del _locks[root]
-            lock.__exit__(None, None, None)

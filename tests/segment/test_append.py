@@ -396,7 +396,7 @@ def test_a_leader_that_has_appended_nothing_is_the_latest(folder: Path) -> None:
 
 def test_a_log_has_one_writer(folder: Path) -> None:
     writer = LogWriter(folder)
-    with pytest.raises(kafkajit.LockedError, match="this process is writing to the log"):
+    with pytest.raises(kafkajit.LockedError, match="this process is changing the log already"):
         LogWriter(folder)
     with pytest.raises(kafkajit.LockedError), FolderLock(folder):
         pass
@@ -410,13 +410,12 @@ def test_partitions_are_written_side_by_side(tmp_path: Path) -> None:
     for offset in range(9):
         writers[offset % 3].append(record(offset))
     writers[0].commit()
-    with pytest.raises(kafkajit.LockedError), FolderLock(tmp_path):
+    with pytest.raises(kafkajit.LockedError), FolderLock(folders[1]):
         pass
     for writer in writers[1:]:
         writer.commit()
     assert [offsets_in(folder) for folder in folders] == [[0, 3, 6], [1, 4, 7], [2, 5, 8]]
-    with FolderLock(tmp_path):
-        pass
+    assert sorted(tmp_path.iterdir()) == folders
 
 
 def test_a_folder_is_called_as_a_partition_is(tmp_path: Path) -> None:
