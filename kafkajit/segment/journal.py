@@ -200,7 +200,7 @@ def _swap(stage: Stage, root: Path, staged: Path) -> None:
         link(staged / name, swap_of(name))
 
     def drop_indexes(of: list[str]) -> None:
-        for suffix in INDEXES:  # .index is the first: without it, a broker makes them all
+        for suffix in INDEXES if of else ():  # .index first: without it, a broker makes them all
             for log in of:
                 (root / log).with_suffix(suffix).unlink(missing_ok=True)
             sync(guard.parent)
