@@ -54,9 +54,9 @@ TXN = (".index", ".timeindex", ".txnindex")
 A, B = "orders-0", "orders-1"
 LOGS = [Segment(0, 100), Segment(100, 200, TXN), Segment(200, 300), Segment(300, 400, TXN)]
 SCENARIOS = {
-    # One is cut off behind damage, one loses its aborted transactions, the last goes away.
+    # One loses its aborted transactions, one is cut off behind damage, the last two go away.
     "repair": Scenario(
-        {A: LOGS},
+        {A: [*LOGS, Segment(400, 500)]},
         {A: [LOGS[0], Segment(100, 200), Segment(200, 250, TXN)]},
         stays=frozenset({(A, 0)}),
         others=(f"{A}/leader-epoch-checkpoint", f"{A}/{250:020d}.snapshot"),
