@@ -123,6 +123,8 @@ SCENARIOS = {
         others=(f"{A}/leader-epoch-checkpoint",),
     ),
 }
+# Those that have every step between them: thousands of calls are enough.
+VARIED = ("everything", "two partitions", "empty")
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 Files = dict[str, bytes]
 Call = tuple[str, tuple[object, ...]]

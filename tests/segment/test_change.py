@@ -14,6 +14,7 @@ import pytest
 from changes import (
     CLEAN_SHUTDOWN,
     SCENARIOS,
+    VARIED,
     A,
     B,
     Scenario,
@@ -81,10 +82,11 @@ def test_a_change_that_is_not_committed_leaves_nothing(scenario: Scenario, memor
 ERRORS = [errno.ENOSPC, errno.EIO, errno.EROFS, errno.EDQUOT]
 
 
-@every_scenario
+@pytest.mark.parametrize("name", VARIED)
 def test_whatever_call_fails_the_log_is_as_it_was_or_is_finished_later(
-    scenario: Scenario, memory: Path
+    name: str, memory: Path
 ) -> None:
+    scenario = SCENARIOS[name]
     told: list[type[Exception]] = []
     for calls in range(1000):
         root, code = memory / str(calls), ERRORS[calls % len(ERRORS)]

@@ -17,6 +17,7 @@ from changes import (
     CLEAN_SHUTDOWN,
     SCENARIOS,
     SIDES,
+    VARIED,
     A,
     B,
     Call,
@@ -60,8 +61,9 @@ def test_a_process_that_dies_anywhere_leaves_a_log_that_loads(
     assert {"old", "new"} == set(outcomes)
 
 
-@every_scenario
-def test_finishing_may_be_stopped_anywhere_too(scenario: Scenario, memory: Path) -> None:
+@pytest.mark.parametrize("name", VARIED)
+def test_finishing_may_be_stopped_anywhere_too(name: str, memory: Path) -> None:
+    scenario = SCENARIOS[name]
     for root in stopped_everywhere(memory, scenario, committed=True):
         for calls in range(5, 1000, 20):
             try:
