@@ -38,7 +38,6 @@ from kafkajit.errors import KafkaJitError
 from kafkajit.segment.disk import Identity, identity, link, make_folder, own, sync
 from kafkajit.segment.journal import (
     CLEAN_SHUTDOWN,
-    DERIVED,
     DONE,
     INDEXES,
     JOURNAL,
@@ -194,7 +193,7 @@ class Change:
         gone = set(self._removed)
         for name in filter(is_log, self._removed | self._new):
             stem = name.removesuffix(".log")
-            suffixes = INDEXES if name in self._new else DERIVED
+            suffixes = INDEXES if name in self._new else (*INDEXES, ".snapshot")
             gone.update(stem + suffix for suffix in suffixes)
         # Those that are not there go as well: a broker may make them before a change is finished.
         self._removed = gone - self._new
