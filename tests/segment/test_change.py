@@ -33,7 +33,7 @@ from corpus import run_python
 
 from kafkajit.errors import KafkaJitError
 from kafkajit.segment.change import Change
-from kafkajit.segment.journal import STAGED, resume
+from kafkajit.segment.journal import READY, STAGED, resume
 from kafkajit.segment.lock import FolderLock
 
 LOG = f"{0:020d}.log"
@@ -135,6 +135,28 @@ def test_names_are_those_of_log_dirs_and_its_partitions(folder: Path) -> None:
             for do in (made.new, made.remove):
                 with pytest.raises(ValueError, match=rf"{path} is neither in {folder.parent} nor"):
                     do(path)
+
+
+def test_all_is_on_the_disk_before_the_commit(
+    memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced, committed = set(), []
+
+    def rename(source: Path, target: Path) -> None:
+        if target.name == READY:
+            inside = [source, *source.rglob("*")]
+            committed.extend(path for path in inside if path.stat().st_ino not in synced)
+            assert len(inside) > 40
+        real(source, target)
+
+    real = os.rename
+    monkeypatch.setattr(os, "rename", rename)
+    monkeypatch.setattr(os, "fsync", lambda opened: synced.add(os.fstat(opened).st_ino))
+    scenario = SCENARIOS["everything"]
+    staged = change(put(memory, scenario), scenario)
+    staged.commit()
+    # Links to old files have nothing that is not there yet.
+    assert [path for path in committed if "old" not in path.parts] == []
 
 
 def give(made: Change, folder: Path, *names: str) -> None:
@@ -365,11 +387,17 @@ def test_a_folder_that_may_not_be_written_is_named_and_nothing_changes() -> None
         root.chmod(0o555)
         said = run_python(READ_ONLY, name)
         root.chmod(0o755)
+        (root / CLEAN_SHUTDOWN).touch()  # which must be put aside
+        place(root, {f"{B}/{LOG}": b"old"})
+        root.chmod(0o555)
+        with pytest.raises(AssertionError, match=f"PermissionError: .* this folder: '{root}'"):
+            run_python(READ_ONLY, name)
+        root.chmod(0o755)
         (root / A).chmod(0o755)
         assert said.splitlines() == [
             f"[Errno 13] Permission denied: '{root / A / STAGED}'",
             f"[Errno 13] no permission to change this folder: '{root / A}'",
             f"[Errno 13] no permission to change this folder: '{root}'",
         ]
-        assert live(root) == {f"{A}/{LOG}": b"old"}
-        assert hidden(root) == []
+        assert live(root) == {f"{A}/{LOG}": b"old", f"{B}/{LOG}": b"old"}
+        assert hidden(root) == [CLEAN_SHUTDOWN]

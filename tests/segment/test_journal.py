@@ -176,6 +176,14 @@ def test_what_a_broker_wrote_into_log_dirs_since_stays(memory: Path) -> None:
     assert live(root) == files(scenario, after=True) | {"cleaner-offset-checkpoint": b"a broker's"}
 
 
+def test_an_index_that_a_broker_has_made_since_goes_with_its_log(memory: Path) -> None:
+    scenario = SCENARIOS["retain"]
+    root = just_committed(memory, scenario)
+    (root / A / f"{0:020d}.txnindex").touch()
+    resume(root)
+    assert live(root) == files(scenario, after=True)
+
+
 def test_what_had_to_be_first_must_not_be_written_since(memory: Path) -> None:
     place(memory, {f"{A}/{LOG}": b"old", "log-start-offset-checkpoint": b"old"})
     made = Change(memory / A, "test")

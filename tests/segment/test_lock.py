@@ -180,6 +180,17 @@ def test_a_lock_file_stays_where_a_broker_may_open_it(
     assert list((tmp_path / A).iterdir()) == []
 
 
+def test_a_lock_file_belongs_to_whom_the_folder_does(
+    log_dirs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owned = []
+    monkeypatch.setattr("kafkajit.segment.lock.own", lambda path, like: owned.append((path, like)))
+    for _ in range(2):
+        with FolderLock(log_dirs / A):
+            pass
+    assert owned == [(log_dirs / ".lock", log_dirs)]  # once: it stays
+
+
 def test_a_lock_file_that_is_removed_meanwhile_is_no_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
