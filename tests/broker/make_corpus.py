@@ -7,8 +7,9 @@ remote storage; tests/data/damaged, segments made of v2's
 bytes; tests/data/messages, segments of older formats by our own builder; tests/data/payloads, what
 internal topics can hold, by Kafka's own serializers; beside every file that
 `kafka.tools.DumpLogSegments` reads, what it prints; tests/data/usage, what it says to arguments
-that it refuses; tests/data/indexes, what Kafka's indexes answer; and tests/data/logs, what Kafka's
-log does to partition folders. tests/data/README.md has the naming rules.
+that it refuses; tests/data/indexes, what Kafka's indexes answer; tests/data/written, segments by
+encode_batches and what Kafka's classes read in them; and tests/data/logs, what Kafka's log does to
+partition folders. tests/data/README.md has the naming rules.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from index_scripts import index_scripts
 from log_goldens import log_goldens, write_tar
 from log_operations import LogOperations
 from messages import message_logs
+from written_logs import written_logs  # in the folder above, which append_goldens looks into
 
 FIRST_SEGMENT = "00000000000000000000.log"
 DATA = Path(__file__).resolve().parent.parent / "data"
@@ -417,6 +419,19 @@ def write_log_operations(work: Path, data: Path) -> None:
         (data / "logs" / "appends.json").write_text(appended)
 
 
+def write_written(work: Path, data: Path) -> None:
+    """Write logs by encode_batches, and what Kafka's own classes read in them."""
+    write_logs(data / "written", written_logs())
+    classes = work / "read-classes"
+    classes.mkdir()
+    compile_java([Path(__file__).with_name("ReadLogs.java")], classes)
+    folders = sorted(map(str, (data / "written").iterdir()))
+    run = subprocess.run(
+        java("ReadLogs", *folders, classes=[classes]), stdout=subprocess.PIPE, check=True
+    )
+    (data / "written" / "read.txt").write_bytes(run.stdout)
+
+
 def write_logs(target: Path, logs: Mapping[str, bytes]) -> None:
     """Write segments, a folder for each."""
     for name, content in logs.items():
@@ -517,7 +532,8 @@ def write_goldens(
     with ThreadPoolExecutor(2) as pool:
         for path, kind, dump in pool.map(lambda job: (*job[:2], dump_log(job[0], *job[2])), jobs):
             stem = path.with_name(f"{path.name}.{kind}")
-            is_short = path.parent.parent.name == "tiered" and kind not in TIERED_TEXTS
+            part = path.parent.parent.name
+            is_short = part == "written" or (part == "tiered" and kind not in TIERED_TEXTS)
             limit = min(hashed_above, TIERED_HASHED_ABOVE) if is_short else hashed_above
             write_golden(stem, dump, path.parent, limit)
 
@@ -534,7 +550,7 @@ def write_usage(work: Path, data: Path) -> None:
 def golden_jobs(data: Path, parts: Iterable[str]) -> Iterator[tuple[Path, str, tuple[str, ...]]]:
     """Yield file, kind and flags of every golden."""
     for path in sorted(p for part in parts for p in data.glob(f"{part}/*/*")):
-        if path.parent.parent.name in ("damaged", "clients"):
+        if path.parent.parent.name in ("damaged", "clients", "written"):
             for kind in ("batches", "data"):
                 yield path, kind, KINDS[kind]
         elif path.suffix in {".log", ".checkpoint"}:
@@ -601,6 +617,7 @@ PARTS = {
     "damaged": Part(write_damaged, ("damaged",)),  # after v2, of which it is made
     "messages": Part(write_messages, ("messages",)),
     "payloads": Part(write_payloads, ("payloads",)),
+    "written": Part(write_written, ("written",)),
     "usage": Part(write_usage, ("usage",)),
     "indexes": Part(write_indexes, ("indexes",)),
     "logs": Part(write_log_operations, ("logs",)),
