@@ -189,7 +189,8 @@ class Encoder:
     def _write(self, rows: Rows, plan: Plan) -> pa.Buffer:
         buffer = pa.allocate_buffer(self._writer.bound(rows, plan), resizable=True)
         end = self._writer.write(rows, plan, np.frombuffer(buffer, dtype=np.uint8))
-        buffer.resize(end)  # what compresses well would hold on to much that it does not need
+        # What compresses well would hold on to much that it does not need.
+        buffer.resize(end, shrink_to_fit=True)
         return buffer
 
 
