@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -108,6 +109,25 @@ def test_a_record_that_fits_to_the_byte_is_not_the_next_batchs(size: int) -> Non
         begins = np.zeros(2, dtype=np.bool_)
         found = first_rows(rows, begins, batch_size=batch_size, batch_records=UNLIMITED)
         assert found.size == batches + 1
+
+
+def test_offsets_of_a_batch_are_within_an_int32_of_each_other() -> None:
+    offsets = [0, MAX_INT32, MAX_INT32 + 1, 2**40, 2**40 + MAX_INT32, 2**62, 2**63 - 1]
+    rows = rows_of_records([kt.Record()] * len(offsets), offsets)
+    begins = np.zeros(len(offsets), dtype=np.bool_)
+    found = first_rows(rows, begins, batch_size=UNLIMITED, batch_records=UNLIMITED)
+    assert found.tolist() == [0, 2, 3, 5, 6, 7]
+
+
+def test_sizes_are_counted_with_the_varints_before_them() -> None:
+    edges = [2 ** (7 * n - 1) + step for n in range(1, 5) for step in (-1, 0)]
+    sizes = [-1, 0, 1, *edges, MAX_INT32]
+    for name in ("key", "value"):
+        rows = replace(huge([0] * len(sizes)), **{name: huge(sizes).value})
+        other = 1  # of null or of nothing
+        expected = [1 + len(kt.varint(size)) + max(size, 0) + other + 1 for size in sizes]
+        assert rows.fixed_sizes.tolist() == expected
+        assert rows.bound > sum(expected)
 
 
 def test_other_sizes_than_those_of_records_may_be_said() -> None:
