@@ -6,20 +6,15 @@ record, else they are what a producer without idempotence would write.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from numbers import Integral
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafkajit.batch_options import BATCH_NAMES, BatchOptions
 from kafkajit.control_rows import control_types
 from kafkajit.errors import InvalidOffsetError, InvalidRecordError
-from kafkajit.format.compression import COMPRESSION_IDS, ZSTD
-from kafkajit.format.compressor import check_level
+from kafkajit.format.compression import ZSTD
 from kafkajit.format.layout import (
     CONTROL_MASK,
     DELETE_HORIZON_MASK,
@@ -29,19 +24,16 @@ from kafkajit.format.layout import (
     TRANSACTIONAL_MASK,
 )
 from kafkajit.format.sequence import decrement_sequence, increment_sequence
-from kafkajit.records.control_records import CONTROL_TYPES, END_TRANSACTION
+from kafkajit.records.control_records import END_TRANSACTION
 from kafkajit.records.encode import Plan, Rows, first_rows, not_behind, plain_headers
 from kafkajit.rows import numbers_of
 
 Int64s = npt.NDArray[np.int64]
 
 DEFAULT_BATCH_SIZE = 16384  # a producer's batch.size
-# Columns that say which batch a record is from.
-BATCH_NAMES = ("baseOffset", "position")
 
 _UNLIMITED = 2**62
 _MAX_INT32 = 2**31 - 1
-_MAX_INT64 = 2**63 - 1
 # Columns that are the same for all records of a batch: their option, what they are without either.
 _OF_BATCH = {
     "partitionLeaderEpoch": ("partition_leader_epoch", 0),
@@ -64,119 +56,6 @@ _FIELD_RANGES = {
     "timestampType": (-1, 1),
     "magic": (0, 2),
 }
-_OPTIONS_RANGES = {
-    "compression_level": (-_MAX_INT32 - 1, _MAX_INT32),  # what a codec has: check_level
-    "batch_size": (1, _MAX_INT32),
-    "batch_records": (1, _MAX_INT32),
-    "base_offset": (0, _MAX_INT64),
-    "timestamp": (-_MAX_INT64 - 1, _MAX_INT64),
-    "timestamp_type": (0, 1),
-    "partition_leader_epoch": (-1, _MAX_INT32),
-    "producer_id": (-1, _MAX_INT64),
-    "producer_epoch": (-1, 2**15 - 1),
-    "base_sequence": (-1, _MAX_INT32),
-    "coordinator_epoch": (-1, _MAX_INT32),
-    "delete_horizon_ms": (0, _MAX_INT64),
-    "magic": (0, 2),
-}
-
-
-@dataclass(frozen=True)
-class BatchOptions:
-    """How records become batches, and what is said of every batch; see `encode_batches`."""
-
-    compression_type: str | None = None
-    compression_level: int | None = None
-    batch_size: int | None = None
-    batch_records: int | None = None
-    base_offset: int = 0
-    timestamp: int | None = None
-    timestamp_type: int | None = None
-    partition_leader_epoch: int | None = None
-    producer_id: int | None = None
-    producer_epoch: int | None = None
-    base_sequence: int | None = None
-    is_transactional: bool | None = None
-    control_type: str | None = None
-    coordinator_epoch: int | None = None
-    delete_horizon_ms: int | None = None
-    magic: int | None = None
-
-    @classmethod
-    def named(cls, given: dict[str, Any]) -> BatchOptions:
-        """Those that a caller named.
-
-        >>> BatchOptions.named({"batch_size": 1000}).batch_size
-        1000
-        """
-        names = [field.name for field in fields(cls)]
-        for name in given:
-            if name not in names:
-                raise TypeError(f"there is no option {name}: there are {', '.join(names)}")
-        return cls(**given)
-
-    def __post_init__(self) -> None:
-        for name, (least, most) in _OPTIONS_RANGES.items():
-            _check_number(name, getattr(self, name), least, most)
-        if self.is_transactional not in (None, False, True):
-            raise TypeError(f"is_transactional is True or False, not {self.is_transactional!r}")
-        types = CONTROL_TYPES.values()
-        if self.control_type is not None and self.control_type not in types:
-            raise ValueError(f"control_type is {', '.join(types)}, not {self.control_type!r}")
-        if self.compression_type is not None and self.compression_type not in COMPRESSION_IDS:
-            raise ValueError(
-                f"unknown compression type {self.compression_type!r}; there are: "
-                + ", ".join(COMPRESSION_IDS)
-            )
-        if self.compression_level is not None:
-            if self.codec is None:
-                raise ValueError("compression_level needs a compression_type")
-            check_level(self.codec, self.compression_level)
-
-    @classmethod
-    def of(cls, texts: Mapping[str, str]) -> BatchOptions:
-        """Options that come as text, in the spelling of columns: compressionType and the like.
-
-        >>> BatchOptions.of({"compressionType": "zstd", "baseOffset": "42"}).base_offset
-        42
-        """
-        known = {_camel(field.name).lower(): field for field in fields(cls)}
-        options: dict[str, Any] = {}
-        for name, text in texts.items():
-            field = known.get(name.lower())
-            if field is None:
-                names = ", ".join(_camel(field.name) for field in fields(cls))
-                raise ValueError(f"unknown option {name!r}; there are: {names}")
-            parsed = options[field.name] = _parsed(name, text, str(field.type))
-            if field.name in _OPTIONS_RANGES:
-                _check_number(name, parsed, *_OPTIONS_RANGES[field.name])
-        return cls(**options)
-
-    @property
-    def codec(self) -> int | None:
-        return None if self.compression_type is None else COMPRESSION_IDS[self.compression_type]
-
-    def keeps_batches(self, names: list[str]) -> bool:
-        """Whether records of these columns stay in the batches that they name."""
-        return self.batch_size is None and any(name in names for name in BATCH_NAMES)
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
-
-
-def _parsed(name: str, text: str, kind: str) -> int | bool | str:
-    if kind.startswith("str"):
-        return text
-    if kind.startswith("bool"):
-        if text.lower() not in ("true", "false"):
-            raise ValueError(f"{name} is true or false, not {text!r}")
-        return text.lower() == "true"
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(f"{name} is a number, not {text!r}") from None
 
 
 class Batching:
@@ -227,7 +106,7 @@ class Batching:
         if "baseOffset" in of_first:
             is_first = self._begin_what_they_name(said, firsts)
             base = np.where(is_first, of_first["baseOffset"], headers["baseOffset"])
-            _move_base(headers, base, rows, firsts)
+            _move_base(headers, base, rows, firsts, self._last_offset)
         is_control = np.greater(of_first["isControl"], 0)
         if options.base_sequence is not None:
             headers["baseSequence"] = self._sequences(headers["lastOffsetDelta"], is_control)
@@ -372,11 +251,29 @@ def _is_out_of_sequence(sequence: Int64s, offset: Int64s) -> npt.NDArray[np.bool
     return out
 
 
-def _move_base(headers: npt.NDArray[np.void], base: Int64s, rows: Rows, firsts: Int64s) -> None:
+def _move_base(
+    headers: npt.NDArray[np.void],
+    base: Int64s,
+    rows: Rows,
+    firsts: Int64s,
+    last_offset: int | None,
+) -> None:
     """Have batches begin at other offsets than their first records', as compaction leaves them."""
     last = headers["baseOffset"] + headers["lastOffsetDelta"]
     headers["baseOffset"] = base
     check_offsets(headers, rows, firsts)
+    overlaps = base[1:] <= last[:-1]
+    if base.size:
+        overlaps = np.append(last_offset is not None and base[0] <= last_offset, overlaps)
+    overlaps &= headers["magic"] == MAGIC_V2
+    if overlaps.any():
+        batch = int(np.argmax(overlaps))
+        before = last[batch - 1] if batch else last_offset
+        raise InvalidOffsetError(
+            f"its batch's baseOffset, {base[batch]}, is not behind offset {before} of the record "
+            "before it",
+            row=int(firsts[batch]),
+        )
     headers["lastOffsetDelta"] = last - base
 
 
@@ -400,12 +297,3 @@ def check_offsets(headers: npt.NDArray[np.void], rows: Rows, firsts: Int64s) -> 
             f"{base[batch]}",
             row=row,
         )
-
-
-def _check_number(name: str, number: Any, least: int, most: int) -> None:
-    if number is None:
-        return
-    if isinstance(number, bool) or not isinstance(number, Integral):
-        raise TypeError(f"{name} is a whole number, not {number!r}")
-    if not least <= int(number) <= most:
-        raise ValueError(f"{name} is from {least} to {most}, not {number}")

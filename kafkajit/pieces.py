@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kafkajit.batching import BATCH_NAMES
+from kafkajit.batch_options import BATCH_NAMES
 from kafkajit.errors import InvalidRecordError
 from kafkajit.rows import numbers_of, rows_counted_from
 from kafkajit.schema import RECORD_COLUMNS, check_columns

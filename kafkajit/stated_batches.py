@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kafkajit.batching import BatchOptions, check_offsets
+from kafkajit.batch_options import BatchOptions
+from kafkajit.batching import check_offsets
 from kafkajit.errors import InvalidRecordError
 from kafkajit.format.compression import COMPRESSION_IDS, ZSTD
 from kafkajit.format.layout import (

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kafkajit.batching import Batching, BatchOptions
+from kafkajit.batch_options import BatchOptions
+from kafkajit.batching import Batching
 from kafkajit.control_rows import check_markers, control_types, with_markers
 from kafkajit.errors import InvalidOffsetError
 from kafkajit.pieces import pieces_of, rows_of_a_window

@@ -23,7 +23,7 @@ ROOMS = [
     ("side_files",),
     ("arrow", "text", "rows"),
     ("control_rows",),
-    ("batching",),
+    ("batch_options", "batching"),
     ("pieces", "stated_batches"),
     ("reader", "writer"),
     ("segment",),

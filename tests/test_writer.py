@@ -18,6 +18,7 @@ from strategies import INT64, NULLABLE
 import kafkajit
 import kafkajit.testing as kt
 from kafkajit import encode_batches, iter_encoded_batches, pieces
+from kafkajit.batch_options import BatchOptions
 from kafkajit.records import encode
 from kafkajit.writer import Encoder
 
@@ -355,7 +356,7 @@ def test_no_records_are_no_bytes(table: pa.Table) -> None:
 
 
 def test_an_encoder_goes_on_where_it_ended() -> None:
-    options = kafkajit.batching.BatchOptions(base_offset=5, base_sequence=2**31 - 2, producer_id=1)
+    options = BatchOptions(base_offset=5, base_sequence=2**31 - 2, producer_id=1)
     encoder = Encoder(options)
     logs = [b"".join(map(bytes, encoder.encode(pa.table({"key": ["a"] * 3})))) for _ in range(2)]
     rows = reference.rows(b"".join(logs))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from kafkajit.batching import BATCH_NAMES, BatchOptions
+from kafkajit.batch_options import BATCH_NAMES, BatchOptions
 from kafkajit.errors import KafkaJitError
 from kafkajit.schema import RECORD_COLUMNS
 from kafkajit.spark.arrays import check_type
