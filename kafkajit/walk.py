@@ -176,18 +176,22 @@ class Walk:
                 behind = int(part.batches.field("baseOffset")[0])
                 # No checksum covers it: what goes back says nothing.
                 last = behind - 1 if behind > before else MAX_INT64
-                yield _corruption(gaps, Range(before + 1, last))
+                yield corruption(gaps, Range(before + 1, last))
                 gaps = []
             before = int(part.batches.last_offset[-1])
             if len(part):  # a set's own offset may be 0, whatever its records'
                 before = max(before, int(part.fields["offset"][-1]))
             self._source.forget(self.position)
         if gaps:
-            yield _corruption(gaps, Range(before + 1, offsets.last))
+            yield corruption(gaps, Range(before + 1, offsets.last))
 
     def headers(self) -> Iterator[Batches | Gap]:
         """Headers of batches that are asked for, whatever their checksums say, and gaps."""
         return self._parts(self._headers)
+
+    def checked(self) -> Iterator[Batches | Gap]:
+        """Headers of all batches whose checksums hold, and gaps; no record is looked at."""
+        return self._parts(self._checked)
 
     def framed(self) -> Iterator[Batches]:
         """Headers of batches that are asked for, as they are found."""
@@ -240,6 +244,25 @@ class Walk:
             decoder = Decoder(self._source, ColumnMemory(Wanted()))
             yield self._gap(self._unsound(batches, believed, decoder))
         return believed < len(batches)
+
+    def _checked(self, framing: Framing) -> Generator[Batches | Gap, None, bool]:
+        batches = framing.batches
+        decoder = Decoder(self._source, ColumnMemory(Wanted()))
+        sound = self._sound(batches, decoder, check_crcs=True)
+        while len(batches):
+            good = int(np.argmin(sound)) if not sound.all() else len(batches)
+            if good:
+                self.position = int(batches.end[good - 1])
+                yield batches[:good]
+            if good == len(batches):
+                break
+            self.position = int(batches.position[good])
+            yield self._gap(self._unsound(batches, good, decoder))
+            if self.position != int(batches.end[good]):
+                return True
+            batches, sound = batches[good + 1 :], sound[good + 1 :]
+        self.position = framing.position
+        return False
 
     def _decode(
         self, framing: Framing, decoder: Decoder, check_crcs: bool, reads_markers: bool
@@ -381,7 +404,8 @@ class Walk:
             )
 
 
-def _corruption(gaps: list[Gap], missing: Range) -> Corruption:
+def corruption(gaps: list[Gap], missing: Range) -> Corruption:
+    """Gaps with nothing sound between them as one, and the offsets that are missing there."""
     first = gaps[0]
     length = gaps[-1].position + gaps[-1].length - first.position
     reason = first.reason + (f" (and {len(gaps) - 1} more)" if len(gaps) > 1 else "")

@@ -10,11 +10,12 @@ from corpus import NO_JIT
 import kafkajit
 import kafkajit.records.resync
 from kafkajit import testing as kt
+from kafkajit.errors import CorruptRecordError
 from kafkajit.records.batches import Batches
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import Chunk, Decoder
 from kafkajit.source import Source
-from kafkajit.walk import Walk
+from kafkajit.walk import Gap, Walk
 
 RECORDS = 3
 GOOD = [
@@ -155,3 +156,27 @@ def test_a_bad_batch_is_not_decoded_again_and_again_with_its_chunk(
     bad = kt.broken(name, codec=codec) * 300
     assert offsets(bad + b"".join(GOOD) + bad) == OFFSETS
     assert looked_at < 2000
+
+
+@pytest.mark.parametrize("at", [0, 2, len(GOOD)])
+def test_batches_are_checked_without_a_look_at_their_records(at: int) -> None:
+    bad, bad_records = kt.broken("wrong crc"), kt.broken("cut inside a record")
+    log = with_damage(bad + bad_records, at)
+    rest = [bad_records, *GOOD[at:]]
+    start = len(b"".join(GOOD[:at]))
+    before = [len(b"".join(GOOD[:place])) for place in range(at)]
+    behind = [start + len(bad) + len(b"".join(rest[:place])) for place in range(len(rest))]
+
+    def found(walk: Walk) -> list[object]:
+        parts: list[object] = []
+        for part in walk.checked():
+            parts += [part[1:3]] if isinstance(part, Gap) else part.position.tolist()
+        return parts
+
+    walk = Walk(Source(log), mode="DROPMALFORMED")
+    assert found(walk) == [*before, (start, len(bad)), *behind]
+    assert walk.position == len(log)
+    walk = Walk(Source(log))
+    with pytest.raises(CorruptRecordError) as error:
+        found(walk)
+    assert error.value.position == walk.position == start
