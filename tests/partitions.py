@@ -1,0 +1,82 @@
+"""A partition's folder for tests that damage it: made of batches, with all that a broker has."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import kafkajit
+import kafkajit.testing as kt
+
+# Small logs have entries in their indexes then.
+CONFIG = kafkajit.LogConfig(index_interval_bytes=100)
+
+
+def data(offset: int, count: int = 2, **fields: object) -> bytes:
+    """A batch of so many records from an offset on, later than those before it."""
+    records = [kt.Record(b"k", b"%08d" % (offset + place)) for place in range(count)]
+    time = 1_700_000_000_000 + 1000 * offset
+    return kt.batch(records, base_offset=offset, **{"base_timestamp": time} | fields)  # type: ignore[arg-type]
+
+
+def transactional(offset: int, producer_id: int, sequence: int = 0) -> bytes:
+    """A batch of a transaction."""
+    fields = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": sequence}
+    return data(offset, is_transactional=True, **fields)
+
+
+def marker(offset: int, producer_id: int, control_type: int = 0) -> bytes:
+    """How a transaction ended: 0 is ABORT, 1 is COMMIT."""
+    time = 1_700_000_000_000 + 1000 * offset
+    return kt.control_batch(
+        control_type, producer_id=producer_id, base_offset=offset, base_timestamp=time
+    )
+
+
+def log_name(base_offset: int, suffix: str = ".log") -> str:
+    return f"{base_offset:020d}{suffix}"
+
+
+def make_partition(folder: Path, segments: Mapping[int, Iterable[bytes]]) -> Path:
+    """A folder with these segments, by base offsets, as a broker that has ended leaves it."""
+    folder.mkdir(parents=True)
+    for base_offset, batches in segments.items():
+        (folder / log_name(base_offset)).write_bytes(b"".join(batches))
+    kafkajit.repair(folder, config=CONFIG).apply()
+    drop_kept(folder)
+    return folder
+
+
+def drop_kept(folder: Path) -> None:
+    """Remove what repairs have kept."""
+    for kept in folder.glob(".kafkajit-*"):
+        shutil.rmtree(kept)
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
+
+
+def offsets_in(folder: Path) -> list[int]:
+    """Of all records, as they are read."""
+    log = kafkajit.Log(folder)
+    offsets: list[int] = log.read(log.start_offset, 1 << 20, columns=["offset"])[
+        "offset"
+    ].to_pylist()
+    return offsets
+
+
+def check_soundness(folder: Path) -> None:
+    """Nothing in the folder contradicts anything else."""
+    plan = kafkajit.repair(folder, config=CONFIG)
+    assert str(plan) == ""
+    assert not plan.is_needed
+    for path in folder.glob("*.log"):
+        for verify, suffix in (
+            (kafkajit.verify_offset_index, ".index"),
+            (kafkajit.verify_time_index, ".timeindex"),
+        ):
+            assert verify(str(path), str(path.with_suffix(suffix))).num_rows == 0
+    offsets = offsets_in(folder)
+    assert offsets == sorted(set(offsets))
