@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from kafkajit.segment.append import LogWriter
     from kafkajit.segment.config import LogConfig
     from kafkajit.segment.log import Log
+    from kafkajit.segment.recover import RepairPlan, repair
     from kafkajit.state.checkpoints import read_checkpoint
     from kafkajit.state.leader_epochs import read_leader_epochs
     from kafkajit.state.meta_properties import read_meta_properties
@@ -69,6 +70,7 @@ _HOME = {
     "OffsetIndex": "kafkajit.index.offset_index",
     "OffsetOutOfRangeError": "kafkajit.errors",
     "RecordTooLargeError": "kafkajit.errors",
+    "RepairPlan": "kafkajit.segment.recover",
     "TimeIndex": "kafkajit.index.time_index",
     "TransactionIndex": "kafkajit.index.transaction_index",
     "UnsupportedCompressionTypeError": "kafkajit.errors",
@@ -91,6 +93,7 @@ _HOME = {
     "read_time_index": "kafkajit.index.time_index",
     "read_transaction_index": "kafkajit.index.transaction_index",
     "record_size_in_bytes": "kafkajit.records.default_records",
+    "repair": "kafkajit.segment.recover",
     "size_of_varint": "kafkajit.format.varint",
     "size_of_varlong": "kafkajit.format.varint",
     "valid_bytes": "kafkajit.reader",
@@ -114,6 +117,7 @@ __all__ = [
     "OffsetIndex",
     "OffsetOutOfRangeError",
     "RecordTooLargeError",
+    "RepairPlan",
     "TimeIndex",
     "TransactionIndex",
     "UnsupportedCompressionTypeError",
@@ -136,6 +140,7 @@ __all__ = [
     "read_time_index",
     "read_transaction_index",
     "record_size_in_bytes",
+    "repair",
     "size_of_varint",
     "size_of_varlong",
     "valid_bytes",
