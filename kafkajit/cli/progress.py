@@ -21,15 +21,17 @@ _WORTH_SHOWING = 64 << 20  # bytes
 class Progress:
     """A line that is written over: `00000000000000000000.log  45% of 479 MB`.
 
-    Silent in a pipe, for small files, and where the output itself goes to the terminal.
+    Silent in a pipe, for small files, and where the output itself goes to the terminal meanwhile:
+    it comes later where the progress is `before_output`.
     """
 
-    def __init__(self, name: str, total: int) -> None:
+    def __init__(self, name: str, total: int, *, before_output: bool = False) -> None:
         self._name = name
         self._total = total
         self._shown_at = time.monotonic()
         self._shown = False
-        self._on = sys.stderr.isatty() and not sys.stdout.isatty() and total >= _WORTH_SHOWING
+        is_seen = sys.stderr.isatty() and (before_output or not sys.stdout.isatty())
+        self._on = is_seen and total >= _WORTH_SHOWING
 
     def __enter__(self) -> Progress:
         return self

@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import os
+import pty
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from partitions import data, drop_kept, files_in, log_name, make_partition, offsets_in
+
+from kafkajit.cli import main
+
+CONFIG = ["--config", "index.interval.bytes=100"]
+SEGMENTS = {0: [data(0), data(2), data(4)], 10: [data(10), data(12)], 20: [data(20)]}
+
+
+@pytest.fixture(autouse=True)
+def _without_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.fsync", lambda _: None)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = make_partition(tmp_path / "kafka" / "orders-0", SEGMENTS)
+    flip(folder / log_name(10), len(data(10)) + 65)
+    return folder
+
+
+def flip(path: Path, position: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[position] ^= 1
+    path.write_bytes(content)
+
+
+def test_a_dry_run_says_each_thing_and_how_to_do_it(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = files_in(folder)
+    assert main(["repair", *CONFIG, str(folder)]) == 2
+    assert files_in(folder) == before
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "orders-0:"
+    position = len(data(10))
+    assert lines[1].startswith(
+        f"  {log_name(10)}        cut off at {position}, {position} bytes: CorruptRecordError: "
+    )
+    assert lines[1].endswith("; offsets from 12 on are missing")
+    assert f"  {log_name(20)}        remove: it is behind what is cut away" in lines
+    assert lines[-3:] == [
+        f"  then: 2 segments, {4 * position} bytes, offsets 0 to 11",
+        "  with --salvage sound batches behind damage stay",
+        f"Nothing was changed. To do it: kafkajit repair --apply {' '.join(CONFIG)} {folder}",
+    ]
+
+
+def test_what_is_applied_is_done_and_not_again(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["repair", *CONFIG, "--apply", "--salvage", str(folder)]) == 0
+    (kept,) = folder.glob(".kafkajit-repair-*")
+    assert f"  done; what was there is kept in {kept}" in capsys.readouterr().out
+    assert offsets_in(folder) == [0, 1, 2, 3, 4, 5, 10, 11, 20, 21]
+    drop_kept(folder)
+    for options in ([], ["--apply"]):
+        assert main(["repair", *CONFIG, *options, str(folder)]) == 0
+        size = sum(path.stat().st_size for path in folder.glob("*.log"))
+        assert capsys.readouterr().out == (
+            f"orders-0: 3 segments, {size} bytes, offsets 0 to 21: nothing to do\n"
+        )
+    assert not list(folder.glob(".kafkajit-*"))
+
+
+def test_a_log_is_truncated(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["repair", *CONFIG, "--truncate-to", "3", "--apply", str(folder)]) == 0
+    assert "cut off at" in capsys.readouterr().out
+    assert offsets_in(folder) == [0, 1]
+    assert main(["repair", "--truncate-to", "-1", str(folder)]) == 1
+    assert "Cannot truncate to a negative offset (-1)" in capsys.readouterr().err
+
+
+def test_partitions_that_are_right_are_counted_only(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = folder.parent
+    make_partition(root / "orders-1", SEGMENTS)
+    monkeypatch.chdir(root)
+    assert main(["repair", *CONFIG, "--salvage", "."]) == 2
+    output = capsys.readouterr().out
+    assert "orders-0:" in output
+    assert "orders-1:" not in output
+    assert output.splitlines()[-2:] == [
+        "2 partitions, 1 to be repaired",
+        f"Nothing was changed. To do it: kafkajit repair --apply --salvage {' '.join(CONFIG)} .",
+    ]
+    assert main(["repair", *CONFIG, "--apply", "."]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "2 partitions, 1 repaired"
+    assert main(["repair", *CONFIG, "."]) == 0
+    assert capsys.readouterr().out == "2 partitions, none to be repaired\n"
+    assert main(["repair", "--truncate-to", "3", "."]) == 1
+    assert "--truncate-to is for one log" in capsys.readouterr().err
+
+
+def test_an_error_of_one_partition_keeps_nobody_from_the_others(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_partition(folder.parent / "orders-1", SEGMENTS)
+    flip(folder.parent / "orders-1" / log_name(20), 65)
+    access = os.access
+    unreadable = str(folder / log_name(10))
+    monkeypatch.setattr(
+        "os.access", lambda path, mode: str(path) != unreadable and access(path, mode)
+    )
+    assert main(["repair", *CONFIG, str(folder.parent)]) == 1
+    output = capsys.readouterr()
+    assert "orders-1:" in output.out
+    assert output.err.count("\n") == 1
+    assert "no permission to read this file" in output.err
+    assert unreadable in output.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--config", "index.interval.bytes"], "--config is NAME=VALUE"),
+        (["--config", "no.such=1"], "unknown topic config name 'no.such'"),
+    ],
+)
+def test_a_wrong_option_is_one_line(
+    folder: Path, options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["repair", *options, str(folder)]) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_a_place_without_logs_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for place in (tmp_path, tmp_path / "none"):
+        for options in ([], ["--apply"]):
+            assert main(["repair", *options, str(place)]) == 1
+            assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_note_says_what_is_left_alone(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder.parent / "replication-offset-checkpoint").write_text("noise")
+    assert main(["repair", *CONFIG, "--apply", "--salvage", str(folder)]) == 0
+    capsys.readouterr()
+    assert main(["repair", *CONFIG, str(folder)]) == 0
+    assert "  note: " in capsys.readouterr().out
+
+
+def test_a_terminal_gets_lines_that_fit_it(folder: Path) -> None:
+    controller, terminal = pty.openpty()
+    command = [sys.executable, "-m", "kafkajit.cli", "repair", *CONFIG, str(folder)]
+    environment = os.environ | {"COLUMNS": "80"}
+    with subprocess.Popen(command, stdout=terminal, env=environment) as process:
+        os.close(terminal)
+        output = b""
+        while True:
+            try:
+                output += os.read(controller, 1 << 16)
+            except OSError:  # it has ended
+                break
+    os.close(controller)
+    assert process.returncode == 2
+    lines = output.decode().splitlines()
+    assert all(len(line) <= 80 for line in lines[:-1])  # a command is not broken
+    assert any(line.startswith(" " * 34) for line in lines)
+
+
+def test_help_says_what_the_exit_codes_are(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(["repair", "--help"])
+    assert exit_.value.code == 0
+    output = capsys.readouterr().out
+    assert "2 when something is to be done" in output
+    assert all(len(line) <= 100 for line in output.splitlines())
+
+
+def test_the_folder_may_be_named_as_it_is(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(folder, folder.parent / "copy-1")
+    monkeypatch.chdir(folder)
+    assert main(["repair", *CONFIG, "."]) == 2
+    assert capsys.readouterr().out.startswith("orders-0:")
