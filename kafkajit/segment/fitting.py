@@ -85,8 +85,8 @@ def misfit_of_transaction_index(
     asked: Entries,
     aborts: Entries,
     logs: Sequence[str],
-    log_first_offset: int,
     *,
+    known_since: int,
     has_holes: bool,
 ) -> str | None:
     """Of a .txnindex.
@@ -97,7 +97,7 @@ def misfit_of_transaction_index(
         aborts: producerId and offset of each ABORT in the segment; of some of them compaction has
             taken away what was aborted, and `asked` does not have them
         logs: those of the partition up to the segment's
-        log_first_offset: where the whole log begins; transactions may have begun before
+        known_since: `asked` knows transactions from this offset on; they may have begun before
         has_holes: whether offsets are missing in the log, as compaction leaves it
     """
     if content.tobytes() == asked.tobytes():
@@ -123,11 +123,11 @@ def misfit_of_transaction_index(
         if expected is None:
             continue
         if first != expected["firstOffset"] and not (
-            first < log_first_offset and first < expected["firstOffset"]
+            first < known_since and first < expected["firstOffset"]
         ):
             return f"entry {row}: the transaction begins elsewhere"
         stable = int(expected["lastStableOffset"])
-        if last_stable != stable and last_stable >= log_first_offset:
+        if last_stable != stable and last_stable >= known_since:
             # Of what is appended at once a broker knows the transactions that begin later, too.
             is_later = last < last_stable <= following[row] and _transactional_records(
                 logs[-1:], None, last_stable, last_stable

@@ -46,6 +46,7 @@ class LoadedSegment:
 
     base_offset: int
     log: Path  # where its bytes are now
+    known_since: int  # producers and transactions are, from this offset on
     entries: SegmentIndexes | None  # until it has been read
     stretches: list[Stretch] = field(default_factory=list)  # of those that stay
     aborted: list[Entries] = field(default_factory=list)  # rows of the .txnindex
@@ -250,7 +251,8 @@ class Loading:
             at.producers, at.known_since = ProducerStates(), base_offset
         else:
             self._check_snapshot(base_offset)
-        self._open = LoadedSegment(base_offset, log, SegmentIndexes(base_offset, self.config))
+        entries = SegmentIndexes(base_offset, self.config)
+        self._open = LoadedSegment(base_offset, log, at.known_since, entries)
         self.segments.append(self._open)
 
     def _begin_producers(self, base_offset: int) -> None:

@@ -215,13 +215,12 @@ class _Finding:
             return misfit_of_time_index(content, asked, log, base_offset)
         segments = self._loading.segments
         logs = [str(one.log) for one in segments if one.base_offset <= base_offset]
-        start = segments[0].base_offset
         return misfit_of_transaction_index(
             content,
             aborted,
             segment.all_aborts,
             logs,
-            start,
+            known_since=segment.known_since,
             has_holes=self._loading.has_holes,
         )
 

@@ -44,6 +44,7 @@ from index_scripts import index_scripts
 from log_goldens import log_goldens, write_tar
 from log_operations import LogOperations
 from messages import message_logs
+from repair_goldens import repair_goldens
 from written_logs import written_logs  # in the folder above, which append_goldens looks into
 
 FIRST_SEGMENT = "00000000000000000000.log"
@@ -417,6 +418,8 @@ def write_log_operations(work: Path, data: Path) -> None:
             write_tar(data / "logs" / f"{kind}.tar.xz", contents)
         appended = append_goldens(kafka, work / "appends")
         (data / "logs" / "appends.json").write_text(appended)
+        repaired = repair_goldens(kafka, work / "repairs")
+        (data / "logs" / "repairs.json").write_text(repaired)
 
 
 def write_written(work: Path, data: Path) -> None:

@@ -128,7 +128,9 @@ def test_a_transaction_index_fits_where_it_has_all_that_were_aborted(
     aborts = np.array(ABORTS, [("offset", np.int64), ("producerId", np.int64)])
     content = as_bytes(kt.transaction_index(entries))
     assert (
-        misfit_of_transaction_index(content, asked, aborts, [transactions], 0, has_holes=False)
+        misfit_of_transaction_index(
+            content, asked, aborts, [transactions], known_since=0, has_holes=False
+        )
         == misfit
     )
 
@@ -138,17 +140,23 @@ def test_a_transaction_index_may_have_what_compaction_took_away(transactions: st
     aborts = np.array(ABORTS, [("offset", np.int64), ("producerId", np.int64)])
     content = as_bytes(kt.transaction_index(RIGHT))
     assert (
-        misfit_of_transaction_index(content, asked, aborts, [transactions], 0, has_holes=False)
+        misfit_of_transaction_index(
+            content, asked, aborts, [transactions], known_since=0, has_holes=False
+        )
         is None
     )
     Path(transactions).write_bytes(marker(6, 7) + marker(9, 8) + marker(14, 9))
     nothing = as_bytes(b"")
     assert (
-        misfit_of_transaction_index(nothing, asked, aborts, [transactions], 0, has_holes=False)
+        misfit_of_transaction_index(
+            nothing, asked, aborts, [transactions], known_since=0, has_holes=False
+        )
         is None
     )
     torn = as_bytes(kt.transaction_index(RIGHT)[:-1])
-    found = misfit_of_transaction_index(torn, asked, aborts, [transactions], 0, has_holes=False)
+    found = misfit_of_transaction_index(
+        torn, asked, aborts, [transactions], known_since=0, has_holes=False
+    )
     assert found is not None
     assert "is not made of entries" in found
 
