@@ -10,8 +10,10 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from kafkajit.errors import (
+    CorruptCheckpointError,
     CorruptIndexError,
     CorruptRecordError,
     CorruptSnapshotError,
@@ -40,7 +42,7 @@ from kafkajit.walk import frames
 logger = logging.getLogger("kafkajit")
 
 LEADER_EPOCHS = "leader-epoch-checkpoint"
-_REPAIR = "`kafkajit repair` the folder first"
+REPAIR = "`kafkajit repair` the folder first"
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,8 @@ def read_log_end(folder: Path, config: LogConfig) -> LogEnd:
 
     A log that does not end in a whole batch is an error.
     """
-    snapshots = _snapshots(folder)
-    epochs = _epochs(folder)
+    snapshots = snapshots_in(folder)
+    epochs = read_epochs(folder)
     checkpointed = _checkpointed_start(folder)
     latest = epochs.latest
     if not any(SEGMENT_NAME.fullmatch(path.name) for path in _files(folder)):
@@ -86,15 +88,10 @@ def read_log_end(folder: Path, config: LogConfig) -> LogEnd:
     active = log.segments[-1]
     end_offset, indexes = _end_of(active, config)
     start_offset = log.start_offset
-    if start_offset > end_offset:
-        raise InvalidOffsetError(
-            f"the log ends at {end_offset}, and is said to start at {start_offset}: a broker would "
-            "delete it when it loads it. Put log-start-offset-checkpoint right first",
-            path=str(folder),
-        )
+    check_start(start_offset, end_offset, folder)
     epochs.truncate_from_end(end_offset)
     epochs.truncate_from_start(checkpointed)
-    producers, snapshot = _producers(log, snapshots, start_offset, end_offset)
+    producers, snapshot = read_producers(log, snapshots, start_offset, end_offset)
     return LogEnd(
         start_offset=start_offset,
         end_offset=end_offset,
@@ -109,42 +106,26 @@ def read_log_end(folder: Path, config: LogConfig) -> LogEnd:
     )
 
 
-def _files(folder: Path) -> list[Path]:
-    return sorted(folder.iterdir()) if folder.is_dir() else []
+class Tail(NamedTuple):
+    """What the last batches of a log say: those behind its index's last entry."""
+
+    end_offset: int
+    timestamp: int  # the latest of them
+    is_index_sound: bool  # or all batches had to be looked at
 
 
-def _snapshots(folder: Path) -> dict[int, Path]:
-    return {
-        int(path.stem): path
-        for path in _files(folder)
-        if path.suffix == ".snapshot" and SEGMENT_NAME.fullmatch(f"{path.stem}.log")
-    }
+def read_tail(active: Segment) -> Tail:
+    """The end of a log, of which this is the last segment.
 
-
-def _checkpointed_start(folder: Path) -> int:
-    path = folder.parent / START_OFFSETS
-    name = parse_log_path(folder / "any")
-    file = stored_file(str(path)) if path.exists() else None
-    return checkpointed_offset(file, name.topic, name.partition)
-
-
-def _epochs(folder: Path) -> LeaderEpochs:
-    path = folder / LEADER_EPOCHS
-    if not path.exists():
-        return LeaderEpochs()
-    table = parse_leader_epochs(as_bytes(path.read_bytes()), str(path))
-    return LeaderEpochs(zip(*(column.to_pylist() for column in table.columns), strict=True))
-
-
-def _end_of(active: Segment, config: LogConfig) -> tuple[int, SegmentIndexes | None]:
-    """The log end offset; and indexes, where those of the active segment are not closed."""
+    One that does not end in a whole batch is an error.
+    """
     source = Source(active.log.key, size=active.log.size)
-    is_closed, start = True, 0
+    is_index_sound, start = True, 0
     try:
         start = OpenSegment(active).position_of(MAX_INT64)
     except CorruptIndexError as error:
-        logger.warning("%s: it is made again", error)
-        is_closed = False
+        logger.warning("%s: the log is read without it", error)
+        is_index_sound = False
     end_offset, timestamp = active.base_offset, NO_TIMESTAMP
     position = start
     try:
@@ -159,41 +140,42 @@ def _end_of(active: Segment, config: LogConfig) -> tuple[int, SegmentIndexes | N
         raise _torn(source, reason.position or position) from reason
     if position != source.content.size:
         raise _torn(source, position)
-    is_closed = is_closed and _is_closed(active, OffsetIndex)
-    if is_closed and _is_closed(active, TimeIndex, timestamp):
-        return end_offset, None
-    indexes = SegmentIndexes(active.base_offset, config)
-    try:
-        for framing in frames(source):
-            indexes.add(framing.batches, source.path)
-    except KafkaJitError as reason:
-        reason.message += f": {_REPAIR}"
-        raise
-    return end_offset, indexes
+    return Tail(end_offset, timestamp, is_index_sound)
 
 
-def _torn(source: Source, position: int) -> CorruptRecordError:
-    return CorruptRecordError(
-        f"the log does not end in a whole batch, {source.content.size - position} bytes are no "
-        f"sound one: {_REPAIR},",
-        path=source.path,
-        position=position,
-    )
+def check_start(start_offset: int, end_offset: int, folder: Path) -> None:
+    """Raise where a log is said to start behind its end."""
+    if start_offset > end_offset:
+        raise InvalidOffsetError(
+            f"the log ends at {end_offset}, and is said to start at {start_offset}: a broker would "
+            "delete it when it loads it. Put log-start-offset-checkpoint right first",
+            path=str(folder),
+        )
 
 
-def _is_closed(segment: Segment, kind: type[IndexFile], timestamp: int = NO_TIMESTAMP) -> bool:
-    """Whether an index was cut to its entries, and its last one is of no earlier timestamp."""
-    suffix = ".index" if kind is OffsetIndex else ".timeindex"
-    path = Path(segment.log.key.removesuffix(".log") + suffix)
+def snapshots_in(folder: Path) -> dict[int, Path]:
+    """The snapshots of producers in a partition's folder, by their offsets."""
+    return {
+        int(path.stem): path
+        for path in _files(folder)
+        if path.suffix == ".snapshot" and SEGMENT_NAME.fullmatch(f"{path.stem}.log")
+    }
+
+
+def read_epochs(folder: Path) -> LeaderEpochs:
+    """What a partition's leader-epoch-checkpoint says, if there is one."""
+    path = folder / LEADER_EPOCHS
     if not path.exists():
-        return False
-    index = kind(str(path), segment.base_offset)
-    if len(index) * kind.ENTRY.itemsize != index.length:
-        return False
-    return not isinstance(index, TimeIndex) or index.last_entry.timestamp >= timestamp
+        return LeaderEpochs()
+    try:
+        table = parse_leader_epochs(as_bytes(path.read_bytes()), str(path))
+    except CorruptCheckpointError as error:
+        error.message += f": {REPAIR},"
+        raise
+    return LeaderEpochs(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
-def _producers(
+def read_producers(
     log: Log, snapshots: dict[int, Path], start_offset: int, end_offset: int
 ) -> tuple[ProducerStates, int]:
     """Those of the newest snapshot that the log has, and of what was appended since its offset."""
@@ -214,9 +196,58 @@ def _producers(
         try:
             _read_producers(segment, since, states)
         except KafkaJitError as error:
-            error.message += f": {_REPAIR}"
+            error.message += f": {REPAIR}"
             raise
     return states, since
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+def _checkpointed_start(folder: Path) -> int:
+    path = folder.parent / START_OFFSETS
+    name = parse_log_path(folder / "any")
+    file = stored_file(str(path)) if path.exists() else None
+    return checkpointed_offset(file, name.topic, name.partition)
+
+
+def _end_of(active: Segment, config: LogConfig) -> tuple[int, SegmentIndexes | None]:
+    """The log end offset; and indexes, where those of the active segment are not closed."""
+    end_offset, timestamp, is_closed = read_tail(active)
+    is_closed = is_closed and _is_closed(active, OffsetIndex)
+    if is_closed and _is_closed(active, TimeIndex, timestamp):
+        return end_offset, None
+    source = Source(active.log.key, size=active.log.size)
+    indexes = SegmentIndexes(active.base_offset, config)
+    try:
+        for framing in frames(source):
+            indexes.add(framing.batches, source.path)
+    except KafkaJitError as reason:
+        reason.message += f": {REPAIR}"
+        raise
+    return end_offset, indexes
+
+
+def _torn(source: Source, position: int) -> CorruptRecordError:
+    return CorruptRecordError(
+        f"the log does not end in a whole batch, {source.content.size - position} bytes are no "
+        f"sound one: {REPAIR},",
+        path=source.path,
+        position=position,
+    )
+
+
+def _is_closed(segment: Segment, kind: type[IndexFile], timestamp: int = NO_TIMESTAMP) -> bool:
+    """Whether an index was cut to its entries, and its last one is of no earlier timestamp."""
+    suffix = ".index" if kind is OffsetIndex else ".timeindex"
+    path = Path(segment.log.key.removesuffix(".log") + suffix)
+    if not path.exists():
+        return False
+    index = kind(str(path), segment.base_offset)
+    if len(index) * kind.ENTRY.itemsize != index.length:
+        return False
+    return not isinstance(index, TimeIndex) or index.last_entry.timestamp >= timestamp
 
 
 def _read_producers(segment: Segment, since: int, states: ProducerStates) -> None:
