@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from kafkajit.errors import CorruptCheckpointError
 from kafkajit.format.log_path import parse_log_path
+from kafkajit.segment.disk import Identity, identity
 from kafkajit.source import as_bytes
 from kafkajit.state.checkpoints import offsets_text, parse_offsets
+
+_Partition = tuple[str | None, int | None]
 
 
 class PartitionOffsets:
@@ -21,30 +24,44 @@ class PartitionOffsets:
         self.path = folder.parent / name
         self.problem: str | None = None  # why it cannot be read; then it says nothing
         named = parse_log_path(folder / "any")
-        self._key = (named.topic, named.partition)
-        self._rows: list[dict[str, Any]] = []
-        if self.path.is_file() and not folder.name.endswith("-future"):
-            content = as_bytes(self.path.read_bytes())
+        self._partition: _Partition = (named.topic, named.partition)
+        self._offsets: dict[_Partition, int] = {}
+        self._is_there = self.path.is_file() and not folder.name.endswith("-future")
+        if self._is_there:
             try:
-                self._rows = parse_offsets(content, str(self.path)).to_pylist()
+                self._offsets = _read_once(self.path, identity(self.path))
             except CorruptCheckpointError as error:
                 self.problem = f"{type(error).__name__}: {error.message}"
 
     @property
     def offset(self) -> int | None:
         """The partition's; None where it is not named."""
-        found = (int(row["offset"]) for row in self._rows if self._is_ours(row))
-        return next(found, None)
+        return self._offsets.get(self._partition)
 
     def with_offset(self, offset: int | None) -> bytes:
-        """The file with another offset for the partition, or without it."""
-        rows: list[tuple[str, int, int]] = []
-        for row in self._rows:
-            if not self._is_ours(row):
-                rows.append((row["topic"], row["partition"], row["offset"]))
-            elif offset is not None:
-                rows.append((row["topic"], row["partition"], offset))
-        return offsets_text(rows)
+        """The file, as it is now, with another offset for the partition, or without it."""
+        offsets = _read(self.path) if self._is_there else {}
+        if offset is not None:
+            offsets[self._partition] = offset  # where it was
+        else:
+            offsets.pop(self._partition, None)
+        return offsets_text((*name, value) for name, value in offsets.items())  # type: ignore[misc]
 
-    def _is_ours(self, row: dict[str, Any]) -> bool:
-        return (row["topic"], row["partition"]) == self._key
+
+def offset_in(folder: Path, name: str) -> int | None:
+    """What a checkpoint says of the partition in a folder; one that cannot be read is an error."""
+    offsets = PartitionOffsets(folder, name)
+    if offsets.problem is not None:
+        raise CorruptCheckpointError(offsets.problem, path=str(offsets.path))
+    return offsets.offset
+
+
+# Every partition of a log.dirs folder asks for the same few files.
+@lru_cache(maxsize=16)
+def _read_once(path: Path, _: Identity | None) -> dict[_Partition, int]:
+    return _read(path)
+
+
+def _read(path: Path) -> dict[_Partition, int]:
+    rows = parse_offsets(as_bytes(path.read_bytes()), str(path)).to_pylist()
+    return {(row["topic"], row["partition"]): row["offset"] for row in rows}

@@ -2,7 +2,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kafkajit.segment.partition_offsets import PartitionOffsets
+import pytest
+
+import kafkajit
+from kafkajit.segment.partition_offsets import PartitionOffsets, offset_in
 
 NAME = "recovery-point-offset-checkpoint"
 
@@ -36,3 +39,36 @@ def test_one_that_cannot_be_read_says_nothing_but_why(tmp_path: Path) -> None:
     assert found.offset is None
     assert found.problem is not None
     assert "found only [1]" in found.problem
+
+
+def test_one_that_was_not_named_comes_behind_the_others(tmp_path: Path) -> None:
+    found = offsets(tmp_path, "orders-1", "0\n1\na 0 1\n")
+    assert found.with_offset(4) == b"0\n2\na 0 1\norders 1 4\n"
+    assert PartitionOffsets(tmp_path / "orders-1", "new").with_offset(4) == b"0\n1\norders 1 4\n"
+
+
+def test_what_others_have_written_since_stays(tmp_path: Path) -> None:
+    found = offsets(tmp_path, "orders-1", "0\n2\na 0 1\norders 1 5\n")
+    (tmp_path / NAME).write_text("0\n2\na 0 2\norders 1 5\n")
+    assert found.with_offset(4) == b"0\n2\na 0 2\norders 1 4\n"
+
+
+def test_what_others_have_written_first_stays(tmp_path: Path) -> None:
+    found = offsets(tmp_path, "orders-1", "0\n0\n")
+    (tmp_path / NAME).write_text("0\n1\na 0 2\n")
+    assert found.with_offset(4) == b"0\n2\na 0 2\norders 1 4\n"
+
+
+def test_a_file_that_another_has_replaced_is_read_again(tmp_path: Path) -> None:
+    assert offsets(tmp_path, "orders-1", "0\n1\norders 1 5\n").offset == 5
+    assert offsets(tmp_path, "orders-1", "0\n1\norders 1 55\n").offset == 55
+
+
+def test_where_it_has_to_be_known_one_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    offsets(tmp_path, "orders-1", "0\n1\norders 1 5\n")
+    assert offset_in(tmp_path / "orders-1", NAME) == 5
+    assert offset_in(tmp_path / "orders-2", NAME) is None
+    offsets(tmp_path, "orders-1", "0\n3\norders 1 5\n")
+    with pytest.raises(kafkajit.CorruptCheckpointError, match=r"found only \[1\]") as raised:
+        offset_in(tmp_path / "orders-1", NAME)
+    assert raised.value.path == str(tmp_path / NAME)
