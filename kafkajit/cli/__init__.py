@@ -35,7 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _add(commands, "dump-log", dump_log)
     _add(commands, "repair", repair)
     _add(commands, "sql", sql)
-    options = parser.parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    options = parser.parse_args(words)
+    options.words = words[1:]
     try:
         code: int = options.run(options)
         sys.stdout.flush()
@@ -65,7 +67,7 @@ def _add(commands: Any, name: str, module: Any) -> None:
     )
     module.add_arguments(parser)
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    parser.set_defaults(run=module.run)
+    parser.set_defaults(run=module.run, command=name)
 
 
 def _version() -> str:

@@ -12,41 +12,29 @@ Exit code: 0 where nothing is to be done, or all was done; 2 where something is 
 from __future__ import annotations
 
 import argparse
-import shlex
-import shutil
-import sys
-import textwrap
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kafkajit.cli import changing
 from kafkajit.cli.progress import Progress
 
 if TYPE_CHECKING:
     from kafkajit.segment.recover import PartitionPlan
     from kafkajit.segment.repairs import Options
 
-EXAMPLE = """\
-exit code:
-  0 when nothing is to be done, or all was done; 2 when something is to be done
-  and --apply was not given; 1 after an error
-
+EXAMPLE = f"""\
+{changing.EXIT_CODES}
 example:
   kafkajit repair /var/kafka/orders-0
   kafkajit repair --salvage --apply /var/kafka/orders-0
   kafkajit repair --truncate-to 4711 --apply /var/kafka/orders-0
 """
 
-_NEEDED = 2
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What a log is, and what may become of it."""
-    parser.add_argument(
-        "dir", metavar="DIR", help="a partition's folder, or a log.dirs folder: all in it"
-    )
-    parser.add_argument(
-        "--apply", action="store_true", help="do it; without this option it is only said"
+    changing.add_arguments(
+        parser, "the topic's, where it has its own: index.interval.bytes, segment.index.bytes"
     )
     parser.add_argument(
         "--salvage",
@@ -60,82 +48,50 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="OFFSET",
         help="cut the log at this offset; the batch that it is in goes too",
     )
-    parser.add_argument(
-        "--config",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="the topic's, where it has its own: index.interval.bytes, segment.index.bytes",
-    )
-    parser.add_argument(
-        "--force", action="store_true", help="go on where a broker has locked the folder"
-    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Say what is to be done to each partition, or do it."""
-    from kafkajit.segment.lock import FolderLock
-    from kafkajit.segment.recover import partitions_at
-
-    asked = _options(options)
-    lock = FolderLock(options.dir, force=options.force) if options.apply else nullcontext()
-    with lock:
-        folders = partitions_at(options.dir)
-        if options.truncate_to is not None and len(folders) > 1:
-            raise ValueError("--truncate-to is for one log: let DIR be a partition's folder")
-        codes = [_repair(folder, asked, options, is_alone=len(folders) == 1) for folder in folders]
-    if len(folders) > 1:
-        done = "repaired" if options.apply else "to be repaired"
-        found = sum(code == _NEEDED for code in codes)
-        print(f"{len(folders)} partitions, {found or 'none'} {done}")
-    if 1 in codes:
-        return 1
-    if options.apply or _NEEDED not in codes:
-        return 0
-    print(f"Nothing was changed. To do it: {_command(options)}")
-    return _NEEDED
-
-
-def _options(options: argparse.Namespace) -> Options:
     from kafkajit.segment.config import LogConfig
     from kafkajit.segment.repairs import Options
 
-    settings = {}
-    for setting in options.config:
-        name, equals, value = setting.partition("=")
-        if not equals:
-            raise ValueError(f"--config is NAME=VALUE, not {setting!r}")
-        settings[name] = value
-    return Options(LogConfig.of(settings), options.salvage, options.truncate_to)
+    asked = Options(LogConfig.of(dict(options.config)), options.salvage, options.truncate_to)
+    needed: list[bool] = []
+
+    def repair(folder: Path, is_alone: bool) -> bool:
+        needed.append(False)
+        needed[-1] = _repair(folder, asked, is_alone=is_alone, does_apply=options.apply)
+        return needed[-1]
+
+    if options.truncate_to is not None:
+        changing.check_alone(options, "--truncate-to")
+    code = changing.each_partition(options, repair)
+    if len(needed) > 1:
+        done = "repaired" if options.apply else "to be repaired"
+        print(f"{len(needed)} partitions, {sum(needed) or 'none'} {done}")
+    return changing.exit_code(options, code)
 
 
-def _repair(folder: Path, asked: Options, options: argparse.Namespace, *, is_alone: bool) -> int:
-    """One partition; an error is said, and the others are looked at all the same."""
+def _repair(folder: Path, asked: Options, *, is_alone: bool, does_apply: bool) -> bool:
+    """One partition; whether something was to be done."""
     from kafkajit.segment.recover import plan_of
 
-    try:
-        total = sum(path.stat().st_size for path in folder.glob("*.log"))
-        read = 0
-        with Progress(folder.name, total, before_output=True) as shown:
+    total = sum(path.stat().st_size for path in folder.glob("*.log"))
+    read = 0
+    with Progress(folder.name, total, before_output=True) as shown:
 
-            def progress(count: int) -> None:
-                nonlocal read
-                read += count
-                shown.update(min(read, total))
+        def progress(count: int) -> None:
+            nonlocal read
+            read += count
+            shown.update(min(read, total))
 
-            plan = plan_of(folder, asked, progress)
-        if plan.is_needed or plan.notes or is_alone:
-            _print(plan, asked)
-        if plan.is_needed and options.apply:
-            kept = plan.carry_out()
-            print("  done" + (f"; what was there is kept in {kept}" if kept else ""))
-    except (OSError, ValueError) as error:
-        if options.debug or is_alone:
-            raise
-        sys.stdout.flush()
-        print(f"kafkajit repair: {type(error).__name__}: {error}", file=sys.stderr)
-        return 1
-    return _NEEDED if plan.is_needed else 0
+        plan = plan_of(folder, asked, progress)
+    if plan.is_needed or plan.notes or is_alone:
+        _print(plan, asked)
+    if plan.is_needed and does_apply:
+        kept = plan.carry_out()
+        print("  done" + (f"; what was there is kept in {kept}" if kept else ""))
+    return plan.is_needed
 
 
 def _print(plan: PartitionPlan, asked: Options) -> None:
@@ -146,22 +102,13 @@ def _print(plan: PartitionPlan, asked: Options) -> None:
         print(f"{plan.folder.name}:")
     width = max((len(name) for name, _ in plan.lines), default=0)
     for name, what in plan.lines:
-        _print_line(f"  {name:{width}}  ", what)
+        changing.print_line(what, f"  {name:{width}}  ")
     for note in plan.notes:
-        _print_line("  note: ", note)
+        changing.print_line(note, "  note: ")
     if plan.is_needed:
         print(f"  then: {after}")
     if plan.loses and not asked.salvage:
-        _print_line("  ", "with --salvage sound batches behind damage stay")
-
-
-def _print_line(head: str, text: str) -> None:
-    """A line, or more on a terminal that is not wide enough."""
-    if not sys.stdout.isatty():
-        print(head + text)
-        return
-    columns = max(shutil.get_terminal_size().columns, len(head) + 20)
-    print(textwrap.fill(text, columns, initial_indent=head, subsequent_indent=" " * len(head)))
+        changing.print_line("with --salvage sound batches behind damage stay", "  ")
 
 
 def _count(count: int, what: str) -> str:
@@ -176,14 +123,3 @@ def _offsets(plan: PartitionPlan) -> str:
     if plan.log_start_offset >= plan.log_end_offset:
         return f"empty at offset {plan.log_end_offset}"
     return f"offsets {plan.log_start_offset} to {plan.log_end_offset - 1}"
-
-
-def _command(options: argparse.Namespace) -> str:
-    words = ["kafkajit", "repair", "--apply"]
-    if options.salvage:
-        words.append("--salvage")
-    if options.truncate_to is not None:
-        words += ["--truncate-to", str(options.truncate_to)]
-    for setting in options.config:
-        words += ["--config", setting]
-    return shlex.join([*words, options.dir])

@@ -12,23 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kafkajit.errors import KafkaJitError
-from kafkajit.format.log_path import parse_log_path
 from kafkajit.segment.change import Change
 from kafkajit.segment.config import LogConfig
-from kafkajit.segment.journal import DONE, READY, STAGED
-from kafkajit.segment.lock import FolderLock, log_dirs_of
-from kafkajit.segment.partition_offsets import PartitionOffsets
+from kafkajit.segment.lock import FolderLock
+from kafkajit.segment.partitions import interrupted_in, partitions_at, seen_in
 from kafkajit.segment.repairs import Options, Repair, find_repairs
-from kafkajit.state.checkpoints import NAMES as CHECKPOINTS
 from kafkajit.walk import Corruption
 
 _WHAT = "repair"
-_INTERRUPTED = {
-    READY: "finish: a change was interrupted; what follows is before that",
-    STAGED: "remove: a change was interrupted before it was all there",
-    DONE: "remove: a change was interrupted when all was done",
-}
-_ON_ITS_WAY = ("-delete", "-stray")
 
 
 @dataclass
@@ -68,7 +59,7 @@ class PartitionPlan:
             return plan_of(self.folder, self._options).carry_out()
         if not self.repairs:
             return None
-        if self._seen != _seen_in(self.folder):
+        if self._seen != seen_in(self.folder):
             raise KafkaJitError(
                 "files have changed since they were looked at: make another plan",
                 path=str(self.folder),
@@ -137,33 +128,12 @@ def repair(
     return RepairPlan(Path(folder), plans)
 
 
-def partitions_at(folder: str | os.PathLike[str]) -> list[Path]:
-    """The partition's folder itself, or those in a log.dirs folder."""
-    location = Path(os.path.abspath(folder))  # noqa: PTH100  a link's log.dirs is what it is in
-    if not location.is_dir():
-        raise NotADirectoryError(f"{location} is no folder: a partition's, or a log.dirs folder")
-    if log_dirs_of(location) != location:
-        return [location]
-    folders = [
-        path
-        for path in sorted(location.iterdir())
-        if path.is_dir()
-        and parse_log_path(path / "any").topic is not None
-        and not path.name.endswith(_ON_ITS_WAY)
-    ]
-    if not folders:
-        raise FileNotFoundError(
-            f"{location} is no partition's folder such as orders-0, and has none in it"
-        )
-    return folders
-
-
 def plan_of(
     folder: Path, options: Options, progress: Callable[[int], None] = lambda _: None
 ) -> PartitionPlan:
     """What is to be done to one partition."""
-    seen = _seen_in(folder)
-    interrupted = [(name, what) for name, what in _INTERRUPTED.items() if (folder / name).exists()]
+    seen = seen_in(folder)
+    interrupted = interrupted_in(folder)
     found = find_repairs(folder, options, progress)
     is_needed = interrupted or any(one.is_needed for one in found.repairs)
     return PartitionPlan(
@@ -180,15 +150,3 @@ def plan_of(
         _options=options,
         _seen=seen,
     )
-
-
-def _seen_in(folder: Path) -> dict[str, tuple[int | None, ...]]:
-    """What tells whether something has been written since."""
-    seen: dict[str, tuple[int | None, ...]] = {
-        name: (PartitionOffsets(folder, name).offset,) for name in CHECKPOINTS
-    }
-    for path in folder.iterdir():
-        if path.is_file():
-            status = path.stat()
-            seen[path.name] = (status.st_ino, status.st_size, status.st_mtime_ns)
-    return seen

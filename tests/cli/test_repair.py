@@ -92,7 +92,7 @@ def test_partitions_that_are_right_are_counted_only(
     assert "orders-1:" not in output
     assert output.splitlines()[-2:] == [
         "2 partitions, 1 to be repaired",
-        f"Nothing was changed. To do it: kafkajit repair --apply --salvage {' '.join(CONFIG)} .",
+        f"Nothing was changed. To do it: kafkajit repair --apply {' '.join(CONFIG)} --salvage .",
     ]
     assert main(["repair", *CONFIG, "--apply", "."]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "2 partitions, 1 repaired"
@@ -120,19 +120,10 @@ def test_an_error_of_one_partition_keeps_nobody_from_the_others(
     assert unreadable in output.err
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--config", "index.interval.bytes"], "--config is NAME=VALUE"),
-        (["--config", "no.such=1"], "unknown topic config name 'no.such'"),
-    ],
-)
-def test_a_wrong_option_is_one_line(
-    folder: Path, options: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["repair", *options, str(folder)]) == 1
+def test_a_wrong_option_is_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["repair", "--config", "no.such=1", str(folder)]) == 1
     error = capsys.readouterr().err
-    assert message in error
+    assert "unknown topic config name 'no.such'" in error
     assert error.count("\n") == 1
 
 

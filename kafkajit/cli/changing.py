@@ -1,0 +1,111 @@
+"""What the commands that change logs have in common: whose folders, and what --apply does.
+
+DIR is a partition's folder, or a log.dirs folder with several. Without --apply nothing is touched;
+with it the folder's lock is held, and each partition is changed whole or not at all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import shutil
+import sys
+import textwrap
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+
+EXIT_CODES = """\
+exit code:
+  0 when nothing is to be done, or all was done; 2 when something is to be done
+  and --apply was not given; 1 after an error
+"""
+_ERROR, NEEDED = 1, 2
+
+
+def add_arguments(parser: argparse.ArgumentParser, config: str) -> None:
+    """The arguments that they all have; `config` says which topic configs matter."""
+    parser.add_argument(
+        "dir", metavar="DIR", help="a partition's folder, or a log.dirs folder: all in it"
+    )
+    parser.add_argument(
+        "--apply", action="store_true", help="do it; without this option it is only said"
+    )
+    parser.add_argument(
+        "--config", action="append", default=[], type=_setting, metavar="NAME=VALUE", help=config
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="go on where a broker has locked the folder"
+    )
+
+
+def each_partition(options: argparse.Namespace, change: Callable[[Path, bool], bool]) -> int:
+    """Do one partition after the other; 2 where something was to be done, 1 after an error, or 0.
+
+    Args:
+        options: of the command.
+        change: is given a partition's folder, and whether it is the only one; it returns whether
+            something was to be done. An error is said, and the others are done all the same.
+    """
+    from kafkajit.segment.lock import FolderLock
+    from kafkajit.segment.partitions import partitions_at
+
+    partitions_at(options.dir)  # or an error that says what DIR is to be, before one of its lock
+    codes = {0}
+    with FolderLock(options.dir, force=options.force) if options.apply else nullcontext():
+        folders = partitions_at(options.dir)
+        for folder in folders:
+            is_alone = len(folders) == 1
+            try:
+                codes.add(NEEDED if change(folder, is_alone) else 0)
+            except BrokenPipeError:
+                raise
+            except (OSError, ValueError) as error:
+                if options.debug or is_alone:
+                    raise
+                sys.stdout.flush()
+                reason = f"{type(error).__name__}: {error}"
+                print(f"kafkajit {options.command}: {reason}", file=sys.stderr)
+                codes.add(_ERROR)
+    return _ERROR if _ERROR in codes else max(codes)
+
+
+def check_alone(options: argparse.Namespace, name: str) -> None:
+    """Refuse an option that is for one partition where there are several."""
+    from kafkajit.segment.partitions import partitions_at
+
+    if len(partitions_at(options.dir)) > 1:
+        raise ValueError(f"{name} is for one log: let DIR be a partition's folder")
+
+
+def exit_code(options: argparse.Namespace, code: int) -> int:
+    """The command's, of that of its partitions; how to do it is said where nothing was done."""
+    if code != NEEDED or options.apply:
+        return code if code == _ERROR else 0
+    words = ["kafkajit", options.command, "--apply", *options.words]
+    print(f"Nothing was changed. To do it: {shlex.join(words)}")
+    return code
+
+
+def print_line(text: str, behind: str = "") -> None:
+    """A line, or more on a terminal that is not wide enough: those begin under `text`."""
+    if not sys.stdout.isatty():
+        print(behind + text)
+        return
+    columns = max(shutil.get_terminal_size().columns, len(behind) + 20)
+    print(
+        textwrap.fill(
+            text,
+            columns,
+            initial_indent=behind,
+            subsequent_indent=" " * len(behind),
+            break_on_hyphens=False,
+        )
+    )
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"it is NAME=VALUE, not {text!r}")
+    return name.strip(), value.strip()
