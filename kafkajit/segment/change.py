@@ -206,6 +206,10 @@ class Change:
             missing = {log.removesuffix(".log") + suffix for suffix in INDEXES[:2]} - self._new
             if missing:
                 raise ValueError(f"{log} is new, and needs a new {min(missing)}")
+        for name in sorted(self._new | self._removed):
+            live = self._root / name
+            if live.is_dir():
+                raise IsADirectoryError(errno.EISDIR, "a folder has a file's name", str(live))
         device = self.folder.stat().st_dev
         if (self._root / CLEAN_SHUTDOWN).exists():
             _check_access(self._root)

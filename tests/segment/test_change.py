@@ -259,6 +259,20 @@ def test_a_swap_that_a_broker_would_finish_is_in_the_way(folder: Path) -> None:
     assert set(live(folder.parent).values()) == {b"new"}
 
 
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_folder_that_has_a_files_name_is_in_the_way(folder: Path, keep: bool) -> None:
+    index = folder / f"{0:020d}.index"
+    index.unlink(missing_ok=True)
+    index.mkdir()
+    with Change(folder, "test") as made:
+        made.remove(folder / LOG)  # which would go before it came to that
+        with pytest.raises(IsADirectoryError) as raised:
+            made.commit(keep=keep)
+    assert raised.value.filename == str(index)
+    assert (folder / LOG).exists()
+    assert hidden(folder.parent) == []
+
+
 def test_what_a_broker_was_cleaning_goes(folder: Path) -> None:
     (folder / f"{0:020d}.log.cleaned").touch()
     scenario = SCENARIOS["compact"]
