@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from kafkajit.segment.config import LogConfig
     from kafkajit.segment.log import Log
     from kafkajit.segment.recover import RepairPlan, repair
+    from kafkajit.segment.retention import RetentionPlan, retain
     from kafkajit.state.checkpoints import read_checkpoint
     from kafkajit.state.leader_epochs import read_leader_epochs
     from kafkajit.state.meta_properties import read_meta_properties
@@ -71,6 +72,7 @@ _HOME = {
     "OffsetOutOfRangeError": "kafkajit.errors",
     "RecordTooLargeError": "kafkajit.errors",
     "RepairPlan": "kafkajit.segment.recover",
+    "RetentionPlan": "kafkajit.segment.retention",
     "TimeIndex": "kafkajit.index.time_index",
     "TransactionIndex": "kafkajit.index.transaction_index",
     "UnsupportedCompressionTypeError": "kafkajit.errors",
@@ -94,6 +96,7 @@ _HOME = {
     "read_transaction_index": "kafkajit.index.transaction_index",
     "record_size_in_bytes": "kafkajit.records.default_records",
     "repair": "kafkajit.segment.recover",
+    "retain": "kafkajit.segment.retention",
     "size_of_varint": "kafkajit.format.varint",
     "size_of_varlong": "kafkajit.format.varint",
     "valid_bytes": "kafkajit.reader",
@@ -118,6 +121,7 @@ __all__ = [
     "OffsetOutOfRangeError",
     "RecordTooLargeError",
     "RepairPlan",
+    "RetentionPlan",
     "TimeIndex",
     "TransactionIndex",
     "UnsupportedCompressionTypeError",
@@ -141,6 +145,7 @@ __all__ = [
     "read_transaction_index",
     "record_size_in_bytes",
     "repair",
+    "retain",
     "size_of_varint",
     "size_of_varlong",
     "valid_bytes",
