@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NoReturn
 
-from kafkajit.cli import dump_log, repair, sql
+from kafkajit.cli import dump_log, repair, retain, sql
 
 
 class _Parser(argparse.ArgumentParser):
@@ -34,6 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
     _add(commands, "dump-log", dump_log)
     _add(commands, "repair", repair)
+    _add(commands, "retain", retain)
     _add(commands, "sql", sql)
     words = sys.argv[1:] if arguments is None else list(arguments)
     options = parser.parse_args(words)

@@ -1,0 +1,146 @@
+"""Delete old segments as a broker does: by time, by size or by log start offset.
+
+The segments that go are those that Kafka 4.1.1 would delete of the same log, and a line says of
+each why. A topic's configs are not in its log's folder: what is not given with --config is no
+limit. Logs of compacted topics, of internal topics and of topics in tiered storage are left alone,
+unless their folder is named, and --config cleanup.policy=delete or remote.storage.enable=false is
+given too. What goes is kept in a folder .kafkajit-retain-TIME beside the log, unless --no-keep is
+given.
+
+Exit code: 0 where nothing is to be done, or all was done; 2 where something is to be done and
+--apply was not given; 1 after an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kafkajit.cli import changing
+
+if TYPE_CHECKING:
+    from kafkajit.segment.retention import PartitionRetention
+    from kafkajit.segment.retention_limits import Limits
+
+EXAMPLE = f"""\
+{changing.EXIT_CODES}
+example:
+  kafkajit retain --config retention.ms=604800000 /var/kafka/orders-0
+  kafkajit retain --config retention.bytes=10737418240 --apply /var/kafka
+  kafkajit retain --log-start-offset 4711 --apply /var/kafka/orders-0
+"""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Kafka's options, in its words."""
+    changing.add_arguments(
+        parser,
+        "how much may stay, and what is known of the topic: retention.ms, retention.bytes, "
+        "cleanup.policy, remote.storage.enable",
+    )
+    parser.add_argument(
+        "--log-start-offset",
+        type=int,
+        metavar="OFFSET",
+        help="delete the records before this offset, as kafka-delete-records.sh does; -1 is the "
+        "high watermark",
+    )
+    parser.add_argument(
+        "--now",
+        type=_time,
+        metavar="TIME",
+        help="what time it is, to try it out: ISO 8601 (in UTC, unless it says) or milliseconds",
+    )
+    parser.add_argument(
+        "--no-keep",
+        dest="keep",
+        action="store_false",
+        help="keep nothing of what goes; without this option its room is not free",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Say what goes of each partition, and with --apply have it go."""
+    from kafkajit.segment.retention_limits import Limits
+
+    if not options.config and options.log_start_offset is None:
+        raise ValueError(
+            "no limit was given: --config retention.ms=…, --config retention.bytes=… or "
+            "--log-start-offset"
+        )
+    limits = Limits.of(
+        dict(options.config), log_start_offset=options.log_start_offset, now=options.now
+    )
+    if options.log_start_offset is not None:
+        changing.check_alone(options, "--log-start-offset")
+    retaining = _Retaining(options, limits)
+    code = changing.each_partition(options, retaining.partition)
+    retaining.summary()
+    return changing.exit_code(options, code)
+
+
+class _Retaining:
+    """One partition after the other, and what is said of all of them."""
+
+    def __init__(self, options: argparse.Namespace, limits: Limits) -> None:
+        self._options = options
+        self._limits = limits
+        self._plans: list[PartitionRetention] = []
+        self._kept = 0  # bytes
+
+    def partition(self, folder: Path, is_alone: bool) -> bool:
+        from kafkajit.segment.retention import plan_of
+
+        is_named = folder == Path(os.path.abspath(self._options.dir))  # noqa: PTH100
+        plan = plan_of(folder, self._limits, is_named=is_named)
+        self._plans.append(plan)
+        if plan.left_alone is None and (is_alone or plan.is_needed or plan.notes):
+            for line in plan.lines:
+                changing.print_line(line)
+        if plan.is_needed and self._options.apply:
+            kept = plan.carry_out(keep=self._options.keep)
+            self._kept += plan.expired_size if kept else 0
+            print("  done" + (f"; what was there is kept in {kept}" if kept else ""))
+        return plan.is_needed
+
+    def summary(self) -> None:
+        plans = self._plans
+        left_alone = Counter(
+            (plan.folder.name.rpartition("-")[0], plan.left_alone)
+            for plan in plans
+            if plan.left_alone is not None
+        )
+        for (topic, reason), count in left_alone.items():
+            partitions = "1 partition" if count == 1 else f"{count} partitions"
+            changing.print_line(f"{topic}: {partitions} left alone: {reason}")
+        if len(plans) > 1:
+            done = "deleted" if self._options.apply else "to delete"
+            print(
+                f"{len(plans)} partitions, {sum(len(plan.expired) for plan in plans):,} of "
+                f"{sum(plan.segments for plan in plans):,} segments {done}, "
+                f"{sum(plan.expired_size for plan in plans):,} of "
+                f"{sum(plan.size for plan in plans):,} bytes"
+            )
+        if self._kept:
+            changing.print_line(
+                f"{self._kept:,} bytes are still used by what is kept: remove it, or pass --no-keep"
+            )
+
+
+def _time(text: str) -> int:
+    """Milliseconds."""
+    if re.fullmatch(r"\d+", text, re.ASCII):
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither ISO 8601, such as 2025-11-22T01:00:00Z, nor milliseconds"
+        ) from None
+    return (moment.replace(tzinfo=moment.tzinfo or UTC) - _EPOCH) // timedelta(milliseconds=1)
