@@ -284,6 +284,30 @@ def _store_word(typing_context, target, t, word):  # noqa: ARG001
 write_word = _write_word_plain if _PLAIN else _store_word
 
 
+@kernel
+def _multiply_high_plain(a, b):
+    low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+    middle = (a >> half) * (b & low) + ((a & low) * (b & low) >> half)
+    crossed = (a & low) * (b >> half) + (middle & low)
+    return (a >> half) * (b >> half) + (middle >> half) + (crossed >> half)
+
+
+@intrinsic
+def _multiply_high(typing_context, a, b):  # noqa: ARG001
+    signature = types.uint64(types.uint64, types.uint64)
+
+    def generate(context, builder, signature, arguments):  # noqa: ARG001
+        wide = ir.IntType(128)
+        product = builder.mul(*(builder.zext(argument, wide) for argument in arguments))
+        return builder.trunc(builder.lshr(product, wide(64)), ir.IntType(64))
+
+    return signature, generate
+
+
+# multiply_high(a, b): the upper 64 bits of the product of two uint64, in one instruction.
+multiply_high = _multiply_high_plain if _PLAIN else _multiply_high
+
+
 # Whether crc32c_word and crc32c_byte are there: x86 with SSE 4.2, and not in the checked modes.
 HAS_CRC32C = not _PLAIN and bool(get_host_cpu_features().get("sse4.2"))
 
@@ -374,9 +398,13 @@ def crc32_fold(typing_context, content, position, blocks, head, row, low_over, h
     return signature, generate
 
 
+@kernel
+def _prefetch_plain(content, position):
+    pass
+
+
 @intrinsic
-def prefetch(typing_context, content, position):  # noqa: ARG001
-    """Have a cache line brought; any position will do, there or not."""
+def _prefetch(typing_context, content, position):  # noqa: ARG001
     signature = types.void(content, types.int64)
 
     def generate(context, builder, signature, arguments):
@@ -387,3 +415,7 @@ def prefetch(typing_context, content, position):  # noqa: ARG001
         return context.get_dummy_value()
 
     return signature, generate
+
+
+# prefetch(content, position): have a cache line brought; any position will do, there or not.
+prefetch = _prefetch_plain if _PLAIN else _prefetch

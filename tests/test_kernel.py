@@ -7,14 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from corpus import NO_JIT, REPOSITORY, run_python
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kafkajit.kernel import (
     WIDE,
+    _multiply_high_plain,
     copy_bytes,
     copy_wide,
     kernel,
+    multiply_high,
     read_int32,
     read_int64,
     write_word,
@@ -37,6 +39,19 @@ def call_copy_wide(target, t, source, s):
 @kernel
 def call_write_word(target, t, word):
     write_word(target, t, np.uint64(word))
+
+
+@kernel
+def call_multiply_high(a, b):
+    return multiply_high(np.uint64(a), np.uint64(b))
+
+
+@given(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
+@example(2**64 - 1, 2**64 - 1)
+@example(2**32 - 1, 2**63 + 2**32)
+def test_the_upper_half_of_a_product_is_what_python_has(a: int, b: int) -> None:
+    assert int(call_multiply_high(np.uint64(a), np.uint64(b))) == a * b >> 64
+    assert int(_multiply_high_plain(np.uint64(a), np.uint64(b))) == a * b >> 64
 
 
 @given(st.binary(min_size=8, max_size=8), st.integers(0, 20))
