@@ -366,7 +366,7 @@ def _write_batches(
         )  # fmt: skip
         if end - position > _MAX_INT32:
             return position, batch
-        _finish(header, header_bytes, batch, out, position, end)
+        finish_batch(header, header_bytes, batch, out, position, end)
         position = end
     return position, header.size
 
@@ -418,12 +418,12 @@ def _write_headers(offset, timestamp, header, header_bytes, first_row, positions
                 out, positions[batch], positions[batch + 1],
             )  # fmt: skip
             continue
-        _finish(header, header_bytes, batch, out, positions[batch], positions[batch + 1])
+        finish_batch(header, header_bytes, batch, out, positions[batch], positions[batch + 1])
     return header.size
 
 
 @inlined
-def _finish(header, header_bytes, batch, out, position, end):
+def finish_batch(header, header_bytes, batch, out, position, end):
     """Write a batch's header with its length, and its checksum."""
     header[batch]["batchLength"] = end - position - LOG_OVERHEAD
     for i in range(WIRE_BYTES.size):
