@@ -1,4 +1,4 @@
-"""kafkajit.Log: what is looked up touches one batch; LogWriter, and what it writes of batches."""
+"""A log in its folder: a lookup touches one batch; LogWriter, and what it writes; compaction."""
 
 # ruff: noqa: ARG002  # asv hands every parameter to every method
 from __future__ import annotations
@@ -8,12 +8,22 @@ import struct
 import tempfile
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 from crc32c import crc32c
 
-from kafkajit import Log, LogWriter, OffsetIndex, TimeIndex
+from kafkajit import (
+    Log,
+    LogConfig,
+    LogWriter,
+    OffsetIndex,
+    TimeIndex,
+    compact,
+    encode_batches,
+)
 from kafkajit.segment.indexing import SegmentIndexes
 from kafkajit.source import Source
-from kafkajit.testing import Record, batch
+from kafkajit.testing import Record, batch, producer_snapshot
 from kafkajit.walk import frames
 
 from . import segments
@@ -109,3 +119,37 @@ class Append:
         with LogWriter(folder) as writer:
             writer.append(self.log)
         shutil.rmtree(folder)
+
+
+class Compact:
+    """500,000 records, 64 MB of them, in which a key comes ten times or not again."""
+
+    params = [["none", "lz4"], [50_000, 500_000]]
+    param_names = ["codec", "keys"]
+
+    def setup(self, codec: str, keys: int) -> None:
+        self.folder = tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None)
+        self.path = Path(self.folder.name) / "users-0"
+        self.path.mkdir()
+        rng = np.random.default_rng(7)
+        numbers = rng.integers(0, keys, 500_000)
+        values = [b"%d " % number * 20 for number in range(100)]
+        table = pa.table(
+            {
+                "key": [b"user-%08d" % number for number in numbers.tolist()],
+                "value": [values[number % 100][:100] for number in numbers.tolist()],
+            }
+        )
+        log = encode_batches(table, compression_type=codec, timestamp=START)
+        (self.path / f"{0:020}.log").write_bytes(log)
+        (self.path / f"{500_000:020}.log").touch()
+        (self.path / f"{500_000:020}.snapshot").write_bytes(producer_snapshot([]))
+        self.time_find_out(codec, keys)
+
+    def teardown(self, codec: str, keys: int) -> None:
+        self.folder.cleanup()
+
+    def time_find_out(self, codec: str, keys: int) -> None:
+        """All but writing what stays."""
+        plan = compact(self.path, config=LogConfig(cleanup_policy=("compact",)))
+        assert plan.partitions[0].segments
