@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     )
     from kafkajit.records.default_records import header_size_in_bytes, record_size_in_bytes
     from kafkajit.segment.append import LogWriter
+    from kafkajit.segment.compaction import compact
     from kafkajit.segment.config import LogConfig
     from kafkajit.segment.log import Log
     from kafkajit.segment.recover import RepairPlan, repair
@@ -76,6 +77,7 @@ _HOME = {
     "TimeIndex": "kafkajit.index.time_index",
     "TransactionIndex": "kafkajit.index.transaction_index",
     "UnsupportedCompressionTypeError": "kafkajit.errors",
+    "compact": "kafkajit.segment.compaction",
     "decode_payloads": "kafkajit.topics.structs",
     "encode_batches": "kafkajit.writer",
     "find_corruption": "kafkajit.reader",
@@ -125,6 +127,7 @@ __all__ = [
     "TimeIndex",
     "TransactionIndex",
     "UnsupportedCompressionTypeError",
+    "compact",
     "decode_payloads",
     "encode_batches",
     "find_corruption",

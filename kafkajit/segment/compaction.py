@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
@@ -33,10 +34,13 @@ _META_PROPERTIES = "meta.properties"  # a folder with it is a broker's log.dirs
 # Of the internal topics, those that brokers compact.
 _COMPACTED = ("offsets", "transaction_state")
 
+# Is told how many bytes have been read, time after time.
+Progress = Callable[[int], None]
+
 
 @dataclass(frozen=True)
 class Options:
-    """How to compact, whatever the log."""
+    """How to compact, whichever log."""
 
     config: LogConfig
     is_compacted: bool  # somebody has said that the topic is
@@ -44,6 +48,26 @@ class Options:
     producer_expiration_ms: int
     dedupe_buffer_size: int
     max_decompressed_bytes: int
+
+    @classmethod
+    def of(
+        cls,
+        config: LogConfig | None,
+        *,
+        now: int | None = None,
+        producer_expiration_ms: int = 24 * 60 * 60 * 1000,
+        dedupe_buffer_size: int = 128 << 20,
+        max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
+    ) -> Self:
+        """What `compact` takes, with its defaults."""
+        return cls(
+            config or LogConfig(),
+            config is not None and config.compact,
+            int(time.time() * 1000) if now is None else now,
+            producer_expiration_ms,
+            dedupe_buffer_size,
+            max_decompressed_bytes,
+        )
 
 
 @dataclass(frozen=True)
@@ -78,11 +102,22 @@ class PartitionCompaction:
         return self.cleanable is not None and self.cleanable.dirty_bytes > 0
 
     @property
+    def bytes_to_read(self) -> int:
+        """As far as is known beforehand: what is dirty is read once more."""
+        if self.cleanable is None:
+            return 0
+        return sum(s.log.size for s in self.cleanable.segments) + self.cleanable.dirty_bytes
+
+    @property
     def segments(self) -> list[CompactedSegment]:
-        """What becomes of the segments; to find out, the log is read as if to compact it."""
+        """What becomes of the segments; to find out takes as long as to compact them."""
         if not self._is_known:
-            self._clean(None)
+            self.find_out()
         return self._segments
+
+    def find_out(self, progress: Progress | None = None) -> None:
+        """Do all that is to be done, but for writing it."""
+        self._clean(None, progress)
 
     @property
     def lines(self) -> Iterator[str]:
@@ -95,8 +130,9 @@ class PartitionCompaction:
             yield f"{name}: nothing to compact before offset {cleanable.first_uncleanable_offset}"
             return
         yield (
-            f"{name}: offsets before {cleanable.first_uncleanable_offset} to compact, dirty from "
-            f"{cleanable.first_dirty_offset} on ({cleanable.dirty_ratio:.0%} of the bytes)"
+            f"{name}: dirty from offset {cleanable.first_dirty_offset} to "
+            f"{cleanable.first_uncleanable_offset - 1}, {cleanable.dirty_ratio:.0%} of "
+            f"{sum(segment.log.size for segment in cleanable.segments):,} bytes"
         )
         for segment in self.segments:
             first, *others = segment.logs
@@ -110,19 +146,17 @@ class PartitionCompaction:
             )
         lost = sum(segment.records_without_key for segment in self.segments)
         if lost:
-            yield f"  {lost:,} records are lost because they have no key"
+            yield f"  of these, {lost:,} go because they have no key"
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
 
-    def carry_out(
-        self, *, keep: bool = True, progress: Callable[[int], None] | None = None
-    ) -> Path | None:
+    def carry_out(self, *, keep: bool = True, progress: Progress | None = None) -> Path | None:
         """Do it, with the folder's lock held; where the files are that went, if they are kept.
 
         Args:
             keep: keep the files that are replaced, and with them the room that they take.
-            progress: told how many bytes have been read, time after time.
+            progress: is told how far it is.
         """
         if interrupted_in(self.folder):  # which who took the lock has finished: all is another now
             again = plan_of(self.folder, self._options, is_named=self._is_named)
@@ -144,15 +178,19 @@ class PartitionCompaction:
                 change.new(offsets.path).write_bytes(content)
             return change.commit(keep=keep)
 
-    def _clean(self, change: Change | None, progress: Callable[[int], None] | None = None) -> None:
+    def _clean(self, change: Change | None, progress: Progress | None) -> None:
         """Compact the log into a change, or nowhere."""
-        self._segments, self._is_known = [], True
-        if not self.is_needed:
-            return
-        assert self.cleanable is not None
+        segments: list[CompactedSegment] = []
+        if self.cleanable is not None and self.is_needed:
+            segments = list(self._cleaned(self.cleanable, change, progress))
+        self._segments, self._is_known = segments, True
+
+    def _cleaned(
+        self, cleanable: Cleanable, change: Change | None, progress: Progress | None
+    ) -> Iterator[CompactedSegment]:
         options, log = self._options, Log(self.folder)
         cleaner = Cleaner(
-            self.cleanable,
+            cleanable,
             log.segments,
             log.start_offset,
             _last_records(log, options.now - options.producer_expiration_ms),
@@ -163,8 +201,8 @@ class PartitionCompaction:
             progress=progress,
         )
         cleaner.index()
-        for group in self.cleanable.groups(options.config):
-            self._segments.append(_clean_group(cleaner, group, options.config, change))
+        for group in cleanable.groups(options.config):
+            yield _clean_group(cleaner, group, options.config, change)
 
 
 @dataclass
@@ -195,45 +233,32 @@ class CompactionPlan:
 
 
 def compact(
-    folder: str | os.PathLike[str],
-    *,
-    config: LogConfig | None = None,
-    now: int | None = None,
-    producer_expiration_ms: int = 24 * 60 * 60 * 1000,
-    dedupe_buffer_size: int = 128 << 20,
-    max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
+    folder: str | os.PathLike[str], *, config: LogConfig | None = None, **options: int
 ) -> CompactionPlan:
-    """What brokers would leave of a partition's log, or of each compacted one of a log.dirs folder.
+    """What brokers would leave of a partition's log, or of the compacted ones of a log.dirs folder.
 
-    Of each key the last record stays; tombstones do for `delete.retention.ms`, as deleted keys'
-    last word. Nothing is touched before the plan's `apply` is called. To print a plan, or to look
-    at its segments, takes as long as doing it.
+    Of each key the last record stays, and a tombstone for `delete.retention.ms` longer. All is
+    compacted that may be, however little of it is dirty. Nothing is touched before the plan's
+    `apply` is called; to print a plan takes as long as that.
 
     Args:
         folder: a partition's folder, or a log.dirs folder with several.
-        config: the topic's. With `cleanup.policy=compact` it is taken for compacted, whether the
-            folder looks like it or not.
+        config: the topic's. Where it has `cleanup.policy=compact` the partition of that folder is
+            compacted, whether it looks like a compacted topic's or not.
         now: the time, in milliseconds.
-        producer_expiration_ms: for how long the last batch of a producer stays, without records if
-            need be: brokers compare the next one's sequence number with it.
-        dedupe_buffer_size: bytes for a map of keys. Where they do not fit, the dirty segments are
-            read more than once.
-        max_decompressed_bytes: of a batch; larger ones are an error.
+        producer_expiration_ms: for how long the last batch of a producer stays, if need be without
+            records: a day. Brokers hold the next one's sequence number against it.
+        dedupe_buffer_size: bytes for a map of keys, 128 MiB. Where they do not fit into it, what is
+            dirty is read more than once.
+        max_decompressed_bytes: the largest batch that is read.
 
     >>> import kafkajit.testing as kt
-    >>> print(compact(f"{kt.SAMPLE}/orders-0", config=LogConfig(cleanup_policy=("compact",))))
+    >>> compact(f"{kt.SAMPLE}/orders-0").is_needed  # nothing says that it is compacted
+    False
     """
-    options = Options(
-        config=config or LogConfig(),
-        is_compacted=config is not None and config.compact,
-        now=int(time.time() * 1000) if now is None else now,
-        producer_expiration_ms=producer_expiration_ms,
-        dedupe_buffer_size=dedupe_buffer_size,
-        max_decompressed_bytes=max_decompressed_bytes,
-    )
-    folders = partitions_at(folder)
+    asked = Options.of(config, **options)
     place = Path(os.path.abspath(folder))  # noqa: PTH100  as partitions_at has it
-    plans = [plan_of(path, options, is_named=path == place) for path in folders]
+    plans = [plan_of(path, asked, is_named=path == place) for path in partitions_at(folder)]
     return CompactionPlan(place, plans)
 
 

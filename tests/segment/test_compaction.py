@@ -153,11 +153,11 @@ def test_a_plan_changes_nothing_and_says_what_stays_of_each_segment(folder: Path
     plan = compact(folder, config=SMALL)
     assert plan.is_needed
     assert str(plan) == (
-        "orders-0: offsets before 7 to compact, dirty from 0 on (100% of the bytes)\n"
+        "orders-0: dirty from offset 0 to 6, 100% of 245 bytes\n"
         "  00000000000000000000.log: 1 of 3 records, 70 of 88 bytes\n"
         "  00000000000000000003.log: 0 of 2 records, 0 of 78 bytes\n"
         "  00000000000000000005.log: 2 records, 79 bytes: stays\n"
-        "  1 records are lost because they have no key"
+        "  of these, 1 go because they have no key"
     )
     assert contents(folder) == before
     assert not (folder.parent / "cleaner-offset-checkpoint").exists()
