@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NoReturn
 
-from kafkajit.cli import dump_log, repair, retain, sql
+from kafkajit.cli import compact, dump_log, repair, retain, sql
 
 
 class _Parser(argparse.ArgumentParser):
@@ -32,6 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"kafkajit {_version()}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
+    _add(commands, "compact", compact)
     _add(commands, "dump-log", dump_log)
     _add(commands, "repair", repair)
     _add(commands, "retain", retain)

@@ -7,12 +7,14 @@ with it the folder's lock is held, and each partition is changed whole or not at
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 import shutil
 import sys
 import textwrap
 from collections.abc import Callable
 from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 EXIT_CODES = """\
@@ -21,6 +23,8 @@ exit code:
   and --apply was not given; 1 after an error
 """
 _ERROR, NEEDED = 1, 2
+TIME_HELP = "what time it is, to try it out: ISO 8601 (in UTC, unless it says) or milliseconds"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def add_arguments(parser: argparse.ArgumentParser, config: str) -> None:
@@ -102,6 +106,19 @@ def print_line(text: str, behind: str = "") -> None:
             break_on_hyphens=False,
         )
     )
+
+
+def time(text: str) -> int:
+    """Milliseconds, of what an argument says."""
+    if re.fullmatch(r"\d+", text, re.ASCII):
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither ISO 8601, such as 2025-11-22T01:00:00Z, nor milliseconds"
+        ) from None
+    return (moment.replace(tzinfo=moment.tzinfo or UTC) - _EPOCH) // timedelta(milliseconds=1)
 
 
 def _setting(text: str) -> tuple[str, str]:

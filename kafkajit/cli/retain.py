@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 from collections import Counter
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,7 +32,6 @@ example:
   kafkajit retain --config retention.bytes=10737418240 --apply /var/kafka
   kafkajit retain --log-start-offset 4711 --apply /var/kafka/orders-0
 """
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,9 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--now",
-        type=_time,
+        type=changing.time,
         metavar="TIME",
-        help="what time it is, to try it out: ISO 8601 (in UTC, unless it says) or milliseconds",
+        help=changing.TIME_HELP,
     )
     parser.add_argument(
         "--no-keep",
@@ -131,16 +128,3 @@ class _Retaining:
             changing.print_line(
                 f"{self._kept:,} bytes are still used by what is kept: remove it, or pass --no-keep"
             )
-
-
-def _time(text: str) -> int:
-    """Milliseconds."""
-    if re.fullmatch(r"\d+", text, re.ASCII):
-        return int(text)
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is neither ISO 8601, such as 2025-11-22T01:00:00Z, nor milliseconds"
-        ) from None
-    return (moment.replace(tzinfo=moment.tzinfo or UTC) - _EPOCH) // timedelta(milliseconds=1)
