@@ -15,6 +15,7 @@ What the formats look like in a log, and which decoder reads them (the fastest o
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import Literal
 
@@ -44,6 +45,7 @@ _LZ4_MAGIC = b"\x04\x22\x4d\x18"
 LZ4_KAFKA_HEADER = _LZ4_MAGIC + b"\x60\x40\x82"
 LZ4_BLOCK_SIZE = 1 << 16
 LZ4_STORED = 1 << 31
+_LZ4_BLOCK_HEAD = struct.Struct("<I")
 _LZ4_PIECE = 1 << 20
 
 
@@ -166,26 +168,28 @@ def _unlz4_blocks(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int | N
     None where it is not quite that, or the room is short: the general way has the right error.
     """
     position, written = len(LZ4_KAFKA_HEADER), 0
-    while True:
-        size = int.from_bytes(compressed[position : position + 4], "little")
+    end, room, target = len(compressed), out.size - LZ4_BLOCK_SIZE, out.data
+    # Batches have one block mostly: what is done around it counts.
+    while position + 4 <= end:
+        (size,) = _LZ4_BLOCK_HEAD.unpack_from(compressed, position)
         position += 4
-        if size == 0:  # the end mark, or no mark at all
-            whole = (
-                position <= len(compressed) and compressed[position : position + 4] != _LZ4_MAGIC
-            )
-            return written if whole else None
+        if size == 0:  # the end mark
+            is_last = position == end or compressed[position : position + 4] != _LZ4_MAGIC
+            return written if is_last else None
         is_stored = size >= LZ4_STORED
         size &= LZ4_STORED - 1
-        block = compressed[position : position + size]
-        if len(block) < size or out.size - written < LZ4_BLOCK_SIZE or size > LZ4_BLOCK_SIZE:
+        if size > end - position or written > room or size > LZ4_BLOCK_SIZE:
             return None
+        block = compressed[position : position + size]
         position += size
         if is_stored:
-            out[written : written + size] = np.frombuffer(block, dtype=np.uint8)
+            target[written : written + size] = block
             written += size
         else:
-            room = out[written : written + LZ4_BLOCK_SIZE].data
-            written += cramjam.lz4.decompress_block_into(block, room, output_len=LZ4_BLOCK_SIZE)
+            written += cramjam.lz4.decompress_block_into(
+                block, target[written : written + LZ4_BLOCK_SIZE], output_len=LZ4_BLOCK_SIZE
+            )
+    return None
 
 
 def with_right_lz4_checksum(compressed: memoryview) -> memoryview:

@@ -189,15 +189,16 @@ class RecordFilter:
         self._payload = _with_room(
             self._payload, compressed_bound(int(ends[-1]), len(wanted)) + WIDE
         )
-        end = 0
-        for row in np.flatnonzero(wanted).tolist():
-            codec = int(codecs[row])
+        places = [0]
+        start = 0
+        for codec, end in zip(codecs[wanted].tolist(), ends[wanted].tolist(), strict=True):
             if codec not in self._compressors:
                 self._compressors[codec] = Compressor(codec)
-            plain = self._plain[int(ends[row] - sizes[row]) : int(ends[row])]
-            rests["payload"][row] = end
-            start, end = end, self._compressors[codec].write(plain, self._payload, end)
-            rests["payloadSize"][row] = end - start
+            compress = self._compressors[codec].write
+            places.append(compress(self._plain[start:end], self._payload, places[-1]))
+            start = end
+        rests["payload"][wanted] = places[:-1]
+        rests["payloadSize"][wanted] = np.diff(places)
 
     def _written(
         self, run: Run, source: Bytes, headers: Headers, rests: Headers

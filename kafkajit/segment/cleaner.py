@@ -201,10 +201,12 @@ class Cleaner:
                     raise decoder.unsound(framing.batches, int(np.argmin(sound)))
             for batches in _of_one_kind(framing.batches):
                 is_wanted = wanted(batches)
-                done = 0
+                done, window = 0, len(batches)
                 while done < len(batches):
-                    run = _read(decoder, batches[done:], is_wanted[done:])
+                    part = slice(done, done + window)
+                    run = _read(decoder, batches[part], is_wanted[part])
                     done += len(run.batches)
+                    window = 2 * len(run.batches)  # what comes is much like what went
                     yield run, source
             if self._progress is not None:
                 self._progress(framing.position - position)
