@@ -15,6 +15,8 @@ import pyarrow as pa
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.reader import SegmentReader, valid_bytes
+from kafkajit.records.partitioner import NO_KEY, partitions_of
+from kafkajit.rows import field_of, numbers_of
 from kafkajit.schema import (
     CONTENT_BATCHES,
     CONTENT_CORRUPTION,
@@ -37,6 +39,8 @@ _IN_PIECES = (
 )
 
 _TEXT = (pa.types.is_string, pa.types.is_large_string)
+_BINARY = (pa.types.is_binary, pa.types.is_large_binary)
+_MOST_PARTITIONS = 2**31 - 1
 
 # What a read gave: its record batches, or None for SQL's NULL.
 Parts = list[pa.RecordBatch] | None
@@ -100,6 +104,22 @@ def kafka_log_path(path: pa.Array) -> pa.Array:
     return pa.array(rows, LOG_PATH_TYPE)
 
 
+@reported
+def kafka_partition(key: pa.Array, partitions: pa.Array) -> pa.Array:
+    """The partition of each key; NULL where there is none."""
+    check_type(key, "key must be BINARY or STRING", *_BINARY, *_TEXT)
+    check_type(partitions, "partitions must be INT", pa.types.is_integer)
+    if pa.types.is_null(key.type) or pa.types.is_null(partitions.type):
+        return pa.nulls(len(key), pa.int32())
+    counts = numbers_of(partitions, "partitions", null=1)
+    bad = counts[(counts < 1) | (counts > _MOST_PARTITIONS)]
+    if bad.size:
+        raise ValueError(f"a topic has from 1 to {_MOST_PARTITIONS} partitions, not {bad[0]}")
+    found = partitions_of(field_of(key, "key"), counts)
+    is_null = (found == NO_KEY) | partitions.is_null().to_numpy(False)
+    return pa.array(found, pa.int32(), mask=is_null)
+
+
 def _each(content: pa.Array, read: Callable[[pa.Buffer], Any]) -> list[Any]:
     return [None if held is None else read(held) for held in buffers(content)]
 
@@ -107,7 +127,7 @@ def _each(content: pa.Array, read: Callable[[pa.Buffer], Any]) -> list[Any]:
 def buffers(content: pa.Array, name: str = "content") -> Iterator[pa.Buffer | None]:
     """Each value where it stands: a scalar of Arrow's would be a copy."""
     wanted = f"{name} must be BINARY, as binaryFile loads it"
-    check_type(content, wanted, pa.types.is_binary, pa.types.is_large_binary)
+    check_type(content, wanted, *_BINARY)
     if pa.types.is_null(content.type):
         yield from [None] * len(content)
         return

@@ -81,6 +81,7 @@ FUNCTIONS: dict[str, pa.DataType] = {
     "kafka_corruption": CORRUPTIONS_TYPE,
     **_with_try({"kafka_valid_bytes": pa.int64()}),
     "kafka_log_path": LOG_PATH_TYPE,
+    "kafka_partition": pa.int32(),
     **_with_try(
         {
             name: (_struct if name in OF_ONE_ROW else _array)(SIDE_FILES[kind].columns)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafkajit.spark import encode_functions, side_functions, topic_functions
-from kafkajit.spark.call import call
+from kafkajit.spark.call import call, call_columns
 from kafkajit.spark.encode_functions import *  # noqa: F403
 from kafkajit.spark.side_functions import *  # noqa: F403
 from kafkajit.spark.topic_functions import *  # noqa: F403
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "kafka_corruption",
     "kafka_log_path",
+    "kafka_partition",
     "kafka_record_batches",
     "kafka_records",
     "kafka_valid_bytes",
@@ -299,3 +300,36 @@ def kafka_log_path(path: ColumnOrName) -> Column:
     +------+---------+----------+------+
     """
     return call("kafka_log_path", path)
+
+
+def kafka_partition(key: ColumnOrName, partitions: ColumnOrName | int) -> Column:
+    """Returns the partition that Kafka's producers put records with this key in.
+
+    .. versionadded:: 0.2.0
+
+    Parameters
+    ----------
+    key : :class:`~pyspark.sql.Column` or column name
+        a record's key, binary or text.
+    partitions : :class:`~pyspark.sql.Column`, column name or int
+        how many the topic has.
+
+    Returns:
+    -------
+    :class:`~pyspark.sql.Column`
+        int. NULL for NULL: records without a key are spread.
+
+    Examples:
+    --------
+    >>> from kafkajit.spark.functions import kafka_partition
+    >>> df = spark.createDataFrame([("user-1",), ("user-3",), (None,)], "key STRING")
+    >>> df.select("key", kafka_partition("key", 12).alias("partition")).show()
+    +------+---------+
+    |   key|partition|
+    +------+---------+
+    |user-1|        8|
+    |user-3|       11|
+    |  NULL|     NULL|
+    +------+---------+
+    """
+    return call_columns("kafka_partition", key, partitions)

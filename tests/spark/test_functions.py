@@ -94,6 +94,10 @@ def arguments_of(name: str, content: str) -> str:
         return content.replace("BINARY", "ARRAY<STRUCT<key: BINARY>>")
     if plain == "kafka_log_path":
         return f"CAST({content} AS STRING)"
+    if plain == "kafka_encode_batch":
+        return f"kafka_records({content})"
+    if plain == "kafka_partition":
+        return f"{content}, 12"
     if plain in DECODE_FUNCTIONS:
         return f"{content}, {content}"
     if plain in VERIFY_FUNCTIONS:
@@ -153,6 +157,9 @@ def test_dropmalformed_leaves_bad_batches_out(spark: SparkSession) -> None:
         ("kafka_records(content, array('key'))", "columns must be STRING, not list<"),
         ("kafka_records('text')", "content must be BINARY, as binaryFile loads it, not string"),
         ("kafka_log_path(content)", "path must be STRING, not binary"),
+        ("kafka_partition(1, 12)", "key must be BINARY or STRING, not int32"),
+        ("kafka_partition(content, '12')", "partitions must be INT, not string"),
+        ("kafka_partition(content, -1)", "a topic has from 1 to 2147483647 partitions, not -1"),
     ],
 )
 def test_a_wrong_argument_says_what_is_possible(call: str, told: str, spark: SparkSession) -> None:
@@ -189,6 +196,14 @@ def test_column_functions_need_no_registration(spark: SparkSession) -> None:
     assert row[0][0].offset == 0
     assert row[1] == len(log_of("single-record-0"))
     assert tuple(row[2]) == ("orders", 3, 42, ".log")
+
+
+def test_a_key_has_the_partition_that_kafkas_producer_chooses(spark: SparkSession) -> None:
+    head, *rows = [line.split("\t") for line in (DATA / "partitions.tsv").read_text().splitlines()]
+    keys = [(bytearray.fromhex(row[0]), int(row[head.index("12")])) for row in rows]
+    frame = spark.createDataFrame(keys, "key BINARY, expected INT")
+    found = frame.select(functions.kafka_partition("key", 12).alias("found"), "expected")
+    assert found.where("found = expected").count() == len(rows)
 
 
 def test_every_function_returns_what_it_declares(spark: SparkSession) -> None:

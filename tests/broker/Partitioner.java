@@ -1,0 +1,21 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.util.HexFormat;
+import org.apache.kafka.clients.producer.internals.BuiltInPartitioner;
+import org.apache.kafka.common.utils.Utils;
+
+/** Keys in hexadecimal, a line each, in; each with its hash and its partition among so many, out. */
+public class Partitioner {
+    public static void main(String[] partitions) throws Exception {
+        BufferedReader keys = new BufferedReader(new InputStreamReader(System.in));
+        for (String line = keys.readLine(); line != null; line = keys.readLine()) {
+            byte[] key = HexFormat.of().parseHex(line);
+            StringBuilder row = new StringBuilder(line + "\t" + Utils.murmur2(key));
+            for (String count : partitions) {
+                row.append('\t').append(
+                    BuiltInPartitioner.partitionForKey(key, Integer.parseInt(count)));
+            }
+            System.out.println(row);
+        }
+    }
+}
