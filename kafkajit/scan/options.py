@@ -64,7 +64,7 @@ class Options:
         if "location" in given:  # what CREATE TABLE makes of the path
             given = {"path": given["location"], **given}
         for key, text in given.items():
-            if key.lower() in _SPARKS_OWN or key.lower().startswith("option."):
+            if key.lower() in SPARKS_OWN or key.lower().startswith("option."):
                 continue
             name = names.get(key.lower())
             if name is None:
@@ -100,7 +100,9 @@ def _suggestion(key: str, names: Mapping[str, str]) -> str:
     return f"; there are: {', '.join(OPTIONS)}"
 
 
-def _one_of(choices: tuple[str, ...]) -> Callable[[str], str]:
+def one_of(choices: tuple[str, ...]) -> Callable[[str], str]:
+    """Parses one of these words, however it is written."""
+
     def parse(text: str) -> str:
         for choice in choices:
             if text.lower() == choice.lower():
@@ -112,7 +114,8 @@ def _one_of(choices: tuple[str, ...]) -> Callable[[str], str]:
     return parse
 
 
-def _boolean(text: str) -> bool:
+def boolean(text: str) -> bool:
+    """Parses true or false."""
     if text.lower() not in ("true", "false"):
         raise ValueError(f"true or false, not {text!r}")
     return text.lower() == "true"
@@ -192,7 +195,7 @@ OPTIONS: dict[str, Option] = {
         "path", _path, "a segment file, a partition's folder, a log.dirs root or a glob"
     ),
     "paths": Option("paths", _paths, "several of them, as a list in JSON; load([…]) sets it"),
-    "kind": Option("kind", _one_of(KINDS), f"the table: {', '.join(KINDS)}; records by default"),
+    "kind": Option("kind", one_of(KINDS), f"the table: {', '.join(KINDS)}; records by default"),
     "pathGlobFilter": Option(
         "path_glob_filter",
         _glob,
@@ -220,13 +223,13 @@ OPTIONS: dict[str, Option] = {
     ),
     "isolationLevel": Option(
         "isolation_level",
-        _one_of((READ_UNCOMMITTED, READ_COMMITTED)),
+        one_of((READ_UNCOMMITTED, READ_COMMITTED)),
         "read_committed leaves out aborted and unfinished transactions, and control records",
     ),
-    "checkCrcs": Option("check_crcs", _boolean, "whether checksums must hold; true by default"),
+    "checkCrcs": Option("check_crcs", boolean, "whether checksums must hold; true by default"),
     "mode": Option(
         "mode",
-        _one_of(MODES),
+        one_of(MODES),
         "FAILFAST, the default, fails at a bad batch or file, DROPMALFORMED leaves it out, "
         "PERMISSIVE also reports it in a column corruption",
     ),
@@ -242,7 +245,7 @@ OPTIONS: dict[str, Option] = {
     ),
     "pushDownPredicate": Option(
         "push_down_predicate",
-        _boolean,
+        boolean,
         "whether a query's conditions drop files and batches; false by default, because Spark 4.3 "
         "goes on using them for other queries of the same DataFrame or view",
     ),
@@ -250,7 +253,7 @@ OPTIONS: dict[str, Option] = {
 
 # What CREATE TABLE adds of its own (TableCatalog's reserved properties), besides each option once
 # more as option.NAME.
-_SPARKS_OWN = {
+SPARKS_OWN = {
     "collation",
     "comment",
     "external",

@@ -1,7 +1,7 @@
 """partition.metadata: the id of a partition's topic (PartitionMetadataFile, PartitionMetadata).
 
-Bytes in, one row out. Two lines, `version: 0` and `topic_id: …`; as in Kafka, what stands before
-the colons and behind the second line is not looked at.
+Bytes in, one row out, and back. Two lines, `version: 0` and `topic_id: …`; as in Kafka, what stands
+before the colons and behind the second line is not looked at.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from kafkajit.schema import PARTITION_METADATA_COLUMNS, table_schema
 from kafkajit.source import Bytes, whole
 from kafkajit.state.text_lines import lines, malformed_line, parse_number
 from kafkajit.state.uuid import ZERO, parse_uuid
+
+VERSION = 0
 
 _SEPARATOR = re.compile(r":[ \t\n\x0b\f\r]+")
 
@@ -52,6 +54,15 @@ def parse_partition_metadata(content: Bytes, path: str | None = None) -> pa.Tabl
         )
     row = {"version": version, "topicId": topic_id}
     return pa.Table.from_pylist([row], table_schema(PARTITION_METADATA_COLUMNS))
+
+
+def partition_metadata_text(topic_id: str) -> bytes:
+    r"""The file that Kafka writes of a topic's id.
+
+    >>> partition_metadata_text("pUM3BMsVQk2fe-klgEgLLA")
+    b'version: 0\ntopic_id: pUM3BMsVQk2fe-klgEgLLA'
+    """
+    return f"version: {VERSION}\ntopic_id: {topic_id}".encode()
 
 
 def _value(line: str | None, number: int, path: str | None) -> str:

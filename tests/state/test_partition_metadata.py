@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import kafkajit
 from kafkajit.schema import PARTITION_METADATA_COLUMNS, table_schema
+from kafkajit.state.partition_metadata import partition_metadata_text
 
 FILES = sorted(DATA.rglob("partition.metadata"))
 ID = "pUM3BMsVQk2fe-klgEgLLA"
@@ -21,6 +22,12 @@ def test_the_topic_ids_of_a_broker_are_read(path: Path) -> None:
     table = kafkajit.read_partition_metadata(path)
     assert table.schema == table_schema(PARTITION_METADATA_COLUMNS)
     assert table.to_pylist() == [{"version": int(version), "topicId": topic_id}]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.parent.name)
+def test_a_brokers_file_is_written_again(path: Path) -> None:
+    (topic_id,) = kafkajit.read_partition_metadata(path)["topicId"].to_pylist()
+    assert partition_metadata_text(topic_id) == path.read_bytes()
 
 
 def test_the_corpus_has_topic_ids() -> None:
