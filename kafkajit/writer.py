@@ -109,13 +109,18 @@ def iter_encoded_batches(
 
 
 class Encoder:
-    """Encodes records; of what comes later, offsets and sequences go on where they ended."""
+    """Encodes records; of what comes later, offsets and sequences go on where they ended.
 
-    def __init__(self, options: BatchOptions) -> None:
+    Args:
+        options: of all of them
+        writer: of these options, whose buffers several encoders use in turn
+    """
+
+    def __init__(self, options: BatchOptions, writer: BatchWriter | None = None) -> None:
         self.next_offset = options.base_offset
         self._options = options
         self._batching = Batching(options)
-        self._writer = BatchWriter(options.compression_level)
+        self._writer = writer or BatchWriter(options.compression_level)
         self._now = int(time.time() * 1000) if options.timestamp is None else options.timestamp
         # The time of an append is that of all its records.
         self._is_stamped = options.timestamp_type == 1 and options.timestamp is not None

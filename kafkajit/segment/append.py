@@ -4,7 +4,7 @@ Answers to UnifiedLog.appendAsFollower, roll and close of Kafka 4.1.1: the files
 for byte, where each batch is appended by itself, as a leader and a coordinator do.
 
     batches ─▶ validate ─▶ new_segment (.log, indexes) ─┐
-               log_end ──▶ producers, epochs ───────────┴─▶ change ─▶ live names
+               log_end ──▶ growth (producers, epochs) ──┴─▶ change ─▶ live names
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ from kafkajit.records.decode import Decoder
 from kafkajit.records.markers import Markers, read_markers
 from kafkajit.segment.change import Change
 from kafkajit.segment.config import LogConfig
+from kafkajit.segment.growth import LogGrowth
 from kafkajit.segment.lock import FolderLock
-from kafkajit.segment.log_end import LEADER_EPOCHS, read_log_end
+from kafkajit.segment.log_end import read_log_end
 from kafkajit.segment.new_segment import NewSegment
 from kafkajit.segment.producers import NO_MARKERS, ProducerStates, are_markers
 from kafkajit.segment.validate import check_appendable
@@ -105,10 +106,8 @@ class LogWriter:
         self._is_open = True
         self._is_broken = False
         self._segment: NewSegment | None = None
-        self._producers = self._end.producers
-        self._epochs = self._end.epochs
+        self._growth = LogGrowth(self.folder, self._end, self._change)
         self._epoch = self._end.latest_epoch
-        self._snapshot = self._end.snapshot
 
     @property
     def log_end_offset(self) -> int:
@@ -153,7 +152,8 @@ class LogWriter:
         self._check_open()
         try:
             if self._segment is not None:
-                self._finish(self._segment)
+                self._segment.close()
+                self._growth.finish(self._base_offset, self._offset)
             self._change.commit(keep=False)
         finally:
             self.abort()
@@ -218,7 +218,7 @@ class LogWriter:
             batches = framing.batches
             offset = check_appendable(decoder, batches, offset, self.config, source.path)
             if (batches.header["producerId"] >= 0).any():
-                producers = self._producers.copy() if producers is None else producers
+                producers = self._growth.producers.copy() if producers is None else producers
                 producers.update(batches, _markers(source, batches), source.path)
             position = framing.position
             pieces += 1
@@ -248,7 +248,7 @@ class LogWriter:
                 taken = 1
             run = batches[row : row + taken]
             of_run = int(are_control[row : row + taken].sum())
-            aborted = self._producers.update(run, markers.between(marker, marker + of_run))
+            aborted = self._growth.producers.update(run, markers.between(marker, marker + of_run))
             start, end = int(run.position[0]) - first, int(run.end[-1]) - first
             self._segment.write(content[start:end], aborted)
             self._offset = int(run.last_offset[-1]) + 1
@@ -264,7 +264,7 @@ class LogWriter:
             known = np.maximum.accumulate(np.where(epochs >= 0, np.arange(epochs.size), -1))
             before = 0 if self._epoch is None else self._epoch
             epochs = np.where(known >= 0, epochs[known], before).astype(epochs.dtype)
-        self._epochs.append(batches, epochs)
+        self._growth.epochs.append(batches, epochs)
         self._epoch = int(epochs[-1])
         first, end = int(batches.position[0]), int(batches.end[-1])
         piece = content[first:end]
@@ -276,8 +276,8 @@ class LogWriter:
 
     def _begin(self) -> NewSegment:
         """The first new segment."""
-        self._take_snapshot(self._offset)
-        return NewSegment(self._new, self._offset, self.config)
+        self._growth.take_snapshot(self._offset)
+        return NewSegment(self._growth.new, self._offset, self.config)
 
     def _roll(self, segment: NewSegment, batches: Batches) -> NewSegment:
         """The segment that begins with the first of these batches."""
@@ -288,37 +288,8 @@ class LogWriter:
         if segment.is_empty and segment.base_offset == base_offset:
             return segment
         segment.close()
-        self._take_snapshot(base_offset)
-        return NewSegment(self._new, base_offset, self.config)
-
-    def _take_snapshot(self, offset: int) -> None:
-        """Write the producers as they are now, unless there is a snapshot of this offset."""
-        if offset > self._snapshot:
-            self._new(f"{offset:020}.snapshot").write_bytes(self._producers.snapshot())
-            self._snapshot = offset
-
-    def _finish(self, segment: NewSegment) -> None:
-        """Stage all that is not yet there."""
-        segment.close()
-        self._take_snapshot(self._offset)
-        end = self._end
-        epochs = self.folder / LEADER_EPOCHS
-        if self._epochs.is_changed:
-            self._new(LEADER_EPOCHS).write_bytes(self._epochs.text())
-        elif not epochs.exists():  # a broker's is empty until it knows of one
-            self._new(LEADER_EPOCHS).write_bytes(b"")
-        if end.active is not None and not end.active.stat().st_size:
-            if int(end.active.stem) != self._base_offset:  # else another takes its place
-                self._change.remove(end.active)
-        elif end.active is not None and end.indexes is not None:
-            end.indexes.close()
-            self._new(f"{end.active.stem}.index").write_bytes(end.indexes.offset_index)
-            self._new(f"{end.active.stem}.timeindex").write_bytes(end.indexes.time_index)
-        for stray in end.strays:
-            self._change.remove(stray)
-
-    def _new(self, name: str) -> Path:
-        return self._change.new(self.folder / name)
+        self._growth.take_snapshot(base_offset)
+        return NewSegment(self._growth.new, base_offset, self.config)
 
 
 def _markers(source: Source, batches: Batches) -> Markers:

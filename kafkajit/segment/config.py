@@ -45,6 +45,8 @@ _WITHOUT_EFFECT = {
 }
 # Kafka's own tests make small segments by this name.
 _SMALL_SEGMENTS = "internal.segment.bytes"
+# All that a topic may have.
+TOPIC_CONFIGS = frozenset({*_RANGES, "cleanup.policy", _SMALL_SEGMENTS, *_WITHOUT_EFFECT})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +106,7 @@ class LogConfig:
                 values[_field_name(name)] = _number(name, value)
             elif name == "cleanup.policy":
                 values["cleanup_policy"] = _policies(value)
-            elif name not in {*_WITHOUT_EFFECT, _SMALL_SEGMENTS}:
+            elif name not in TOPIC_CONFIGS:
                 known = sorted(field.name.replace("_", ".") for field in fields(cls))
                 raise ValueError(f"unknown topic config name {name!r}; there are: {known}")
         if _SMALL_SEGMENTS in settings:

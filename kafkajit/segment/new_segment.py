@@ -31,10 +31,16 @@ class NewSegment:
         self._first_timestamp = NO_TIMESTAMP
         self._aborted = bytearray()
         self._log = self._new(".log").open("wb", buffering=0)
+        self._is_suspended = False
+
+    @property
+    def size(self) -> int:
+        """Bytes of its log."""
+        return self._indexes.size
 
     @property
     def is_empty(self) -> bool:
-        return self._indexes.size == 0
+        return self.size == 0
 
     def take(self, batches: Batches) -> int:
         """Count in the batches before the first for which a broker rolls the segment; how many."""
@@ -55,10 +61,18 @@ class NewSegment:
 
     def write(self, content: Bytes, aborted: npt.NDArray[np.void]) -> None:
         """Write the bytes of batches that were counted in, and the transactions they abort."""
+        if self._is_suspended:
+            self._log = self._new(".log").open("ab", buffering=0)
+            self._is_suspended = False
         rest = content.data
         while rest:  # the system may take a part at a time
             rest = rest[self._log.write(rest) :]
         self._aborted += aborted.tobytes()
+
+    def suspend(self) -> None:
+        """Hold no file open until more is written: there may be thousands of such segments."""
+        self._log.close()
+        self._is_suspended = True
 
     def close(self) -> None:
         """Write the indexes as a broker leaves them when it rolls or closes a segment."""
