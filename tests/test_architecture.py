@@ -28,6 +28,7 @@ ROOMS = [
     ("reader", "writer"),
     ("segment",),
     ("scan",),
+    ("produce",),
     ("spark",),
     ("cli",),
 ]
@@ -38,6 +39,7 @@ APART = {
     "reader": {"text"},
     "segment": {"text"},
     "scan": {"text"},
+    "produce": {"text"},
     "spark": {"text"},
     "kernel": {"errors", "source", "storage"},
     "errors": {"kernel", "source", "storage"},

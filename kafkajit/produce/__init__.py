@@ -1,0 +1,1 @@
+"""Tables → partitions' logs: what producers and brokers do, without either of them."""

@@ -1,0 +1,102 @@
+"""What is wrong with a job is said before it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from difflib import get_close_matches
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from kafkajit.produce.commit import locked, partitions_in
+from kafkajit.produce.options import STATIC, ProduceOptions
+from kafkajit.schema import RECORD_COLUMNS
+from kafkajit.storage import SEGMENT_NAME
+
+_Kind = Callable[[pa.DataType], bool]
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pt.is_string(kind) or pt.is_large_string(kind))
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(_is_text(kind) or pt.is_binary(kind) or pt.is_large_binary(kind))
+
+
+def _is_instant(kind: pa.DataType) -> bool:
+    return bool(pt.is_timestamp(kind) and kind.tz is not None)
+
+
+def _are_headers(kind: pa.DataType) -> bool:
+    if pt.is_map(kind):
+        return _is_text(kind.key_type) and _is_bytes(kind.item_type)
+    if not (pt.is_list(kind) and pt.is_struct(kind.value_type)):
+        return False
+    parts = kind.value_type
+    return bool(
+        [part.name for part in parts] == ["key", "value"]
+        and _is_text(parts[0].type)
+        and _is_bytes(parts[1].type)
+    )
+
+
+# What the columns of Spark's Kafka sink may be, and one more: when a record was created.
+_SINK: dict[str, tuple[str, _Kind]] = {
+    "key": ("STRING or BINARY", _is_bytes),
+    "value": ("STRING or BINARY", _is_bytes),
+    "headers": ("ARRAY<STRUCT<key: STRING, value: BINARY>>", _are_headers),
+    "topic": ("STRING", _is_text),
+    "partition": ("INT", pt.is_integer),
+    "timestamp": ("TIMESTAMP", _is_instant),
+}
+
+
+def check_columns(schema: pa.Schema, options: ProduceOptions) -> None:
+    """Raise where rows of this schema cannot be written."""
+    for name in schema.names:
+        if name not in RECORD_COLUMNS:
+            close = get_close_matches(name, RECORD_COLUMNS, n=1, cutoff=0.5)
+            hint = f", did you mean {close[0]!r}?" if close else "."
+            raise ValueError(
+                f"a record has no column {name!r}{hint} There are: {', '.join(RECORD_COLUMNS)}"
+            )
+    for name, (wanted, is_right) in _SINK.items():
+        if name in schema.names and not is_right(schema.field(name).type):
+            kind = schema.field(name).type
+            raise ValueError(f"column {name} must be {wanted}, not {kind}")
+    if "value" not in schema.names:
+        raise ValueError("required column 'value' not found: what is not there cannot be written")
+    if options.topic is None and "topic" not in schema.names:
+        raise ValueError("topic is not said: set the option topic, or bring a column topic")
+    if options.partitions is None and "partition" not in schema.names:
+        raise ValueError(
+            "partition is not said: set the option partitions to how many the topic has, or bring "
+            "a column partition"
+        )
+    if options.keep_offsets and "offset" not in schema.names:
+        raise ValueError("keepOffsets needs a column offset")
+
+
+def check_folder(options: ProduceOptions, *, overwrite: bool) -> None:
+    """Raise where a folder is not for logs, or not to be written to now."""
+    path = options.path
+    if not path.exists():
+        return
+    if not path.is_dir():
+        raise NotADirectoryError(f"{path} is no folder")
+    if any(SEGMENT_NAME.fullmatch(file.name) for file in path.glob("*.log")):
+        raise ValueError(
+            f"{path} is a partition's folder, which rows get to by their topic and partition: name "
+            f"the folder that it is in, {path.parent}"
+        )
+    if not (path / "meta.properties").exists():
+        return
+    if overwrite and options.partition_overwrite_mode == STATIC:
+        raise ValueError(
+            f"{path} is a broker's, and mode overwrite would remove all of its "
+            f"{len(partitions_in(path))} partitions: set the option partitionOverwriteMode to "
+            "dynamic to replace those that rows are for"
+        )
+    with locked(options, patience=0):
+        pass

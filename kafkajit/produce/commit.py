@@ -1,0 +1,164 @@
+"""Segments that tasks have written → partitions' logs, all of them or none."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import groupby
+from pathlib import Path
+
+from kafkajit.errors import InvalidOffsetError, LockedError
+from kafkajit.produce.options import STATIC, ProduceOptions
+from kafkajit.produce.placing import METADATA, place
+from kafkajit.produce.router import TopicPartition
+from kafkajit.produce.staging import SORT, Staged
+from kafkajit.segment.change import Change
+from kafkajit.segment.lock import FolderLock
+from kafkajit.source import as_bytes
+from kafkajit.state.checkpoints import NAMES as CHECKPOINTS
+from kafkajit.state.checkpoints import offsets_text, parse_offsets
+
+_FOLDER = re.compile(r"(?P<topic>[^.].*)-(?P<partition>\d+)")
+_SEGMENT = re.compile(r"\d{20}\.log")
+_OF_LOG = re.compile(
+    r"\d{20}\.(?:log|index|timeindex|txnindex|snapshot)(?:\.deleted|\.cleaned|\.swap)?"
+    r"|leader-epoch-checkpoint"
+)
+# A partition's folder, as far as locks are concerned, but no topic's.
+_ANY = "?-0"
+# Another job has the lock while it commits, a broker for as long as it runs.
+_PATIENCE_SECONDS = 300
+_POLL_SECONDS = 0.2
+
+
+def commit(
+    staged: Iterable[Staged], work: Path, options: ProduceOptions, *, overwrite: bool
+) -> None:
+    """Bring what tasks have staged into the logs below the folder that options name.
+
+    Args:
+        staged: by task, in the order in which the rows of a partition are to be in its log.
+        work: a folder on the same file system, for what is put together.
+        options: of the job.
+        overwrite: whether logs that are there are replaced, instead of appended to.
+    """
+    by_partition = _by_partition(staged, options)
+    with locked(options, _PATIENCE_SECONDS):
+        replaced = _replaced(by_partition, options) if overwrite else []
+        every = sorted({*by_partition, *replaced})
+        if not every:
+            return
+        with ExitStack() as held:
+            # Nobody in this process is changing one of them.
+            for partition in every:
+                held.enter_context(FolderLock(options.path / str(partition), force=options.force))
+            change = held.enter_context(Change(options.path / str(every[0]), "write"))
+            _forget(change, options.path, replaced)
+            for partition in replaced:
+                is_gone = partition not in by_partition
+                _remove(change, options.path / str(partition), metadata=is_gone)
+            for partition, segments in by_partition.items():
+                is_new = partition in replaced
+                place(change, partition, segments, work, options, is_new=is_new)
+            change.commit(keep=False)
+        for partition in set(replaced) - by_partition.keys():
+            with suppress(OSError):  # where something is in it that is no log's
+                (options.path / str(partition)).rmdir()
+
+
+@contextmanager
+def locked(options: ProduceOptions, patience: float) -> Iterator[None]:
+    """The lock of the folder, once it is to be had; for so many seconds others may have it."""
+    deadline = time.monotonic() + patience
+    while True:
+        lock = FolderLock(options.path / _ANY, force=options.force)
+        try:
+            lock.__enter__()
+            break
+        except LockedError as error:
+            if time.monotonic() > deadline:
+                error.message = error.message.replace("--force", "option force")
+                raise
+            time.sleep(_POLL_SECONDS)
+    try:
+        yield
+    finally:
+        lock.__exit__(None, None, None)
+
+
+def _by_partition(
+    staged: Iterable[Staged], options: ProduceOptions
+) -> dict[TopicPartition, list[Staged]]:
+    of_partition = lambda segment: segment.partition  # noqa: E731
+    in_order = sorted(staged, key=of_partition)  # and those of a partition as they come
+    grouped = {key: list(group) for key, group in groupby(in_order, of_partition)}
+    for segment in in_order:
+        log = segment.path(".log")
+        if not log.exists() or log.stat().st_size != segment.size:
+            raise FileNotFoundError(
+                f"{log} is not as a task has left it: driver and executors must share the folder "
+                "that is written to"
+            )
+    topics = sorted({partition.topic for partition in grouped})
+    if options.topic_id is not None and len(topics) > 1:
+        raise ValueError(
+            f"the option topicId is for one topic, and rows are for {', '.join(topics)}"
+        )
+    for partition, segments in grouped.items():
+        if options.keep_offsets:
+            segments.sort(key=lambda segment: segment.base_offset)
+            ends = [segment.next_offset for segment in segments]
+            begins = [segment.base_offset for segment in segments[1:]]
+            if any(end > begin for end, begin in zip(ends[:-1], begins, strict=True)):
+                raise InvalidOffsetError(
+                    f"the rows of {partition} are in several tasks, and their offsets overlap: "
+                    f"{SORT}"
+                )
+    return grouped
+
+
+def _replaced(written: Collection[TopicPartition], options: ProduceOptions) -> list[TopicPartition]:
+    """Partitions whose logs go away."""
+    there = partitions_in(options.path)
+    if options.partition_overwrite_mode == STATIC:
+        return there
+    return [partition for partition in there if partition in written]
+
+
+def partitions_in(folder: Path) -> list[TopicPartition]:
+    """Those whose folders have a log."""
+    found = []
+    for path in sorted(folder.iterdir()):
+        name = _FOLDER.fullmatch(path.name)
+        if name is None or not any(_SEGMENT.fullmatch(file.name) for file in path.glob("*.log")):
+            continue
+        partition = TopicPartition(name["topic"], int(name["partition"]))
+        if str(partition) == path.name:
+            found.append(partition)
+    return found
+
+
+def _forget(change: Change, folder: Path, partitions: Collection[TopicPartition]) -> None:
+    """Take partitions out of the checkpoints of log.dirs: their logs begin anew."""
+    for name in CHECKPOINTS:
+        path = folder / name
+        if not partitions or not path.exists():
+            continue
+        rows = parse_offsets(as_bytes(path.read_bytes()), str(path)).to_pylist()
+        kept = [
+            (row["topic"], row["partition"], row["offset"])
+            for row in rows
+            if (row["topic"], row["partition"]) not in partitions
+        ]
+        if len(kept) < len(rows):
+            # A broker deletes a log that ends before its start.
+            change.new(path, first=True).write_bytes(offsets_text(kept))
+
+
+def _remove(change: Change, folder: Path, *, metadata: bool) -> None:
+    """Take a partition's log away, and if it is to be no more what says whose it was."""
+    for path in folder.iterdir():
+        if _OF_LOG.fullmatch(path.name) or (metadata and path.name == METADATA):
+            change.remove(path)

@@ -1,0 +1,223 @@
+"""The options of `df.write.format("kafkaLog")`, as Kafka and Spark name them, and what they may be.
+
+Option keys arrive in lower case from Spark; values are strings. Kafka's names may be written with
+their dots or as words: batch.size is batchSize.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from kafkajit.batch_options import BatchOptions
+from kafkajit.format.compression import COMPRESSION_IDS
+from kafkajit.format.topic import check_topic
+from kafkajit.scan.options import OPTIONS as SCAN_OPTIONS
+from kafkajit.scan.options import SPARKS_OWN, Option, boolean, one_of
+from kafkajit.segment.config import TOPIC_CONFIGS, LogConfig
+from kafkajit.state.uuid import ZERO, parse_uuid
+
+STATIC = "static"
+DYNAMIC = "dynamic"
+
+_MAX_INT32 = 2**31 - 1
+# Topic configs that say how segments are written.
+_CONFIGS = {
+    "segment.bytes": "roll a segment before it is larger; 1073741824 by default",
+    "segment.ms": "roll it where a timestamp is so much later than its first; 604800000 by default",
+    "segment.index.bytes": "roll it where an index is full; 10485760 by default",
+    "index.interval.bytes": "bytes of log from one index entry to the next; 4096 by default",
+    "max.message.bytes": "a larger batch is an error; 1048588 by default",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProduceOptions:
+    """How rows become partitions' logs."""
+
+    path: Path
+    topic: str | None = None
+    partitions: int | None = None
+    keep_offsets: bool = False
+    compression_type: str | None = None
+    compression_level: int | None = None
+    batch_size: int | None = None
+    leader_epoch: int | None = None
+    topic_id: str | None = None
+    partition_overwrite_mode: str = STATIC
+    force: bool = False
+    config: LogConfig = field(default_factory=LogConfig)
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str]) -> ProduceOptions:
+        """Options as Spark hands them over.
+
+        >>> options = ProduceOptions.parse({"path": "/k", "compression.type": "zstd"})
+        >>> options.compression_type
+        'zstd'
+        >>> ProduceOptions.parse({"path": "/k", "segmentBytes": "1048576"}).config.segment_bytes
+        1048576
+        >>> ProduceOptions.parse({"path": "/k", "topik": "orders"})
+        Traceback (most recent call last):
+        ValueError: unknown option 'topik': did you mean 'topic'?
+        """
+        names = {_plain(name): name for name in OPTIONS}
+        values: dict[str, Any] = {}
+        configs: dict[str, str] = {}
+        for key, text in given.items():
+            if key.lower() in SPARKS_OWN or key.lower().startswith("option."):
+                continue
+            name = names.get(_plain(key))
+            if name in _CONFIGS:
+                configs[name] = text
+            elif name is not None:
+                values[OPTIONS[name].attribute] = _parsed(name, text)
+            elif key.lower() in TOPIC_CONFIGS:
+                configs[key.lower()] = text
+            else:
+                raise ValueError(f"unknown option {key!r}{_suggestion(key, names)}")
+        if "path" not in values:
+            raise ValueError(
+                "option path is missing: the folder that partitions' folders are in, as in "
+                "df.write.format('kafkaLog').mode('append').save('/var/kafka')"
+            )
+        level = configs.get(f"compression.{values.get('compression_type')}.level")
+        if level is not None:
+            values.setdefault("compression_level", _parsed("compressionLevel", level))
+        options = cls(**values, config=LogConfig.of(configs))
+        options.of_batches(0)  # which checks the rest
+        return options
+
+    def of_batches(self, timestamp: int) -> BatchOptions:
+        """How batches are made; what has no timestamp has this one."""
+        return BatchOptions(
+            compression_type=self.compression_type,
+            compression_level=self.compression_level,
+            batch_size=self.batch_size,
+            partition_leader_epoch=self.leader_epoch,
+            timestamp=timestamp,
+        )
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace(".", "")
+
+
+def _parsed(name: str, text: str) -> Any:
+    try:
+        return OPTIONS[name].parse(text)
+    except ValueError as error:
+        raise ValueError(f"option {name}: {error}") from None
+
+
+def _suggestion(key: str, names: Mapping[str, str]) -> str:
+    if key.lower() in {name.lower() for name in SCAN_OPTIONS}:
+        return " of what is written: it says how logs are read"
+    close = get_close_matches(_plain(key), names, n=1)
+    if close:
+        return f": did you mean {names[close[0]]!r}?"
+    return f"; there are: {', '.join(OPTIONS)}"
+
+
+def _folder(text: str) -> Path:
+    """A local folder, of a path or a file: URI."""
+    scheme, authority, path, *_ = urlsplit(text)
+    if scheme == "file" and authority in ("", "localhost"):
+        text = unquote(path)
+    elif scheme and not Path(text).is_absolute():
+        raise ValueError(
+            f"{scheme}: is not a local file system, and logs are written where files can be synced "
+            "and renamed: write to a local folder, or one that driver and executors share, and "
+            "copy it from there"
+        )
+    if not text:
+        raise ValueError("a folder, not an empty text")
+    return Path(text).absolute()
+
+
+def _count(least: int, what: str) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        digits = text.strip()
+        if not (digits.isascii() and digits.isdigit()) or not least <= int(digits) <= _MAX_INT32:
+            raise ValueError(f"{what} from {least} to {_MAX_INT32}, not {text!r}")
+        return int(digits)
+
+    return parse
+
+
+def _level(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"a number, not {text!r}") from None
+
+
+def _codec(text: str) -> str:
+    none, *codecs = COMPRESSION_IDS
+    name = one_of((none, "uncompressed", *codecs))(text)
+    return none if name == "uncompressed" else name
+
+
+def _topic(text: str) -> str:
+    check_topic(text)
+    return text
+
+
+def _topic_id(text: str) -> str:
+    found = parse_uuid(text)
+    if found in (None, ZERO):
+        raise ValueError(f"a topic's id as kafka-topics.sh --describe prints it, not {text!r}")
+    return str(found)
+
+
+OPTIONS: dict[str, Option] = {
+    "path": Option(
+        "path", _folder, "the folder that partitions' folders are in, or come into; save(…) sets it"
+    ),
+    "topic": Option("topic", _topic, "of all rows; a column topic is not looked at then"),
+    "partitions": Option(
+        "partitions",
+        _count(1, "a number"),
+        "how many a topic has: rows without a partition go where Kafka's producer puts their keys, "
+        "and those without a key to each in turn",
+    ),
+    "compression.type": Option(
+        "compression_type", _codec, "none, gzip, snappy, lz4 or zstd; none by default"
+    ),
+    "compressionLevel": Option(
+        "compression_level", _level, "or Kafka's compression.zstd.level and its like"
+    ),
+    "batch.size": Option(
+        "batch_size",
+        _count(1, "bytes"),
+        "bytes of a batch before compression; 16384 by default",
+    ),
+    "leaderEpoch": Option(
+        "leader_epoch",
+        _count(0, "a number"),
+        "the partitionLeaderEpoch of all batches; by default the log's latest, or 0",
+    ),
+    "keepOffsets": Option(
+        "keep_offsets",
+        boolean,
+        "whether rows have offsets, batches and producers of a log that is to be restored as it "
+        "was; false by default",
+    ),
+    "topicId": Option(
+        "topic_id",
+        _topic_id,
+        "what partition.metadata says; without, none is written, and one that is there stays",
+    ),
+    "partitionOverwriteMode": Option(
+        "partition_overwrite_mode",
+        one_of((STATIC, DYNAMIC)),
+        "what mode overwrite replaces: static, the default, every partition in the folder, dynamic "
+        "those that rows are for",
+    ),
+    "force": Option("force", boolean, "write where a broker holds the folder; false by default"),
+    **{name: Option("config", str, doc) for name, doc in _CONFIGS.items()},
+}

@@ -1,0 +1,116 @@
+"""Rows → the partition that each is for: its columns say, or its key as with Kafka's producer.
+
+Answers to KafkaRowWriter of Spark's format("kafka") and to KafkaProducer.partition, but for records
+without a key: producers leave them in one partition until a batch is full, which depends on time.
+Here they go to each partition in turn, the same way every time.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from kafkajit.format.topic import check_topic
+from kafkajit.produce.options import ProduceOptions
+from kafkajit.records.partitioner import NO_KEY, partitions_of
+from kafkajit.rows import field_of, no_field, numbers_of
+
+Int64s = npt.NDArray[np.int64]
+
+_MAX_INT32 = 2**31 - 1
+_NO_PARTITION = -1
+
+
+class TopicPartition(NamedTuple):
+    """A partition, by the name of its folder."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class Router:
+    """Which partition rows are for; `partitions` are those that there were so far.
+
+    Args:
+        options: topic and partitions, if they say so.
+        turn: which partition the first row without a key goes to.
+    """
+
+    def __init__(self, options: ProduceOptions, turn: int = 0) -> None:
+        self.partitions: list[TopicPartition] = []
+        self._options = options
+        self._turn = turn
+        self._topics: dict[str, int] = {}
+        self._numbers: dict[int, int] = {}  # of what a row says, the place in `partitions`
+
+    def route(self, records: pa.RecordBatch) -> Int64s:
+        """For each row the place of its partition in `partitions`."""
+        said = self._topics_of(records) << 31 | self._partitions_of(records)
+        distinct, rows = np.unique(said, return_inverse=True)
+        known = np.array([self._number(value) for value in distinct.tolist()], dtype=np.int64)
+        routed: Int64s = known[rows]
+        return routed
+
+    def _number(self, said: int) -> int:
+        if said not in self._numbers:
+            self._numbers[said] = len(self.partitions)
+            topic = list(self._topics)[said >> 31]
+            self.partitions.append(TopicPartition(topic, said & _MAX_INT32))
+        return self._numbers[said]
+
+    def _topics_of(self, records: pa.RecordBatch) -> Int64s:
+        if self._options.topic is not None:
+            number = self._topics.setdefault(self._options.topic, 0)
+            return np.full(len(records), number, dtype=np.int64)
+        if "topic" not in records.schema.names or records.column("topic").null_count:
+            raise ValueError(
+                "null topic present in the data: fill the column topic, or set the option topic, "
+                "which is that of all rows"
+            )
+        encoded = records.column("topic").dictionary_encode()
+        numbers = [
+            self._topics.setdefault(check_topic(name), len(self._topics))
+            for name in encoded.dictionary.to_pylist()
+        ]
+        named: Int64s = np.array(numbers, dtype=np.int64)[encoded.indices.to_numpy()]
+        return named
+
+    def _partitions_of(self, records: pa.RecordBatch) -> Int64s:
+        most = self._options.partitions
+        if "partition" in records.schema.names:
+            column = records.column("partition")
+            said = numbers_of(column, "partition", null=_NO_PARTITION)
+            is_missing = column.is_null().to_numpy(False)
+        else:
+            said = np.full(len(records), _NO_PARTITION, dtype=np.int64)
+            is_missing = np.ones(len(records), dtype=np.bool_)
+        if is_missing.any():
+            said = np.where(is_missing, self._by_key(records, is_missing), said)
+        bad = (said < 0) | (said > (_MAX_INT32 if most is None else most - 1))
+        if bad.any():
+            number = said[np.argmax(bad)]
+            of = "" if most is None else f" of a topic of {most}, as the option partitions says"
+            raise ValueError(f"there is no partition {number}{of}")
+        return said
+
+    def _by_key(self, records: pa.RecordBatch, is_missing: npt.NDArray[np.bool_]) -> Int64s:
+        most = self._options.partitions
+        if most is None:
+            raise ValueError(
+                "null partition present in the data: fill the column partition, or set the option "
+                "partitions to how many the topic has; rows then go where Kafka's producer puts "
+                "their keys"
+            )
+        has_key = "key" in records.schema.names
+        keys = field_of(records.column("key"), "key") if has_key else no_field(len(records))
+        found = partitions_of(keys, most)
+        in_turn = np.flatnonzero((found == NO_KEY) & is_missing)
+        found[in_turn] = (self._turn + np.arange(in_turn.size)) % most
+        self._turn = (self._turn + in_turn.size) % most
+        return found
