@@ -290,6 +290,14 @@ def options_table() -> str:
     return _table(("option", ""), rows)
 
 
+def write_options_table() -> str:
+    """The options of what is written."""
+    from kafkajit.produce.options import OPTIONS
+
+    rows = ((f"`{name}`", option.doc) for name, option in OPTIONS.items())
+    return _table(("option", ""), rows)
+
+
 def _columns(kind: str) -> Mapping[str, Column]:
     from kafkajit.side_files import TABLES
 
@@ -360,6 +368,7 @@ SPARK_TABLES = (
 # What stands between <!-- NAME: … --> and <!-- /NAME --> on a page that is written by hand.
 TABLES: dict[str, Callable[[], str]] = {
     "options": options_table,
+    "writeOptions": write_options_table,
     "columns": partial(arrow_columns, "records"),
     **{kind: partial(sql_columns, kind) for kind in SPARK_TABLES},
     **{view: partial(view_columns, view) for view in ("consumer_offsets", "transactions")},

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kafkajit.scan.options import Options
     from kafkajit.scan.predicates import Predicate
     from kafkajit.scan.table import Task
+    from kafkajit.spark.writer import KafkaLogWriter
 
 
 # Where the schema of a table made by CREATE TABLE keeps the table's options.
@@ -80,6 +81,15 @@ class KafkaLogDataSource(DataSource):
         options = self._parsed()
         _check_columns(schema, self.schema(), options.kind)
         return KafkaLogReader(options, to_arrow_schema(schema, timezone="UTC"))
+
+    @reported
+    def writer(self, schema: StructType, overwrite: bool) -> KafkaLogWriter:
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        from kafkajit.spark.writer import KafkaLogWriter
+
+        arrow = to_arrow_schema(schema, timezone="UTC")
+        return KafkaLogWriter.of(dict(self.options), arrow, overwrite=overwrite)
 
     def _parsed(self) -> Options:
         from kafkajit.scan.options import Options
