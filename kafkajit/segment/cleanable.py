@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 
 from kafkajit.index.offset_index import ENTRY as OFFSET_ENTRY
@@ -35,6 +36,7 @@ class Cleanable:
     segments: Sequence[Segment]
     first_dirty_offset: int
     first_uncleanable_offset: int
+    limit: str  # why that one is not
 
     @property
     def first_dirty(self) -> int:
@@ -71,22 +73,27 @@ class Cleanable:
 def find_cleanable(folder: Path, log: Log, config: LogConfig, now: int) -> Cleanable:
     """What a cleaner would look at in a partition's log at that time, in milliseconds."""
     first_dirty = _first_dirty_offset(folder, log)
-    limits = [log.segments[-1].base_offset, log.last_stable_offset]
+    stable = log.last_stable_offset
+    limits = [
+        (log.segments[-1].base_offset, "the last segment begins there"),
+        (stable, f"the last stable offset is {stable}"),
+    ]
     high_watermark = offset_in(folder, _HIGH_WATERMARKS)
     if high_watermark is not None:
-        limits.append(high_watermark)
+        limits.append((high_watermark, f"the high watermark is {high_watermark}"))
     if config.min_compaction_lag_ms > 0:
         latest = now - config.min_compaction_lag_ms
         young = (
-            segment.base_offset
+            (segment.base_offset, "what follows is younger than min.compaction.lag.ms")
             for segment in _from(first_dirty, log.segments[:-1])
             if largest_timestamp(segment).timestamp > latest
         )
         limits.extend(islice(young, 1))
+    first_limit, limit = min(limits, key=itemgetter(0))
     # A segment is compacted whole or not at all.
-    first_uncleanable = log.segment_for(max(first_dirty, min(limits))).base_offset
+    first_uncleanable = log.segment_for(max(first_dirty, first_limit)).base_offset
     segments = [s for s in log.segments if s.base_offset < first_uncleanable]
-    return Cleanable(segments, first_dirty, first_uncleanable)
+    return Cleanable(segments, first_dirty, first_uncleanable, limit)
 
 
 def _first_dirty_offset(folder: Path, log: Log) -> int:

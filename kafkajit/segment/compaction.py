@@ -127,7 +127,10 @@ class PartitionCompaction:
             yield f"{name}: left alone: {self.left_alone}"
             return
         if not self.is_needed:
-            yield f"{name}: nothing to compact before offset {cleanable.first_uncleanable_offset}"
+            yield (
+                f"{name}: nothing to compact before offset {cleanable.first_uncleanable_offset}: "
+                f"{cleanable.limit}"
+            )
             return
         yield (
             f"{name}: dirty from offset {cleanable.first_dirty_offset} to "

@@ -76,7 +76,9 @@ def test_with_apply_it_is_done_and_said_what_is_kept_where(compact: Compact, fol
     ]
     assert sizes(folder) == [70, 0]
     assert sizes(kept / "orders-0") == [210]
-    assert compact(folder) == Run(0, ["orders-0: nothing to compact before offset 3"], "")
+    assert compact(folder) == Run(
+        0, ["orders-0: nothing to compact before offset 3: the last segment begins there"], ""
+    )
 
 
 def test_what_is_replaced_is_not_kept_where_nobody_wants_it(compact: Compact, folder: Path) -> None:
@@ -100,7 +102,8 @@ def test_a_topic_that_nothing_says_is_compacted_is_left_alone(
 def test_configs_are_the_topics(compact: Compact, folder: Path) -> None:
     lag = ("--config", "min.compaction.lag.ms=60000")
     run = compact(*lag, "--now", "2023-11-14T22:14:00Z", folder)
-    assert run == Run(0, ["orders-0: nothing to compact before offset 0"], "")
+    why = "what follows is younger than min.compaction.lag.ms"
+    assert run == Run(0, [f"orders-0: nothing to compact before offset 0: {why}"], "")
     assert compact(*lag, "--now", (TIME + 60) * 1000, folder).code == 2
 
 

@@ -41,8 +41,12 @@ def checkpoint(folder: Path, name: str, offset: int) -> None:
     (folder.parent / name).write_text(f"0\n2\norders 1 99\norders 0 {offset}\n")
 
 
+def cleanable_of(folder: Path, **config: Any) -> Cleanable:
+    return find_cleanable(folder, Log(folder), LogConfig(**config), NOW + 3 * HOUR)
+
+
 def found(folder: Path, **config: Any) -> tuple[int, int]:
-    cleanable = find_cleanable(folder, Log(folder), LogConfig(**config), NOW + 3 * HOUR)
+    cleanable = cleanable_of(folder, **config)
     assert all(s.base_offset < cleanable.first_uncleanable_offset for s in cleanable.segments)
     return cleanable.first_dirty_offset, cleanable.first_uncleanable_offset
 
@@ -97,6 +101,19 @@ def test_a_segment_without_timestamps_is_as_old_as_its_file(folder: Path) -> Non
         assert found(folder, min_compaction_lag_ms=HOUR) == (0, expected)
 
 
+def test_it_is_said_why_no_more_may_be_compacted(folder: Path) -> None:
+    def limit(**config: int) -> str:
+        return cleanable_of(folder, **config).limit
+
+    assert limit() == "the last segment begins there"
+    write(folder, 20, producer_id=7, is_transactional=True, base_sequence=0)
+    assert limit() == "the last stable offset is 20"
+    checkpoint(folder, "replication-offset-checkpoint", 15)
+    assert limit() == "the high watermark is 15"
+    lag = {"min_compaction_lag_ms": 3 * HOUR + 1}
+    assert limit(**lag) == "what follows is younger than min.compaction.lag.ms"
+
+
 def test_a_damaged_checkpoint_is_an_error(folder: Path) -> None:
     (folder.parent / "cleaner-offset-checkpoint").write_text("1\n")
     with pytest.raises(ValueError, match="Unrecognised version"):
@@ -127,29 +144,29 @@ def bases(cleanable: Cleanable, **config: int) -> list[list[int]]:
 
 def test_dirty_bytes_are_those_of_segments_with_dirty_offsets() -> None:
     segments = [segment(0, 100), segment(10, 200), segment(20, 300)]
-    cleanable = Cleanable(segments, 10, 30)
+    cleanable = Cleanable(segments, 10, 30, "")
     assert cleanable.first_dirty == 1
     assert cleanable.dirty_bytes == 500
     assert cleanable.dirty_ratio == 500 / 600
     # In the midst of one it counts as both, as in Kafka.
-    assert Cleanable(segments, 15, 30).dirty_ratio == 500 / 800
-    assert Cleanable(segments, 30, 30).dirty_bytes == 0
-    assert Cleanable(segments, 30, 30).dirty_ratio == 0
-    assert Cleanable([], 0, 0).dirty_ratio == 0
+    assert Cleanable(segments, 15, 30, "").dirty_ratio == 500 / 800
+    assert Cleanable(segments, 30, 30, "").dirty_bytes == 0
+    assert Cleanable(segments, 30, 30, "").dirty_ratio == 0
+    assert Cleanable([], 0, 0, "").dirty_ratio == 0
 
 
 def test_segments_are_put_together_as_far_as_they_fit() -> None:
-    cleanable = Cleanable([segment(base) for base in (0, 10, 20, 30, 40)], 0, 50)
+    cleanable = Cleanable([segment(base) for base in (0, 10, 20, 30, 40)], 0, 50, "")
     assert bases(cleanable) == [[0, 10, 20, 30, 40]]
     assert bases(cleanable, segment_bytes=300) == [[0, 10, 20], [30, 40]]
     assert bases(cleanable, segment_bytes=299) == [[0, 10], [20, 30], [40]]
     assert bases(cleanable, segment_bytes=14) == [[0], [10], [20], [30], [40]]
     assert bases(cleanable, segment_index_bytes=36) == [[0, 10, 20], [30, 40]]
-    assert bases(Cleanable([], 0, 0)) == []
+    assert bases(Cleanable([], 0, 0, "")) == []
 
 
 def test_only_whole_entries_of_an_index_count() -> None:
-    cleanable = Cleanable([segment(0, index=23, time_index=0), segment(10, index=7)], 0, 20)
+    cleanable = Cleanable([segment(0, index=23, time_index=0), segment(10, index=7)], 0, 20, "")
     assert bases(cleanable, segment_index_bytes=15) == [[0], [10]]
     assert bases(cleanable, segment_index_bytes=16) == [[0, 10]]
 
@@ -157,10 +174,10 @@ def test_only_whole_entries_of_an_index_count() -> None:
 def test_offsets_of_one_segment_are_within_an_int32_of_its_first() -> None:
     far = 2**31
     for last, together in ((far, True), (far + 1, False)):
-        cleanable = Cleanable([segment(0), segment(far - 5)], 0, last)
+        cleanable = Cleanable([segment(0), segment(far - 5)], 0, last, "")
         assert (len(bases(cleanable)) == 1) == together
     # One without a byte has none.
-    cleanable = Cleanable([segment(0), segment(far - 5, log=0)], 0, far + 1)
+    cleanable = Cleanable([segment(0), segment(far - 5, log=0)], 0, far + 1, "")
     assert bases(cleanable) == [[0, far - 5]]
 
 
@@ -200,5 +217,6 @@ def test_groups_are_those_of_kafka_s_loop(
             log, index, times = log + more, index + more_index, times + more_times
             group.append(rest.pop(0))
         expected.append([segments[row].base_offset for row in group])
-    found = bases(Cleanable(segments, 0, base), segment_bytes=most, segment_index_bytes=most_index)
+    cleanable = Cleanable(segments, 0, base, "")
+    found = bases(cleanable, segment_bytes=most, segment_index_bytes=most_index)
     assert found == expected
