@@ -13,6 +13,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kafkajit.append.log_writer import LogWriter
+    from kafkajit.compaction.compaction import CompactionPlan, compact
+    from kafkajit.encode.writer import encode_batches, iter_encoded_batches
     from kafkajit.errors import (
         CorruptCheckpointError,
         CorruptIndexError,
@@ -41,12 +44,10 @@ if TYPE_CHECKING:
         valid_bytes,
     )
     from kafkajit.records.default_records import header_size_in_bytes, record_size_in_bytes
-    from kafkajit.segment.append import LogWriter
-    from kafkajit.segment.compaction import compact
+    from kafkajit.recovery.recover import RepairPlan, repair
+    from kafkajit.retention.retention import RetentionPlan, retain
     from kafkajit.segment.config import LogConfig
     from kafkajit.segment.log import Log
-    from kafkajit.segment.recover import RepairPlan, repair
-    from kafkajit.segment.retention import RetentionPlan, retain
     from kafkajit.state.checkpoints import read_checkpoint
     from kafkajit.state.leader_epochs import read_leader_epochs
     from kafkajit.state.meta_properties import read_meta_properties
@@ -54,9 +55,9 @@ if TYPE_CHECKING:
     from kafkajit.state.producer_snapshot import read_producer_snapshot
     from kafkajit.state.quorum_state import read_quorum_state
     from kafkajit.topics.structs import decode_payloads
-    from kafkajit.writer import encode_batches, iter_encoded_batches
 
 _HOME = {
+    "CompactionPlan": "kafkajit.compaction.compaction",
     "CorruptCheckpointError": "kafkajit.errors",
     "CorruptIndexError": "kafkajit.errors",
     "CorruptRecordError": "kafkajit.errors",
@@ -68,21 +69,21 @@ _HOME = {
     "LockedError": "kafkajit.errors",
     "Log": "kafkajit.segment.log",
     "LogConfig": "kafkajit.segment.config",
-    "LogWriter": "kafkajit.segment.append",
+    "LogWriter": "kafkajit.append.log_writer",
     "OffsetIndex": "kafkajit.index.offset_index",
     "OffsetOutOfRangeError": "kafkajit.errors",
     "RecordTooLargeError": "kafkajit.errors",
-    "RepairPlan": "kafkajit.segment.recover",
-    "RetentionPlan": "kafkajit.segment.retention",
+    "RepairPlan": "kafkajit.recovery.recover",
+    "RetentionPlan": "kafkajit.retention.retention",
     "TimeIndex": "kafkajit.index.time_index",
     "TransactionIndex": "kafkajit.index.transaction_index",
     "UnsupportedCompressionTypeError": "kafkajit.errors",
-    "compact": "kafkajit.segment.compaction",
+    "compact": "kafkajit.compaction.compaction",
     "decode_payloads": "kafkajit.topics.structs",
-    "encode_batches": "kafkajit.writer",
+    "encode_batches": "kafkajit.encode.writer",
     "find_corruption": "kafkajit.reader",
     "header_size_in_bytes": "kafkajit.records.default_records",
-    "iter_encoded_batches": "kafkajit.writer",
+    "iter_encoded_batches": "kafkajit.encode.writer",
     "iter_records": "kafkajit.reader",
     "parse_log_path": "kafkajit.format.log_path",
     "read_checkpoint": "kafkajit.state.checkpoints",
@@ -97,8 +98,8 @@ _HOME = {
     "read_time_index": "kafkajit.index.time_index",
     "read_transaction_index": "kafkajit.index.transaction_index",
     "record_size_in_bytes": "kafkajit.records.default_records",
-    "repair": "kafkajit.segment.recover",
-    "retain": "kafkajit.segment.retention",
+    "repair": "kafkajit.recovery.recover",
+    "retain": "kafkajit.retention.retention",
     "size_of_varint": "kafkajit.format.varint",
     "size_of_varlong": "kafkajit.format.varint",
     "valid_bytes": "kafkajit.reader",
@@ -107,6 +108,7 @@ _HOME = {
 }
 
 __all__ = [
+    "CompactionPlan",
     "CorruptCheckpointError",
     "CorruptIndexError",
     "CorruptRecordError",

@@ -21,9 +21,9 @@ from types import MappingProxyType
 from typing import NamedTuple
 from unittest import mock
 
-from kafkajit.segment.change import Change
-from kafkajit.segment.journal import READY, STAGED
-from kafkajit.segment.lock import FolderLock
+from kafkajit.disk.change import Change
+from kafkajit.disk.journal import READY, STAGED
+from kafkajit.disk.lock import FolderLock
 
 SIDES = (".index", ".timeindex", ".txnindex")
 # What a broker writes again whenever it loads a log.

@@ -99,7 +99,7 @@ def all_columns(path: Path) -> pa.RecordBatch:
 
 _HOLD = """
 import sys, time
-from kafkajit.segment.lock import FolderLock
+from kafkajit.disk.lock import FolderLock
 with FolderLock(sys.argv[1] + "/any-0"):
     print("held", flush=True)
     time.sleep(float(sys.argv[2]))

@@ -1,4 +1,4 @@
-"""kafkajit.writer: Arrow columns to batches, as they stand in a log."""
+"""kafkajit.encode.writer: Arrow columns to batches, as they stand in a log."""
 
 # ruff: noqa: ARG002  # asv hands every parameter to every method
 from __future__ import annotations

@@ -51,7 +51,7 @@ def each_partition(options: argparse.Namespace, change: Callable[[Path, bool], b
         change: is given a partition's folder, and whether it is the only one; it returns whether
             something was to be done. An error is said, and the others are done all the same.
     """
-    from kafkajit.segment.lock import FolderLock
+    from kafkajit.disk.lock import FolderLock
     from kafkajit.segment.partitions import partitions_at
 
     partitions_at(options.dir)  # or an error that says what DIR is to be, before one of its lock

@@ -22,7 +22,7 @@ from kafkajit.cli import changing
 from kafkajit.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from kafkajit.segment.compaction import Options, PartitionCompaction
+    from kafkajit.compaction.compaction import Options, PartitionCompaction
 
 EXAMPLE = f"""\
 {changing.EXIT_CODES}
@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Say what stays of each partition, or make it so."""
-    from kafkajit.segment.compaction import Options
+    from kafkajit.compaction.compaction import Options
     from kafkajit.segment.config import LogConfig
 
     settings = dict(options.config)
@@ -83,7 +83,7 @@ class _Compacting:
         self._kept = 0  # bytes
 
     def partition(self, folder: Path, is_alone: bool) -> bool:
-        from kafkajit.segment.compaction import plan_of
+        from kafkajit.compaction.compaction import plan_of
 
         is_named = folder == Path(os.path.abspath(self._options.dir))  # noqa: PTH100
         plan = plan_of(folder, self._asked, is_named=is_named)

@@ -19,8 +19,8 @@ from kafkajit.cli import changing
 from kafkajit.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from kafkajit.segment.recover import PartitionPlan
-    from kafkajit.segment.repairs import Options
+    from kafkajit.recovery.recover import PartitionPlan
+    from kafkajit.recovery.repairs import Options
 
 EXAMPLE = f"""\
 {changing.EXIT_CODES}
@@ -52,8 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Say what is to be done to each partition, or do it."""
+    from kafkajit.recovery.repairs import Options
     from kafkajit.segment.config import LogConfig
-    from kafkajit.segment.repairs import Options
 
     asked = Options(LogConfig.of(dict(options.config)), options.salvage, options.truncate_to)
     needed: list[bool] = []
@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _repair(folder: Path, asked: Options, *, is_alone: bool, does_apply: bool) -> bool:
     """One partition; whether something was to be done."""
-    from kafkajit.segment.recover import plan_of
+    from kafkajit.recovery.recover import plan_of
 
     total = sum(path.stat().st_size for path in folder.glob("*.log"))
     read = 0

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 from kafkajit.cli import changing
 
 if TYPE_CHECKING:
-    from kafkajit.segment.retention import PartitionRetention
-    from kafkajit.segment.retention_limits import Limits
+    from kafkajit.retention.retention import PartitionRetention
+    from kafkajit.retention.retention_limits import Limits
 
 EXAMPLE = f"""\
 {changing.EXIT_CODES}
@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Say what goes of each partition, and with --apply have it go."""
-    from kafkajit.segment.retention_limits import Limits
+    from kafkajit.retention.retention_limits import Limits
 
     if not options.config and options.log_start_offset is None:
         raise ValueError(
@@ -92,7 +92,7 @@ class _Retaining:
         self._kept = 0  # bytes
 
     def partition(self, folder: Path, is_alone: bool) -> bool:
-        from kafkajit.segment.retention import plan_of
+        from kafkajit.retention.retention import plan_of
 
         is_named = folder == Path(os.path.abspath(self._options.dir))  # noqa: PTH100
         plan = plan_of(folder, self._limits, is_named=is_named)

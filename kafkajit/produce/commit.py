@@ -9,13 +9,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from itertools import groupby
 from pathlib import Path
 
+from kafkajit.disk.change import Change
+from kafkajit.disk.lock import FolderLock
 from kafkajit.errors import InvalidOffsetError, LockedError
 from kafkajit.produce.options import STATIC, ProduceOptions
 from kafkajit.produce.placing import METADATA, place
 from kafkajit.produce.router import TopicPartition
 from kafkajit.produce.staging import SORT, Staged
-from kafkajit.segment.change import Change
-from kafkajit.segment.lock import FolderLock
 from kafkajit.source import as_bytes
 from kafkajit.state.checkpoints import NAMES as CHECKPOINTS
 from kafkajit.state.checkpoints import offsets_text, parse_offsets

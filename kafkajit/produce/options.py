@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from kafkajit.batch_options import BatchOptions
+from kafkajit.encode.batch_options import BatchOptions
 from kafkajit.format.compression import COMPRESSION_IDS
 from kafkajit.format.topic import check_topic
 from kafkajit.scan.options import OPTIONS as SCAN_OPTIONS

@@ -13,6 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kafkajit.append.growth import LogGrowth
+from kafkajit.append.log_end import LogEnd, read_log_end
+from kafkajit.append.rebase import rebase
+from kafkajit.append.series import SegmentSeries
+from kafkajit.disk.change import Change
 from kafkajit.errors import InvalidOffsetError
 from kafkajit.produce.options import ProduceOptions
 from kafkajit.produce.router import TopicPartition
@@ -20,13 +25,8 @@ from kafkajit.produce.staging import Staged
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import Decoder
 from kafkajit.records.markers import read_markers
-from kafkajit.segment.change import Change
 from kafkajit.segment.epochs import LeaderEpochs
-from kafkajit.segment.growth import LogGrowth
-from kafkajit.segment.log_end import LogEnd, read_log_end
 from kafkajit.segment.producers import ProducerStates, are_markers
-from kafkajit.segment.rebase import rebase
-from kafkajit.segment.series import SegmentSeries
 from kafkajit.source import Source
 from kafkajit.state.partition_metadata import partition_metadata_text, read_partition_metadata
 from kafkajit.walk import frames

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from kafkajit.encode.rows import field_of, no_field, numbers_of
 from kafkajit.format.topic import check_topic
 from kafkajit.produce.options import ProduceOptions
 from kafkajit.records.partitioner import NO_KEY, partitions_of
-from kafkajit.rows import field_of, no_field, numbers_of
 
 Int64s = npt.NDArray[np.int64]
 

@@ -19,17 +19,17 @@ from typing import NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from kafkajit.batch_options import BATCH_NAMES
+from kafkajit.append.series import SegmentSeries
+from kafkajit.encode.batch_options import BATCH_NAMES
+from kafkajit.encode.rows import numbers_of
+from kafkajit.encode.writer import Encoder
 from kafkajit.errors import InvalidOffsetError, RecordTooLargeError
 from kafkajit.produce.options import ProduceOptions
 from kafkajit.produce.router import Int64s, Router, TopicPartition
 from kafkajit.records.batches import Batches, frame
 from kafkajit.records.encode import BatchWriter
-from kafkajit.rows import numbers_of
 from kafkajit.schema import RECORD_COLUMNS
-from kafkajit.segment.series import SegmentSeries
 from kafkajit.source import as_bytes
-from kafkajit.writer import Encoder
 
 # Rows are put in order by partition so many bytes at a time. A batch ends with them: the more
 # partitions a task has rows of, the smaller are its batches.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
+from kafkajit.disk.files import Identity, identity
 from kafkajit.errors import CorruptCheckpointError
 from kafkajit.format.log_path import parse_log_path
-from kafkajit.segment.disk import Identity, identity
 from kafkajit.source import as_bytes
 from kafkajit.state.checkpoints import offsets_text, parse_offsets
 

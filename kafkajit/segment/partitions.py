@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from kafkajit.disk.journal import DONE, READY, STAGED
+from kafkajit.disk.lock import log_dirs_of
 from kafkajit.format.log_path import parse_log_path
-from kafkajit.segment.journal import DONE, READY, STAGED
-from kafkajit.segment.lock import log_dirs_of
 from kafkajit.segment.partition_offsets import PartitionOffsets
 from kafkajit.state.checkpoints import NAMES as CHECKPOINTS
 

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from kafkajit.encode.rows import field_of, numbers_of
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.reader import SegmentReader, valid_bytes
 from kafkajit.records.partitioner import NO_KEY, partitions_of
-from kafkajit.rows import field_of, numbers_of
 from kafkajit.schema import (
     CONTENT_BATCHES,
     CONTENT_CORRUPTION,

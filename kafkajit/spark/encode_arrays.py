@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from kafkajit.batch_options import BATCH_NAMES, BatchOptions
+from kafkajit.encode.batch_options import BATCH_NAMES, BatchOptions
+from kafkajit.encode.writer import Encoder
 from kafkajit.errors import KafkaJitError
 from kafkajit.schema import RECORD_COLUMNS
 from kafkajit.spark.arrays import check_type
 from kafkajit.spark.worker import reported
-from kafkajit.writer import Encoder
 
 # A batch takes what it is given, unless it is told a limit.
 _ONE_BATCH = 2**31 - 1

@@ -26,8 +26,8 @@ from changes import CLEAN_SHUTDOWN, A, Files, Stopped, live, place, recording, s
 from log_operations import Answer, Config, Log, LogOperations
 from log_scripts import DAY, TIME, Shape, random_log
 
-from kafkajit.segment.change import Change
-from kafkajit.segment.journal import READY, STAGED, is_log, resume
+from kafkajit.disk.change import Change
+from kafkajit.disk.journal import READY, STAGED, is_log, resume
 
 LATER = TIME + DAY
 # No producer is forgotten meanwhile.

@@ -1,8 +1,8 @@
 """What we write without a broker, loaded by one: python tests/broker/load_back.py [WORK].
 
 A real broker makes topics, and is stopped. Their folders are written as docs/restore.md says: a
-million records by Spark in every codec, transactions and logs with keys that come again by LogWriter.
-The broker starts and stops once more, and has taken all of it up; then our commands repair logs,
+million records by Spark in every codec, transactions and keys that come again by LogWriter. The
+broker starts and stops once more, and has taken all of it up; then our commands repair logs,
 truncate, compact and expire them. The broker starts on what is left, a consumer reads all there is
 in both isolation levels, and has to have read what our reader reads, record for record; the broker
 appends to each partition, and both read again.

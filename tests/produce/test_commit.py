@@ -9,11 +9,11 @@ from producing import Job, files_of, holding, log_of, rows, write
 
 import kafkajit
 from kafkajit import LogWriter
+from kafkajit.disk.change import Change
+from kafkajit.disk.journal import READY
+from kafkajit.disk.lock import FolderLock
 from kafkajit.errors import CorruptRecordError, LockedError
 from kafkajit.produce import commit
-from kafkajit.segment.change import Change
-from kafkajit.segment.journal import READY
-from kafkajit.segment.lock import FolderLock
 
 CHECKPOINTS = (
     "cleaner-offset-checkpoint",
@@ -224,7 +224,7 @@ def test_a_driver_that_dies_in_a_commit_has_it_finished_by_whoever_comes_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path, [one("a", 0, b"1"), one("b", 0, b"2")])
-    monkeypatch.setattr("kafkajit.segment.change.carry_out", _die)
+    monkeypatch.setattr("kafkajit.disk.change.carry_out", _die)
     with pytest.raises(KeyboardInterrupt):
         write(tmp_path, [one("a", 0, b"3"), one("b", 0, b"4"), one("c", 0, b"5")])
     monkeypatch.undo()

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import NULLABLE
 
+from kafkajit.encode.rows import field_of
 from kafkajit.records.encode import Field
 from kafkajit.records.partitioner import NO_KEY, partitions_of
-from kafkajit.rows import field_of
 from kafkajit.source import as_bytes
 
 HEAD, *ROWS = [line.split("\t") for line in (DATA / "partitions.tsv").read_text().splitlines()]

@@ -1,0 +1,1 @@
+"""Batches → a partition's segments, as a broker appends them."""

@@ -1,0 +1,313 @@
+"""Batches → new segments behind a partition's log, as a broker that is rolled would write them.
+
+Answers to UnifiedLog.appendAsFollower, roll and close of Kafka 4.1.1: the files are the same, byte
+for byte, where each batch is appended by itself, as a leader and a coordinator do.
+
+    batches ─▶ validate ─▶ new_segment (.log, indexes) ─┐
+               log_end ──▶ growth (producers, epochs) ──┴─▶ change ─▶ live names
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from kafkajit.append.growth import LogGrowth
+from kafkajit.append.log_end import read_log_end
+from kafkajit.append.new_segment import NewSegment
+from kafkajit.append.validate import check_appendable
+from kafkajit.disk.change import Change
+from kafkajit.disk.lock import FolderLock
+from kafkajit.errors import CorruptRecordError, InvalidOffsetError
+from kafkajit.format.layout import PARTITION_LEADER_EPOCH_OFFSET
+from kafkajit.format.log_path import parse_log_path
+from kafkajit.kernel import kernel
+from kafkajit.records.batches import Batches, Framing
+from kafkajit.records.columns import ColumnMemory, Wanted
+from kafkajit.records.decode import Decoder
+from kafkajit.records.markers import Markers, read_markers
+from kafkajit.segment.config import LogConfig
+from kafkajit.segment.producers import NO_MARKERS, ProducerStates, are_markers
+from kafkajit.source import Bytes, Source
+from kafkajit.walk import frames
+
+_MAX_INT32 = 2**31 - 1
+
+
+class LogWriter:
+    """Appends batches to the log in a partition's folder, such as orders-0, which may be new.
+
+    What is appended goes into new segments, the first of which begins at the log end offset. They
+    are written aside; `commit`, or leaving a `with` block without an error, makes them the log's,
+    all of them or none, whatever happens. Until then nothing that is live is touched, and the
+    folder's lock is held: no broker runs on it. The log is then as a broker leaves it that was
+    stopped: indexes, aborted transactions, snapshots of producers, leader epochs.
+
+    What a broker makes of the same batches is the same, byte for byte, where it appends them one by
+    one. It rolls a log whose first record has no timestamp by its clock; here that record's segment
+    is not rolled by time, and what a broker forgets of producers with time is kept.
+
+    Batches of message formats v0 and v1 may be appended too: Kafka 4 writes none, but loads,
+    recovers and serves them. They have no leader epoch, and like a broker this forgets those that
+    were known before.
+
+    Args:
+        folder: of the partition; a broker's, or a new one.
+        config: a `LogConfig`, or topic configs by Kafka's names. It says when segments are rolled
+            (segment.bytes, segment.ms by the timestamps of records, segment.index.bytes), which
+            entries indexes have (index.interval.bytes), and how large a batch may be
+            (max.message.bytes).
+        start_offset: where a new log begins: at 0 by default.
+        force: go on where a broker holds the lock.
+
+    >>> import tempfile
+    >>> import kafkajit, pyarrow
+    >>> folder = tempfile.mkdtemp() + "/orders-0"
+    >>> records = pyarrow.table({"key": ["a", "b", "c"]})
+    >>> for _ in range(2):
+    ...     with LogWriter(folder) as log:
+    ...         log.append(kafkajit.encode_batches(records, base_offset=log.log_end_offset))
+    >>> [segment.base_offset for segment in kafkajit.Log(folder).segments]
+    [0, 3]
+    >>> kafkajit.Log(folder).read(4, max_records=1, columns=["offset", "key"]).to_pylist()
+    [{'offset': 4, 'key': b'b'}]
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        config: LogConfig | Mapping[str, Any] | None = None,
+        *,
+        start_offset: int | None = None,
+        force: bool = False,
+    ) -> None:
+        self.folder = Path(os.path.abspath(folder))  # noqa: PTH100  of a link it is what it is in
+        if parse_log_path(self.folder / "any").topic is None:
+            raise ValueError(
+                f"{self.folder} is no partition's folder: it is called TOPIC-PARTITION, such as "
+                "orders-0"
+            )
+        self.config = config if isinstance(config, LogConfig) else LogConfig.of(config or {})
+        self._lock = ExitStack()
+        self._lock.enter_context(FolderLock(self.folder, force=force))
+        try:
+            self._end = read_log_end(self.folder, self.config)
+            self._base_offset = self._offset = self._first_offset(start_offset)
+            self._change = Change(self.folder, "append")
+        except BaseException:
+            self._lock.close()
+            raise
+        self._is_open = True
+        self._is_broken = False
+        self._segment: NewSegment | None = None
+        self._growth = LogGrowth(self.folder, self._end, self._change)
+        self._epoch = self._end.latest_epoch
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset that the next batch may have at least."""
+        return self._offset
+
+    def append(self, batches: Any, leader_epoch: int | None = None) -> None:
+        """Append batches: bytes, any buffer of them, or the path of a segment.
+
+        They keep their offsets, which have to be behind those that are there, and everything else
+        but a leader's epoch. All are looked at before the first is written: where one may not be
+        appended the error says so, where it is, and none of them is.
+
+        Args:
+            batches: whole ones of any format, compressed or not.
+            leader_epoch: what all are to say; by default what each says, and where it says nothing
+                (-1) the log's latest, or 0. A broker that follows another takes no batch without
+                an epoch, nor of one that is later than its leader's: of a topic that is new to a
+                cluster, 0.
+        """
+        self._check_open()
+        latest = -1 if self._epoch is None else self._epoch
+        if leader_epoch is not None and not max(latest, 0) <= leader_epoch <= _MAX_INT32:
+            raise ValueError(
+                f"leader_epoch must be {max(latest, 0)}, the log's latest, or later, "
+                f"not {leader_epoch}"
+            )
+        source = Source(batches)
+        only = self._check(source)
+        if only is None:  # not one piece: all of it is read once more
+            source = Source(batches)
+        try:
+            for framing in frames(source) if only is None else [only]:
+                self._write(source, framing.batches, leader_epoch)
+                source.forget(framing.position)
+        except BaseException:
+            self._is_broken = True
+            raise
+
+    def commit(self) -> None:
+        """Make what was appended the log's, and write no more."""
+        self._check_open()
+        try:
+            if self._segment is not None:
+                self._segment.close()
+                self._growth.finish(self._base_offset, self._offset)
+            self._change.commit(keep=False)
+        finally:
+            self.abort()
+
+    def abort(self) -> None:
+        """Leave the log as it was; after a commit there is nothing to do."""
+        if not self._is_open:
+            return
+        self._is_open = False
+        if self._segment is not None:
+            self._segment.abandon()
+        try:
+            self._change.abort()
+        finally:
+            self._lock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None and self._is_open:
+            self.commit()
+        self.abort()
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise ValueError(f"the writer of {self.folder} is closed")
+        if self._is_broken:
+            raise ValueError(
+                f"what was appended to {self.folder} could not be written: abort, and append again"
+            )
+
+    def _first_offset(self, start_offset: int | None) -> int:
+        end = self._end
+        if start_offset is None or start_offset == end.end_offset:
+            return end.end_offset
+        if not end.is_new:
+            raise ValueError(
+                f"the log in {self.folder} goes on at {end.end_offset}: start_offset is for a new "
+                "one"
+            )
+        if start_offset < end.end_offset:
+            raise InvalidOffsetError(
+                f"a log cannot begin at {start_offset} before its start offset {end.end_offset}, "
+                "which its first segment or log-start-offset-checkpoint says",
+                path=str(self.folder),
+            )
+        return start_offset
+
+    def _check(self, source: Source) -> Framing | None:
+        """Raise where a batch may not be appended; the framing, if it is one piece."""
+        decoder = Decoder(source, ColumnMemory(Wanted()))
+        offset, position, pieces = self._offset, 0, 0
+        producers: ProducerStates | None = None
+        framing = None
+        for framing in frames(source):
+            batches = framing.batches
+            offset = check_appendable(decoder, batches, offset, self.config, source.path)
+            if (batches.header["producerId"] >= 0).any():
+                producers = self._growth.producers.copy() if producers is None else producers
+                producers.update(batches, _markers(source, batches), source.path)
+            position = framing.position
+            pieces += 1
+            source.forget(position)
+        if position != source.content.size:
+            raise CorruptRecordError(
+                f"the bytes do not end with a batch, {source.content.size - position} are left "
+                "behind the last whole one; kafkajit.valid_bytes says how far they are",
+                path=source.path,
+                position=position,
+            )
+        return framing if pieces == 1 else None
+
+    def _write(self, source: Source, batches: Batches, leader_epoch: int | None) -> None:
+        """Write batches that were looked at, rolling where a broker would."""
+        markers, are_control = _markers(source, batches), are_markers(batches)
+        content = self._stamped(source.content, batches, leader_epoch)
+        if self._segment is None:
+            self._segment = self._begin()
+        first = int(batches.position[0])
+        row = marker = 0
+        while row < len(batches):
+            taken = self._segment.take(batches[row:])
+            if taken == 0:
+                self._segment = self._roll(self._segment, batches[row:])
+                self._segment.take_first(batches[row : row + 1])
+                taken = 1
+            run = batches[row : row + taken]
+            of_run = int(are_control[row : row + taken].sum())
+            aborted = self._growth.producers.update(run, markers.between(marker, marker + of_run))
+            start, end = int(run.position[0]) - first, int(run.end[-1]) - first
+            self._segment.write(content[start:end], aborted)
+            self._offset = int(run.last_offset[-1]) + 1
+            row, marker = row + taken, marker + of_run
+
+    def _stamped(self, content: Bytes, batches: Batches, leader_epoch: int | None) -> Bytes:
+        """The bytes of batches, each with its leader's epoch, which are taken note of."""
+        said = batches.header["partitionLeaderEpoch"]
+        epochs = said.copy()
+        if leader_epoch is not None:
+            epochs[:] = leader_epoch
+        elif (epochs < 0).any():
+            known = np.maximum.accumulate(np.where(epochs >= 0, np.arange(epochs.size), -1))
+            before = 0 if self._epoch is None else self._epoch
+            epochs = np.where(known >= 0, epochs[known], before).astype(epochs.dtype)
+        self._growth.epochs.append(batches, epochs)
+        self._epoch = int(epochs[-1])
+        first, end = int(batches.position[0]), int(batches.end[-1])
+        piece = content[first:end]
+        changed = (epochs != said) & ~batches.is_message
+        if changed.any():
+            piece = piece.copy()
+            _stamp(piece, batches.position[changed] - first, epochs[changed])
+        return piece
+
+    def _begin(self) -> NewSegment:
+        """The first new segment."""
+        self._growth.take_snapshot(self._offset)
+        return NewSegment(self._growth.new, self._offset, self.config)
+
+    def _roll(self, segment: NewSegment, batches: Batches) -> NewSegment:
+        """The segment that begins with the first of these batches."""
+        base_offset = int(batches.header["baseOffset"][0])
+        if batches.is_message[0]:  # its first offset is not known
+            base_offset -= _MAX_INT32
+        base_offset = max(base_offset, self._offset)
+        if segment.is_empty and segment.base_offset == base_offset:
+            return segment
+        segment.close()
+        self._growth.take_snapshot(base_offset)
+        return NewSegment(self._growth.new, base_offset, self.config)
+
+
+def _markers(source: Source, batches: Batches) -> Markers:
+    """Those of batches whose checksums hold."""
+    control = batches[are_markers(batches)]
+    if not len(control):
+        return NO_MARKERS
+    decoder = Decoder(source, ColumnMemory(Wanted(fields=True)))
+    markers, error = read_markers(decoder, control, np.ones(len(control), dtype=np.bool_))
+    if error is not None:
+        raise error
+    return markers
+
+
+@kernel
+def _stamp(content, positions, epochs):
+    """Set the leader's epoch of batches, which their checksums do not cover."""
+    for row in range(positions.size):
+        position = positions[row] + PARTITION_LEADER_EPOCH_OFFSET
+        for byte in range(4):
+            content[position + byte] = np.uint8(epochs[row] >> (24 - 8 * byte) & 0xFF)

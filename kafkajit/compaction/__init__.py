@@ -1,0 +1,1 @@
+"""Logs compacted: of each key the last record stays."""

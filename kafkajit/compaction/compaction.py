@@ -1,0 +1,332 @@
+"""Logs compacted without a broker: what would stay is said first, and done when it is told to.
+
+Answers to what a thread of LogCleaner does with a log; all that may be compacted is so at once, as
+when its map has room for all keys.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from kafkajit.append.log_end import read_producers, snapshots_in
+from kafkajit.compaction.cleanable import CLEANER_OFFSETS, Cleanable, find_cleanable
+from kafkajit.compaction.cleaned_segment import CleanedSegment
+from kafkajit.compaction.cleaner import Cleaner, LastRecord
+from kafkajit.disk.change import Change
+from kafkajit.disk.lock import FolderLock
+from kafkajit.errors import KafkaJitError
+from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
+from kafkajit.format.log_path import parse_log_path
+from kafkajit.segment.config import LogConfig
+from kafkajit.segment.log import Log
+from kafkajit.segment.partition_offsets import PartitionOffsets, offset_in
+from kafkajit.segment.partitions import interrupted_in, partitions_at, seen_in
+from kafkajit.segment.segment import Segment
+from kafkajit.topics import TOPICS
+
+_WHAT = "compact"
+_META_PROPERTIES = "meta.properties"  # a folder with it is a broker's log.dirs
+# Of the internal topics, those that brokers compact.
+_COMPACTED = ("offsets", "transaction_state")
+
+# Is told how many bytes have been read, time after time.
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to compact, whichever log."""
+
+    config: LogConfig
+    is_compacted: bool  # somebody has said that the topic is
+    now: int
+    producer_expiration_ms: int
+    dedupe_buffer_size: int
+    max_decompressed_bytes: int
+
+    @classmethod
+    def of(
+        cls,
+        config: LogConfig | None,
+        *,
+        now: int | None = None,
+        producer_expiration_ms: int = 24 * 60 * 60 * 1000,
+        dedupe_buffer_size: int = 128 << 20,
+        max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
+    ) -> Self:
+        """What `compact` takes, with its defaults."""
+        return cls(
+            config or LogConfig(),
+            config is not None and config.compact,
+            int(time.time() * 1000) if now is None else now,
+            producer_expiration_ms,
+            dedupe_buffer_size,
+            max_decompressed_bytes,
+        )
+
+
+@dataclass(frozen=True)
+class CompactedSegment:
+    """Segments that become one, which has the first one's name, and what stays of them."""
+
+    logs: tuple[str, ...]
+    is_changed: bool
+    records_before: int
+    records: int
+    bytes_before: int
+    bytes: int
+    records_without_key: int  # that are lost
+
+
+@dataclass
+class PartitionCompaction:
+    """What becomes of one partition."""
+
+    folder: Path
+    left_alone: str | None  # and why
+    cleanable: Cleanable | None  # None where it is left alone
+    _options: Options
+    _is_named: bool
+    _seen: dict[str, tuple[int | None, ...]]
+    _segments: list[CompactedSegment] = field(default_factory=list)
+    _is_known: bool = False
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether there is something dirty that may be compacted."""
+        return self.cleanable is not None and self.cleanable.dirty_bytes > 0
+
+    @property
+    def bytes_to_read(self) -> int:
+        """As far as is known beforehand: what is dirty is read once more."""
+        if self.cleanable is None:
+            return 0
+        return sum(s.log.size for s in self.cleanable.segments) + self.cleanable.dirty_bytes
+
+    @property
+    def segments(self) -> list[CompactedSegment]:
+        """What becomes of the segments; to find out takes as long as to compact them."""
+        if not self._is_known:
+            self.find_out()
+        return self._segments
+
+    def find_out(self, progress: Progress | None = None) -> None:
+        """Do all that is to be done, but for writing it."""
+        self._clean(None, progress)
+
+    @property
+    def lines(self) -> Iterator[str]:
+        """What stays: a line for each new segment."""
+        name, cleanable = self.folder.name, self.cleanable
+        if cleanable is None:
+            yield f"{name}: left alone: {self.left_alone}"
+            return
+        if not self.is_needed:
+            yield (
+                f"{name}: nothing to compact before offset {cleanable.first_uncleanable_offset}: "
+                f"{cleanable.limit}"
+            )
+            return
+        yield (
+            f"{name}: dirty from offset {cleanable.first_dirty_offset} to "
+            f"{cleanable.first_uncleanable_offset - 1}, {cleanable.dirty_ratio:.0%} of "
+            f"{sum(segment.log.size for segment in cleanable.segments):,} bytes"
+        )
+        for segment in self.segments:
+            first, *others = segment.logs
+            merged = f" and the {len(others)} behind it" if others else ""
+            if not segment.is_changed:
+                yield f"  {first}: {segment.records:,} records, {segment.bytes:,} bytes: stays"
+                continue
+            yield (
+                f"  {first}{merged}: {segment.records:,} of {segment.records_before:,} records, "
+                f"{segment.bytes:,} of {segment.bytes_before:,} bytes"
+            )
+        lost = sum(segment.records_without_key for segment in self.segments)
+        if lost:
+            yield f"  of these, {lost:,} go because they have no key"
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+    def carry_out(self, *, keep: bool = True, progress: Progress | None = None) -> Path | None:
+        """Do it, with the folder's lock held; where the files are that went, if they are kept.
+
+        Args:
+            keep: keep the files that are replaced, and with them the room that they take.
+            progress: is told how far it is.
+        """
+        if interrupted_in(self.folder):  # which who took the lock has finished: all is another now
+            again = plan_of(self.folder, self._options, is_named=self._is_named)
+            return again.carry_out(keep=keep, progress=progress)
+        if not self.is_needed:
+            return None
+        if self._seen != seen_in(self.folder):
+            raise KafkaJitError(
+                "files have changed since they were looked at: make another plan",
+                path=str(self.folder),
+            )
+        with Change(self.folder, _WHAT) as change:
+            self._clean(change, progress)
+            assert self.cleanable is not None
+            offsets = PartitionOffsets(self.folder, CLEANER_OFFSETS)
+            # Beside a copied folder there may be anything.
+            if offsets.path.exists() or offsets.path.with_name(_META_PROPERTIES).exists():
+                content = offsets.with_offset(self.cleanable.first_uncleanable_offset)
+                change.new(offsets.path).write_bytes(content)
+            return change.commit(keep=keep)
+
+    def _clean(self, change: Change | None, progress: Progress | None) -> None:
+        """Compact the log into a change, or nowhere."""
+        segments: list[CompactedSegment] = []
+        if self.cleanable is not None and self.is_needed:
+            segments = list(self._cleaned(self.cleanable, change, progress))
+        self._segments, self._is_known = segments, True
+
+    def _cleaned(
+        self, cleanable: Cleanable, change: Change | None, progress: Progress | None
+    ) -> Iterator[CompactedSegment]:
+        options, log = self._options, Log(self.folder)
+        cleaner = Cleaner(
+            cleanable,
+            log.segments,
+            log.start_offset,
+            _last_records(log, options.now - options.producer_expiration_ms),
+            now=options.now,
+            delete_retention_ms=options.config.delete_retention_ms,
+            dedupe_buffer_size=options.dedupe_buffer_size,
+            max_decompressed_bytes=options.max_decompressed_bytes,
+            progress=progress,
+        )
+        cleaner.index()
+        for group in cleanable.groups(options.config):
+            yield _clean_group(cleaner, group, options.config, change)
+
+
+@dataclass
+class CompactionPlan:
+    """What becomes of the partitions of a place; its text is what `kafkajit compact` prints."""
+
+    location: Path
+    partitions: list[PartitionCompaction]
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether something is dirty."""
+        return any(partition.is_needed for partition in self.partitions)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.partitions))
+
+    def apply(self, *, keep: bool = True, force: bool = False) -> list[Path]:
+        """Do it all; the folders in which files are kept that were replaced.
+
+        Args:
+            keep: keep them, and with them the room that they take.
+            force: go on where a running broker, or somebody else, has the logs' lock.
+        """
+        with FolderLock(self.location, force=force):
+            kept = [partition.carry_out(keep=keep) for partition in self.partitions]
+        return [path for path in kept if path is not None]
+
+
+def compact(
+    folder: str | os.PathLike[str], *, config: LogConfig | None = None, **options: int
+) -> CompactionPlan:
+    """What brokers would leave of a partition's log, or of the compacted ones of a log.dirs folder.
+
+    Of each key the last record stays, and a tombstone for `delete.retention.ms` longer. All is
+    compacted that may be, however little of it is dirty. Nothing is touched before the plan's
+    `apply` is called; to print a plan takes as long as that.
+
+    Args:
+        folder: a partition's folder, or a log.dirs folder with several.
+        config: the topic's. Where it has `cleanup.policy=compact` the partition of that folder is
+            compacted, whether it looks like a compacted topic's or not.
+        now: the time, in milliseconds.
+        producer_expiration_ms: for how long the last batch of a producer stays, if need be without
+            records: a day. Brokers hold the next one's sequence number against it.
+        dedupe_buffer_size: bytes for a map of keys, 128 MiB. Where they do not fit into it, what is
+            dirty is read more than once.
+        max_decompressed_bytes: the largest batch that is read.
+
+    >>> import kafkajit.testing as kt
+    >>> compact(f"{kt.SAMPLE}/orders-0").is_needed  # nothing says that it is compacted
+    False
+    """
+    asked = Options.of(config, **options)
+    place = Path(os.path.abspath(folder))  # noqa: PTH100  as partitions_at has it
+    plans = [plan_of(path, asked, is_named=path == place) for path in partitions_at(folder)]
+    return CompactionPlan(place, plans)
+
+
+def plan_of(folder: Path, options: Options, *, is_named: bool) -> PartitionCompaction:
+    """What becomes of one partition; `is_named` where somebody asked for just this one."""
+    seen = seen_in(folder)
+    left_alone = why_left_alone(folder, is_compacted=is_named and options.is_compacted)
+    cleanable = None
+    if left_alone is None:
+        for path in sorted(folder.glob("*.swap")):
+            raise KafkaJitError(
+                "a broker was stopped while it swapped files: `kafkajit repair` the folder first",
+                path=str(path),
+            )
+        cleanable = find_cleanable(folder, Log(folder), options.config, options.now)
+    return PartitionCompaction(folder, left_alone, cleanable, options, is_named, seen)
+
+
+def why_left_alone(folder: Path, *, is_compacted: bool) -> str | None:
+    """Why a log may be none that brokers compact; `is_compacted` where somebody says that it is."""
+    topic = parse_log_path(folder / "any").topic
+    if folder.name.endswith("-future"):
+        return "a replica that a broker is moving here"
+    internal = {topic: name for name, topic in TOPICS.items()}.get(topic or "")
+    if internal is not None and internal not in _COMPACTED:
+        return "an internal topic that brokers do not compact"
+    if is_compacted or internal is not None or offset_in(folder, CLEANER_OFFSETS) is not None:
+        return None
+    return (
+        "nothing says that the topic is compacted, and its records would be lost if it is not; if "
+        "it is, name this folder and say cleanup.policy=compact"
+    )
+
+
+def _last_records(log: Log, forgotten: int) -> dict[int, LastRecord]:
+    """Of each producer that a broker knows, but for those whose last batch is so old."""
+    folder = Path(log.segments[0].log.folder)
+    states, _ = read_producers(log, snapshots_in(folder), log.start_offset, log.end_offset)
+    return {
+        int(entry["producerId"]): LastRecord(
+            None if entry["lastOffset"] < 0 else int(entry["lastOffset"]),
+            int(entry["producerEpoch"]),
+        )
+        for entry in states.entries
+        if entry["currentTxnFirstOffset"] >= 0 or entry["timestamp"] > forgotten
+    }
+
+
+def _clean_group(
+    cleaner: Cleaner, group: Sequence[Segment], config: LogConfig, change: Change | None
+) -> CompactedSegment:
+    cleaned = CleanedSegment(group, config, change)
+    records_before = records = 0
+    for segment in group:
+        for run, filtered in cleaner.clean(segment):
+            records_before += int(run.counts.sum())
+            records += filtered.records
+            cleaned.add(filtered)
+    cleaned.finish(cleaner.take_aborted().tobytes())
+    return CompactedSegment(
+        logs=tuple(segment.log.name for segment in group),
+        is_changed=cleaned.is_changed,
+        records_before=records_before,
+        records=records,
+        bytes_before=sum(segment.log.size for segment in group),
+        bytes=cleaned.size,
+        records_without_key=sum(map(cleaner.records_without_key, group)),
+    )
