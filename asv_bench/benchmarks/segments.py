@@ -48,11 +48,13 @@ class Segment:
     codec: str = "none"
     headers: int = 0  # of each record, up to 3
     magic: int = 2  # of 0 and 1: messages, each by itself or in compressed sets
+    keys: int = 10**KEY_SIZE  # how many there are, if format is v2
 
     @property
     def name(self) -> str:
         """As a topic of partition 0: kafkajit and Kafka read topic and partition off the folder."""
-        return f"v{self.magic}-{self.codec}-{self.value_size}B-{self.headers}h-{self.records}"
+        keys = "" if self.keys == 10**KEY_SIZE else f"-{self.keys}k"
+        return f"v{self.magic}-{self.codec}-{self.value_size}B-{self.headers}h-{self.records}{keys}"
 
     @cached_property
     def records_per_batch(self) -> int:
@@ -98,7 +100,7 @@ class Segment:
         for base_offset in range(0, self.records, step):
             count = min(step, self.records - base_offset)
             payload, keys_at, values_at, last_delta = self._template(count)
-            payload[keys_at] = _digits(numbers.integers(0, 10**KEY_SIZE, count))
+            payload[keys_at] = _digits(numbers.integers(0, self.keys, count))
             payload[values_at] = values[numbers.integers(0, len(values), count)]
             yield batch(
                 [payload.tobytes()],

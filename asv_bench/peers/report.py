@@ -10,6 +10,17 @@ from typing import Any
 
 US = "kafkajit"
 DUMPER = "Java, DumpLogSegments"
+READERS = (
+    US,
+    "Java, copy",
+    "Java, touch",
+    "aiokafka",
+    "kafka-python",
+    "bare codec",
+    "memcpy",
+    "crc32c",
+)
+WRITERS = (US, "Java", "aiokafka", "bare codec")
 PACKAGES = ("numba", "numpy", "pyarrow", "aiokafka", "kafka-python")
 
 
@@ -46,28 +57,23 @@ def text(name: str, result: dict[str, Any]) -> str:
 def markdown(results: dict[str, Any]) -> str:
     """All comparisons: GB/s of each reader and how many times as long it takes as kafkajit."""
     comparisons = results["comparisons"]
+    writing = {name: result for name, result in comparisons.items() if name.startswith("encode")}
     reading = {
         name: result
         for name, result in comparisons.items()
-        if name != "memory" and not name.startswith("dump")
+        if name != "memory" and not name.startswith(("dump", "encode"))
     }
     parts = []
-    if reading:
-        subjects = [
-            US,
-            "Java, copy",
-            "Java, touch",
-            "aiokafka",
-            "kafka-python",
-            "bare codec",
-            "memcpy",
-            "crc32c",
-        ]
-        rows = [
-            [_describe(result), *(_speed(result, subject) for subject in subjects)]
-            for result in reading.values()
-        ]
-        parts.append(_table(["Reading records, one core", *subjects], rows))
+    for title, found, subjects in (
+        ("Reading records, one core", reading, READERS),
+        ("Writing records, one core, batches of 16 KB", writing, WRITERS),
+    ):
+        if found:
+            rows = [
+                [_describe(result), *(_speed(result, subject) for subject in subjects)]
+                for result in found.values()
+            ]
+            parts.append(_table([title, *subjects], rows))
     dumps = {
         "dump": "`--print-data-log`",
         "dump-headers": "batches only",

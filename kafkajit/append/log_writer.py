@@ -58,7 +58,7 @@ class LogWriter:
     were known before.
 
     Args:
-        folder: of the partition; a broker's, or a new one.
+        folder: of the partition; a broker's, or a new one, with folders around it that are missing.
         config: a `LogConfig`, or topic configs by Kafka's names. It says when segments are rolled
             (segment.bytes, segment.ms by the timestamps of records, segment.index.bytes), which
             entries indexes have (index.interval.bytes), and how large a batch may be
@@ -94,6 +94,7 @@ class LogWriter:
                 "orders-0"
             )
         self.config = config if isinstance(config, LogConfig) else LogConfig.of(config or {})
+        self.folder.parent.mkdir(parents=True, exist_ok=True)  # which is where the lock is
         self._lock = ExitStack()
         self._lock.enter_context(FolderLock(self.folder, force=force))
         try:

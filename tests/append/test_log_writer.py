@@ -128,6 +128,12 @@ def test_a_new_folder_without_a_batch_is_none(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_folders_around_a_log_are_made(tmp_path: Path) -> None:
+    with LogWriter(tmp_path / "new" / "logs" / "orders-0") as log:
+        log.append(kt.batch([kt.Record(b"a")]))
+    assert kafkajit.Log(log.folder).end_offset == 1
+
+
 def test_a_commit_is_the_end(folder: Path) -> None:
     writer = LogWriter(folder)
     writer.append(record(3))

@@ -10,12 +10,14 @@ import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.TreeMap;
+import java.util.concurrent.Future;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
@@ -116,13 +118,16 @@ public final class LoadBack {
     client.put("value.serializer", ByteArraySerializer.class.getName());
     try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(client)) {
       int partitions = producer.partitionsFor(topic).size();
+      List<Future<RecordMetadata>> sent = new ArrayList<>();
       for (int i = 0; i < count; i++) {
         byte[] value = ("by the broker " + i).getBytes("UTF-8");
         for (int partition = 0; partition < partitions; partition++) {
-          producer.send(new ProducerRecord<>(topic, partition, null, value));
+          sent.add(producer.send(new ProducerRecord<>(topic, partition, value, value)));
         }
       }
-      producer.flush();
+      for (Future<RecordMetadata> one : sent) {
+        one.get();
+      }
     }
   }
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from broker import Broker, compile_java, java, running_broker
 
 import kafkajit
@@ -40,6 +41,8 @@ TOPICS: dict[str, tuple[int, tuple[str, ...]]] = {
     "truncated": (1, (SEGMENT_BYTES,)),
     "compacted": (1, (SEGMENT_BYTES, "cleanup.policy=compact")),
     "retained": (1, (SEGMENT_BYTES,)),
+    "packed": (1, ()),
+    "cured": (1, ()),
     "copied": (3, ()),
 }
 APPENDED = 100
@@ -73,11 +76,13 @@ def main(work: Path) -> None:
         ours = {topic: digests(log_dir, topic) for topic in TOPICS}
         with running_broker(work, config) as broker:
             for topic in TOPICS:
+                read = []
                 for isolation in ("read_uncommitted", "read_committed"):
                     theirs = load_back("consume", broker, topic, isolation)
                     assert theirs == ours[topic][isolation], (topic, theirs, ours[topic])
-                records = sum(partition["records"] for partition in theirs)
-                progress(f"{topic}: the broker and we read the same {records} records")
+                    read.append(sum(partition["records"] for partition in theirs))
+                records, committed = read
+                progress(f"{topic}: both read the same {records} records, {committed} committed")
                 if not appended:
                     load_back("produce", broker, topic, str(APPENDED))
     progress("after the broker's own appends as well")
@@ -197,18 +202,46 @@ def retain(folder: Path) -> None:
     command("retain", folder, "--config", "retention.bytes=3000000", "--apply")
 
 
+def pack(folder: Path) -> None:
+    """Another log's batches, compressed anew."""
+    with kafkajit.LogWriter(folder) as log:
+        for segment in kafkajit.Log(folder.with_name("retained-0")).segments:
+            path = segment.log.path
+            batches = kafkajit.read_record_batches(path)
+            records = kafkajit.iter_records(path)
+            for part in kafkajit.iter_encoded_batches(
+                records, batches=batches, compression_type="zstd", compression_level=9
+            ):
+                log.append(part)
+
+
+def cure(folder: Path) -> None:
+    """Another log without some of its records."""
+    with kafkajit.LogWriter(folder) as log:
+        for segment in kafkajit.Log(folder.with_name("truncated-0")).segments:
+            records = kafkajit.read_records(segment.log.path)
+            poison = pc.is_in(records["offset"], pa.array([0, 7, 8, 9, 4700]))
+            batches = kafkajit.read_record_batches(segment.log.path)
+            log.append(kafkajit.encode_batches(records.filter(pc.invert(poison)), batches=batches))
+
+
 CHANGED: dict[str, Callable[[Path], None]] = {
     "repaired": repair,
     "salvaged": salvage,
     "truncated": truncate,
     "compacted": compact,
     "retained": retain,
+    "packed": pack,
+    "cured": cure,
 }
 WRITTEN: dict[str, Callable[[Path], None]] = {
     "written": write_with_spark,
     "transactions": write_transactions,
     "copied": copy_with_spark,
-    **{topic: lambda log_dir, name=f"{topic}-0": fill(log_dir / name) for topic in CHANGED},
+    **{
+        topic: lambda log_dir, name=f"{topic}-0": fill(log_dir / name)
+        for topic in ("repaired", "salvaged", "truncated", "compacted", "retained")
+    },
 }
 
 

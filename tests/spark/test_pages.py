@@ -20,7 +20,7 @@ from sample_views import copy_of_sample, new_session
 from docs.generate import DOCS
 
 GENERATES = os.environ.get("KAFKAJIT_GENERATE_GOLDEN_FILES", "0") not in ("", "0")
-PAGES = [DOCS / "sql.md", DOCS / "datasource.md"]
+PAGES = [DOCS / "sql.md", DOCS / "datasource.md", DOCS / "restore.md"]
 # Where the pages say that logs are.
 VAR_KAFKA = "/var/kafka"
 
