@@ -1,4 +1,4 @@
-"""Reads Apache Kafka's on-disk log without a broker: raw bytes in, Arrow columns out.
+"""Reads and writes Apache Kafka's on-disk log without a broker: raw bytes, Arrow columns.
 
 >>> import kafkajit
 >>> kafkajit.read_records(b"").num_rows

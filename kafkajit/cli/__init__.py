@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit code."""
     parser = _Parser(
         prog="kafkajit",
-        description="Reads Apache Kafka's on-disk log without a broker.",
+        description="Reads, writes and mends Apache Kafka's on-disk log without a broker.",
         epilog="'kafkajit COMMAND --help' shows a command's options.",
         allow_abbrev=False,
     )

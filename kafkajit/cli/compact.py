@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=128 << 20,
         metavar="BYTES",
         help="memory for the keys, as log.cleaner.dedupe.buffer.size; by default 134217728, for "
-        "five million of them. With more the log is read more often",
+        "five million of them. Where there are more, the log is read more often",
     )
     parser.add_argument("--now", type=changing.time, metavar="TIME", help=changing.TIME_HELP)
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""Put a partition's log right after a crash, damage or a bad copy, as a broker would, or gently.
+"""Put a partition's log right after a crash, damage or a bad copy.
 
 Without --apply nothing is changed, and a line says each thing that would be done. Damage ends a
 log: what is behind it goes, as when a broker recovers it; with --salvage only the damaged bytes do.

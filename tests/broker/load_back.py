@@ -3,9 +3,10 @@
 A real broker makes topics, and is stopped. Their folders are written as docs/restore.md says: a
 million records by Spark in every codec, transactions and keys that come again by LogWriter. The
 broker starts and stops once more, and has taken all of it up; then our commands repair logs,
-truncate, compact and expire them. The broker starts on what is left, a consumer reads all there is
-in both isolation levels, and has to have read what our reader reads, record for record; the broker
-appends to each partition, and both read again.
+truncate, compact and expire them. The broker's own cleaner compacts a copy, which has to become the
+same records. The broker starts on what is left, a consumer reads all there is in both isolation
+levels, and has to have read what our reader reads, record for record; the broker appends to each
+partition, and both read again.
 
 Needs Java 17, Kafka 4.1.1's jars (Maven brings them) and pyspark.
 """
@@ -19,6 +20,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -40,12 +42,14 @@ TOPICS: dict[str, tuple[int, tuple[str, ...]]] = {
     "salvaged": (1, (SEGMENT_BYTES,)),
     "truncated": (1, (SEGMENT_BYTES,)),
     "compacted": (1, (SEGMENT_BYTES, "cleanup.policy=compact")),
+    "cleaned": (1, (SEGMENT_BYTES, "cleanup.policy=compact", "min.cleanable.dirty.ratio=0")),
     "retained": (1, (SEGMENT_BYTES,)),
     "packed": (1, ()),
     "cured": (1, ()),
     "copied": (3, ()),
 }
 APPENDED = 100
+SEED = 4711
 
 
 def main(work: Path) -> None:
@@ -72,6 +76,12 @@ def main(work: Path) -> None:
     for topic, change in CHANGED.items():
         change(log_dir / f"{topic}-0")
         progress(f"{topic}: done")
+    cleaner = {"log.cleaner.enable": "true", "log.cleaner.backoff.ms": "100"}
+    with running_broker(work, config | cleaner):
+        wait_for_cleaner(log_dir, "cleaned")
+    cleaned, compacted = (records_of(log_dir / f"{name}-0") for name in ("cleaned", "compacted"))
+    assert cleaned == compacted
+    progress(f"the broker's cleaner and ours leave the same {len(cleaned)} records")
     for appended in (0, APPENDED):
         ours = {topic: digests(log_dir, topic) for topic in TOPICS}
         with running_broker(work, config) as broker:
@@ -155,7 +165,7 @@ def append(log: kafkajit.LogWriter, records: pa.Table, **options: Any) -> None:
 
 def fill(folder: Path, batches: int = 5000) -> None:
     """A partition of batches in all codecs whose keys come again and again."""
-    rng = random.Random(folder.name)
+    rng = random.Random(SEED)
     with kafkajit.LogWriter(folder, {"segment.bytes": 1 << 20}) as log:
         for number in range(batches):
             rows = range(rng.randint(1, 40))
@@ -195,6 +205,30 @@ def truncate(folder: Path) -> None:
 def compact(folder: Path) -> None:
     """The last value of each key."""
     command("compact", folder, "--config", "cleanup.policy=compact", "--apply")
+
+
+def wait_for_cleaner(log_dir: Path, topic: str) -> None:
+    """Until a broker has compacted a partition."""
+    deadline = time.monotonic() + 120
+    checkpoint = log_dir / "cleaner-offset-checkpoint"
+    while time.monotonic() < deadline:
+        if checkpoint.exists() and any(
+            row["topic"] == topic and row["offset"] > 0
+            for row in kafkajit.read_checkpoint(checkpoint).to_pylist()
+        ):
+            return
+        time.sleep(0.2)
+    raise TimeoutError(f"the broker has not compacted {topic} in two minutes")
+
+
+def records_of(folder: Path) -> list[dict[str, Any]]:
+    """What is in a log."""
+    columns = ["offset", "timestamp", "key", "value", "headers"]
+    return [
+        row
+        for segment in kafkajit.Log(folder).segments
+        for row in kafkajit.read_records(segment.log.path, columns=columns).to_pylist()
+    ]
 
 
 def retain(folder: Path) -> None:
@@ -240,7 +274,7 @@ WRITTEN: dict[str, Callable[[Path], None]] = {
     "copied": copy_with_spark,
     **{
         topic: lambda log_dir, name=f"{topic}-0": fill(log_dir / name)
-        for topic in ("repaired", "salvaged", "truncated", "compacted", "retained")
+        for topic in ("repaired", "salvaged", "truncated", "compacted", "cleaned", "retained")
     },
 }
 
