@@ -41,6 +41,12 @@ def add_arguments(parser: argparse.ArgumentParser, config: str) -> None:
     parser.add_argument(
         "--force", action="store_true", help="go on where a broker has locked the folder"
     )
+    parser.add_argument(
+        "--no-keep",
+        dest="keep",
+        action="store_false",
+        help="keep nothing of what goes or is replaced; without this option its room is not free",
+    )
 
 
 def each_partition(options: argparse.Namespace, change: Callable[[Path, bool], bool]) -> int:

@@ -49,12 +49,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "five million of them. Where there are more, the log is read more often",
     )
     parser.add_argument("--now", type=changing.time, metavar="TIME", help=changing.TIME_HELP)
-    parser.add_argument(
-        "--no-keep",
-        dest="keep",
-        action="store_false",
-        help="keep nothing of what is replaced; without this option its room is not free",
-    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -107,9 +101,10 @@ class _Compacting:
                 read = min(read + count, plan.bytes_to_read)
                 shown.update(read)
 
+            plan.progress = progress
             if self._options.apply:
-                return plan.carry_out(keep=self._options.keep, progress=progress)
-            plan.find_out(progress)
+                return plan.carry_out(keep=self._options.keep)
+            plan.find_out()
             return None
 
     def summary(self) -> None:

@@ -3,7 +3,7 @@
 Without --apply nothing is changed, and a line says each thing that would be done. Damage ends a
 log: what is behind it goes, as when a broker recovers it; with --salvage only the damaged bytes do.
 Indexes, snapshots of producers, leader epochs and checkpoints are made to fit. What is replaced or
-removed is kept in a folder .kafkajit-repair-TIME beside the log.
+removed is kept in a folder .kafkajit-repair-TIME beside the log, unless --no-keep is given.
 
 Exit code: 0 where nothing is to be done, or all was done; 2 where something is to be done and
 --apply was not given; 1 after an error.
@@ -19,7 +19,7 @@ from kafkajit.cli import changing
 from kafkajit.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from kafkajit.recovery.recover import PartitionPlan
+    from kafkajit.recovery.recover import PartitionRepair
     from kafkajit.recovery.repairs import Options
 
 EXAMPLE = f"""\
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
 
     def repair(folder: Path, is_alone: bool) -> bool:
         needed.append(False)
-        needed[-1] = _repair(folder, asked, is_alone=is_alone, does_apply=options.apply)
+        needed[-1] = _repair(folder, asked, options, is_alone=is_alone)
         return needed[-1]
 
     if options.truncate_to is not None:
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     return changing.exit_code(options, code)
 
 
-def _repair(folder: Path, asked: Options, *, is_alone: bool, does_apply: bool) -> bool:
+def _repair(folder: Path, asked: Options, options: argparse.Namespace, *, is_alone: bool) -> bool:
     """One partition; whether something was to be done."""
     from kafkajit.recovery.recover import plan_of
 
@@ -88,20 +88,20 @@ def _repair(folder: Path, asked: Options, *, is_alone: bool, does_apply: bool) -
         plan = plan_of(folder, asked, progress)
     if plan.is_needed or plan.notes or is_alone:
         _print(plan, asked)
-    if plan.is_needed and does_apply:
-        kept = plan.carry_out()
+    if plan.is_needed and options.apply:
+        kept = plan.carry_out(keep=options.keep)
         print("  done" + (f"; what was there is kept in {kept}" if kept else ""))
     return plan.is_needed
 
 
-def _print(plan: PartitionPlan, asked: Options) -> None:
+def _print(plan: PartitionRepair, asked: Options) -> None:
     after = f"{_count(plan.segments, 'segment')}, {_size(plan.bytes)}, {_offsets(plan)}"
     if not plan.is_needed:
         print(f"{plan.folder.name}: {after}: nothing to do")
     else:
         print(f"{plan.folder.name}:")
-    width = max((len(name) for name, _ in plan.lines), default=0)
-    for name, what in plan.lines:
+    width = max((len(name) for name, _ in plan.things), default=0)
+    for name, what in plan.things:
         changing.print_line(what, f"  {name:{width}}  ")
     for note in plan.notes:
         changing.print_line(note, "  note: ")
@@ -119,7 +119,7 @@ def _size(count: int) -> str:
     return f"{count / 1e6:.1f} MB" if count >= 1e5 else _count(count, "byte")
 
 
-def _offsets(plan: PartitionPlan) -> str:
+def _offsets(plan: PartitionRepair) -> str:
     if plan.log_start_offset >= plan.log_end_offset:
         return f"empty at offset {plan.log_end_offset}"
     return f"offsets {plan.log_start_offset} to {plan.log_end_offset - 1}"

@@ -48,18 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="delete the records before this offset, as kafka-delete-records.sh does; -1 is the "
         "high watermark",
     )
-    parser.add_argument(
-        "--now",
-        type=changing.time,
-        metavar="TIME",
-        help=changing.TIME_HELP,
-    )
-    parser.add_argument(
-        "--no-keep",
-        dest="keep",
-        action="store_false",
-        help="keep nothing of what goes; without this option its room is not free",
-    )
+    parser.add_argument("--now", type=changing.time, metavar="TIME", help=changing.TIME_HELP)
 
 
 def run(options: argparse.Namespace) -> int:

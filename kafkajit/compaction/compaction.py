@@ -18,18 +18,17 @@ from kafkajit.compaction.cleanable import CLEANER_OFFSETS, Cleanable, find_clean
 from kafkajit.compaction.cleaned_segment import CleanedSegment
 from kafkajit.compaction.cleaner import Cleaner, LastRecord
 from kafkajit.disk.change import Change
-from kafkajit.disk.lock import FolderLock
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.segment.config import LogConfig
 from kafkajit.segment.log import Log
 from kafkajit.segment.partition_offsets import PartitionOffsets, offset_in
-from kafkajit.segment.partitions import interrupted_in, partitions_at, seen_in
+from kafkajit.segment.partitions import partitions_at
+from kafkajit.segment.plan import Moment, PartitionPlan, Plan
 from kafkajit.segment.segment import Segment
 from kafkajit.topics import TOPICS
 
-_WHAT = "compact"
 _META_PROPERTIES = "meta.properties"  # a folder with it is a broker's log.dirs
 # Of the internal topics, those that brokers compact.
 _COMPACTED = ("offsets", "transaction_state")
@@ -84,15 +83,18 @@ class CompactedSegment:
 
 
 @dataclass
-class PartitionCompaction:
+class PartitionCompaction(PartitionPlan):
     """What becomes of one partition."""
 
+    WHAT = "compact"
+
     folder: Path
+    moment: Moment
     left_alone: str | None  # and why
     cleanable: Cleanable | None  # None where it is left alone
     _options: Options
     _is_named: bool
-    _seen: dict[str, tuple[int | None, ...]]
+    progress: Progress | None = None
     _segments: list[CompactedSegment] = field(default_factory=list)
     _is_known: bool = False
 
@@ -115,9 +117,9 @@ class PartitionCompaction:
             self.find_out()
         return self._segments
 
-    def find_out(self, progress: Progress | None = None) -> None:
+    def find_out(self) -> None:
         """Do all that is to be done, but for writing it."""
-        self._clean(None, progress)
+        self._clean(None)
 
     @property
     def lines(self) -> Iterator[str]:
@@ -151,46 +153,28 @@ class PartitionCompaction:
         if lost:
             yield f"  of these, {lost:,} go because they have no key"
 
-    def __str__(self) -> str:
-        return "\n".join(self.lines)
+    def again(self) -> PartitionCompaction:
+        plan = plan_of(self.folder, self._options, is_named=self._is_named)
+        plan.progress = self.progress
+        return plan
 
-    def carry_out(self, *, keep: bool = True, progress: Progress | None = None) -> Path | None:
-        """Do it, with the folder's lock held; where the files are that went, if they are kept.
+    def put_into(self, change: Change) -> None:
+        self._clean(change)
+        assert self.cleanable is not None
+        offsets = PartitionOffsets(self.folder, CLEANER_OFFSETS)
+        # Beside a copied folder there may be anything.
+        if offsets.path.exists() or offsets.path.with_name(_META_PROPERTIES).exists():
+            content = offsets.with_offset(self.cleanable.first_uncleanable_offset)
+            change.new(offsets.path).write_bytes(content)
 
-        Args:
-            keep: keep the files that are replaced, and with them the room that they take.
-            progress: is told how far it is.
-        """
-        if interrupted_in(self.folder):  # which who took the lock has finished: all is another now
-            again = plan_of(self.folder, self._options, is_named=self._is_named)
-            return again.carry_out(keep=keep, progress=progress)
-        if not self.is_needed:
-            return None
-        if self._seen != seen_in(self.folder):
-            raise KafkaJitError(
-                "files have changed since they were looked at: make another plan",
-                path=str(self.folder),
-            )
-        with Change(self.folder, _WHAT) as change:
-            self._clean(change, progress)
-            assert self.cleanable is not None
-            offsets = PartitionOffsets(self.folder, CLEANER_OFFSETS)
-            # Beside a copied folder there may be anything.
-            if offsets.path.exists() or offsets.path.with_name(_META_PROPERTIES).exists():
-                content = offsets.with_offset(self.cleanable.first_uncleanable_offset)
-                change.new(offsets.path).write_bytes(content)
-            return change.commit(keep=keep)
-
-    def _clean(self, change: Change | None, progress: Progress | None) -> None:
+    def _clean(self, change: Change | None) -> None:
         """Compact the log into a change, or nowhere."""
         segments: list[CompactedSegment] = []
         if self.cleanable is not None and self.is_needed:
-            segments = list(self._cleaned(self.cleanable, change, progress))
+            segments = list(self._cleaned(self.cleanable, change))
         self._segments, self._is_known = segments, True
 
-    def _cleaned(
-        self, cleanable: Cleanable, change: Change | None, progress: Progress | None
-    ) -> Iterator[CompactedSegment]:
+    def _cleaned(self, cleanable: Cleanable, change: Change | None) -> Iterator[CompactedSegment]:
         options, log = self._options, Log(self.folder)
         cleaner = Cleaner(
             cleanable,
@@ -201,38 +185,15 @@ class PartitionCompaction:
             delete_retention_ms=options.config.delete_retention_ms,
             dedupe_buffer_size=options.dedupe_buffer_size,
             max_decompressed_bytes=options.max_decompressed_bytes,
-            progress=progress,
+            progress=self.progress,
         )
         cleaner.index()
         for group in cleanable.groups(options.config):
             yield _clean_group(cleaner, group, options.config, change)
 
 
-@dataclass
-class CompactionPlan:
-    """What becomes of the partitions of a place; its text is what `kafkajit compact` prints."""
-
-    location: Path
-    partitions: list[PartitionCompaction]
-
-    @property
-    def is_needed(self) -> bool:
-        """Whether something is dirty."""
-        return any(partition.is_needed for partition in self.partitions)
-
-    def __str__(self) -> str:
-        return "\n".join(map(str, self.partitions))
-
-    def apply(self, *, keep: bool = True, force: bool = False) -> list[Path]:
-        """Do it all; the folders in which files are kept that were replaced.
-
-        Args:
-            keep: keep them, and with them the room that they take.
-            force: go on where a running broker, or somebody else, has the logs' lock.
-        """
-        with FolderLock(self.location, force=force):
-            kept = [partition.carry_out(keep=keep) for partition in self.partitions]
-        return [path for path in kept if path is not None]
+class CompactionPlan(Plan[PartitionCompaction]):
+    """What becomes of the partitions of a place; to print it takes as long as to do it."""
 
 
 def compact(
@@ -267,7 +228,7 @@ def compact(
 
 def plan_of(folder: Path, options: Options, *, is_named: bool) -> PartitionCompaction:
     """What becomes of one partition; `is_named` where somebody asked for just this one."""
-    seen = seen_in(folder)
+    moment = Moment(folder)
     left_alone = why_left_alone(folder, is_compacted=is_named and options.is_compacted)
     cleanable = None
     if left_alone is None:
@@ -277,7 +238,7 @@ def plan_of(folder: Path, options: Options, *, is_named: bool) -> PartitionCompa
                 path=str(path),
             )
         cleanable = find_cleanable(folder, Log(folder), options.config, options.now)
-    return PartitionCompaction(folder, left_alone, cleanable, options, is_named, seen)
+    return PartitionCompaction(folder, moment, left_alone, cleanable, options, is_named)
 
 
 def why_left_alone(folder: Path, *, is_compacted: bool) -> str | None:

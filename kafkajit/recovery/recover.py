@@ -1,32 +1,32 @@
 """A broker's logs put right without it: what LogLoader would do when it starts, or gently more.
 
 A plan says what is to be done and does it when it is told to. All files of a partition are changed
-at once (kafkajit/segment/change.py), and what was there is kept.
+at once (kafkajit/disk/change.py), and what was there is kept.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from kafkajit.disk.change import Change
-from kafkajit.disk.lock import FolderLock
-from kafkajit.errors import KafkaJitError
 from kafkajit.recovery.repairs import Options, Repair, find_repairs
 from kafkajit.segment.config import LogConfig
-from kafkajit.segment.partitions import interrupted_in, partitions_at, seen_in
+from kafkajit.segment.partitions import partitions_at
+from kafkajit.segment.plan import Moment, PartitionPlan, Plan
 from kafkajit.walk import Corruption
-
-_WHAT = "repair"
 
 
 @dataclass
-class PartitionPlan:
-    """What is to be done to one partition. Its text is a line for each thing."""
+class PartitionRepair(PartitionPlan):
+    """What is to be done to one partition."""
+
+    WHAT = "repair"
 
     folder: Path
+    moment: Moment
     repairs: list[Repair]
     gaps: list[Corruption]  # what is lost
     log_start_offset: int
@@ -35,72 +35,37 @@ class PartitionPlan:
     bytes: int
     notes: list[str]
     loses: bool  # sound batches or not, behind damage
-    interrupted: list[tuple[str, str]]  # what is left of a change that was, and what becomes of it
     _options: Options
-    _seen: dict[str, tuple[int | None, ...]]
 
     @property
     def is_needed(self) -> bool:
         """Whether anything is to be done."""
-        return bool(self.repairs or self.interrupted)
+        return bool(self.repairs or self.moment.interrupted)
 
     @property
-    def lines(self) -> list[tuple[str, str]]:
+    def things(self) -> list[tuple[str, str]]:
         """The name of a file and what is done to it, for each thing."""
         done = [(repair.path.name, what) for repair in self.repairs for what in repair.what]
-        return self.interrupted + done
-
-    def __str__(self) -> str:
-        return "\n".join(f"{name}: {what}" for name, what in self.lines)
-
-    def carry_out(self) -> Path | None:
-        """Do it, with the folder's lock held; where the files are that went."""
-        if self.interrupted:  # which who took the lock has finished: all is another now
-            return plan_of(self.folder, self._options).carry_out()
-        if not self.repairs:
-            return None
-        if self._seen != seen_in(self.folder):
-            raise KafkaJitError(
-                "files have changed since they were looked at: make another plan",
-                path=str(self.folder),
-            )
-        with Change(self.folder, _WHAT) as change:
-            for repair in self.repairs:
-                if repair.new is None:
-                    change.remove(repair.path)
-                else:
-                    repair.new(change.new(repair.path, first=repair.first))
-            return change.commit()
-
-
-@dataclass
-class RepairPlan:
-    """What is to be done to the partitions of a place; its text is a line for each thing."""
-
-    location: Path
-    partitions: list[PartitionPlan]
+        return self.moment.interrupted + done
 
     @property
-    def is_needed(self) -> bool:
-        """Whether anything is to be done."""
-        return any(partition.is_needed for partition in self.partitions)
+    def lines(self) -> Iterator[str]:
+        """A line for each thing."""
+        return (f"{self.folder.name}/{name}: {what}" for name, what in self.things)
 
-    def __str__(self) -> str:
-        return "\n".join(
-            f"{partition.folder.name}/{name}: {what}"
-            for partition in self.partitions
-            for name, what in partition.lines
-        )
+    def again(self) -> PartitionRepair:
+        return plan_of(self.folder, self._options)
 
-    def apply(self, *, force: bool = False) -> list[Path]:
-        """Do it all; the folders in which replaced files are kept.
+    def put_into(self, change: Change) -> None:
+        for repair in self.repairs:
+            if repair.new is None:
+                change.remove(repair.path)
+            else:
+                repair.new(change.new(repair.path, first=repair.first))
 
-        Args:
-            force: go on where a running broker, or somebody else, has the logs' lock.
-        """
-        with FolderLock(self.location, force=force):
-            kept = [partition.carry_out() for partition in self.partitions]
-        return [path for path in kept if path is not None]
+
+class RepairPlan(Plan[PartitionRepair]):
+    """What is to be done to the partitions of a place; its text is a line for each thing."""
 
 
 def repair(
@@ -132,14 +97,14 @@ def repair(
 
 def plan_of(
     folder: Path, options: Options, progress: Callable[[int], None] = lambda _: None
-) -> PartitionPlan:
+) -> PartitionRepair:
     """What is to be done to one partition."""
-    seen = seen_in(folder)
-    interrupted = interrupted_in(folder)
+    moment = Moment(folder)
     found = find_repairs(folder, options, progress)
-    is_needed = interrupted or any(one.is_needed for one in found.repairs)
-    return PartitionPlan(
+    is_needed = moment.interrupted or any(one.is_needed for one in found.repairs)
+    return PartitionRepair(
         folder=folder,
+        moment=moment,
         repairs=found.repairs if is_needed else [],
         gaps=found.gaps,
         log_start_offset=found.log_start_offset,
@@ -148,7 +113,5 @@ def plan_of(
         bytes=found.bytes,
         notes=found.notes,
         loses=found.loses,
-        interrupted=interrupted,
         _options=options,
-        _seen=seen,
     )

@@ -25,23 +25,25 @@ from kafkajit.append.log_end import (
 )
 from kafkajit.disk.change import Change
 from kafkajit.disk.journal import logs_in
-from kafkajit.disk.lock import FolderLock
 from kafkajit.errors import KafkaJitError
 from kafkajit.retention.expiry import ExpiredSegment, Expiry
 from kafkajit.retention.retention_limits import Limits, why_left_alone
 from kafkajit.segment.log import START_OFFSETS, Log
 from kafkajit.segment.partition_offsets import PartitionOffsets, offset_in
-from kafkajit.segment.partitions import interrupted_in, partitions_at, seen_in
+from kafkajit.segment.partitions import partitions_at
+from kafkajit.segment.plan import Moment, PartitionPlan, Plan
 
-_WHAT = "retain"
 _HIGH_WATERMARKS = "replication-offset-checkpoint"
 
 
 @dataclass
-class PartitionRetention:
+class PartitionRetention(PartitionPlan):
     """What goes of one partition."""
 
+    WHAT = "retain"
+
     folder: Path
+    moment: Moment
     segments: int  # that there are
     size: int  # of them all, in bytes
     expired: list[ExpiredSegment]
@@ -52,8 +54,6 @@ class PartitionRetention:
     left_alone: str | None  # and why
     _limits: Limits
     _is_named: bool
-    _was_interrupted: bool
-    _seen: dict[str, tuple[int | None, ...]]
 
     @property
     def is_needed(self) -> bool:
@@ -89,25 +89,10 @@ class PartitionRetention:
             yield f"  log start offset {self.log_start_offset} becomes {self.new_log_start_offset}"
         yield from (f"  {note}" for note in self.notes)
 
-    def __str__(self) -> str:
-        return "\n".join(self.lines)
+    def again(self) -> PartitionRetention:
+        return plan_of(self.folder, self._limits, is_named=self._is_named)
 
-    def carry_out(self, *, keep: bool = True) -> Path | None:
-        """Do it, with the folder's lock held; where the files are that went, if they are kept."""
-        if self._was_interrupted:  # which who took the lock has finished: all is another now
-            return plan_of(self.folder, self._limits, is_named=self._is_named).carry_out(keep=keep)
-        if not self.is_needed:
-            return None
-        if self._seen != seen_in(self.folder):
-            raise KafkaJitError(
-                "files have changed since they were looked at: make another plan",
-                path=str(self.folder),
-            )
-        with Change(self.folder, _WHAT) as change:
-            self._change(change)
-            return change.commit(keep=keep)
-
-    def _change(self, change: Change) -> None:
+    def put_into(self, change: Change) -> None:
         log, snapshots = Log(self.folder), snapshots_in(self.folder)
         gone = {segment.base_offset for segment in self.expired}
         for segment in log.segments:
@@ -144,31 +129,8 @@ class PartitionRetention:
             change.new(self.folder / LEADER_EPOCHS).write_bytes(epochs.text())
 
 
-@dataclass
-class RetentionPlan:
-    """What goes of the partitions of a place; its text is what `kafkajit retain` prints of it."""
-
-    location: Path
-    partitions: list[PartitionRetention]
-
-    @property
-    def is_needed(self) -> bool:
-        """Whether anything goes."""
-        return any(partition.is_needed for partition in self.partitions)
-
-    def __str__(self) -> str:
-        return "\n".join(map(str, self.partitions))
-
-    def apply(self, *, keep: bool = True, force: bool = False) -> list[Path]:
-        """Do it all; the folders in which files are kept that went.
-
-        Args:
-            keep: keep them, and with them the room that they take.
-            force: go on where a running broker, or somebody else, has the logs' lock.
-        """
-        with FolderLock(self.location, force=force):
-            kept = [partition.carry_out(keep=keep) for partition in self.partitions]
-        return [path for path in kept if path is not None]
+class RetentionPlan(Plan[PartitionRetention]):
+    """What goes of the partitions of a place."""
 
 
 def retain(
@@ -227,21 +189,20 @@ def plan_of(folder: Path, limits: Limits, *, is_named: bool) -> PartitionRetenti
     """
     if not is_named and limits.log_start_offset is not None:
         raise ValueError("a log start offset is one partition's: name its folder")
-    interrupted = interrupted_in(folder)
+    moment = Moment(folder)
     plan = PartitionRetention(
         folder=folder,
+        moment=moment,
         segments=0,
         size=0,
         expired=[],
         log_start_offset=0,
         new_log_start_offset=0,
         log_end_offset=0,
-        notes=[f"{name}: {what}" for name, what in interrupted],
+        notes=[f"{name}: {what}" for name, what in moment.interrupted],
         left_alone=why_left_alone(folder, limits, is_named=is_named),
         _limits=limits,
         _is_named=is_named,
-        _was_interrupted=bool(interrupted),
-        _seen=seen_in(folder),
     )
     if is_named and plan.left_alone is not None:
         raise KafkaJitError(plan.left_alone, path=str(folder))
