@@ -120,6 +120,14 @@ class Terminal:
                 return
         raise AssertionError(f"no {prompt!r} after Ctrl-C")
 
+    def terminate(self) -> tuple[int, str]:
+        """Send SIGTERM until it ends, and `wait`: readline misses that as it does Ctrl-C."""
+        for _ in range(20):
+            self.process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                return self.wait(2)
+        return self.wait()
+
     def wait(self, seconds: float = 30) -> tuple[int, str]:
         """Until it ends: its exit code, and what else it has printed."""
         end = time.monotonic() + seconds

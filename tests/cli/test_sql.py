@@ -218,8 +218,7 @@ class TestPrompt:
         assert terminal.wait()[0] == 0
 
     def test_sigterm_ends_it(self, terminal: Terminal) -> None:
-        terminal.process.terminate()
-        code, shown = terminal.wait()
+        code, shown = terminal.terminate()
         assert code == 143
         assert "Traceback" not in shown
 
