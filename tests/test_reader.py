@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import random
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -339,6 +341,26 @@ def test_a_log_of_many_chunks_is_read_whole(codec: str) -> None:
     assert set(table["value"].to_pylist()) == {value}
     views = pa.Table.from_batches(iter_records(log, columns=["value"], binary_view=True))
     assert set(views["value"].to_pylist()) == {value}
+
+
+@by_codec
+def test_threads_that_read_at_once_do_not_disturb_each_other(codec: str) -> None:
+    letters = random.Random(codec)
+    logs = [
+        b"".join(
+            kt.batch(
+                [kt.Record(value=bytes(letters.choices(b"abcdef", k=20_000)))] * 30,
+                base_offset=30 * number,
+                codec=codec,
+            )
+            for number in range(4)
+        )
+        for _ in range(2)
+    ]
+    alone = list(map(read_records, logs))
+    with ThreadPoolExecutor(2) as pool:
+        for _ in range(3 if NO_JIT else 30):
+            assert all(map(pa.Table.equals, pool.map(read_records, logs), alone))
 
 
 def test_more_batches_than_one_call_of_the_kernel_finds() -> None:

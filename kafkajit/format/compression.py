@@ -16,6 +16,7 @@ What the formats look like in a log, and which decoder reads them (the fastest o
 from __future__ import annotations
 
 import struct
+import threading
 from collections.abc import Callable
 from typing import Literal
 
@@ -231,7 +232,7 @@ def _unzstd(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int:
         raise OutputFull(declared)
     if out.size == 0:  # the decoder takes an output without room for a fault of the stream
         raise OutputFull
-    reader = _ZSTD.stream_reader(compressed, read_across_frames=True)
+    reader = _ZSTD.decompressor.stream_reader(compressed, read_across_frames=True)
     written = int(reader.readinto(out))
     if written == out.size and reader.read(1):
         raise OutputFull
@@ -274,7 +275,14 @@ def _zstd_end(frames):
     return p
 
 
-_ZSTD = zstandard.ZstdDecompressor()
+class _OfThread(threading.local):
+    """A decompressor for each thread: two at one spoil each other's frames."""
+
+    def __init__(self) -> None:
+        self.decompressor = zstandard.ZstdDecompressor()
+
+
+_ZSTD = _OfThread()
 # What Kafka's first LZ4 writer has at the end of its header: its sum takes in the magic.
 FIRST_LZ4_CHECKSUM = _xxh32(LZ4_KAFKA_HEADER[:6]) >> 8 & 0xFF
 
