@@ -181,10 +181,9 @@ def misfit_of_snapshot(
     stored, known = (
         part[np.argsort(part["producerId"], kind="stable")] for part in (entries, asked)
     )
-    if (stored["lastOffset"] >= offset).any() or (stored["currentTxnFirstOffset"] >= offset).any():
-        return "it has producers from behind its offset"
-    if (np.diff(stored["producerId"]) == 0).any():
-        return "it has a producer twice"
+    problem = contradiction_in_snapshot(stored, offset)
+    if problem is not None:
+        return problem
     _, ours, theirs = np.intersect1d(
         stored["producerId"], known["producerId"], assume_unique=True, return_indices=True
     )
@@ -202,6 +201,16 @@ def misfit_of_snapshot(
     )
     if not is_forgotten.all():
         return f"it lacks producer {missing['producerId'][~is_forgotten][0]}"
+    return None
+
+
+def contradiction_in_snapshot(entries: Entries, offset: int) -> str | None:
+    """Of the producers in a .snapshot of that offset: what cannot be, whatever the log says."""
+    for name in ("lastOffset", "currentTxnFirstOffset"):
+        if (entries[name] >= offset).any():
+            return "it has producers from behind its offset"
+    if np.unique(entries["producerId"]).size < entries.size:
+        return "it has a producer twice"
     return None
 
 

@@ -22,7 +22,7 @@ from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.control_records import ABORT
 from kafkajit.records.decode import Decoder
 from kafkajit.records.markers import read_markers
-from kafkajit.recovery.fitting import misfit_of_snapshot
+from kafkajit.recovery.fitting import contradiction_in_snapshot, misfit_of_snapshot
 from kafkajit.recovery.names import Named, rightly_named
 from kafkajit.recovery.sieve import Bounds, Sieve
 from kafkajit.segment.config import LogConfig
@@ -37,6 +37,7 @@ from kafkajit.walk import Corruption, Gap, corruption
 Entries = npt.NDArray[np.void]
 
 _MAX_INT32 = 2**31 - 1
+_NO_OFFSET = "its name is no offset"  # 20 digits may be more than there are
 _MARKER = np.dtype([("offset", np.int64), ("producerId", np.int64)])
 
 
@@ -155,6 +156,8 @@ class Loading:
     def load(self) -> None:
         """Read all of it."""
         named = rightly_named(self.logs, salvage=self.salvage)
+        self.gone = {one.log: _NO_OFFSET for one in named if one.base_offset > MAX_INT64}
+        named = [one for one in named if one.base_offset <= MAX_INT64]
         why = None
         for place, segment in enumerate(named):
             if self.truncate_to is not None and segment.base_offset > self.truncate_to:
@@ -260,9 +263,11 @@ class Loading:
         self._at.known_since = base_offset
         for offset in sorted(self.snapshots, reverse=True):
             if self.log_start_offset < offset <= base_offset:
+                content = as_bytes(self.snapshots[offset].read_bytes())
                 try:
-                    content = self.snapshots[offset].read_bytes()
-                    self._at.producers = ProducerStates.of_snapshot(as_bytes(content))
+                    if contradiction_in_snapshot(snapshot_entries(content), offset) is not None:
+                        continue
+                    self._at.producers = ProducerStates.of_snapshot(content)
                 except CorruptSnapshotError:
                     continue
                 break

@@ -21,6 +21,7 @@ from kafkajit.disk.journal import INDEXES
 from kafkajit.errors import CorruptCheckpointError, CorruptSnapshotError
 from kafkajit.recovery.fitting import (
     Entries,
+    contradiction_in_snapshot,
     misfit_of_offset_index,
     misfit_of_time_index,
     misfit_of_transaction_index,
@@ -128,6 +129,7 @@ class _Finding:
         self._repairs = [one for segment in segments for one in self._of_segments[segment.name]]
         self._leftovers()
         self._logs_that_go()
+        self._without_successors()
         self._orphans()
         self._snapshots()
         self._leader_epochs()
@@ -232,6 +234,16 @@ class _Finding:
                 why = f"it becomes {renamed[0]}.log" if renamed else self._loading.gone[path]
                 self._remove(path, why)
 
+    def _without_successors(self) -> None:
+        """Files in whose places others were to come, of which nothing stays."""
+        known = {repair.path for repair in self._repairs}
+        for name, path in sorted(self._left.moved.items()):
+            live = self._folder / name
+            if live not in known and live.exists():
+                self._remove(live, f"{path.name} was to take its place")
+                if SEGMENT_NAME.fullmatch(name):
+                    self._removed_logs.add(name[:20])
+
     def _orphans(self) -> None:
         for name, path in self._named(_INDEX):
             # What is beside a log goes with it.
@@ -260,11 +272,13 @@ class _Finding:
             self._remove(path, "it is behind the log's end")
             return
         try:
-            snapshot_entries(as_bytes(path.read_bytes()))
+            entries = snapshot_entries(as_bytes(path.read_bytes()))
+            problem = contradiction_in_snapshot(entries, offset)
         except CorruptSnapshotError as error:
-            self._remove(path, f"{type(error).__name__}: {error.message}")
-            return
-        if not is_base:  # brokers remove it when they load the log
+            problem = f"{type(error).__name__}: {error.message}"
+        if problem is not None:
+            self._remove(path, problem)
+        elif not is_base:  # brokers remove it when they load the log
             self._remove(path, "no segment begins with its offset", is_needed=False)
 
     def _leader_epochs(self) -> None:

@@ -317,6 +317,33 @@ def test_a_snapshot_that_brokers_leave_when_they_end_is_no_damage(folder: Path) 
     assert not stray.exists()
 
 
+def test_a_swap_of_which_nothing_stays_goes_with_what_it_was_to_replace(folder: Path) -> None:
+    for suffix in (".log", ".index"):
+        shutil.copy(folder / log_name(0, suffix), f"{folder / log_name(20, suffix)}.swap")
+    repaired(folder)
+    assert offsets_in(folder) == EVERY[: EVERY.index(20)]
+    assert not list(folder.glob(f"{20:020d}.*index"))
+
+
+def test_a_snapshot_that_contradicts_itself_is_no_beginning(folder: Path) -> None:
+    for base in (0, 10):  # so that nobody knows who wrote before 20
+        (folder / log_name(base)).unlink()
+    wrong = [[kt.Producer(7, last_offset=20)], [kt.Producer(7, last_offset=5)] * 2]
+    for entries in wrong:
+        (folder / log_name(20, ".snapshot")).write_bytes(kt.producer_snapshot(entries))
+        repaired(folder)
+
+
+def test_a_name_that_is_no_offset_is_no_segments(folder: Path) -> None:
+    for content in (b"", b"noise" * 50, data(0)):
+        for suffix in (".log", ".index", ".snapshot"):
+            (folder / f"{2**63}{suffix}".zfill(20 + len(suffix))).write_bytes(content)
+        told = repaired(folder)
+        assert f"{2**63:020d}.log: remove: its name is no offset" in told
+        check_soundness(folder)
+        assert offsets_in(folder) == EVERY
+
+
 def test_an_interrupted_swap_is_finished(folder: Path) -> None:
     for path in folder.glob(f"{log_name(10, '')}.*index"):
         path.rename(f"{path}.swap")
