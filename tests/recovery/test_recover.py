@@ -76,6 +76,21 @@ def flip(path: Path, position: int, bit: int = 1) -> None:
     path.write_bytes(content)
 
 
+@pytest.mark.parametrize("length", [14, 48])
+@pytest.mark.parametrize("salvage", [False, True])
+def test_a_length_that_has_no_room_for_a_header_is_damage(
+    folder: Path, length: int, salvage: bool
+) -> None:
+    path = folder / log_name(10)
+    content, at = bytearray(path.read_bytes()), len(data(10) + marker(12, 7))
+    content[at + 8 : at + 12] = length.to_bytes(4)
+    path.write_bytes(content)
+    told = repaired(folder, salvage=salvage)
+    assert f"Record batch is corrupt (the size {length + 12} is smaller than the minimum" in told
+    later = [*range(15, 19), *range(20, 27)] if salvage else []
+    assert offsets_in(folder) == [*range(8), 10, 11, 12, *later]
+
+
 def test_what_is_right_is_left_alone(folder: Path) -> None:
     check_soundness(folder)
     assert offsets_in(folder) == EVERY
