@@ -15,7 +15,12 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from kafkajit.errors import CorruptIndexError, CorruptSnapshotError, OffsetOutOfRangeError
+from kafkajit.errors import (
+    CorruptIndexError,
+    CorruptSnapshotError,
+    InvalidOffsetError,
+    OffsetOutOfRangeError,
+)
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.index.time_index import TimestampOffset
 from kafkajit.reader import SegmentReader
@@ -96,6 +101,11 @@ class Log:
         self._check_crcs = check_crcs
         self._max_decompressed_bytes = max_decompressed_bytes
         self._bases = [segment.base_offset for segment in self.segments]
+        if self._bases[-1] > MAX_INT64:
+            raise InvalidOffsetError(
+                "the segment's name is no offset: `kafkajit repair` takes it out of the log",
+                path=self.segments[-1].log.path,
+            )
         self._opened = [OpenSegment(segment) for segment in self.segments]
 
     def __repr__(self) -> str:

@@ -19,6 +19,7 @@ import kafkajit
 import kafkajit.segment.segment
 import kafkajit.testing as kt
 from kafkajit import Log
+from kafkajit.errors import InvalidOffsetError
 
 by_folder = pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 by_place = pytest.mark.parametrize("is_far", [False, True], ids=["mapped", "in ranges"])
@@ -37,6 +38,13 @@ def all_records(folder: Path) -> pa.Table:
 def offsets_at(log: Log, offset: int, count: int) -> list[int]:
     offsets: list[int] = log.read(offset, count, columns=["offset"])["offset"].to_pylist()
     return offsets
+
+
+def test_a_name_that_is_no_offset_is_told(tmp_path: Path) -> None:
+    for base in (0, 2**63):
+        (tmp_path / f"{base:020d}.log").touch()
+    with pytest.raises(InvalidOffsetError, match=f"name is no offset.*/{2**63:020d}.log"):
+        Log(tmp_path)
 
 
 @by_folder
