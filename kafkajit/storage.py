@@ -9,6 +9,7 @@ is where changes of a log are prepared, and what they replaced is kept.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,6 +19,8 @@ from urllib.parse import quote
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
 
 from kafkajit.source import RangeReader, Source
+
+logger = logging.getLogger("kafkajit")
 
 # A scheme of one letter would be a drive. A secret may have slashes, and a port is none.
 _URI = re.compile(
@@ -30,6 +33,7 @@ _SET = re.compile(r"\[(?P<negated>[!^]?)(?P<inside>.[^\]]*)\]")
 # Hadoop's names for what pyarrow calls s3
 _ALIASES = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfs"}
 SEGMENT_NAME = re.compile(r"\d{20}\.log")
+_SWAP = re.compile(r"\d{20}\.log\.swap")
 # The folder of a topic's partition; those on their way out or in have another suffix.
 _PARTITION = re.compile(r"[a-zA-Z0-9._-]+-\d+")
 _SUFFIXES = ("-delete", "-future", "-stray")
@@ -179,7 +183,23 @@ def find_segments(
             f"no segments (20 digits and .log) at {', '.join(places)}: a path is a segment, "
             f"{_PLACES}"
         )
+    _warn_of_swaps(files)
     return logs, files
+
+
+def _warn_of_swaps(files: dict[str, StoredFile]) -> None:
+    """Say where a log is about to change, or somebody died amid that: old files may be gone."""
+    swaps = [file for file in files.values() if _SWAP.fullmatch(file.name)]
+    # Beside a .cleaned what is old is all there.
+    guarded = (
+        {file.folder for file in files.values() if file.name.endswith(".cleaned")} if swaps else ()
+    )
+    for folder in sorted({file.folder for file in swaps}.difference(guarded)):
+        logger.warning(
+            "%s: segments are being swapped (.swap), or somebody died amid that: records may be "
+            "missing or there twice until a broker or `kafkajit repair` has finished it",
+            folder,
+        )
 
 
 def find_named(

@@ -506,6 +506,22 @@ def test_segments_are_told_by_their_names_or_a_glob_or_asked_for_by_themselves(
     assert set(find_segments([str(tmp_path)])[1]) == {str(path) for path in tmp_path.iterdir()}
 
 
+def test_a_log_whose_segments_are_being_swapped_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    logs = [folder / f"{base:020d}.log" for base in (0, 5)]
+    for path in [*logs, Path(f"{logs[0]}.swap"), Path(f"{logs[0]}.cleaned")]:
+        path.touch()
+    find_segments([str(tmp_path)])
+    assert caplog.messages == []  # what is old is still all there
+    Path(f"{logs[0]}.cleaned").unlink()
+    find_segments([str(tmp_path)])
+    (told,) = caplog.messages
+    assert told.startswith(f"{folder}: segments are being swapped")
+
+
 @pytest.mark.parametrize(
     ("path", "locations", "expected"),
     [
