@@ -285,21 +285,22 @@ class _Finding:
         path = self._folder / LEADER_EPOCHS
         there, problem = _epochs_at(path)
         epochs = LeaderEpochs(() if self._loading.starts_anew else there)
-        while True:  # what a broker leaves when it has loaded the log often enough
-            before = epochs.entries.copy()
+        end = self._loading.log_end_offset
+        seen: list[list[tuple[int, int]]] = []
+        while epochs.entries not in seen:  # until a broker has loaded the log often enough
+            seen.append(epochs.entries.copy())
             for epoch, offset in self._loading.epochs:
                 if epochs.latest is None or epoch > epochs.latest:
                     epochs.assign(epoch, offset)
-            epochs.truncate_from_end(self._loading.log_end_offset)
-            epochs.truncate_from_start(self._loading.log_start_offset)
-            if epochs.entries == before:
-                break
+            epochs.truncate_from_end(end)
+            epochs.truncate_from_start(min(self._loading.log_start_offset, end))
+        # In a log that starts where it ends each load takes back what the one before has done.
+        epochs.truncate_from_end(end)
         if problem is not None:
             self._write(path, epochs.text(), f"make anew: {problem}")
         elif epochs.entries != there:
             what = "make" if not path.is_file() else "make anew"
             # A leader that has written nothing yet is forgotten by brokers, and no damage.
-            end = self._loading.log_end_offset
             before_end = [entry for entry in there if entry[1] != end]
             is_needed = epochs.entries != before_end
             # Messages of v0 and v1 make brokers forget what they knew.

@@ -340,6 +340,19 @@ def test_a_swap_of_which_nothing_stays_goes_with_what_it_was_to_replace(folder: 
     assert not list(folder.glob(f"{20:020d}.*index"))
 
 
+def test_a_log_of_which_all_records_were_deleted_is_right(folder: Path) -> None:
+    starts, epochs = folder.parent / "log-start-offset-checkpoint", "leader-epoch-checkpoint"
+    starts.write_text("0\n1\norders 0 27\n")
+    (folder / log_name(20, ".snapshot")).unlink()  # which is before all
+    for left in ("0\n1\n3 27\n", "0\n0\n"):
+        (folder / epochs).write_text(left)
+        check_soundness(folder)
+    (folder / epochs).unlink()
+    repaired(folder, truncate_to=25)
+    assert starts.read_text() == "0\n1\norders 0 25\n"
+    assert repair(folder).partitions[0].log_start_offset == 25
+
+
 def test_a_snapshot_that_contradicts_itself_is_no_beginning(folder: Path) -> None:
     for base in (0, 10):  # so that nobody knows who wrote before 20
         (folder / log_name(base)).unlink()
