@@ -20,7 +20,8 @@ from kafkajit.walk import frames
 def rebase(log: Path, shift: int, leader_epoch: int) -> None:
     """Move the offsets of a segment's batches, and say of which leader's epoch they are.
 
-    Messages of v0 and v1 have no epoch, and keep their offsets.
+    Messages of v0 and v1 have no epoch, and keep their offsets. To bring it to the disk is left to
+    who makes the segment a log's: until then it is no loss.
 
     Args:
         log: the file, which nobody else looks at.
@@ -40,7 +41,6 @@ def rebase(log: Path, shift: int, leader_epoch: int) -> None:
             np.int64(leader_epoch),
         )
         source.forget(framing.position)
-    content.flush()
 
 
 @kernel

@@ -52,9 +52,10 @@ class Router:
     def route(self, records: pa.RecordBatch) -> Int64s:
         """For each row the place of its partition in `partitions`."""
         said = self._topics_of(records) << 31 | self._partitions_of(records)
-        distinct, rows = np.unique(said, return_inverse=True)
-        known = np.array([self._number(value) for value in distinct.tolist()], dtype=np.int64)
-        routed: Int64s = known[rows]
+        # By a hash table: to sort them, as np.unique does, takes longer than all that follows.
+        found = pa.array(said).dictionary_encode()
+        known = [self._number(value) for value in found.dictionary.to_pylist()]
+        routed: Int64s = np.array(known, dtype=np.int64)[found.indices.to_numpy()]
         return routed
 
     def _number(self, said: int) -> int:
