@@ -20,7 +20,7 @@ from kafkajit.source import as_bytes
 from kafkajit.state.checkpoints import NAMES as CHECKPOINTS
 from kafkajit.state.checkpoints import offsets_text, parse_offsets
 
-_FOLDER = re.compile(r"(?P<topic>[^.].*)-(?P<partition>\d+)")
+_FOLDER = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)")
 _SEGMENT = re.compile(r"\d{20}\.log")
 _OF_LOG = re.compile(
     r"\d{20}\.(?:log|index|timeindex|txnindex|snapshot)(?:\.deleted|\.cleaned|\.swap)?"

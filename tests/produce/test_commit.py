@@ -62,6 +62,15 @@ def test_overwrite_may_replace_only_partitions_that_rows_are_for(tmp_path: Path)
     assert partitions(tmp_path) == {"a-0": [b"1"], "a-1": [b"3"]}
 
 
+@pytest.mark.parametrize("how", ["static", "dynamic"])
+def test_overwrite_replaces_partitions_of_topics_whose_names_begin_with_a_dot(
+    how: str, tmp_path: Path
+) -> None:
+    for value in (b"1", b"2"):
+        write(tmp_path, [one(".a", 0, value)], mode="overwrite", partitionOverwriteMode=how)
+    assert partitions(tmp_path) == {".a-0": [b"2"]}
+
+
 @pytest.mark.parametrize(("how", "left"), [("static", {}), ("dynamic", {"a-0": [b"1"]})])
 def test_overwriting_with_nothing(how: str, left: dict, tmp_path: Path) -> None:
     write(tmp_path, [one("a", 0, b"1")])
