@@ -61,6 +61,10 @@ def check_columns(schema: pa.Schema, options: ProduceOptions) -> None:
             raise ValueError(
                 f"a record has no column {name!r}{hint} There are: {', '.join(RECORD_COLUMNS)}"
             )
+        if schema.names.count(name) > 1:
+            raise ValueError(
+                f"there are several columns {name!r}, and a record has one: drop others"
+            )
     for name, (wanted, is_right) in _SINK.items():
         if name in schema.names and not is_right(schema.field(name).type):
             kind = schema.field(name).type

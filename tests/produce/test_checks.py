@@ -39,6 +39,13 @@ def test_types_that_say_the_same_are_fine(columns: dict[str, pa.DataType]) -> No
     check(columns)
 
 
+@pytest.mark.parametrize("name", ["value", "topic", "offset"])
+def test_a_column_is_there_once(name: str) -> None:
+    fields = [*GOOD.items(), ("offset", pa.int64()), (name, pa.string())]
+    with pytest.raises(ValueError, match=f"there are several columns '{name}'"):
+        check_columns(pa.schema(fields), ProduceOptions.parse({"path": "/kafka"}))
+
+
 HEADERS = "ARRAY<STRUCT<key: STRING, value: BINARY>>"
 
 
