@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from kafkajit.encode.batch_options import BatchOptions
 from kafkajit.format.compression import COMPRESSION_IDS
@@ -20,6 +20,7 @@ from kafkajit.scan.options import OPTIONS as SCAN_OPTIONS
 from kafkajit.scan.options import SPARKS_OWN, Option, boolean, one_of
 from kafkajit.segment.config import TOPIC_CONFIGS, LogConfig
 from kafkajit.state.uuid import ZERO, parse_uuid
+from kafkajit.storage import shown
 
 STATIC = "static"
 DYNAMIC = "dynamic"
@@ -83,11 +84,15 @@ class ProduceOptions:
         if "path" not in values:
             raise ValueError(
                 "option path is missing: the folder that partitions' folders are in, as in "
-                "df.write.format('kafkaLog').mode('append').save('/var/kafka')"
+                "df.write.format('kafkaLog').mode('append').save('/var/kafka'). Spark hands "
+                "over no options of tables in its catalog: write to the folder of one, or INSERT "
+                "INTO a temporary view of it"
             )
         level = configs.get(f"compression.{values.get('compression_type')}.level")
         if level is not None:
             values.setdefault("compression_level", _parsed("compressionLevel", level))
+        if "compression_level" in values and values.get("compression_type") in (None, "none"):
+            raise ValueError("option compressionLevel needs a compression.type that has levels")
         options = cls(**values, config=LogConfig.of(configs))
         options.of_batches(0)  # which checks the rest
         return options
@@ -125,10 +130,10 @@ def _suggestion(key: str, names: Mapping[str, str]) -> str:
 
 def _folder(text: str) -> Path:
     """A local folder, of a path or a file: URI."""
-    scheme, authority, path, *_ = urlsplit(text)
+    scheme, authority, *_ = urlsplit(text)
     if scheme == "file" and authority in ("", "localhost"):
-        text = unquote(path)
-    elif scheme and not Path(text).is_absolute():
+        return Path(shown(text))  # the folder that a reader finds under this name
+    if scheme and not Path(text).is_absolute():
         raise ValueError(
             f"{scheme}: is not a local file system, and logs are written where files can be synced "
             "and renamed: write to a local folder, or one that driver and executors share, and "

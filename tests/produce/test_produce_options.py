@@ -3,8 +3,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from producing import rows, write
 
 from kafkajit.produce.options import OPTIONS, ProduceOptions
+from kafkajit.storage import find_files
 
 PATH = {"path": "/kafka"}
 
@@ -54,9 +56,18 @@ def test_a_codec_has_its_level(name: str) -> None:
     assert options.of_batches(0).compression_level == 9
 
 
-@pytest.mark.parametrize("text", ["file:/var/my%20logs", "file:///var/my%20logs", "/var/my logs"])
+@pytest.mark.parametrize("text", ["file:/var/my logs", "file:///var/my logs", "/var/my logs"])
 def test_a_path_may_be_a_uri_of_a_local_file(text: str) -> None:
     assert ProduceOptions.parse({"path": text}).path == Path("/var/my logs")
+
+
+@pytest.mark.parametrize("name", ["with%20space", "a#b", "größe"])
+def test_a_uri_is_the_folder_that_a_reader_finds_under_it(name: str, tmp_path: Path) -> None:
+    write(tmp_path / name, [[rows(topic=["a"], partition=[0], value=[b"v"])]])
+    uri = f"file://{tmp_path / name}"
+    assert ProduceOptions.parse({"path": uri}).path == tmp_path / name
+    (log,) = (file for file in find_files(uri) if file.name.endswith(".log"))
+    assert Path(log.path).parent.parent == tmp_path / name
 
 
 def test_a_path_is_relative_to_where_the_driver_is(
@@ -83,7 +94,8 @@ def test_a_remote_path_is_refused_with_what_to_do(text: str) -> None:
         ({"partitions": "0"}, "option partitions: a number from 1 to 2147483647, not '0'"),
         ({"partitions": "many"}, "option partitions: a number from 1 to 2147483647, not 'many'"),
         ({"compression.type": "zst"}, r"there is no 'zst' \(did you mean 'zstd'"),
-        ({"compressionLevel": "9"}, "compression_level needs a compression_type"),
+        ({"compressionLevel": "9"}, "option compressionLevel needs a compression.type that has"),
+        ({"compressionLevel": "9", "compression.type": "none"}, "option compressionLevel needs a"),
         ({"compression.type": "zstd", "compressionLevel": "99"}, "99"),
         ({"compression.type": "zstd", "compressionLevel": "high"}, "a number, not 'high'"),
         ({"batch.size": "16k"}, "option batch.size: bytes from 1 to 2147483647, not '16k'"),
@@ -102,7 +114,7 @@ def test_what_an_option_cannot_be_is_said(given: dict[str, str], told: str) -> N
 
 
 def test_without_a_path_the_error_says_how_one_is_given() -> None:
-    with pytest.raises(ValueError, match=r"option path is missing: .*\.save\("):
+    with pytest.raises(ValueError, match=r"option path is missing: .*\.save\(.* temporary view"):
         ProduceOptions.parse({"topic": "orders"})
 
 
