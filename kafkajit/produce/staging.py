@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import shutil
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -23,7 +23,7 @@ from kafkajit.append.series import SegmentSeries
 from kafkajit.encode.batch_options import BATCH_NAMES
 from kafkajit.encode.rows import numbers_of
 from kafkajit.encode.writer import Encoder
-from kafkajit.errors import InvalidOffsetError, RecordTooLargeError
+from kafkajit.errors import InvalidOffsetError, KafkaJitError, RecordTooLargeError
 from kafkajit.produce.options import ProduceOptions
 from kafkajit.produce.router import Int64s, Router, TopicPartition
 from kafkajit.records.batches import Batches, frame
@@ -181,11 +181,20 @@ class TaskWriter:
             offsets = numbers_of(records[0].column("offset"), "offset")
             self._check_growing(place, offsets, series.next_offset)
             series.next_offset = int(offsets[0])
-        for buffer in self._encoders[place].encode(records):
+        for buffer in self._encoded(place, records):
             content = as_bytes(buffer)
             batches = frame(content).batches
             self._check_size(batches)
             series.append(content, batches)
+
+    def _encoded(self, place: int, records: list[pa.RecordBatch]) -> Iterator[pa.Buffer]:
+        try:
+            yield from self._encoders[place].encode(records)
+        except KafkaJitError as error:
+            if error.row is not None:  # of a window, which nobody knows
+                error.row = None
+                error.message = f"a row for {self._router.partitions[place]}: {error.message}"
+            raise
 
     def _check_growing(self, place: int, offsets: Int64s, least: int) -> None:
         """Raise where the offsets of rows do not grow from there."""
