@@ -13,7 +13,12 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamWriter,
+    InputPartition,
+)
 
 from kafkajit.spark.worker import Arrival, guest, reported
 
@@ -89,7 +94,20 @@ class KafkaLogDataSource(DataSource):
         from kafkajit.spark.writer import KafkaLogWriter
 
         arrow = to_arrow_schema(schema, timezone="UTC")
+        # What `schema` has kept in a table's columns is not looked at: it comes along with rows of
+        # that table, wherever they are to be written.
         return KafkaLogWriter.of(dict(self.options), arrow, overwrite=overwrite)
+
+    @reported
+    def streamWriter(  # noqa: N802
+        self,
+        schema: StructType,  # noqa: ARG002
+        overwrite: bool,  # noqa: ARG002
+    ) -> DataSourceStreamWriter:
+        raise ValueError(
+            "kafkaLog does not write streams: write each micro-batch as a job of its own, with "
+            "df.writeStream.foreachBatch(lambda rows, _: rows.write.format('kafkaLog')…save(…))"
+        )
 
     def _parsed(self) -> Options:
         from kafkajit.scan.options import Options

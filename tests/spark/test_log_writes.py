@@ -9,7 +9,7 @@ import pytest
 from corpus import DATA, run_python
 from producing import files_of, log_of
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException, PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 import kafkajit
@@ -239,6 +239,34 @@ def test_a_task_that_is_tried_again_has_its_rows_once(tmp_path: Path) -> None:
     values = [b"%d" % number for number in range(2000)]
     assert log_of(tmp_path / "orders-0", "offset", "value") == list(enumerate(values))
     assert [path.name for path in tmp_path.iterdir()] == ["orders-0"]
+
+
+def test_streams_are_refused_with_what_to_do_instead(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.readStream.format("rate").load().selectExpr("string(value) AS value")
+    writer = rows.writeStream.format("kafkaLog").option("checkpointLocation", str(tmp_path / "c"))
+    with pytest.raises(StreamingQueryException) as raised:
+        writer.start(str(tmp_path / "logs")).awaitTermination(60)
+    assert "kafkaLog does not write streams: write each micro-batch" in str(raised.value)
+    assert "Traceback" not in str(raised.value)
+    assert not (tmp_path / "logs").exists()
+
+
+def test_rows_of_a_table_are_not_written_into_it_where_no_path_is_given(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    save(numbers(spark, 10), tmp_path, partitions=1)
+    before = files_of(tmp_path)
+    spark.sql(f"CREATE TABLE logs_of_orders USING kafkaLog OPTIONS (path '{tmp_path}')")
+    try:
+        table = spark.table("logs_of_orders")
+        with pytest.raises(AnalysisException, match="option path is missing"):
+            table.write.format("kafkaLog").mode("overwrite").save()
+        for insert in ("INSERT INTO", "INSERT OVERWRITE"):
+            with pytest.raises(AnalysisException, match="INTO a temporary view"):
+                spark.sql(f"{insert} logs_of_orders SELECT * FROM logs_of_orders")
+    finally:
+        spark.sql("DROP TABLE logs_of_orders")
+    assert files_of(tmp_path) == before
 
 
 def test_spark_says_which_modes_there_are(spark: SparkSession, tmp_path: Path) -> None:
