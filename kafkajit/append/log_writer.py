@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -23,6 +22,7 @@ from kafkajit.append.log_end import read_log_end
 from kafkajit.append.new_segment import NewSegment
 from kafkajit.append.validate import check_appendable
 from kafkajit.disk.change import Change
+from kafkajit.disk.files import local_folder
 from kafkajit.disk.lock import FolderLock
 from kafkajit.errors import CorruptRecordError, InvalidOffsetError
 from kafkajit.format.layout import PARTITION_LEADER_EPOCH_OFFSET
@@ -87,7 +87,7 @@ class LogWriter:
         start_offset: int | None = None,
         force: bool = False,
     ) -> None:
-        self.folder = Path(os.path.abspath(folder))  # noqa: PTH100  of a link it is what it is in
+        self.folder = local_folder(folder)
         if parse_log_path(self.folder / "any").topic is None:
             raise ValueError(
                 f"{self.folder} is no partition's folder: it is called TOPIC-PARTITION, such as "

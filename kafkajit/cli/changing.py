@@ -57,13 +57,15 @@ def each_partition(options: argparse.Namespace, change: Callable[[Path, bool], b
         change: is given a partition's folder, and whether it is the only one; it returns whether
             something was to be done. An error is said, and the others are done all the same.
     """
+    from kafkajit.disk.files import local_folder
     from kafkajit.disk.lock import FolderLock
     from kafkajit.segment.partitions import partitions_at
 
     partitions_at(options.dir)  # or an error that says what DIR is to be, before one of its lock
+    place = local_folder(options.dir)
     codes = {0}
-    with FolderLock(options.dir, force=options.force) if options.apply else nullcontext():
-        folders = partitions_at(options.dir)
+    with FolderLock(place, force=options.force) if options.apply else nullcontext():
+        folders = partitions_at(place)
         for folder in folders:
             is_alone = len(folders) == 1
             try:
@@ -80,11 +82,18 @@ def each_partition(options: argparse.Namespace, change: Callable[[Path, bool], b
     return _ERROR if _ERROR in codes else max(codes)
 
 
+def is_named(folder: Path, options: argparse.Namespace) -> bool:
+    """Whether DIR is this partition's folder, and not a log.dirs folder around it."""
+    from kafkajit.disk.files import local_folder
+
+    return folder == local_folder(options.dir)
+
+
 def check_alone(options: argparse.Namespace, name: str) -> None:
-    """Refuse an option that is for one partition where there are several."""
+    """Refuse an option that is for one partition where none was named."""
     from kafkajit.segment.partitions import partitions_at
 
-    if len(partitions_at(options.dir)) > 1:
+    if not is_named(partitions_at(options.dir)[0], options):
         raise ValueError(f"{name} is for one log: let DIR be a partition's folder")
 
 

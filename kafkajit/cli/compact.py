@@ -14,7 +14,6 @@ Exit code: 0 where nothing is to be done, or all was done; 2 where something is 
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,7 +78,7 @@ class _Compacting:
     def partition(self, folder: Path, is_alone: bool) -> bool:
         from kafkajit.compaction.compaction import plan_of
 
-        is_named = folder == Path(os.path.abspath(self._options.dir))  # noqa: PTH100
+        is_named = changing.is_named(folder, self._options)
         plan = plan_of(folder, self._asked, is_named=is_named)
         self._plans.append(plan)
         kept = self._compact(plan) if plan.is_needed else None

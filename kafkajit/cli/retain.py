@@ -14,7 +14,6 @@ Exit code: 0 where nothing is to be done, or all was done; 2 where something is 
 from __future__ import annotations
 
 import argparse
-import os
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -83,7 +82,7 @@ class _Retaining:
     def partition(self, folder: Path, is_alone: bool) -> bool:
         from kafkajit.retention.retention import plan_of
 
-        is_named = folder == Path(os.path.abspath(self._options.dir))  # noqa: PTH100
+        is_named = changing.is_named(folder, self._options)
         plan = plan_of(folder, self._limits, is_named=is_named)
         self._plans.append(plan)
         if plan.left_alone is None and (is_alone or plan.is_needed or plan.notes):

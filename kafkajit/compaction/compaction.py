@@ -18,6 +18,7 @@ from kafkajit.compaction.cleanable import CLEANER_OFFSETS, Cleanable, find_clean
 from kafkajit.compaction.cleaned_segment import CleanedSegment
 from kafkajit.compaction.cleaner import Cleaner, LastRecord
 from kafkajit.disk.change import Change
+from kafkajit.disk.files import local_folder
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.format.log_path import parse_log_path
@@ -221,7 +222,7 @@ def compact(
     False
     """
     asked = Options.of(config, **options)
-    place = Path(os.path.abspath(folder))  # noqa: PTH100  as partitions_at has it
+    place = local_folder(folder)
     plans = [plan_of(path, asked, is_named=path == place) for path in partitions_at(folder)]
     return CompactionPlan(place, plans)
 

@@ -1,4 +1,4 @@
-"""Files on a disk: that they are there when the power fails, which they are, and whose."""
+"""Files on a disk: where, that they are there when the power fails, which they are, and whose."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from kafkajit.storage import shown
 
 # File systems that have no links say so in their own ways.
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
@@ -19,6 +22,27 @@ class Identity(NamedTuple):
 
     size: int
     modified_ns: int
+
+
+def local_folder(location: str | os.PathLike[str]) -> Path:
+    """The folder of a path or a file: URI, absolute; of a link it is what the link is in.
+
+    >>> local_folder("file:///var/kafka/../kafka-logs/")
+    PosixPath('/var/kafka-logs')
+    """
+    text = os.fspath(location)
+    scheme, authority, *_ = urlsplit(text)
+    if scheme == "file" and authority in ("", "localhost"):
+        return Path(shown(text))  # the folder that a reader finds under this name
+    if scheme and text[len(scheme) :].startswith(":/"):
+        raise ValueError(
+            f"{scheme}: is not a local file system, and logs are written where files can be synced "
+            "and renamed: take a local folder, or one that driver and executors share, and copy "
+            "the log to it, or from it"
+        )
+    if not text:
+        raise ValueError("a folder, not an empty text")
+    return Path(os.path.abspath(text))  # noqa: PTH100
 
 
 def identity(path: Path) -> Identity | None:

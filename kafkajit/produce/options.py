@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
+from kafkajit.disk.files import local_folder
 from kafkajit.encode.batch_options import BatchOptions
 from kafkajit.format.compression import COMPRESSION_IDS
 from kafkajit.format.topic import check_topic
@@ -20,7 +20,6 @@ from kafkajit.scan.options import OPTIONS as SCAN_OPTIONS
 from kafkajit.scan.options import SPARKS_OWN, Option, boolean, one_of
 from kafkajit.segment.config import TOPIC_CONFIGS, LogConfig
 from kafkajit.state.uuid import ZERO, parse_uuid
-from kafkajit.storage import shown
 
 STATIC = "static"
 DYNAMIC = "dynamic"
@@ -128,22 +127,6 @@ def _suggestion(key: str, names: Mapping[str, str]) -> str:
     return f"; there are: {', '.join(OPTIONS)}"
 
 
-def _folder(text: str) -> Path:
-    """A local folder, of a path or a file: URI."""
-    scheme, authority, *_ = urlsplit(text)
-    if scheme == "file" and authority in ("", "localhost"):
-        return Path(shown(text))  # the folder that a reader finds under this name
-    if scheme and not Path(text).is_absolute():
-        raise ValueError(
-            f"{scheme}: is not a local file system, and logs are written where files can be synced "
-            "and renamed: write to a local folder, or one that driver and executors share, and "
-            "copy it from there"
-        )
-    if not text:
-        raise ValueError("a folder, not an empty text")
-    return Path(text).absolute()
-
-
 def _count(least: int, what: str) -> Callable[[str], int]:
     def parse(text: str) -> int:
         digits = text.strip()
@@ -181,7 +164,9 @@ def _topic_id(text: str) -> str:
 
 OPTIONS: dict[str, Option] = {
     "path": Option(
-        "path", _folder, "the folder that partitions' folders are in, or come into; save(…) sets it"
+        "path",
+        local_folder,
+        "the folder that partitions' folders are in, or come into; save(…) sets it",
     ),
     "topic": Option("topic", _topic, "of all rows; a column topic is not looked at then"),
     "partitions": Option(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kafkajit.disk.change import Change
+from kafkajit.disk.files import local_folder
 from kafkajit.recovery.repairs import Options, Repair, find_repairs
 from kafkajit.segment.config import LogConfig
 from kafkajit.segment.partitions import partitions_at
@@ -82,7 +83,8 @@ def repair(
     Args:
         folder: a partition's folder, or a log.dirs folder with several.
         salvage: keep sound batches behind damage, which brokers throw away.
-        truncate_to: cut the log at this offset: the batch that has it goes too.
+        truncate_to: cut the log of this one partition at this offset: the batch that has it goes
+            too.
         config: the topic's, which says how its indexes are made.
 
     >>> import kafkajit.testing as kt
@@ -91,8 +93,11 @@ def repair(
     orders-0/00000000000000000000.index: make: it is missing
     """
     options = Options(config or LogConfig(), salvage, truncate_to)
-    plans = [plan_of(path, options) for path in partitions_at(folder)]
-    return RepairPlan(Path(folder), plans)
+    location = local_folder(folder)
+    folders = partitions_at(location)
+    if truncate_to is not None and folders != [location]:
+        raise ValueError("truncate_to is for one log: name its partition's folder")
+    return RepairPlan(location, [plan_of(path, options) for path in folders])
 
 
 def plan_of(

@@ -24,6 +24,7 @@ from kafkajit.append.log_end import (
     snapshots_in,
 )
 from kafkajit.disk.change import Change
+from kafkajit.disk.files import local_folder
 from kafkajit.disk.journal import logs_in
 from kafkajit.errors import KafkaJitError
 from kafkajit.retention.expiry import ExpiredSegment, Expiry
@@ -174,7 +175,7 @@ def retain(
     }
     said = {name: value for name, value in settings.items() if value is not None}
     limits = Limits.of(said, log_start_offset=log_start_offset, now=now)
-    location = Path(os.path.abspath(folder))  # noqa: PTH100  of a link it is what it is in
+    location = local_folder(folder)
     return RetentionPlan(
         location,
         [plan_of(path, limits, is_named=path == location) for path in partitions_at(location)],

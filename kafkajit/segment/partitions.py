@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from kafkajit.disk.files import local_folder
 from kafkajit.disk.journal import DONE, READY, STAGED
 from kafkajit.disk.lock import log_dirs_of
 from kafkajit.format.log_path import parse_log_path
@@ -24,9 +25,13 @@ _INTERRUPTED = {
 
 def partitions_at(location: str | os.PathLike[str]) -> list[Path]:
     """The partition's folder itself, or those in a log.dirs folder."""
-    path = Path(os.path.abspath(location))  # noqa: PTH100  a link's log.dirs is what it is in
-    if not path.is_dir():
-        raise NotADirectoryError(f"{path} is no folder: a partition's, or a log.dirs folder")
+    path = local_folder(location)
+    if path.exists() and not path.is_dir():
+        raise NotADirectoryError(f"{path} is no folder: name the one that it is in, {path.parent}")
+    if not path.exists():
+        raise FileNotFoundError(
+            f"there is no folder {path}: name a partition's, such as orders-0, or a log.dirs folder"
+        )
     if log_dirs_of(path) != path:
         return [path]
     folders = [

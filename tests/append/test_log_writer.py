@@ -429,6 +429,17 @@ def test_a_folder_is_called_as_a_partition_is(tmp_path: Path) -> None:
         LogWriter(tmp_path / "orders")
 
 
+def test_a_log_is_written_to_a_local_folder_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="s3: is not a local file system"):
+        LogWriter("s3://bucket/orders-0")
+    assert not list(tmp_path.iterdir())
+    with LogWriter(f"file://{tmp_path}/orders-0") as writer:
+        assert writer.folder == tmp_path / "orders-0"
+
+
 def test_a_configuration_is_given_in_kafkas_words_or_as_one(tmp_path: Path) -> None:
     for place, config in enumerate([LogConfig(segment_bytes=70), {"segment.bytes": "70"}]):
         folder = tmp_path / f"orders-{place}"

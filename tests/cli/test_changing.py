@@ -104,7 +104,7 @@ def test_who_reads_no_more_ends_it(root: Path) -> None:
 
 def test_a_folder_that_is_not_there_is_said_to_be_none(tmp_path: Path) -> None:
     for words in ([], ["--apply"]):
-        with pytest.raises(NotADirectoryError, match="a partition's, or a log"):
+        with pytest.raises(FileNotFoundError, match="a partition's, such as"):
             changing.each_partition(options_of(*words, f"{tmp_path}/nothing"), changed)
     assert list(tmp_path.iterdir()) == []
 
@@ -163,4 +163,9 @@ def test_a_folder_that_a_broker_has_locked_is_left_alone_unless_it_is_forced(roo
 def test_an_option_for_one_partition_is_refused_for_several(root: Path) -> None:
     changing.check_alone(options_of(f"{root}/a-1"), "--truncate-to")
     with pytest.raises(ValueError, match="--truncate-to is for one log: let DIR be a partition's"):
+        changing.check_alone(options_of(str(root)), "--truncate-to")
+    for name in ("a-1", "b-0"):
+        (root / name / f"{0:020d}.log").unlink()
+        (root / name).rmdir()
+    with pytest.raises(ValueError, match="let DIR be a partition's"):  # and not what is in it today
         changing.check_alone(options_of(str(root)), "--truncate-to")

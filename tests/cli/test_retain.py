@@ -144,7 +144,7 @@ REFUSED = [
     (["{folder}", "--config", "cleanup.policy=compact"], "ValueError: records of a topic with"),
     (["{folder}", "--config", "remote.storage.enable=true"], "ValueError: remote.storage.enable="),
     (["{folder}/..", "--log-start-offset", "3"], "ValueError: --log-start-offset is for one log"),
-    (["{folder}/nothing", "--config", "retention.ms=1"], "NotADirectoryError: "),
+    (["{folder}/nothing", "--config", "retention.ms=1"], "FileNotFoundError: "),
 ]
 
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kafkajit.disk.files import identity, own, sync
+from kafkajit.disk.files import identity, local_folder, own, sync
 
 
 def test_what_root_makes_belongs_to_whom_the_folder_does(
@@ -45,3 +45,17 @@ def test_a_disk_that_fails_is_told_with_the_place(
     again = os.open(tmp_path, os.O_RDONLY)
     os.close(again)
     assert again == opened, "a file was left open"
+
+
+def test_a_folder_is_a_local_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for location in (tmp_path / "a", f"{tmp_path}/b/../a/", "a", f"file://{tmp_path}/a"):
+        assert local_folder(location) == tmp_path / "a"
+    (tmp_path / "link").symlink_to("/")
+    assert local_folder("link") == tmp_path / "link"
+    assert local_folder("a:b/c") == tmp_path / "a:b" / "c"
+    for location in ("s3://bucket/a", "hdfs:/a", "file://elsewhere/a"):
+        with pytest.raises(ValueError, match=r"is not a local file system, .* copy the log"):
+            local_folder(location)
+    with pytest.raises(ValueError, match="a folder, not an empty text"):
+        local_folder("")

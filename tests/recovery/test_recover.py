@@ -534,8 +534,15 @@ def test_all_partitions_of_a_log_dirs_folder_are_repaired(folder: Path) -> None:
 def test_a_place_without_logs_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="is no partition's folder"):
         repair(tmp_path)
-    with pytest.raises(NotADirectoryError, match="is no folder"):
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
         repair(tmp_path / "orders-0")
+
+
+def test_only_a_log_that_is_named_is_truncated(folder: Path) -> None:
+    for place in (folder.parent, f"file://{folder.parent}"):
+        with pytest.raises(ValueError, match="truncate_to is for one log"):
+            repair(place, truncate_to=3)
+    assert repair(f"file://{folder}", truncate_to=3).partitions[0].folder == folder
 
 
 def test_a_plan_is_of_the_files_that_it_was_made_for(folder: Path) -> None:

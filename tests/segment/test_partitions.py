@@ -42,8 +42,13 @@ def test_a_link_is_where_it_is(tmp_path: Path) -> None:
 
 
 def test_what_has_no_partition_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(NotADirectoryError, match="no-such-folder is no folder"):
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*no-such-folder: name a"):
         partitions_at(tmp_path / "no-such-folder")
+    log = folder(tmp_path / "kafka", "orders-0", f"{0:020d}.log") / f"{0:020d}.log"
+    with pytest.raises(NotADirectoryError, match=f"{log} is no folder: name the .* {log.parent}$"):
+        partitions_at(log)
+    with pytest.raises(ValueError, match="s3: is not a local file system"):
+        partitions_at("s3://bucket/orders-0")
     with pytest.raises(FileNotFoundError, match="has none in it"):
         partitions_at(tmp_path)
 
