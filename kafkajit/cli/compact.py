@@ -14,6 +14,7 @@ Exit code: 0 where nothing is to be done, or all was done; 2 where something is 
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -82,7 +83,7 @@ class _Compacting:
         plan = plan_of(folder, self._asked, is_named=is_named)
         self._plans.append(plan)
         kept = self._compact(plan) if plan.is_needed else None
-        if plan.is_needed or is_alone:
+        if plan.left_alone is None and (plan.is_needed or is_alone):
             for line in plan.lines:
                 changing.print_line(line)
         if plan.is_needed and self._options.apply:
@@ -108,16 +109,17 @@ class _Compacting:
 
     def summary(self) -> None:
         plans = self._plans
+        left_alone = Counter(plan.left_alone for plan in plans if plan.left_alone is not None)
+        for reason, count in left_alone.items():
+            partitions = "1 partition" if count == 1 else f"{count} partitions"
+            changing.print_line(f"{partitions} left alone: {reason}")
         if len(plans) > 1:
             needed = [plan for plan in plans if plan.is_needed]
-            left_alone = sum(plan.left_alone is not None for plan in plans)
             before = sum(s.bytes_before for plan in needed for s in plan.segments)
             after = sum(s.bytes for plan in needed for s in plan.segments)
             done = "compacted" if self._options.apply else "to compact"
-            print(
-                f"{len(plans)} partitions, {len(needed)} {done} from {before:,} to {after:,} "
-                f"bytes, {left_alone} left alone: nothing says that they are compacted topics'"
-            )
+            sizes = f" from {before:,} to {after:,} bytes" if needed else ""
+            print(f"{len(plans)} partitions, {len(needed) or 'none'} {done}{sizes}")
         if self._kept:
             changing.print_line(
                 f"{self._kept:,} bytes are still used by what is kept: remove it, or pass --no-keep"

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kafkajit.retention.retention import PartitionRetention
     from kafkajit.retention.retention_limits import Limits
 
+_LIMITS = {"retention.ms", "retention.bytes"}
 EXAMPLE = f"""\
 {changing.EXIT_CODES}
 example:
@@ -54,14 +55,13 @@ def run(options: argparse.Namespace) -> int:
     """Say what goes of each partition, and with --apply have it go."""
     from kafkajit.retention.retention_limits import Limits
 
-    if not options.config and options.log_start_offset is None:
+    settings = dict(options.config)
+    limits = Limits.of(settings, log_start_offset=options.log_start_offset, now=options.now)
+    if options.log_start_offset is None and not _LIMITS & settings.keys():
         raise ValueError(
             "no limit was given: --config retention.ms=…, --config retention.bytes=… or "
             "--log-start-offset"
         )
-    limits = Limits.of(
-        dict(options.config), log_start_offset=options.log_start_offset, now=options.now
-    )
     if options.log_start_offset is not None:
         changing.check_alone(options, "--log-start-offset")
     retaining = _Retaining(options, limits)

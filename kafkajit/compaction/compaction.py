@@ -208,8 +208,9 @@ def compact(
 
     Args:
         folder: a partition's folder, or a log.dirs folder with several.
-        config: the topic's. Where it has `cleanup.policy=compact` the partition of that folder is
-            compacted, whether it looks like a compacted topic's or not.
+        config: the topic's. Where nothing but its `cleanup.policy=compact` says that a topic is
+            compacted, the partition of that folder is; without, it is refused, and left alone in
+            a log.dirs folder.
         now: the time, in milliseconds.
         producer_expiration_ms: for how long the last batch of a producer stays, if need be without
             records: a day. Brokers hold the next one's sequence number against it.
@@ -218,7 +219,7 @@ def compact(
         max_decompressed_bytes: the largest batch that is read.
 
     >>> import kafkajit.testing as kt
-    >>> compact(f"{kt.SAMPLE}/orders-0").is_needed  # nothing says that it is compacted
+    >>> compact(kt.SAMPLE).is_needed  # nothing says that one of them is compacted
     False
     """
     asked = Options.of(config, **options)
@@ -228,9 +229,15 @@ def compact(
 
 
 def plan_of(folder: Path, options: Options, *, is_named: bool) -> PartitionCompaction:
-    """What becomes of one partition; `is_named` where somebody asked for just this one."""
+    """What becomes of one partition.
+
+    What may be none that brokers compact is refused where the partition is named by itself, and
+    left alone where it is one of several.
+    """
     moment = Moment(folder)
-    left_alone = why_left_alone(folder, is_compacted=is_named and options.is_compacted)
+    left_alone = why_left_alone(folder, is_named=is_named, is_compacted=options.is_compacted)
+    if is_named and left_alone is not None:
+        raise KafkaJitError(left_alone, path=str(folder))
     cleanable = None
     if left_alone is None:
         for path in sorted(folder.glob("*.swap")):
@@ -242,19 +249,24 @@ def plan_of(folder: Path, options: Options, *, is_named: bool) -> PartitionCompa
     return PartitionCompaction(folder, moment, left_alone, cleanable, options, is_named)
 
 
-def why_left_alone(folder: Path, *, is_compacted: bool) -> str | None:
-    """Why a log may be none that brokers compact; `is_compacted` where somebody says that it is."""
+def why_left_alone(folder: Path, *, is_named: bool, is_compacted: bool) -> str | None:
+    """Why a log may be none that brokers compact, unless somebody has said of it that it is."""
     topic = parse_log_path(folder / "any").topic
     if folder.name.endswith("-future"):
         return "a replica that a broker is moving here"
     internal = {topic: name for name, topic in TOPICS.items()}.get(topic or "")
     if internal is not None and internal not in _COMPACTED:
         return "an internal topic that brokers do not compact"
-    if is_compacted or internal is not None or offset_in(folder, CLEANER_OFFSETS) is not None:
+    if internal is not None or offset_in(folder, CLEANER_OFFSETS) is not None:
         return None
+    if is_named and is_compacted:
+        return None
+    why = "nothing says that the topic is compacted"
+    if not is_named:
+        return why
     return (
-        "nothing says that the topic is compacted, and its records would be lost if it is not; if "
-        "it is, name this folder and say cleanup.policy=compact"
+        f"{why}, and records would be lost if it is not; if it is, say --config "
+        "cleanup.policy=compact of the partition"
     )
 
 

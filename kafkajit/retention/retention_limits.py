@@ -92,7 +92,7 @@ def why_left_alone(folder: Path, limits: Limits, *, is_named: bool) -> str | Non
     may_delete = is_named and limits.may_delete
     if topic in TOPICS.values() and limits.log_start_offset is not None:
         return f"Cannot delete records of internal topic {topic}"
-    say = "say cleanup.policy, such as delete, if its segments may go" if is_named else ""
+    say = "if its segments may go, say --config cleanup.policy=delete" if is_named else ""
     if topic in TOPICS.values() and not may_delete:
         return _because("an internal topic, whose records brokers need", say)
     if not may_delete and offset_in(folder, _CLEANER_OFFSETS) is not None:
@@ -101,7 +101,7 @@ def why_left_alone(folder: Path, limits: Limits, *, is_named: bool) -> str | Non
         return None
     start, logs = offset_in(folder, START_OFFSETS), logs_in(folder)
     if start is not None and logs and start <= int(Path(logs[0]).stem):
-        say = "say remote.storage.enable=false if it is none" if is_named else ""
+        say = "if it is none, say --config remote.storage.enable=false" if is_named else ""
         return _because(
             f"a topic in tiered storage, as log-start-offset-checkpoint says: it has {start}, and "
             f"{Path(logs[0]).name} comes behind that",
@@ -111,4 +111,4 @@ def why_left_alone(folder: Path, limits: Limits, *, is_named: bool) -> str | Non
 
 
 def _because(reason: str, say: str) -> str:
-    return f"{reason}; {say}" if say else reason
+    return f"{reason}; {say} of the partition" if say else reason

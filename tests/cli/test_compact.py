@@ -87,13 +87,19 @@ def test_what_is_replaced_is_not_kept_where_nobody_wants_it(compact: Compact, fo
     assert not [path for path in folder.iterdir() if path.is_dir()]
 
 
-def test_a_topic_that_nothing_says_is_compacted_is_left_alone(
+def test_a_topic_that_nothing_says_is_compacted_is_refused_where_it_is_named(
     compact: Compact, folder: Path
 ) -> None:
     (folder.parent / "cleaner-offset-checkpoint").unlink()
     run = compact("--apply", folder)
-    assert run.code == 0
-    assert run.out[0].startswith("orders-0: left alone: nothing says that the topic is compacted")
+    assert (run.code, run.out) == (1, [])
+    assert run.err == (
+        "kafkajit: KafkaJitError: nothing says that the topic is compacted, and records would be "
+        "lost if it is not; if it is, say --config cleanup.policy=compact of the partition in "
+        f"{folder}\n"
+    )
+    left_alone = "1 partition left alone: nothing says that the topic is compacted"
+    assert compact("--apply", folder.parent) == Run(0, [left_alone], "")
     assert sizes(folder) == [210, 0]
     assert compact("--apply", "--config", "cleanup.policy=compact", folder).code == 0
     assert sizes(folder) == [70, 0]
@@ -121,14 +127,15 @@ def test_of_a_log_dirs_folder_what_is_compacted_is_summed_up(
     shutil.copytree(folder, root / "__consumer_offsets-7")
     run = compact("--apply", "--no-keep", root)
     assert run.code == 0
-    assert run.out[-1] == (
-        "3 partitions, 2 compacted from 420 to 140 bytes, 1 left alone: nothing says that they are "
-        "compacted topics'"
-    )
+    assert run.out[-2:] == [
+        "1 partition left alone: nothing says that the topic is compacted",
+        "3 partitions, 2 compacted from 420 to 140 bytes",
+    ]
     assert [sizes(root / name)[0] for name in ("orders-0", "orders-1")] == [70, 210]
     assert (root / "cleaner-offset-checkpoint").read_text() == (
         "0\n2\norders 0 3\n__consumer_offsets 7 3\n"
     )
+    assert compact(root).out[-1] == "3 partitions, none to compact"
 
 
 def test_with_little_memory_for_keys_it_is_the_same(compact: Compact, folder: Path) -> None:

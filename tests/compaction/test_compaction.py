@@ -270,14 +270,19 @@ def test_what_a_broker_left_half_swapped_is_refused(folder: Path) -> None:
 # --- which logs -------------------------------------------------------------------------------
 
 
-def test_a_topic_that_nothing_says_is_compacted_is_left_alone(folder: Path) -> None:
-    plan = compact(folder)
-    assert not plan.is_needed
-    assert "orders-0: left alone: nothing says that the topic is compacted" in str(plan)
-    assert plan.apply() == []
-    assert len(values(folder)) == 7
+def test_a_topic_that_nothing_says_is_compacted_is_left_alone_and_refused_where_it_is_named(
+    folder: Path,
+) -> None:
+    with pytest.raises(KafkaJitError, match="nothing says that the topic is compacted") as error:
+        compact(folder)
+    assert error.value.path == str(folder)
     # To say it of all that are in a log.dirs folder would be too much said.
-    assert not compact(folder.parent, config=COMPACTED).is_needed
+    for config in (None, COMPACTED):
+        plan = compact(folder.parent, config=config)
+        assert not plan.is_needed
+        assert str(plan) == "orders-0: left alone: nothing says that the topic is compacted"
+        assert plan.apply() == []
+    assert len(values(folder)) == 7
 
 
 def test_in_a_log_dirs_folder_the_compacted_ones_are_compacted(folder: Path) -> None:
@@ -298,12 +303,17 @@ def test_internal_topics_that_brokers_do_not_compact_are_left_alone(
     folder: Path, name: str
 ) -> None:
     folder = folder.rename(folder.parent / name)
-    assert "an internal topic that brokers do not compact" in str(compact(folder, config=COMPACTED))
+    why = "an internal topic that brokers do not compact"
+    assert str(compact(folder.parent)) == f"{name}: left alone: {why}"
+    with pytest.raises(KafkaJitError, match=why):
+        compact(folder, config=COMPACTED)
 
 
 def test_a_replica_on_its_way_in_is_left_alone(folder: Path) -> None:
     folder = folder.rename(folder.parent / f"orders-0.{'0' * 32}-future")
-    assert "a broker is moving here" in str(compact(folder, config=COMPACTED))
+    assert "left alone: a replica that a broker is moving here" in str(compact(folder.parent))
+    with pytest.raises(KafkaJitError, match="a broker is moving here"):
+        compact(folder, config=COMPACTED)
 
 
 # --- producers --------------------------------------------------------------------------------

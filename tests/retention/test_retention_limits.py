@@ -87,7 +87,7 @@ def test_a_compacted_topics_log_is_left_alone_unless_somebody_says_otherwise(
     assert why_left_alone(folder, NOTHING, is_named=False) == reason
     assert (
         why_left_alone(folder, NOTHING, is_named=True)
-        == f"{reason}; say cleanup.policy, such as delete, if its segments may go"
+        == f"{reason}; if its segments may go, say --config cleanup.policy=delete of the partition"
     )
     assert why_left_alone(folder, said, is_named=True) is None
     # who says something of all topics of a broker has not thought of this one
@@ -105,7 +105,8 @@ def test_a_tiered_topics_log_is_left_alone_unless_somebody_says_otherwise(
     assert reason is not None
     assert reason.startswith("a topic in tiered storage, as log-start-offset-checkpoint says")
     asks = why_left_alone(folder, NOTHING, is_named=True)
-    assert asks == f"{reason}; say remote.storage.enable=false if it is none"
+    says = "if it is none, say --config remote.storage.enable=false of the partition"
+    assert asks == f"{reason}; {says}"
     assert why_left_alone(folder, said, is_named=True) is None
     assert why_left_alone(folder, said, is_named=False) == reason
 
