@@ -93,7 +93,7 @@ class LogWriter:
                 f"{self.folder} is no partition's folder: it is called TOPIC-PARTITION, such as "
                 "orders-0"
             )
-        self.config = config if isinstance(config, LogConfig) else LogConfig.of(config or {})
+        self.config = LogConfig.of(config)
         self.folder.parent.mkdir(parents=True, exist_ok=True)  # which is where the lock is
         self._lock = ExitStack()
         self._lock.enter_context(FolderLock(self.folder, force=force))

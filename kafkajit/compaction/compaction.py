@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from kafkajit.append.log_end import read_producers, snapshots_in
 from kafkajit.compaction.cleanable import CLEANER_OFFSETS, Cleanable, find_cleanable
@@ -52,7 +52,7 @@ class Options:
     @classmethod
     def of(
         cls,
-        config: LogConfig | None,
+        config: LogConfig | Mapping[str, Any] | None,
         *,
         now: int | None = None,
         producer_expiration_ms: int = 24 * 60 * 60 * 1000,
@@ -60,9 +60,10 @@ class Options:
         max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
     ) -> Self:
         """What `compact` takes, with its defaults."""
+        config = LogConfig.of(config)
         return cls(
-            config or LogConfig(),
-            config is not None and config.compact,
+            config,
+            config.compact,
             int(time.time() * 1000) if now is None else now,
             producer_expiration_ms,
             dedupe_buffer_size,
@@ -198,7 +199,10 @@ class CompactionPlan(Plan[PartitionCompaction]):
 
 
 def compact(
-    folder: str | os.PathLike[str], *, config: LogConfig | None = None, **options: int
+    folder: str | os.PathLike[str],
+    *,
+    config: LogConfig | Mapping[str, Any] | None = None,
+    **options: int,
 ) -> CompactionPlan:
     """What brokers would leave of a partition's log, or of the compacted ones of a log.dirs folder.
 
@@ -208,9 +212,9 @@ def compact(
 
     Args:
         folder: a partition's folder, or a log.dirs folder with several.
-        config: the topic's. Where nothing but its `cleanup.policy=compact` says that a topic is
-            compacted, the partition of that folder is; without, it is refused, and left alone in
-            a log.dirs folder.
+        config: the topic's, a `LogConfig` or by Kafka's names. Where nothing but its
+            `cleanup.policy=compact` says that a topic is compacted, the partition of that folder
+            is; without, it is refused, and left alone in a log.dirs folder.
         now: the time, in milliseconds.
         producer_expiration_ms: for how long the last batch of a producer stays, if need be without
             records: a day. Brokers hold the next one's sequence number against it.

@@ -107,7 +107,9 @@ class FolderLock:
         except (LockedError, OSError) as error:
             if not self._force or not self.root.is_dir():
                 raise
-            logger.warning("%s: going on without the lock", error)
+            is_held = isinstance(error, LockedError)
+            reason = f"somebody else holds it in {self.root}" if is_held else str(error)
+            logger.warning("going on without the lock: %s", reason)
             return _Held(None, was_made=False)
 
 
@@ -139,8 +141,7 @@ class _Held:
             if error.errno not in (errno.EACCES, errno.EAGAIN):
                 raise OSError(error.errno, error.strerror, str(path)) from None
             raise LockedError(
-                "a running broker, or another process of kafkajit, holds the lock of this folder: "
-                "stop it, or pass --force to go on without the lock",
+                "stop the broker first: it, or another process of kafkajit, holds the lock",
                 path=str(path.parent),
             ) from None
         with suppress(FileNotFoundError):

@@ -7,9 +7,10 @@ at once (kafkajit/disk/change.py), and what was there is kept.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from kafkajit.disk.change import Change
 from kafkajit.disk.files import local_folder
@@ -74,7 +75,7 @@ def repair(
     *,
     salvage: bool = False,
     truncate_to: int | None = None,
-    config: LogConfig | None = None,
+    config: LogConfig | Mapping[str, Any] | None = None,
 ) -> RepairPlan:
     """What is to be done for a broker to find a partition's log right, or all logs of a log.dirs.
 
@@ -85,14 +86,15 @@ def repair(
         salvage: keep sound batches behind damage, which brokers throw away.
         truncate_to: cut the log of this one partition at this offset: the batch that has it goes
             too.
-        config: the topic's, which says how its indexes are made.
+        config: the topic's, a `LogConfig` or by Kafka's names, which says how its indexes are made
+            (index.interval.bytes, segment.index.bytes).
 
     >>> import kafkajit.testing as kt
     >>> plan = repair(f"{kt.SAMPLE}/orders-0")  # which is a log and nothing else
     >>> print(str(plan).splitlines()[0])
     orders-0/00000000000000000000.index: make: it is missing
     """
-    options = Options(config or LogConfig(), salvage, truncate_to)
+    options = Options(LogConfig.of(config), salvage, truncate_to)
     location = local_folder(folder)
     folders = partitions_at(location)
     if truncate_to is not None and folders != [location]:

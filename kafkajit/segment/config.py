@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from difflib import get_close_matches
+from typing import Any, cast
 
 _MAX_INT32 = 2**31 - 1
 _MAX_INT64 = 2**63 - 1
@@ -45,6 +46,7 @@ _WITHOUT_EFFECT = {
 }
 # Kafka's own tests make small segments by this name.
 _SMALL_SEGMENTS = "internal.segment.bytes"
+_UNITS = {"ms": " of milliseconds", "bytes": " of bytes"}
 # All that a topic may have.
 TOPIC_CONFIGS = frozenset({*_RANGES, "cleanup.policy", _SMALL_SEGMENTS, *_WITHOUT_EFFECT})
 
@@ -91,7 +93,7 @@ class LogConfig:
             )
 
     @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> LogConfig:
+    def of(cls, settings: LogConfig | Mapping[str, Any] | None) -> LogConfig:
         """A configuration in Kafka's spelling, values as text or not; the rest as by default.
 
         Names that Kafka has and that concern no file here are left alone.
@@ -100,6 +102,9 @@ class LogConfig:
         >>> config.segment_bytes, config.compact, config.delete
         (1048576, True, True)
         """
+        if isinstance(settings, cls):
+            return settings
+        settings = cast("Mapping[str, Any]", settings or {})
         values: dict[str, Any] = {}
         for name, value in settings.items():
             if name in _RANGES:
@@ -107,8 +112,7 @@ class LogConfig:
             elif name == "cleanup.policy":
                 values["cleanup_policy"] = _policies(value)
             elif name not in TOPIC_CONFIGS:
-                known = sorted(field.name.replace("_", ".") for field in fields(cls))
-                raise ValueError(f"unknown topic config name {name!r}; there are: {known}")
+                raise ValueError(f"unknown topic config name {name!r}{_meant(name)}")
         if _SMALL_SEGMENTS in settings:
             values["segment_bytes"] = _number(_SMALL_SEGMENTS, settings[_SMALL_SEGMENTS])
         return cls(**values)
@@ -139,7 +143,17 @@ def _number(name: str, value: Any) -> float:
         # int() would cut what is behind a point.
         return kind(value if isinstance(value, str) or kind is float else str(value))
     except (TypeError, ValueError):
-        raise ValueError(f"{name} is a number ({kind.__name__}), not {value!r}") from None
+        unit = _UNITS.get(name.rpartition(".")[2], "")
+        raise ValueError(f"{name} is a number{unit}, not {value!r}") from None
+
+
+def _meant(name: str) -> str:
+    """What may be said of a name that no topic config has."""
+    close = get_close_matches(name.replace("_", "."), sorted(TOPIC_CONFIGS), n=1)
+    if close:
+        return f": did you mean {close[0]!r}?"
+    known = sorted(field.name.replace("_", ".") for field in fields(LogConfig))
+    return f"; there are: {', '.join(known)}"
 
 
 def _policies(value: str | Iterable[str]) -> tuple[str, ...]:

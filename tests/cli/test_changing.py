@@ -155,7 +155,7 @@ def test_lines_are_whole_but_on_a_terminal(
 def test_a_folder_that_a_broker_has_locked_is_left_alone_unless_it_is_forced(root: Path) -> None:
     with broker_of(root):
         assert changing.each_partition(options_of(str(root)), changed) == 2  # nothing is touched
-        with pytest.raises(kafkajit.LockedError, match="pass --force"):
+        with pytest.raises(kafkajit.LockedError, match="stop the broker first"):
             changing.each_partition(options_of("--apply", str(root)), changed)
         assert changing.each_partition(options_of("--apply", "--force", str(root)), changed) == 2
 

@@ -285,6 +285,13 @@ def test_a_topic_that_nothing_says_is_compacted_is_left_alone_and_refused_where_
     assert len(values(folder)) == 7
 
 
+def test_configs_may_be_said_in_kafkas_words(folder: Path) -> None:
+    settings = {"cleanup.policy": "compact", "min.compaction.lag.ms": "0"}
+    assert str(compact(folder, config=settings)) == str(compact(folder, config=COMPACTED))
+    with pytest.raises(ValueError, match=r"did you mean 'cleanup\.policy'"):
+        compact(folder, config={"cleanup.polcy": "compact"})
+
+
 def test_in_a_log_dirs_folder_the_compacted_ones_are_compacted(folder: Path) -> None:
     root = folder.parent
     for name in ("orders-1", "__consumer_offsets-3", "__share_group_state-0"):

@@ -66,8 +66,7 @@ def log_dirs(tmp_path: Path) -> Path:
 def test_a_running_broker_keeps_everybody_out(below: str, jvm: Any, log_dirs: Path) -> None:
     brokers = try_lock(jvm, log_dirs)
     told = (
-        "a running broker, or another process of kafkajit, holds the lock of this folder: stop it, "
-        f"or pass --force to go on without the lock in {log_dirs}"
+        f"stop the broker first: it, or another process of kafkajit, holds the lock in {log_dirs}"
     )
     for _ in range(2):
         with pytest.raises(LockedError, match=f"^{re.escape(told)}$"), FolderLock(log_dirs / below):
@@ -95,7 +94,9 @@ def test_who_must_may_go_on_without_the_lock(
     assert try_lock_elsewhere(log_dirs) is False
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
-    assert record.getMessage().endswith(f"in {log_dirs}: going on without the lock")
+    assert record.getMessage() == (
+        f"going on without the lock: somebody else holds it in {log_dirs}"
+    )
     assert (log_dirs / ".lock").exists()
     brokers.acquiredBy().close()
 

@@ -46,7 +46,7 @@ def test_what_is_said_of_the_topic_is_known() -> None:
 REFUSED = [
     ({"retention.hours": "1"}, "unknown topic config name 'retention.hours'"),
     ({"retention.ms": "-2"}, "retention.ms must be -1 to"),
-    ({"retention.ms": "a day"}, "retention.ms is a number (int), not 'a day'"),
+    ({"retention.ms": "a day"}, "retention.ms is a number of milliseconds, not 'a day'"),
     ({"cleanup.policy": "compact"}, "cleanup.policy=compact are not deleted by retention"),
     ({"remote.storage.enable": "true"}, "remote.storage.enable=true: a segment of a topic in tier"),
     ({"remote.storage.enable": "maybe"}, "remote.storage.enable is true or false, not maybe"),

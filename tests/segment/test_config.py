@@ -58,10 +58,20 @@ def test_policies_are_a_list(value: Any, policies: tuple[str, ...]) -> None:
     assert config.delete == ("delete" in policies)
 
 
-def test_an_unknown_name_is_told_with_those_that_there_are() -> None:
-    with pytest.raises(ValueError, match=r"unknown topic config name 'segment.byte'") as error:
-        LogConfig.of({"segment.byte": 1})
-    assert all(repr(name) in str(error.value) for name in NAMES)
+def test_an_unknown_name_is_told_with_what_may_have_been_meant() -> None:
+    for wrong, meant in [("segment.byte", "segment.bytes"), ("retention_ms", "retention.ms")]:
+        told = f"^unknown topic config name '{wrong}': did you mean '{meant}'\\?$"
+        with pytest.raises(ValueError, match=told):
+            LogConfig.of({wrong: 1})
+    with pytest.raises(ValueError, match=r"'zzz'; there are: cleanup\.policy, del") as error:
+        LogConfig.of({"zzz": 1})
+    assert all(name in str(error.value) for name in NAMES)
+
+
+def test_what_is_a_configuration_already_is_taken_as_it_is() -> None:
+    config = LogConfig(segment_bytes=70)
+    assert LogConfig.of(config) is config
+    assert LogConfig.of(None) == LogConfig()
 
 
 def test_names_that_concern_no_file_are_left_alone() -> None:
@@ -71,9 +81,9 @@ def test_names_that_concern_no_file_are_left_alone() -> None:
 @pytest.mark.parametrize(
     ("settings", "wrong"),
     [
-        ({"segment.bytes": "1GB"}, r"segment.bytes is a number \(int\), not '1GB'"),
-        ({"segment.bytes": 1.5}, r"segment.bytes is a number \(int\), not 1.5"),
-        ({"segment.bytes": None}, r"segment.bytes is a number \(int\), not None"),
+        ({"segment.bytes": "1GB"}, r"segment.bytes is a number of bytes, not '1GB'"),
+        ({"segment.bytes": 1.5}, r"segment.bytes is a number of bytes, not 1.5"),
+        ({"segment.bytes": None}, r"segment.bytes is a number of bytes, not None"),
         ({"segment.bytes": 13}, "segment.bytes must be 14 to 2147483647, not 13"),
         ({"segment.bytes": 2**31}, "segment.bytes must be 14 to 2147483647, not 2147483648"),
         ({"segment.ms": 0}, "segment.ms must be 1 to "),
