@@ -38,7 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _add(commands, "retain", retain)
     _add(commands, "sql", sql)
     words = sys.argv[1:] if arguments is None else list(arguments)
-    options = parser.parse_args(words)
+    options, unknown = parser.parse_known_args(words)
+    if unknown:  # which argparse would say of the whole command, whose --help does not help
+        commands.choices[options.command].error(f"unrecognized arguments: {' '.join(unknown)}")
     options.words = words[1:]
     try:
         code: int = options.run(options)

@@ -24,6 +24,7 @@ exit code:
 """
 _ERROR, NEEDED = 1, 2
 TIME_HELP = "what time it is, to try it out: ISO 8601 (in UTC, unless it says) or milliseconds"
+_BEHIND = re.compile(r" *(?:\S+ {2,})?")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -106,15 +107,19 @@ def exit_code(options: argparse.Namespace, code: int) -> int:
     return code
 
 
-def print_line(text: str, behind: str = "") -> None:
-    """A line, or more on a terminal that is not wide enough: those begin under `text`."""
+def print_line(line: str) -> None:
+    """A line, or more on a terminal that is not wide enough.
+
+    Those begin under the first, or where a name and two spaces stand in it, behind these.
+    """
     if not sys.stdout.isatty():
-        print(behind + text)
+        print(line)
         return
+    behind = line[: _BEHIND.match(line).end()]  # type: ignore[union-attr]
     columns = max(shutil.get_terminal_size().columns, len(behind) + 20)
     print(
         textwrap.fill(
-            text,
+            line[len(behind) :],
             columns,
             initial_indent=behind,
             subsequent_indent=" " * len(behind),

@@ -19,7 +19,6 @@ from kafkajit.cli import changing
 from kafkajit.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from kafkajit.recovery.recover import PartitionRepair
     from kafkajit.recovery.repairs import Options
 
 EXAMPLE = f"""\
@@ -87,39 +86,9 @@ def _repair(folder: Path, asked: Options, options: argparse.Namespace, *, is_alo
 
         plan = plan_of(folder, asked, progress)
     if plan.is_needed or plan.notes or is_alone:
-        _print(plan, asked)
+        for line in plan.lines:
+            changing.print_line(line)
     if plan.is_needed and options.apply:
         kept = plan.carry_out(keep=options.keep)
         print("  done" + (f"; what was there is kept in {kept}" if kept else ""))
     return plan.is_needed
-
-
-def _print(plan: PartitionRepair, asked: Options) -> None:
-    after = f"{_count(plan.segments, 'segment')}, {_size(plan.bytes)}, {_offsets(plan)}"
-    if not plan.is_needed:
-        print(f"{plan.folder.name}: {after}: nothing to do")
-    else:
-        print(f"{plan.folder.name}:")
-    width = max((len(name) for name, _ in plan.things), default=0)
-    for name, what in plan.things:
-        changing.print_line(what, f"  {name:{width}}  ")
-    for note in plan.notes:
-        changing.print_line(note, "  note: ")
-    if plan.is_needed:
-        print(f"  then: {after}")
-    if plan.loses and not asked.salvage:
-        changing.print_line("with --salvage sound batches behind damage stay", "  ")
-
-
-def _count(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
-
-
-def _size(count: int) -> str:
-    return f"{count / 1e6:.1f} MB" if count >= 1e5 else _count(count, "byte")
-
-
-def _offsets(plan: PartitionRepair) -> str:
-    if plan.log_start_offset >= plan.log_end_offset:
-        return f"empty at offset {plan.log_end_offset}"
-    return f"offsets {plan.log_start_offset} to {plan.log_end_offset - 1}"

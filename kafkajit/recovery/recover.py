@@ -23,7 +23,7 @@ from kafkajit.walk import Corruption
 
 @dataclass
 class PartitionRepair(PartitionPlan):
-    """What is to be done to one partition."""
+    """What is to be done to one partition; its text is what `kafkajit repair` prints of it."""
 
     WHAT = "repair"
 
@@ -45,15 +45,33 @@ class PartitionRepair(PartitionPlan):
         return bool(self.repairs or self.moment.interrupted)
 
     @property
-    def things(self) -> list[tuple[str, str]]:
+    def changes(self) -> list[tuple[str, str]]:
         """The name of a file and what is done to it, for each thing."""
         done = [(repair.path.name, what) for repair in self.repairs for what in repair.what]
         return self.moment.interrupted + done
 
     @property
     def lines(self) -> Iterator[str]:
-        """A line for each thing."""
-        return (f"{self.folder.name}/{name}: {what}" for name, what in self.things)
+        """What is done, a line for each thing, and what the log is then."""
+        after = f"{_count(self.segments, 'segment')}, {_size(self.bytes)}, {self._offsets}"
+        if self.is_needed:
+            yield f"{self.folder.name}:"
+        else:
+            yield f"{self.folder.name}: {after}: nothing to do"
+        changes = self.changes
+        width = max((len(name) for name, _ in changes), default=0)
+        yield from (f"  {name:{width}}  {what}" for name, what in changes)
+        yield from (f"  note: {note}" for note in self.notes)
+        if self.is_needed:
+            yield f"  then: {after}"
+        if self.loses and not self._options.salvage:
+            yield "  with --salvage sound batches behind damage stay"
+
+    @property
+    def _offsets(self) -> str:
+        if self.log_start_offset >= self.log_end_offset:
+            return f"empty at offset {self.log_end_offset}"
+        return f"offsets {self.log_start_offset} to {self.log_end_offset - 1}"
 
     def again(self) -> PartitionRepair:
         return plan_of(self.folder, self._options)
@@ -67,7 +85,7 @@ class PartitionRepair(PartitionPlan):
 
 
 class RepairPlan(Plan[PartitionRepair]):
-    """What is to be done to the partitions of a place; its text is a line for each thing."""
+    """What is to be done to the partitions of a place; its text is what the command prints."""
 
 
 def repair(
@@ -91,8 +109,14 @@ def repair(
 
     >>> import kafkajit.testing as kt
     >>> plan = repair(f"{kt.SAMPLE}/orders-0")  # which is a log and nothing else
-    >>> print(str(plan).splitlines()[0])
-    orders-0/00000000000000000000.index: make: it is missing
+    >>> print(plan)
+    orders-0:
+      00000000000000000000.index      make: it is missing
+      00000000000000000000.timeindex  make: it is missing
+      00000000000000000000.txnindex   make: it lacks the transaction that was aborted at offset 25
+      00000000000000000027.snapshot   make: it is missing
+      leader-epoch-checkpoint         make: it lacks epoch 0 from offset 0
+      then: 1 segment, 1951 bytes, offsets 0 to 26
     """
     options = Options(LogConfig.of(config), salvage, truncate_to)
     location = local_folder(folder)
@@ -122,3 +146,11 @@ def plan_of(
         loses=found.loses,
         _options=options,
     )
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:.1f} MB" if count >= 1e5 else _count(count, "byte")

@@ -231,8 +231,12 @@ class _Finding:
             if path.name == name and name[:20] not in self._stems:
                 self._removed_logs.add(name[:20])
                 renamed = [one.name for one in self._loading.segments if one.log == path]
-                why = f"it becomes {renamed[0]}.log" if renamed else self._loading.gone[path]
-                self._remove(path, why)
+                if renamed:
+                    self._remove(path, f"it becomes {renamed[0]}.log")
+                    continue
+                size, why = path.stat().st_size, self._loading.gone[path]
+                what = f"remove, {size} bytes, with its indexes and snapshot: {why}"
+                self._repairs.append(Repair(path, (what,), None))
 
     def _without_successors(self) -> None:
         """Files in whose places others were to come, of which nothing stays."""

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -141,15 +142,18 @@ def test_lines_are_whole_but_on_a_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = "orders-0: " + "a long-winded word " * 8
-    changing.print_line(text, "  ")
+    changing.print_line(f"  {text}")
     assert capsys.readouterr().out == f"  {text}\n"
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((60, 24)))
-    changing.print_line(text, "  ")
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) > 2
-    assert all(len(line) <= 60 and line.startswith("  ") for line in lines)
-    assert " ".join(lines).split() == text.split()
+    for start, indent in [("", 0), ("  ", 2), ("  0.log  ", 9), ("  0.log     ", 12)]:
+        changing.print_line(start + text)
+        lines = capsys.readouterr().out.splitlines()
+        assert len(lines) > 2
+        assert all(len(line) <= 60 for line in lines)
+        assert lines[0].startswith(f"{start}orders-0: a long-winded")
+        assert all(re.match(f" {{{indent}}}[a-z]", line) for line in lines[1:])
+        assert " ".join(lines).split() == (start + text).split()
 
 
 def test_a_folder_that_a_broker_has_locked_is_left_alone_unless_it_is_forced(root: Path) -> None:

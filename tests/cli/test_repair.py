@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from partitions import data, drop_kept, files_in, log_name, make_partition, offsets_in
 
+import kafkajit
 from kafkajit.cli import main
 
 CONFIG = ["--config", "index.interval.bytes=100"]
@@ -47,7 +48,9 @@ def test_a_dry_run_says_each_thing_and_how_to_do_it(
         f"  {log_name(10)}        cut off at {position}, {position} bytes: CorruptRecordError: "
     )
     assert lines[1].endswith("; offsets from 12 on are missing")
-    assert f"  {log_name(20)}        remove: it is behind what is cut away" in lines
+    size, beside = len(data(20)), "with its indexes and snapshot"
+    removed = f"remove, {size} bytes, {beside}: it is behind what is cut away"
+    assert f"  {log_name(20)}        {removed}" in lines
     assert lines[-3:] == [
         f"  then: 2 segments, {4 * position} bytes, offsets 0 to 11",
         "  with --salvage sound batches behind damage stay",
@@ -179,3 +182,18 @@ def test_the_folder_may_be_named_as_it_is(
     monkeypatch.chdir(folder)
     assert main(["repair", *CONFIG, "."]) == 2
     assert capsys.readouterr().out.startswith("orders-0:")
+
+
+def test_a_plan_prints_what_the_command_does(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder.parent / "replication-offset-checkpoint").write_text("noise")
+    config = {"index.interval.bytes": 100}
+    for words, said in [([], False), (["--salvage"], True), (["--salvage", "--apply"], True)]:
+        plan = kafkajit.repair(folder, salvage=said, config=config)
+        main(["repair", *CONFIG, *words, str(folder)])
+        lines = capsys.readouterr().out.splitlines()
+        assert str(plan).splitlines() == lines[:-1]
+    main(["repair", *CONFIG, str(folder)])
+    plan = kafkajit.repair(folder, config=config)
+    assert str(plan) + "\n" == capsys.readouterr().out
