@@ -17,6 +17,12 @@ from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+# What each command says at the end of its help.
+SAFETY = """\
+Stop the broker before --apply. Each partition is changed whole or not at all.
+What is replaced or removed is kept in a folder .kafkajit-COMMAND-TIME in the
+partition's, which is named when it is done.
+"""
 EXIT_CODES = """\
 exit code:
   0 when nothing is to be done, or all was done; 2 when something is to be done
@@ -31,10 +37,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def add_arguments(parser: argparse.ArgumentParser, config: str) -> None:
     """The arguments that they all have; `config` says which topic configs matter."""
     parser.add_argument(
-        "dir", metavar="DIR", help="a partition's folder, or a log.dirs folder: all in it"
+        "dir",
+        metavar="DIR",
+        help="a partition's folder, or a log.dirs folder: then all partitions in it",
     )
     parser.add_argument(
-        "--apply", action="store_true", help="do it; without this option it is only said"
+        "--apply",
+        action="store_true",
+        help="do it; without this option nothing is changed, and it is only said",
     )
     parser.add_argument(
         "--config", action="append", default=[], type=_setting, metavar="NAME=VALUE", help=config

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from kafkajit.compaction.compaction import Options, PartitionCompaction
 
 EXAMPLE = f"""\
+{changing.SAFETY}
 {changing.EXIT_CODES}
-example:
+examples:
   kafkajit compact /var/kafka
   kafkajit compact --apply /var/kafka/users-0
   kafkajit compact --config cleanup.policy=compact --apply /tmp/users-0

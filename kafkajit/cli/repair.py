@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from kafkajit.recovery.repairs import Options
 
 EXAMPLE = f"""\
+{changing.SAFETY}
 {changing.EXIT_CODES}
-example:
+examples:
   kafkajit repair /var/kafka/orders-0
   kafkajit repair --salvage --apply /var/kafka/orders-0
   kafkajit repair --truncate-to 4711 --apply /var/kafka/orders-0

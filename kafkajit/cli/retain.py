@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 _LIMITS = {"retention.ms", "retention.bytes"}
 EXAMPLE = f"""\
+{changing.SAFETY}
 {changing.EXIT_CODES}
-example:
+examples:
   kafkajit retain --config retention.ms=604800000 /var/kafka/orders-0
   kafkajit retain --config retention.bytes=10737418240 --apply /var/kafka
   kafkajit retain --log-start-offset 4711 --apply /var/kafka/orders-0

@@ -62,6 +62,18 @@ def test_what_is_replaced_is_kept_as_it_lay(scenario: Scenario, memory: Path) ->
 
 
 @every_scenario
+def test_what_is_kept_can_be_copied_back(scenario: Scenario, memory: Path) -> None:
+    before, after = files(scenario, after=False), files(scenario, after=True)
+    kept = change(put(memory, scenario), scenario).commit()
+    if kept is None:
+        return
+    for name in after.keys() - before.keys():
+        (memory / name).unlink()
+    shutil.copytree(kept, memory, dirs_exist_ok=True)
+    assert live(memory) == before
+
+
+@every_scenario
 def test_what_is_replaced_goes_where_nobody_keeps_it(scenario: Scenario, memory: Path) -> None:
     assert change(put(memory, scenario), scenario).commit(keep=False) is None
     assert live(memory) == files(scenario, after=True)
