@@ -226,8 +226,8 @@ class LogWriter:
             source.forget(position)
         if position != source.content.size:
             raise CorruptRecordError(
-                f"the bytes do not end with a batch, {source.content.size - position} are left "
-                "behind the last whole one; kafkajit.valid_bytes says how far they are",
+                "take as many bytes as kafkajit.valid_bytes says: they do not end with a batch, "
+                f"{source.content.size - position} are left behind the last whole one",
                 path=source.path,
                 position=position,
             )

@@ -53,8 +53,8 @@ def check_appendable(
         )
     elif first[row] <= before[row]:
         error = InvalidOffsetError(
-            f"Unexpected offset in append. First offset {first[row]} is less than the next offset "
-            f"{int(before[row]) + 1}: offsets can only grow"
+            f"Unexpected offset in append: offsets only grow. First offset {first[row]} is less "
+            f"than the next offset {int(before[row]) + 1}"
         )
     else:
         error = InvalidOffsetError(

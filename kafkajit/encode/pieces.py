@@ -25,7 +25,10 @@ _FEW_ROWS = 4096
 # memory, all of them.
 _WINDOW_BYTES = 8 << 20
 
-_NO_RECORD_BATCH = "records are a table or record batches of Arrow's, not {}"
+_NO_RECORD_BATCH = (
+    "records are a table or record batches of Arrow's, not {}: pyarrow.table(…) makes one of "
+    "columns or of a data frame, pyarrow.Table.from_pylist(…) of rows"
+)
 
 
 def pieces_of(records: Any, *, whole_batches: bool) -> Iterator[pa.RecordBatch]:
@@ -57,7 +60,9 @@ def _record_batches(records: Any) -> Iterator[pa.RecordBatch]:
     schema = None
     for piece in records:
         if not isinstance(piece, (pa.Table, pa.RecordBatch)):
-            raise TypeError(_NO_RECORD_BATCH.format(type(piece).__name__))
+            # What goes through a dict or a data frame meets the names of columns.
+            given = piece if isinstance(records, (list, tuple, Iterator)) else records
+            raise TypeError(_NO_RECORD_BATCH.format(type(given).__name__))
         if schema is None:
             schema = piece.schema
             check_columns(schema.names or ["key"], RECORD_COLUMNS)

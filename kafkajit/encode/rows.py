@@ -122,6 +122,11 @@ def milliseconds_of(array: pa.Array, name: str = "timestamp", null: int | None =
     [1, -1, -1]
     """
     if not pt.is_timestamp(array.type):
+        if not _holds_numbers(array.type):
+            raise TypeError(
+                f"{name} is a column of {array.type}; what is written is timestamps, or integers "
+                "of milliseconds"
+            )
         return numbers_of(array, name, null)
     times, over = _UNITS_OF_MILLISECOND[array.type.unit]
     values = numbers_of(array.cast(pa.int64()), name, null)
@@ -143,10 +148,10 @@ def numbers_of(array: pa.Array, name: str, null: int | None = None) -> Int64s:
     >>> numbers_of(pa.array([3, None], pa.int16()), "producerEpoch", null=-1).tolist()
     [3, -1]
     """
+    if not _holds_numbers(array.type):
+        raise TypeError(f"{name} is a column of {array.type}; what is written is integers")
     if pt.is_dictionary(array.type):
         array = array.dictionary_decode()
-    if not (pt.is_integer(array.type) or pt.is_boolean(array.type) or pt.is_null(array.type)):
-        raise TypeError(f"{name} is a column of {array.type}; what is written is integers")
     if array.null_count and null is None:
         _refuse(array.is_null().to_numpy(False), f"{name} is null, where there has to be a number")
     if pt.is_uint64(array.type):
@@ -173,6 +178,12 @@ def rows_counted_from(first: int) -> Iterator[None]:
         if error.row is not None:
             error.row += first
         raise
+
+
+def _holds_numbers(kind: pa.DataType) -> bool:
+    if pt.is_dictionary(kind):
+        kind = kind.value_type
+    return any(is_kind(kind) for is_kind in (pt.is_integer, pt.is_boolean, pt.is_null))
 
 
 def _refuse(is_bad: npt.NDArray[np.bool_], message: str) -> None:
