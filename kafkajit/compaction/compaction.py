@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from kafkajit.append.log_end import read_producers, snapshots_in
+from kafkajit.append.log_end import REPAIR, read_producers, snapshots_in
 from kafkajit.compaction.cleanable import CLEANER_OFFSETS, Cleanable, find_cleanable
 from kafkajit.compaction.cleaned_segment import CleanedSegment
 from kafkajit.compaction.cleaner import Cleaner, LastRecord
 from kafkajit.disk.change import Change
 from kafkajit.disk.files import local_folder
-from kafkajit.errors import KafkaJitError
+from kafkajit.errors import CorruptRecordError, KafkaJitError
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.segment.config import LogConfig
@@ -173,7 +173,12 @@ class PartitionCompaction(PartitionPlan):
         """Compact the log into a change, or nowhere."""
         segments: list[CompactedSegment] = []
         if self.cleanable is not None and self.is_needed:
-            segments = list(self._cleaned(self.cleanable, change))
+            try:
+                segments = list(self._cleaned(self.cleanable, change))
+            except CorruptRecordError as error:
+                if REPAIR not in error.message:
+                    error.message += f": {REPAIR},"
+                raise
         self._segments, self._is_known = segments, True
 
     def _cleaned(self, cleanable: Cleanable, change: Change | None) -> Iterator[CompactedSegment]:

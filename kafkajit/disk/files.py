@@ -37,8 +37,8 @@ def local_folder(location: str | os.PathLike[str]) -> Path:
     if scheme and text[len(scheme) :].startswith(":/"):
         raise ValueError(
             f"{scheme}: is not a local file system, and logs are written where files can be synced "
-            "and renamed: take a local folder, or one that driver and executors share, and copy "
-            "the log to it, or from it"
+            "and renamed: take a local folder, or one that all machines share, and copy the log to "
+            "it, or from it"
         )
     if not text:
         raise ValueError("a folder, not an empty text")

@@ -152,5 +152,8 @@ def test_a_damaged_log_is_an_error_and_stays(compact: Compact, folder: Path) -> 
     path.write_bytes(path.read_bytes()[:-1] + b"?")
     run = compact("--apply", folder)
     assert run.code == 1
-    assert "CorruptRecordError: Record is corrupt" in run.err
+    assert run.err.startswith("kafkajit: CorruptRecordError: Record is corrupt (stored crc")
+    assert run.err.endswith(
+        f": `kafkajit repair` the folder first, at position 140, base offset 2 in {path}\n"
+    )
     assert sizes(folder) == [210, 0]
