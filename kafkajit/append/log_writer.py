@@ -22,7 +22,7 @@ from kafkajit.append.log_end import read_log_end
 from kafkajit.append.new_segment import NewSegment
 from kafkajit.append.validate import check_appendable
 from kafkajit.disk.change import Change
-from kafkajit.disk.files import local_folder
+from kafkajit.disk.files import local_folder, say_where
 from kafkajit.disk.lock import FolderLock
 from kafkajit.errors import CorruptRecordError, InvalidOffsetError
 from kafkajit.format.layout import PARTITION_LEADER_EPOCH_OFFSET
@@ -144,8 +144,9 @@ class LogWriter:
             for framing in frames(source) if only is None else [only]:
                 self._write(source, framing.batches, leader_epoch)
                 source.forget(framing.position)
-        except BaseException:
+        except BaseException as error:
             self._is_broken = True
+            say_where(error, self.folder)
             raise
 
     def commit(self) -> None:
@@ -156,6 +157,9 @@ class LogWriter:
                 self._segment.close()
                 self._growth.finish(self._base_offset, self._offset)
             self._change.commit(keep=False)
+        except OSError as error:
+            say_where(error, self.folder)
+            raise
         finally:
             self.abort()
 

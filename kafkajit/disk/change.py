@@ -34,7 +34,7 @@ from itertools import count
 from pathlib import Path
 from types import TracebackType
 
-from kafkajit.disk.files import Identity, identity, link, make_folder, own, sync
+from kafkajit.disk.files import Identity, identity, link, make_folder, own, say_where, sync
 from kafkajit.disk.journal import (
     CLEAN_SHUTDOWN,
     DONE,
@@ -94,8 +94,8 @@ class Change:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if isinstance(error, OSError) and error.filename is None:
-            error.filename = str(self._staged)  # a write that fails does not say where
+        if error is not None:
+            say_where(error, self._staged)
         self.abort()
 
     def new(

@@ -91,6 +91,12 @@ def make_folder(path: Path) -> None:
     sync(path.parent)
 
 
+def say_where(error: BaseException, path: Path) -> None:
+    """Name a place in an error of the system that names none: that of a write does not."""
+    if isinstance(error, OSError) and error.errno is not None and error.filename is None:
+        error.filename = str(path)
+
+
 def own(path: Path, like: Path) -> None:
     """Gives a file to whom another one belongs: a broker must open what root has repaired."""
     model, found = like.stat(), path.stat()

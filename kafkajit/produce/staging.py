@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from kafkajit.append.series import SegmentSeries
+from kafkajit.disk.files import say_where
 from kafkajit.encode.batch_options import BATCH_NAMES
 from kafkajit.encode.rows import numbers_of
 from kafkajit.encode.writer import Encoder
@@ -118,6 +119,7 @@ class TaskWriter:
         trace: TracebackType | None,
     ) -> None:
         if error is not None:
+            say_where(error, self._folder)
             for series in self._series:
                 series.abandon()
             shutil.rmtree(self._folder, ignore_errors=True)

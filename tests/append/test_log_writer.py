@@ -473,7 +473,7 @@ def test_a_disk_that_fills_breaks_the_writer(folder: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
     try:
-        with pytest.raises(OSError, match="File too large"):
+        with pytest.raises(OSError, match=f"File too large: '{folder}'"):
             writer.append(record(4, 100_000))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kafkajit.disk.files import identity, local_folder, own, sync
+from kafkajit.disk.files import identity, local_folder, own, say_where, sync
 
 
 def test_what_root_makes_belongs_to_whom_the_folder_does(
@@ -59,3 +59,17 @@ def test_a_folder_is_a_local_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             local_folder(location)
     with pytest.raises(ValueError, match="a folder, not an empty text"):
         local_folder("")
+
+
+def test_an_error_that_names_no_place_is_given_one(tmp_path: Path) -> None:
+    for error, told in (
+        (
+            OSError(28, "No space left on device"),
+            f"[Errno 28] No space left on device: '{tmp_path}'",
+        ),
+        (OSError(28, "No space left on device", "/x"), "[Errno 28] No space left on device: '/x'"),
+        (IsADirectoryError("/x is a folder"), "/x is a folder"),
+        (ValueError("of no system"), "of no system"),
+    ):
+        say_where(error, tmp_path)
+        assert str(error) == told
