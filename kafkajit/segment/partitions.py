@@ -11,6 +11,7 @@ from pathlib import Path
 from kafkajit.disk.files import local_folder
 from kafkajit.disk.journal import DONE, READY, STAGED
 from kafkajit.disk.lock import log_dirs_of
+from kafkajit.errors import KafkaJitError
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.segment.partition_offsets import PartitionOffsets
 from kafkajit.state.checkpoints import NAMES as CHECKPOINTS
@@ -52,6 +53,15 @@ def partitions_at(location: str | os.PathLike[str]) -> list[Path]:
 def interrupted_in(folder: Path) -> list[tuple[str, str]]:
     """What is left of a change that was interrupted, and what becomes of it."""
     return [(name, what) for name, what in _INTERRUPTED.items() if (folder / name).exists()]
+
+
+def check_finished(folder: Path) -> None:
+    """Raise where what was interrupted is still there, although the lock was taken since."""
+    for name, _ in interrupted_in(folder):
+        raise KafkaJitError(
+            "a change was interrupted, and cannot be finished here: was the folder renamed since?",
+            path=str(folder / name),
+        )
 
 
 def seen_in(folder: Path) -> dict[str, tuple[int | None, ...]]:

@@ -15,7 +15,7 @@ from typing import ClassVar, Generic, Self, TypeVar
 from kafkajit.disk.change import Change
 from kafkajit.disk.lock import FolderLock
 from kafkajit.errors import KafkaJitError
-from kafkajit.segment.partitions import interrupted_in, seen_in
+from kafkajit.segment.partitions import check_finished, interrupted_in, seen_in
 
 
 class Moment:
@@ -64,6 +64,7 @@ class PartitionPlan(ABC):
     def carry_out(self, *, keep: bool = True) -> Path | None:
         """Do it, with the folder's lock held; where the files are that went, if they are kept."""
         if self.moment.interrupted:  # which who took the lock has finished: all is another now
+            check_finished(self.folder)
             return self.again().carry_out(keep=keep)
         if not self.is_needed:
             return None

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from retaining import checkpoint
 
-from kafkajit.segment.partitions import interrupted_in, partitions_at, seen_in
+from kafkajit.errors import KafkaJitError
+from kafkajit.segment.partitions import check_finished, interrupted_in, partitions_at, seen_in
 
 UUID = "0" * 32
 
@@ -78,3 +79,11 @@ def test_what_an_interrupted_change_has_left_is_told(tmp_path: Path) -> None:
     ((name, what),) = interrupted_in(orders)
     assert name == ".kafkajit-change.ready"
     assert what.startswith("finish: a change was interrupted")
+
+
+def test_what_nobody_can_finish_is_in_the_way(tmp_path: Path) -> None:
+    orders = folder(tmp_path, "orders-0")
+    check_finished(orders)
+    (orders / ".kafkajit-change").touch()
+    with pytest.raises(KafkaJitError, match=f"cannot be finished here.*{orders}/.kafkajit-change"):
+        check_finished(orders)
