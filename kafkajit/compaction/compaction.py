@@ -102,8 +102,12 @@ class PartitionCompaction(PartitionPlan):
 
     @property
     def is_needed(self) -> bool:
-        """Whether there is something dirty that may be compacted."""
-        return self.cleanable is not None and self.cleanable.dirty_bytes > 0
+        """Whether something dirty may be compacted, and changes, as far as that is known."""
+        if self.cleanable is None or self.cleanable.dirty_bytes == 0:
+            return False
+        # Where nobody notes how far a log was compacted, all of it is dirty again.
+        is_same = self._is_known and not any(segment.is_changed for segment in self._segments)
+        return not is_same or self._notes_offset
 
     @property
     def bytes_to_read(self) -> int:
@@ -153,7 +157,10 @@ class PartitionCompaction(PartitionPlan):
             )
         lost = sum(segment.records_without_key for segment in self.segments)
         if lost:
-            yield f"  of these, {lost:,} go because they have no key"
+            yield (
+                f"  records without a key: {lost:,}, which go, as brokers take none into a "
+                "compacted topic"
+            )
 
     def again(self) -> PartitionCompaction:
         plan = plan_of(self.folder, self._options, is_named=self._is_named)
@@ -163,16 +170,21 @@ class PartitionCompaction(PartitionPlan):
     def put_into(self, change: Change) -> None:
         self._clean(change)
         assert self.cleanable is not None
-        offsets = PartitionOffsets(self.folder, CLEANER_OFFSETS)
-        # Beside a copied folder there may be anything.
-        if offsets.path.exists() or offsets.path.with_name(_META_PROPERTIES).exists():
+        if self._notes_offset:
+            offsets = PartitionOffsets(self.folder, CLEANER_OFFSETS)
             content = offsets.with_offset(self.cleanable.first_uncleanable_offset)
             change.new(offsets.path).write_bytes(content)
+
+    @property
+    def _notes_offset(self) -> bool:
+        """Whether it is said how far the log is compacted; beside a copy may be anything."""
+        log_dirs = self.folder.parent
+        return any((log_dirs / name).exists() for name in (CLEANER_OFFSETS, _META_PROPERTIES))
 
     def _clean(self, change: Change | None) -> None:
         """Compact the log into a change, or nowhere."""
         segments: list[CompactedSegment] = []
-        if self.cleanable is not None and self.is_needed:
+        if self.cleanable is not None and self.cleanable.dirty_bytes:
             try:
                 segments = list(self._cleaned(self.cleanable, change))
             except CorruptRecordError as error:

@@ -105,6 +105,24 @@ def test_a_topic_that_nothing_says_is_compacted_is_refused_where_it_is_named(
     assert sizes(folder) == [70, 0]
 
 
+def test_what_is_compacted_is_not_to_be_done_again_where_no_checkpoint_says_so(
+    compact: Compact, folder: Path
+) -> None:
+    (folder.parent / "cleaner-offset-checkpoint").unlink()
+    words = ("--config", "cleanup.policy=compact", folder)
+    assert compact("--apply", *words).code == 0
+    after = [path.name for path in folder.iterdir()]
+    for more in ([], ["--apply"]):
+        why = "orders-0: nothing to compact before offset 3: the last segment begins there"
+        assert compact(*words, *more) == Run(0, [why], "")
+    assert [path.name for path in folder.iterdir()] == after
+    # Where it is said how far a log is compacted, that is to be done.
+    (folder.parent / "cleaner-offset-checkpoint").write_text("0\n0\n")
+    assert compact(*words).code == 2
+    assert compact("--apply", *words).code == 0
+    assert compact(*words).code == 0
+
+
 def test_configs_are_the_topics(compact: Compact, folder: Path) -> None:
     lag = ("--config", "min.compaction.lag.ms=60000")
     run = compact(*lag, "--now", "2023-11-14T22:14:00Z", folder)

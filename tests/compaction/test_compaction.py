@@ -157,7 +157,7 @@ def test_a_plan_changes_nothing_and_says_what_stays_of_each_segment(folder: Path
         "  00000000000000000000.log: 1 of 3 records, 70 of 88 bytes\n"
         "  00000000000000000003.log: 0 of 2 records, 0 of 78 bytes\n"
         "  00000000000000000005.log: 2 records, 79 bytes: stays\n"
-        "  of these, 1 go because they have no key"
+        "  records without a key: 1, which go, as brokers take none into a compacted topic"
     )
     assert contents(folder) == before
     assert not (folder.parent / "cleaner-offset-checkpoint").exists()
