@@ -147,7 +147,8 @@ class PartitionCompaction(PartitionPlan):
         )
         for segment in self.segments:
             first, *others = segment.logs
-            merged = f" and the {len(others)} behind it" if others else ""
+            behind = "one" if len(others) == 1 else len(others)
+            merged = f" and the {behind} behind it" if others else ""
             if not segment.is_changed:
                 yield f"  {first}: {segment.records:,} records, {segment.bytes:,} bytes: stays"
                 continue

@@ -77,9 +77,8 @@ def locked(options: ProduceOptions, patience: float) -> Iterator[None]:
         try:
             lock.__enter__()
             break
-        except LockedError as error:
+        except LockedError:
             if time.monotonic() > deadline:
-                error.message = error.message.replace("--force", "option force")
                 raise
             time.sleep(_POLL_SECONDS)
     try:

@@ -117,7 +117,7 @@ def test_a_running_brokers_folder_is_refused_before_the_job(tmp_path: Path) -> N
     (tmp_path / "meta.properties").write_text("version=1\n")
     with holding(tmp_path, 60) as broker:
         before = files_of(tmp_path)
-        with pytest.raises(LockedError, match="option force"):
+        with pytest.raises(LockedError, match="stop the broker first"):
             Job(tmp_path, ROWS.schema)
         assert files_of(tmp_path) == before
         broker.kill()
