@@ -31,6 +31,8 @@ from kafkajit.segment.segment import Segment
 from kafkajit.topics import TOPICS
 
 _META_PROPERTIES = "meta.properties"  # a folder with it is a broker's log.dirs
+_DAY = 24 * 60 * 60 * 1000
+_DEDUPE_BUFFER_SIZE = 128 << 20
 # Of the internal topics, those that brokers compact.
 _COMPACTED = ("offsets", "transaction_state")
 
@@ -55,8 +57,8 @@ class Options:
         config: LogConfig | Mapping[str, Any] | None,
         *,
         now: int | None = None,
-        producer_expiration_ms: int = 24 * 60 * 60 * 1000,
-        dedupe_buffer_size: int = 128 << 20,
+        producer_expiration_ms: int = _DAY,
+        dedupe_buffer_size: int = _DEDUPE_BUFFER_SIZE,
         max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
     ) -> Self:
         """What `compact` takes, with its defaults."""
@@ -220,7 +222,10 @@ def compact(
     folder: str | os.PathLike[str],
     *,
     config: LogConfig | Mapping[str, Any] | None = None,
-    **options: int,
+    now: int | None = None,
+    producer_expiration_ms: int = _DAY,
+    dedupe_buffer_size: int = _DEDUPE_BUFFER_SIZE,
+    max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
 ) -> CompactionPlan:
     """What brokers would leave of a partition's log, or of the compacted ones of a log.dirs folder.
 
@@ -244,7 +249,13 @@ def compact(
     >>> compact(kt.SAMPLE).is_needed  # nothing says that one of them is compacted
     False
     """
-    asked = Options.of(config, **options)
+    asked = Options.of(
+        config,
+        now=now,
+        producer_expiration_ms=producer_expiration_ms,
+        dedupe_buffer_size=dedupe_buffer_size,
+        max_decompressed_bytes=max_decompressed_bytes,
+    )
     place = local_folder(folder)
     plans = [plan_of(path, asked, is_named=path == place) for path in partitions_at(folder)]
     return CompactionPlan(place, plans)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
-from typing import Any, cast
+from typing import Any
 
 _MAX_INT32 = 2**31 - 1
 _MAX_INT64 = 2**63 - 1
@@ -104,7 +104,11 @@ class LogConfig:
         """
         if isinstance(settings, cls):
             return settings
-        settings = cast("Mapping[str, Any]", settings or {})
+        if settings is None:
+            return cls()
+        if not isinstance(settings, Mapping):
+            kind = type(settings).__name__
+            raise TypeError(f"topic configs are a LogConfig or names with values, not {kind}")
         values: dict[str, Any] = {}
         for name, value in settings.items():
             if name in _RANGES:

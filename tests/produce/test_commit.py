@@ -202,7 +202,7 @@ def test_a_folder_that_stays_locked_is_an_error(
     write(tmp_path, [one("a", 0, b"1")])
     before = files_of(tmp_path)
     with holding(tmp_path, 60) as holder:
-        with pytest.raises(LockedError, match="stop it, or pass option force"):
+        with pytest.raises(LockedError, match="stop the broker first"):
             write(tmp_path, [one("a", 0, b"2")])
         assert {name for name in files_of(tmp_path) if name != ".lock"} == before.keys()
         write(tmp_path, [one("a", 0, b"3")], force="true")

@@ -72,6 +72,8 @@ def test_what_is_a_configuration_already_is_taken_as_it_is() -> None:
     config = LogConfig(segment_bytes=70)
     assert LogConfig.of(config) is config
     assert LogConfig.of(None) == LogConfig()
+    with pytest.raises(TypeError, match=r"topic configs are a LogConfig or names .*, not str$"):
+        LogConfig.of("segment.bytes=70")  # type: ignore[arg-type]
 
 
 def test_names_that_concern_no_file_are_left_alone() -> None:
