@@ -34,7 +34,16 @@ from itertools import count
 from pathlib import Path
 from types import TracebackType
 
-from kafkajit.disk.files import Identity, identity, link, make_folder, own, say_where, sync
+from kafkajit.disk.files import (
+    Identity,
+    identity,
+    link,
+    make_folder,
+    own,
+    say_where,
+    sync,
+    sync_all,
+)
 from kafkajit.disk.journal import (
     CLEAN_SHUTDOWN,
     DONE,
@@ -154,9 +163,10 @@ class Change:
             kept,
         )
         journal.write(self._staged / JOURNAL)
-        for inside, _, _ in os.walk(self._staged, topdown=False):
-            own(Path(inside), like=self.folder)
-            sync(Path(inside))
+        folders = [Path(inside) for inside, _, _ in os.walk(self._staged, topdown=False)]
+        for inside in folders:
+            own(inside, like=self.folder)
+        sync_all(folders)
         ready = self.folder / READY
         self._staged.rename(ready)
         self._is_open = False
@@ -234,16 +244,16 @@ class Change:
 
     def _synced(self) -> dict[str, Identity]:
         """The new files, each brought to the disk, and belonging to whom the old one does."""
-        found = {}
-        for name in sorted(self._new):
-            staged, live = self._staged / "new" / name, self._root / name
+        new = {name: self._staged / "new" / name for name in sorted(self._new)}
+        for name, staged in new.items():
+            live = self._root / name
             if not staged.is_file():
                 raise FileNotFoundError(errno.ENOENT, "a new file was not written", str(staged))
             if live.exists():
                 staged.chmod(live.stat().st_mode)
             own(staged, like=live if live.exists() else self.folder)
-            sync(staged)
-            found[name] = identity(staged)
+        sync_all(new.values())
+        found = {name: identity(staged) for name, staged in new.items()}
         return {name: known for name, known in found.items() if known is not None}
 
     def _keep(self, live: Collection[str]) -> str | None:

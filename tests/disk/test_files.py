@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kafkajit.disk.files import identity, local_folder, own, say_where, sync
+from kafkajit.disk.files import identity, local_folder, own, say_where, sync, sync_all, sync_around
 
 
 def test_what_root_makes_belongs_to_whom_the_folder_does(
@@ -73,3 +73,37 @@ def test_an_error_that_names_no_place_is_given_one(tmp_path: Path) -> None:
     ):
         say_where(error, tmp_path)
         assert str(error) == told
+
+
+@pytest.mark.parametrize("count", [0, 3, 200])
+def test_all_of_many_files_are_synced_and_the_folders_around_them(
+    count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [tmp_path / f"{number}" / "file" for number in range(count)]
+    for path in paths:
+        path.parent.mkdir()
+        path.touch()
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda opened: synced.append(os.fstat(opened).st_ino))
+    sync_all(paths)
+    assert sorted(synced) == sorted(path.stat().st_ino for path in paths)
+    synced.clear()
+    sync_around([*paths, *paths, tmp_path / "not there" / "file"])
+    assert sorted(synced) == sorted(path.parent.stat().st_ino for path in paths)
+
+
+def test_one_of_many_files_that_fails_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [tmp_path / f"{number}" for number in range(200)]
+    for path in paths:
+        path.touch()
+    bad = paths[150].stat().st_ino
+
+    def fail(opened: int) -> None:
+        if os.fstat(opened).st_ino == bad:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match=rf"No space left on device: '{tmp_path}/150'$"):
+        sync_all(paths)
