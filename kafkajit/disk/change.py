@@ -27,7 +27,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import count
@@ -90,6 +90,7 @@ class Change:
             for left in (self._staged, self.folder / DONE):
                 tidy(left)
             make_folder(self._staged)
+            self._begun = {name: identity(self._root / name) for name in logs_in(self.folder)}
         except OSError:
             self.abort()
             raise
@@ -153,6 +154,7 @@ class Change:
         self._take_along()
         self._check()
         live = self._live()
+        self._check_untouched(live)
         kept = self._keep(live) if keep else None
         journal = Journal(
             self._what,
@@ -235,6 +237,17 @@ class Change:
                         "this change",
                         path=str(path),
                     )
+
+    def _check_untouched(self, live: Mapping[str, Identity]) -> None:
+        """Raise where a log of the folder is another than when this began: a copy may go on."""
+        logs = {*self._begun, *logs_in(self.folder)}
+        for name in sorted(logs):
+            if self._begun.get(name) != live.get(name):
+                raise KafkaJitError(
+                    "it has been written since the change began, and nothing was changed: is "
+                    "somebody copying, or a broker running?",
+                    path=str(self._root / name),
+                )
 
     def _live(self) -> dict[str, Identity]:
         """What is to be replaced or to go, and every log beside it, as they are now."""

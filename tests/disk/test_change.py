@@ -256,6 +256,19 @@ def test_what_a_dead_process_was_writing_goes(folder: Path) -> None:
     assert hidden(folder.parent) == []
 
 
+@pytest.mark.parametrize("name", [LOG, f"{700:020d}.log"])
+def test_a_log_that_grows_meanwhile_is_in_the_way(name: str, folder: Path) -> None:
+    with Change(folder, "test") as made:
+        give(made, folder, LOG, f"{0:020d}.index", f"{0:020d}.timeindex")
+        with (folder / name).open("ab") as log:
+            log.write(b"more")
+        found = live(folder.parent)
+        with pytest.raises(KafkaJitError, match=f"written since the change began.*{folder}/{name}"):
+            made.commit()
+    assert live(folder.parent) == found
+    assert hidden(folder.parent) == []
+
+
 def test_a_swap_that_a_broker_would_finish_is_in_the_way(folder: Path) -> None:
     swap = folder / f"{0:020d}.log.swap"
     swap.write_bytes(b"a broker's")
