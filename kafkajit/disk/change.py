@@ -27,7 +27,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import count
@@ -154,7 +154,7 @@ class Change:
         self._take_along()
         self._check()
         live = self._live()
-        self._check_untouched(live)
+        self._check_untouched()
         kept = self._keep(live) if keep else None
         journal = Journal(
             self._what,
@@ -238,11 +238,11 @@ class Change:
                         path=str(path),
                     )
 
-    def _check_untouched(self, live: Mapping[str, Identity]) -> None:
+    def _check_untouched(self) -> None:
         """Raise where a log of the folder is another than when this began: a copy may go on."""
         logs = {*self._begun, *logs_in(self.folder)}
         for name in sorted(logs):
-            if self._begun.get(name) != live.get(name):
+            if self._begun.get(name) != identity(self._root / name):
                 raise KafkaJitError(
                     "it has been written since the change began, and nothing was changed: is "
                     "somebody copying, or a broker running?",

@@ -103,7 +103,7 @@ class _Finding:
         self._loading = Loading(
             logs={int(name[:20]): path for name, path in self._named(SEGMENT_NAME)},
             snapshots={int(name[:20]): path for name, path in self._named(_SNAPSHOT)},
-            log_start_offset=self._offsets[START_OFFSETS].offset or 0,
+            log_start_offset=max(0, self._offsets[START_OFFSETS].offset or 0),
             config=options.config,
             salvage=options.salvage,
             truncate_to=options.truncate_to,

@@ -49,7 +49,7 @@ _MOST_HEADERS = 8 << 20
 
 
 def checkpointed_offset(file: StoredFile | None, topic: str | None, partition: int | None) -> int:
-    """What a checkpoint of a log.dirs folder says of a partition; 0 where it says nothing.
+    """What a checkpoint of a log.dirs folder says of a partition; 0 where it says no offset.
 
     >>> checkpointed_offset(None, "orders", 0)
     0
@@ -58,7 +58,7 @@ def checkpointed_offset(file: StoredFile | None, topic: str | None, partition: i
         return 0
     rows = parse_offsets(as_bytes(file.read()), file.path).to_pylist()
     named = (row for row in rows if (row["topic"], row["partition"]) == (topic, partition))
-    return next((int(row["offset"]) for row in named), 0)
+    return max(0, next((int(row["offset"]) for row in named), 0))
 
 
 class Log:

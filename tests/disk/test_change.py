@@ -256,6 +256,13 @@ def test_what_a_dead_process_was_writing_goes(folder: Path) -> None:
     assert hidden(folder.parent) == []
 
 
+def test_a_file_of_log_dirs_is_changed_by_itself(folder: Path) -> None:
+    with Change(folder, "test") as made:
+        made.new(folder.parent / "cleaner-offset-checkpoint").write_bytes(b"new")
+        made.commit()
+    assert live(folder.parent)["cleaner-offset-checkpoint"] == b"new"
+
+
 @pytest.mark.parametrize("name", [LOG, f"{700:020d}.log"])
 def test_a_log_that_grows_meanwhile_is_in_the_way(name: str, folder: Path) -> None:
     with Change(folder, "test") as made:

@@ -354,6 +354,17 @@ def test_a_log_of_which_all_records_were_deleted_is_right(folder: Path) -> None:
     assert repair(folder).partitions[0].log_start_offset == 25
 
 
+def test_a_start_offset_that_is_none_is_no_segments_name(folder: Path) -> None:
+    (folder.parent / "log-start-offset-checkpoint").write_text("0\n1\norders 0 -5\n")
+    for path in folder.glob("*.log"):
+        path.unlink()
+    repaired(folder)
+    assert [path.name for path in folder.glob("*.log")] == [log_name(0)]
+    (folder / log_name(0)).unlink()
+    with kafkajit.LogWriter(folder) as log:
+        assert log.log_end_offset == 0
+
+
 def test_a_snapshot_that_contradicts_itself_is_no_beginning(folder: Path) -> None:
     for base in (0, 10):  # so that nobody knows who wrote before 20
         (folder / log_name(base)).unlink()
