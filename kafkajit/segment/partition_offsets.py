@@ -52,7 +52,8 @@ def offset_in(folder: Path, name: str) -> int | None:
     """What a checkpoint says of the partition in a folder; one that cannot be read is an error."""
     offsets = PartitionOffsets(folder, name)
     if offsets.problem is not None:
-        raise CorruptCheckpointError(offsets.problem, path=str(offsets.path))
+        message = offsets.problem.removeprefix(f"{CorruptCheckpointError.__name__}: ")
+        raise CorruptCheckpointError(message, path=str(offsets.path))
     return offsets.offset
 
 

@@ -69,6 +69,6 @@ def test_where_it_has_to_be_known_one_that_cannot_be_read_is_an_error(tmp_path: 
     assert offset_in(tmp_path / "orders-1", NAME) == 5
     assert offset_in(tmp_path / "orders-2", NAME) is None
     offsets(tmp_path, "orders-1", "0\n3\norders 1 5\n")
-    with pytest.raises(kafkajit.CorruptCheckpointError, match=r"found only \[1\]") as raised:
+    with pytest.raises(kafkajit.CorruptCheckpointError, match=r"^Expected .* \[1\]") as raised:
         offset_in(tmp_path / "orders-1", NAME)
     assert raised.value.path == str(tmp_path / NAME)
