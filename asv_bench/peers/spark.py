@@ -3,7 +3,7 @@
 Subjects take turns, each in a session of its own. Segments and the Parquet files of the same rows
 are made once, in KAFKAJIT_BENCH_DIR or ~/.cache/kafkajit/bench.
 
-  python -m asv_bench.peers.spark                       all but the connector, 5 minutes or so
+  python -m asv_bench.peers.spark                       all but the connector, 8 minutes or so
   python -m asv_bench.peers.spark --kafka-python PYTHON --kafka-jars A.jar,B.jar
   python -m asv_bench.peers.spark --only explode
 """
@@ -57,10 +57,16 @@ def comparisons(options: argparse.Namespace, running: ExitStack) -> dict[str, Su
         folder = eight_files(p100.path())
         return {name: worker(name, folder) for name in ("explode", "explode, 2 columns")}
 
+    def write() -> Subjects:
+        rows = parquet(p100.path(), "none")
+        names = ("Parquet, none", "Parquet, zstd", "kafkaLog", "kafkaLog by key", "kafkaLog, zstd")
+        return {name: worker(f"write {name}", rows) for name in (*names, "noop")}
+
     makers = {
         "table": table,
         "explode": explode,
         "batches": lambda: {"batches": worker("batches", large.path())},
+        "write": write,
     }
     return {name: makers[name]() for name in options.only or makers}
 
@@ -133,7 +139,7 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--scale", type=float, default=1, help="of all segments (default: 1)")
-    parser.add_argument("--only", nargs="+", choices=["table", "explode", "batches"])
+    parser.add_argument("--only", nargs="+", choices=["table", "explode", "batches", "write"])
     parser.add_argument("--rounds", type=int, default=7, help="queries of each (default: 7)")
     parser.add_argument("--warm", type=float, default=12, metavar="SECONDS")
     parser.add_argument("--kafka-python", metavar="PYTHON", help="one that has pyspark 4.0.0")

@@ -3,13 +3,19 @@
 `python -m asv_bench.peers.spark_subjects NAME PATH` answers every line on stdin with the
 nanoseconds that one more query took and the rows it counted. local[2], warm; the session's start
 takes no part. Runs with any pyspark: Spark's Kafka connector needs one of its own.
+
+Subjects that write take Parquet's rows to a folder, which goes before the next pass begins.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import tempfile
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -23,14 +29,17 @@ AGGREGATES = (
 NARROW = "key BINARY, value BINARY, offset BIGINT, timestamp TIMESTAMP"
 
 
-def session() -> SparkSession:
+PARTITIONS = 8
+
+
+def session(memory: str = "3g") -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.memory", "3g")
+        .config("spark.driver.memory", memory)
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.python.filterPushdown.enabled", "true")
     )
@@ -114,8 +123,31 @@ def batches(spark: SparkSession, path: str) -> int:
     return row[1]
 
 
+def write(name: str, spark: SparkSession, path: str, to: Path) -> int:
+    """Rows of several partitions, of which every task has some of each."""
+    rows = spark.read.parquet(path)
+    rows = rows.selectExpr("key", "value", "timestamp", f"int(offset % {PARTITIONS}) AS partition")
+    if name.startswith("write kafkaLog"):
+        if "by key" in name:
+            rows = rows.drop("partition")
+        codec = "zstd" if "zstd" in name else "none"
+        options = {"topic": "p100", "partitions": PARTITIONS, "compression.type": codec}
+        rows.write.format("kafkaLog").options(**options).mode("append").save(str(to))
+    elif name.startswith("write Parquet"):
+        rows.write.option("compression", name.rpartition(" ")[2]).parquet(str(to))
+    else:
+        rows.write.format("noop").mode("overwrite").save()
+    return 0
+
+
 def main() -> None:
     name, path = sys.argv[1:]
+    if name.startswith("write"):
+        with tempfile.TemporaryDirectory(dir=Path(path).parent) as folder:
+            to = Path(folder) / "written"
+            spark = session(memory="1536m")  # there are many of them
+            answer(lambda: write(name, spark, path, to), lambda: shutil.rmtree(to, True))
+        return
     spark = session()
     if name == "batches":
 
@@ -127,8 +159,15 @@ def main() -> None:
         def one() -> int:
             return query(name, frame)
 
+    answer(one)
+
+
+def answer(one: Callable[[], int], before: Callable[[], None] | None = None) -> None:
+    """A pass for each line, and first what takes no part in it."""
     print("ready", flush=True)
     for _ in sys.stdin:
+        if before is not None:
+            before()
         start = time.perf_counter_ns()
         found = one()
         print(time.perf_counter_ns() - start, found, flush=True)
