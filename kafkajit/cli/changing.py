@@ -1,7 +1,7 @@
 """What the commands that change logs have in common: whose folders, and what --apply does.
 
-DIR is a partition's folder, or a log.dirs folder with several. Without --apply nothing is touched;
-with it the folder's lock is held, and each partition is changed whole or not at all.
+Each DIR is a partition's folder, or a log.dirs folder with several. Without --apply nothing is
+touched; with it the folder's lock is held, and each partition is changed whole or not at all.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -37,7 +37,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def add_arguments(parser: argparse.ArgumentParser, config: str) -> None:
     """The arguments that they all have; `config` says which topic configs matter."""
     parser.add_argument(
-        "dir",
+        "dirs",
+        nargs="+",
         metavar="DIR",
         help="a partition's folder, or a log.dirs folder: then all partitions in it",
     )
@@ -72,39 +73,47 @@ def each_partition(options: argparse.Namespace, change: Callable[[Path, bool], b
     from kafkajit.disk.lock import FolderLock
     from kafkajit.segment.partitions import partitions_at
 
-    partitions_at(options.dir)  # or an error that says what DIR is to be, before one of its lock
-    place = local_folder(options.dir)
+    places = list(map(local_folder, options.dirs))
+    # Or an error that says what DIR is to be, before one of its lock.
+    is_alone = sum(len(partitions_at(place)) for place in places) == 1
     codes = {0}
-    with FolderLock(place, force=options.force) if options.apply else nullcontext():
-        folders = partitions_at(place)
-        for folder in folders:
-            is_alone = len(folders) == 1
-            try:
-                codes.add(NEEDED if change(folder, is_alone) else 0)
-            except BrokenPipeError:
+
+    @contextmanager
+    def told(*, raises: bool) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except (OSError, ValueError) as error:
+            if options.debug or raises:
                 raise
-            except (OSError, ValueError) as error:
-                if options.debug or is_alone:
-                    raise
-                sys.stdout.flush()
-                reason = f"{type(error).__name__}: {error}"
-                print(f"kafkajit {options.command}: {reason}", file=sys.stderr)
-                codes.add(_ERROR)
+            sys.stdout.flush()
+            reason = f"{type(error).__name__}: {error}"
+            print(f"kafkajit {options.command}: {reason}", file=sys.stderr)
+            codes.add(_ERROR)
+
+    for place in places:
+        lock = FolderLock(place, force=options.force) if options.apply else nullcontext()
+        with told(raises=len(places) == 1), lock:
+            for folder in partitions_at(place):
+                with told(raises=is_alone):
+                    codes.add(NEEDED if change(folder, is_alone) else 0)
     return _ERROR if _ERROR in codes else max(codes)
 
 
 def is_named(folder: Path, options: argparse.Namespace) -> bool:
-    """Whether DIR is this partition's folder, and not a log.dirs folder around it."""
+    """Whether a DIR is this partition's folder, and not a log.dirs folder around it."""
     from kafkajit.disk.files import local_folder
 
-    return folder == local_folder(options.dir)
+    return folder in map(local_folder, options.dirs)
 
 
 def check_alone(options: argparse.Namespace, name: str) -> None:
     """Refuse an option that is for one partition where none was named."""
     from kafkajit.segment.partitions import partitions_at
 
-    if not is_named(partitions_at(options.dir)[0], options):
+    first, *others = options.dirs
+    if others or not is_named(partitions_at(first)[0], options):
         raise ValueError(f"{name} is for one log: let DIR be a partition's folder")
 
 

@@ -50,6 +50,31 @@ def test_each_partition_is_given_once_and_told_whether_it_is_alone(root: Path) -
     assert given == [(root / "a-1", True)]
 
 
+def test_several_folders_are_done_one_after_the_other(
+    root: Path, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path_factory.mktemp("other") / "c-0"
+    other.mkdir()
+    given: list[tuple[str, bool]] = []
+
+    def change(folder: Path, is_alone: bool) -> bool:
+        given.append((folder.name, is_alone))
+        return folder == other
+
+    names = [f"{root}/b-0", str(other), f"{root}/a-0"]
+    assert changing.each_partition(options_of("--apply", *names), change) == 2
+    assert given == [("b-0", False), ("c-0", False), ("a-0", False)]
+    given.clear()
+    with broker_of(root):  # which has two of them
+        assert changing.each_partition(options_of("--apply", *names), change) == 1
+    assert given == [("c-0", False)]
+    assert capsys.readouterr().err.count("kafkajit change: LockedError: ") == 2
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*/nothing"):
+        changing.each_partition(options_of(str(other), f"{root}/nothing"), change)
+    with pytest.raises(ValueError, match="--truncate-to is for one log"):
+        changing.check_alone(options_of(*names), "--truncate-to")
+
+
 def test_the_lock_is_held_where_something_may_be_changed(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,7 +9,7 @@ from kafkajit.cli import main
 def test_what_a_command_does_not_know_is_told_with_its_own_help(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for words, unknown in [(["--dry-run", "/k"], "--dry-run"), (["/k", "/l", "/m"], "/l /m")]:
+    for words, unknown in [(["--dry-run", "/k"], "--dry-run"), (["/k", "--m", "--n"], "--m --n")]:
         with pytest.raises(SystemExit) as exit_:
             main([command, *words])
         assert exit_.value.code == 1
