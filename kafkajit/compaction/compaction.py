@@ -25,8 +25,8 @@ from kafkajit.format.log_path import parse_log_path
 from kafkajit.segment.config import LogConfig
 from kafkajit.segment.log import Log
 from kafkajit.segment.partition_offsets import PartitionOffsets, offset_in
+from kafkajit.segment.partition_plan import Moment, PartitionPlan, Plan
 from kafkajit.segment.partitions import partitions_at
-from kafkajit.segment.plan import Moment, PartitionPlan, Plan
 from kafkajit.segment.segment import Segment
 from kafkajit.topics import TOPICS
 

@@ -16,8 +16,8 @@ from kafkajit.disk.change import Change
 from kafkajit.disk.files import local_folder
 from kafkajit.recovery.repairs import Options, Repair, find_repairs
 from kafkajit.segment.config import LogConfig
+from kafkajit.segment.partition_plan import Moment, PartitionPlan, Plan
 from kafkajit.segment.partitions import partitions_at
-from kafkajit.segment.plan import Moment, PartitionPlan, Plan
 from kafkajit.walk import Corruption
 
 

@@ -31,8 +31,8 @@ from kafkajit.retention.expiry import ExpiredSegment, Expiry
 from kafkajit.retention.retention_limits import Limits, why_left_alone
 from kafkajit.segment.log import START_OFFSETS, Log
 from kafkajit.segment.partition_offsets import PartitionOffsets, offset_in
+from kafkajit.segment.partition_plan import Moment, PartitionPlan, Plan
 from kafkajit.segment.partitions import partitions_at
-from kafkajit.segment.plan import Moment, PartitionPlan, Plan
 
 _HIGH_WATERMARKS = "replication-offset-checkpoint"
 

@@ -7,7 +7,7 @@ import pytest
 from kafkajit.disk.change import Change
 from kafkajit.disk.lock import FolderLock
 from kafkajit.errors import KafkaJitError, LockedError
-from kafkajit.segment.plan import Moment, PartitionPlan, Plan
+from kafkajit.segment.partition_plan import Moment, PartitionPlan, Plan
 
 EPOCHS = "leader-epoch-checkpoint"
 
