@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -74,7 +75,7 @@ class Terminal:
             stdout=inside,
             stderr=inside,
             env={**environment, "TERM": "xterm"},
-            preexec_fn=lambda: (os.setsid(), fcntl.ioctl(0, termios.TIOCSCTTY, 0)),
+            preexec_fn=_take_terminal,
         )
         os.close(inside)
         self._unread = ""
@@ -144,6 +145,13 @@ class Terminal:
             return False
         self._unread += data.decode(errors="replace")
         return bool(data)
+
+
+def _take_terminal() -> None:
+    """What a login does to a process: its keys are heard, whoever has started the tests."""
+    os.setsid()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # jobs in the background may ignore it
 
 
 def as_shown(text: str) -> str:
