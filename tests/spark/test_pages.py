@@ -28,9 +28,10 @@ _PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 _SQL = re.compile(r"```sql\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
 
 
-@pytest.fixture(scope="module")
-def sample(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return copy_of_sample(tmp_path_factory.mktemp("log") / "dirs")
+@pytest.fixture
+def sample(tmp_path: Path) -> str:
+    """One's own: a page may write into it."""
+    return copy_of_sample(tmp_path / "dirs")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
