@@ -30,11 +30,12 @@ from kafkajit.records.markers import read_markers
 from kafkajit.segment.config import LogConfig
 from kafkajit.segment.epochs import LeaderEpochs
 from kafkajit.segment.indexing import SegmentIndexes
-from kafkajit.segment.log import START_OFFSETS, Log, checkpointed_offset
+from kafkajit.segment.log import Log, checkpointed_offset
 from kafkajit.segment.producers import ProducerStates, are_markers
 from kafkajit.segment.segment import OpenSegment, Segment
 from kafkajit.selection import MAX_INT64
 from kafkajit.source import Source, as_bytes
+from kafkajit.state.checkpoints import START_OFFSETS
 from kafkajit.state.leader_epochs import parse_leader_epochs
 from kafkajit.storage import SEGMENT_NAME, stored_file
 from kafkajit.walk import frames

@@ -22,10 +22,9 @@ from kafkajit.segment.config import LogConfig
 from kafkajit.segment.log import Log
 from kafkajit.segment.partition_offsets import offset_in
 from kafkajit.segment.segment import Segment
+from kafkajit.state.checkpoints import CLEANER_OFFSETS, HIGH_WATERMARKS
 from kafkajit.storage import StoredFile
 
-CLEANER_OFFSETS = "cleaner-offset-checkpoint"
-_HIGH_WATERMARKS = "replication-offset-checkpoint"
 _MAX_INT32 = 2**31 - 1
 
 
@@ -78,7 +77,7 @@ def find_cleanable(folder: Path, log: Log, config: LogConfig, now: int) -> Clean
         (log.segments[-1].base_offset, "the last segment begins there"),
         (stable, f"the last stable offset is {stable}"),
     ]
-    high_watermark = offset_in(folder, _HIGH_WATERMARKS)
+    high_watermark = offset_in(folder, HIGH_WATERMARKS)
     if high_watermark is not None:
         limits.append((high_watermark, f"the high watermark is {high_watermark}"))
     if config.min_compaction_lag_ms > 0:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from kafkajit.append.log_end import REPAIR, read_producers, snapshots_in
-from kafkajit.compaction.cleanable import CLEANER_OFFSETS, Cleanable, find_cleanable
+from kafkajit.compaction.cleanable import Cleanable, find_cleanable
 from kafkajit.compaction.cleaned_segment import CleanedSegment
 from kafkajit.compaction.cleaner import Cleaner, LastRecord
 from kafkajit.disk.change import Change
@@ -28,6 +28,7 @@ from kafkajit.segment.partition_offsets import PartitionOffsets, offset_in
 from kafkajit.segment.partition_plan import Moment, PartitionPlan, Plan
 from kafkajit.segment.partitions import partitions_at
 from kafkajit.segment.segment import Segment
+from kafkajit.state.checkpoints import CLEANER_OFFSETS
 from kafkajit.topics import TOPICS
 
 _META_PROPERTIES = "meta.properties"  # a folder with it is a broker's log.dirs
@@ -275,7 +276,7 @@ def plan_of(folder: Path, options: Options, *, is_named: bool) -> PartitionCompa
     if left_alone is None:
         for path in sorted(folder.glob("*.swap")):
             raise KafkaJitError(
-                "a broker was stopped while it swapped files: `kafkajit repair` the folder first",
+                f"a broker was stopped while it swapped files: {REPAIR}",
                 path=str(path),
             )
         cleanable = find_cleanable(folder, Log(folder), options.config, options.now)

@@ -30,11 +30,11 @@ from kafkajit.recovery.leftovers import without_leftovers
 from kafkajit.recovery.loading import LoadedSegment, Loading
 from kafkajit.segment.config import LogConfig
 from kafkajit.segment.epochs import LeaderEpochs
-from kafkajit.segment.log import START_OFFSETS
 from kafkajit.segment.partition_offsets import PartitionOffsets
 from kafkajit.segment.segment import Stretch
 from kafkajit.source import as_bytes, whole
 from kafkajit.state.checkpoints import NAMES as CHECKPOINTS
+from kafkajit.state.checkpoints import START_OFFSETS
 from kafkajit.state.leader_epochs import parse_leader_epochs
 from kafkajit.state.producer_snapshot import snapshot_entries
 from kafkajit.storage import SEGMENT_NAME

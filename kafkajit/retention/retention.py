@@ -29,12 +29,11 @@ from kafkajit.disk.journal import logs_in
 from kafkajit.errors import KafkaJitError
 from kafkajit.retention.expiry import ExpiredSegment, Expiry
 from kafkajit.retention.retention_limits import Limits, why_left_alone
-from kafkajit.segment.log import START_OFFSETS, Log
+from kafkajit.segment.log import Log
 from kafkajit.segment.partition_offsets import PartitionOffsets, offset_in
 from kafkajit.segment.partition_plan import Moment, PartitionPlan, Plan
 from kafkajit.segment.partitions import partitions_at
-
-_HIGH_WATERMARKS = "replication-offset-checkpoint"
+from kafkajit.state.checkpoints import HIGH_WATERMARKS, START_OFFSETS
 
 
 @dataclass
@@ -217,7 +216,7 @@ def _plan(plan: PartitionRetention, log: Log) -> None:
         raise KafkaJitError(f"a broker was stopped in a swap of segments: {REPAIR}", path=str(path))
     tail = read_tail(log.segments[-1])
     check_start(log.start_offset, tail.end_offset, plan.folder)
-    high_watermark = offset_in(plan.folder, _HIGH_WATERMARKS)
+    high_watermark = offset_in(plan.folder, HIGH_WATERMARKS)
     if high_watermark is None:
         high_watermark = tail.end_offset
     expiry = Expiry(

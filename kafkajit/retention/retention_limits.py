@@ -17,12 +17,11 @@ from typing import Any, Self
 from kafkajit.disk.journal import logs_in
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.segment.config import LogConfig
-from kafkajit.segment.log import START_OFFSETS
 from kafkajit.segment.partition_offsets import offset_in
 from kafkajit.selection import MAX_INT64
+from kafkajit.state.checkpoints import CLEANER_OFFSETS, START_OFFSETS
 from kafkajit.topics import TOPICS
 
-_CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 _BOOLEANS = ("true", "false")
 
 
@@ -95,7 +94,7 @@ def why_left_alone(folder: Path, limits: Limits, *, is_named: bool) -> str | Non
     say = "if its segments may go, say --config cleanup.policy=delete" if is_named else ""
     if topic in TOPICS.values() and not may_delete:
         return _because("an internal topic, whose records brokers need", say)
-    if not may_delete and offset_in(folder, _CLEANER_OFFSETS) is not None:
+    if not may_delete and offset_in(folder, CLEANER_OFFSETS) is not None:
         return _because("a compacted topic, as cleaner-offset-checkpoint says", say)
     if is_named and limits.is_local:
         return None

@@ -36,13 +36,12 @@ from kafkajit.segment.isolation import find_isolation, first_open_offset
 from kafkajit.segment.segment import OpenSegment, Segment, Stretch, logger, segments_of
 from kafkajit.selection import MAX_INT64, Range, Selection
 from kafkajit.source import Source, as_bytes
-from kafkajit.state.checkpoints import parse_offsets
+from kafkajit.state.checkpoints import START_OFFSETS, parse_offsets
 from kafkajit.state.producer_snapshot import parse_producer_snapshot
 from kafkajit.storage import SEGMENT_NAME, StoredFile, find_segments
 from kafkajit.walk import FAILFAST, Walk
 
 _SNAPSHOT = re.compile(r"\d{20}\.snapshot", re.ASCII)
-START_OFFSETS = "log-start-offset-checkpoint"
 # Stretches up to this size are read from what is mapped for lookups, larger ones in one go.
 _LEAP = 1 << 20
 _MOST_HEADERS = 8 << 20

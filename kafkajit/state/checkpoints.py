@@ -19,12 +19,11 @@ from kafkajit.schema import CHECKPOINT_COLUMNS, table_schema
 from kafkajit.source import Bytes, whole
 from kafkajit.state.checkpoint_file import checkpoint_text, parse_checkpoint
 
-NAMES = (
-    "cleaner-offset-checkpoint",
-    "log-start-offset-checkpoint",
-    "recovery-point-offset-checkpoint",
-    "replication-offset-checkpoint",
-)
+CLEANER_OFFSETS = "cleaner-offset-checkpoint"
+START_OFFSETS = "log-start-offset-checkpoint"
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+NAMES = (CLEANER_OFFSETS, START_OFFSETS, RECOVERY_POINTS, HIGH_WATERMARKS)
 
 
 def read_checkpoint(source: Any) -> pa.Table:
