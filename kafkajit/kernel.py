@@ -44,10 +44,12 @@ Function = Callable[..., Any]
 
 _config: Any = numba.config
 _CACHE = os.environ.get("KAFKAJIT_CACHE", "1") != "0"
-_PLAIN = bool(_config.DISABLE_JIT or _config.BOUNDSCHECK)
+DISABLE_JIT = bool(_config.DISABLE_JIT)
+_PLAIN = DISABLE_JIT or bool(_config.BOUNDSCHECK)
 
 # Bytes that `copy_wide` moves at once: readers and writers leave this much room behind.
 WIDE = 32
+HALF = 16
 
 
 def kernel(function: Function) -> Function:
@@ -61,7 +63,7 @@ def inlined(function: Function) -> Function:
 
 
 def _compile(function: Function, **options: Any) -> Function:
-    if _config.DISABLE_JIT:
+    if DISABLE_JIT:
         # Java's and numba's integers wrap in silence; numpy's scalars would warn.
         return np.errstate(over="ignore")(function)
     # Kernels make no arrays, so nobody needs to count who holds those that they are given: counting
@@ -150,6 +152,12 @@ def _copy_wide_plain(target, t, source, s):
         target[t + i] = source[s + i]
 
 
+@kernel
+def _copy_half_plain(target, t, source, s):
+    for i in range(HALF):
+        target[t + i] = source[s + i]
+
+
 def _address(context, builder, signature, arguments, array_at, index_at):
     """Of an array argument's element, in an intrinsic."""
     array = context.make_array(signature.args[array_at])(context, builder, arguments[array_at])
@@ -163,25 +171,30 @@ def _call(builder, name, result, *arguments):
     return builder.call(function, arguments)
 
 
-@intrinsic
-def _copy_wide(typing_context, target, t, source, s):  # noqa: ARG001
-    signature = types.void(target, types.int64, source, types.int64)
+def _copy_of(size):
+    @intrinsic
+    def copy(typing_context, target, t, source, s):  # noqa: ARG001
+        signature = types.void(target, types.int64, source, types.int64)
 
-    def generate(context, builder, signature, arguments):
-        wide = ir.VectorType(ir.IntType(8), WIDE).as_pointer()
-        place = partial(_address, context, builder, signature, arguments)
-        block = builder.load(builder.bitcast(place(2, 3), wide))
-        block.align = 1
-        stored = builder.store(block, builder.bitcast(place(0, 1), wide))
-        stored.align = 1
-        return context.get_dummy_value()
+        def generate(context, builder, signature, arguments):
+            block = ir.VectorType(ir.IntType(8), size).as_pointer()
+            place = partial(_address, context, builder, signature, arguments)
+            loaded = builder.load(builder.bitcast(place(2, 3), block))
+            loaded.align = 1
+            stored = builder.store(loaded, builder.bitcast(place(0, 1), block))
+            stored.align = 1
+            return context.get_dummy_value()
 
-    return signature, generate
+        return signature, generate
+
+    return copy
 
 
 # copy_wide(target, t, source, s): WIDE bytes in one load and one store, unchecked. A slice
 # assignment costs about 20 ns before it moves its first byte; most keys are shorter than that.
-copy_wide = _copy_wide_plain if _PLAIN else _copy_wide
+copy_wide = _copy_wide_plain if _PLAIN else _copy_of(WIDE)
+# copy_half(target, t, source, s): HALF bytes, where less is moved at a time.
+copy_half = _copy_half_plain if _PLAIN else _copy_of(HALF)
 
 
 @inlined
@@ -285,11 +298,87 @@ write_word = _write_word_plain if _PLAIN else _store_word
 
 
 @kernel
+def _read_word_plain(content, position):
+    word = np.uint64(0)
+    for i in range(8):
+        word |= np.uint64(content[position + i]) << np.uint64(8 * i)
+    return np.int64(word)
+
+
+@intrinsic
+def _load_word(typing_context, content, position):  # noqa: ARG001
+    signature = types.int64(content, types.int64)
+
+    def generate(context, builder, signature, arguments):
+        pointer = _address(context, builder, signature, arguments, 0, 1)
+        word = builder.load(builder.bitcast(pointer, ir.IntType(64).as_pointer()))
+        word.align = 1
+        return word
+
+    return signature, generate
+
+
+# read_word(content, position): 8 bytes, the lowest first, as an int64, in one load, unchecked.
+read_word = _read_word_plain if _PLAIN else _load_word
+
+
+# Whether kernels may call C: not in the checked modes, which see nothing of what it does.
+HAS_C = not _PLAIN
+
+
+@intrinsic
+def address_of(typing_context, array, index):  # noqa: ARG001
+    """Where an element stands in memory."""
+    signature = types.int64(array, types.int64)
+
+    def generate(context, builder, signature, arguments):
+        pointer = _address(context, builder, signature, arguments, 0, 1)
+        return builder.ptrtoint(pointer, ir.IntType(64))
+
+    return signature, generate
+
+
+@intrinsic
+def call_c(typing_context, function, a, b, c, d, e, f, g):  # noqa: ARG001
+    """Call the C function at an address with integers and addresses: what it returns, 64 bits.
+
+    One that takes fewer does not see the rest, zeros. Of an int only the lower half counts.
+    """
+    signature = types.int64(*[types.int64] * 8)
+
+    def generate(context, builder, signature, arguments):  # noqa: ARG001
+        number = ir.IntType(64)
+        type_ = ir.FunctionType(number, [number] * 7).as_pointer()
+        return builder.call(builder.inttoptr(arguments[0], type_), arguments[1:])
+
+    return signature, generate
+
+
+@kernel
 def _multiply_high_plain(a, b):
     low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
     middle = (a >> half) * (b & low) + ((a & low) * (b & low) >> half)
     crossed = (a & low) * (b >> half) + (middle & low)
     return (a >> half) * (b >> half) + (middle >> half) + (crossed >> half)
+
+
+@kernel
+def _choose_plain(condition, a, b):
+    return a if condition else b
+
+
+@intrinsic
+def _select(typing_context, condition, a, b):  # noqa: ARG001
+    signature = types.int64(types.boolean, types.int64, types.int64)
+
+    def generate(context, builder, signature, arguments):  # noqa: ARG001
+        return builder.select(builder.trunc(arguments[0], ir.IntType(1)), *arguments[1:])
+
+    return signature, generate
+
+
+# choose(condition, a, b): one of two int64, without a branch for the processor to guess.
+choose = _choose_plain if _PLAIN else _select
 
 
 @intrinsic

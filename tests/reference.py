@@ -312,6 +312,53 @@ def _unsnappy(payload: bytes) -> bytes:
     return out
 
 
+def unsnappy_block(block: bytes) -> bytes:
+    """A raw snappy block, element by element; ValueError or IndexError where it is none."""
+    size = shift = at = 0
+    while True:
+        byte = block[at]
+        size |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            break
+        if shift == 35:
+            raise ValueError("the size is too long")
+    plain = bytearray()
+    while at < len(block):
+        tag, at = block[at], at + 1
+        if tag % 4 == 0:
+            length = tag // 4 + 1
+            if length > 60:
+                more = length - 60
+                if at + more > len(block):
+                    raise ValueError("a length is cut")
+                length = int.from_bytes(block[at : at + more], "little") + 1
+                at += more
+            if at + length > len(block):
+                raise ValueError("a literal is cut")
+            plain += block[at : at + length]
+            at += length
+            continue
+        more = {1: 1, 2: 2, 3: 4}[tag % 4]
+        if at + more > len(block):
+            raise ValueError("a copy is cut")
+        back = int.from_bytes(block[at : at + more], "little")
+        length = tag // 4 + 1
+        if tag % 4 == 1:
+            back += tag // 32 * 256
+            length = tag // 4 % 8 + 4
+        at += more
+        if not 0 < back <= len(plain):
+            raise ValueError("a copy from before the block")
+        for _ in range(length):
+            plain.append(plain[-back])
+        if len(plain) > size:
+            break
+    if len(plain) != size:
+        raise ValueError("another size")
+    return bytes(plain)
+
+
 def read_records(batch: Batch) -> list[Record]:
     """All records of a batch, or Invalid."""
     if batch.magic < 2:

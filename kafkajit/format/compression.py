@@ -5,8 +5,8 @@ that claims, or turns out, to be larger makes it raise `OutputFull`, and `Scratc
 up to the caller's limit. Buffers are recycled, because memory touched for the first time costs more
 than decoding into memory already there.
 
-What the formats look like in a log, and which decoder reads them (the fastest of those measured on
-64 KiB batches):
+What the formats look like in a log, and which decoder reads them here. Most batches never come
+here: format/decompressors.py takes those that are as Kafka's own clients write them.
     gzip    one or more members (RFC 1952)                 isal, 1.9 times zlib
     snappy  xerial frames (snappy-java) or one raw block   cramjam, straight into the buffer
     lz4     one or more LZ4 frames                         cramjam block by block, else lz4.frame
@@ -37,7 +37,7 @@ DEFAULT_MAX_DECOMPRESSED_BYTES = 256 << 20
 
 _SCRATCH_BYTES = 8 << 20
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
-_XERIAL_HEADER_SIZE = 16  # magic, version, oldest compatible version
+XERIAL_HEADER_SIZE = 16  # magic, version, oldest compatible version
 # Each member of gzip and each frame of lz4 copies what follows it: many would be quadratic.
 _MAX_PARTS = 256
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -102,11 +102,11 @@ def _unsnappy(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int:
     if bytes(compressed[:8]) != XERIAL_MAGIC:
         return _unsnappy_block(compressed, out, 0)
     written = 0
-    position = _XERIAL_HEADER_SIZE
+    position = XERIAL_HEADER_SIZE
     order = _xerial_byte_order(compressed)
     while position < len(compressed):
         if bytes(compressed[position : position + 8]) == XERIAL_MAGIC:  # streams one by one
-            position += _XERIAL_HEADER_SIZE
+            position += XERIAL_HEADER_SIZE
             continue
         size = int.from_bytes(compressed[position : position + 4], order)
         position += 4
@@ -119,8 +119,8 @@ def _unsnappy(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int:
 
 def _xerial_byte_order(compressed: memoryview) -> Literal["big", "little"]:
     """Some clients wrote the frame's numbers in their machine's order instead of Java's."""
-    first = compressed[_XERIAL_HEADER_SIZE : _XERIAL_HEADER_SIZE + 4]
-    room = len(compressed) - _XERIAL_HEADER_SIZE - 4
+    first = compressed[XERIAL_HEADER_SIZE : XERIAL_HEADER_SIZE + 4]
+    room = len(compressed) - XERIAL_HEADER_SIZE - 4
     if int.from_bytes(first, "big") <= room or int.from_bytes(first, "little") > room:
         return "big"
     return "little"
@@ -237,42 +237,57 @@ def _unzstd(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int:
     if written == out.size and reader.read(1):
         raise OutputFull
     # The decoder says nothing of a frame that is cut.
-    if _zstd_end(as_bytes(compressed)) != len(compressed):
+    if zstd_extent(as_bytes(compressed), 0, len(compressed))[0] != len(compressed):
         raise DecodeError("zstd: the frame ends early")
     return written
 
 
 @kernel
-def _zstd_end(frames):
-    """Where the frames' own lengths say that they end (RFC 8878, 3.1); behind the bytes if cut."""
-    p = np.int64(0)
-    while p + 5 <= frames.size:
-        if frames[p + 1] == 0x2A:  # a skippable frame: magic, size
-            if p + 8 > frames.size:
+def zstd_extent(content, position, end):
+    """Where the frames' own lengths say that they end, and the largest window they ask for.
+
+    Behind `end` if they are cut (RFC 8878, 3.1).
+    """
+    p, window = np.int64(position), np.int64(0)
+    while p + 5 <= end:
+        if content[p + 1] == 0x2A:  # a skippable frame: magic, size
+            if p + 8 > end:
                 break
-            size = np.int64(0)
-            for i in range(4):
-                size |= np.int64(frames[p + 4 + i]) << (8 * i)
-            p += 8 + size
+            p += 8 + _little_endian(content, p + 4, 4)
             continue
-        descriptor = np.int64(frames[p + 4])
+        descriptor = np.int64(content[p + 4])
         is_single_segment = descriptor >> 5 & 1
-        content_size_bytes = np.int64(1) << (descriptor >> 6)
-        if content_size_bytes == 1:
-            content_size_bytes = is_single_segment
+        size_bytes = np.int64(1) << (descriptor >> 6)
+        if size_bytes == 1:
+            size_bytes = is_single_segment
         dictionary_bytes = (np.int64(1) << (descriptor & 3)) >> 1
-        p += 5 + (1 - is_single_segment) + dictionary_bytes + content_size_bytes
+        p += 5
+        if p + 1 + dictionary_bytes + size_bytes > end:
+            return np.int64(end + 1), window
+        if is_single_segment == 1:
+            asked = _little_endian(content, p + dictionary_bytes, size_bytes)
+        else:
+            least = np.int64(1) << (10 + (np.int64(content[p]) >> 3))
+            asked = least + (least >> 3) * (np.int64(content[p]) & 7)
+        window = max(window, asked if asked >= 0 else np.int64(2**63 - 1))
+        p += 1 - is_single_segment + dictionary_bytes + size_bytes
         is_last = False
         while not is_last:
-            if p + 3 > frames.size:
-                return np.int64(frames.size + 1)
-            header = (
-                np.int64(frames[p]) | np.int64(frames[p + 1]) << 8 | np.int64(frames[p + 2]) << 16
-            )
+            if p + 3 > end:
+                return np.int64(end + 1), window
+            header = _little_endian(content, p, 3)
             is_last = header & 1 != 0
             p += 3 + (1 if header >> 1 & 3 == 1 else header >> 3)  # type 1 repeats one byte
         p += 4 * (descriptor >> 2 & 1)  # the checksum
-    return p
+    return p, window
+
+
+@kernel
+def _little_endian(content, position, size):
+    number = np.int64(0)
+    for i in range(size):
+        number |= np.int64(content[position + i]) << (8 * i)
+    return number
 
 
 class _OfThread(threading.local):

@@ -7,6 +7,7 @@ small enough to stay in the processor's cache from one stage to the next.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +33,7 @@ from kafkajit.format.compression import (
     Scratch,
     with_right_lz4_checksum,
 )
+from kafkajit.format.decompressors import decompress_run
 from kafkajit.format.layout import MAGIC_V0, MAGIC_V1, MAGIC_V2, RECORD_BATCH_OVERHEAD
 from kafkajit.format.log_path import LogPath, parse_log_path
 from kafkajit.records.batches import Batches, Int64s
@@ -289,56 +291,64 @@ class Decoder:
         """The records of as many batches as make a chunk, one behind the other in scratch."""
         scratch = self._scratch
         scratch.reset(recycle=self._recycle)
-        source = self._source.content.data
-        starts: list[int] = []
-        ends: list[int] = []
-        error: KafkaJitError | None = None
-        codecs = batches.codec.tolist()
-        magics = batches.field("magic").tolist()
-        counts = batches.field("recordsCount").tolist()
-        for row, (position, end) in enumerate(
-            zip(compressed_starts.tolist(), compressed_ends.tolist(), strict=True)
-        ):
-            start = scratch.written
-            if start > CHUNK_BYTES:
-                break
-            compressed = source[position:end]
-            unreadable = _unreadable(codecs[row], magics[row])
-            if unreadable is not None:
-                error = self._error(UnsupportedCompressionTypeError, unreadable, batches, row)
-                break
-            try:
-                if codecs[row] == 0:
-                    scratch.append(np.frombuffer(compressed, dtype=np.uint8))
-                elif counts[row] != 0:  # Kafka does not look into a batch without records
-                    if codecs[row] == LZ4 and magics[row] == MAGIC_V0:
-                        compressed = with_right_lz4_checksum(compressed)
-                    scratch.decompress(codecs[row], compressed)
-            except OutputFull:
-                error = self._error(
-                    DecompressionLimitError,
-                    f"Record batch ({COMPRESSION_TYPES[codecs[row]]}, {len(compressed)} bytes) "
-                    f"holds more than max_decompressed_bytes = {scratch.limit}",
-                    batches,
-                    row,
-                )
-            except DecodeError as reason:
-                error = self._error(
-                    CorruptRecordError,
-                    f"Failed to decompress record stream ({reason})",
-                    batches,
-                    row,
-                )
+        extents = np.zeros((len(batches), 2), dtype=np.int64)
+        run = partial(
+            decompress_run,
+            self._source.content,
+            compressed_starts,
+            compressed_ends,
+            np.ascontiguousarray(batches.codec),
+            np.ascontiguousarray(batches.field("magic")),
+            np.ascontiguousarray(batches.field("recordsCount")),
+            extents=extents,
+            limit=scratch.limit,
+            enough=CHUNK_BYTES,
+        )
+        row, error = 0, None
+        while row < len(batches) and scratch.written <= CHUNK_BYTES:
+            extents[row, 0] = scratch.written
+            after = run(out=scratch.buffer, row=row)
+            if after > row:
+                row = after
+                scratch.written = int(extents[row - 1, 1])
+                continue
+            compressed = self._source.content.data[compressed_starts[row] : compressed_ends[row]]
+            error = self._decompress_one(batches, row, compressed)
             if error is not None:
                 break
-            starts.append(start)
-            ends.append(scratch.written)
-        return Plain(
-            scratch.content,
-            np.array(starts, dtype=np.int64),
-            np.array(ends, dtype=np.int64),
-            error,
-        )
+            extents[row, 1] = scratch.written
+            row += 1
+        return Plain(scratch.content, extents[:row, 0].copy(), extents[:row, 1].copy(), error)
+
+    def _decompress_one(
+        self, batches: Batches, row: int, compressed: memoryview
+    ) -> KafkaJitError | None:
+        """Append a batch's records to scratch; what is wrong, if they cannot be had."""
+        scratch = self._scratch
+        codec, magic = int(batches.codec[row]), int(batches.field("magic")[row])
+        unreadable = _unreadable(codec, magic)
+        if unreadable is not None:
+            return self._error(UnsupportedCompressionTypeError, unreadable, batches, row)
+        try:
+            if codec == 0:
+                scratch.append(np.frombuffer(compressed, dtype=np.uint8))
+            elif batches.field("recordsCount")[row] != 0:  # else Kafka does not look into it
+                if codec == LZ4 and magic == MAGIC_V0:
+                    compressed = with_right_lz4_checksum(compressed)
+                scratch.decompress(codec, compressed)
+        except OutputFull:
+            return self._error(
+                DecompressionLimitError,
+                f"Record batch ({COMPRESSION_TYPES[codec]}, {len(compressed)} bytes) "
+                f"holds more than max_decompressed_bytes = {scratch.limit}",
+                batches,
+                row,
+            )
+        except DecodeError as reason:
+            return self._error(
+                CorruptRecordError, f"Failed to decompress record stream ({reason})", batches, row
+            )
+        return None
 
     def _error(
         self, exception: type[KafkaJitError], message: str, batches: Batches, row: int

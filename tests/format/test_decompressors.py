@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import random
+import threading
+
+import numpy as np
+import pytest
+import zstandard
+from corpus import NO_JIT
+
+import kafkajit
+from kafkajit import testing as kt
+from kafkajit.format import decompressors
+from kafkajit.format.compression import DecodeError, decompress_into
+from kafkajit.format.decompressors import decompress_run
+from kafkajit.kernel import HAS_C
+
+CODECS = ["gzip", "snappy", "lz4", "zstd"]
+by_codec = pytest.mark.parametrize("codec", CODECS)
+by_variant = pytest.mark.parametrize("variant", [name for name in kt.COMPRESSORS if name != "none"])
+# snappy's own kernel needs no C; interpreted nobody wants it
+TAKEN = {codec: HAS_C or (codec == "snappy" and not NO_JIT) for codec in CODECS}
+
+
+def run(
+    codec: int,
+    payloads: list[bytes],
+    room: int,
+    *,
+    limit: int = 1 << 20,
+    enough: int = 1 << 20,
+    magic: int = 2,
+    counts: list[int] | None = None,
+) -> list[bytes]:
+    """What the kernel takes of payloads that stand one behind the other."""
+    content = np.frombuffer(b"".join(payloads), dtype=np.uint8)
+    ends = np.cumsum([len(payload) for payload in payloads], dtype=np.int64)
+    starts = ends - [len(payload) for payload in payloads]
+    rows = len(payloads)
+    out = np.full(room + 64, 0xAA, dtype=np.uint8)
+    extents = np.zeros((rows, 2), dtype=np.int64)
+    stopped = decompress_run(
+        content,
+        starts,
+        ends,
+        np.full(rows, codec, dtype=np.int16),
+        np.full(rows, magic, dtype=np.int8),
+        np.array(counts or [1] * rows, dtype=np.int32),
+        out[:room],
+        extents,
+        0,
+        limit=limit,
+        enough=enough,
+    )
+    assert (out[room:] == 0xAA).all()
+    return [out[start:end].tobytes() for start, end in extents[:stopped].tolist()]
+
+
+def the_general_way(codec: int, payload: bytes, room: int) -> bytes | DecodeError:
+    out = np.empty(room, dtype=np.uint8)
+    try:
+        return out[: decompress_into(codec, memoryview(payload), out)].tobytes()
+    except DecodeError as refused:
+        return refused
+
+
+def text(size: int) -> bytes:
+    return (b"offset %d key and value " * (size // 20 + 1))[:size]
+
+
+def noise(size: int) -> bytes:
+    return np.random.default_rng(size).bytes(size)
+
+
+def compress(variant: str, plain: bytes) -> bytes:
+    return kt.COMPRESSORS[variant][1](plain)
+
+
+def code(variant: str) -> int:
+    return kt.COMPRESSORS[variant][0]
+
+
+@by_codec
+def test_batches_of_kafkas_clients_are_all_taken(codec: str) -> None:
+    plains = [text(1), text(100), noise(3000), text(70_000), bytes(200_000), text(5)]
+    payloads = [compress(codec, plain) for plain in plains]
+    expected = plains if TAKEN[codec] else []
+    assert run(code(codec), payloads, sum(map(len, plains))) == expected
+
+
+@by_variant
+def test_what_is_taken_is_what_the_general_way_gives(variant: str) -> None:
+    rng = random.Random(variant)
+    for size in (1, 40, 5000, 140_000):
+        payload = compress(variant, text(size))
+        damaged = [payload]
+        for _ in range(3 if NO_JIT else 100):
+            mutant = bytearray(payload)
+            for _ in range(rng.randrange(1, 3)):
+                mutant[rng.randrange(min(len(mutant), 64 if rng.random() < 0.5 else 1 << 20))] = (
+                    rng.randrange(256)
+                )
+            damaged.append(bytes(mutant))
+            damaged.append(payload[: rng.randrange(len(payload))])
+            damaged.append(payload + rng.randbytes(rng.randrange(1, 9)))
+        for one in damaged:
+            for room in (size, size + 100):
+                for plain in run(code(variant), [one], room):
+                    general = the_general_way(code(variant), one, room)
+                    if isinstance(general, DecodeError):
+                        # Where there is room, zstd minds no block larger than the format allows.
+                        assert "Data corruption detected" in str(general)
+                        assert len(plain) > 1 << 17
+                    else:
+                        assert general == plain
+
+
+@by_codec
+def test_the_first_batch_that_is_not_plain_ends_the_run(codec: str) -> None:
+    good = compress(codec, text(100))
+    taken = [text(100)] * 2 if TAKEN[codec] else []
+    for bad in (b"", b"junk", good[:-1], b"\xff" * 40):
+        assert run(code(codec), [good, good, bad, good], 1000) == taken
+
+
+@by_codec
+def test_a_batch_takes_no_more_than_the_room_and_the_limit(codec: str) -> None:
+    payloads = [compress(codec, text(100)), compress(codec, text(5000))]
+    both = [text(100), text(5000)] if TAKEN[codec] else []
+    assert run(code(codec), payloads, 5100, limit=5000) == both
+    assert run(code(codec), payloads, 5099) == both[:1]
+    assert run(code(codec), payloads, 6000, limit=4999) == both[:1]
+
+
+@by_codec
+def test_a_run_ends_when_there_is_enough(codec: str) -> None:
+    payloads = [compress(codec, text(1000))] * 5
+    taken = [text(1000)] * 3 if TAKEN[codec] else []
+    assert run(code(codec), payloads, 9000, enough=2000) == taken
+
+
+@by_codec
+def test_a_batch_without_records_is_not_looked_into(codec: str) -> None:
+    payloads = [b"junk", compress(codec, text(10))]
+    taken = [b"", text(10)] if TAKEN[codec] else []
+    assert run(code(codec), payloads, 100, counts=[0, 1]) == taken
+
+
+def test_zstd_in_messages_is_left_to_be_refused() -> None:
+    assert run(4, [compress("zstd", text(10))], 100, magic=1) == []
+
+
+def test_a_zstd_window_that_java_refuses_is_left_to_be_refused() -> None:
+    def frame(descriptor: int) -> bytes:
+        raw = (len(b"records") << 3 | 1).to_bytes(3, "little") + b"records"
+        return b"\x28\xb5\x2f\xfd\x00" + bytes([descriptor]) + raw
+
+    largest = 27 - 10 << 3
+    assert run(4, [frame(largest)], 100) == ([b"records"] if TAKEN["zstd"] else [])
+    assert run(4, [frame(largest + 1)], 100) == []
+    with pytest.raises(DecodeError, match="zstd"):
+        decompress_into(4, memoryview(frame(largest + 8)), np.empty(100, dtype=np.uint8))
+    single = zstandard.compress(b"records")
+    assert single[4] >> 5 & 1
+    claimed = single[:4] + bytes([single[4] | 0xC0]) + (2**27 + 1).to_bytes(8, "little")
+    assert run(4, [claimed + single[6:]], 100) == []
+
+
+@by_codec
+def test_without_the_packages_functions_all_is_read_the_general_way(
+    codec: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = b"".join(
+        kt.batch([kt.Record(value=text(300))] * 5, codec=codec, base_offset=5 * i) for i in range(9)
+    )
+    expected = kafkajit.read_records(log)
+
+    def missing(_module: str) -> None:
+        raise AttributeError("undefined symbol")
+
+    monkeypatch.setattr(decompressors, "_library", missing)
+    monkeypatch.setattr(decompressors, "_DECODERS", decompressors._Decoders())
+    assert kafkajit.read_records(log).equals(expected)
+
+
+def test_threads_do_not_spoil_each_others_batches() -> None:
+    logs = {
+        codec: b"".join(
+            kt.batch([kt.Record(value=noise(50) + text(2000))] * 9, codec=codec, base_offset=9 * i)
+            for i in range(3 if NO_JIT else 60)
+        )
+        for codec in CODECS
+    }
+    expected = {codec: kafkajit.read_records(log) for codec, log in logs.items()}
+    wrong: list[str] = []
+
+    def read() -> None:
+        for _ in range(1 if NO_JIT else 5):
+            for codec, log in logs.items():
+                if not kafkajit.read_records(log).equals(expected[codec]):
+                    wrong.append(codec)
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
