@@ -91,12 +91,13 @@ def frames(
             source.load(min(position + LOG_OVERHEAD + max(int(length), CHUNK_BYTES), end))
             continue
         # Only a log ends in zeros: a stretch of it ends where a batch begins.
-        if error is not None and (end < content.size or not _is_padding(source, framing.position)):
+        if error is not None and (end < content.size or not only_zeros(source, framing.position)):
             raise error
         return
 
 
-def _is_padding(source: Source, position: int) -> bool:
+def only_zeros(source: Source, position: int) -> bool:
+    """Whether there are only zeros from there on, as in a preallocated file behind its batches."""
     step, end = 1 << 20, source.content.size
     source.load(end)
     return not any(source.content[at : at + step].any() for at in range(position, end, step))

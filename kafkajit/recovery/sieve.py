@@ -23,7 +23,7 @@ from kafkajit.kernel import kernel
 from kafkajit.records.batches import Batches, Int64s
 from kafkajit.records.resync import next_sound_batch
 from kafkajit.source import Source
-from kafkajit.walk import DROPMALFORMED, FAILFAST, Gap, Walk
+from kafkajit.walk import DROPMALFORMED, FAILFAST, Gap, Walk, only_zeros
 
 
 class Bounds(NamedTuple):
@@ -72,7 +72,8 @@ class Sieve:
             self._end(walk.position, f"{type(error).__name__}: {error.message}")
             return
         if walk.position < self.source.content.size:
-            self._end(walk.position, _ending(self.source, walk.position))
+            is_padding = only_zeros(self.source, walk.position)
+            self._end(walk.position, "zeros" if is_padding else "an incomplete batch")
 
     def reject(self, batches: Batches, row: int, reason: str) -> None:
         """Say that one of the batches that were given is bad, although its checksum holds."""
@@ -182,14 +183,6 @@ class Sieve:
         self.is_cut = not self.salvage and not self._is_behind
         length = self.source.content.size - position
         self.bad.append(Gap(self.source.path, position, length, reason))
-
-
-def _ending(source: Source, position: int) -> str:
-    """What a log ends in that is no batch."""
-    step, end = 1 << 20, source.content.size
-    if any(source.content[at : at + step].any() for at in range(position, end, step)):
-        return "an incomplete batch"
-    return "zeros"
 
 
 def longest_run(first: Int64s, last: Int64s) -> npt.NDArray[np.int64]:
