@@ -24,14 +24,11 @@ from kafkajit.format.log_path import parse_log_path
 from kafkajit.index.index_file import IndexFile
 from kafkajit.index.offset_index import OffsetIndex
 from kafkajit.index.time_index import NO_TIMESTAMP, TimeIndex
-from kafkajit.records.columns import ColumnMemory, Wanted
-from kafkajit.records.decode import Decoder
-from kafkajit.records.markers import read_markers
 from kafkajit.segment.config import LogConfig
 from kafkajit.segment.epochs import LeaderEpochs
 from kafkajit.segment.indexing import SegmentIndexes
 from kafkajit.segment.log import Log, checkpointed_offset
-from kafkajit.segment.producers import ProducerStates, are_markers
+from kafkajit.segment.producers import ProducerStates, markers_of
 from kafkajit.segment.segment import OpenSegment, Segment
 from kafkajit.selection import MAX_INT64
 from kafkajit.source import Source, as_bytes
@@ -254,7 +251,6 @@ def _is_closed(segment: Segment, kind: type[IndexFile], timestamp: int = NO_TIME
 def _read_producers(segment: Segment, since: int, states: ProducerStates) -> None:
     """Take in the batches of a segment from an offset on."""
     source = Source(segment.log.key, size=segment.log.size)
-    decoder = Decoder(source, ColumnMemory(Wanted(fields=True)))
     try:
         start = OpenSegment(segment).position_of(since)
     except CorruptIndexError as reason:
@@ -262,9 +258,5 @@ def _read_producers(segment: Segment, since: int, states: ProducerStates) -> Non
         start = 0
     for framing in frames(source, position=start):
         batches = framing.batches[framing.batches.last_offset >= since]
-        control = batches[are_markers(batches)]
-        markers, error = read_markers(decoder, control, decoder.sound(control, check_crcs=True))
-        if error is not None:
-            raise error
-        states.update(batches, markers, source.path)
+        states.update(batches, markers_of(source, batches, check_crcs=True), source.path)
         source.forget(framing.position)

@@ -31,9 +31,8 @@ from kafkajit.kernel import kernel
 from kafkajit.records.batches import Batches, Framing
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import Decoder
-from kafkajit.records.markers import Markers, read_markers
 from kafkajit.segment.config import LogConfig
-from kafkajit.segment.producers import NO_MARKERS, ProducerStates, are_markers
+from kafkajit.segment.producers import ProducerStates, are_markers, markers_of
 from kafkajit.source import Bytes, Source
 from kafkajit.walk import frames
 
@@ -224,7 +223,7 @@ class LogWriter:
             offset = check_appendable(decoder, batches, offset, self.config, source.path)
             if (batches.header["producerId"] >= 0).any():
                 producers = self._growth.producers.copy() if producers is None else producers
-                producers.update(batches, _markers(source, batches), source.path)
+                producers.update(batches, markers_of(source, batches), source.path)
             position = framing.position
             pieces += 1
             source.forget(position)
@@ -239,7 +238,7 @@ class LogWriter:
 
     def _write(self, source: Source, batches: Batches, leader_epoch: int | None) -> None:
         """Write batches that were looked at, rolling where a broker would."""
-        markers, are_control = _markers(source, batches), are_markers(batches)
+        markers, are_control = markers_of(source, batches), are_markers(batches)
         content = self._stamped(source.content, batches, leader_epoch)
         if self._segment is None:
             self._segment = self._begin()
@@ -295,18 +294,6 @@ class LogWriter:
         segment.close()
         self._growth.take_snapshot(base_offset)
         return NewSegment(self._growth.new, base_offset, self.config)
-
-
-def _markers(source: Source, batches: Batches) -> Markers:
-    """Those of batches whose checksums hold."""
-    control = batches[are_markers(batches)]
-    if not len(control):
-        return NO_MARKERS
-    decoder = Decoder(source, ColumnMemory(Wanted(fields=True)))
-    markers, error = read_markers(decoder, control, np.ones(len(control), dtype=np.bool_))
-    if error is not None:
-        raise error
-    return markers
 
 
 @kernel

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from kafkajit.append.growth import LogGrowth
 from kafkajit.append.log_end import LogEnd, read_log_end
 from kafkajit.append.rebase import rebase
@@ -22,11 +20,8 @@ from kafkajit.errors import InvalidOffsetError
 from kafkajit.produce.options import ProduceOptions
 from kafkajit.produce.router import TopicPartition
 from kafkajit.produce.staging import Staged
-from kafkajit.records.columns import ColumnMemory, Wanted
-from kafkajit.records.decode import Decoder
-from kafkajit.records.markers import read_markers
 from kafkajit.segment.epochs import LeaderEpochs
-from kafkajit.segment.producers import ProducerStates, are_markers
+from kafkajit.segment.producers import ProducerStates, markers_of
 from kafkajit.source import Source
 from kafkajit.state.partition_metadata import partition_metadata_text, read_partition_metadata
 from kafkajit.walk import frames
@@ -190,7 +185,6 @@ def _together(segments: list[_Segment], work: Path, options: ProduceOptions) -> 
 def _look_into(segment: _Segment, growth: LogGrowth) -> None:
     """Tell what a log's batches say of leaders' epochs, and of producers and their transactions."""
     source = Source(segment.path(".log"))
-    decoder = Decoder(source, ColumnMemory(Wanted(fields=True)))
     aborted = bytearray()
     for framing in frames(source):
         batches = framing.batches
@@ -198,11 +192,7 @@ def _look_into(segment: _Segment, growth: LogGrowth) -> None:
         is_known = (epochs >= 0) | batches.is_message
         growth.epochs.append(batches[is_known], epochs[is_known])
         if segment.has_producers:
-            control = batches[are_markers(batches)]
-            sound = np.ones(len(control), dtype=np.bool_)
-            markers, error = read_markers(decoder, control, sound)
-            if error is not None:
-                raise error
+            markers = markers_of(source, batches)
             aborted += growth.producers.update(batches, markers, source.path).tobytes()
         source.forget(framing.position)
     if aborted:

@@ -22,9 +22,11 @@ from kafkajit.format.layout import CONTROL_MASK, TRANSACTIONAL_MASK
 from kafkajit.index.transaction_index import ENTRY as ABORTED
 from kafkajit.kernel import kernel
 from kafkajit.records.batches import Batches
+from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.control_records import ABORT, COMMIT
-from kafkajit.records.markers import NO_MARKER, Markers
-from kafkajit.source import Bytes
+from kafkajit.records.decode import Decoder
+from kafkajit.records.markers import NO_MARKER, Markers, read_markers
+from kafkajit.source import Bytes, Source
 from kafkajit.state.producer_snapshot import ENTRY, producer_snapshot_bytes, snapshot_entries
 
 # What is known of a producer. Those with an open transaction are a list, in the order in which
@@ -164,6 +166,18 @@ NO_MARKERS = Markers(np.empty(0, np.int16), np.empty(0, np.int32), np.empty(0, n
 def are_markers(batches: Batches) -> npt.NDArray[np.bool_]:
     """Which batches `update` wants to know the markers of: a producer's, not Raft's."""
     return batches.is_control & (batches.header["producerId"] >= 0)
+
+
+def markers_of(source: Source, batches: Batches, *, check_crcs: bool = False) -> Markers:
+    """What `update` wants to know beside batches; one that cannot be read is an error."""
+    control = batches[are_markers(batches)]
+    if not len(control):
+        return NO_MARKERS
+    decoder = Decoder(source, ColumnMemory(Wanted(fields=True)))
+    markers, error = read_markers(decoder, control, decoder.sound(control, check_crcs=check_crcs))
+    if error is not None:
+        raise error
+    return markers
 
 
 @kernel

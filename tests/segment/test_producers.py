@@ -16,10 +16,8 @@ import kafkajit
 import kafkajit.testing as kt
 from kafkajit.index.transaction_index import ENTRY as ABORTED
 from kafkajit.records.batches import Batches, frame
-from kafkajit.records.columns import ColumnMemory, Wanted
-from kafkajit.records.decode import Decoder
-from kafkajit.records.markers import Markers, read_markers
-from kafkajit.segment.producers import NO_MARKERS, ProducerStates, are_markers
+from kafkajit.records.markers import Markers
+from kafkajit.segment.producers import NO_MARKERS, ProducerStates, are_markers, markers_of
 from kafkajit.source import Source, as_bytes
 from kafkajit.state.producer_snapshot import ENTRY
 
@@ -27,13 +25,7 @@ from kafkajit.state.producer_snapshot import ENTRY
 def framed(log: bytes) -> tuple[Batches, Markers]:
     source = Source(log)
     batches = frame(source.content).batches
-    control = batches[are_markers(batches)]
-    sound = np.ones(len(control), dtype=np.bool_)
-    markers, error = read_markers(
-        Decoder(source, ColumnMemory(Wanted(fields=True))), control, sound
-    )
-    assert error is None
-    return batches, markers
+    return batches, markers_of(source, batches)
 
 
 def entries_of(states: ProducerStates) -> list[Entry]:
@@ -225,6 +217,23 @@ def test_where_a_broker_fails_it_is_told(batch: bytes, message: str) -> None:
     assert (error.value.position, error.value.base_offset) == (len(before), 9)
     assert error.value.path == "a/b"
     assert [entry[3] for entry in entries_of(states)] == [5]
+
+
+def test_a_marker_that_cannot_be_read_is_an_error() -> None:
+    data = kt.batch([kt.Record()], producer_id=7, is_transactional=True)
+    nothing = kt.batch([kt.Record(b"")], producer_id=7, is_control=True)
+    source = Source(data + nothing, path="a/b")
+    with pytest.raises(kafkajit.InvalidRecordError) as error:
+        markers_of(source, frame(source.content).batches)
+    assert (error.value.position, error.value.path) == (len(data), "a/b")
+
+
+def test_a_markers_checksum_is_looked_at_if_asked() -> None:
+    source = Source(kt.control_batch(1, producer_id=7, crc=1))
+    batches = frame(source.content).batches
+    assert markers_of(source, batches).type_id.tolist() == [1]
+    with pytest.raises(kafkajit.CorruptRecordError, match="stored crc = 1"):
+        markers_of(source, batches, check_crcs=True)
 
 
 def test_rafts_control_batches_are_nobodys() -> None:
