@@ -27,7 +27,7 @@ from kafkajit.disk.lock import FolderLock
 from kafkajit.errors import CorruptRecordError, InvalidOffsetError
 from kafkajit.format.layout import PARTITION_LEADER_EPOCH_OFFSET
 from kafkajit.format.log_path import parse_log_path
-from kafkajit.kernel import kernel
+from kafkajit.kernel import kernel, write_int32
 from kafkajit.records.batches import Batches, Framing
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import Decoder
@@ -300,6 +300,4 @@ class LogWriter:
 def _stamp(content, positions, epochs):
     """Set the leader's epoch of batches, which their checksums do not cover."""
     for row in range(positions.size):
-        position = positions[row] + PARTITION_LEADER_EPOCH_OFFSET
-        for byte in range(4):
-            content[position + byte] = np.uint8(epochs[row] >> (24 - 8 * byte) & 0xFF)
+        write_int32(content, positions[row] + PARTITION_LEADER_EPOCH_OFFSET, epochs[row])
