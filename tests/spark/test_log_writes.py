@@ -124,7 +124,8 @@ def test_what_is_wrong_with_a_job_is_said_before_it_begins(
 
 
 def test_a_path_that_is_not_local_is_refused(spark: SparkSession) -> None:
-    with pytest.raises(AnalysisException, match="take a local folder, or one that all"):
+    told = "take a local folder, or one that all machines share"
+    with pytest.raises(AnalysisException, match=told):
         numbers(spark, 10).write.format("kafkaLog").mode("append").save("s3://bucket/logs")
 
 
