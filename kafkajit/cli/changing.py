@@ -126,6 +126,17 @@ def exit_code(options: argparse.Namespace, code: int) -> int:
     return code
 
 
+def print_done(kept: Path | None) -> None:
+    """A partition is changed, and what was there is kept in that folder, if in one."""
+    print("  done" + (f"; what was there is kept in {kept}" if kept else ""))
+
+
+def print_room_of_kept(size: int) -> None:
+    """Of all partitions: that what goes has freed nothing, if so many bytes of it are kept."""
+    if size:
+        print_line(f"{size:,} bytes are still used by what is kept: remove it, or pass --no-keep")
+
+
 def print_line(line: str) -> None:
     """A line, or more on a terminal that is not wide enough.
 

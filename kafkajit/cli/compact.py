@@ -89,7 +89,7 @@ class _Compacting:
                 changing.print_line(line)
         if plan.is_needed and self._options.apply:
             self._kept += sum(s.bytes_before for s in plan.segments if s.is_changed and kept)
-            print("  done" + (f"; what was there is kept in {kept}" if kept else ""))
+            changing.print_done(kept)
         return plan.is_needed
 
     def _compact(self, plan: PartitionCompaction) -> Path | None:
@@ -121,7 +121,4 @@ class _Compacting:
             done = "compacted" if self._options.apply else "to compact"
             sizes = f" from {before:,} to {after:,} bytes" if needed else ""
             print(f"{len(plans)} partitions, {len(needed) or 'none'} {done}{sizes}")
-        if self._kept:
-            changing.print_line(
-                f"{self._kept:,} bytes are still used by what is kept: remove it, or pass --no-keep"
-            )
+        changing.print_room_of_kept(self._kept)

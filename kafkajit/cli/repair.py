@@ -90,6 +90,5 @@ def _repair(folder: Path, asked: Options, options: argparse.Namespace, *, is_alo
         for line in plan.lines:
             changing.print_line(line)
     if plan.is_needed and options.apply:
-        kept = plan.carry_out(keep=options.keep)
-        print("  done" + (f"; what was there is kept in {kept}" if kept else ""))
+        changing.print_done(plan.carry_out(keep=options.keep))
     return plan.is_needed

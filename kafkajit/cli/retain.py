@@ -92,7 +92,7 @@ class _Retaining:
         if plan.is_needed and self._options.apply:
             kept = plan.carry_out(keep=self._options.keep)
             self._kept += plan.expired_size if kept else 0
-            print("  done" + (f"; what was there is kept in {kept}" if kept else ""))
+            changing.print_done(kept)
         return plan.is_needed
 
     def summary(self) -> None:
@@ -113,7 +113,4 @@ class _Retaining:
                 f"{sum(plan.expired_size for plan in plans):,} of "
                 f"{sum(plan.size for plan in plans):,} bytes"
             )
-        if self._kept:
-            changing.print_line(
-                f"{self._kept:,} bytes are still used by what is kept: remove it, or pass --no-keep"
-            )
+        changing.print_room_of_kept(self._kept)
