@@ -19,9 +19,9 @@ from kafkajit.produce.staging import SORT, Staged
 from kafkajit.source import as_bytes
 from kafkajit.state.checkpoints import NAMES as CHECKPOINTS
 from kafkajit.state.checkpoints import offsets_text, parse_offsets
+from kafkajit.storage import SEGMENT_NAME
 
 _FOLDER = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)")
-_SEGMENT = re.compile(r"\d{20}\.log")
 _OF_LOG = re.compile(
     r"\d{20}\.(?:log|index|timeindex|txnindex|snapshot)(?:\.deleted|\.cleaned|\.swap)?"
     r"|leader-epoch-checkpoint"
@@ -72,19 +72,16 @@ def commit(
 def locked(options: ProduceOptions, patience: float) -> Iterator[None]:
     """The lock of the folder, once it is to be had; for so many seconds others may have it."""
     deadline = time.monotonic() + patience
-    while True:
-        lock = FolderLock(options.path / _ANY, force=options.force)
-        try:
-            lock.__enter__()
-            break
-        except LockedError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(_POLL_SECONDS)
-    try:
+    with ExitStack() as held:
+        while True:
+            try:
+                held.enter_context(FolderLock(options.path / _ANY, force=options.force))
+                break
+            except LockedError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_POLL_SECONDS)
         yield
-    finally:
-        lock.__exit__(None, None, None)
 
 
 def _by_partition(
@@ -131,7 +128,9 @@ def partitions_in(folder: Path) -> list[TopicPartition]:
     found = []
     for path in sorted(folder.iterdir()):
         name = _FOLDER.fullmatch(path.name)
-        if name is None or not any(_SEGMENT.fullmatch(file.name) for file in path.glob("*.log")):
+        if name is None or not any(
+            SEGMENT_NAME.fullmatch(file.name) for file in path.glob("*.log")
+        ):
             continue
         partition = TopicPartition(name["topic"], int(name["partition"]))
         if str(partition) == path.name:
