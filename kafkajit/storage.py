@@ -189,12 +189,10 @@ def find_segments(
 
 def _warn_of_swaps(files: dict[str, StoredFile]) -> None:
     """Say where a log is about to change, or somebody died amid that: old files may be gone."""
-    swaps = [file for file in files.values() if _SWAP.fullmatch(file.name)]
+    swapped = {file.folder for file in files.values() if _SWAP.fullmatch(file.name)}
     # Beside a .cleaned what is old is all there.
-    guarded = (
-        {file.folder for file in files.values() if file.name.endswith(".cleaned")} if swaps else ()
-    )
-    for folder in sorted({file.folder for file in swaps}.difference(guarded)):
+    cleaned = {file.folder for file in files.values() if file.name.endswith(".cleaned")}
+    for folder in sorted(swapped - cleaned):
         logger.warning(
             "%s: segments are being swapped (.swap), or somebody died amid that: records may be "
             "missing or there twice until a broker or `kafkajit repair` has finished it",
