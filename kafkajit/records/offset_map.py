@@ -209,6 +209,19 @@ def _next(slot, table):
 
 
 @inlined
+def _slot(word, tagged, table):
+    """The slot of a key, or the free one where it is to be."""
+    slot = _home(word, table)
+    held = table[2 * slot + 1]
+    while held != np.uint64(0) and (
+        table[2 * slot] != word or (held ^ tagged) >> np.uint64(_NUMBER_BITS) != np.uint64(0)
+    ):
+        slot = _next(slot, table)
+        held = table[2 * slot + 1]
+    return slot
+
+
+@inlined
 def _is_other(tagged, suffix_bits, suffix):
     """Whether it is a key that is not looked at."""
     others = (tagged >> np.uint64(_NUMBER_BITS)) ^ np.uint64(suffix)
@@ -230,13 +243,8 @@ def _put(hashes, start, first, superseded, table, keys, capacity, suffix_bits, s
             continue
         if _is_other(tagged, suffix_bits, suffix):
             continue
-        slot = _home(word, table)
+        slot = _slot(word, tagged, table)
         held = table[2 * slot + 1]
-        while held != np.uint64(0) and (
-            table[2 * slot] != word or (held ^ tagged) >> np.uint64(_NUMBER_BITS) != np.uint64(0)
-        ):
-            slot = _next(slot, table)
-            held = table[2 * slot + 1]
         if held == np.uint64(0):
             if keys >= capacity:
                 return row, keys
@@ -262,16 +270,8 @@ def _find(hashes, first, superseded, table, suffix_bits, suffix):
             continue
         if _is_other(tagged, suffix_bits, suffix):
             continue
-        slot = _home(word, table)
-        held = table[2 * slot + 1]
-        while held != np.uint64(0):
-            if table[2 * slot] == word and (held ^ tagged) >> np.uint64(_NUMBER_BITS) == np.uint64(
-                0
-            ):
-                set_bit(superseded, first + row)
-                break
-            slot = _next(slot, table)
-            held = table[2 * slot + 1]
+        if table[2 * _slot(word, tagged, table) + 1] != np.uint64(0):
+            set_bit(superseded, first + row)
 
 
 @kernel
