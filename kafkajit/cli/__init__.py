@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NoReturn
 
 from kafkajit.cli import compact, dump_log, repair, retain, sql
+from kafkajit.cli.reason import reason
 
 
 class _Parser(argparse.ArgumentParser):
@@ -54,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if options.debug:
             raise
-        print(f"kafkajit: {type(error).__name__}: {error}", file=sys.stderr)
+        print(f"kafkajit: {reason(error)}", file=sys.stderr)
         return 1
     return code
 

@@ -17,6 +17,8 @@ from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from kafkajit.cli.reason import reason
+
 # What each command says at the end of its help.
 SAFETY = """\
 Stop the broker before --apply. Each partition is changed whole or not at all.
@@ -88,8 +90,7 @@ def each_partition(options: argparse.Namespace, change: Callable[[Path, bool], b
             if options.debug or raises:
                 raise
             sys.stdout.flush()
-            reason = f"{type(error).__name__}: {error}"
-            print(f"kafkajit {options.command}: {reason}", file=sys.stderr)
+            print(f"kafkajit {options.command}: {reason(error)}", file=sys.stderr)
             codes.add(_ERROR)
 
     for place in places:

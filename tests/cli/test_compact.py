@@ -94,9 +94,8 @@ def test_a_topic_that_nothing_says_is_compacted_is_refused_where_it_is_named(
     run = compact("--apply", folder)
     assert (run.code, run.out) == (1, [])
     assert run.err == (
-        "kafkajit: KafkaJitError: nothing says that the topic is compacted, and records would be "
-        "lost if it is not; if it is, say --config cleanup.policy=compact of the partition in "
-        f"{folder}\n"
+        "kafkajit: nothing says that the topic is compacted, and records would be lost if it is "
+        f"not; if it is, say --config cleanup.policy=compact of the partition in {folder}\n"
     )
     left_alone = "1 partition left alone: nothing says that the topic is compacted"
     assert compact("--apply", folder.parent) == Run(0, [left_alone], "")

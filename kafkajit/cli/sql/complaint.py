@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
+from kafkajit.cli.reason import of_system
 from kafkajit.cli.sql.statements import line_and_column, tokens
 
 _HEAP = "Java heap space"
@@ -99,7 +100,7 @@ def _message(error: BaseException, text: str, known: Known) -> str:
     if type(error).__name__ == "Py4JJavaError":
         return _of_java(text)
     if isinstance(error, OSError):
-        return f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")
+        return of_system(error)
     name = type(error).__name__
     if isinstance(error, _TELLING) or _CONDITION.match(text):
         return _shortened(text) or name
