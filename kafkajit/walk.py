@@ -1,8 +1,8 @@
 """A segment from end to end → chunks of decoded batches, or headers, and gaps where it is damaged.
 
 The one place that knows what the modes do: what reads a log reads it through here. Only
-dump-log has a way of its own besides, which is Kafka's, and segment/isolation.py decodes markers by
-themselves.
+dump-log has a way of its own besides, which is Kafka's; compaction, and who follows transactions,
+decode by themselves what is framed here.
 """
 
 from __future__ import annotations

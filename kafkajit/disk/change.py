@@ -19,7 +19,7 @@ partitions are named in the same Change, and staged here with the rest.
     orders-0/.kafkajit-repair-<UTC time>/   what was replaced or removed, laid out as in log.dirs:
                                             a location that every reader takes
 
-What is done then, and in which order, is kafkajit/segment/journal.py.
+What is done then, and in which order, is kafkajit/disk/journal.py.
 """
 
 from __future__ import annotations
