@@ -35,6 +35,9 @@ class Markers(NamedTuple):
         return Markers(self.type_id[rows], self.coordinator_epoch[rows], self.timestamp[rows])
 
 
+NO_MARKERS = Markers(np.empty(0, np.int16), np.empty(0, np.int32), np.empty(0, np.int64))
+
+
 def read_markers(
     decoder: Decoder, batches: Batches, sound: npt.NDArray[np.bool_]
 ) -> tuple[Markers, KafkaJitError | None]:
@@ -46,7 +49,7 @@ def read_markers(
     if not sound.all():
         good = int(np.argmin(sound))
         error = decoder.unsound(batches, good)
-    found: list[Markers] = [_NONE]
+    found: list[Markers] = [NO_MARKERS]
     done = 0
     while done < good:
         chunk = without_bad_markers(decoder.decode(batches[done:good]))
@@ -56,9 +59,6 @@ def read_markers(
             error = chunk.error
             break
     return Markers(*map(np.concatenate, zip(*found, strict=True))), error
-
-
-_NONE = Markers(np.empty(0, np.int16), np.empty(0, np.int32), np.empty(0, np.int64))
 
 
 def _first_records(chunk: Chunk) -> Markers:

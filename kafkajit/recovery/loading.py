@@ -21,13 +21,13 @@ from kafkajit.records.batches import Batches
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.control_records import ABORT
 from kafkajit.records.decode import Decoder
-from kafkajit.records.markers import read_markers
+from kafkajit.records.markers import NO_MARKERS, read_markers
 from kafkajit.recovery.fitting import contradiction_in_snapshot, misfit_of_snapshot
 from kafkajit.recovery.names import Named, rightly_named
 from kafkajit.recovery.sieve import Bounds, Sieve
 from kafkajit.segment.config import LogConfig
 from kafkajit.segment.indexing import SegmentIndexes
-from kafkajit.segment.producers import NO_MARKERS, ProducerStates, are_markers
+from kafkajit.segment.producers import ProducerStates, are_markers
 from kafkajit.segment.segment import Stretch
 from kafkajit.selection import MAX_INT64, Range
 from kafkajit.source import Source, as_bytes

@@ -25,7 +25,7 @@ from kafkajit.records.batches import Batches
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.control_records import ABORT, COMMIT
 from kafkajit.records.decode import Decoder
-from kafkajit.records.markers import NO_MARKER, Markers, read_markers
+from kafkajit.records.markers import NO_MARKER, NO_MARKERS, Markers, read_markers
 from kafkajit.source import Bytes, Source
 from kafkajit.state.producer_snapshot import ENTRY, producer_snapshot_bytes, snapshot_entries
 
@@ -158,9 +158,6 @@ class ProducerStates:
         self._producers = producers
         self._slots = np.full(1 << (2 * size - 1).bit_length(), _NOBODY, dtype=np.int64)
         _hash(producers[: len(self)], self._slots)
-
-
-NO_MARKERS = Markers(np.empty(0, np.int16), np.empty(0, np.int32), np.empty(0, np.int64))
 
 
 def are_markers(batches: Batches) -> npt.NDArray[np.bool_]:

@@ -16,8 +16,8 @@ import kafkajit
 import kafkajit.testing as kt
 from kafkajit.index.transaction_index import ENTRY as ABORTED
 from kafkajit.records.batches import Batches, frame
-from kafkajit.records.markers import Markers
-from kafkajit.segment.producers import NO_MARKERS, ProducerStates, are_markers, markers_of
+from kafkajit.records.markers import NO_MARKERS, Markers
+from kafkajit.segment.producers import ProducerStates, are_markers, markers_of
 from kafkajit.source import Source, as_bytes
 from kafkajit.state.producer_snapshot import ENTRY
 
