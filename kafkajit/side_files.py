@@ -34,9 +34,9 @@ from kafkajit.schema import (
 )
 from kafkajit.source import Bytes
 from kafkajit.state.checkpoints import NAMES, parse_offsets
-from kafkajit.state.leader_epochs import parse_leader_epochs
-from kafkajit.state.meta_properties import parse_meta_properties
-from kafkajit.state.partition_metadata import parse_partition_metadata
+from kafkajit.state.leader_epochs import LEADER_EPOCHS, parse_leader_epochs
+from kafkajit.state.meta_properties import META_PROPERTIES, parse_meta_properties
+from kafkajit.state.partition_metadata import PARTITION_METADATA, parse_partition_metadata
 from kafkajit.state.producer_snapshot import parse_producer_snapshot
 from kafkajit.state.quorum_state import parse_quorum_state
 
@@ -142,8 +142,8 @@ SIDE_FILES: dict[str, SideFile] = {
         parse=_whatever_offset(parse_producer_snapshot),
     ),
     "leaderEpochs": SideFile(
-        name=re.compile("leader-epoch-checkpoint"),
-        called="leader-epoch-checkpoint",
+        name=re.compile(re.escape(LEADER_EPOCHS)),
+        called=LEADER_EPOCHS,
         columns=LEADER_EPOCH_COLUMNS,
         place=_PARTITION,
         parse=_whatever_offset(parse_leader_epochs),
@@ -156,15 +156,15 @@ SIDE_FILES: dict[str, SideFile] = {
         parse=_whatever_offset(parse_offsets),
     ),
     "partitionMetadata": SideFile(
-        name=re.compile(r"partition\.metadata"),
-        called="partition.metadata",
+        name=re.compile(re.escape(PARTITION_METADATA)),
+        called=PARTITION_METADATA,
         columns=PARTITION_METADATA_COLUMNS,
         place=_PARTITION,
         parse=_whatever_offset(parse_partition_metadata),
     ),
     "metaProperties": SideFile(
-        name=re.compile(r"meta\.properties"),
-        called="meta.properties",
+        name=re.compile(re.escape(META_PROPERTIES)),
+        called=META_PROPERTIES,
         columns=META_PROPERTIES_COLUMNS,
         place=(),
         parse=_whatever_offset(parse_meta_properties),

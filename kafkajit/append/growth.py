@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kafkajit.append.log_end import LEADER_EPOCHS, LogEnd
+from kafkajit.append.log_end import LogEnd
 from kafkajit.disk.change import Change
+from kafkajit.state.leader_epochs import LEADER_EPOCHS
 
 
 class LogGrowth:

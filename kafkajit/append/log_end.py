@@ -33,13 +33,12 @@ from kafkajit.segment.segment import OpenSegment, Segment
 from kafkajit.selection import MAX_INT64
 from kafkajit.source import Source, as_bytes
 from kafkajit.state.checkpoints import START_OFFSETS
-from kafkajit.state.leader_epochs import parse_leader_epochs
+from kafkajit.state.leader_epochs import LEADER_EPOCHS, parse_leader_epochs
 from kafkajit.storage import SEGMENT_NAME, stored_file
 from kafkajit.walk import frames
 
 logger = logging.getLogger("kafkajit")
 
-LEADER_EPOCHS = "leader-epoch-checkpoint"
 REPAIR = "`kafkajit repair` the folder first"
 
 

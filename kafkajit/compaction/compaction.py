@@ -29,9 +29,9 @@ from kafkajit.segment.partition_plan import Moment, PartitionPlan, Plan
 from kafkajit.segment.partitions import partitions_at
 from kafkajit.segment.segment import Segment
 from kafkajit.state.checkpoints import CLEANER_OFFSETS
+from kafkajit.state.meta_properties import META_PROPERTIES
 from kafkajit.topics import TOPICS
 
-_META_PROPERTIES = "meta.properties"  # a folder with it is a broker's log.dirs
 _DAY = 24 * 60 * 60 * 1000
 _DEDUPE_BUFFER_SIZE = 128 << 20
 # Of the internal topics, those that brokers compact.
@@ -182,8 +182,8 @@ class PartitionCompaction(PartitionPlan):
     @property
     def _notes_offset(self) -> bool:
         """Whether it is said how far the log is compacted; beside a copy may be anything."""
-        log_dirs = self.folder.parent
-        return any((log_dirs / name).exists() for name in (CLEANER_OFFSETS, _META_PROPERTIES))
+        log_dirs = self.folder.parent  # a broker's has one of these
+        return any((log_dirs / name).exists() for name in (CLEANER_OFFSETS, META_PROPERTIES))
 
     def _clean(self, change: Change | None) -> None:
         """Compact the log into a change, or nowhere."""

@@ -36,6 +36,8 @@ from pathlib import Path
 
 from kafkajit.disk.files import Identity, identity, link, make_folder, own, sync, sync_around
 from kafkajit.errors import KafkaJitError
+from kafkajit.state.leader_epochs import LEADER_EPOCHS
+from kafkajit.state.partition_metadata import PARTITION_METADATA
 
 logger = logging.getLogger("kafkajit")
 
@@ -45,7 +47,7 @@ DONE = ".kafkajit-change.done"
 JOURNAL = "change.json"
 INDEXES = (".index", ".timeindex", ".txnindex")
 # What a broker makes again from the log: it may have done so, and nothing is lost.
-DERIVED = (*INDEXES, ".snapshot", "/leader-epoch-checkpoint")
+DERIVED = (*INDEXES, ".snapshot", f"/{LEADER_EPOCHS}")
 # A broker that was stopped has left the first. It lies beside the second meanwhile, since a
 # partition may be a link to another disk.
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
@@ -302,7 +304,7 @@ def stages_of(
                 swaps.append(_swap_of(side_by_side, new))
     swapped = {name for stage in swaps for name in stage.names}
     swapped |= {name for stage in swaps for name in [*stage.gone, *_indexes(stage.gone)]}
-    first = {*first, *(name for name in new if name.endswith("/partition.metadata"))}
+    first = {*first, *(name for name in new if name.endswith(f"/{PARTITION_METADATA}"))}
     rest_in = set(new) - swapped - first
     swapped |= {name for stage in swaps for name in _indexes(filter(is_log, stage.names))}
     rest_out = set(removed) - swapped - {*tails, *heads}

@@ -21,11 +21,11 @@ from types import TracebackType
 from kafkajit.disk.files import own
 from kafkajit.disk.journal import is_log, resume
 from kafkajit.errors import LockedError
+from kafkajit.state.meta_properties import META_PROPERTIES
 
 logger = logging.getLogger("kafkajit")
 
 _LOCK = ".lock"
-_META = "meta.properties"
 _PARTITION = re.compile(r".+-\d+")
 # fcntl's locks are a process's: one that has the lock would get it again. So what is held here is
 # remembered: the open file of each log.dirs, and the folders for which it is held.
@@ -45,7 +45,7 @@ def log_dirs_of(folder: str | os.PathLike[str]) -> Path:
     names = os.listdir(path) if path.is_dir() else []  # noqa: PTH208  names are enough
     is_partition = any(map(is_log, names)) or (
         _PARTITION.fullmatch(path.name) is not None
-        and not {_META, _LOCK} & set(names)
+        and not {META_PROPERTIES, _LOCK} & set(names)
         and not any(_PARTITION.fullmatch(name) and (path / name).is_dir() for name in names)
     )
     return path.parent if is_partition else path
@@ -155,6 +155,6 @@ class _Held:
             return
         # A broker leaves its .lock where it is, and may open it at any moment; in a folder that is
         # no broker's, the file would be a riddle.
-        if self.was_made and not (root / _META).exists():
+        if self.was_made and not (root / META_PROPERTIES).exists():
             (root / _LOCK).unlink(missing_ok=True)
         os.close(self.opened)

@@ -11,6 +11,7 @@ import pyarrow.types as pt
 from kafkajit.produce.commit import locked, partitions_in
 from kafkajit.produce.options import STATIC, ProduceOptions
 from kafkajit.schema import RECORD_COLUMNS
+from kafkajit.state.meta_properties import META_PROPERTIES
 from kafkajit.storage import SEGMENT_NAME
 
 _Kind = Callable[[pa.DataType], bool]
@@ -94,7 +95,7 @@ def check_folder(options: ProduceOptions, *, overwrite: bool) -> None:
             f"{path} is a partition's folder, which rows get to by their topic and partition: name "
             f"the folder that it is in, {path.parent}"
         )
-    if not (path / "meta.properties").exists():
+    if not (path / META_PROPERTIES).exists():
         return
     if overwrite and options.partition_overwrite_mode == STATIC:
         raise ValueError(

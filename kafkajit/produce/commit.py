@@ -13,18 +13,20 @@ from kafkajit.disk.change import Change
 from kafkajit.disk.lock import FolderLock
 from kafkajit.errors import InvalidOffsetError, LockedError
 from kafkajit.produce.options import STATIC, ProduceOptions
-from kafkajit.produce.placing import METADATA, place
+from kafkajit.produce.placing import place
 from kafkajit.produce.router import TopicPartition
 from kafkajit.produce.staging import SORT, Staged
 from kafkajit.source import as_bytes
 from kafkajit.state.checkpoints import NAMES as CHECKPOINTS
 from kafkajit.state.checkpoints import offsets_text, parse_offsets
+from kafkajit.state.leader_epochs import LEADER_EPOCHS
+from kafkajit.state.partition_metadata import PARTITION_METADATA
 from kafkajit.storage import SEGMENT_NAME
 
 _FOLDER = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)")
 _OF_LOG = re.compile(
     r"\d{20}\.(?:log|index|timeindex|txnindex|snapshot)(?:\.deleted|\.cleaned|\.swap)?"
-    r"|leader-epoch-checkpoint"
+    rf"|{re.escape(LEADER_EPOCHS)}"
 )
 # A partition's folder, as far as locks are concerned, but no topic's.
 _ANY = "?-0"
@@ -158,5 +160,5 @@ def _forget(change: Change, folder: Path, partitions: Collection[TopicPartition]
 def _remove(change: Change, folder: Path, *, metadata: bool) -> None:
     """Take a partition's log away, and if it is to be no more what says whose it was."""
     for path in folder.iterdir():
-        if _OF_LOG.fullmatch(path.name) or (metadata and path.name == METADATA):
+        if _OF_LOG.fullmatch(path.name) or (metadata and path.name == PARTITION_METADATA):
             change.remove(path)

@@ -23,10 +23,12 @@ from kafkajit.produce.staging import Staged
 from kafkajit.segment.epochs import LeaderEpochs
 from kafkajit.segment.producers import ProducerStates, markers_of
 from kafkajit.source import Source
-from kafkajit.state.partition_metadata import partition_metadata_text, read_partition_metadata
+from kafkajit.state.partition_metadata import (
+    PARTITION_METADATA,
+    partition_metadata_text,
+    read_partition_metadata,
+)
 from kafkajit.walk import frames
-
-METADATA = "partition.metadata"
 
 _SUFFIXES = (".log", ".index", ".timeindex", ".txnindex")
 # Smaller segments are put together where they lie behind one another.
@@ -74,7 +76,7 @@ def _identify(change: Change, folder: Path, options: ProduceOptions, *, is_new: 
     """Write whose topic's partition it is, if that is said."""
     if options.topic_id is None:
         return
-    path = folder / METADATA
+    path = folder / PARTITION_METADATA
     if path.exists() and not is_new:
         (row,) = read_partition_metadata(path).to_pylist()
         if row["topicId"] == options.topic_id:

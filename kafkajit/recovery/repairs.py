@@ -16,7 +16,6 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from weakref import finalize
 
-from kafkajit.append.log_end import LEADER_EPOCHS
 from kafkajit.disk.journal import INDEXES
 from kafkajit.errors import CorruptCheckpointError, CorruptSnapshotError
 from kafkajit.recovery.fitting import (
@@ -35,7 +34,7 @@ from kafkajit.segment.segment import Stretch
 from kafkajit.source import as_bytes, whole
 from kafkajit.state.checkpoints import NAMES as CHECKPOINTS
 from kafkajit.state.checkpoints import START_OFFSETS
-from kafkajit.state.leader_epochs import parse_leader_epochs
+from kafkajit.state.leader_epochs import LEADER_EPOCHS, parse_leader_epochs
 from kafkajit.state.producer_snapshot import snapshot_entries
 from kafkajit.storage import SEGMENT_NAME
 from kafkajit.walk import Corruption

@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 
 from kafkajit.append.log_end import (
-    LEADER_EPOCHS,
     REPAIR,
     check_start,
     read_epochs,
@@ -34,6 +33,7 @@ from kafkajit.segment.partition_offsets import PartitionOffsets, offset_in
 from kafkajit.segment.partition_plan import Moment, PartitionPlan, Plan
 from kafkajit.segment.partitions import partitions_at
 from kafkajit.state.checkpoints import HIGH_WATERMARKS, START_OFFSETS
+from kafkajit.state.leader_epochs import LEADER_EPOCHS
 
 
 @dataclass

@@ -14,6 +14,8 @@ from kafkajit.schema import LEADER_EPOCH_COLUMNS, table_schema
 from kafkajit.source import Bytes, whole
 from kafkajit.state.checkpoint_file import checkpoint_text, parse_checkpoint
 
+LEADER_EPOCHS = "leader-epoch-checkpoint"
+
 
 def read_leader_epochs(source: Any) -> pa.Table:
     r"""The epochs of a leader-epoch-checkpoint file, in `kafkajit.schema.LEADER_EPOCH_COLUMNS`.

@@ -19,6 +19,7 @@ from kafkajit.source import Bytes, whole
 from kafkajit.state.text_lines import parse_number, shown
 from kafkajit.state.uuid import parse_uuid
 
+META_PROPERTIES = "meta.properties"
 # Kafka has no limit; it writes some hundred bytes.
 MAX_SIZE = 1 << 20
 

@@ -18,6 +18,7 @@ from kafkajit.source import Bytes, whole
 from kafkajit.state.text_lines import lines, malformed_line, parse_number
 from kafkajit.state.uuid import ZERO, parse_uuid
 
+PARTITION_METADATA = "partition.metadata"
 VERSION = 0
 
 _SEPARATOR = re.compile(r":[ \t\n\x0b\f\r]+")
