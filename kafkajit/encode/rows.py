@@ -17,11 +17,11 @@ from kafkajit.errors import InvalidRecordError, KafkaJitError
 from kafkajit.format.varint import MAX_VARINT_SIZE, put_varint
 from kafkajit.kernel import WIDE, copy_bytes, kernel
 from kafkajit.records.encode import Field
+from kafkajit.selection import MAX_INT64
 from kafkajit.source import as_bytes
 
 Int64s = npt.NDArray[np.int64]
 
-_MAX_INT64 = 2**63 - 1
 # Nanoseconds and all that: how many of a unit are a millisecond, or the other way round.
 _UNITS_OF_MILLISECOND = {"s": (1000, 1), "ms": (1, 1), "us": (1, 1000), "ns": (1, 1_000_000)}
 
@@ -134,7 +134,7 @@ def milliseconds_of(array: pa.Array, name: str = "timestamp", null: int | None =
         return values
     is_given = array.is_valid().to_numpy(False)
     if times > 1:
-        most = _MAX_INT64 // times
+        most = MAX_INT64 // times
         _refuse(
             is_given & ((values > most) | (values < -most)),
             f"{name} is further from 1970 than an int64 of milliseconds says",
@@ -156,7 +156,7 @@ def numbers_of(array: pa.Array, name: str, null: int | None = None) -> Int64s:
         _refuse(array.is_null().to_numpy(False), f"{name} is null, where there has to be a number")
     if pt.is_uint64(array.type):
         values = array.fill_null(0).to_numpy()
-        _refuse(values > _MAX_INT64, f"{name} is larger than an int64")
+        _refuse(values > MAX_INT64, f"{name} is larger than an int64")
     array = array.cast(pa.int64())
     if array.null_count:
         array = array.fill_null(null)

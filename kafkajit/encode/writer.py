@@ -30,6 +30,7 @@ from kafkajit.encode.rows import (
 from kafkajit.encode.stated_batches import StatedBatches
 from kafkajit.errors import InvalidOffsetError
 from kafkajit.records.encode import BatchWriter, Plan, Rows
+from kafkajit.selection import MAX_INT64
 
 
 def encode_batches(
@@ -205,9 +206,10 @@ _NO_RECORDS = pa.RecordBatch.from_pydict({"key": pa.array([], pa.binary())})
 
 def _counted_up(first: int, count: int) -> npt.NDArray[np.int64]:
     """Offsets of so many records, where they have none."""
-    most = 2**63 - 1
-    if first + count - 1 > most:
-        raise InvalidOffsetError(f"its offset would be larger than {most}", row=most - first + 1)
+    if first + count - 1 > MAX_INT64:
+        raise InvalidOffsetError(
+            f"its offset would be larger than {MAX_INT64}", row=MAX_INT64 - first + 1
+        )
     return frozen(first + np.arange(count))
 
 

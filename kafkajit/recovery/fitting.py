@@ -21,7 +21,7 @@ from kafkajit.index.time_index import NO_TIMESTAMP
 from kafkajit.index.transaction_index import ENTRY as ABORTED
 from kafkajit.index.transaction_index import transaction_entries
 from kafkajit.index.verify import verify_offset_index, verify_time_index
-from kafkajit.selection import Range, Selection
+from kafkajit.selection import MAX_INT64, Range, Selection
 from kafkajit.source import Bytes, Source
 from kafkajit.walk import Walk
 
@@ -111,7 +111,7 @@ def misfit_of_transaction_index(
     markers = dict(zip(aborts["offset"].tolist(), aborts["producerId"].tolist(), strict=True))
     by_last_offset = {int(entry["lastOffset"]): entry for entry in asked}
     # The least first offset of those behind each.
-    following = np.append(np.minimum.accumulate(entries["firstOffset"][::-1])[::-1][1:], 2**63 - 1)
+    following = np.append(np.minimum.accumulate(entries["firstOffset"][::-1])[::-1][1:], MAX_INT64)
     for row, entry in enumerate(entries):
         producer, first, last, last_stable = (
             int(entry[name])
