@@ -34,6 +34,7 @@ from kafkajit.selection import MAX_INT64
 from kafkajit.source import Source, as_bytes
 from kafkajit.state.checkpoints import START_OFFSETS
 from kafkajit.state.leader_epochs import LEADER_EPOCHS, parse_leader_epochs
+from kafkajit.state.producer_snapshot import SNAPSHOT_NAME
 from kafkajit.storage import SEGMENT_NAME, stored_file
 from kafkajit.walk import frames
 
@@ -152,11 +153,7 @@ def check_start(start_offset: int, end_offset: int, folder: Path) -> None:
 
 def snapshots_in(folder: Path) -> dict[int, Path]:
     """The snapshots of producers in a partition's folder, by their offsets."""
-    return {
-        int(path.stem): path
-        for path in _files(folder)
-        if path.suffix == ".snapshot" and SEGMENT_NAME.fullmatch(f"{path.stem}.log")
-    }
+    return {int(path.stem): path for path in _files(folder) if SNAPSHOT_NAME.fullmatch(path.name)}
 
 
 def read_epochs(folder: Path) -> LeaderEpochs:

@@ -35,7 +35,7 @@ from kafkajit.source import as_bytes, whole
 from kafkajit.state.checkpoints import NAMES as CHECKPOINTS
 from kafkajit.state.checkpoints import START_OFFSETS
 from kafkajit.state.leader_epochs import LEADER_EPOCHS, parse_leader_epochs
-from kafkajit.state.producer_snapshot import snapshot_entries
+from kafkajit.state.producer_snapshot import SNAPSHOT_NAME, snapshot_entries
 from kafkajit.storage import SEGMENT_NAME
 from kafkajit.walk import Corruption
 
@@ -43,7 +43,6 @@ _AT_ONCE = 8 << 20
 _IN_MEMORY = 64 << 20
 # File systems that do not copy by themselves.
 _NO_COPY_RANGE = (errno.EXDEV, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.EPERM)
-_SNAPSHOT = re.compile(r"\d{20}\.snapshot", re.ASCII)
 _INDEX = re.compile(r"\d{20}\.(?:index|timeindex|txnindex)", re.ASCII)
 
 
@@ -101,7 +100,7 @@ class _Finding:
         self._offsets = {name: PartitionOffsets(folder, name) for name in CHECKPOINTS}
         self._loading = Loading(
             logs={int(name[:20]): path for name, path in self._named(SEGMENT_NAME)},
-            snapshots={int(name[:20]): path for name, path in self._named(_SNAPSHOT)},
+            snapshots={int(name[:20]): path for name, path in self._named(SNAPSHOT_NAME)},
             log_start_offset=max(0, self._offsets[START_OFFSETS].offset or 0),
             config=options.config,
             salvage=options.salvage,

@@ -7,7 +7,6 @@ where a timestamp begins, how far consumers may read.
 from __future__ import annotations
 
 import os
-import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -37,11 +36,10 @@ from kafkajit.segment.segment import OpenSegment, Segment, Stretch, logger, segm
 from kafkajit.selection import MAX_INT64, Range, Selection
 from kafkajit.source import Source, as_bytes
 from kafkajit.state.checkpoints import START_OFFSETS, parse_offsets
-from kafkajit.state.producer_snapshot import parse_producer_snapshot
+from kafkajit.state.producer_snapshot import SNAPSHOT_NAME, parse_producer_snapshot
 from kafkajit.storage import SEGMENT_NAME, StoredFile, find_segments
 from kafkajit.walk import FAILFAST, Walk
 
-_SNAPSHOT = re.compile(r"\d{20}\.snapshot", re.ASCII)
 # Stretches up to this size are read from what is mapped for lookups, larger ones in one go.
 _LEAP = 1 << 20
 _MOST_HEADERS = 8 << 20
@@ -93,7 +91,7 @@ class Log:
             files |= {file.path: file for file in logs[0].beside()}
         live = [log for log in logs if SEGMENT_NAME.fullmatch(log.name)]
         self.segments: list[Segment] = segments_of(live or logs, files)
-        self._snapshots = [file for file in files.values() if _SNAPSHOT.fullmatch(file.name)]
+        self._snapshots = [file for file in files.values() if SNAPSHOT_NAME.fullmatch(file.name)]
         self.topic = self.segments[0].path.topic
         self.partition = self.segments[0].path.partition
         self._mode = mode

@@ -14,6 +14,7 @@ and none do.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from kafkajit.format.sequence import decrement_sequence
 from kafkajit.schema import PRODUCER_COLUMNS, table_schema
 from kafkajit.source import Bytes, whole
 
+SNAPSHOT_NAME = re.compile(r"\d{20}\.snapshot", re.ASCII)
 VERSION = 1
 
 Int64s = npt.NDArray[np.int64]
