@@ -27,12 +27,12 @@ from kafkajit.segment.log import Log
 from kafkajit.segment.partition_offsets import PartitionOffsets, offset_in
 from kafkajit.segment.partition_plan import Moment, PartitionPlan, Plan
 from kafkajit.segment.partitions import partitions_at
+from kafkajit.segment.producers import PRODUCER_EXPIRATION_MS
 from kafkajit.segment.segment import Segment
 from kafkajit.state.checkpoints import CLEANER_OFFSETS
 from kafkajit.state.meta_properties import META_PROPERTIES
 from kafkajit.topics import TOPICS
 
-_DAY = 24 * 60 * 60 * 1000
 _DEDUPE_BUFFER_SIZE = 128 << 20
 # Of the internal topics, those that brokers compact.
 _COMPACTED = ("offsets", "transaction_state")
@@ -58,7 +58,7 @@ class Options:
         config: LogConfig | Mapping[str, Any] | None,
         *,
         now: int | None = None,
-        producer_expiration_ms: int = _DAY,
+        producer_expiration_ms: int = PRODUCER_EXPIRATION_MS,
         dedupe_buffer_size: int = _DEDUPE_BUFFER_SIZE,
         max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
     ) -> Self:
@@ -224,7 +224,7 @@ def compact(
     *,
     config: LogConfig | Mapping[str, Any] | None = None,
     now: int | None = None,
-    producer_expiration_ms: int = _DAY,
+    producer_expiration_ms: int = PRODUCER_EXPIRATION_MS,
     dedupe_buffer_size: int = _DEDUPE_BUFFER_SIZE,
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
 ) -> CompactionPlan:

@@ -21,6 +21,7 @@ from kafkajit.index.time_index import NO_TIMESTAMP
 from kafkajit.index.transaction_index import ENTRY as ABORTED
 from kafkajit.index.transaction_index import transaction_entries
 from kafkajit.index.verify import verify_offset_index, verify_time_index
+from kafkajit.segment.producers import PRODUCER_EXPIRATION_MS
 from kafkajit.selection import MAX_INT64, Range, Selection
 from kafkajit.source import Bytes, Source
 from kafkajit.walk import Walk
@@ -29,8 +30,6 @@ from kafkajit.walk import Walk
 _SPARSE = 4 << 20
 # Nor that many times what is usual at its end: some entries have been lost there.
 _MANY_TIMES = 4
-# producer.id.expiration.ms: a producer may be forgotten after so long without a batch.
-_PRODUCER_EXPIRATION_MS = 24 * 60 * 60 * 1000
 
 Entries = npt.NDArray[np.void]
 
@@ -197,7 +196,7 @@ def misfit_of_snapshot(
             return f"the log has no such batch of producer {wrong[0]}"
     missing = np.delete(known, theirs)
     is_forgotten = (missing["currentTxnFirstOffset"] < 0) & (
-        taken_ms - missing["timestamp"] >= _PRODUCER_EXPIRATION_MS
+        taken_ms - missing["timestamp"] >= PRODUCER_EXPIRATION_MS
     )
     if not is_forgotten.all():
         return f"it lacks producer {missing['producerId'][~is_forgotten][0]}"

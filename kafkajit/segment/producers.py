@@ -29,6 +29,9 @@ from kafkajit.records.markers import NO_MARKER, NO_MARKERS, Markers, read_marker
 from kafkajit.source import Bytes, Source
 from kafkajit.state.producer_snapshot import ENTRY, producer_snapshot_bytes, snapshot_entries
 
+# producer.id.expiration.ms: a broker may forget a producer that has had no batch for so long.
+PRODUCER_EXPIRATION_MS = 24 * 60 * 60 * 1000
+
 # What is known of a producer. Those with an open transaction are a list, in the order in which
 # these began: `before` and `behind` are its neighbours' rows.
 _PRODUCER = np.dtype(
