@@ -70,18 +70,8 @@ def read_log_end(folder: Path, config: LogConfig) -> LogEnd:
     latest = epochs.latest
     if not any(SEGMENT_NAME.fullmatch(path.name) for path in _files(folder)):
         epochs.truncate_from_end(checkpointed)
-        return LogEnd(
-            start_offset=checkpointed,
-            end_offset=checkpointed,
-            is_new=True,
-            active=None,
-            producers=ProducerStates(),
-            snapshot=0,  # a broker takes one of a new log's start
-            epochs=epochs,
-            latest_epoch=latest,
-            indexes=None,
-            strays=tuple(path for offset, path in snapshots.items() if offset > checkpointed),
-        )
+        strays = tuple(path for offset, path in snapshots.items() if offset > checkpointed)
+        return end_of_new_log(checkpointed, epochs, latest, strays)
     log = Log(folder)
     active = log.segments[-1]
     end_offset, indexes = _end_of(active, config)
@@ -101,6 +91,27 @@ def read_log_end(folder: Path, config: LogConfig) -> LogEnd:
         latest_epoch=latest,
         indexes=indexes,
         strays=tuple(path for offset, path in snapshots.items() if offset > end_offset),
+    )
+
+
+def end_of_new_log(
+    start_offset: int,
+    epochs: LeaderEpochs,
+    latest_epoch: int | None = None,
+    strays: tuple[Path, ...] = (),
+) -> LogEnd:
+    """The end of a log without a segment, which begins there."""
+    return LogEnd(
+        start_offset=start_offset,
+        end_offset=start_offset,
+        is_new=True,
+        active=None,
+        producers=ProducerStates(),
+        snapshot=0,  # a broker takes one of a new log's start
+        epochs=epochs,
+        latest_epoch=latest_epoch,
+        indexes=None,
+        strays=strays,
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kafkajit.append.growth import LogGrowth
-from kafkajit.append.log_end import LogEnd, read_log_end
+from kafkajit.append.log_end import LogEnd, end_of_new_log, read_log_end
 from kafkajit.append.rebase import rebase
 from kafkajit.append.series import SegmentSeries
 from kafkajit.disk.change import Change
@@ -21,7 +21,7 @@ from kafkajit.produce.options import ProduceOptions
 from kafkajit.produce.router import TopicPartition
 from kafkajit.produce.staging import Staged
 from kafkajit.segment.epochs import LeaderEpochs
-from kafkajit.segment.producers import ProducerStates, markers_of
+from kafkajit.segment.producers import markers_of
 from kafkajit.source import Source
 from kafkajit.state.partition_metadata import (
     PARTITION_METADATA,
@@ -56,7 +56,7 @@ def place(
     """
     folder = options.path / str(partition)
     _identify(change, folder, options, is_new=is_new)
-    end = _no_log() if is_new else read_log_end(folder, options.config)
+    end = end_of_new_log(0, LeaderEpochs()) if is_new else read_log_end(folder, options.config)
     growth = LogGrowth(folder, end, change)
     moved = _moved(partition, segments, end, options)
     for segment in _together(moved, work / str(partition), options):
@@ -86,22 +86,6 @@ def _identify(change: Change, folder: Path, options: ProduceOptions, *, is_new: 
             f"{options.topic_id}"
         )
     change.new(path).write_bytes(partition_metadata_text(options.topic_id))
-
-
-def _no_log() -> LogEnd:
-    """What is known of a log that is to begin at 0."""
-    return LogEnd(
-        start_offset=0,
-        end_offset=0,
-        is_new=True,
-        active=None,
-        producers=ProducerStates(),
-        snapshot=0,
-        epochs=LeaderEpochs(),
-        latest_epoch=None,
-        indexes=None,
-        strays=(),
-    )
 
 
 class _Segment(NamedTuple):
