@@ -25,9 +25,7 @@ from kafkajit.records.control_records import (
     coordinator_epoch,
 )
 from kafkajit.records.gather import (
-    copy_binary,
-    locate_headers,
-    plan_binary,
+    is_ascii,
     spread,
     write_validity,
     write_views,
@@ -164,10 +162,10 @@ def wanted_for(schema: pa.Schema) -> Wanted:
     return Wanted(
         offset=bool(plain & {"offset", "sequence"}),
         timestamp="timestamp" in plain,
-        fields=len(plain) < len(schema)
-        or bool(plain & {"headers", "controlType", "coordinatorEpoch"}),
+        fields=len(plain) < len(schema) or bool(plain & {"controlType", "coordinatorEpoch"}),
         key="key" in plain,
         value="value" in plain,
+        headers="headers" in plain,
     )
 
 
@@ -296,22 +294,6 @@ def _binary_column(chunk: Chunk, name: str) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(chunk), buffers, -1 if has_nulls else 0)
 
 
-def _gathered(
-    content: Bytes,
-    starts: npt.NDArray[np.int32],
-    sizes: npt.NDArray[np.int32],
-    type_: pa.DataType,
-) -> pa.Array:
-    """Fields at scattered places as one column."""
-    offsets = allocate(sizes.size + 1, np.int32)
-    total, nulls = plan_binary(sizes, offsets)
-    data = allocate(total + WIDE, np.uint8)
-    copy_binary(content, starts, offsets, data)
-    data_buffer = pa.py_buffer(data).slice(0, total)
-    buffers = [_validity(sizes, nulls), pa.py_buffer(offsets), data_buffer]
-    return pa.Array.from_buffers(type_, sizes.size, buffers, nulls)
-
-
 def _validity(sizes: npt.NDArray[np.int32], nulls: int) -> pa.Buffer | None:
     if nulls == 0:
         return None
@@ -330,44 +312,56 @@ def _binary_view_column(chunk: Chunk, name: str) -> pa.Array:
 
 
 def _headers_column(chunk: Chunk, _name: str) -> pa.Array:
-    counts = chunk.fields["headersCount"]
-    offsets = allocate(counts.size + 1, np.int32)
-    total, _ = plan_binary(counts, offsets)
+    rows = len(chunk)
+    offsets, keys, values = chunk.columns.headers
+    total = int(offsets[rows])
     if total == 0:
-        return pa.nulls(counts.size, HEADERS_TYPE)
-    parts = np.empty((total, 4), dtype=np.int32)
-    locate_headers(chunk.content, chunk.fields["headers"], counts, parts)
-    keys = _strings(chunk.content, parts[:, 0], parts[:, 1])
-    values = _gathered(chunk.content, parts[:, 2], parts[:, 3], pa.binary())
-    entries = pa.StructArray.from_arrays([keys, values], fields=list(HEADERS_TYPE.value_type))
+        return pa.nulls(rows, HEADERS_TYPE)
+    key_offsets = keys.offsets[: total + 1]
+    has_nulls = chunk.columns.has_nulls[2]
+    buffers = [
+        pa.py_buffer(values.validity) if has_nulls else None,
+        pa.py_buffer(values.offsets),
+        pa.py_buffer(values.data).slice(0, int(values.offsets[total])),
+    ]
+    entries = pa.StructArray.from_arrays(
+        [
+            _strings(key_offsets, keys.data),
+            pa.Array.from_buffers(pa.binary(), total, buffers, -1 if has_nulls else 0),
+        ],
+        fields=list(HEADERS_TYPE.value_type),
+    )
+    counts = np.diff(offsets[: rows + 1])
     none = int((counts == 0).sum())
     buffers = [_validity(np.where(counts == 0, np.int32(-1), counts), none), pa.py_buffer(offsets)]
-    return pa.Array.from_buffers(HEADERS_TYPE, counts.size, buffers, none, children=[entries])
+    return pa.Array.from_buffers(HEADERS_TYPE, rows, buffers, none, children=[entries])
 
 
-def _strings(
-    content: Bytes, starts: npt.NDArray[np.int32], sizes: npt.NDArray[np.int32]
-) -> pa.Array:
+def _strings(offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uint8]) -> pa.Array:
     """Strings as Java would hold them: what is not UTF-8 becomes U+FFFD."""
-    raw = _gathered(content, starts, sizes, pa.binary())
+    count, size = offsets.size - 1, int(offsets[-1])
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data).slice(0, size)]
+    if is_ascii(data, size):
+        return pa.Array.from_buffers(pa.string(), count, buffers, 0)
     try:
-        return raw.cast(pa.string())
+        return pa.Array.from_buffers(pa.binary(), count, buffers, 0).cast(pa.string())
     except pa.ArrowInvalid:
         pass
-    offsets = allocate(sizes.size + 1, np.int32)
-    data = allocate(int(sizes.sum(dtype=np.int64)) * MAX_GROWTH + WIDE, np.uint8)
-    written = _copy_strings(content, starts, sizes, offsets, data)
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data).slice(0, written)]
-    return pa.Array.from_buffers(pa.string(), sizes.size, buffers, 0)
+    written_offsets = allocate(count + 1, np.int32)
+    written = allocate(size * MAX_GROWTH + WIDE, np.uint8)
+    end = _copy_strings(data[:size], offsets, written_offsets, written)
+    buffers = [None, pa.py_buffer(written_offsets), pa.py_buffer(written).slice(0, end)]
+    return pa.Array.from_buffers(pa.string(), count, buffers, 0)
 
 
 @kernel
-def _copy_strings(content, starts, sizes, offsets, data):
+def _copy_strings(content, starts, offsets, data):
     written = np.int64(0)
-    for i in range(starts.size):
+    for i in range(starts.size - 1):
         offsets[i] = written
-        written = write_string(content, np.int64(starts[i]), np.int64(sizes[i]), data, written)
-    offsets[starts.size] = written
+        start = np.int64(starts[i])
+        written = write_string(content, start, np.int64(starts[i + 1]) - start, data, written)
+    offsets[starts.size - 1] = written
     return written
 
 

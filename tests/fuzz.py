@@ -152,7 +152,7 @@ class Fuzzer:
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
         self._seeds = seeds()
-        self._memory = ColumnMemory(Wanted(True, True, True, True, True))
+        self._memory = ColumnMemory(Wanted(True, True, True, True, True, True))
 
     def round(self, size: int = ROUND) -> None:
         """One log of so many mutants."""

@@ -104,6 +104,15 @@ def read_varlong(content, position, end):
     return np.int64(0), np.int64(TOO_LONG)
 
 
+@inlined
+def varint_before(content, position, end):
+    """As read_varint, at once where it is a single byte."""
+    if 0 <= position < end and content[position] < 0x80:
+        raw = np.int64(content[position])
+        return (raw >> 1) ^ -(raw & 1), position + 1
+    return read_varint(content, position, end)
+
+
 @kernel
 def varint_rest(content, position, first):
     """(unsigned value, position behind it) of a varint whose `first` byte was 0x80 or more.

@@ -47,12 +47,20 @@ from kafkajit.format.varint import (
     TOO_LONG,
     read_varint,
     read_varlong,
+    varint_before,
     varint_rest,
     varlong_rest,
     varlong_size,
 )
 from kafkajit.kernel import WIDE, copy_wide, inlined, kernel
-from kafkajit.records.columns import COLUMNS_FULL, ColumnMemory, Reading, put_record, read_into
+from kafkajit.records.columns import (
+    COLUMNS_FULL,
+    ColumnMemory,
+    Reading,
+    put_headers,
+    put_record,
+    read_into,
+)
 from kafkajit.source import Bytes
 
 # What the kernels need to know of a batch. Positions are in the array that holds its records.
@@ -187,6 +195,9 @@ def _read_plain(content, extents, batch, record, found, position, columns):
     wants_offset, wants_timestamp = offsets.size > 0, timestamps.size > 0
     wants_key, wants_value = key_offsets.size > 0, value_offsets.size > 0
     wants_fields = fields.size > 0
+    header_offsets = columns.headers.offsets
+    wants_headers = header_offsets.size > 0
+    header = np.int64(header_offsets[found]) if wants_headers else np.int64(0)
     key_end = np.int64(key_offsets[found]) if wants_key else np.int64(0)
     value_end = np.int64(value_offsets[found]) if wants_value else np.int64(0)
     key_room = np.int64(key_data.size - WIDE)
@@ -327,15 +338,22 @@ def _read_plain(content, extents, batch, record, found, position, columns):
 
             headers_count = np.int64(content[p])
             p += 1
-            if headers_count == 0:
-                if wants_fields:
-                    fields[found]["headers"] = p
-                    fields[found]["headersCount"] = 0
-            else:
-                headers_count, headers, p = _skip_headers(content, p, stop, headers_count)
-                if wants_fields:
-                    fields[found]["headers"] = headers
-                    fields[found]["headersCount"] = headers_count
+            headers, last_header = p, header
+            if headers_count != 0:
+                headers_count, headers = _headers_count(content, p, stop, headers_count)
+                if headers_count < 0:
+                    return batch, record, found, position
+                if wants_headers:
+                    p, last_header = put_headers(
+                        content, headers, stop, headers_count, columns, header
+                    )
+                else:
+                    p = _behind_headers(content, headers, stop, headers_count)
+            if wants_headers:
+                header_offsets[found + 1] = last_header
+            if wants_fields:
+                fields[found]["headers"] = headers
+                fields[found]["headersCount"] = headers_count
             if p != stop or (record == count - 1 and stop != end):
                 return batch, record, found, position
 
@@ -344,6 +362,7 @@ def _read_plain(content, extents, batch, record, found, position, columns):
             position = stop
             key_end = key_after
             value_end = value_after
+            header = last_header
         batch += 1
         record = np.int64(0)
         if batch < extents.size:
@@ -361,29 +380,32 @@ def _copy(content, position, size, target, t):
 
 
 @kernel
-def _skip_headers(content, position, stop, first):
-    """(count, where the first header is, where the last ends); -1 for that where not plain."""
+def _headers_count(content, position, stop, first):
+    """(count, where the first header is) behind the count's first byte; -1 if it is not plain."""
     count, p = first, position
     if count >= 0x80:
         if stop - p < MAX_VARINT_SIZE:
-            return np.int64(0), np.int64(0), np.int64(-1)
+            return np.int64(-1), p
         count, p = varint_rest(content, p, count)
         if p < 0:
-            return np.int64(0), np.int64(0), np.int64(-1)
-    count = (count >> 1) ^ -(count & 1)
-    headers = p
-    if count < 0:
-        return np.int64(0), np.int64(0), np.int64(-1)
+            return np.int64(-1), p
+    return (count >> 1) ^ -(count & 1), p
+
+
+@kernel
+def _behind_headers(content, position, stop, count):
+    """Where the last of so many headers ends; -1 where one is not plain."""
+    p = position
     for _ in range(count):
-        size, p = read_varint(content, p, stop)
+        size, p = varint_before(content, p, stop)
         if p < 0 or size < 0 or size > stop - p:
-            return np.int64(0), np.int64(0), np.int64(-1)
+            return np.int64(-1)
         p += size
-        size, p = read_varint(content, p, stop)
+        size, p = varint_before(content, p, stop)
         if p < 0 or size > stop - p:
-            return np.int64(0), np.int64(0), np.int64(-1)
+            return np.int64(-1)
         p += max(size, np.int64(0))
-    return count, headers, p
+    return p
 
 
 @kernel

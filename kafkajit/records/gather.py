@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from kafkajit.format.varint import read_varint
-from kafkajit.kernel import copy_bytes, kernel
+from kafkajit.kernel import copy_bytes, kernel, read_word
+
+_HIGH_BITS = np.int64(-0x7F7F7F7F7F7F7F80)  # of each byte of a word
 
 
 @kernel
@@ -78,18 +79,13 @@ def write_views(content, starts, sizes, views):
 
 
 @kernel
-def locate_headers(content, positions, counts, fields):
-    """Where each header's key and value stand: rows (key, key size, value, value size)."""
-    row = 0
-    for i in range(positions.size):
-        p = np.int64(positions[i])
-        for _ in range(counts[i]):
-            size, p = read_varint(content, p, content.size)
-            fields[row, 0] = p
-            fields[row, 1] = size
-            p += size
-            size, p = read_varint(content, p, content.size)
-            fields[row, 2] = p
-            fields[row, 3] = max(size, np.int64(-1))
-            p += max(size, np.int64(0))
-            row += 1
+def is_ascii(data, size):
+    """Whether none of the first bytes has its highest bit set."""
+    words = size // 8
+    seen = np.int64(0)
+    for i in range(words):
+        seen |= read_word(data, 8 * i)
+    rest = np.uint8(0)
+    for i in range(8 * words, size):
+        rest |= data[i]
+    return seen & _HIGH_BITS == 0 and rest < 0x80

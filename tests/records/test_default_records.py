@@ -28,7 +28,7 @@ from kafkajit.source import as_bytes
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 by_codec = pytest.mark.parametrize("codec", kt.CODECS)
-ALL = Wanted(offset=True, timestamp=True, fields=True, key=True, value=True)
+ALL = Wanted(offset=True, timestamp=True, fields=True, key=True, value=True, headers=True)
 
 
 def read_plain(
@@ -118,6 +118,11 @@ def columns_of(reading: Reading) -> list[tuple[Any, ...]]:
             return None
         return column.data[column.offsets[row] : column.offsets[row + 1]].tobytes()
 
+    def headers(row: int) -> list[tuple[bytes | None, bytes | None]]:
+        offsets, keys, values = columns.headers
+        entries = range(offsets[row], offsets[row + 1])
+        return [(binary(keys, entry), binary(values, entry)) for entry in entries]
+
     columns = reading.columns
     return [
         (
@@ -125,8 +130,17 @@ def columns_of(reading: Reading) -> list[tuple[Any, ...]]:
             int(columns.timestamp[row]),
             binary(columns.key, row),
             binary(columns.value, row),
+            headers(row),
         )
         for row in range(reading.rows)
+    ]
+
+
+def expected_columns(log: bytes) -> list[tuple[Any, ...]]:
+    return [
+        (record.offset, record.timestamp, record.key, record.value, record.headers)
+        for batch in reference.read_batches(log)[0]
+        for record in reference.read_records(batch)
     ]
 
 
@@ -135,21 +149,24 @@ def columns_of(reading: Reading) -> list[tuple[Any, ...]]:
 def test_columns_hold_what_the_fields_point_to(path: Path, room: int) -> None:
     log = plain_twin(path.read_bytes())
     reading, _ = read_plain(log, behind=bytes(room))
-    assert columns_of(reading) == expected_fields(log)
+    assert columns_of(reading) == expected_columns(log)
 
 
 @pytest.mark.parametrize("name", Wanted._fields)
 def test_a_column_that_nobody_asked_for_has_no_memory(name: str) -> None:
     columns = ColumnMemory(ALL._replace(**{name: False})).columns(10, 1000)
     column = getattr(columns, name)
-    assert (column.data if name in ("key", "value") else column).size == 0
+    arrays = {"key": "data", "value": "data", "headers": "offsets"}
+    assert (getattr(column, arrays[name]) if name in arrays else column).size == 0
 
 
 def test_columns_too_small_for_a_chunk_are_made_again_large_enough() -> None:
     memory = ColumnMemory(ALL)
     small = kt.batch([kt.Record(b"k", b"v", [("padding", bytes(500))])] * 10)
     large = kt.batch([kt.Record(None if i % 3 else b"k" * 300, b"v" * 300) for i in range(40)])
-    for log in (small, large, small, large):
+    many = kt.batch([kt.Record(headers=[("a", None), ("b", b"")] * i) for i in range(40)])
+    long = kt.batch([kt.Record(headers=[("key" * 50, b"v" * 300)]) for _ in range(40)])
+    for log in (small, large, small, large, many, small, long, many):
         extents = np.zeros(1, dtype=EXTENT)
         (batch,), _ = reference.read_batches(log)
         extents["start"], extents["end"] = 61, len(log)
@@ -157,7 +174,7 @@ def test_columns_too_small_for_a_chunk_are_made_again_large_enough() -> None:
         for room in (0, 64):
             reading = read_default_records(as_bytes(log + bytes(room)), extents, memory)
             assert reading.status == OK
-            assert columns_of(reading) == expected_fields(log)
+            assert columns_of(reading) == expected_columns(log)
 
 
 def test_memory_follows_what_the_last_chunk_held() -> None:

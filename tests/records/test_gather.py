@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import HEADER, NULLABLE
+from strategies import NULLABLE
 
-from kafkajit import testing as kt
 from kafkajit.kernel import WIDE
 from kafkajit.records.gather import (
     copy_binary,
-    locate_headers,
+    is_ascii,
     plan_binary,
     spread,
     write_validity,
@@ -84,23 +83,14 @@ def test_a_view_holds_small_fields_and_points_at_large_ones(size: int) -> None:
         assert int.from_bytes(view[12:16], "little") == starts[1]
 
 
-def encoded(headers: list[tuple[str, bytes | None]]) -> bytes:
-    """The headers of a record, without what stands before them."""
-    whole = kt.Record(headers=headers, length=0).encode(0, 0)
-    return whole[len(kt.Record(headers_count=len(headers), length=0).encode(0, 0)) :]
+@given(st.binary(max_size=40), st.integers(0, 40))
+def test_ascii_is_told_up_to_the_size(data: bytes, size: int) -> None:
+    size = min(size, len(data))
+    assert is_ascii(as_bytes(data), size) == data[:size].isascii()
 
 
-@given(st.lists(st.lists(HEADER, max_size=3), max_size=5))
-def test_headers_are_found_in_order(records: list[list[tuple[str, bytes | None]]]) -> None:
-    raw, positions = b"<", []
-    for headers in records:
-        positions.append(len(raw))
-        raw += encoded(headers) + b"|"
-    counts = np.array([len(headers) for headers in records], dtype=np.int32)
-    fields = np.empty((int(counts.sum()), 4), dtype=np.int32)
-    locate_headers(as_bytes(raw), np.array(positions, dtype=np.int32), counts, fields)
-    found = [
-        (raw[key:][:key_size].decode(), None if size < 0 else raw[value:][:size])
-        for key, key_size, value, size in fields.tolist()
-    ]
-    assert found == [header for headers in records for header in headers]
+@given(st.integers(1, 40), st.integers(0, 39))
+def test_a_single_byte_that_is_not_ascii_is_seen(size: int, at: int) -> None:
+    data = bytearray(size)
+    data[at % size] = 0x80
+    assert not is_ascii(as_bytes(bytes(data)), size)
