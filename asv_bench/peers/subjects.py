@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +18,21 @@ import numpy as np
 Pass = Callable[[], int]
 
 
-def kafkajit(path: Path) -> Pass:
+def kafkajit(path: Path, *, more: Sequence[str] = (), binary_view: bool = False) -> Pass:
     """Bytes in memory → Arrow batches of key, value, offset and timestamp; CRCs checked."""
     from kafkajit import iter_records
 
     data = path.read_bytes()
-    columns = ("key", "value", "offset", "timestamp")
-    return lambda: sum(batch.num_rows for batch in iter_records(data, columns=columns))
-
-
-def kafkajit_binary_view(path: Path) -> Pass:
-    """The same, with keys and values as views into the bytes."""
-    from kafkajit import iter_records
-
-    data = path.read_bytes()
-    columns = ("key", "value", "offset", "timestamp")
+    columns = ("key", "value", "offset", "timestamp", *more)
     return lambda: sum(
-        batch.num_rows for batch in iter_records(data, columns=columns, binary_view=True)
+        batch.num_rows for batch in iter_records(data, columns=columns, binary_view=binary_view)
     )
+
+
+# With headers; and with keys and values as views into the bytes.
+kafkajit_headers = partial(kafkajit, more=("headers",))
+kafkajit_binary_view = partial(kafkajit, binary_view=True)
+kafkajit_headers_binary_view = partial(kafkajit, more=("headers",), binary_view=True)
 
 
 def kafkajit_decode(path: Path) -> Pass:
@@ -190,6 +188,20 @@ def crc32c(path: Path) -> Pass:
     return read
 
 
+def varint_floor(path: Path) -> Pass:
+    """The varints of every record, and nothing else of it."""
+    from asv_bench.peers.floor import walk_varints
+    from kafkajit.format.layout import RECORD_BATCH_OVERHEAD
+    from kafkajit.source import Source
+    from kafkajit.walk import frames
+
+    data = np.fromfile(path, dtype=np.uint8)
+    batches = [framing.batches for framing in frames(Source(data))]
+    starts = np.concatenate([part.position for part in batches]) + RECORD_BATCH_OVERHEAD
+    counts = np.concatenate([part.field("recordsCount") for part in batches]).astype(np.int64)
+    return lambda: int(walk_varints(data, starts, counts)[0])
+
+
 def bare_codec(path: Path) -> Pass:
     """Every batch decompressed by kafkajit's decoder into one recycled buffer, nothing else."""
     from kafkajit.format.compression import decompress_into
@@ -216,6 +228,8 @@ def bare_codec(path: Path) -> Pass:
 SUBJECTS: dict[str, Callable[[Path], Pass]] = {
     "kafkajit": kafkajit,
     "kafkajit binary_view": kafkajit_binary_view,
+    "kafkajit headers": kafkajit_headers,
+    "kafkajit headers binary_view": kafkajit_headers_binary_view,
     "kafkajit decode": kafkajit_decode,
     "kafkajit encode": kafkajit_encode,
     "aiokafka encode": aiokafka_encode,
@@ -224,6 +238,7 @@ SUBJECTS: dict[str, Callable[[Path], Pass]] = {
     "kafka-python": kafka_python,
     "memcpy": memcpy,
     "crc32c": crc32c,
+    "varint floor": varint_floor,
     "bare codec": bare_codec,
 }
 
