@@ -1,18 +1,22 @@
 """kafkajit side by side with other readers of the same bytes, one core each.
 
 Subjects take turns (A B C A B C ...), each in a process of its own that is bound to one CPU, warm.
-Segments are made once, in KAFKAJIT_BENCH_DIR or ~/.cache/kafkajit/bench: 2.8 GB at scale 1.
-Kafka's own Java and its DumpLogSegments need Java 17 and, the first time, Maven.
+Segments are made once, in KAFKAJIT_BENCH_DIR or ~/.cache/kafkajit/bench: 3.5 GB at scale 1.
+Kafka's own Java and its DumpLogSegments need Java 17 and, the first time, Maven; franz-go takes
+part where Go is.
 
-  python -m asv_bench.peers                                 everything, a quarter of an hour
+  python -m asv_bench.peers                                 everything, half an hour
   python -m asv_bench.peers --scale 0.1 --only p100         a quick look
-  python -m asv_bench.peers --json F; python -m asv_bench.peers --readme F
+  python -m asv_bench.peers --record                        and into docs/performance
+  python -m asv_bench.peers --report                        tables and charts, measures nothing
+  python -m asv_bench.peers --check                         are they what was recorded?
 """
 
 from __future__ import annotations
 
-import argparse
 import json
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -22,6 +26,9 @@ from typing import Any
 
 from asv_bench.benchmarks.segments import Commits, Segment, cache_folder
 from asv_bench.peers import report
+from asv_bench.peers.options import add_record, finish, keep, parser_of
+from asv_bench.peers.publish import check, publish
+from asv_bench.peers.record import measured_with
 from asv_bench.peers.rounds import REPO, Command, Worker, measure, python, summary
 
 sys.path.insert(0, str(REPO / "tests" / "broker"))
@@ -33,6 +40,7 @@ DECODE = "kafkajit decode"  # without a process's start and text around it
 JAVA_SOURCES = [
     Path(__file__).with_name(f"{name}.java") for name in ("ReadRecords", "WriteRecords")
 ]
+FRANZ_GO = Path(__file__).with_name("franzgo")
 SERIAL = "-XX:+UseSerialGC"
 
 
@@ -42,6 +50,7 @@ def segments(scale: float) -> dict[str, Segment]:
     def records(count: int) -> int:
         return max(1, round(count * scale))
 
+    headers_bytes = Segment(1, headers=3).plain_bytes - Segment(1).plain_bytes
     return {
         "p100": Segment(records(4_000_000)),
         "p1000": Segment(records(480_000), value_size=1000),
@@ -57,6 +66,8 @@ def segments(scale: float) -> dict[str, Segment]:
             f"encode-{codec}": Segment(records(2_000_000), codec=codec)
             for codec in ("lz4", "zstd", "snappy", "gzip")
         },
+        "headers": Segment(records(2_000_000), headers=3),
+        "headers-as-values": Segment(records(2_000_000), value_size=100 + headers_bytes),
         "dump": Segment(records(4_000_000)),
         "dump-headers": Segment(records(4_000_000)),
         "dump-commits": Commits(records(1_000_000)),
@@ -67,22 +78,25 @@ def segments(scale: float) -> dict[str, Segment]:
 def readers(segment: Segment) -> Subjects:
     """Those who read records, and the limits of what can be done."""
     path = str(segment.path())
-    limits = ["memcpy", "crc32c"] if segment.codec == "none" else ["bare codec"]
-    views = ["kafkajit binary_view"] if segment.codec == "none" else []
-    others = ["aiokafka"]
-    if segment.magic < 2:
-        limits, views, others = [], [], ["aiokafka", "kafka-python"]
-    heap = max(2 << 10, (segment.path().stat().st_size >> 20) * 2 + 1024)
-    java = ["java", SERIAL, f"-Xms{heap}m", f"-Xmx{heap}m", "-cp", broker.classpath(compiled())]
-
-    def worker(name: str) -> Worker:
-        return Worker(python("asv_bench.peers.subjects", name, path))
-
+    ours = "kafkajit headers" if segment.headers else "kafkajit"
+    names = {report.US: ours}
+    if segment.codec == "none" and segment.magic == 2:
+        names |= {report.VIEWS: f"{ours} binary_view"}
+    names |= {"aiokafka": "aiokafka"}
+    if segment.codec == "none" or segment.magic < 2:  # it is Python all through, and takes long
+        names |= {"kafka-python": "kafka-python"}
+    if segment.magic == 2:
+        limits = report.FLOOR if segment.codec == "none" else (report.CODEC,)
+        names |= {limit: limit for limit in limits}
     found: Subjects = {
-        name: partial(worker, name) for name in ["kafkajit", *views, *others, *limits]
+        name: partial(Worker, python("asv_bench.peers.subjects", subject, path))
+        for name, subject in names.items()
     }
+    java = kafka(max(2 << 10, (segment.path().stat().st_size >> 20) * 2 + 1024))
     for how in ("copy", "touch"):
         found[f"Java, {how}"] = partial(Worker, [*java, "ReadRecords", how, path])
+    if shutil.which("go"):
+        found["franz-go"] = partial(Worker, [str(franz_go()), path])
     return found
 
 
@@ -91,9 +105,8 @@ def writers(segment: Segment) -> Subjects:
     path = str(segment.path())
     names = {report.US: "kafkajit encode", "aiokafka": "aiokafka encode"}
     if segment.codec != "none":
-        names["bare codec"] = "bare encoder"
-    heap = (segment.records * 256 >> 20) + 2048
-    java = ["java", SERIAL, f"-Xms{heap}m", f"-Xmx{heap}m", "-cp", broker.classpath(compiled())]
+        names[report.CODEC] = "bare encoder"
+    java = kafka((segment.records * 256 >> 20) + 2048)
     return {
         **{
             name: partial(Worker, python("asv_bench.peers.subjects", subject, path))
@@ -113,6 +126,20 @@ def dumpers(segment: Segment, *flags: str) -> Subjects:
     }
 
 
+def kafka(megabytes: int) -> list[str]:
+    """The command of a JVM with so much memory that knows Kafka's classes and ours."""
+    memory = (f"-Xms{megabytes}m", f"-Xmx{megabytes}m")
+    return ["java", SERIAL, *memory, "-cp", broker.classpath(compiled())]
+
+
+@cache
+def franz_go() -> Path:
+    """The program that reads with franz-go."""
+    program = cache_folder() / "franzgo"
+    subprocess.run(["go", "build", "-o", program, "."], cwd=FRANZ_GO, check=True)
+    return program
+
+
 @cache
 def compiled() -> Path:
     """The folder with the classes."""
@@ -130,6 +157,7 @@ def compare(name: str, segment: Segment, *, warm: float, rounds: int) -> dict[st
     result: dict[str, Any] = {
         "records": segment.records,
         "valueSize": segment.value_size,
+        "headers": segment.headers,
         "codec": segment.codec,
         "magic": segment.magic,
         "bytes": path.stat().st_size,
@@ -159,11 +187,7 @@ def compare(name: str, segment: Segment, *, warm: float, rounds: int) -> dict[st
 def main() -> None:
     """Run what was asked for and print a table of it."""
     known = list(segments(1))
-    parser = argparse.ArgumentParser(
-        prog="python -m asv_bench.peers",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = parser_of(None, __doc__)
     parser.add_argument("--scale", type=float, default=1, help="of all segments (default: 1)")
     parser.add_argument(
         "--only",
@@ -181,28 +205,40 @@ def main() -> None:
         metavar="SECONDS",
         help="of passes that do not count, for each subject (default: 8)",
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="add the results to it")
-    parser.add_argument(
-        "--readme",
-        type=Path,
-        metavar="FILE",
-        help="measure nothing: print the results in FILE as Markdown",
+    where = add_record(parser)
+    where.add_argument(
+        "--report",
+        action="store_true",
+        help="measure nothing: write README's tables, those of docs/performance.md and the charts "
+        "anew from docs/performance/peers.json",
+    )
+    where.add_argument(
+        "--check",
+        action="store_true",
+        help="measure nothing: exit with 1 if one of them does not agree with that file",
     )
     options = parser.parse_args()
-    if options.readme:
-        print(report.markdown(json.loads(options.readme.read_text())))
+    if options.report:
+        publish()
         return
-    results: dict[str, Any] = {"comparisons": {}}
-    if options.json and options.json.exists():
-        results = json.loads(options.json.read_text())
-    results["machine"] = report.machine() | {"Kafka": broker.KAFKA.version}
+    if options.check:
+        check()
+        return
     chosen = segments(options.scale)
     for name in options.only:
         result = compare(name, chosen[name], warm=options.warm, rounds=options.rounds)
-        results["comparisons"][name] = result
         print(report.text(name, result), flush=True)
-        if options.json:
-            options.json.write_text(json.dumps(results, indent=2) + "\n")
+        keep(options, "comparisons", {name: result | {"with": versions()}})
+    finish(options)
+
+
+def versions() -> dict[str, str]:
+    """What takes part."""
+    others = {"Kafka": broker.KAFKA.version}
+    if shutil.which("go"):
+        (module,) = re.findall(r"franz-go (v[\d.]+)", (FRANZ_GO / "go.mod").read_text())
+        others["franz-go"] = module.removeprefix("v")
+    return measured_with(("aiokafka", "kafka-python"), **others)
 
 
 if __name__ == "__main__":

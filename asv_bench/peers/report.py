@@ -1,127 +1,301 @@
-"""Results → tables: plain text while measuring, Markdown for the README."""
+"""What was measured → tables: plain text while measuring, Markdown for the pages."""
 
 from __future__ import annotations
 
-import platform
-from collections.abc import Sequence
-from importlib.metadata import version
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from asv_bench.peers.growth_report import tables, two_digits
+from asv_bench.peers.record import KINDS, Record
+
 US = "kafkajit"
+VIEWS = "kafkajit binary_view"
 DUMPER = "Java, DumpLogSegments"
-READERS = (
-    US,
-    "Java, copy",
-    "Java, touch",
-    "aiokafka",
-    "kafka-python",
-    "bare codec",
-    "memcpy",
-    "crc32c",
-)
-WRITERS = (US, "Java", "aiokafka", "bare codec")
-PACKAGES = ("numba", "numpy", "pyarrow", "aiokafka", "kafka-python")
+# What nobody who reads uncompressed records can leave out, each by itself.
+FLOOR = ("crc32c", "memcpy", "varint floor")
+CODEC = "bare codec"
+LIMIT = "limit"
+READERS = (US, "Java, copy", "Java, touch", "franz-go", "aiokafka", "kafka-python", LIMIT)
+WRITERS = (US, "Java", "aiokafka", LIMIT)
+DUMPS = {
+    "dump": "`--print-data-log`",
+    "dump-headers": "batches only",
+    "dump-commits": "`--offsets-decoder`",
+}
+SPARK_SUBJECTS = {
+    "kafkaLog, 4 columns": "`kafkaLog`, the query's four columns (as `kafkajit sql` asks)",
+    "kafkaLog": "`kafkaLog`, all 18 columns",
+    "kafka_log()": "`kafka_log(TABLE(SELECT path …))`, all columns, one task",
+    "Kafka connector": "Spark's Kafka connector, from a broker on this machine",
+    "Parquet, none": "the same rows as Parquet, uncompressed",
+    "Parquet, zstd": "the same rows as Parquet, zstd",
+    "explode": "`explode(kafka_records(content))`",
+    "explode, 2 columns": "`explode(kafka_records(content, 'offset,timestamp'))`",
+    "batches": "batches counted, checksums checked",
+    "noop": "rows read, none written",
+    "kafkaLog by key": "`kafkaLog`, by key",
+    "kafkaLog, zstd": "`kafkaLog`, by a column partition, zstd",
+}
+SPARK_WRITERS = SPARK_SUBJECTS | {
+    "kafkaLog": "`kafkaLog`, by a column partition",
+    "Parquet, none": "Parquet, uncompressed",
+    "Parquet, zstd": "Parquet, zstd",
+}
+UPKEEP = {
+    "index": "a segment whose indexes are gone",
+    "compact": "compaction",
+    "compact-lz4": "compaction, lz4",
+}
+
+Result = dict[str, Any]
 
 
-def machine() -> dict[str, str]:
-    """What the figures were measured on."""
-    cpus = Path("/proc/cpuinfo")
-    models = [
-        line.split(":", 1)[1].strip()
-        for line in (cpus.read_text().splitlines() if cpus.exists() else ())
-        if line.startswith("model name")
-    ]
-    cpu = models[0] if models else platform.machine()
-    return {"cpu": cpu, "Python": platform.python_version()} | {
-        name: version(name) for name in PACKAGES
-    }
-
-
-def text(name: str, result: dict[str, Any]) -> str:
-    """One comparison: seconds, GB/s of uncompressed log, times kafkajit's median."""
-    lines = [f"\n{name}: {_describe(result)}"]
+def text(name: str, result: Result) -> str:
+    """One comparison, while measuring."""
+    lines = [f"\n{name}: {describe(result)}"]
     if name == "memory":
         above = result["peak"] - result["imported"]
         lines.append(f"  peak {_mb(result['peak'])}, {_mb(above)} above that of the import")
         return "\n".join(lines)
-    lines.append(f"  {'':24}{'median s':>9}{'best s':>9}{'GB/s':>8}{'ratio':>8}")
-    ours = result["seconds"][US]["median"]
+    rows = dict(result["seconds"])
+    if set(FLOOR) <= rows.keys():
+        parts = [rows[part] for part in FLOOR]
+        rows["floor"] = {how: sum(part[how] for part in parts) for how in ("median", "best")}
+    return "\n".join([*lines, ratios(result | {"seconds": rows})])
+
+
+def ratios(result: Result) -> str:
+    """A line for each subject: seconds, times the first one's, GB/s where that is known."""
+    known = "plainBytes" in result
+    lines = [f"  {'':36}{'median s':>9}{'best s':>9}{'ratio':>8}{'GB/s' * known:>8}".rstrip()]
+    first = next(iter(result["seconds"].values()))["median"]
     for subject, seconds in result["seconds"].items():
         median, best = seconds["median"], seconds["best"]
-        speed = result["plainBytes"] / median / 1e9
-        lines.append(f"  {subject:24}{median:9.3f}{best:9.3f}{speed:8.2f}{median / ours:8.2f}")
+        speed = f"{result['plainBytes'] / median / 1e9:8.2f}" if known else ""
+        lines.append(f"  {subject:36}{median:9.3f}{best:9.3f}{median / first:8.2f}{speed}")
     return "\n".join(lines)
 
 
-def markdown(results: dict[str, Any]) -> str:
-    """All comparisons: GB/s of each reader and how many times as long it takes as kafkajit."""
-    comparisons = results["comparisons"]
-    writing = {name: result for name, result in comparisons.items() if name.startswith("encode")}
-    reading = {
+def median_of(result: Result, subject: str) -> float | None:
+    """Seconds that a subject takes, or the limit; None where it took no part."""
+    seconds = result["seconds"]
+    if subject == LIMIT:
+        parts = FLOOR if set(FLOOR) <= seconds.keys() else (CODEC,)
+    else:
+        parts = (subject,)
+    if not set(parts) <= seconds.keys():
+        return None
+    return float(sum(seconds[part]["median"] for part in parts))
+
+
+def gigabytes_a_second(result: Result, subject: str) -> float | None:
+    """Of uncompressed log."""
+    median = median_of(result, subject)
+    return None if median is None else result["plainBytes"] / median / 1e9
+
+
+def reads(record: Record) -> dict[str, dict[str, Any]]:
+    """The comparisons in which records are read."""
+    return {
         name: result
-        for name, result in comparisons.items()
+        for name, result in record["comparisons"].items()
         if name != "memory" and not name.startswith(("dump", "encode"))
     }
-    parts = []
-    for title, found, subjects in (
-        ("Reading records, one core", reading, READERS),
-        ("Writing records, one core, batches of 16 KB", writing, WRITERS),
-    ):
-        if found:
-            rows = [
-                [_describe(result), *(_speed(result, subject) for subject in subjects)]
-                for result in found.values()
-            ]
-            parts.append(_table([title, *subjects], rows))
-    dumps = {
-        "dump": "`--print-data-log`",
-        "dump-headers": "batches only",
-        "dump-commits": "`--offsets-decoder`",
+
+
+def writes(record: Record) -> dict[str, dict[str, Any]]:
+    """Those in which records are written."""
+    return {
+        name: result for name, result in record["comparisons"].items() if name.startswith("encode")
     }
-    rows = [
-        [f"{flags}, {_describe(comparisons[name])}"]
-        + [f"{comparisons[name]['seconds'][who]['median']:.2f} s" for who in (US, DUMPER)]
-        for name, flags in dumps.items()
-        if name in comparisons
+
+
+def _reading(record: Record) -> str:
+    found = {name: result for name, result in reads(record).items() if name != "headers-as-values"}
+    return _speeds("Reading records, one core, GB/s", found, READERS)
+
+
+def _writing(record: Record) -> str:
+    return _speeds("Writing records, one core, batches of 16 KB, GB/s", writes(record), WRITERS)
+
+
+def _speeds(title: str, found: Mapping[str, Result], subjects: Sequence[str]) -> str:
+    columns = [
+        subject
+        for subject in subjects
+        if any(median_of(result, subject) is not None for result in found.values())
     ]
-    if rows:
-        parts.append(_table(["Dumping text, start to end", "kafkajit", "DumpLogSegments"], rows))
-    if "memory" in comparisons:
-        memory = comparisons["memory"]
-        parts.append(
-            f"Peak memory of `iter_records` over a file of {_mb(memory['bytes'])}: "
-            f"{_mb(memory['peak'] - memory['imported'])} above the import's."
-        )
-    parts.append(
-        "GB/s of uncompressed log, median of interleaved rounds; in brackets how many times as "
-        "long as kafkajit. "
-        + ", ".join(f"{name} {value}" for name, value in results["machine"].items())
-        + ". Printed by `python -m asv_bench.peers`."
+    rows = [
+        [describe(result), *(_speed(result, subject) for subject in columns)]
+        for result in found.values()
+    ]
+    return _table([title, *columns], rows)
+
+
+def _speed(result: Result, subject: str) -> str:
+    speed = gigabytes_a_second(result, subject)
+    if speed is None:
+        return ""
+    if subject == US:
+        return f"**{speed:.2f}**"
+    return f"{speed:.2f} ({_times(median_of(result, subject) / median_of(result, US))})"
+
+
+def _limits(record: Record) -> str:
+    """Milliseconds, so that the parts add up."""
+    rows = []
+    for result in reads(record).values():
+        limit = median_of(result, LIMIT)
+        if limit is None or CODEC in result["seconds"]:
+            continue
+        parts = [median_of(result, subject) for subject in (US, VIEWS, *FLOOR)]
+        shown = ["" if part is None else f"{part * 1e3:.1f}" for part in (*parts, limit)]
+        rows.append([describe(result), *shown, f"{median_of(result, US) / limit:.2f}"])
+    heads = ["ms", US, "binary_view", *FLOOR, "floor", "ours ÷ floor"]
+    return _table(heads, rows)
+
+
+def _headers(record: Record) -> str:
+    known = record["comparisons"]
+    if not {"headers", "headers-as-values"} <= known.keys():
+        return ""
+    with_headers, as_values = known["headers"], known["headers-as-values"]
+    ours = [result["seconds"][US]["median"] for result in (with_headers, as_values)]
+    each = (ours[0] - ours[1]) / with_headers["records"] * 1e9
+    return (
+        f"{with_headers['headers']} headers a record take kafkajit {_times(ours[0] / ours[1])} as "
+        f"long as the same bytes as values: {ours[0] * 1e3:.0f} ms and {ours[1] * 1e3:.0f} ms, "
+        f"{each:.0f} ns a record more."
     )
-    return "\n\n".join(parts)
 
 
-def _describe(result: dict[str, Any]) -> str:
+def _dumping(record: Record) -> str:
+    known = record["comparisons"]
+    rows = [
+        [
+            f"{flags}, {describe(known[name])}",
+            *(f"{known[name]['seconds'][who]['median']:.2f}" for who in (US, DUMPER)),
+            _times(median_of(known[name], DUMPER) / median_of(known[name], US)),
+        ]
+        for name, flags in DUMPS.items()
+        if name in known
+    ]
+    return _table(["Dumping text, start to end, s", US, "DumpLogSegments", ""], rows)
+
+
+def _memory(record: Record) -> str:
+    memory = record["comparisons"].get("memory")
+    if memory is None:
+        return ""
+    return (
+        f"Peak memory of `iter_records` over a file of {_mb(memory['bytes'])}: "
+        f"{_mb(memory['peak'] - memory['imported'])} above the import's."
+    )
+
+
+def _spark(record: Record) -> str:
+    """Every comparison but that of writing."""
+    rows = [
+        [label, _mb(result["bytes"]), *seconds]
+        for name, result in record["spark"].items()
+        if name != "write"
+        for label, *seconds in _spark_rows(result, SPARK_SUBJECTS)
+    ]
+    versions = {result["with"].get("Spark", "") for result in record["spark"].values()} - {""}
+    spark = " and ".join(["Spark", *sorted(versions)]).replace(" and ", " ", 1)
+    return _table([f"In {spark}, local[2], warm, s", "of", "median", "best"], rows)
+
+
+def _spark_writing(record: Record) -> str:
+    result = record["spark"].get("write")
+    if result is None:
+        return ""
+    title = f"Writing {result['records'] / 1e6:.3g} M rows in Spark, local[2], warm, s"
+    return _table([title, "median", "best"], _spark_rows(result, SPARK_WRITERS))
+
+
+def _spark_rows(result: Result, names: Mapping[str, str]) -> list[list[str]]:
+    """A name as a reader knows it, median and best; in the order of the names."""
+    order = [*names, *result["seconds"]]
+    return [
+        [names.get(subject, subject), *(f"{seconds[how]:.2f}" for how in ("median", "best"))]
+        for subject, seconds in sorted(
+            result["seconds"].items(), key=lambda item: order.index(item[0])
+        )
+    ]
+
+
+def _upkeep(record: Record) -> str:
+    rows = []
+    for name, result in record["upkeep"].items():
+        first = next(iter(result["seconds"].values()))["median"]
+        rows += [
+            [
+                f"{UPKEEP[name]}, {_mb(result['bytes'])}: {subject}",
+                *(f"{seconds[how]:.2f}" for how in ("median", "best")),
+                _times(seconds["median"] / first),
+            ]
+            for subject, seconds in result["seconds"].items()
+        ]
+    return _table(["Changing logs, one core, s", "median", "best", ""], rows)
+
+
+def _growth(record: Record) -> str:
+    if not record["growth"]:
+        return ""
+    chart = "![Time against size, batches, records, files and splits](performance/growth.svg)"
+    return f"{chart}\n\n{tables(record['growth'])}"
+
+
+def _machine(record: Record) -> str:
+    """What all was measured with: more than one value where parts are of different days."""
+    found: dict[str, dict[str, None]] = {}
+    for kind in KINDS:
+        for result in record[kind].values():
+            for name, value in result["with"].items():
+                found.setdefault(name, {})[value] = None
+    return ", ".join(f"{name} {' and '.join(values)}" for name, values in found.items()) + "."
+
+
+SECTIONS: dict[str, Callable[[Record], str]] = {
+    "reading": _reading,
+    "limits": _limits,
+    "headers": _headers,
+    "writing": _writing,
+    "dumping": _dumping,
+    "memory": _memory,
+    "spark": _spark,
+    "spark-writing": _spark_writing,
+    "upkeep": _upkeep,
+    "growth": _growth,
+    "machine": _machine,
+}
+
+
+def sections(record: Record) -> dict[str, str]:
+    """What stands in each place that a page may have for it."""
+    return {name: write(record) or "*Not recorded yet.*" for name, write in SECTIONS.items()}
+
+
+def describe(result: Result) -> str:
+    """What is read or written, in a table's first column."""
     codec = "" if result["codec"] == "none" else f", {result['codec']}"
+    headers = f" + {result['headers']} headers" if result.get("headers") else ""
     magic = f"v{result['magic']}, " if result.get("magic", 2) < 2 else ""
-    size = f"{result['records'] / 1e6:.3g} M × {result['valueSize']} B"
+    size = f"{result['records'] / 1e6:.3g} M × {result['valueSize']} B{headers}"
     return f"{magic}{size}{codec}, {_mb(result['bytes'])}"
 
 
-def _speed(result: dict[str, Any], subject: str) -> str:
-    if subject not in result["seconds"]:
-        return ""
-    median = result["seconds"][subject]["median"]
-    speed = f"{result['plainBytes'] / median / 1e9:.2f}"
-    if subject == US:
-        return f"**{speed}**"
-    return f"{speed} ({median / result['seconds'][US]['median']:.2g}×)"
-
-
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Nothing where there are no rows."""
+    if not rows:
+        return ""
     rule = ["---", *["---:"] * (len(head) - 1)]
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *rows))
+
+
+def _times(ratio: float) -> str:
+    return f"{two_digits(ratio)}×"
 
 
 def _mb(size: int) -> str:

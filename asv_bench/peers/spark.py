@@ -5,13 +5,12 @@ are made once, in KAFKAJIT_BENCH_DIR or ~/.cache/kafkajit/bench.
 
   python -m asv_bench.peers.spark                       all but the connector, 8 minutes or so
   python -m asv_bench.peers.spark --kafka-python PYTHON --kafka-jars A.jar,B.jar
-  python -m asv_bench.peers.spark --only explode
+  python -m asv_bench.peers.spark --only explode --record     and into docs/performance
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import subprocess
@@ -19,12 +18,18 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from asv_bench.benchmarks.segments import Segment, cache_folder
+from asv_bench.peers import report
+from asv_bench.peers.options import add_record, finish, keep, parser_of
+from asv_bench.peers.record import measured_with
 from asv_bench.peers.rounds import REPO, Command, Worker, measure, python, summary
+from kafkajit import Log
 from kafkajit.source import Source
 from kafkajit.walk import frames
 
@@ -33,15 +38,25 @@ import broker
 
 Subjects = dict[str, Callable[[], Worker | Command]]
 
+KINDS = ("table", "explode", "batches", "write")
 
-def comparisons(options: argparse.Namespace, running: ExitStack) -> dict[str, Subjects]:
+
+class Comparison(NamedTuple):
+    """What is read, and who reads it."""
+
+    records: int
+    bytes: int
+    subjects: Subjects
+
+
+def comparisons(options: argparse.Namespace, running: ExitStack) -> dict[str, Comparison]:
     p100 = Segment(round(4_000_000 * options.scale))
     large = Segment(round(8_970_000 * options.scale))  # 1 GiB
 
     def worker(name: str, path: object) -> Callable[[], Worker]:
         return partial(Worker, python("asv_bench.peers.spark_subjects", name, str(path)))
 
-    def table() -> Subjects:
+    def table() -> Comparison:
         log = p100.path()
         found: Subjects = {
             name: worker(name, log) for name in ("kafkaLog", "kafkaLog, 4 columns", "kafka_log()")
@@ -51,23 +66,25 @@ def comparisons(options: argparse.Namespace, running: ExitStack) -> dict[str, Su
         if options.kafka_python:
             servers = running.enter_context(broker_with(p100.records))
             found["Kafka connector"] = partial(connector, options, servers)
-        return found
+        return Comparison(p100.records, log.stat().st_size, found)
 
-    def explode() -> Subjects:
+    def explode() -> Comparison:
         folder = eight_files(p100.path())
-        return {name: worker(name, folder) for name in ("explode", "explode, 2 columns")}
+        size = sum(file.stat().st_size for file in folder.iterdir())
+        found: Subjects = {name: worker(name, folder) for name in ("explode", "explode, 2 columns")}
+        return Comparison(Log(folder).end_offset, size, found)
 
-    def write() -> Subjects:
+    def batches() -> Comparison:
+        log = large.path()
+        return Comparison(large.records, log.stat().st_size, {"batches": worker("batches", log)})
+
+    def write() -> Comparison:
         rows = parquet(p100.path(), "none")
         names = ("Parquet, none", "Parquet, zstd", "kafkaLog", "kafkaLog by key", "kafkaLog, zstd")
-        return {name: worker(f"write {name}", rows) for name in (*names, "noop")}
+        found: Subjects = {name: worker(f"write {name}", rows) for name in (*names, "noop")}
+        return Comparison(p100.records, p100.path().stat().st_size, found)
 
-    makers = {
-        "table": table,
-        "explode": explode,
-        "batches": lambda: {"batches": worker("batches", large.path())},
-        "write": write,
-    }
+    makers = {"table": table, "explode": explode, "batches": batches, "write": write}
     return {name: makers[name]() for name in options.only or makers}
 
 
@@ -133,32 +150,41 @@ def eight_files(log: Path) -> Path:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m asv_bench.peers.spark",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = parser_of("spark", __doc__)
     parser.add_argument("--scale", type=float, default=1, help="of all segments (default: 1)")
-    parser.add_argument("--only", nargs="+", choices=["table", "explode", "batches", "write"])
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        choices=KINDS,
+        metavar="NAME",
+        help=f"comparisons to run: {', '.join(KINDS)} (default: all)",
+    )
     parser.add_argument("--rounds", type=int, default=7, help="queries of each (default: 7)")
-    parser.add_argument("--warm", type=float, default=12, metavar="SECONDS")
+    parser.add_argument(
+        "--warm",
+        type=float,
+        default=12,
+        metavar="SECONDS",
+        help="of queries that do not count, for each subject (default: 12)",
+    )
     parser.add_argument("--kafka-python", metavar="PYTHON", help="one that has pyspark 4.0.0")
     parser.add_argument("--kafka-jars", metavar="JARS", help="of spark-sql-kafka-0-10")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="add the results to it")
+    add_record(parser)
     options = parser.parse_args()
-    results = {}
     with ExitStack() as running:
-        for name, subjects in comparisons(options, running).items():
-            seconds = measure(subjects, warm=options.warm, rounds=options.rounds, bind=False)
-            results[name] = {subject: summary(all_) for subject, all_ in seconds.items()}
-            first = next(iter(results[name].values()))["median"]
-            print(f"\n{name}")
-            for subject, found in results[name].items():
-                median, best = found["median"], found["best"]
-                print(f"  {subject:22} {median:6.2f} s  best {best:6.2f}  {median / first:5.2f} x")
-    if options.json:
-        known = json.loads(options.json.read_text()) if options.json.exists() else {}
-        options.json.write_text(json.dumps(known | {"spark": results}, indent=2) + "\n")
+        for name, comparison in comparisons(options, running).items():
+            seconds = measure(
+                comparison.subjects, warm=options.warm, rounds=options.rounds, bind=False
+            )
+            result = {
+                "records": comparison.records,
+                "bytes": comparison.bytes,
+                "seconds": {subject: summary(all_) for subject, all_ in seconds.items()},
+                "with": measured_with((), Spark=version("pyspark"), Kafka=broker.KAFKA.version),
+            }
+            print(f"\n{name}\n{report.ratios(result)}", flush=True)
+            keep(options, "spark", {name: result})
+    finish(options)
 
 
 if __name__ == "__main__":

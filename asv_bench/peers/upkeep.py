@@ -7,11 +7,11 @@ first time, Maven; it runs without a broker, and its throttle is off.
   python -m asv_bench.peers.upkeep                    everything, five minutes
   python -m asv_bench.peers.upkeep --only index       indexes that are made anew, 1 GiB
   python -m asv_bench.peers.upkeep --only compact-lz4
+  python -m asv_bench.peers.upkeep --record           and into docs/performance
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import resource
 import shutil
@@ -23,11 +23,15 @@ from pathlib import Path
 
 import kafkajit
 from asv_bench.benchmarks.segments import BASE_TIMESTAMP, Segment, cache_folder
+from asv_bench.peers import report
+from asv_bench.peers.options import add_record, finish, keep, parser_of
+from asv_bench.peers.record import measured_with
 from asv_bench.peers.rounds import REPO, summary
 from kafkajit.source import Source
 from kafkajit.walk import frames
 
 sys.path.insert(0, str(REPO / "tests" / "broker"))
+import broker
 from log_operations import LogOperations
 
 KEYS = 1_000_000
@@ -44,31 +48,49 @@ Subjects = dict[str, Callable[[], tuple[float, int]]]
 
 def main() -> None:
     """Run what was asked for and print it."""
-    known = ("index", "compact", "compact-lz4")
-    parser = argparse.ArgumentParser(
-        prog="python -m asv_bench.peers.upkeep",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    known = tuple(report.UPKEEP)
+    parser = parser_of("upkeep", __doc__)
     parser.add_argument("--scale", type=float, default=1, help="of all logs (default: 1)")
-    parser.add_argument("--only", nargs="+", choices=known, default=known, metavar="NAME")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        choices=known,
+        default=known,
+        metavar="NAME",
+        help=f"comparisons to run: {', '.join(known)} (default: all)",
+    )
     parser.add_argument("--rounds", type=int, default=5, help="passes of each (default: 5)")
+    add_record(parser)
     options = parser.parse_args()
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # the JVM's too
     for name in options.only:
         with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as scratch:
             if name == "index":
-                compare(name, indexing(Path(scratch), options.scale), options.rounds)
-                continue
-            log = compacted_log(options.scale, "lz4" if name.endswith("lz4") else "none")
-            with LogOperations(Path(scratch), fast=True) as kafka:
-                compare(name, compaction(Path(scratch), log, kafka), options.rounds)
+                log = Segment(round(8_970_000 * options.scale)).path()
+                seconds = compare(indexing(Path(scratch), log), options.rounds)
+            else:
+                log = compacted_log(options.scale, "lz4" if name.endswith("lz4") else "none")
+                with LogOperations(Path(scratch), fast=True) as kafka:
+                    seconds = compare(compaction(Path(scratch), log, kafka), options.rounds)
+        result = {
+            "bytes": sum(file.stat().st_size for file in logs_of(log)),
+            "seconds": {subject: summary(all_) for subject, all_ in seconds.items()},
+            "with": measured_with((), Kafka=broker.KAFKA.version),
+        }
+        print(f"\n{name}\n{report.ratios(result)}", flush=True)
+        keep(options, "upkeep", {name: result})
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(f"\npeak memory of this process: {peak >> 10} MiB, files that it maps included")
+    finish(options)
 
 
-def compare(name: str, subjects: Subjects, rounds: int) -> None:
-    """A round warms up; then so many count."""
+def logs_of(path: Path) -> list[Path]:
+    """A segment, or those of a partition's folder."""
+    return sorted(path.glob("*.log")) if path.is_dir() else [path]
+
+
+def compare(subjects: Subjects, rounds: int) -> dict[str, list[float]]:
+    """Seconds of each pass; a round warms up, then so many count."""
     seconds: dict[str, list[float]] = {subject: [] for subject in subjects}
     for turn in range(rounds + 1):
         found = set()
@@ -79,16 +101,11 @@ def compare(name: str, subjects: Subjects, rounds: int) -> None:
                 seconds[subject].append(spent)
         if len(found) > 1:
             raise RuntimeError(f"subjects do not agree on what is there: {found}")
-    print(f"\n{name}\n  {'':36}{'median s':>9}{'best s':>9}{'ratio':>8}")
-    first = summary(next(iter(seconds.values())))["median"]
-    for subject, all_ in seconds.items():
-        median, best = summary(all_).values()
-        print(f"  {subject:36}{median:9.3f}{best:9.3f}{median / first:8.2f}", flush=True)
+    return seconds
 
 
-def indexing(scratch: Path, scale: float) -> Subjects:
+def indexing(scratch: Path, log: Path) -> Subjects:
     """A segment of 1 GiB without its indexes."""
-    log = Segment(round(8_970_000 * scale)).path()
     folder = scratch / "orders-0"
     folder.mkdir()
     copy = Path(shutil.copy(log, folder))
