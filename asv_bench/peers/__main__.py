@@ -1,11 +1,11 @@
 """kafkajit side by side with other readers of the same bytes, one core each.
 
 Subjects take turns (A B C A B C ...), each in a process of its own that is bound to one CPU, warm.
-Segments are made once, in KAFKAJIT_BENCH_DIR or ~/.cache/kafkajit/bench: 3.5 GB at scale 1.
-Kafka's own Java and its DumpLogSegments need Java 17 and, the first time, Maven; franz-go takes
-part where Go is.
+Segments are made once, in KAFKAJIT_BENCH_DIR or ~/.cache/kafkajit/bench: 5 GB at scale 1. With
+Java 17 and Maven a real broker writes those of v2 that are read, and Kafka's own Java and its
+DumpLogSegments take part; without, kafkajit.testing encodes them. franz-go takes part where Go is.
 
-  python -m asv_bench.peers                                 everything, half an hour
+  python -m asv_bench.peers                                 everything, 45 minutes
   python -m asv_bench.peers --scale 0.1 --only p100         a quick look
   python -m asv_bench.peers --record                        and into docs/performance
   python -m asv_bench.peers --report                        tables and charts, measures nothing
@@ -26,22 +26,18 @@ from typing import Any
 
 from asv_bench.benchmarks.segments import Commits, Segment, cache_folder
 from asv_bench.peers import report
+from asv_bench.peers.jvm import SERIAL, broker, has_kafka, java
 from asv_bench.peers.options import add_record, finish, keep, parser_of
+from asv_bench.peers.produced import Produced
 from asv_bench.peers.publish import check, publish
 from asv_bench.peers.record import measured_with
 from asv_bench.peers.rounds import REPO, Command, Worker, measure, python, summary
 
-sys.path.insert(0, str(REPO / "tests" / "broker"))
-import broker  # the tests' own way to Kafka's jars
-
 Subjects = dict[str, Callable[[], Worker | Command]]
 
+PRODUCED = ("p100", "p1000", "lz4", "zstd", "snappy", "gzip", "headers", "headers-as-values")
 DECODE = "kafkajit decode"  # without a process's start and text around it
-JAVA_SOURCES = [
-    Path(__file__).with_name(f"{name}.java") for name in ("ReadRecords", "WriteRecords")
-]
 FRANZ_GO = Path(__file__).with_name("franzgo")
-SERIAL = "-XX:+UseSerialGC"
 
 
 def segments(scale: float) -> dict[str, Segment]:
@@ -92,9 +88,10 @@ def readers(segment: Segment) -> Subjects:
         name: partial(Worker, python("asv_bench.peers.subjects", subject, path))
         for name, subject in names.items()
     }
-    java = kafka(max(2 << 10, (segment.path().stat().st_size >> 20) * 2 + 1024))
-    for how in ("copy", "touch"):
-        found[f"Java, {how}"] = partial(Worker, [*java, "ReadRecords", how, path])
+    if has_kafka():
+        command = java(max(2 << 10, (segment.path().stat().st_size >> 20) * 2 + 1024))
+        for how in ("copy", "touch"):
+            found[f"Java, {how}"] = partial(Worker, [*command, "ReadRecords", how, path])
     if shutil.which("go"):
         found["franz-go"] = partial(Worker, [str(franz_go()), path])
     return found
@@ -106,30 +103,25 @@ def writers(segment: Segment) -> Subjects:
     names = {report.US: "kafkajit encode", "aiokafka": "aiokafka encode"}
     if segment.codec != "none":
         names[report.CODEC] = "bare encoder"
-    java = kafka((segment.records * 256 >> 20) + 2048)
-    return {
-        **{
-            name: partial(Worker, python("asv_bench.peers.subjects", subject, path))
-            for name, subject in names.items()
-        },
-        "Java": partial(Worker, [*java, "WriteRecords", segment.codec, path]),
+    found: Subjects = {
+        name: partial(Worker, python("asv_bench.peers.subjects", subject, path))
+        for name, subject in names.items()
     }
+    if has_kafka():
+        command = java((segment.records * 256 >> 20) + 2048)
+        found["Java"] = partial(Worker, [*command, "WriteRecords", segment.codec, path])
+    return found
 
 
 def dumpers(segment: Segment, *flags: str) -> Subjects:
     """Those who print a segment as text, as whole processes."""
     arguments = ("--files", str(segment.path()), *flags)
-    java = ["java", SERIAL, "-Dfile.encoding=UTF-8", "-cp", broker.classpath()]
-    return {
-        "kafkajit": partial(Command, python("kafkajit.cli", "dump-log", *arguments)),
-        report.DUMPER: partial(Command, [*java, "kafka.tools.DumpLogSegments", *arguments]),
-    }
-
-
-def kafka(megabytes: int) -> list[str]:
-    """The command of a JVM with so much memory that knows Kafka's classes and ours."""
-    memory = (f"-Xms{megabytes}m", f"-Xmx{megabytes}m")
-    return ["java", SERIAL, *memory, "-cp", broker.classpath(compiled())]
+    found: Subjects = {report.US: partial(Command, python("kafkajit.cli", "dump-log", *arguments))}
+    if has_kafka():
+        command = ["java", SERIAL, "-Dfile.encoding=UTF-8", "-cp", broker.classpath()]
+        tool = [*command, "kafka.tools.DumpLogSegments", *arguments]
+        found[report.DUMPER] = partial(Command, tool)
+    return found
 
 
 @cache
@@ -138,17 +130,6 @@ def franz_go() -> Path:
     program = cache_folder() / "franzgo"
     subprocess.run(["go", "build", "-o", program, "."], cwd=FRANZ_GO, check=True)
     return program
-
-
-@cache
-def compiled() -> Path:
-    """The folder with the classes."""
-    folder = cache_folder() / "classes"
-    for source in JAVA_SOURCES:
-        target = folder / f"{source.stem}.class"
-        if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
-            broker.compile_java([source], folder)
-    return folder
 
 
 def compare(name: str, segment: Segment, *, warm: float, rounds: int) -> dict[str, Any]:
@@ -205,6 +186,12 @@ def main() -> None:
         metavar="SECONDS",
         help="of passes that do not count, for each subject (default: 8)",
     )
+    parser.add_argument(
+        "--encoder",
+        action="store_true",
+        help="read what kafkajit.testing encodes, as where Maven is not; else segments of v2 are "
+        "read as a broker, which is started for it, writes the same records",
+    )
     where = add_record(parser)
     where.add_argument(
         "--report",
@@ -226,15 +213,21 @@ def main() -> None:
         return
     chosen = segments(options.scale)
     for name in options.only:
-        result = compare(name, chosen[name], warm=options.warm, rounds=options.rounds)
+        segment = chosen[name]
+        writer = "kafkajit.testing"
+        if name in PRODUCED and has_kafka() and not options.encoder:
+            segment, writer = Produced.of(segment), f"Kafka {broker.KAFKA.version}"
+        result = compare(name, segment, warm=options.warm, rounds=options.rounds)
         print(report.text(name, result), flush=True)
-        keep(options, "comparisons", {name: result | {"with": versions()}})
+        keep(
+            options, "comparisons", {name: result | {"with": versions() | {"segments of": writer}}}
+        )
     finish(options)
 
 
 def versions() -> dict[str, str]:
     """What takes part."""
-    others = {"Kafka": broker.KAFKA.version}
+    others = {"Kafka": broker.KAFKA.version} if has_kafka() else {}
     if shutil.which("go"):
         (module,) = re.findall(r"franz-go (v[\d.]+)", (FRANZ_GO / "go.mod").read_text())
         others["franz-go"] = module.removeprefix("v")

@@ -178,7 +178,7 @@ def _dumping(record: Record) -> str:
             _times(median_of(known[name], DUMPER) / median_of(known[name], US)),
         ]
         for name, flags in DUMPS.items()
-        if name in known
+        if name in known and DUMPER in known[name]["seconds"]
     ]
     return _table(["Dumping text, start to end, s", US, "DumpLogSegments", ""], rows)
 
