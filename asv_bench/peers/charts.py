@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 OURS, THEIRS, BOUND = "ours", "theirs", "bound"
 _COLORS = {OURS: "#0b6bcb", THEIRS: "#b9c2cc", BOUND: "#ffffff"}
 _INK, _FAINT, _LINE = "#1f2328", "#59636e", "#d1d9e0"
-_WIDTH, _DPI = 8.0, 200  # inches; an inch is 100 pixels of README
+_WIDTH, _DPI = 8.0, 150  # inches; an inch is 100 pixels of README
 _MARGIN, _HEADER, _TITLE = 0.12, 0.68, 0.34
 _STYLE = {
     "font.family": "DejaVu Sans",
@@ -232,7 +232,12 @@ def draw(chart: Chart, svg: Path, png: Path) -> None:
             top -= tall + _below(chart)
         about = digest(chart)
         figure.savefig(svg, metadata={"Date": None, "Creator": None, "Description": about})
-        figure.savefig(png, dpi=_DPI, metadata={"Software": None, "Description": about})
+        figure.savefig(
+            png,
+            dpi=_DPI,
+            metadata={"Software": None, "Description": about},
+            pil_kwargs={"optimize": True},
+        )
 
 
 def _room(panel: Bars | Curve, columns: int) -> tuple[float, float]:

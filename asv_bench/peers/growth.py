@@ -5,7 +5,7 @@ file or the data source's plan and tasks; points take turns (A B C A B C ...), i
 a pass that does not count. Files are made once, in KAFKAJIT_BENCH_DIR or ~/.cache/kafkajit/bench:
 7 GB at scale 1, the largest of 2 GiB.
 
-  python -m asv_bench.peers.growth                         everything, some ten minutes
+  python -m asv_bench.peers.growth                         everything, five minutes
   python -m asv_bench.peers.growth --scale 0.02 --only size
   python -m asv_bench.peers.growth --record                and into docs/performance
 """

@@ -43,17 +43,18 @@ def _count(number: float) -> str:
 
 
 def _bytes(number: float) -> str:
-    """In thousands, but GiB as segments have them.
+    """In thousands and rounded, but GiB as segments have them.
 
-    >>> [_bytes(size) for size in (10, 1000, 10_000_000, 1 << 30, 2 << 30)]
-    ['10 B', '1 kB', '10 MB', '1 GiB', '2 GiB']
+    >>> [_bytes(size) for size in (10, 998, 9_994_000, 299_900_000, (1 << 30) - 9, (2 << 30) - 9)]
+    ['10 B', '1 kB', '10 MB', '300 MB', '1 GiB', '2 GiB']
     """
-    if number >= 1e9:
+    if number > 0.9 * (1 << 30):
         return f"{number / (1 << 30):.2g} GiB"
+    rounded = float(f"{number:.1e}")
     for size, unit in ((1e6, "MB"), (1e3, "kB")):
-        if number >= size:
-            return f"{number / size:.2g} {unit}"
-    return f"{number:.0f} B"
+        if rounded >= size:
+            return f"{rounded / size:g} {unit}"
+    return f"{rounded:g} B"
 
 
 SERIES = {
