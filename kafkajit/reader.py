@@ -8,6 +8,8 @@ source ─▶ frame ─▶ check ─▶ decompress ─▶ read records ─▶ co
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
 from typing import Any
 
 import pyarrow as pa
@@ -33,6 +35,7 @@ from kafkajit.schema import (
 )
 from kafkajit.selection import Range
 from kafkajit.source import Bytes, Source
+from kafkajit.threads import STRETCH_BYTES, Stretch, stretches, thread_count
 from kafkajit.walk import FAILFAST, PERMISSIVE, Gap, Walk, frames
 
 DEFAULT_BATCH_ROWS = 65536
@@ -46,6 +49,7 @@ def read_records(
     mode: str = FAILFAST,
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
     binary_view: bool = False,
+    threads: int | None = None,
 ) -> pa.Table:
     """All records of a log segment as a table; see `iter_records` for one that is large.
 
@@ -59,6 +63,8 @@ def read_records(
             column `corruption` says where and why, and is NULL for records.
         max_decompressed_bytes: what one batch may grow to.
         binary_view: key and value as views into the segment instead of copies.
+        threads: how many read a large segment. By default as many as there are processors for this
+            process; in a task of Spark's, and in modes other than FAILFAST, one.
 
     The table's schema metadata says how far the log reads: validBytes and trailingBytes.
 
@@ -67,14 +73,24 @@ def read_records(
     >>> read_records(log, columns=["offset", "key", "value"]).to_pylist()
     [{'offset': 7, 'key': b'k', 'value': b'v'}]
     """
+    count = thread_count(threads)
     opened = Source(source)
     schema = _schema(opened, columns, mode, binary_view)
-    reader = SegmentReader(opened, mode=mode)
-    records = reader.records(
-        schema, check_crcs=check_crcs, max_decompressed_bytes=max_decompressed_bytes
-    )
-    table = pa.Table.from_batches(records, schema=schema)
-    return table.replace_schema_metadata(_extent_metadata(opened.content, reader.position))
+
+    def read(stretch: Stretch, source: Source) -> tuple[list[pa.RecordBatch], int]:
+        reader = SegmentReader(source, mode=mode, start=stretch.start, end=stretch.end)
+        records = reader.records(
+            schema, check_crcs=check_crcs, max_decompressed_bytes=max_decompressed_bytes
+        )
+        return list(records), reader.position
+
+    if count == 1 or mode != FAILFAST or opened.content.size <= STRETCH_BYTES:
+        parts = [read(Stretch(), opened)]
+    else:
+        with ThreadPoolExecutor(count) as pool:
+            parts = list(pool.map(read, stretches(opened), repeat(opened.shared())))
+    table = pa.Table.from_batches((batch for batches, _ in parts for batch in batches), schema)
+    return table.replace_schema_metadata(_extent_metadata(opened.content, parts[-1][1]))
 
 
 def iter_records(

@@ -84,6 +84,10 @@ class Source:
             self._map.madvise(mmap.MADV_RANDOM if self._leaps else mmap.MADV_SEQUENTIAL)
         return self._map
 
+    def shared(self) -> Source:
+        """The same bytes for several who each look elsewhere: none of them may forget."""
+        return Source(self.content, path=self.path)
+
     def load(self, end: int) -> int:
         """See to it that the bytes before `end` are there; up to where they are."""
         return self.content.size if self._ranges is None else self._ranges.load(end)

@@ -24,7 +24,7 @@ ROOMS = [
     ("side_files",),
     ("arrow", "text"),
     ("encode",),
-    ("reader",),
+    ("threads", "reader"),
     ("segment",),
     ("append",),
     ("recovery",),

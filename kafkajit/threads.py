@@ -1,0 +1,54 @@
+"""A large segment for several threads: stretches of whole batches, each walked by itself."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kafkajit.errors import KafkaJitError
+from kafkajit.source import Source
+from kafkajit.walk import frames
+
+# What a thread reads at a time; of a smaller segment nothing is left for another.
+STRETCH_BYTES = 16 << 20
+
+
+class Stretch(NamedTuple):
+    """From the start of a batch to that of another, or to the log's end."""
+
+    start: int = 0
+    end: int | None = None
+
+
+def thread_count(asked: int | None) -> int:
+    """How many threads; if nobody says, one for each processor that this process may use."""
+    if asked is not None:
+        if asked < 1:
+            raise ValueError(f"threads must be at least 1, not {asked}")
+        return asked
+    if _is_in_a_task():
+        return 1
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _is_in_a_task() -> bool:
+    """Whether this is a worker of Spark's, which has as many as there are processors."""
+    pyspark = sys.modules.get("pyspark")
+    return pyspark is not None and pyspark.TaskContext.get() is not None
+
+
+def stretches(source: Source) -> Iterator[Stretch]:
+    """A segment from end to end, as far as headers lead; the last stretch has the rest."""
+    start = 0
+    try:
+        for framing in frames(source):
+            if framing.position - start >= STRETCH_BYTES:
+                yield Stretch(start, framing.position)
+                start = framing.position
+    except KafkaJitError:
+        pass  # which who walks the last stretch comes upon again
+    yield Stretch(start)
