@@ -35,3 +35,16 @@ class FirstCall:
 
     def timeraw_import_and_read_records(self) -> str:
         return f"import kafkajit; {_READ}"
+
+
+class FirstCallEver:
+    """The same where nothing has been compiled yet: seconds."""
+
+    timeout = 120
+    number = 1
+    repeat = 2
+    rounds = 1
+
+    def timeraw_read_records(self) -> tuple[str, str]:
+        uncached = "import os; os.environ['KAFKAJIT_CACHE'] = '0'"
+        return _READ, f"{uncached}; import kafkajit, kafkajit.reader"

@@ -15,6 +15,7 @@ from kafkajit.produce.options import ProduceOptions
 from kafkajit.produce.staging import Staged, TaskWriter
 
 from . import segments
+from .logs import temporary_folder
 
 TASKS = 2
 # Spark's spark.sql.execution.arrow.maxRecordsPerBatch
@@ -35,7 +36,7 @@ class WriteLogs:
             numbers = np.arange(table.num_rows, dtype=np.int32) % partitions
             table = table.append_column("partition", pa.array(numbers))
         self.rows = table.to_batches(ROWS)
-        self.folder = tempfile.TemporaryDirectory()
+        self.folder = temporary_folder()
         self.given = {"topic": "orders", "partitions": str(partitions)}
         self.time_write(partitions, by)
 

@@ -3,24 +3,34 @@
 # ruff: noqa: ARG002  # asv hands every parameter to every method
 from __future__ import annotations
 
+import resource
 from collections import deque
 from collections.abc import Iterable
 
 import kafkajit
-from kafkajit.testing import CODECS
+from kafkajit.testing import CODECS, Record, batch
 
 from . import segments
+from .throughput import gigabytes_per_second
 
+FOUR = ["key", "value", "offset", "timestamp"]
 PROJECTIONS = {
     "offset": ["offset"],
-    "key, value, offset, timestamp": ["key", "value", "offset", "timestamp"],
+    "key, value, offset, timestamp": FOUR,
     "all": None,
 }
+CRC_OFFSET = 17
+BATCH = batch([Record(key=b"key", value=b"value")])
 
 
 def exhaust(batches: Iterable[object]) -> None:
     """Read to the end and keep nothing."""
     deque(batches, maxlen=0)
+
+
+def peak_memory() -> int:
+    """Of this process so far, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 class Records:
@@ -60,19 +70,59 @@ class Projection:
         )
 
 
-class Headers:
-    """Three headers for each record: looked over, and decoded."""
+class Throughput:
+    """Four columns of 100-byte records, by codec; bytes before compression."""
 
-    params = ["value", "headers"]
-    param_names = ["columns"]
+    params = CODECS
+    param_names = ["codec"]
     setup_cache = staticmethod(segments.setup_cache)
 
-    def setup(self, column: str) -> None:
-        self.content = segments.small(headers=3).path().read_bytes()
-        self.time_iter_records(column)
+    def setup(self, codec: str) -> None:
+        self.content = segments.small(codec=codec).path().read_bytes()
+        self.size = segments.small().path().stat().st_size
 
-    def time_iter_records(self, column: str) -> None:
-        exhaust(kafkajit.iter_records(self.content, columns=[column]))
+    def track_iter_records(self, codec: str) -> float:
+        return gigabytes_per_second(
+            self.size, lambda: exhaust(kafkajit.iter_records(self.content, columns=FOUR))
+        )
+
+    track_iter_records.unit = "GB/s"
+
+
+class Headers:
+    """Three headers for each record, looked over and decoded; or the same bytes in its value."""
+
+    params = [["headers", "values"], ["value", "headers", "all"]]
+    param_names = ["bytes_in", "columns"]
+    setup_cache = staticmethod(segments.setup_cache)
+
+    def setup(self, bytes_in: str, columns: str) -> None:
+        segment = segments.HEADERS if bytes_in == "headers" else segments.AS_VALUES
+        self.content = segment.path().read_bytes()
+        self.columns = None if columns == "all" else [columns]
+        self.time_iter_records(bytes_in, columns)
+
+    def time_iter_records(self, bytes_in: str, columns: str) -> None:
+        exhaust(kafkajit.iter_records(self.content, columns=self.columns))
+
+
+class Damage:
+    """A segment in which so many of 100 batches are not what was written, in modes that go on."""
+
+    params = [["DROPMALFORMED", "PERMISSIVE"], [0, 1, 10]]
+    param_names = ["mode", "damaged"]
+    setup_cache = staticmethod(segments.setup_cache)
+
+    def setup(self, mode: str, damaged: int) -> None:
+        content = bytearray(segments.small().path().read_bytes())
+        positions = kafkajit.read_record_batches(bytes(content))["position"].to_pylist()
+        for position in positions[50 :: 100 // damaged] if damaged else []:
+            content[position + CRC_OFFSET] ^= 1
+        self.content = bytes(content)
+        self.time_iter_records(mode, damaged)
+
+    def time_iter_records(self, mode: str, damaged: int) -> None:
+        exhaust(kafkajit.iter_records(self.content, mode=mode))
 
 
 class BinaryView:
@@ -102,6 +152,15 @@ class Memory:
 
     def peakmem_iter_records(self) -> None:
         exhaust(kafkajit.iter_records(segments.LARGE.path()))
+
+    def track_iter_records_above_import(self) -> int:
+        """The difference, kernels loaded: what reading itself needs."""
+        kafkajit.read_records(BATCH)
+        before = peak_memory()
+        exhaust(kafkajit.iter_records(segments.LARGE.path()))
+        return peak_memory() - before
+
+    track_iter_records_above_import.unit = "bytes"
 
 
 class Messages:

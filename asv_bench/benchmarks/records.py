@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from kafkajit.format.layout import BATCH_HEADER
+from kafkajit.records.batches import frame
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import Decoder
 from kafkajit.records.resync import next_sound_batch
@@ -16,6 +17,23 @@ from kafkajit.walk import frames
 from . import segments
 
 WANTED = Wanted(offset=True, timestamp=True, key=True, value=True)
+
+
+class Framing:
+    """16 MiB of batches of so many bytes: where each begins and ends, and what its header says."""
+
+    params = [100, 1000, 16_000]
+    param_names = ["batch_bytes"]
+
+    def setup(self, batch_bytes: int) -> None:
+        one = batch([Record(value=bytes(batch_bytes - 70))])
+        self.content = Source(one * (segments.SMALL // len(one))).content
+        self.time_frame(batch_bytes)
+
+    def time_frame(self, batch_bytes: int) -> None:
+        position = 0
+        while position < self.content.size:
+            position = int(frame(self.content, position).batches.end[-1])
 
 
 class Batches:

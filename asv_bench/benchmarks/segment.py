@@ -1,36 +1,23 @@
-"""A log in its folder: a lookup touches one batch; LogWriter, and what it writes; compaction."""
+"""kafkajit.segment: a log in its folder; a lookup touches one batch."""
 
 # ruff: noqa: ARG002  # asv hands every parameter to every method
 from __future__ import annotations
 
-import shutil
 import struct
 import tempfile
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
 from crc32c import crc32c
 
-from kafkajit import (
-    Log,
-    LogConfig,
-    LogWriter,
-    OffsetIndex,
-    TimeIndex,
-    compact,
-    encode_batches,
-)
+from kafkajit import Log, OffsetIndex, TimeIndex
 from kafkajit.segment.indexing import SegmentIndexes
 from kafkajit.source import Source
-from kafkajit.testing import Record, batch, producer_snapshot
+from kafkajit.testing import Record, batch
 from kafkajit.walk import frames
 
 from . import segments
 
-MEMORY = Path("/dev/shm")
-
-START = 1_700_000_000_000
+START = segments.BASE_TIMESTAMP
 BATCHES = 16_000
 RECORDS = 148  # about 16 KB a batch, which is what a producer sends by default
 
@@ -98,58 +85,3 @@ class Indexing:
             indexes.add(framing.batches)
         indexes.close()
         assert indexes.size == self.source.content.size
-
-
-class Append:
-    """A segment appended to a new log, in memory if there is a file system of it."""
-
-    params = segments.VALUE_SIZES
-    param_names = ["value_size"]
-    setup_cache = staticmethod(segments.setup_cache)
-
-    def setup(self, value_size: int) -> None:
-        self.log = segments.small(value_size).path().read_bytes()
-        self.folder = tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None)
-
-    def teardown(self, value_size: int) -> None:
-        self.folder.cleanup()
-
-    def time_append(self, value_size: int) -> None:
-        folder = Path(self.folder.name) / "orders-0"
-        with LogWriter(folder) as writer:
-            writer.append(self.log)
-        shutil.rmtree(folder)
-
-
-class Compact:
-    """500,000 records, 64 MB of them, in which a key comes ten times or not again."""
-
-    params = [["none", "lz4"], [50_000, 500_000]]
-    param_names = ["codec", "keys"]
-
-    def setup(self, codec: str, keys: int) -> None:
-        self.folder = tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None)
-        self.path = Path(self.folder.name) / "users-0"
-        self.path.mkdir()
-        rng = np.random.default_rng(7)
-        numbers = rng.integers(0, keys, 500_000)
-        values = [b"%d " % number * 20 for number in range(100)]
-        table = pa.table(
-            {
-                "key": [b"user-%08d" % number for number in numbers.tolist()],
-                "value": [values[number % 100][:100] for number in numbers.tolist()],
-            }
-        )
-        log = encode_batches(table, compression_type=codec, timestamp=START)
-        (self.path / f"{0:020}.log").write_bytes(log)
-        (self.path / f"{500_000:020}.log").touch()
-        (self.path / f"{500_000:020}.snapshot").write_bytes(producer_snapshot([]))
-        self.time_find_out(codec, keys)
-
-    def teardown(self, codec: str, keys: int) -> None:
-        self.folder.cleanup()
-
-    def time_find_out(self, codec: str, keys: int) -> None:
-        """All but writing what stays."""
-        plan = compact(self.path, config=LogConfig(cleanup_policy=("compact",)))
-        assert plan.partitions[0].segments

@@ -194,6 +194,9 @@ def small(value_size: int = 100, codec: str = "none", headers: int = 0, magic: i
     return Segment(SMALL // (value_size + 20), value_size, codec, headers, magic)
 
 
+HEADERS = small(headers=len(_HEADERS))
+_HEADER_BYTES = len(Record(headers=_HEADERS).encode(0, 0)) - len(Record().encode(0, 0))
+AS_VALUES = Segment(HEADERS.records, HEADERS.value_size + _HEADER_BYTES)  # the same bytes in values
 COMMITS = Commits(1_000_000)
 LARGE = Segment(2_000_000)  # 240 MB: enough to tell bounded memory from unbounded
 
@@ -203,7 +206,8 @@ def setup_cache() -> None:
     for codec in CODECS:
         for value_size in VALUE_SIZES:
             small(value_size, codec).path()
-    small(headers=len(_HEADERS)).path()
+    HEADERS.path()
+    AS_VALUES.path()
     for magic in (0, 1):
         for codec in MESSAGE_CODECS:
             small(codec=codec, magic=magic).path()

@@ -1,4 +1,4 @@
-"""kafkajit.repair: one pass makes all that is beside a log, for little more than its checksums."""
+"""kafkajit.recovery: one pass makes all that is beside a log, for little more than checksums."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kafkajit.encode.writer: Arrow columns to batches, as they stand in a log."""
+"""kafkajit.encode: Arrow columns to batches, as they stand in a log."""
 
 # ruff: noqa: ARG002  # asv hands every parameter to every method
 from __future__ import annotations
@@ -42,3 +42,19 @@ class EncodeAgain:
 
     def time_encode(self, headers: int) -> None:
         exhaust(kafkajit.iter_encoded_batches(self.records))
+
+
+class EncodeMessages:
+    """Formats v0 and v1: each record a batch by itself, or in compressed sets."""
+
+    params = [[0, 1], segments.MESSAGE_CODECS]
+    param_names = ["magic", "codec"]
+    setup_cache = staticmethod(segments.setup_cache)
+
+    def setup(self, magic: int, codec: str) -> None:
+        path = segments.small().path()
+        self.records = list(kafkajit.iter_records(path, columns=COLUMNS))
+        self.time_encode(magic, codec)
+
+    def time_encode(self, magic: int, codec: str) -> None:
+        exhaust(kafkajit.iter_encoded_batches(self.records, magic=magic, compression_type=codec))
