@@ -210,6 +210,16 @@ def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
         kafkajit.reed  # noqa: B018
 
 
+def test_benchmarks_are_in_files_of_their_rooms_and_on_the_page_about_performance() -> None:
+    files = {path.stem for path in (REPOSITORY / "asv_bench" / "benchmarks").glob("[a-z]*.py")}
+    beside = {"segments", "logs", "throughput"}  # what the others measure on, and with
+    assert beside < files
+    timed = files - beside
+    assert timed - {"imports"} <= {name for room in ROOMS for name in room}
+    page = (REPOSITORY / "docs" / "performance.md").read_text()
+    assert not {name for name in timed if f"`{name}`" not in page}
+
+
 @by_module
 def test_a_module_says_what_it_is_for(path: Path) -> None:
     assert ast.get_docstring(parsed(path))

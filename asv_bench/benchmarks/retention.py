@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+
 import kafkajit
 
 from . import segments
@@ -19,8 +21,7 @@ class Retain:
         self.folder = temporary_folder()
         self.path = rolled_log(Path(self.folder.name))
         timestamps = kafkajit.read_record_batches(segments.small().path())["maxTimestamp"]
-        middle = timestamps[len(timestamps) // 2].as_py()
-        self.now = int(middle.timestamp() * 1000)
+        self.now = timestamps.cast(pa.int64())[len(timestamps) // 2].as_py()
         self.time_find_out()
 
     def teardown(self) -> None:
