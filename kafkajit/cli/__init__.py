@@ -9,7 +9,6 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NoReturn
 
 from kafkajit.cli import compact, dump_log, repair, retain, sql
@@ -23,6 +22,19 @@ class _Parser(argparse.ArgumentParser):
         self.exit(1, f"{self.prog}: {message}; see {self.prog} --help\n")
 
 
+class _Version(argparse.Action):
+    """Looks the version up when it is asked for: what does that takes long to import."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            found = version("kafkajit")
+        except PackageNotFoundError:  # run from a checkout
+            found = "(not installed)"
+        parser.exit(0, f"kafkajit {found}\n")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit code."""
     parser = _Parser(
@@ -31,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         epilog="'kafkajit COMMAND --help' shows a command's options.",
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"kafkajit {_version()}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
     _add(commands, "compact", compact)
     _add(commands, "dump-log", dump_log)
@@ -73,10 +85,3 @@ def _add(commands: Any, name: str, module: Any) -> None:
     module.add_arguments(parser)
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     parser.set_defaults(run=module.run, command=name)
-
-
-def _version() -> str:
-    try:
-        return version("kafkajit")
-    except PackageNotFoundError:  # run from a checkout
-        return "(not installed)"
