@@ -35,7 +35,7 @@ from kafkajit.schema import (
 )
 from kafkajit.selection import Range
 from kafkajit.source import Bytes, Source
-from kafkajit.threads import STRETCH_BYTES, Stretch, stretches, thread_count
+from kafkajit.threads import LEAST_BYTES, Stretch, stretches, thread_count
 from kafkajit.walk import FAILFAST, PERMISSIVE, Gap, Walk, frames
 
 DEFAULT_BATCH_ROWS = 65536
@@ -84,11 +84,11 @@ def read_records(
         )
         return list(records), reader.position
 
-    if count == 1 or mode != FAILFAST or opened.content.size <= STRETCH_BYTES:
+    if count == 1 or mode != FAILFAST or opened.content.size <= 2 * LEAST_BYTES:
         parts = [read(Stretch(), opened)]
     else:
         with ThreadPoolExecutor(count) as pool:
-            parts = list(pool.map(read, stretches(opened), repeat(opened.shared())))
+            parts = list(pool.map(read, stretches(opened, count), repeat(opened.shared())))
     table = pa.Table.from_batches((batch for batches, _ in parts for batch in batches), schema)
     return table.replace_schema_metadata(_extent_metadata(opened.content, parts[-1][1]))
 

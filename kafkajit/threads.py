@@ -11,8 +11,10 @@ from kafkajit.errors import KafkaJitError
 from kafkajit.source import Source
 from kafkajit.walk import frames
 
-# What a thread reads at a time; of a smaller segment nothing is left for another.
-STRETCH_BYTES = 16 << 20
+# What a thread reads at a time, at least: it begins each stretch with memory of its own.
+LEAST_BYTES = 4 << 20
+# So many stretches for each thread, so that none of them is long alone in the end.
+_SHARES = 4
 
 
 class Stretch(NamedTuple):
@@ -41,12 +43,12 @@ def _is_in_a_task() -> bool:
     return pyspark is not None and pyspark.TaskContext.get() is not None
 
 
-def stretches(source: Source) -> Iterator[Stretch]:
+def stretches(source: Source, threads: int) -> Iterator[Stretch]:
     """A segment from end to end, as far as headers lead; the last stretch has the rest."""
-    start = 0
+    start, least = 0, max(LEAST_BYTES, source.content.size // (_SHARES * threads))
     try:
         for framing in frames(source):
-            if framing.position - start >= STRETCH_BYTES:
+            if framing.position - start >= least:
                 yield Stretch(start, framing.position)
                 start = framing.position
     except KafkaJitError:

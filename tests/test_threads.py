@@ -18,8 +18,9 @@ from kafkajit.threads import Stretch, stretches, thread_count
 
 @pytest.fixture(autouse=True)
 def small_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "STRETCH_BYTES", 100)
-    monkeypatch.setattr(reader, "STRETCH_BYTES", 100)
+    monkeypatch.setattr(threads, "LEAST_BYTES", 100)
+    monkeypatch.setattr(threads, "_SHARES", 1000)
+    monkeypatch.setattr(reader, "LEAST_BYTES", 50)
     monkeypatch.setattr("kafkajit.walk.CHUNK_BYTES", 50)
 
 
@@ -51,7 +52,7 @@ def test_what_is_damaged_is_told_by_one_thread(mode: str) -> None:
 
 @pytest.mark.parametrize("path", SOUND_LOGS, ids=log_id)
 def test_stretches_are_whole_batches_from_end_to_end(path: Path) -> None:
-    found = list(stretches(Source(str(path))))
+    found = list(stretches(Source(str(path)), 3))
     assert found[0].start == 0
     assert all(one.end == next_.start for one, next_ in pairwise(found))
     assert found[-1].end is None
@@ -64,7 +65,7 @@ def test_stretches_are_whole_batches_from_end_to_end(path: Path) -> None:
 def test_behind_what_is_no_batch_nothing_is_divided() -> None:
     batch = kt.batch([kt.Record(value=b"v" * 90)])
     log = batch * 2 + kt.broken("batch shorter than its header") + batch * 5
-    assert list(stretches(Source(log))) == [
+    assert list(stretches(Source(log), 3)) == [
         Stretch(0, len(batch)),
         Stretch(len(batch), 2 * len(batch)),
         Stretch(2 * len(batch)),
