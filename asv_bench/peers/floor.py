@@ -17,6 +17,8 @@ def walk_varints(content, starts, counts):
     for batch in range(starts.size):
         position = starts[batch]
         for _ in range(counts[batch]):
+            if position < 0:  # it never is, which LLVM has to be told: see default_records
+                break
             length, position = _varint(content, position)
             end = position + length  # known before the rest is: the next record need not wait
             timestamp_delta, position = _varint(content, position + 1)  # behind the attributes
