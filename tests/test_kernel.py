@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ctypes
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,14 +12,21 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kafkajit.kernel import (
+    HALF,
+    HAS_C,
     WIDE,
     _multiply_high_plain,
+    address_of,
+    call_c,
+    choose,
     copy_bytes,
+    copy_half,
     copy_wide,
     kernel,
     multiply_high,
     read_int32,
     read_int64,
+    read_word,
     write_word,
 )
 from kafkajit.source import as_bytes
@@ -34,6 +42,27 @@ def call_copy_bytes(target, t, source, s, size):
 @kernel
 def call_copy_wide(target, t, source, s):
     copy_wide(target, t, source, s)
+
+
+@kernel
+def call_copy_half(target, t, source, s):
+    copy_half(target, t, source, s)
+
+
+@kernel
+def call_choose(condition, a, b):
+    return choose(condition, np.int64(a), np.int64(b))
+
+
+@kernel
+def call_read_word(content, position):
+    return read_word(content, np.int64(position))
+
+
+@kernel
+def call_memcmp(function, a, b, size):
+    zero = np.int64(0)
+    return call_c(function, address_of(a, zero), address_of(b, zero), size, zero, zero, zero, zero)
 
 
 @kernel
@@ -96,6 +125,39 @@ def test_a_wide_copy_moves_that_many_bytes() -> None:
     call_copy_wide(target, 5, source, 9)
     expected = [FENCE] * 5 + list(range(9, 9 + WIDE)) + [FENCE] * (95 - WIDE)
     assert target.tolist() == expected
+
+
+def test_a_copy_of_half_that_moves_half_as_much() -> None:
+    source = as_bytes(np.arange(100, dtype=np.uint8))
+    target = np.full(100, FENCE, dtype=np.uint8)
+    call_copy_half(target, 5, source, 9)
+    assert target.tolist() == [FENCE] * 5 + list(range(9, 9 + HALF)) + [FENCE] * (95 - HALF)
+
+
+@given(st.booleans(), st.integers(-(2**63), 2**63 - 1), st.integers(-(2**63), 2**63 - 1))
+def test_one_of_two_is_chosen(condition: bool, a: int, b: int) -> None:
+    assert call_choose(condition, np.int64(a), np.int64(b)) == (a if condition else b)
+
+
+@given(st.binary(min_size=8, max_size=30), st.integers(0, 22))
+def test_a_word_is_read_with_its_lowest_byte_first(raw: bytes, at: int) -> None:
+    at = min(at, len(raw) - 8)
+    word = int.from_bytes(raw[at : at + 8], "little", signed=True)
+    assert call_read_word(as_bytes(raw), at) == word
+
+
+if HAS_C:
+
+    def test_c_functions_are_called_by_their_addresses() -> None:
+        function = ctypes.cast(ctypes.CDLL(None).memcmp, ctypes.c_void_p).value
+
+        def compare(a: bytes, b: bytes) -> int:
+            result = call_memcmp(function, as_bytes(a), as_bytes(b), len(a))
+            return ctypes.c_int32(result & 0xFFFFFFFF).value
+
+        assert compare(b"same", b"same") == 0
+        assert compare(b"abcd", b"abce") < 0
+        assert compare(b"abce", b"abcd") > 0
 
 
 SIZES = """
