@@ -180,11 +180,16 @@ def test_columns_too_small_for_a_chunk_are_made_again_large_enough() -> None:
 def test_memory_follows_what_the_last_chunk_held() -> None:
     memory = ColumnMemory(ALL)
     columns = memory.columns(10, 100_000)
-    columns.key.offsets[10], columns.value.offsets[10] = 1_000, 50_000
+    headers = columns.headers
+    columns.key.offsets[10], columns.value.offsets[10], headers.offsets[10] = 1_000, 50_000, 700
+    headers.keys.offsets[700], headers.values.offsets[700] = 2_000, 30_000
     memory.learn(columns, 10, 100_000)
     again = memory.columns(10, 100_000)
     assert 1_000 <= again.key.data.size < 5_000
     assert 50_000 <= again.value.data.size < 60_000
+    assert 700 <= again.headers.keys.offsets.size < 2_000
+    assert 2_000 <= again.headers.keys.data.size < 6_000
+    assert 30_000 <= again.headers.values.data.size < 40_000
 
 
 def test_a_count_beyond_the_bytes_asks_for_no_memory() -> None:
