@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import random
 import threading
 
@@ -164,6 +165,18 @@ def test_a_zstd_window_that_java_refuses_is_left_to_be_refused() -> None:
     assert single[4] >> 5 & 1
     claimed = single[:4] + bytes([single[4] | 0xC0]) + (2**27 + 1).to_bytes(8, "little")
     assert run(4, [claimed + single[6:]], 100) == []
+
+
+@pytest.mark.parametrize("flags", [1, 2, 4, 8, 16, 32, 64, 128])
+def test_a_gzip_header_with_options_is_left_to_who_checks_them(flags: int) -> None:
+    plain = gzip.compress(b"records", mtime=0)
+    options = {2: b"\0\0", 4: b"\1\0x", 8: b"name\0", 16: b"comment\0"}.get(flags, b"")
+    payload = plain[:3] + bytes([flags]) + plain[4:10] + options + plain[10:]
+    assert run(1, [payload], 100) == []
+    if flags == 2:  # and has another checksum than it says
+        assert isinstance(the_general_way(1, payload, 100), DecodeError)
+    elif flags < 32:
+        assert the_general_way(1, payload, 100) == b"records"
 
 
 @by_codec
