@@ -49,7 +49,7 @@ from kafkajit.walk import Gap, Walk
 LENIENT = {
     1: ("bytes behind the last member, as in Java", "nothing"),
     2: ("streams one behind the other; the byte order from the first block", "a cut last block"),
-    3: ("nothing", "nothing"),
+    3: ("a stored block of no bytes for the end mark, as in Java", "nothing"),
     4: ("nothing", "a frame that ends early, which Java refuses"),
 }
 ROOM = 1 << 22  # what a batch may decompress to

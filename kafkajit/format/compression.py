@@ -174,7 +174,7 @@ def _unlz4_blocks(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int | N
     while position + 4 <= end:
         (size,) = _LZ4_BLOCK_HEAD.unpack_from(compressed, position)
         position += 4
-        if size == 0:  # the end mark
+        if size & (LZ4_STORED - 1) == 0:  # the end mark, which Java takes with either kind
             is_last = position == end or compressed[position : position + 4] != _LZ4_MAGIC
             return written if is_last else None
         is_stored = size >= LZ4_STORED

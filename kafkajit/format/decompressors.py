@@ -228,7 +228,8 @@ def _unlz4(content, start, end, out, written, room, function):
     while end - position >= 4:
         size = _uint32(content, position)
         position += 4
-        if size == 0:  # the end mark; what follows it and is no frame is ignored, as in Java
+        # The end mark, stored or not. What follows it and is no frame is ignored, as in Java.
+        if size & (LZ4_STORED - 1) == 0:
             if end - position >= 4 and _uint32(content, position) == _LZ4_MAGIC:
                 break
             return written

@@ -12,7 +12,7 @@ from corpus import NO_JIT
 import kafkajit
 from kafkajit import testing as kt
 from kafkajit.format import decompressors
-from kafkajit.format.compression import DecodeError, decompress_into
+from kafkajit.format.compression import LZ4_KAFKA_HEADER, DecodeError, decompress_into
 from kafkajit.format.decompressors import decompress_run
 from kafkajit.kernel import HAS_C
 
@@ -165,6 +165,14 @@ def test_a_zstd_window_that_java_refuses_is_left_to_be_refused() -> None:
     assert single[4] >> 5 & 1
     claimed = single[:4] + bytes([single[4] | 0xC0]) + (2**27 + 1).to_bytes(8, "little")
     assert run(4, [claimed + single[6:]], 100) == []
+
+
+@pytest.mark.parametrize("behind", [b"", b"junk", b"\x07\0\0\x80another\0\0\0\0"])
+def test_an_lz4_block_of_no_bytes_ends_the_frame_stored_or_not(behind: bytes) -> None:
+    for mark in (b"\0\0\0\0", b"\0\0\0\x80"):
+        frame = LZ4_KAFKA_HEADER + b"\x07\0\0\x80records" + mark + behind
+        assert run(3, [frame], 100) == ([b"records"] if TAKEN["lz4"] else [])
+        assert the_general_way(3, frame, 1 << 17) == b"records"
 
 
 @pytest.mark.parametrize("flags", [1, 2, 4, 8, 16, 32, 64, 128])
