@@ -27,6 +27,7 @@ import numpy.typing as npt
 import zstandard
 from isal import isal_zlib
 
+from kafkajit.format.snappy import BAD_BLOCK, decompress_block
 from kafkajit.kernel import kernel
 from kafkajit.source import as_bytes
 
@@ -130,7 +131,14 @@ def _unsnappy_block(block: memoryview, out: npt.NDArray[np.uint8], written: int)
     needed = cramjam.snappy.decompress_raw_len(block)
     if needed > out.size - written:
         raise OutputFull(written + needed)
-    return int(cramjam.snappy.decompress_raw_into(block, out[written : written + needed].data))
+    try:
+        return int(cramjam.snappy.decompress_raw_into(block, out[written : written + needed].data))
+    except cramjam.DecompressionError:
+        # It wants four bytes behind a literal's tag, also where the length takes fewer.
+        end = int(decompress_block(as_bytes(block), 0, len(block), out, written, needed))
+        if end == BAD_BLOCK:
+            raise
+        return end - written
 
 
 def _unlz4(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int:

@@ -281,6 +281,15 @@ def test_a_snappy_block_past_the_end_is_an_error() -> None:
         decompress("snappy", stream[:16] + (1000).to_bytes(4) + stream[20:], 2000)
 
 
+def test_a_short_snappy_literal_may_say_its_length_at_length() -> None:
+    block = b"\x02\xf0\x01ab"  # as snappy-java reads it
+    assert decompress("snappy-raw", block, 3) == b"ab"
+    stream = compress("snappy", b"records")
+    assert decompress("snappy", stream + len(block).to_bytes(4) + block, 10) == b"recordsab"
+    with pytest.raises(DecodeError, match="snappy"):
+        decompress("snappy-raw", block[:-1], 3)
+
+
 def test_an_empty_raw_snappy_block_is_empty() -> None:
     assert decompress("snappy-raw", bytes(cramjam.snappy.compress_raw(b"")), 10) == b""
 
