@@ -8,6 +8,10 @@ backports.zstd, libdeflate_gzip_decompress_ex in deflate. Snappy's decoder is fo
 What is not plain — frames one behind the other, frames of other clients, too little room, damage —
 the kernel leaves to format/compression.py, which says what is wrong. So it does where a function is
 not to be found, and in the checked modes.
+
+The functions take two things that Java and the general way refuse, and that no compressor writes:
+in zstd a block larger than the frame's window, or than 128 KiB, where there is room; in gzip the
+codes that deflate has no use for, lengths 286 and 287 and distances 30 and 31.
 """
 
 from __future__ import annotations

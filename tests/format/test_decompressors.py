@@ -187,6 +187,17 @@ def test_a_gzip_header_with_options_is_left_to_who_checks_them(flags: int) -> No
         assert the_general_way(1, payload, 100) == b"records"
 
 
+def test_what_only_the_c_functions_take() -> None:
+    """Nobody writes it, and no byte beyond the room is touched; else it is worth another look."""
+    block = (3000 << 3 | 1).to_bytes(3, "little") + text(3000)
+    larger_than_its_window = b"\x28\xb5\x2f\xfd\0\0" + block
+    length_code_286 = bytes.fromhex("1f8b08000129fbf411c963601807e4020004c8f6ed3c010000")
+    for codec, payload, size in ((4, larger_than_its_window, 3000), (1, length_code_286, 316)):
+        assert [len(plain) for plain in run(codec, [payload], size)] == [size] * HAS_C
+        assert run(codec, [payload], size - 1) == []
+        assert isinstance(the_general_way(codec, payload, 5000), DecodeError)
+
+
 @by_codec
 def test_without_the_packages_functions_all_is_read_the_general_way(
     codec: str, monkeypatch: pytest.MonkeyPatch
