@@ -146,6 +146,7 @@ def _unlz4(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int:
         written = _unlz4_blocks(compressed, out)
         if written is not None:
             return written
+        compressed = _with_plain_end_mark(compressed)
     written = 0
     for _ in range(_MAX_PARTS):
         written, size = _unlz4_frame(compressed, out, written)
@@ -199,6 +200,21 @@ def _unlz4_blocks(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int | N
                 block, target[written : written + LZ4_BLOCK_SIZE], output_len=LZ4_BLOCK_SIZE
             )
     return None
+
+
+def _with_plain_end_mark(frame: memoryview) -> memoryview:
+    """A frame that ends, as Java has it, in a stored block of no bytes: liblz4 reads on there."""
+    position = len(LZ4_KAFKA_HEADER)
+    while position + 4 <= len(frame):
+        (size,) = _LZ4_BLOCK_HEAD.unpack_from(frame, position)
+        if size == LZ4_STORED:
+            ended = bytearray(frame)
+            ended[position : position + 4] = bytes(4)
+            return memoryview(ended)
+        if size == 0:
+            break
+        position += 4 + (size & (LZ4_STORED - 1))
+    return frame
 
 
 def with_right_lz4_checksum(compressed: memoryview) -> memoryview:

@@ -172,7 +172,8 @@ def test_an_lz4_block_of_no_bytes_ends_the_frame_stored_or_not(behind: bytes) ->
     for mark in (b"\0\0\0\0", b"\0\0\0\x80"):
         frame = LZ4_KAFKA_HEADER + b"\x07\0\0\x80records" + mark + behind
         assert run(3, [frame], 100) == ([b"records"] if TAKEN["lz4"] else [])
-        assert the_general_way(3, frame, 1 << 17) == b"records"
+        for room in (7, 1 << 17):
+            assert the_general_way(3, frame, room) == b"records"
 
 
 @pytest.mark.parametrize("flags", [1, 2, 4, 8, 16, 32, 64, 128])
