@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import sys
 from collections.abc import Iterator
@@ -27,9 +28,10 @@ class Stretch(NamedTuple):
 def thread_count(asked: int | None) -> int:
     """How many threads; if nobody says, one for each processor that this process may use."""
     if asked is not None:
-        if asked < 1:
+        count = operator.index(asked)
+        if count < 1:
             raise ValueError(f"threads must be at least 1, not {asked}")
-        return asked
+        return count
     if _is_in_a_task():
         return 1
     if hasattr(os, "sched_getaffinity"):

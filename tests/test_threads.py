@@ -86,3 +86,10 @@ def test_in_a_task_of_spark_there_is_one(monkeypatch: pytest.MonkeyPatch) -> Non
         task = SimpleNamespace(TaskContext=SimpleNamespace(get=lambda context=context: context))
         monkeypatch.setitem(sys.modules, "pyspark", task)
         assert thread_count(None) == expected
+
+
+@pytest.mark.parametrize("count", [float("nan"), 2.5, "3"])
+def test_a_count_that_is_no_whole_number_is_an_error_and_no_wait(count: object) -> None:
+    log = kt.batch([kt.Record(value=b"v" * 90)]) * 3
+    with pytest.raises(TypeError, match="integer"):
+        read_records(log, threads=count)  # type: ignore[arg-type]
