@@ -16,7 +16,7 @@ from kafkajit.format.sequence import increment_sequence
 from kafkajit.format.utf8 import MAX_GROWTH, write_string
 from kafkajit.kernel import WIDE, kernel
 from kafkajit.records.batches import Batches
-from kafkajit.records.columns import Wanted
+from kafkajit.records.columns import BinaryColumn, Wanted
 from kafkajit.records.control_records import (
     CONTROL_TYPES,
     END_TRANSACTION,
@@ -284,14 +284,18 @@ def _control_column(chunk: Chunk, name: str) -> pa.Array:
 
 def _binary_column(chunk: Chunk, name: str) -> pa.Array:
     """A key or value column, which is in Arrow's layout already."""
-    offsets, data, validity = getattr(chunk.columns, name)
     has_nulls = chunk.columns.has_nulls[0 if name == "key" else 1]
+    return _binary(getattr(chunk.columns, name), len(chunk), has_nulls)
+
+
+def _binary(column: BinaryColumn, entries: int, has_nulls: np.uint8) -> pa.Array:
+    offsets, data, validity = column
     buffers = [
         pa.py_buffer(validity) if has_nulls else None,
         pa.py_buffer(offsets),
-        pa.py_buffer(data).slice(0, int(offsets[len(chunk)])),
+        pa.py_buffer(data).slice(0, int(offsets[entries])),
     ]
-    return pa.Array.from_buffers(pa.binary(), len(chunk), buffers, -1 if has_nulls else 0)
+    return pa.Array.from_buffers(pa.binary(), entries, buffers, -1 if has_nulls else 0)
 
 
 def _validity(sizes: npt.NDArray[np.int32], nulls: int) -> pa.Buffer | None:
@@ -317,17 +321,10 @@ def _headers_column(chunk: Chunk, _name: str) -> pa.Array:
     total = int(offsets[rows])
     if total == 0:
         return pa.nulls(rows, HEADERS_TYPE)
-    key_offsets = keys.offsets[: total + 1]
-    has_nulls = chunk.columns.has_nulls[2]
-    buffers = [
-        pa.py_buffer(values.validity) if has_nulls else None,
-        pa.py_buffer(values.offsets),
-        pa.py_buffer(values.data).slice(0, int(values.offsets[total])),
-    ]
     entries = pa.StructArray.from_arrays(
         [
-            _strings(key_offsets, keys.data),
-            pa.Array.from_buffers(pa.binary(), total, buffers, -1 if has_nulls else 0),
+            _strings(keys.offsets[: total + 1], keys.data),
+            _binary(values, total, chunk.columns.has_nulls[2]),
         ],
         fields=list(HEADERS_TYPE.value_type),
     )
