@@ -151,10 +151,9 @@ def _read_batches(content, extents, columns, one, counts):
         )
         for done in range(begun, batch):
             counts[done] = extents[done]["count"]
-        if batch < extents.size:
-            counts[batch] = record
         if batch == extents.size:
             break
+        counts[batch] = record
         extent = extents[batch]
         if extent["count"] < 0:
             return found, NEGATIVE_RECORDS_COUNT, extent["count"], np.int64(extent["magic"]), batch
