@@ -322,6 +322,15 @@ def _load_word(typing_context, content, position):  # noqa: ARG001
 read_word = _read_word_plain if _PLAIN else _load_word
 
 
+@kernel
+def read_little_endian(content, position, size):
+    """A number of so many bytes, seven at most, the lowest first, as an int64."""
+    number = np.int64(0)
+    for i in range(size):
+        number |= np.int64(content[position + i]) << (8 * i)
+    return number
+
+
 # Whether kernels may call C: not in the checked modes, which see nothing of what it does.
 HAS_C = not _PLAIN
 

@@ -28,7 +28,7 @@ import zstandard
 from isal import isal_zlib
 
 from kafkajit.format.snappy import BAD_BLOCK, decompress_block
-from kafkajit.kernel import kernel
+from kafkajit.kernel import kernel, read_little_endian
 from kafkajit.source import as_bytes
 
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
@@ -277,7 +277,7 @@ def zstd_extent(content, position, end):
         if content[p + 1] == 0x2A:  # a skippable frame: magic, size
             if p + 8 > end:
                 break
-            p += 8 + _little_endian(content, p + 4, 4)
+            p += 8 + read_little_endian(content, p + 4, 4)
             continue
         descriptor = np.int64(content[p + 4])
         is_single_segment = descriptor >> 5 & 1
@@ -289,7 +289,7 @@ def zstd_extent(content, position, end):
         if p + 1 + dictionary_bytes + size_bytes > end:
             return np.int64(end + 1), window
         if is_single_segment == 1:
-            asked = _little_endian(content, p + dictionary_bytes, size_bytes)
+            asked = read_little_endian(content, p + dictionary_bytes, size_bytes)
         else:
             least = np.int64(1) << (10 + (np.int64(content[p]) >> 3))
             asked = least + (least >> 3) * (np.int64(content[p]) & 7)
@@ -299,19 +299,11 @@ def zstd_extent(content, position, end):
         while not is_last:
             if p + 3 > end:
                 return np.int64(end + 1), window
-            header = _little_endian(content, p, 3)
+            header = read_little_endian(content, p, 3)
             is_last = header & 1 != 0
             p += 3 + (1 if header >> 1 & 3 == 1 else header >> 3)  # type 1 repeats one byte
         p += 4 * (descriptor >> 2 & 1)  # the checksum
     return p, window
-
-
-@kernel
-def _little_endian(content, position, size):
-    number = np.int64(0)
-    for i in range(size):
-        number |= np.int64(content[position + i]) << (8 * i)
-    return number
 
 
 class _OfThread(threading.local):

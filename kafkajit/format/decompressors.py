@@ -48,6 +48,7 @@ from kafkajit.kernel import (
     kernel,
     read_int32,
     read_int64,
+    read_little_endian,
     read_word,
 )
 from kafkajit.source import Bytes
@@ -129,14 +130,17 @@ class _Decoders(threading.local):
         self._found: dict[int, _Decoder] = {}
 
     def of(self, codec: int) -> _Decoder:
-        found = self._found.get(codec, _Decoder())
         if codec not in self._found:
-            # Packages of other versions, or for other systems, may not show their functions.
-            with contextlib.suppress(ImportError, OSError, AttributeError):
-                if HAS_C and codec in _FINDERS:
-                    found = _FINDERS[codec]()
-            self._found[codec] = found
-        return found
+            self._found[codec] = _find(codec)
+        return self._found[codec]
+
+
+def _find(codec: int) -> _Decoder:
+    # Packages of other versions, or for other systems, may not show their functions.
+    with contextlib.suppress(ImportError, OSError, AttributeError):
+        if HAS_C and codec in _FINDERS:
+            return _FINDERS[codec]()
+    return _Decoder()
 
 
 def _lz4() -> _Decoder:
@@ -230,11 +234,11 @@ def _unlz4(content, start, end, out, written, room, function):
     zero = np.int64(0)
     position = start + _LZ4_HEADER_SIZE
     while end - position >= 4:
-        size = _uint32(content, position)
+        size = read_little_endian(content, position, 4)
         position += 4
         # The end mark, stored or not. What follows it and is no frame is ignored, as in Java.
         if size & (LZ4_STORED - 1) == 0:
-            if end - position >= 4 and _uint32(content, position) == _LZ4_MAGIC:
+            if end - position >= 4 and read_little_endian(content, position, 4) == _LZ4_MAGIC:
                 break
             return written
         is_stored = size >= LZ4_STORED
@@ -283,11 +287,3 @@ def _gunzip(content, start, end, out, written, room, function, handle, sizes):
     if result & _UINT32 != 0 or sizes[0] != end - start:
         return np.int64(BAD_BLOCK)
     return written + sizes[1]
-
-
-@kernel
-def _uint32(content, position):
-    number = np.int64(0)
-    for i in range(4):
-        number |= np.int64(content[position + i]) << (8 * i)
-    return number

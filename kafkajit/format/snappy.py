@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from kafkajit.kernel import HALF, choose, copy_half, kernel, read_word
+from kafkajit.kernel import HALF, choose, copy_half, kernel, read_little_endian, read_word
 
 BAD_BLOCK = -1
 
@@ -112,9 +112,7 @@ def _element(source, p, end, out, w, first, stop):
     p += 1
     if extra > end - p:
         return w, np.int64(BAD_BLOCK)
-    number = np.int64(0)
-    for i in range(extra):
-        number |= np.int64(source[p + i]) << (8 * i)
+    number = read_little_endian(source, p, extra)
     p += extra
     if kind == _LITERAL:
         if extra > 0:
