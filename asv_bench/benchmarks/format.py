@@ -141,7 +141,7 @@ class MessageChecksum:
 
 
 class Compression:
-    """Every batch of a segment decompressed into one recycled buffer: the bare codec."""
+    """Every batch of a segment decompressed into one recycled buffer, in the general way."""
 
     params = [name for name in COMPRESSION_TYPES.values() if name != "none"]
     param_names = ["codec"]

@@ -14,7 +14,6 @@ import argparse
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -26,15 +25,13 @@ import numpy as np
 
 from asv_bench.benchmarks.segments import Segment, cache_folder
 from asv_bench.peers import report
+from asv_bench.peers.jvm import broker
 from asv_bench.peers.options import add_record, finish, keep, parser_of
 from asv_bench.peers.record import measured_with
-from asv_bench.peers.rounds import REPO, Command, Worker, measure, python, summary
+from asv_bench.peers.rounds import Command, Worker, measure, python, summary
 from kafkajit import Log
 from kafkajit.source import Source
 from kafkajit.walk import frames
-
-sys.path.insert(0, str(REPO / "tests" / "broker"))
-import broker
 
 Subjects = dict[str, Callable[[], Worker | Command]]
 
