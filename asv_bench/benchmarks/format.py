@@ -21,20 +21,18 @@ from .throughput import gigabytes_per_second
 
 
 # The cursors of readers: numba's own decorator, for what is measured is not cached.
-@numba.njit(nogil=True, error_model="numpy")
-def read_varints(content, count):
-    position = 0
-    for _ in range(count):
-        _, position = read_varint(content, position, content.size)
-    return position
+def reading_with(read):
+    @numba.njit(nogil=True, error_model="numpy")
+    def read_all(content, count):
+        position = 0
+        for _ in range(count):
+            _, position = read(content, position, content.size)
+        return position
+
+    return read_all
 
 
-@numba.njit(nogil=True, error_model="numpy")
-def read_varlongs(content, count):
-    position = 0
-    for _ in range(count):
-        _, position = read_varlong(content, position, content.size)
-    return position
+read_varints, read_varlongs = reading_with(read_varint), reading_with(read_varlong)
 
 
 @numba.njit(nogil=True, error_model="numpy")

@@ -13,7 +13,6 @@ a pass that does not count. Files are made once, in KAFKAJIT_BENCH_DIR or ~/.cac
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ import pyarrow as pa
 
 from asv_bench.benchmarks.segments import Segment
 from asv_bench.peers import growth_report
+from asv_bench.peers.folders import unfinished
 from asv_bench.peers.options import add_record, finish, keep, parser_of
 from asv_bench.peers.record import measured_with
 from asv_bench.peers.rounds import summary
@@ -155,18 +155,15 @@ def cut(segment: Batches, count: int) -> Path:
     log = segment.path()
     target = log.parent / f"cut-{count}" / "orders-0"
     if not target.exists():
-        unfinished = target.parent.with_suffix(".part") / target.name
-        shutil.rmtree(unfinished.parent, ignore_errors=True)
-        unfinished.mkdir(parents=True)
         source = Source(log)
         heads = [framing.batches for framing in frames(source)]
         starts = [int(start) for part in heads for start in part.position]
         chosen = [place * len(starts) // count for place in range(count)]
         ends = [*(starts[place] for place in chosen[1:]), source.content.size]
-        for place, end in zip(chosen, ends, strict=True):
-            file = unfinished / f"{place * segment.batch_records:020}.log"
-            file.write_bytes(source.content[starts[place] : end])
-        unfinished.parent.rename(target.parent)
+        with unfinished(target) as part:
+            for place, end in zip(chosen, ends, strict=True):
+                file = part / f"{place * segment.batch_records:020}.log"
+                file.write_bytes(source.content[starts[place] : end])
     return target
 
 
@@ -174,12 +171,9 @@ def linked(files: Path, count: int) -> Path:
     """A folder with the first so many of those files, which take no more room."""
     target = files.parent / f"first-{count}" / files.name
     if not target.exists():
-        unfinished = target.parent.with_suffix(".part") / files.name
-        shutil.rmtree(unfinished.parent, ignore_errors=True)
-        unfinished.mkdir(parents=True)
-        for file in sorted(files.iterdir())[:count]:
-            os.link(file, unfinished / file.name)
-        unfinished.parent.rename(target.parent)
+        with unfinished(target) as part:
+            for file in sorted(files.iterdir())[:count]:
+                os.link(file, part / file.name)
     return target
 
 

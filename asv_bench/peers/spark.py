@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -25,6 +24,7 @@ import numpy as np
 
 from asv_bench.benchmarks.segments import Segment, cache_folder
 from asv_bench.peers import report
+from asv_bench.peers.folders import unfinished
 from asv_bench.peers.jvm import broker
 from asv_bench.peers.options import add_record, finish, keep, parser_of
 from asv_bench.peers.record import measured_with
@@ -134,15 +134,12 @@ def eight_files(log: Path) -> Path:
         batches = [framing.batches for framing in frames(source)]
         ends = np.concatenate([part.end for part in batches])
         offsets = np.concatenate([part.last_offset for part in batches])
-        partial_folder = folder.parent / "part"
-        shutil.rmtree(partial_folder, ignore_errors=True)
-        partial_folder.mkdir(parents=True)
         start = base = 0
-        for size in range(1, 9):
-            last = min(int(np.searchsorted(ends, size * (32 << 20))), ends.size - 1)
-            (partial_folder / f"{base:020}.log").write_bytes(source.content[start : ends[last]])
-            start, base = int(ends[last]), int(offsets[last]) + 1
-        partial_folder.rename(folder)
+        with unfinished(folder) as part:
+            for size in range(1, 9):
+                last = min(int(np.searchsorted(ends, size * (32 << 20))), ends.size - 1)
+                (part / f"{base:020}.log").write_bytes(source.content[start : ends[last]])
+                start, base = int(ends[last]), int(offsets[last]) + 1
     return folder
 
 

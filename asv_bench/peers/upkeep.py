@@ -24,6 +24,7 @@ from pathlib import Path
 import kafkajit
 from asv_bench.benchmarks.segments import BASE_TIMESTAMP, Segment, cache_folder
 from asv_bench.peers import report
+from asv_bench.peers.folders import unfinished
 from asv_bench.peers.options import add_record, finish, keep, parser_of
 from asv_bench.peers.record import measured_with
 from asv_bench.peers.rounds import REPO, summary
@@ -166,18 +167,16 @@ def compacted_log(scale: float, codec: str) -> Path:
     path = records.path()
     folder = cache_folder() / path.parent.parent.name / f"compacted-{codec}-{records.name}"
     if not folder.exists():
-        partial_folder = folder.with_name(f"{folder.name}.part") / "users-0"
-        shutil.rmtree(partial_folder.parent, ignore_errors=True)
-        with kafkajit.LogWriter(
-            partial_folder, {"segment.bytes": int(SEGMENT_BYTES[codec] * scale)}
-        ) as log:
-            for part in kafkajit.iter_encoded_batches(
+        with (
+            unfinished(folder / "users-0") as part,
+            kafkajit.LogWriter(part, {"segment.bytes": int(SEGMENT_BYTES[codec] * scale)}) as log,
+        ):
+            for batches in kafkajit.iter_encoded_batches(
                 kafkajit.iter_records(path, columns=["offset", "timestamp", "key", "value"]),
                 batch_size=16384,
                 compression_type=codec,
             ):
-                log.append(part)
-        partial_folder.parent.rename(folder)
+                log.append(batches)
     return folder / "users-0"
 
 
