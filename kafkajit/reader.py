@@ -35,8 +35,8 @@ from kafkajit.schema import (
 )
 from kafkajit.selection import Range
 from kafkajit.source import Bytes, Source
-from kafkajit.threads import LEAST_BYTES, Stretch, stretches, thread_count
-from kafkajit.walk import FAILFAST, PERMISSIVE, Gap, Walk, frames
+from kafkajit.threads import LEAST_BYTES, stretches, thread_count
+from kafkajit.walk import FAILFAST, PERMISSIVE, Gap, Stretch, Walk, frames
 
 DEFAULT_BATCH_ROWS = 65536
 
@@ -85,7 +85,7 @@ def read_records(
         return list(records), reader.position
 
     if count == 1 or mode != FAILFAST or opened.content.size <= 2 * LEAST_BYTES:
-        parts = [read(Stretch(), opened)]
+        parts = [read(Stretch(0, opened.content.size), opened)]
     else:
         with ThreadPoolExecutor(count) as pool:
             parts = list(pool.map(read, stretches(opened, count), repeat(opened.shared())))

@@ -6,23 +6,15 @@ import operator
 import os
 import sys
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from kafkajit.errors import KafkaJitError
 from kafkajit.source import Source
-from kafkajit.walk import frames
+from kafkajit.walk import Stretch, frames
 
 # What a thread reads at a time, at least: it begins each stretch with memory of its own.
 LEAST_BYTES = 4 << 20
 # So many stretches for each thread, so that none of them is long alone in the end.
 _SHARES = 4
-
-
-class Stretch(NamedTuple):
-    """From the start of a batch to that of another, or to the log's end."""
-
-    start: int = 0
-    end: int | None = None
 
 
 def thread_count(asked: int | None) -> int:
@@ -55,4 +47,4 @@ def stretches(source: Source, threads: int) -> Iterator[Stretch]:
                 start = framing.position
     except KafkaJitError:
         pass  # which who walks the last stretch comes upon again
-    yield Stretch(start)
+    yield Stretch(start, source.content.size)

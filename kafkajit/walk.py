@@ -41,6 +41,13 @@ _LARGE = 64 << 10
 Part = TypeVar("Part", Chunk, Batches)
 
 
+class Stretch(NamedTuple):
+    """Bytes of a segment from one batch's beginning to another's, or to the log's end."""
+
+    start: int
+    end: int
+
+
 class Gap(NamedTuple):
     """Bytes of a log that are no sound batch, and what is wrong with the first of them."""
 

@@ -13,7 +13,8 @@ import kafkajit
 import kafkajit.testing as kt
 from kafkajit import read_record_batches, read_records, reader, threads
 from kafkajit.source import Source
-from kafkajit.threads import Stretch, stretches, thread_count
+from kafkajit.threads import stretches, thread_count
+from kafkajit.walk import Stretch
 
 
 @pytest.fixture(autouse=True)
@@ -55,11 +56,11 @@ def test_stretches_are_whole_batches_from_end_to_end(path: Path) -> None:
     found = list(stretches(Source(str(path)), 3))
     assert found[0].start == 0
     assert all(one.end == next_.start for one, next_ in pairwise(found))
-    assert found[-1].end is None
+    assert found[-1].end == path.stat().st_size
     batches = read_record_batches(str(path))
     positions = {*batches["position"].to_pylist(), kafkajit.valid_bytes(str(path))}
     assert {stretch.start for stretch in found} <= positions
-    assert all(one.end - one.start >= 100 for one in found[:-1] if one.end is not None)
+    assert all(one.end - one.start >= 100 for one in found[:-1])
 
 
 def test_behind_what_is_no_batch_nothing_is_divided() -> None:
@@ -68,7 +69,7 @@ def test_behind_what_is_no_batch_nothing_is_divided() -> None:
     assert list(stretches(Source(log), 3)) == [
         Stretch(0, len(batch)),
         Stretch(len(batch), 2 * len(batch)),
-        Stretch(2 * len(batch)),
+        Stretch(2 * len(batch), len(log)),
     ]
 
 

@@ -28,11 +28,10 @@ from kafkajit.recovery.sieve import Bounds, Sieve
 from kafkajit.segment.config import LogConfig
 from kafkajit.segment.indexing import SegmentIndexes
 from kafkajit.segment.producers import ProducerStates, are_markers
-from kafkajit.segment.segment import Stretch
 from kafkajit.selection import MAX_INT64, Range
 from kafkajit.source import Source, as_bytes
 from kafkajit.state.producer_snapshot import snapshot_entries
-from kafkajit.walk import Corruption, Gap, corruption
+from kafkajit.walk import Corruption, Gap, Stretch, corruption
 
 Entries = npt.NDArray[np.void]
 

@@ -30,14 +30,13 @@ from kafkajit.recovery.loading import LoadedSegment, Loading
 from kafkajit.segment.config import LogConfig
 from kafkajit.segment.epochs import LeaderEpochs
 from kafkajit.segment.partition_offsets import PartitionOffsets
-from kafkajit.segment.segment import Stretch
 from kafkajit.source import as_bytes, whole
 from kafkajit.state.checkpoints import NAMES as CHECKPOINTS
 from kafkajit.state.checkpoints import START_OFFSETS
 from kafkajit.state.leader_epochs import LEADER_EPOCHS, parse_leader_epochs
 from kafkajit.state.producer_snapshot import SNAPSHOT_NAME, snapshot_entries
 from kafkajit.storage import SEGMENT_NAME
-from kafkajit.walk import Corruption
+from kafkajit.walk import Corruption, Stretch
 
 _AT_ONCE = 8 << 20
 _IN_MEMORY = 64 << 20

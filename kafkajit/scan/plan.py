@@ -24,10 +24,10 @@ from kafkajit.scan.options import READ_COMMITTED, Options
 from kafkajit.scan.predicates import Predicate, meets
 from kafkajit.schema import record_schema
 from kafkajit.segment.isolation import find_isolation
-from kafkajit.segment.segment import OpenSegment, Segment, Stretch, segments_of
+from kafkajit.segment.segment import OpenSegment, Segment, segments_of
 from kafkajit.selection import MAX_INT64, MIN_INT64, NOTHING, Range, Selection
 from kafkajit.storage import SEGMENT_NAME, StoredFile, find_segments, shown
-from kafkajit.walk import FAILFAST, Walk
+from kafkajit.walk import FAILFAST, Stretch, Walk
 
 logger = logging.getLogger("kafkajit")
 

@@ -32,13 +32,13 @@ from kafkajit.schema import (
     table_schema,
 )
 from kafkajit.segment.isolation import find_isolation, first_open_offset
-from kafkajit.segment.segment import OpenSegment, Segment, Stretch, logger, segments_of
+from kafkajit.segment.segment import OpenSegment, Segment, logger, segments_of
 from kafkajit.selection import MAX_INT64, Range, Selection
 from kafkajit.source import Source, as_bytes
 from kafkajit.state.checkpoints import START_OFFSETS, parse_offsets
 from kafkajit.state.producer_snapshot import SNAPSHOT_NAME, parse_producer_snapshot
 from kafkajit.storage import SEGMENT_NAME, StoredFile, find_segments
-from kafkajit.walk import FAILFAST, Walk
+from kafkajit.walk import FAILFAST, Stretch, Walk
 
 # Stretches up to this size are read from what is mapped for lookups, larger ones in one go.
 _LEAP = 1 << 20

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from kafkajit.records.batches import Batches, frame
 from kafkajit.selection import MAX_INT64, MIN_INT64, Range, Selection
 from kafkajit.source import Bytes, Source, as_bytes
 from kafkajit.storage import StoredFile
-from kafkajit.walk import frames
+from kafkajit.walk import Stretch, frames
 
 logger = logging.getLogger("kafkajit")
 
@@ -59,13 +59,6 @@ class Segment:
 
 
 _Index = TypeVar("_Index", OffsetIndex, TimeIndex)
-
-
-class Stretch(NamedTuple):
-    """Bytes of a segment from one batch's beginning to another's."""
-
-    start: int
-    end: int
 
 
 def segments_of(logs: Iterable[StoredFile], files: Mapping[str, StoredFile]) -> list[Segment]:

@@ -10,9 +10,10 @@ from scanning import FOLDERS, far_away, logs_of, records_by_segment, write_parti
 
 import kafkajit.segment.segment
 import kafkajit.testing as kt
-from kafkajit.segment.segment import OpenSegment, Segment, Stretch, segments_of
+from kafkajit.segment.segment import OpenSegment, Segment, segments_of
 from kafkajit.selection import Range, Selection
 from kafkajit.storage import find_segments
+from kafkajit.walk import Stretch
 
 # Those with entries in their indexes.
 INDEXED = [
