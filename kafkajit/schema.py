@@ -65,6 +65,9 @@ RECORD_COLUMNS: dict[str, Column] = {
     "position": Column(pa.int64(), "the batch's first byte in the segment"),
 }
 
+# Of records: bytes that may be asked for as text.
+TEXT_COLUMNS = ("key", "value")
+
 BATCH_COLUMNS: dict[str, Column] = {
     "baseOffset": Column(
         pa.int64(), "the first offset when the batch was written; NULL of a v0 or v1 set"

@@ -116,8 +116,16 @@ class KafkaLogDataSource(DataSource):
 
 
 def _check_columns(asked: StructType, known: StructType, kind: str) -> None:
-    """Refuse a user's schema with columns that the table does not have, or of other types."""
+    """Refuse a user's schema with columns that the table does not have, or of other types.
+
+    Keys and values may be STRING, which Spark's JVM makes rows of with a copy less.
+    """
+    from pyspark.sql.types import StringType
+
+    from kafkajit.schema import TEXT_COLUMNS
+
     types = {field.name: field.dataType for field in known}
+    text = TEXT_COLUMNS if kind == "records" else ()
     for field in asked:
         if field.name not in types:
             close = get_close_matches(field.name, types, n=1, cutoff=0.5)
@@ -125,6 +133,8 @@ def _check_columns(asked: StructType, known: StructType, kind: str) -> None:
             raise ValueError(
                 f"kind {kind} has no column {field.name!r}{hint} There are: {', '.join(types)}"
             )
+        if field.name in text and field.dataType == StringType():
+            continue
         if field.dataType != types[field.name]:
             raise ValueError(
                 f"column {field.name} of kind {kind} is {types[field.name].simpleString()}, "

@@ -219,6 +219,33 @@ def test_a_narrower_schema_may_be_in_any_order_and_not_null(load: Load) -> None:
     assert frame.count() > 0
 
 
+def test_keys_and_values_as_strings_are_what_a_cast_makes_of_them(
+    load: Load, tmp_path: Path
+) -> None:
+    (tmp_path / "odd-0").mkdir()
+    contents = [b"text", b"", None, "zürich".encode(), b"\xff\xc3(\x00", bytes(range(256)) * 40]
+    records = [kt.Record(key=each, value=each, timestamp=0) for each in contents]
+    log = kt.batch(records) + kt.batch(records[:2], base_offset=len(records))
+    (tmp_path / "odd-0" / f"{0:020}.log").write_bytes(log)
+    text = load(tmp_path, schema="value STRING, offset BIGINT, key STRING")
+    assert dict(text.dtypes) == {"value": "string", "offset": "bigint", "key": "string"}
+    as_bytes = ["CAST(key AS BINARY)", "CAST(value AS BINARY)", "offset"]
+    rows = text.selectExpr(*as_bytes).orderBy("offset").collect()
+    assert [tuple(row) for row in rows] == [
+        (each, each, at) for at, each in enumerate(contents + contents[:2])
+    ]
+    assert [row.offset for row in text.where("value = 'text'").collect()] == [0, 6]
+    assert text.where("key IS NULL").count() == 1
+
+
+def test_strings_and_damage_fit_together(load: Load, tmp_path: Path) -> None:
+    partition = damaged_folder(tmp_path)
+    corruption = "STRUCT<path: STRING, position: BIGINT, length: BIGINT, reason: STRING>"
+    frame = load(partition, mode="PERMISSIVE", schema=f"value STRING, corruption {corruption}")
+    assert [row.value for row in frame.where("corruption IS NOT NULL").collect()] == [None]
+    assert frame.count() == load(partition, mode="PERMISSIVE").count()
+
+
 # Bad input: each reaches the user as one error, our message on top.
 
 
@@ -232,6 +259,7 @@ def test_a_narrower_schema_may_be_in_any_order_and_not_null(load: Load) -> None:
         ({"startingOffsets": "7"}, None, "option startingOffsets: earliest or JSON such as"),
         ({}, "ofset BIGINT", "has no column 'ofset', did you mean 'offset'? There are: key,"),
         ({}, "offset INT", "column offset of kind records is bigint, not int"),
+        ({}, "offset STRING", "column offset of kind records is bigint, not string"),
     ],
 )
 def test_a_wrong_option_or_schema_is_told(
