@@ -52,7 +52,10 @@ _WRITING = {
 }
 _SPARK = {
     "kafkaLog, 4 columns": "kafkaLog, the query's columns",
+    "kafkaLog, strings": "the same, as strings",
+    "kafkaLog, 2 columns": "kafkaLog, offset and timestamp",
     "kafkaLog": "kafkaLog, all columns",
+    "ready-made": "limit: rows ready-made in Python",
     "kafka_log()": "kafka_log(), all columns",
     "Kafka connector": "Spark's Kafka connector",
     "Parquet, none": "Parquet, uncompressed",
@@ -172,7 +175,7 @@ def _spark(record: Record) -> tuple[Bars, ...]:
 
 
 def _spark_kind(subject: str) -> str:
-    return BOUND if subject == "noop" else OURS if "kafka" in subject else THEIRS
+    return BOUND if subject in {"noop", "ready-made"} else OURS if "kafka" in subject else THEIRS
 
 
 def _growth(growth: Mapping[str, Mapping[str, Any]]) -> tuple[Curve, ...]:

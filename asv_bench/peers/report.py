@@ -24,8 +24,11 @@ DUMPS = {
 }
 SPARK_SUBJECTS = {
     "kafkaLog, 4 columns": "`kafkaLog`, the query's four columns (as `kafkajit sql` asks)",
+    "kafkaLog, strings": "the same, keys and values as STRING",
+    "kafkaLog, 2 columns": "`kafkaLog`, offset and timestamp alone",
     "kafkaLog": "`kafkaLog`, all 18 columns",
     "kafka_log()": "`kafka_log(TABLE(SELECT path …))`, all columns, one task",
+    "ready-made": "as many rows, ready-made: any Python data source's limit",
     "Kafka connector": "Spark's Kafka connector, from a broker on this machine",
     "Parquet, none": "the same rows as Parquet, uncompressed",
     "Parquet, zstd": "the same rows as Parquet, zstd",

@@ -56,7 +56,15 @@ def comparisons(options: argparse.Namespace, running: ExitStack) -> dict[str, Co
     def table() -> Comparison:
         log = p100.path()
         found: Subjects = {
-            name: worker(name, log) for name in ("kafkaLog", "kafkaLog, 4 columns", "kafka_log()")
+            name: worker(name, log)
+            for name in (
+                "kafkaLog",
+                "kafkaLog, 4 columns",
+                "kafkaLog, strings",
+                "kafkaLog, 2 columns",
+                "kafka_log()",
+                "ready-made",
+            )
         }
         for codec in ("none", "zstd"):
             found[f"Parquet, {codec}"] = worker(f"Parquet, {codec}", parquet(log, codec))
