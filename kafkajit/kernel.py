@@ -16,13 +16,16 @@ of a kernel is checked in the first mode and visible to a debugger in the second
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import functools
 import hashlib
 import os
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -70,8 +73,9 @@ def _compile(function: Function, **options: Any) -> Function:
     # was a third of the time where kernels call each other for every field.
     options["_nrt"] = False
     compiled = numba.njit(nogil=True, error_model="numpy", **options)(function)
-    if _CACHE:
-        compiled._cache = _cache_of(function) or compiled._cache
+    if _CACHE and (cache := _cache_of(function)) is not None:
+        compiled._cache = cache
+        compiled.compile = cache.keeping_turn(compiled.compile)
     return compiled  # type: ignore[no-any-return]
 
 
@@ -83,6 +87,24 @@ class _Cache(FunctionCache):
         # numba looks at the function's own file only, and would go on using machine code that
         # holds yesterday's callees.
         self._cache_file._source_stamp = _package_digest()
+        self._turn = contextlib.ExitStack()
+
+    def keeping_turn(self, compile_: Function) -> Function:
+        """Wrap numba's method that looks here, compiles and saves: until it ends it is our turn."""
+
+        @functools.wraps(compile_)
+        def compiling(*args: Any) -> Any:
+            with contextlib.ExitStack() as self._turn:
+                return compile_(*args)
+
+        return compiling
+
+    def load_overload(self, *args: Any) -> Any:
+        found = super().load_overload(*args)
+        if found is None:
+            self._turn.enter_context(_turn(self._cache_path))
+            found = super().load_overload(*args)  # somebody had the turn before us
+        return found
 
     @property
     def is_filled(self) -> bool:
@@ -92,6 +114,49 @@ class _Cache(FunctionCache):
         # A folder that cannot be written to, a disk that is full: the next process compiles again.
         with contextlib.suppress(OSError):
             super().save_overload(*args)
+
+
+# Of folders, in this process: kernels compile those that they call.
+_turns: set[str] = set()
+# A kernel takes seconds to compile, on a machine with much to do a minute. Who has waited longer
+# compiles for himself.
+_PATIENCE = 120
+
+
+@contextlib.contextmanager
+def _turn(folder: str) -> Iterator[None]:
+    """One process at a time compiles what is to be kept in a folder; others wait and then find it.
+
+    Without, many that start at once would all compile the same. And numba gives the first machine
+    code of each kernel one name, whichever signature it is for: two processes with two signatures
+    could leave the one's under the other's.
+    """
+    with contextlib.suppress(OSError):
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    if folder in _turns or not os.access(folder, os.W_OK):  # ours, or nothing will be kept
+        yield
+        return
+    file = os.open(folder, os.O_RDONLY)
+    try:
+        _wait_for(file)
+        _turns.add(folder)
+        yield
+    finally:
+        _turns.discard(folder)
+        os.close(file)
+
+
+def _wait_for(file: int) -> None:
+    patient_until = time.monotonic() + _PATIENCE
+    while time.monotonic() < patient_until:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.02)
+        except OSError:
+            return  # a file system without locks
+        else:
+            return
 
 
 class _InPackage(InTreeCacheLocator):

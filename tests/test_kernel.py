@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
+import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -250,6 +252,48 @@ def test_processes_that_compile_at_once_do_not_disturb_each_other(tmp_path: Path
         runs = [pool.submit(run_python, SIZES, package_parent=parent, **cache) for _ in range(3)]
     assert {run.result().splitlines()[0] for run in runs} == {"[14, 15]"}
     assert run_python(SIZES, package_parent=parent, **cache).splitlines() == ["[14, 15]", "1"]
+
+
+COMPILED = """
+from numba.core import event
+class Listener(event.Listener):
+    def on_start(self, event):
+        print("compiled", event.data["dispatcher"].__name__)
+    def on_end(self, event):
+        pass
+event.register("numba:compile", Listener())
+"""
+
+
+@pytest.mark.skipif(NO_JIT, reason="nothing is compiled")
+def test_of_many_processes_one_compiles_each_kernel(tmp_path: Path) -> None:
+    parent = copied_package(tmp_path)
+    cache = {"NUMBA_CACHE_DIR": "", "KAFKAJIT_CACHE": "1"}
+
+    def run() -> list[str]:
+        return run_python(COMPILED + SIZES, package_parent=parent, **cache).splitlines()
+
+    with ThreadPoolExecutor(4) as pool:
+        runs = [run.result() for run in [pool.submit(run) for _ in range(4)]]
+    assert [lines[-2] for lines in runs] == ["[14, 15]"] * 4
+    compiled = [line for lines in runs for line in lines if line.startswith("compiled")]
+    assert len(compiled) == len(set(compiled)) > 1
+
+
+@pytest.mark.skipif(NO_JIT, reason="nothing is compiled")
+def test_who_waited_too_long_for_another_process_compiles_himself(tmp_path: Path) -> None:
+    parent = copied_package(tmp_path)
+    cache = {"NUMBA_CACHE_DIR": "", "KAFKAJIT_CACHE": "1"}
+    folder = parent / "kafkajit" / "records" / "__pycache__"
+    folder.mkdir()
+    impatient = "from kafkajit import kernel\nkernel._PATIENCE = 0.1\n"
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        sizes, _ = run_python(impatient + SIZES, package_parent=parent, **cache).splitlines()
+    finally:
+        os.close(held)
+    assert sizes == "[14, 15]"
 
 
 OUT_OF_BOUNDS = """
