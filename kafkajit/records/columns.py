@@ -5,8 +5,7 @@ in one pass takes two thirds of the time of finding the fields first and gatheri
 Everything else is found again later from `fields`, which says where a record's parts stand.
 
 The data of a binary column is as large as the last chunk lets expect, and there is room for as many
-headers. Where that is not enough the kernel says so (COLUMNS_FULL), and the chunk is read again
-with as much room as there are bytes.
+headers. Where that is not enough the chunk is read again with as much room as there are bytes.
 
 Messages of v0 and v1 are found first and gathered afterwards: each is a batch of its own, and what
 there is to know of a batch takes longer than that.
@@ -22,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkajit.format.varint import varint_before
-from kafkajit.kernel import WIDE, copy_bytes, inlined, kernel
+from kafkajit.kernel import WIDE, copy_bytes, inlined
 from kafkajit.records.gather import copy_binary, plan_binary, write_validity
 from kafkajit.source import Bytes
 
@@ -40,9 +39,6 @@ RECORD = np.dtype(
         ("headersCount", np.int32),
     ]
 )
-
-# A kernel's status that is not about the bytes: come back with more room.
-COLUMNS_FULL = -1
 
 Allocate = Callable[[int, Any], npt.NDArray[Any]]
 
@@ -208,63 +204,12 @@ class ColumnMemory:
         self._headers = headers / content_bytes * 1.1 + 0.01
 
 
-def read_into(
-    memory: ColumnMemory,
-    rows: int,
-    content_bytes: int,
-    batches: int,
-    read: Callable[[Columns, npt.NDArray[np.void], npt.NDArray[np.int64]], tuple[int, ...]],
-) -> Reading:
-    """Have a kernel read at most so many records out of so many bytes, with enough room.
-
-    It is given columns, a record for its own use and counts of records, all zero, and returns
-    (records found, status, a, b, batch where it stopped).
-    """
-    for roomy in (False, True):
-        columns = memory.columns(rows, content_bytes, roomy=roomy)
-        counts = np.zeros(batches, dtype=np.int64)
-        found, status, a, b, batch = read(columns, np.empty(1, dtype=RECORD), counts)
-        if status != COLUMNS_FULL:
-            break
-    memory.learn(columns, found, content_bytes)
-    return Reading(columns, int(found), counts, int(status), int(a), int(b), int(batch))
-
-
 _NO_INT64 = np.empty(0, dtype=np.int64)
 _NO_FIELDS = np.empty(0, dtype=RECORD)
 _NO_BINARY = BinaryColumn(
     np.empty(0, dtype=np.int32), np.empty(0, dtype=np.uint8), np.empty(0, dtype=np.uint8)
 )
 _NO_HEADERS = HeaderColumns(np.empty(0, dtype=np.int32), _NO_BINARY, _NO_BINARY)
-
-
-@kernel
-def put_record(content, record, columns, row):
-    """Write one record to every column; whether there was room for it."""
-    key_size, value_size = np.int64(record["keySize"]), np.int64(record["valueSize"])
-    if not (_fits(columns.key, row, key_size) and _fits(columns.value, row, value_size)):
-        return False
-    if columns.offset.size > 0:
-        columns.offset[row] = record["offset"]
-    if columns.timestamp.size > 0:
-        columns.timestamp[row] = record["timestamp"]
-    if columns.fields.size > 0:
-        columns.fields[row] = record
-    if columns.key.offsets.size > 0:
-        columns.has_nulls[0] |= key_size < 0
-        _put_binary(content, columns.key, row, np.int64(record["key"]), key_size)
-    if columns.value.offsets.size > 0:
-        columns.has_nulls[1] |= value_size < 0
-        _put_binary(content, columns.value, row, np.int64(record["value"]), value_size)
-    if columns.headers.offsets.size > 0:
-        first, count = np.int64(columns.headers.offsets[row]), np.int64(record["headersCount"])
-        after, last = put_headers(
-            content, np.int64(record["headers"]), content.size, count, columns, first
-        )
-        if after < 0:
-            return False
-        columns.headers.offsets[row + 1] = last
-    return True
 
 
 @inlined
@@ -302,21 +247,3 @@ def put_headers(content, position, stop, count, columns, row):
         key_offsets[row] = key_end
         value_offsets[row] = value_end
     return p, row
-
-
-@kernel
-def _fits(column, row, size):
-    if column.offsets.size == 0:
-        return True
-    return np.int64(column.offsets[row]) + size + WIDE <= column.data.size
-
-
-@kernel
-def _put_binary(content, column, row, start, size):
-    offset = np.int64(column.offsets[row])
-    if size < 0:
-        column.validity[row >> 3] &= ~(np.uint8(1) << np.uint8(row & 7))
-    else:
-        copy_bytes(column.data, offset, content, start, size)
-        offset += size
-    column.offsets[row + 1] = offset

@@ -14,15 +14,13 @@ order, the same checks, the same words when a check fails.
     headersCount    varint
     headers         keyLength varint, key, valueLength varint (negative: null), value; each
 
-Two kernels do the reading, and write to the columns that somebody asked for as they go.
-`_read_plain` goes from record to record without looking back as long as everything is as expected;
-where it is not, or the bytes' end is near, `_read_checked` reads that one record exactly as Java
-would and says what is wrong.
+One kernel does the reading, and writes to the columns that somebody asked for as it goes.
+`_read_plain` goes from record to record without looking back as long as everything is as expected,
+the last of them in a copy with room behind it. What it does not like `_read_checked` reads exactly
+as Java would and says what is wrong: a kernel that is not compiled before there is such a record.
 """
 
 from __future__ import annotations
-
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -54,12 +52,10 @@ from kafkajit.format.varint import (
 )
 from kafkajit.kernel import WIDE, copy_wide, inlined, kernel
 from kafkajit.records.columns import (
-    COLUMNS_FULL,
     ColumnMemory,
+    Columns,
     Reading,
     put_headers,
-    put_record,
-    read_into,
 )
 from kafkajit.source import Bytes
 
@@ -82,6 +78,8 @@ EXTENT = np.dtype(
 # The plain reader wants this much behind a record's start and again behind its key.
 _ROOM_BEFORE_KEY = MAX_RECORD_OVERHEAD + MAX_VARINT_SIZE
 _ROOM_BEFORE_VALUE = 2 * MAX_VARINT_SIZE
+# Has it this much behind a batch, it never stops for want of room.
+_ROOM_BEHIND = _ROOM_BEFORE_KEY + WIDE
 
 
 def read_default_records(
@@ -93,8 +91,19 @@ def read_default_records(
     """
     sizes = extents["end"] - extents["start"]
     rows = int(np.minimum(np.maximum(extents["count"], 0), sizes // MIN_RECORD_SIZE + 1).sum())
-    read = partial(_read_batches, content, extents)
-    return read_into(memory, rows, int(sizes.sum()), extents.size, read)
+    for roomy in (False, True):
+        columns = memory.columns(rows, int(sizes.sum()), roomy=roomy)
+        batch, record, found, position = _read_all(content, extents, columns)
+        if batch == extents.size:
+            break
+    memory.learn(columns, found, int(sizes.sum()))
+    counts = np.zeros(extents.size, dtype=np.int64)
+    counts[:batch] = extents["count"][:batch]
+    status, a, b = OK, 0, 0
+    if batch < extents.size:
+        counts[batch] = record
+        status, a, b = _complaint(content, extents[batch], record, position)
+    return Reading(columns, found, counts, status, a, b, batch)
 
 
 def record_size_in_bytes(
@@ -137,41 +146,53 @@ def header_size_in_bytes(
     return sizes.reshape(columns[0].shape)
 
 
-@kernel
-def _read_batches(content, extents, columns, one, counts):
-    """(records found, status, a, b, batch where it stopped)."""
-    batch, record, found = np.int64(0), np.int64(0), np.int64(0)
-    position = np.int64(0)
-    while batch < extents.size:
-        if record == 0:
-            position = extents[batch]["start"]
-        begun = batch
-        batch, record, found, position = _read_plain(
-            content, extents, batch, record, found, position, columns
-        )
-        for done in range(begun, batch):
-            counts[done] = extents[done]["count"]
-        if batch == extents.size:
-            break
-        counts[batch] = record
-        extent = extents[batch]
-        if extent["count"] < 0:
-            return found, NEGATIVE_RECORDS_COUNT, extent["count"], np.int64(extent["magic"]), batch
-        after, status, a, b = _read_checked(content, position, extent, one)
-        if status == OK and record == extent["count"] - 1 and after != extent["end"]:
-            status = RECORDS_REMAINING
-        if status == OK and not put_record(content, one[0], columns, found):
-            status = COLUMNS_FULL
-        if status != OK:
-            return found, status, a, b, batch
-        found += 1
-        record += 1
-        counts[batch] = record
-        position = after
-        if record == extent["count"]:
-            batch += 1
-            record = np.int64(0)
-    return found, OK, np.int64(0), np.int64(0), batch
+def _read_all(
+    content: Bytes, extents: npt.NDArray[np.void], columns: Columns
+) -> tuple[int, int, int, int]:
+    """(batch, record in it, records found, position): how far the records can be read."""
+    if not extents.size:
+        return 0, 0, 0, 0
+    batch, record, found, position = _read_plain(
+        content, extents, 0, 0, 0, int(extents["start"][0]), columns
+    )
+    if batch < extents.size and extents["end"][batch] + _ROOM_BEHIND > content.size:
+        return _read_last(content, extents, batch, record, found, position, columns)
+    return batch, record, found, position
+
+
+def _complaint(content: Bytes, extent: np.void, record: int, position: int) -> tuple[int, int, int]:
+    """(status, a, b) of a record that _read_plain did not read, though there was room for it."""
+    if extent["count"] < 0:
+        return NEGATIVE_RECORDS_COUNT, int(extent["count"]), int(extent["magic"])
+    after, status, a, b = _read_checked(content, position, extent)
+    if status == OK:
+        assert record == extent["count"] - 1
+        assert after != extent["end"]
+        return RECORDS_REMAINING, 0, 0
+    return int(status), int(a), int(b)
+
+
+def _read_last(
+    content: Bytes,
+    extents: npt.NDArray[np.void],
+    batch: int,
+    record: int,
+    found: int,
+    position: int,
+    columns: Columns,
+) -> tuple[int, int, int, int]:
+    """As _read_plain, where the bytes' end is near: from a copy that has room behind it."""
+    copy = np.zeros(max(content.size - position, 0) + _ROOM_BEHIND, dtype=np.uint8)
+    copy[:-_ROOM_BEHIND] = content[position:]
+    copy.flags.writeable = False  # as content is: else numba compiles the kernel once more
+    moved = extents.copy()
+    moved["start"] -= position
+    moved["end"] -= position
+    batch, record, last, after = _read_plain(copy, moved, batch, record, found, 0, columns)
+    if columns.fields.size:
+        for name in ("key", "value", "headers"):
+            columns.fields[name][found:last] += np.int32(position)
+    return batch, record, last, position + after
 
 
 @kernel
@@ -339,7 +360,7 @@ def _read_plain(content, extents, batch, record, found, position, columns):
             p += 1
             headers, last_header = p, header
             if headers_count != 0:
-                headers_count, headers = _headers_count(content, p, stop, headers_count)
+                headers_count, headers = _headers_count(content, p, headers_count)
                 if headers_count < 0:
                     return batch, record, found, position
                 if wants_headers:
@@ -379,12 +400,10 @@ def _copy(content, position, size, target, t):
 
 
 @kernel
-def _headers_count(content, position, stop, first):
+def _headers_count(content, position, first):
     """(count, where the first header is) behind the count's first byte; -1 if it is not plain."""
     count, p = first, position
     if count >= 0x80:
-        if stop - p < MAX_VARINT_SIZE:
-            return np.int64(-1), p
         count, p = varint_rest(content, p, count)
         if p < 0:
             return np.int64(-1), p
@@ -408,7 +427,7 @@ def _behind_headers(content, position, stop, count):
 
 
 @kernel
-def _read_checked(content, position, extent, one):
+def _read_checked(content, position, extent):
     """(position behind the record, status, a, b): DefaultRecord.readFrom, check for check.
 
     An uncompressed record is read from the batch's buffer, so its fields may run past its length
@@ -430,10 +449,10 @@ def _read_checked(content, position, extent, one):
     p += 1  # attributes
     if p > limit:
         return zero, INVALID_STRUCTURE, zero, zero
-    timestamp_delta, p = read_varlong(content, p, limit)
+    _, p = read_varlong(content, p, limit)  # timestampDelta
     if p < 0:
         return zero, INVALID_STRUCTURE, zero, zero
-    offset_delta, p = read_varint(content, p, limit)
+    _, p = read_varint(content, p, limit)  # offsetDelta
     if p < 0:
         return zero, INVALID_STRUCTURE, zero, zero
     key_size, key = read_varint(content, p, limit)
@@ -449,7 +468,6 @@ def _read_checked(content, position, extent, one):
         return zero, NEGATIVE_HEADER_COUNT, headers_count, zero
     if headers_count > limit - p:
         return zero, HEADER_COUNT_PAST_END, headers_count, zero
-    headers = p
     for _ in range(headers_count):
         size, p = read_varint(content, p, limit)
         if p >= 0 and size < 0:
@@ -463,17 +481,6 @@ def _read_checked(content, position, extent, one):
     if p - start != length:
         return zero, WRONG_RECORD_SIZE, length, p - start
 
-    one[0]["offset"] = extent["baseOffset"] + offset_delta
-    if extent["isLogAppendTime"] != 0:
-        one[0]["timestamp"] = extent["logAppendTime"]
-    else:
-        one[0]["timestamp"] = extent["baseTimestamp"] + timestamp_delta
-    one[0]["key"] = key
-    one[0]["keySize"] = max(key_size, np.int64(-1))
-    one[0]["value"] = value
-    one[0]["valueSize"] = max(value_size, np.int64(-1))
-    one[0]["headers"] = headers
-    one[0]["headersCount"] = headers_count
     return p, OK, zero, zero
 
 
