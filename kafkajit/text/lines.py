@@ -3,6 +3,9 @@
 Answers to DumpLogSegments.printBatchLevel and the loop over records in its dumpLog. `form` is 0 for
 Kafka's words, and words.JSON for an object in each line. JSON loses nothing: what is no UTF-8 is
 there in base64, and of headers the values too.
+
+Of `records`, `rows` and what goes with them, `messages` and `json` each is None where there is no
+such thing to write: numba leaves out of the kernel what it is for.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from kafkajit.format.message import read_int16
 from kafkajit.format.message_checksum import crc32
 from kafkajit.format.utf8 import MAX_GROWTH, sequence_size, write_string
 from kafkajit.format.varint import read_varint
-from kafkajit.kernel import inlined, kernel, read_int32, read_int64
+from kafkajit.kernel import kernel, read_int32, read_int64
 from kafkajit.records.batches import Batches
 from kafkajit.source import Bytes
 from kafkajit.text import words
@@ -58,15 +61,14 @@ NO_TOPIC, COORDINATOR, METADATA, BY_PYTHON = range(4)
 
 # Places in `flags`.
 (
-    FLAG_RECORDS,
     FLAG_CONTENTS,
     FLAG_METADATA,
     FLAG_KEY_DECODER,
     FLAG_VALUE_DECODER,
     FLAG_TOPIC,
     FLAG_FORM,
-) = range(7)
-FLAGS = 7
+) = range(6)
+FLAGS = 6
 
 _HEX = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
 
@@ -141,6 +143,8 @@ def write_lines(
     types,
     doubles,
     scratch,
+    messages,
+    json,
     out,
     batch,
     record,
@@ -151,7 +155,6 @@ def write_lines(
     (status, batch, record, row, bytes written); a line that fails is written up to where it does.
     """
     w = np.int64(0)
-    deep = flags[FLAG_RECORDS] != 0
     while batch < lines.size:
         if record < 0:
             if w + LINE_ROOM > out.size:
@@ -160,7 +163,7 @@ def write_lines(
             if status != DONE:
                 return status, batch, record, row, w
             record = np.int64(0)
-        if deep:
+        if records is not None:
             while record < counts[batch]:
                 status, after = _write_record(
                     content,
@@ -172,6 +175,8 @@ def write_lines(
                     types,
                     doubles,
                     scratch,
+                    messages,
+                    json,
                     out,
                     w,
                 )
@@ -187,7 +192,7 @@ def write_lines(
     return DONE, batch, record, row, w
 
 
-@inlined
+@kernel
 def _put_number(out, w, text, value):
     """A field's name and its value."""
     return write_decimal(out, put(out, w, text), value)
@@ -236,10 +241,24 @@ def _write_rest_of_batch(line, form, out, w):
 
 
 @kernel
-def _write_record(content, line, record, flags, rows, texts, types, doubles, scratch, out, w):
+def _write_record(
+    content,
+    line,
+    record,
+    flags,
+    rows,
+    texts,
+    types,
+    doubles,
+    scratch,
+    messages,
+    json,
+    out,
+    w,
+):
     """One line: (status, where it ends). Nothing counts of FULL and NEW_DOUBLE."""
     key_size, value_size = np.int64(record["keySize"]), np.int64(record["valueSize"])
-    if line["magic"] < MAGIC_V2:  # a null's size as it stands there: any negative one
+    if messages is not None:  # a null's size as it stands there: any negative one
         key_size = np.int64(read_int32(content, np.int64(record["key"]) - 4))
         value_size = np.int64(read_int32(content, np.int64(record["value"]) - 4))
     contents = flags[FLAG_CONTENTS] != 0 and line["isControl"] == 0
@@ -259,11 +278,11 @@ def _write_record(content, line, record, flags, rows, texts, types, doubles, scr
         w = _put_number(out, w, form + words.TIMESTAMP, record["timestamp"])
         w = _put_number(out, w, form + words.KEY_SIZE, key_size)
         w = _put_number(out, w, form + words.VALUE_SIZE, value_size)
-        if line["magic"] < MAGIC_V2:
+        if messages is not None:
             w = _write_message_checksum(content, np.int64(record["headers"]), form, out, w)
         else:
             w = _put_number(out, w, form + words.SEQUENCE, _sequence(line, record))
-            status, w = _write_headers(content, record, form, out, w, room - LINE_ROOM)
+            status, w = _write_headers(content, record, form, json, out, w, room - LINE_ROOM)
             if status != DONE:
                 return status, w
         if line["isControl"] != 0:
@@ -273,7 +292,7 @@ def _write_record(content, line, record, flags, rows, texts, types, doubles, scr
     if contents:
         if rows is None:
             status, w = _write_contents(
-                content, record, key_size, value_size, key_prefix, flags, out, w
+                content, record, key_size, value_size, key_prefix, flags, json, out, w
             )
         else:
             status, w = _write_payloads(
@@ -298,7 +317,7 @@ def _write_record(content, line, record, flags, rows, texts, types, doubles, scr
 
 
 @kernel
-def _write_contents(content, record, key_size, value_size, key_prefix, flags, out, w):
+def _write_contents(content, record, key_size, value_size, key_prefix, flags, json, out, w):
     """Key and value by their decoders."""
     key_decoder, value_decoder = flags[FLAG_KEY_DECODER], flags[FLAG_VALUE_DECODER]
     # Kafka decodes both before it prints either.
@@ -307,13 +326,13 @@ def _write_contents(content, record, key_size, value_size, key_prefix, flags, ou
     form = flags[FLAG_FORM]
     if key_size >= 0:
         w = put(out, w, key_prefix)
-        w = _write_decoded(content, np.int64(record["key"]), key_size, key_decoder, form, out, w)
+        w = _write_decoded(content, np.int64(record["key"]), key_size, key_decoder, json, out, w)
     else:
         w = put(out, w, form + words.NO_KEY)
     if value_size >= 0:
         w = put(out, w, form + words.PAYLOAD)
         value = np.int64(record["value"])
-        w = _write_decoded(content, value, value_size, value_decoder, form, out, w)
+        w = _write_decoded(content, value, value_size, value_decoder, json, out, w)
     else:
         w = put(out, w, form + words.NO_PAYLOAD)
     return DONE, w
@@ -428,7 +447,7 @@ def _sequence(line, record):
 
 
 @kernel
-def _write_headers(content, record, form, out, w, reserved):
+def _write_headers(content, record, form, json, out, w, reserved):
     """Headers; their keys only, as Java prints them, or whole. `reserved` bytes are spoken for."""
     w = put(out, w, form + words.HEADERS)
     p = np.int64(record["headers"])
@@ -440,17 +459,17 @@ def _write_headers(content, record, form, out, w, reserved):
             return FULL, w
         if i > 0:
             w = put(out, w, words.COMMA)
-        if form == 0:
+        if json is None:
             w = write_string(content, key, key_size, out, w)
-            continue
-        w = put(out, w, form + words.HEADER)
-        w = write_json_string(content, key, key_size, out, w)
-        w = put(out, w, form + words.HEADER_VALUE)
-        if value_size < 0:
-            w = put(out, w, form + words.DELETE)
         else:
-            w = _write_lossless(content, value, value_size, out, w)
-        w = put(out, w, form + words.HEADER_END)
+            w = put(out, w, form + words.HEADER)
+            w = write_json_string(content, key, key_size, out, w)
+            w = put(out, w, form + words.HEADER_VALUE)
+            if value_size < 0:
+                w = put(out, w, form + words.DELETE)
+            else:
+                w = _write_lossless(content, value, value_size, out, w)
+            w = put(out, w, form + words.HEADER_END)
     return DONE, put(out, w, words.HEADERS_END)
 
 
@@ -481,20 +500,20 @@ def _too_short(size, decoder):
 
 
 @kernel
-def _write_decoded(content, position, size, decoder, form, out, w):
+def _write_decoded(content, position, size, decoder, json, out, w):
     if decoder == LONG:
         return write_decimal(out, w, read_int64(content, position))
     if decoder == INTEGER:
         return write_decimal(out, w, read_int32(content, position))
     if decoder == BYTES:
-        if form != 0:
+        if json is not None:
             return _write_base64(content, position, size, out, w)
         for i in range(position, position + size):
             out[w] = _HEX[content[i] >> 4]
             out[w + 1] = _HEX[content[i] & 0xF]
             w += 2
         return w
-    if form != 0:
+    if json is not None:
         return _write_lossless(content, position, size, out, w)
     return write_string(content, position, size, out, w)
 
