@@ -392,7 +392,10 @@ read_word = _read_word_plain if _PLAIN else _load_word
 
 @kernel
 def read_little_endian(content, position, size):
-    """A number of so many bytes, seven at most, the lowest first, as an int64."""
+    """A number of so many bytes, seven at most, the lowest first, as an int64.
+
+    Ask for np.int64(4), not 4: a literal is a type of its own, and numba makes a kernel for each.
+    """
     number = np.int64(0)
     for i in range(size):
         number |= np.int64(content[position + i]) << (8 * i)

@@ -69,10 +69,10 @@ def crc32c(content, position, end):
     p, crc = position, np.uint64(0xFFFFFFFF)
     if HAS_CRC32C:
         while p + 3 * _LONG <= end:
-            crc = _three_stretches(content, p, crc, _LONG, _OVER_LONG)
+            crc = _three_stretches(content, p, crc, np.int64(_LONG), _OVER_LONG)
             p += 3 * _LONG
         while p + 3 * _SHORT <= end:
-            crc = _three_stretches(content, p, crc, _SHORT, _OVER_SHORT)
+            crc = _three_stretches(content, p, crc, np.int64(_SHORT), _OVER_SHORT)
             p += 3 * _SHORT
         while p + 8 <= end:
             crc = crc32c_word(crc, content, p)

@@ -277,7 +277,7 @@ def zstd_extent(content, position, end):
         if content[p + 1] == 0x2A:  # a skippable frame: magic, size
             if p + 8 > end:
                 break
-            p += 8 + read_little_endian(content, p + 4, 4)
+            p += 8 + read_little_endian(content, p + 4, np.int64(4))
             continue
         descriptor = np.int64(content[p + 4])
         is_single_segment = descriptor >> 5 & 1
@@ -299,7 +299,7 @@ def zstd_extent(content, position, end):
         while not is_last:
             if p + 3 > end:
                 return np.int64(end + 1), window
-            header = read_little_endian(content, p, 3)
+            header = read_little_endian(content, p, np.int64(3))
             is_last = header & 1 != 0
             p += 3 + (1 if header >> 1 & 3 == 1 else header >> 3)  # type 1 repeats one byte
         p += 4 * (descriptor >> 2 & 1)  # the checksum
