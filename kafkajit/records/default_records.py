@@ -185,14 +185,14 @@ def _read_last(
     copy = np.zeros(max(content.size - position, 0) + _ROOM_BEHIND, dtype=np.uint8)
     copy[:-_ROOM_BEHIND] = content[position:]
     copy.flags.writeable = False  # as content is: else numba compiles the kernel once more
-    moved = extents.copy()
+    moved = extents[batch:].copy()
     moved["start"] -= position
     moved["end"] -= position
-    batch, record, last, after = _read_plain(copy, moved, batch, record, found, 0, columns)
+    whole, record, last, after = _read_plain(copy, moved, 0, record, found, 0, columns)
     if columns.fields.size:
         for name in ("key", "value", "headers"):
             columns.fields[name][found:last] += np.int32(position)
-    return batch, record, last, position + after
+    return batch + whole, record, last, position + after
 
 
 @kernel
