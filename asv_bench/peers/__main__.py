@@ -27,7 +27,7 @@ from typing import Any
 from asv_bench.benchmarks.segments import Commits, Segment, cache_folder
 from asv_bench.peers import report
 from asv_bench.peers.jvm import SERIAL, broker, has_kafka, java
-from asv_bench.peers.options import add_record, finish, keep, parser_of
+from asv_bench.peers.options import add_measuring, add_record, add_warm, finish, keep, parser_of
 from asv_bench.peers.produced import Produced
 from asv_bench.peers.publish import check, publish
 from asv_bench.peers.record import measured_with
@@ -169,23 +169,8 @@ def main() -> None:
     """Run what was asked for and print a table of it."""
     known = list(segments(1))
     parser = parser_of(None, __doc__)
-    parser.add_argument("--scale", type=float, default=1, help="of all segments (default: 1)")
-    parser.add_argument(
-        "--only",
-        nargs="+",
-        choices=known,
-        metavar="NAME",
-        default=known,
-        help=f"comparisons to run: {', '.join(known)} (default: all)",
-    )
-    parser.add_argument("--rounds", type=int, default=7, help="passes of each subject (default: 7)")
-    parser.add_argument(
-        "--warm",
-        type=float,
-        default=8,
-        metavar="SECONDS",
-        help="of passes that do not count, for each subject (default: 8)",
-    )
+    add_measuring(parser, known, rounds=7)
+    add_warm(parser, 8)
     parser.add_argument(
         "--encoder",
         action="store_true",

@@ -24,7 +24,7 @@ import pyarrow as pa
 from asv_bench.benchmarks.segments import Segment
 from asv_bench.peers import growth_report
 from asv_bench.peers.folders import unfinished
-from asv_bench.peers.options import add_record, finish, keep, parser_of
+from asv_bench.peers.options import add_measuring, add_record, finish, keep, parser_of
 from asv_bench.peers.record import measured_with
 from asv_bench.peers.rounds import summary
 from kafkajit import iter_records
@@ -198,16 +198,7 @@ def measure(points: Mapping[int, Pass], rounds: int) -> list[dict[str, Any]]:
 def main() -> None:
     """Measure what was asked for and print it."""
     parser = parser_of("growth", __doc__)
-    parser.add_argument("--scale", type=float, default=1, help="of all files (default: 1)")
-    parser.add_argument(
-        "--only",
-        nargs="+",
-        choices=list(MAKERS),
-        default=list(MAKERS),
-        metavar="NAME",
-        help=f"what grows: {', '.join(MAKERS)} (default: all)",
-    )
-    parser.add_argument("--rounds", type=int, default=7, help="passes of each (default: 7)")
+    add_measuring(parser, list(MAKERS), rounds=7, of="files")
     add_record(parser)
     options = parser.parse_args()
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,49 @@ def parser_of(module: str | None, description: str | None) -> argparse.ArgumentP
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+
+
+def add_measuring(
+    parser: argparse.ArgumentParser, names: Sequence[str], *, rounds: int, of: str = "segments"
+) -> None:
+    """What is measured, how much of it, and how often."""
+    parser.add_argument(
+        "--scale", type=_positive, default=1, help=f"of all {of}, 0.1 for a tenth (default: 1)"
+    )
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        choices=names,
+        default=names,
+        metavar="NAME",
+        help=f"what to measure: {', '.join(names)} (default: all)",
+    )
+    parser.add_argument(
+        "--rounds", type=_whole, default=rounds, help=f"passes of each (default: {rounds})"
+    )
+
+
+def add_warm(parser: argparse.ArgumentParser, seconds: float) -> None:
+    parser.add_argument(
+        "--warm",
+        type=float,
+        default=seconds,
+        metavar="SECONDS",
+        help=f"of passes that do not count, for each subject (default: {seconds:g})",
+    )
+
+
+def _positive(text: str) -> float:
+    number = float(text)
+    if not number > 0:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+    return number
+
+
+def _whole(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"a number from 1 on, not {text!r}")
+    return int(text)
 
 
 def add_record(parser: argparse.ArgumentParser) -> argparse._MutuallyExclusiveGroup:

@@ -14,6 +14,7 @@ DUMPER = "Java, DumpLogSegments"
 # What nobody who reads uncompressed records can leave out, each by itself.
 FLOOR = ("crc32c", "memcpy", "varint floor")
 CODEC = "bare codec"
+CONNECTOR = "Kafka connector"
 LIMIT = "limit"
 READERS = (US, "Java, copy", "Java, touch", "franz-go", "aiokafka", "kafka-python", LIMIT)
 WRITERS = (US, "Java", "aiokafka", LIMIT)
@@ -29,7 +30,7 @@ SPARK_SUBJECTS = {
     "kafkaLog": "`kafkaLog`, all 18 columns",
     "kafka_log()": "`kafka_log(TABLE(SELECT path …))`, all columns, one task",
     "ready-made": "as many rows, ready-made: any Python data source's limit",
-    "Kafka connector": "Spark's Kafka connector, from a broker on this machine",
+    CONNECTOR: "Spark's Kafka connector, from a broker on this machine",
     "Parquet, none": "the same rows as Parquet, uncompressed",
     "Parquet, zstd": "the same rows as Parquet, zstd",
     "explode": "`explode(kafka_records(content))`",
@@ -220,6 +221,9 @@ def _spark_writing(record: Record) -> str:
 def _spark_rows(result: Result, names: Mapping[str, str]) -> list[list[str]]:
     """A name as a reader knows it, median and best; in the order of the names."""
     order = [*names, *result["seconds"]]
+    connector = result["with"].get("Spark of the connector")
+    if connector:
+        names = {**names, CONNECTOR: f"{names[CONNECTOR]}, in Spark {connector}"}
     return [
         [names.get(subject, subject), *(f"{seconds[how]:.2f}" for how in ("median", "best"))]
         for subject, seconds in sorted(

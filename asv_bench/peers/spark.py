@@ -3,7 +3,7 @@
 Subjects take turns, each in a session of its own. Segments and the Parquet files of the same rows
 are made once, in KAFKAJIT_BENCH_DIR or ~/.cache/kafkajit/bench.
 
-  python -m asv_bench.peers.spark                       all but the connector, 8 minutes or so
+  python -m asv_bench.peers.spark                   all but the connector, a quarter of an hour
   python -m asv_bench.peers.spark --kafka-python PYTHON --kafka-jars A.jar,B.jar
   python -m asv_bench.peers.spark --only explode --record     and into docs/performance
 """
@@ -26,7 +26,7 @@ from asv_bench.benchmarks.segments import Segment, cache_folder
 from asv_bench.peers import report
 from asv_bench.peers.folders import unfinished
 from asv_bench.peers.jvm import broker
-from asv_bench.peers.options import add_record, finish, keep, parser_of
+from asv_bench.peers.options import add_measuring, add_record, add_warm, finish, keep, parser_of
 from asv_bench.peers.record import measured_with
 from asv_bench.peers.rounds import Command, Worker, measure, python, summary
 from kafkajit import Log
@@ -90,7 +90,7 @@ def comparisons(options: argparse.Namespace, running: ExitStack) -> dict[str, Co
         return Comparison(p100.records, p100.path().stat().st_size, found)
 
     makers = {"table": table, "explode": explode, "batches": batches, "write": write}
-    return {name: makers[name]() for name in options.only or makers}
+    return {name: makers[name]() for name in options.only}
 
 
 def connector(options: argparse.Namespace, servers: str) -> Worker:
@@ -101,6 +101,15 @@ def connector(options: argparse.Namespace, servers: str) -> Worker:
         return Worker([options.kafka_python, str(subjects), "Kafka connector", servers])
     finally:
         del os.environ["KAFKAJIT_BENCH_JARS"]
+
+
+def connector_version(options: argparse.Namespace) -> dict[str, str]:
+    """That of the Spark it runs in: often an older one than kafkajit's."""
+    if not options.kafka_python:
+        return {}
+    ask = [options.kafka_python, "-c", "import pyspark; print(pyspark.__version__)"]
+    found = subprocess.run(ask, check=True, capture_output=True, text=True)
+    return {"Spark of the connector": found.stdout.strip()}
 
 
 @contextmanager
@@ -153,26 +162,15 @@ def eight_files(log: Path) -> Path:
 
 def main() -> None:
     parser = parser_of("spark", __doc__)
-    parser.add_argument("--scale", type=float, default=1, help="of all segments (default: 1)")
-    parser.add_argument(
-        "--only",
-        nargs="+",
-        choices=KINDS,
-        metavar="NAME",
-        help=f"comparisons to run: {', '.join(KINDS)} (default: all)",
-    )
-    parser.add_argument("--rounds", type=int, default=7, help="queries of each (default: 7)")
-    parser.add_argument(
-        "--warm",
-        type=float,
-        default=12,
-        metavar="SECONDS",
-        help="of queries that do not count, for each subject (default: 12)",
-    )
+    add_measuring(parser, KINDS, rounds=7)
+    add_warm(parser, 12)
     parser.add_argument("--kafka-python", metavar="PYTHON", help="one that has pyspark 4.0.0")
     parser.add_argument("--kafka-jars", metavar="JARS", help="of spark-sql-kafka-0-10")
     add_record(parser)
     options = parser.parse_args()
+    if bool(options.kafka_python) != bool(options.kafka_jars):
+        parser.error("the connector needs both --kafka-python and --kafka-jars")
+    connectors = connector_version(options)
     with ExitStack() as running:
         for name, comparison in comparisons(options, running).items():
             seconds = measure(
@@ -182,7 +180,8 @@ def main() -> None:
                 "records": comparison.records,
                 "bytes": comparison.bytes,
                 "seconds": {subject: summary(all_) for subject, all_ in seconds.items()},
-                "with": measured_with((), Spark=version("pyspark"), Kafka=broker.KAFKA.version),
+                "with": measured_with((), Spark=version("pyspark"), Kafka=broker.KAFKA.version)
+                | connectors,
             }
             print(f"\n{name}\n{report.ratios(result)}", flush=True)
             keep(options, "spark", {name: result})

@@ -25,7 +25,7 @@ import kafkajit
 from asv_bench.benchmarks.segments import BASE_TIMESTAMP, Segment, cache_folder
 from asv_bench.peers import report
 from asv_bench.peers.folders import unfinished
-from asv_bench.peers.options import add_record, finish, keep, parser_of
+from asv_bench.peers.options import add_measuring, add_record, finish, keep, parser_of
 from asv_bench.peers.record import measured_with
 from asv_bench.peers.rounds import REPO, summary
 from kafkajit.source import Source
@@ -51,16 +51,7 @@ def main() -> None:
     """Run what was asked for and print it."""
     known = tuple(report.UPKEEP)
     parser = parser_of("upkeep", __doc__)
-    parser.add_argument("--scale", type=float, default=1, help="of all logs (default: 1)")
-    parser.add_argument(
-        "--only",
-        nargs="+",
-        choices=known,
-        default=known,
-        metavar="NAME",
-        help=f"comparisons to run: {', '.join(known)} (default: all)",
-    )
-    parser.add_argument("--rounds", type=int, default=5, help="passes of each (default: 5)")
+    add_measuring(parser, known, rounds=5, of="logs")
     add_record(parser)
     options = parser.parse_args()
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # the JVM's too
