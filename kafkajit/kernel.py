@@ -136,20 +136,23 @@ def _turn(folder: str) -> Iterator[None]:
     """
     with contextlib.suppress(OSError):
         Path(folder).mkdir(parents=True, exist_ok=True)
-    if folder in _turns or not os.access(folder, os.W_OK):  # ours, or nothing will be kept
+    if folder in _turns or not os.access(folder, os.R_OK | os.W_OK):  # ours, or nothing is kept
         yield
         return
     file = os.open(folder, os.O_RDONLY)
+    came = False
     try:
-        _wait_for(file)
+        came = _comes(file)
         _turns.add(folder)
         yield
     finally:
-        _turns.discard(folder)
         os.close(file)
+        if came:  # else nobody here waits for it again
+            _turns.discard(folder)
 
 
-def _wait_for(file: int) -> None:
+def _comes(file: int) -> bool:
+    """Wait for the turn; whether it came."""
     patient_until = time.monotonic() + _PATIENCE
     while time.monotonic() < patient_until:
         try:
@@ -157,9 +160,10 @@ def _wait_for(file: int) -> None:
         except BlockingIOError:
             time.sleep(0.02)
         except OSError:
-            return  # a file system without locks
+            break  # a file system without locks
         else:
-            return
+            return True
+    return False
 
 
 class _InPackage(InTreeCacheLocator):
