@@ -125,7 +125,8 @@ def record_record_batch(chunk: Chunk, schema: pa.Schema) -> pa.RecordBatch:
         elif field.type == MICROSECONDS_TYPE:
             arrays.append(_microseconds(chunk.columns.timestamp[: len(chunk)]))
         elif field.type == pa.string() and field.name in TEXT_COLUMNS:
-            arrays.append(_as_text(_binary_column(chunk, field.name)))
+            # The same bytes, whatever they are: what Spark's CAST(value AS STRING) does.
+            arrays.append(_binary_column(chunk, field.name).view(pa.string()))
         else:
             arrays.append(_RECORD_COLUMN_OF[field.name](chunk, field.name))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -299,12 +300,6 @@ def _binary(column: BinaryColumn, entries: int, has_nulls: np.uint8) -> pa.Array
         pa.py_buffer(data).slice(0, int(offsets[entries])),
     ]
     return pa.Array.from_buffers(pa.binary(), entries, buffers, -1 if has_nulls else 0)
-
-
-def _as_text(column: pa.Array) -> pa.Array:
-    """The same bytes as strings, whatever they are: what Spark's CAST(value AS STRING) does."""
-    nulls = column.null_count
-    return pa.Array.from_buffers(pa.string(), len(column), column.buffers(), nulls)
 
 
 def _validity(sizes: npt.NDArray[np.int32], nulls: int) -> pa.Buffer | None:
