@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -52,10 +54,10 @@ def add_warm(parser: argparse.ArgumentParser, seconds: float) -> None:
 
 
 def _positive(text: str) -> float:
-    number = float(text)
-    if not number > 0:
-        raise argparse.ArgumentTypeError(f"{text} is not above 0")
-    return number
+    with contextlib.suppress(ValueError):
+        if 0 < float(text) < math.inf:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"a number above 0, not {text!r}")
 
 
 def _whole(text: str) -> int:

@@ -34,6 +34,7 @@ TEXT = NARROW.replace("BINARY", "STRING")
 TWO = "offset BIGINT, timestamp TIMESTAMP"
 
 PARTITIONS = 8
+TASKS = 8  # of ready-made rows, as of kafkaLog's and of Parquet's
 
 
 def session(memory: str = "3g") -> SparkSession:
@@ -95,7 +96,7 @@ class ReadyMadeReader(DataSourceReader):
         self._arrival = Arrival()
 
     def partitions(self) -> list[InputPartition]:
-        ends = [self._rows * part // PARTITIONS for part in range(PARTITIONS + 1)]
+        ends = [self._rows * part // TASKS for part in range(TASKS + 1)]
         return [InputPartition(end - start) for start, end in pairwise(ends)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
