@@ -299,7 +299,7 @@ def write_options_table() -> str:
 
 
 def _columns(kind: str) -> Mapping[str, Column]:
-    from kafkajit.side_files import TABLES
+    from kafkajit.state.sidecar_files import TABLES
 
     return TABLES[kind]
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kafkajit.append.log_writer import LogWriter
-    from kafkajit.compaction.compaction import CompactionPlan, compact
     from kafkajit.encode.writer import encode_batches, iter_encoded_batches
     from kafkajit.errors import (
         CorruptCheckpointError,
@@ -36,6 +35,8 @@ if TYPE_CHECKING:
     from kafkajit.index.time_index import TimeIndex, read_time_index
     from kafkajit.index.transaction_index import TransactionIndex, read_transaction_index
     from kafkajit.index.verify import verify_offset_index, verify_time_index
+    from kafkajit.log.config import LogConfig
+    from kafkajit.log.log import Log
     from kafkajit.reader import (
         find_corruption,
         iter_records,
@@ -44,10 +45,6 @@ if TYPE_CHECKING:
         valid_bytes,
     )
     from kafkajit.records.default_records import header_size_in_bytes, record_size_in_bytes
-    from kafkajit.recovery.recover import RepairPlan, repair
-    from kafkajit.retention.retention import RetentionPlan, retain
-    from kafkajit.segment.config import LogConfig
-    from kafkajit.segment.log import Log
     from kafkajit.state.checkpoints import read_checkpoint
     from kafkajit.state.leader_epochs import read_leader_epochs
     from kafkajit.state.meta_properties import read_meta_properties
@@ -55,9 +52,12 @@ if TYPE_CHECKING:
     from kafkajit.state.producer_snapshot import read_producer_snapshot
     from kafkajit.state.quorum_state import read_quorum_state
     from kafkajit.topics.structs import decode_payloads
+    from kafkajit.upkeep.compact.plan import CompactionPlan, compact
+    from kafkajit.upkeep.repair.plan import RepairPlan, repair
+    from kafkajit.upkeep.retain.plan import RetentionPlan, retain
 
 _HOME = {
-    "CompactionPlan": "kafkajit.compaction.compaction",
+    "CompactionPlan": "kafkajit.upkeep.compact.plan",
     "CorruptCheckpointError": "kafkajit.errors",
     "CorruptIndexError": "kafkajit.errors",
     "CorruptRecordError": "kafkajit.errors",
@@ -67,18 +67,18 @@ _HOME = {
     "InvalidRecordError": "kafkajit.errors",
     "KafkaJitError": "kafkajit.errors",
     "LockedError": "kafkajit.errors",
-    "Log": "kafkajit.segment.log",
-    "LogConfig": "kafkajit.segment.config",
+    "Log": "kafkajit.log.log",
+    "LogConfig": "kafkajit.log.config",
     "LogWriter": "kafkajit.append.log_writer",
     "OffsetIndex": "kafkajit.index.offset_index",
     "OffsetOutOfRangeError": "kafkajit.errors",
     "RecordTooLargeError": "kafkajit.errors",
-    "RepairPlan": "kafkajit.recovery.recover",
-    "RetentionPlan": "kafkajit.retention.retention",
+    "RepairPlan": "kafkajit.upkeep.repair.plan",
+    "RetentionPlan": "kafkajit.upkeep.retain.plan",
     "TimeIndex": "kafkajit.index.time_index",
     "TransactionIndex": "kafkajit.index.transaction_index",
     "UnsupportedCompressionTypeError": "kafkajit.errors",
-    "compact": "kafkajit.compaction.compaction",
+    "compact": "kafkajit.upkeep.compact.plan",
     "decode_payloads": "kafkajit.topics.structs",
     "encode_batches": "kafkajit.encode.writer",
     "find_corruption": "kafkajit.reader",
@@ -98,8 +98,8 @@ _HOME = {
     "read_time_index": "kafkajit.index.time_index",
     "read_transaction_index": "kafkajit.index.transaction_index",
     "record_size_in_bytes": "kafkajit.records.default_records",
-    "repair": "kafkajit.recovery.recover",
-    "retain": "kafkajit.retention.retention",
+    "repair": "kafkajit.upkeep.repair.plan",
+    "retain": "kafkajit.upkeep.retain.plan",
     "size_of_varint": "kafkajit.format.varint",
     "size_of_varlong": "kafkajit.format.varint",
     "valid_bytes": "kafkajit.reader",

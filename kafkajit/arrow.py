@@ -14,7 +14,8 @@ from kafkajit.format.compression import COMPRESSION_TYPES
 from kafkajit.format.log_path import LogPath
 from kafkajit.format.sequence import increment_sequence
 from kafkajit.format.utf8 import MAX_GROWTH, write_string
-from kafkajit.kernel import WIDE, kernel
+from kafkajit.kernel import kernel
+from kafkajit.kernel.intrinsics import WIDE
 from kafkajit.records.batches import Batches
 from kafkajit.records.columns import BinaryColumn, Wanted
 from kafkajit.records.control_records import (
@@ -38,8 +39,8 @@ from kafkajit.schema import (
     TEXT_COLUMNS,
     in_microseconds,
 )
-from kafkajit.source import Bytes
-from kafkajit.walk import Corruption, Gap
+from kafkajit.storage.source import Bytes
+from kafkajit.walk.walk import Corruption, Gap
 
 if TYPE_CHECKING:
     from kafkajit.records.decode import Chunk

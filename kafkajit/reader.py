@@ -33,10 +33,10 @@ from kafkajit.schema import (
     table_schema,
     with_corruption,
 )
-from kafkajit.selection import Range
-from kafkajit.source import Bytes, Source
-from kafkajit.threads import LEAST_BYTES, stretches, thread_count
-from kafkajit.walk import FAILFAST, PERMISSIVE, Gap, Stretch, Walk, frames
+from kafkajit.storage.source import Bytes, Source
+from kafkajit.walk.selection import Range
+from kafkajit.walk.threads import LEAST_BYTES, stretches, thread_count
+from kafkajit.walk.walk import FAILFAST, PERMISSIVE, Gap, Stretch, Walk, frames
 
 DEFAULT_BATCH_ROWS = 65536
 

@@ -42,7 +42,7 @@ from kafkajit.format.layout import (
 )
 
 # The log that comes with the package: orders in every codec, and payments with what can go wrong
-# (tests/make_sample.py).
+# (tests/support/make_sample.py).
 SAMPLE = str(Path(__file__).parent / "sample")
 
 CREATE_TIME = 0

@@ -18,8 +18,8 @@ import kafkajit
 import kafkajit.testing as kt
 from kafkajit.reader import SegmentReader
 from kafkajit.schema import record_schema
-from kafkajit.selection import Range, Selection
-from kafkajit.source import Source
+from kafkajit.storage.source import Source
+from kafkajit.walk.selection import Range, Selection
 
 CLIENTS = DATA / "clients"
 LOG = "00000000000000000000.log"

@@ -24,7 +24,7 @@ from producing import write as produce
 import kafkajit
 import kafkajit.testing as kt
 from kafkajit.cli import main
-from kafkajit.recovery.leftovers import without_leftovers
+from kafkajit.upkeep.repair.temp_files import without_leftovers
 
 TIME = 1_700_000_000_000
 CONFIG = {"segment.bytes": 300, "index.interval.bytes": 100}

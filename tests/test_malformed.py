@@ -35,7 +35,7 @@ from kafkajit.errors import (
     KafkaJitError,
     UnsupportedCompressionTypeError,
 )
-from kafkajit.source import Source
+from kafkajit.storage.source import Source
 from kafkajit.text.log_dump import LogDump, Style
 
 # Offsets: of the batch before, of the case, and of the batch behind.

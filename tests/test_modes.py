@@ -8,14 +8,14 @@ import pytest
 from corpus import NO_JIT
 
 import kafkajit
-import kafkajit.records.resync
+import kafkajit.walk.resync
 from kafkajit import testing as kt
 from kafkajit.errors import CorruptRecordError
 from kafkajit.records.batches import Batches
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import Chunk, Decoder
-from kafkajit.source import Source
-from kafkajit.walk import Gap, Walk
+from kafkajit.storage.source import Source
+from kafkajit.walk.walk import Gap, Walk
 
 RECORDS = 3
 GOOD = [

@@ -1,7 +1,8 @@
 """What encode_batches writes is read by Kafka's own classes, and other clients', as it was given.
 
-tests/broker/make_corpus.py keeps the logs of tests/written_logs.py in tests/data/written with what
-Kafka reads in them; tests/cli/test_dump_log.py holds dump-log against what its tool prints.
+tests/broker/make_corpus.py keeps the logs of tests/support/written_logs.py in tests/data/written,
+with what Kafka reads in them. tests/cli/test_dump_log.py compares dump-log with what its tool
+prints.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from pathlib import Path
 from kafkajit import LogWriter
 
 from . import segments
-from .logs import SEGMENT_BYTES, temporary_folder
+from .rolled_logs import SEGMENT_BYTES, temporary_folder
 
 
 class Append:

@@ -13,7 +13,7 @@ from kafkajit.format.layout import RECORD_BATCH_OVERHEAD
 from kafkajit.format.message_checksum import message_checksums
 from kafkajit.format.varint import read_varint, read_varlong, size_of_varint, size_of_varlong
 from kafkajit.records.batches import frame
-from kafkajit.source import Bytes, Source
+from kafkajit.storage.source import Bytes, Source
 from kafkajit.testing import Record, varint
 
 from . import segments

@@ -12,10 +12,10 @@ import pyarrow as pa
 import kafkajit
 from kafkajit.produce.commit import commit
 from kafkajit.produce.options import ProduceOptions
-from kafkajit.produce.staging import Staged, TaskWriter
+from kafkajit.produce.task_output import Staged, TaskWriter
 
 from . import segments
-from .logs import temporary_folder
+from .rolled_logs import temporary_folder
 
 TASKS = 2
 # Spark's spark.sql.execution.arrow.maxRecordsPerBatch

@@ -9,10 +9,10 @@ from kafkajit.format.layout import BATCH_HEADER
 from kafkajit.records.batches import frame
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import Decoder
-from kafkajit.records.resync import next_sound_batch
-from kafkajit.source import Source, as_bytes
+from kafkajit.storage.source import Source, as_bytes
 from kafkajit.testing import Record, batch
-from kafkajit.walk import frames
+from kafkajit.walk.resync import next_sound_batch
+from kafkajit.walk.walk import frames
 
 from . import segments
 

@@ -10,8 +10,8 @@ from kafkajit.scan.predicates import Predicate
 from kafkajit.scan.table import plan_tasks, read_task, schema_of
 
 from . import segments
-from .logs import rolled_log, temporary_folder
 from .reader import exhaust
+from .rolled_logs import rolled_log, temporary_folder
 
 PREDICATES = {
     "none": [],

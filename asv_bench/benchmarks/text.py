@@ -3,7 +3,7 @@
 # ruff: noqa: ARG002  # asv hands every parameter to every method
 from __future__ import annotations
 
-from kafkajit.source import Source
+from kafkajit.storage.source import Source
 from kafkajit.text.log_dump import LogDump, Style
 
 from . import segments

@@ -30,8 +30,8 @@ from asv_bench.peers.rounds import summary
 from kafkajit import iter_records
 from kafkajit.scan.options import Options
 from kafkajit.scan.table import plan_table, read_task, schema_of
-from kafkajit.source import Source
-from kafkajit.walk import frames
+from kafkajit.storage.source import Source
+from kafkajit.walk.walk import frames
 
 COLUMNS = ("key", "value", "offset", "timestamp")
 # Just below 2 GiB, the most that a segment can have: its positions are Java's ints.

@@ -30,8 +30,8 @@ from asv_bench.peers.options import add_measuring, add_record, add_warm, finish,
 from asv_bench.peers.record import measured_with
 from asv_bench.peers.rounds import Command, Worker, measure, python, summary
 from kafkajit import Log
-from kafkajit.source import Source
-from kafkajit.walk import frames
+from kafkajit.storage.source import Source
+from kafkajit.walk.walk import frames
 
 Subjects = dict[str, Callable[[], Worker | Command]]
 

@@ -100,8 +100,8 @@ def bare_encoder(path: Path) -> Pass:
     from kafkajit.format.compression import COMPRESSION_IDS
     from kafkajit.format.compressor import Compressor
     from kafkajit.format.layout import RECORD_BATCH_OVERHEAD
-    from kafkajit.source import Source
-    from kafkajit.walk import frames
+    from kafkajit.storage.source import Source
+    from kafkajit.walk.walk import frames
 
     table = read_records(path, columns=["key", "value", "offset", "timestamp"])
     plain = np.frombuffer(encode_batches(table, batch_size=16384), dtype=np.uint8)
@@ -192,8 +192,8 @@ def varint_floor(path: Path) -> Pass:
     """The varints of every record, and nothing else of it."""
     from asv_bench.peers.floor import walk_varints
     from kafkajit.format.layout import RECORD_BATCH_OVERHEAD
-    from kafkajit.source import Source
-    from kafkajit.walk import frames
+    from kafkajit.storage.source import Source
+    from kafkajit.walk.walk import frames
 
     data = np.fromfile(path, dtype=np.uint8)
     batches = [framing.batches for framing in frames(Source(data))]
@@ -206,8 +206,8 @@ def bare_codec(path: Path) -> Pass:
     """Every batch decompressed by kafkajit's decoder into one recycled buffer, nothing else."""
     from kafkajit.format.decompressors import decompress_run
     from kafkajit.format.layout import RECORD_BATCH_OVERHEAD
-    from kafkajit.source import Source
-    from kafkajit.walk import frames
+    from kafkajit.storage.source import Source
+    from kafkajit.walk.walk import frames
 
     source = Source(path.read_bytes())
     out = np.zeros(16 << 20, dtype=np.uint8)

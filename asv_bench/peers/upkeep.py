@@ -28,8 +28,8 @@ from asv_bench.peers.folders import unfinished
 from asv_bench.peers.options import add_measuring, add_record, finish, keep, parser_of
 from asv_bench.peers.record import measured_with
 from asv_bench.peers.rounds import REPO, summary
-from kafkajit.source import Source
-from kafkajit.walk import frames
+from kafkajit.storage.source import Source
+from kafkajit.walk.walk import frames
 
 sys.path.insert(0, str(REPO / "tests" / "broker"))
 import broker

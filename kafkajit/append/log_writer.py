@@ -17,26 +17,26 @@ from typing import Any, Self
 
 import numpy as np
 
-from kafkajit.append.growth import LogGrowth
-from kafkajit.append.log_end import read_log_end
+from kafkajit.append.append_effects import LogGrowth
 from kafkajit.append.new_segment import NewSegment
 from kafkajit.append.validate import check_appendable
-from kafkajit.disk.change import Change
-from kafkajit.disk.files import local_folder, say_where
-from kafkajit.disk.lock import FolderLock
+from kafkajit.change.change import Change
+from kafkajit.change.files import local_folder, say_where
+from kafkajit.change.lock import FolderLock
 from kafkajit.errors import CorruptRecordError, InvalidOffsetError
 from kafkajit.format.layout import PARTITION_LEADER_EPOCH_OFFSET
+from kafkajit.format.limits import MAX_INT32
 from kafkajit.format.log_path import parse_log_path
-from kafkajit.kernel import kernel, write_int32
+from kafkajit.kernel import kernel
+from kafkajit.kernel.intrinsics import write_int32
+from kafkajit.log.config import LogConfig
+from kafkajit.log.log_end import read_log_end
+from kafkajit.log.producers import ProducerStates, are_markers, markers_of
 from kafkajit.records.batches import Batches, Framing
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import Decoder
-from kafkajit.segment.config import LogConfig
-from kafkajit.segment.producers import ProducerStates, are_markers, markers_of
-from kafkajit.source import Bytes, Source
-from kafkajit.walk import frames
-
-_MAX_INT32 = 2**31 - 1
+from kafkajit.storage.source import Bytes, Source
+from kafkajit.walk.walk import frames
 
 
 class LogWriter:
@@ -130,7 +130,7 @@ class LogWriter:
         """
         self._check_open()
         latest = -1 if self._epoch is None else self._epoch
-        if leader_epoch is not None and not max(latest, 0) <= leader_epoch <= _MAX_INT32:
+        if leader_epoch is not None and not max(latest, 0) <= leader_epoch <= MAX_INT32:
             raise ValueError(
                 f"leader_epoch must be {max(latest, 0)}, the log's latest, or later, "
                 f"not {leader_epoch}"
@@ -287,7 +287,7 @@ class LogWriter:
         """The segment that begins with the first of these batches."""
         base_offset = int(batches.header["baseOffset"][0])
         if batches.is_message[0]:  # its first offset is not known
-            base_offset -= _MAX_INT32
+            base_offset -= MAX_INT32
         base_offset = max(base_offset, self._offset)
         if segment.is_empty and segment.base_offset == base_offset:
             return segment

@@ -14,10 +14,10 @@ import numpy.typing as npt
 from kafkajit.format.layout import LOG_OVERHEAD
 from kafkajit.index.time_index import NO_TIMESTAMP
 from kafkajit.kernel import kernel
+from kafkajit.log.config import LogConfig
+from kafkajit.log.indexing import SegmentIndexes
 from kafkajit.records.batches import Batches
-from kafkajit.segment.config import LogConfig
-from kafkajit.segment.indexing import SegmentIndexes
-from kafkajit.source import Bytes
+from kafkajit.storage.source import Bytes
 
 
 class NewSegment:

@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from kafkajit.format.layout import PARTITION_LEADER_EPOCH_OFFSET
-from kafkajit.kernel import kernel, write_int32, write_int64
-from kafkajit.source import Source
-from kafkajit.walk import frames
+from kafkajit.kernel import kernel
+from kafkajit.kernel.intrinsics import write_int32, write_int64
+from kafkajit.storage.source import Source
+from kafkajit.walk.walk import frames
 
 
 def rebase(log: Path, shift: int, leader_epoch: int) -> None:

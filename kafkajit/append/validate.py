@@ -15,10 +15,10 @@ from kafkajit.errors import (
     UnsupportedCompressionTypeError,
 )
 from kafkajit.format.compression import COMPRESSION_TYPES
+from kafkajit.format.limits import MAX_INT64
+from kafkajit.log.config import LogConfig
 from kafkajit.records.batches import Batches
 from kafkajit.records.decode import Decoder, located
-from kafkajit.segment.config import LogConfig
-from kafkajit.selection import MAX_INT64
 
 
 def check_appendable(

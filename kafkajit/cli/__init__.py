@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from kafkajit.cli import compact, dump_log, repair, retain, sql
-from kafkajit.cli.reason import reason
+from kafkajit.cli.error_text import reason
 
 
 class _Parser(argparse.ArgumentParser):

@@ -18,11 +18,11 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kafkajit.cli import changing
+from kafkajit.cli import upkeep as changing
 from kafkajit.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from kafkajit.compaction.compaction import Options, PartitionCompaction
+    from kafkajit.upkeep.compact.plan import Options, PartitionCompaction
 
 EXAMPLE = f"""\
 {changing.SAFETY}
@@ -54,8 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Say what stays of each partition, or make it so."""
-    from kafkajit.compaction.compaction import Options
-    from kafkajit.segment.config import LogConfig
+    from kafkajit.log.config import LogConfig
+    from kafkajit.upkeep.compact.plan import Options
 
     settings = dict(options.config)
     config = LogConfig.of(settings)
@@ -78,7 +78,7 @@ class _Compacting:
         self._kept = 0  # bytes
 
     def partition(self, folder: Path, is_alone: bool) -> bool:
-        from kafkajit.compaction.compaction import plan_of
+        from kafkajit.upkeep.compact.plan import plan_of
 
         is_named = changing.is_named(folder, self._options)
         plan = plan_of(folder, self._asked, is_named=is_named)

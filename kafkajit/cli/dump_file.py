@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from kafkajit.cli.progress import Progress
 from kafkajit.errors import CorruptSnapshotError
 from kafkajit.format.log_path import parse_log_path
-from kafkajit.source import Source
+from kafkajit.storage.source import Source
 from kafkajit.text.log_dump import LogDump, Style, json_line
 from kafkajit.topics import TOPICS
 from kafkajit.topics.kinds import topic_kind
@@ -177,7 +177,7 @@ class FileDump:
 
     def _offset_index(self, path: Path) -> None:
         from kafkajit.index.offset_index import OffsetIndex
-        from kafkajit.text.side_dump import OffsetIndexDump
+        from kafkajit.text.sidecar_dump import OffsetIndexDump
 
         index = OffsetIndex(path, _offset_in(path.name))
         log = None if self._options.index_sanity_check else Source(_beside(path, ".log"))
@@ -198,7 +198,7 @@ class FileDump:
     def _time_index(self, path: Path) -> None:
         from kafkajit.index.offset_index import OffsetIndex
         from kafkajit.index.time_index import TimeIndex
-        from kafkajit.text.side_dump import TimeIndexDump
+        from kafkajit.text.sidecar_dump import TimeIndexDump
 
         base_offset = _offset_in(path.name)
         time_index = TimeIndex(path, base_offset)
@@ -234,14 +234,14 @@ class FileDump:
                 sys.stdout.buffer.write(lines)
 
     def _transaction_index(self, path: Path) -> None:
-        from kafkajit.text.side_dump import transaction_index_text
+        from kafkajit.text.sidecar_dump import transaction_index_text
 
         _offset_in(path.name)
         for lines in transaction_index_text(Source(path).content, str(path), json=self._style.json):
             sys.stdout.buffer.write(lines)
 
     def _snapshot(self, path: Path) -> None:
-        from kafkajit.text.side_dump import snapshot_complaint, snapshot_text
+        from kafkajit.text.sidecar_dump import snapshot_complaint, snapshot_text
 
         try:
             for lines in snapshot_text(Source(path).content, str(path), json=self._style.json):

@@ -15,11 +15,11 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kafkajit.cli import changing
+from kafkajit.cli import upkeep as changing
 from kafkajit.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from kafkajit.recovery.repairs import Options
+    from kafkajit.upkeep.repair.repairs import Options
 
 EXAMPLE = f"""\
 {changing.SAFETY}
@@ -52,8 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Say what is to be done to each partition, or do it."""
-    from kafkajit.recovery.repairs import Options
-    from kafkajit.segment.config import LogConfig
+    from kafkajit.log.config import LogConfig
+    from kafkajit.upkeep.repair.repairs import Options
 
     asked = Options(LogConfig.of(dict(options.config)), options.salvage, options.truncate_to)
     needed: list[bool] = []
@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _repair(folder: Path, asked: Options, options: argparse.Namespace, *, is_alone: bool) -> bool:
     """One partition; whether something was to be done."""
-    from kafkajit.recovery.recover import plan_of
+    from kafkajit.upkeep.repair.plan import plan_of
 
     total = sum(path.stat().st_size for path in folder.glob("*.log"))
     read = 0

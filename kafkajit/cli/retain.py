@@ -18,11 +18,11 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kafkajit.cli import changing
+from kafkajit.cli import upkeep as changing
 
 if TYPE_CHECKING:
-    from kafkajit.retention.retention import PartitionRetention
-    from kafkajit.retention.retention_limits import Limits
+    from kafkajit.upkeep.retain.limits import Limits
+    from kafkajit.upkeep.retain.plan import PartitionRetention
 
 _LIMITS = {"retention.ms", "retention.bytes"}
 EXAMPLE = f"""\
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Say what goes of each partition, and with --apply have it go."""
-    from kafkajit.retention.retention_limits import Limits
+    from kafkajit.upkeep.retain.limits import Limits
 
     settings = dict(options.config)
     limits = Limits.of(settings, log_start_offset=options.log_start_offset, now=options.now)
@@ -81,7 +81,7 @@ class _Retaining:
         self._kept = 0  # bytes
 
     def partition(self, folder: Path, is_alone: bool) -> bool:
-        from kafkajit.retention.retention import plan_of
+        from kafkajit.upkeep.retain.plan import plan_of
 
         is_named = changing.is_named(folder, self._options)
         plan = plan_of(folder, self._limits, is_named=is_named)

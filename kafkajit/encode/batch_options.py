@@ -9,25 +9,24 @@ from typing import Any
 
 from kafkajit.format.compression import COMPRESSION_IDS
 from kafkajit.format.compressor import check_level
+from kafkajit.format.limits import MAX_INT32, MAX_INT64, MIN_INT64
 from kafkajit.records.control_records import CONTROL_TYPES
-from kafkajit.selection import MAX_INT64, MIN_INT64
 
 # Columns that say which batch a record is from.
 BATCH_NAMES = ("baseOffset", "position")
 
-_MAX_INT32 = 2**31 - 1
 _RANGES = {
-    "compression_level": (-_MAX_INT32 - 1, _MAX_INT32),  # what a codec has: check_level
-    "batch_size": (1, _MAX_INT32),
-    "batch_records": (1, _MAX_INT32),
+    "compression_level": (-MAX_INT32 - 1, MAX_INT32),  # what a codec has: check_level
+    "batch_size": (1, MAX_INT32),
+    "batch_records": (1, MAX_INT32),
     "base_offset": (0, MAX_INT64),
     "timestamp": (MIN_INT64, MAX_INT64),
     "timestamp_type": (0, 1),
-    "partition_leader_epoch": (-1, _MAX_INT32),
+    "partition_leader_epoch": (-1, MAX_INT32),
     "producer_id": (-1, MAX_INT64),
     "producer_epoch": (-1, 2**15 - 1),
-    "base_sequence": (-1, _MAX_INT32),
-    "coordinator_epoch": (-1, _MAX_INT32),
+    "base_sequence": (-1, MAX_INT32),
+    "coordinator_epoch": (-1, MAX_INT32),
     "delete_horizon_ms": (0, MAX_INT64),
     "magic": (0, 2),
 }

@@ -8,8 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from kafkajit.encode.record_writer import Field
 from kafkajit.encode.rows import field_of, numbers_of
 from kafkajit.errors import InvalidRecordError
+from kafkajit.format.limits import MAX_INT32
 from kafkajit.records.control_records import (
     ABORT,
     COMMIT,
@@ -18,9 +20,6 @@ from kafkajit.records.control_records import (
     UNKNOWN,
     end_transaction_marker,
 )
-from kafkajit.records.encode import Field
-
-_MAX_INT32 = 2**31 - 1
 
 
 def control_types(records: pa.RecordBatch, control_type: str | None) -> pa.Array | None:
@@ -105,7 +104,7 @@ def _epochs(records: pa.RecordBatch, coordinator_epoch: int | None) -> npt.NDArr
     if "coordinatorEpoch" not in records.schema.names:
         return np.zeros(records.num_rows, dtype=np.int64)
     epochs = numbers_of(records.column("coordinatorEpoch"), "coordinatorEpoch", null=0)
-    bad = (epochs < -_MAX_INT32 - 1) | (epochs > _MAX_INT32)
+    bad = (epochs < -MAX_INT32 - 1) | (epochs > MAX_INT32)
     if bad.any():
         row = int(np.argmax(bad))
         raise InvalidRecordError(f"coordinatorEpoch is no int32: {epochs[row]}", row=row)

@@ -13,14 +13,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
+from kafkajit.encode.record_writer import Field
 from kafkajit.errors import InvalidRecordError, KafkaJitError
+from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.varint import MAX_VARINT_SIZE, put_varint
-from kafkajit.kernel import WIDE, copy_bytes, kernel
-from kafkajit.records.encode import Field
-from kafkajit.selection import MAX_INT64
-from kafkajit.source import as_bytes
-
-Int64s = npt.NDArray[np.int64]
+from kafkajit.kernel import kernel
+from kafkajit.kernel.intrinsics import WIDE, copy_bytes
+from kafkajit.storage.source import Int64s, as_bytes
 
 # Nanoseconds and all that: how many of a unit are a millisecond, or the other way round.
 _UNITS_OF_MILLISECOND = {"s": (1000, 1), "ms": (1, 1), "us": (1, 1000), "ns": (1, 1_000_000)}

@@ -15,9 +15,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kafkajit.encode.batch_options import BatchOptions
-from kafkajit.encode.batching import Batching
 from kafkajit.encode.control_rows import check_markers, control_types, with_markers
-from kafkajit.encode.pieces import pieces_of, rows_of_a_window
+from kafkajit.encode.given_batches import StatedBatches
+from kafkajit.encode.planned_batches import Batching
+from kafkajit.encode.record_writer import BatchWriter, Plan, Rows
 from kafkajit.encode.rows import (
     field_of,
     frozen,
@@ -27,10 +28,9 @@ from kafkajit.encode.rows import (
     numbers_of,
     rows_counted_from,
 )
-from kafkajit.encode.stated_batches import StatedBatches
+from kafkajit.encode.windows import pieces_of, rows_of_a_window
 from kafkajit.errors import InvalidOffsetError
-from kafkajit.records.encode import BatchWriter, Plan, Rows
-from kafkajit.selection import MAX_INT64
+from kafkajit.format.limits import MAX_INT64
 
 
 def encode_batches(

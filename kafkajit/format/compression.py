@@ -28,8 +28,9 @@ import zstandard
 from isal import isal_zlib
 
 from kafkajit.format.snappy import BAD_BLOCK, decompress_block
-from kafkajit.kernel import kernel, read_little_endian
-from kafkajit.source import as_bytes
+from kafkajit.kernel import kernel
+from kafkajit.kernel.intrinsics import read_little_endian
+from kafkajit.storage.source import as_bytes
 
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
 COMPRESSION_TYPES = {0: "none", GZIP: "gzip", SNAPPY: "snappy", LZ4: "lz4", ZSTD: "zstd"}

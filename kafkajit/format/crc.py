@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from kafkajit.kernel import inlined, kernel, read_int64
+from kafkajit.kernel import inlined, kernel
+from kafkajit.kernel.intrinsics import read_int64
 
 _BYTE = np.uint64(0xFF)
 _SIZES = 32  # 2**31 bytes and less

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from kafkajit.kernel import kernel, write_word
+from kafkajit.kernel import kernel
+from kafkajit.kernel.intrinsics import write_word
 
 _MINUS = ord("-")
 _ZERO = ord("0")

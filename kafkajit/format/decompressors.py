@@ -40,20 +40,17 @@ from kafkajit.format.compression import (
 )
 from kafkajit.format.layout import MAGIC_V2
 from kafkajit.format.snappy import BAD_BLOCK, decompress_block
-from kafkajit.kernel import (
-    DISABLE_JIT,
+from kafkajit.kernel import DISABLE_JIT, kernel
+from kafkajit.kernel.intrinsics import (
     HAS_C,
     address_of,
     call_c,
-    kernel,
     read_int32,
     read_int64,
     read_little_endian,
     read_word,
 )
-from kafkajit.source import Bytes
-
-Int64s = npt.NDArray[np.int64]
+from kafkajit.storage.source import Bytes, Int64s
 
 # Java's stream refuses what needs a larger window (ZSTD_WINDOWLOG_LIMIT_DEFAULT).
 _MOST_ZSTD_WINDOW = 1 << 27

@@ -11,10 +11,11 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+from kafkajit.format.limits import MAX_INT32
+
 # A folder on its way out or in carries a unique id: topic-partition.<32 hex>-delete
 _FOLDER = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)(?:\.[0-9a-f]{32}-(?:delete|future|stray))?")
 _FILE = re.compile(r"(?P<base_offset>\d{20})(?:-[^.]*)?(?P<suffix>\..+)")
-_MAX_INT32 = 2**31 - 1
 
 
 class LogPath(NamedTuple):
@@ -37,7 +38,7 @@ def parse_log_path(path: str | os.PathLike[str]) -> LogPath:
     full = Path(path).absolute()
     file = _FILE.fullmatch(full.name)
     folder = _FOLDER.fullmatch(full.parent.name)
-    if folder is not None and int(folder["partition"]) > _MAX_INT32:
+    if folder is not None and int(folder["partition"]) > MAX_INT32:
         folder = None
     return LogPath(
         topic=folder["topic"] if folder else None,

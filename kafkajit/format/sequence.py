@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-Int32s = npt.NDArray[np.int32]
+from kafkajit.format.limits import MAX_INT32
 
-_MAX_INT32 = 2**31 - 1
+Int32s = npt.NDArray[np.int32]
 
 
 def increment_sequence(
@@ -19,7 +19,7 @@ def increment_sequence(
     [0, 6]
     """
     total = sequence.astype(np.int64) + increment.astype(np.int64)
-    last_before_wrap = (_MAX_INT32 - increment.astype(np.int64)).astype(np.int32)
+    last_before_wrap = (MAX_INT32 - increment.astype(np.int64)).astype(np.int32)
     return np.where(sequence > last_before_wrap, total - 2**31, total).astype(np.int32)
 
 

@@ -16,7 +16,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from kafkajit.kernel import HALF, choose, copy_half, kernel, read_little_endian, read_word
+from kafkajit.kernel import kernel
+from kafkajit.kernel.intrinsics import HALF, choose, copy_half, read_little_endian, read_word
 
 BAD_BLOCK = -1
 

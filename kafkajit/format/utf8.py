@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from kafkajit.kernel import copy_bytes, inlined, kernel
+from kafkajit.kernel import inlined, kernel
+from kafkajit.kernel.intrinsics import copy_bytes
 
 # U+FFFD is three bytes, and can stand for one.
 MAX_GROWTH = 3

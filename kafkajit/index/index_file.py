@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkajit.errors import CorruptIndexError, InvalidOffsetError
+from kafkajit.format.limits import MAX_INT32
 from kafkajit.format.log_path import parse_log_path
-from kafkajit.source import Bytes, Source, as_bytes
+from kafkajit.storage.source import Bytes, Source, as_bytes
 
 MAX_INDEX_SIZE = 10 << 20  # segment.index.bytes
-_MAX_INT32 = 2**31 - 1
 
 
 class IndexFile:
@@ -163,7 +163,7 @@ class IndexFile:
 
     def _relative(self, offset: int) -> int:
         relative = offset - self.base_offset
-        if not 0 <= relative <= _MAX_INT32:
+        if not 0 <= relative <= MAX_INT32:
             raise InvalidOffsetError(
                 f"Integer overflow for offset: {offset}",
                 path=self.path,

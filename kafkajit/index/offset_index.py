@@ -17,11 +17,9 @@ from kafkajit.errors import CorruptIndexError, InvalidOffsetError
 from kafkajit.index.bisect import index_slots
 from kafkajit.index.index_file import IndexFile, base_offset_of, sound_entries
 from kafkajit.schema import OFFSET_INDEX_COLUMNS, table_schema
-from kafkajit.source import Bytes, whole
+from kafkajit.storage.source import Bytes, Int64s, whole
 
 ENTRY = np.dtype([("relativeOffset", ">i4"), ("position", ">i4")])
-
-Int64s = npt.NDArray[np.int64]
 
 
 class OffsetPosition(NamedTuple):

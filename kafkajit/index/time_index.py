@@ -18,12 +18,10 @@ from kafkajit.errors import CorruptIndexError, InvalidOffsetError
 from kafkajit.index.bisect import index_slots
 from kafkajit.index.index_file import IndexFile, base_offset_of, sound_entries
 from kafkajit.schema import TIME_INDEX_COLUMNS, table_schema
-from kafkajit.source import Bytes, whole
+from kafkajit.storage.source import Bytes, Int64s, whole
 
 ENTRY = np.dtype([("timestamp", ">i8"), ("relativeOffset", ">i4")])
 NO_TIMESTAMP = -1
-
-Int64s = npt.NDArray[np.int64]
 
 
 class TimestampOffset(NamedTuple):

@@ -18,7 +18,7 @@ import pyarrow as pa
 from kafkajit.errors import CorruptIndexError, InvalidOffsetError
 from kafkajit.records.transactions import AbortedTransactions
 from kafkajit.schema import TRANSACTION_INDEX_COLUMNS, table_schema
-from kafkajit.source import Bytes, as_bytes, whole
+from kafkajit.storage.source import Bytes, as_bytes, whole
 
 ENTRY = np.dtype(
     [

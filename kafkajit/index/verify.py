@@ -17,10 +17,8 @@ from kafkajit.index.index_file import base_offset_of, whole_entries
 from kafkajit.index.offset_index import ENTRY as OFFSET_ENTRY
 from kafkajit.index.time_index import ENTRY as TIME_ENTRY
 from kafkajit.schema import INDEX_PROBLEM_COLUMNS, TIME_INDEX_PROBLEM_COLUMNS, table_schema
-from kafkajit.source import Source, whole
-from kafkajit.walk import DROPMALFORMED, Walk
-
-Int64s = npt.NDArray[np.int64]
+from kafkajit.storage.source import Int64s, Source, whole
+from kafkajit.walk.walk import DROPMALFORMED, Walk
 
 _TORN = "the file ends inside this entry"
 _OUT_OF_ORDER = "entries out of order: it is not behind the one before"

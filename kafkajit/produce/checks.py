@@ -12,7 +12,7 @@ from kafkajit.produce.commit import locked, partitions_in
 from kafkajit.produce.options import STATIC, ProduceOptions
 from kafkajit.schema import RECORD_COLUMNS
 from kafkajit.state.meta_properties import META_PROPERTIES
-from kafkajit.storage import SEGMENT_NAME
+from kafkajit.storage.locations import SEGMENT_NAME
 
 _Kind = Callable[[pa.DataType], bool]
 

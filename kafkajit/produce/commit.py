@@ -9,19 +9,19 @@ from contextlib import ExitStack, contextmanager, suppress
 from itertools import groupby
 from pathlib import Path
 
-from kafkajit.disk.change import Change
-from kafkajit.disk.lock import FolderLock
+from kafkajit.change.change import Change
+from kafkajit.change.lock import FolderLock
 from kafkajit.errors import InvalidOffsetError, LockedError
+from kafkajit.produce.commit_partition import place
 from kafkajit.produce.options import STATIC, ProduceOptions
-from kafkajit.produce.placing import place
 from kafkajit.produce.router import TopicPartition
-from kafkajit.produce.staging import SORT, Staged
-from kafkajit.source import as_bytes
+from kafkajit.produce.task_output import SORT, Staged
 from kafkajit.state.checkpoints import NAMES as CHECKPOINTS
 from kafkajit.state.checkpoints import offsets_text, parse_offsets
 from kafkajit.state.leader_epochs import LEADER_EPOCHS
 from kafkajit.state.partition_metadata import PARTITION_METADATA
-from kafkajit.storage import SEGMENT_NAME
+from kafkajit.storage.locations import SEGMENT_NAME
+from kafkajit.storage.source import as_bytes
 
 _FOLDER = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)")
 _OF_LOG = re.compile(

@@ -12,19 +12,19 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from kafkajit.disk.files import local_folder
+from kafkajit.change.files import local_folder
 from kafkajit.encode.batch_options import BatchOptions
 from kafkajit.format.compression import COMPRESSION_IDS
+from kafkajit.format.limits import MAX_INT32
 from kafkajit.format.topic import check_topic
+from kafkajit.log.config import TOPIC_CONFIGS, LogConfig
 from kafkajit.scan.options import OPTIONS as SCAN_OPTIONS
 from kafkajit.scan.options import SPARKS_OWN, Option, boolean, one_of
-from kafkajit.segment.config import TOPIC_CONFIGS, LogConfig
 from kafkajit.state.uuid import ZERO, parse_uuid
 
 STATIC = "static"
 DYNAMIC = "dynamic"
 
-_MAX_INT32 = 2**31 - 1
 # Topic configs that say how segments are written.
 _CONFIGS = {
     "segment.bytes": "roll a segment before it is larger; 1073741824 by default",
@@ -130,8 +130,8 @@ def _suggestion(key: str, names: Mapping[str, str]) -> str:
 def _count(least: int, what: str) -> Callable[[str], int]:
     def parse(text: str) -> int:
         digits = text.strip()
-        if not (digits.isascii() and digits.isdigit()) or not least <= int(digits) <= _MAX_INT32:
-            raise ValueError(f"{what} from {least} to {_MAX_INT32}, not {text!r}")
+        if not (digits.isascii() and digits.isdigit()) or not least <= int(digits) <= MAX_INT32:
+            raise ValueError(f"{what} from {least} to {MAX_INT32}, not {text!r}")
         return int(digits)
 
     return parse

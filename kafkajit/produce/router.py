@@ -13,14 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from kafkajit.encode.partitioner import NO_KEY, partitions_of
 from kafkajit.encode.rows import field_of, no_field, numbers_of
+from kafkajit.format.limits import MAX_INT32
 from kafkajit.format.topic import check_topic
 from kafkajit.produce.options import ProduceOptions
-from kafkajit.records.partitioner import NO_KEY, partitions_of
+from kafkajit.storage.source import Int64s
 
-Int64s = npt.NDArray[np.int64]
-
-_MAX_INT32 = 2**31 - 1
 _NO_PARTITION = -1
 
 
@@ -62,7 +61,7 @@ class Router:
         if said not in self._numbers:
             self._numbers[said] = len(self.partitions)
             topic = list(self._topics)[said >> 31]
-            self.partitions.append(TopicPartition(topic, said & _MAX_INT32))
+            self.partitions.append(TopicPartition(topic, said & MAX_INT32))
         return self._numbers[said]
 
     def _topics_of(self, records: pa.RecordBatch) -> Int64s:
@@ -93,7 +92,7 @@ class Router:
             is_missing = np.ones(len(records), dtype=np.bool_)
         if is_missing.any():
             said = np.where(is_missing, self._by_key(records, is_missing), said)
-        bad = (said < 0) | (said > (_MAX_INT32 if most is None else most - 1))
+        bad = (said < 0) | (said > (MAX_INT32 if most is None else most - 1))
         if bad.any():
             number = said[np.argmax(bad)]
             of = "" if most is None else f" of a topic of {most}, as the option partitions says"

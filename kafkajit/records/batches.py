@@ -45,10 +45,10 @@ from kafkajit.format.layout import (
 )
 from kafkajit.format.message_checksum import message_checksums
 from kafkajit.format.sequence import increment_sequence
-from kafkajit.kernel import kernel, read_int32, read_int64
-from kafkajit.source import Bytes, Source
+from kafkajit.kernel import kernel
+from kafkajit.kernel.intrinsics import read_int32, read_int64
+from kafkajit.storage.source import Bytes, Int64s, Source
 
-Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
 
 # How many batches one call of the kernel may find.

@@ -21,9 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkajit.format.varint import varint_before
-from kafkajit.kernel import WIDE, copy_bytes, inlined
+from kafkajit.kernel import inlined
+from kafkajit.kernel.intrinsics import WIDE, copy_bytes
 from kafkajit.records.gather import copy_binary, plan_binary, write_validity
-from kafkajit.source import Bytes
+from kafkajit.storage.source import Bytes
 
 # Where the parts of a record stand. A size is -1 for null, the position then that of what follows.
 # A message of v0 or v1 has its entry's place for that of headers.

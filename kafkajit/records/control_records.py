@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkajit.errors import InvalidRecordError
-from kafkajit.format.message import raft_json
-from kafkajit.kernel import kernel, read_int32
-from kafkajit.source import Bytes
+from kafkajit.kernel import kernel
+from kafkajit.kernel.intrinsics import read_int32
+from kafkajit.storage.source import Bytes
 
 CONTROL_TYPES = {
     0: "ABORT",
@@ -31,15 +31,6 @@ ABORT = 0
 COMMIT = 1
 UNKNOWN = "UNKNOWN"
 END_TRANSACTION = ("COMMIT", "ABORT")
-
-# How kafka-dump-log heads what Raft's control records hold.
-_RAFT_HEADS = {
-    2: "LeaderChange: ",
-    3: "SnapshotHeader ",
-    4: "SnapshotFooter ",
-    5: "KRaftVersion ",
-    6: "KRaftVoters ",
-}
 
 
 def control_type_id(key: bytes | None) -> int:
@@ -124,16 +115,6 @@ def read_control_records(content: Bytes, records: npt.NDArray[np.void]) -> Contr
     )
     _read(content, records, *found)
     return found
-
-
-def raft_message(key: bytes | None, value: bytes | None) -> str:
-    """A Raft control record as kafka-dump-log prints it.
-
-    >>> raft_message(bytes([0, 0, 0, 4]), bytes([0, 0, 0]))
-    'SnapshotFooter {"version":0}'
-    """
-    type_id = control_type_id(key)
-    return _RAFT_HEADS[type_id] + raft_json(type_id, value or b"")
 
 
 @kernel

@@ -36,12 +36,12 @@ from kafkajit.format.compression import (
 from kafkajit.format.decompressors import decompress_run
 from kafkajit.format.layout import MAGIC_V0, MAGIC_V1, MAGIC_V2, RECORD_BATCH_OVERHEAD
 from kafkajit.format.log_path import LogPath, parse_log_path
-from kafkajit.records.batches import Batches, Int64s
+from kafkajit.records.batches import Batches
 from kafkajit.records.columns import ColumnMemory, Columns, Reading, Wanted
 from kafkajit.records.control_records import check_marker, read_control_records
 from kafkajit.records.default_records import EXTENT, read_default_records
 from kafkajit.records.message_sets import IS_NULL, read_message_sets, value_extents
-from kafkajit.source import Bytes, Source
+from kafkajit.storage.source import Bytes, Int64s, Source
 
 CHUNK_BYTES = 8 << 20
 # Positions in a chunk are int32, and a chunk may be nearly full when its last batch is added.

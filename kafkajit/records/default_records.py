@@ -50,14 +50,15 @@ from kafkajit.format.varint import (
     varlong_rest,
     varlong_size,
 )
-from kafkajit.kernel import WIDE, copy_wide, inlined, kernel
+from kafkajit.kernel import inlined, kernel
+from kafkajit.kernel.intrinsics import WIDE, copy_wide
 from kafkajit.records.columns import (
     ColumnMemory,
     Columns,
     Reading,
     put_headers,
 )
-from kafkajit.source import Bytes
+from kafkajit.storage.source import Bytes
 
 # What the kernels need to know of a batch. Positions are in the array that holds its records.
 EXTENT = np.dtype(

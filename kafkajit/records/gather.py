@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from kafkajit.kernel import copy_bytes, kernel, read_word
+from kafkajit.kernel import kernel
+from kafkajit.kernel.intrinsics import copy_bytes, read_word
 
 _HIGH_BITS = np.int64(-0x7F7F7F7F7F7F7F80)  # of each byte of a word
 

@@ -48,10 +48,11 @@ from kafkajit.format.layout import (
     MIN_ENTRY_SIZE,
     TIMESTAMP_TYPE_MASK,
 )
-from kafkajit.kernel import kernel, read_int32, read_int64
-from kafkajit.records.batches import Batches, Int64s
+from kafkajit.kernel import kernel
+from kafkajit.kernel.intrinsics import read_int32, read_int64
+from kafkajit.records.batches import Batches
 from kafkajit.records.columns import ColumnMemory, Reading
-from kafkajit.source import Bytes
+from kafkajit.storage.source import Bytes, Int64s
 
 # In place of where a value starts.
 IS_NULL = -1

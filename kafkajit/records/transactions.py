@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkajit.records.batches import Batches
-
-Int64s = npt.NDArray[np.int64]
+from kafkajit.storage.source import Int64s
 
 _NO_OFFSETS: Int64s = np.empty(0, dtype=np.int64)
 

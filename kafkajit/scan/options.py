@@ -13,11 +13,11 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
+from kafkajit.format.limits import MAX_INT64
 from kafkajit.records.decode import MAX_DECOMPRESSED_BYTES
-from kafkajit.selection import MAX_INT64
-from kafkajit.side_files import INDEXES, SIDE_FILES
-from kafkajit.storage import glob_to_regex
-from kafkajit.walk import FAILFAST, MODES
+from kafkajit.state.sidecar_files import INDEXES, SIDE_FILES
+from kafkajit.storage.locations import glob_to_regex
+from kafkajit.walk.walk import FAILFAST, MODES
 
 READ_UNCOMMITTED = "read_uncommitted"
 READ_COMMITTED = "read_committed"

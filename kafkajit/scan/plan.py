@@ -19,15 +19,16 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from kafkajit.errors import CorruptIndexError, KafkaJitError
+from kafkajit.format.limits import MAX_INT64, MIN_INT64
+from kafkajit.log.isolation import find_isolation
+from kafkajit.log.segment import OpenSegment, Segment, segments_of
 from kafkajit.reader import SegmentReader
 from kafkajit.scan.options import READ_COMMITTED, Options
 from kafkajit.scan.predicates import Predicate, meets
 from kafkajit.schema import record_schema
-from kafkajit.segment.isolation import find_isolation
-from kafkajit.segment.segment import OpenSegment, Segment, segments_of
-from kafkajit.selection import MAX_INT64, MIN_INT64, NOTHING, Range, Selection
-from kafkajit.storage import SEGMENT_NAME, StoredFile, find_segments, shown
-from kafkajit.walk import FAILFAST, Stretch, Walk
+from kafkajit.storage.locations import SEGMENT_NAME, StoredFile, find_segments, shown
+from kafkajit.walk.selection import NOTHING, Range, Selection
+from kafkajit.walk.walk import FAILFAST, Stretch, Walk
 
 logger = logging.getLogger("kafkajit")
 

@@ -7,8 +7,8 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from kafkajit.selection import Range
-from kafkajit.side_files import PLACES
+from kafkajit.state.sidecar_files import PLACES
+from kafkajit.walk.selection import Range
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,

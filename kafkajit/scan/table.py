@@ -17,12 +17,12 @@ from kafkajit.reader import SegmentReader
 from kafkajit.scan.options import Options
 from kafkajit.scan.plan import Plan, Split, make_plan
 from kafkajit.scan.predicates import Predicate, meets, millisecond_range_of, range_of
-from kafkajit.scan.side_table import SideSplit, plan_side_files, read_side_files
+from kafkajit.scan.sidecar_table import SideSplit, plan_side_files, read_side_files
 from kafkajit.schema import in_microseconds, table_schema, with_corruption
-from kafkajit.selection import EVERYTHING, Range, Selection
-from kafkajit.side_files import PLACES, TABLES, TELLING
-from kafkajit.storage import files_at
-from kafkajit.walk import PERMISSIVE
+from kafkajit.state.sidecar_files import PLACES, TABLES, TELLING
+from kafkajit.storage.locations import files_at
+from kafkajit.walk.selection import EVERYTHING, Range, Selection
+from kafkajit.walk.walk import PERMISSIVE
 
 Task = list[Split] | list[SideSplit]
 

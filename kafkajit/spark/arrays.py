@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from kafkajit.encode.partitioner import NO_KEY, partitions_of
 from kafkajit.encode.rows import field_of, numbers_of
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.reader import SegmentReader, valid_bytes
-from kafkajit.records.partitioner import NO_KEY, partitions_of
 from kafkajit.schema import (
     CONTENT_BATCHES,
     CONTENT_CORRUPTION,
@@ -24,9 +24,9 @@ from kafkajit.schema import (
     LOG_PATH_TYPE,
     check_columns,
 )
-from kafkajit.source import Source
 from kafkajit.spark.worker import reported
-from kafkajit.walk import DROPMALFORMED, FAILFAST, PERMISSIVE
+from kafkajit.storage.source import Source
+from kafkajit.walk.walk import DROPMALFORMED, FAILFAST, PERMISSIVE
 
 # ByteArrayMethods.MAX_ROUNDED_ARRAY_LENGTH in Spark: what a row may grow to.
 MAX_ROW_BYTES = 2**31 - 1 - 15

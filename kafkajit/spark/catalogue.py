@@ -18,7 +18,7 @@ from kafkajit.schema import (
     in_microseconds,
     table_schema,
 )
-from kafkajit.side_files import SIDE_FILES
+from kafkajit.state.sidecar_files import SIDE_FILES
 
 # function: the kind of file whose bytes it takes; the first two also take the base offset.
 SIDE_FUNCTIONS = {

@@ -198,7 +198,7 @@ class KafkaLogReader(DataSourceReader):
         if not self._options.push_down_predicate:
             return filters
         from kafkajit.spark.filters import predicate_of
-        from kafkajit.walk import PERMISSIVE
+        from kafkajit.walk.walk import PERMISSIVE
 
         rest = []
         for pushed in filters:

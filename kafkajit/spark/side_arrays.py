@@ -17,13 +17,11 @@ import pyarrow as pa
 
 from kafkajit.arrow import table_in_microseconds
 from kafkajit.errors import KafkaJitError
+from kafkajit.format.limits import MAX_INT64, MIN_INT64
 from kafkajit.index.offset_index import OffsetIndex, offset_entries
 from kafkajit.index.time_index import TimeIndex, time_entries
 from kafkajit.index.verify import verify_offset_index, verify_time_index
 from kafkajit.schema import table_schema
-from kafkajit.selection import MAX_INT64, MIN_INT64
-from kafkajit.side_files import SIDE_FILES
-from kafkajit.source import as_bytes
 from kafkajit.spark.arrays import Parts, as_lists, buffers, check_type, or_null
 from kafkajit.spark.catalogue import (
     DECODE_FUNCTIONS,
@@ -34,10 +32,11 @@ from kafkajit.spark.catalogue import (
     rows_of,
 )
 from kafkajit.spark.worker import reported
+from kafkajit.state.sidecar_files import SIDE_FILES
+from kafkajit.storage.source import Int64s, as_bytes
 from kafkajit.topics.structs import decode_payloads
 
 ArrayFunction = Callable[..., pa.Array]
-Int64s = npt.NDArray[np.int64]
 
 # An index's offsets are this far from its base offset at the most.
 _FARTHEST = 2**31

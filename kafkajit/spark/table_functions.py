@@ -24,7 +24,7 @@ from kafkajit.schema import (
 from kafkajit.spark.worker import acknowledge, guest
 
 if TYPE_CHECKING:
-    from kafkajit.source import Source
+    from kafkajit.storage.source import Source
 
 _NEEDS = (
     "kafka_log needs a table with a column path or content, as in "
@@ -79,7 +79,7 @@ class KafkaLog:
 
 def _asked(names: str | None, mode: str) -> pa.Schema:
     """What to read: the column corruption brings rows for gaps, which only PERMISSIVE has."""
-    from kafkajit.walk import PERMISSIVE
+    from kafkajit.walk.walk import PERMISSIVE
 
     known = [name for name in ROWS.names if name != "corruption"]
     asked = known
@@ -90,7 +90,7 @@ def _asked(names: str | None, mode: str) -> pa.Schema:
 
 
 def _mode(name: str | None) -> str:
-    from kafkajit.walk import FAILFAST, MODES
+    from kafkajit.walk.walk import FAILFAST, MODES
 
     mode = FAILFAST if name is None else name.upper()
     if mode not in MODES:
@@ -99,9 +99,9 @@ def _mode(name: str | None) -> str:
 
 
 def _sources(segments: pa.RecordBatch | pa.Array) -> Iterator[Source]:
-    from kafkajit.source import Source
     from kafkajit.spark.arrays import buffers
-    from kafkajit.storage import stored_file
+    from kafkajit.storage.locations import stored_file
+    from kafkajit.storage.source import Source
 
     if isinstance(segments, pa.RecordBatch):
         given = {name: segments.column(name) for name in segments.schema.names}

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kafkajit.produce.options import ProduceOptions
-    from kafkajit.produce.staging import Staged
+    from kafkajit.produce.task_output import Staged
 
 
 @dataclass
@@ -68,7 +68,7 @@ class KafkaLogWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
         """A task's rows, into a folder of its own: Spark may try a task more than once."""
-        from kafkajit.produce.staging import TaskWriter
+        from kafkajit.produce.task_output import TaskWriter
 
         with guest():
             context = TaskContext.get()

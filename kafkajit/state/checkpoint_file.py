@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from kafkajit.errors import CorruptCheckpointError
-from kafkajit.source import Bytes
 from kafkajit.state.text_lines import lines, malformed_line, parse_number
+from kafkajit.storage.source import Bytes
 
 VERSION = 0
 

@@ -16,8 +16,8 @@ from typing import Any
 import pyarrow as pa
 
 from kafkajit.schema import CHECKPOINT_COLUMNS, table_schema
-from kafkajit.source import Bytes, whole
 from kafkajit.state.checkpoint_file import checkpoint_text, parse_checkpoint
+from kafkajit.storage.source import Bytes, whole
 
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 START_OFFSETS = "log-start-offset-checkpoint"

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from kafkajit.schema import LEADER_EPOCH_COLUMNS, table_schema
-from kafkajit.source import Bytes, whole
 from kafkajit.state.checkpoint_file import checkpoint_text, parse_checkpoint
+from kafkajit.storage.source import Bytes, whole
 
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 

@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from kafkajit.errors import CorruptCheckpointError
 from kafkajit.schema import META_PROPERTIES_COLUMNS, table_schema
-from kafkajit.source import Bytes, whole
 from kafkajit.state.text_lines import parse_number, shown
 from kafkajit.state.uuid import parse_uuid
+from kafkajit.storage.source import Bytes, whole
 
 META_PROPERTIES = "meta.properties"
 # Kafka has no limit; it writes some hundred bytes.

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from kafkajit.errors import CorruptCheckpointError
 from kafkajit.schema import PARTITION_METADATA_COLUMNS, table_schema
-from kafkajit.source import Bytes, whole
 from kafkajit.state.text_lines import lines, malformed_line, parse_number
 from kafkajit.state.uuid import ZERO, parse_uuid
+from kafkajit.storage.source import Bytes, whole
 
 PARTITION_METADATA = "partition.metadata"
 VERSION = 0

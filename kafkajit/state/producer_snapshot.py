@@ -25,12 +25,11 @@ from crc32c import crc32c
 from kafkajit.errors import CorruptSnapshotError
 from kafkajit.format.sequence import decrement_sequence
 from kafkajit.schema import PRODUCER_COLUMNS, table_schema
-from kafkajit.source import Bytes, whole
+from kafkajit.storage.source import Bytes, Int64s, whole
 
 SNAPSHOT_NAME = re.compile(r"\d{20}\.snapshot", re.ASCII)
 VERSION = 1
 
-Int64s = npt.NDArray[np.int64]
 
 # The names are those of the columns.
 ENTRY = np.dtype(

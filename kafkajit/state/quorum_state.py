@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from kafkajit.errors import CorruptCheckpointError
 from kafkajit.schema import QUORUM_STATE_COLUMNS, table_schema
-from kafkajit.source import Bytes, whole
 from kafkajit.state.text_lines import lines, shown
 from kafkajit.state.uuid import parse_uuid
+from kafkajit.storage.source import Bytes, whole
 
 _MIN_VERSION, _MAX_VERSION = 0, 1
 _INT32 = range(-(2**31), 2**31)

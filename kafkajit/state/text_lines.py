@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kafkajit.errors import CorruptCheckpointError
-from kafkajit.source import Bytes
+from kafkajit.storage.source import Bytes
 
 # Topics have up to 249 characters. Kafka has no limit; a line beyond this one is not Kafka's.
 MAX_LINE = 1 << 16

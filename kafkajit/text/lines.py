@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkajit.format.decimal import write_decimal
-from kafkajit.format.json_text import MAX_JSON_GROWTH, write_base64, write_json_string
 from kafkajit.format.layout import (
     BATCH_LENGTH_OFFSET,
     LOG_OVERHEAD,
@@ -22,18 +21,20 @@ from kafkajit.format.layout import (
     MAGIC_V2,
     MESSAGE_CRC_OFFSET,
 )
-from kafkajit.format.message import DONE as READ
-from kafkajit.format.message import FULL as NO_ROOM
-from kafkajit.format.message import NEW_DOUBLE as UNKNOWN_DOUBLE
-from kafkajit.format.message import read_int16
 from kafkajit.format.message_checksum import crc32
 from kafkajit.format.utf8 import MAX_GROWTH, sequence_size, write_string
 from kafkajit.format.varint import read_varint
-from kafkajit.kernel import kernel, read_int32, read_int64
+from kafkajit.kernel import kernel
+from kafkajit.kernel.intrinsics import read_int32, read_int64
 from kafkajit.records.batches import Batches
-from kafkajit.source import Bytes
-from kafkajit.text import words
-from kafkajit.text.words import put
+from kafkajit.storage.source import Bytes
+from kafkajit.text import fragments as words
+from kafkajit.text.fragments import put
+from kafkajit.topics.json_text import MAX_JSON_GROWTH, write_base64, write_json_string
+from kafkajit.topics.message import DONE as READ
+from kafkajit.topics.message import FULL as NO_ROOM
+from kafkajit.topics.message import NEW_DOUBLE as UNKNOWN_DOUBLE
+from kafkajit.topics.message import read_int16
 from kafkajit.topics.payloads import write_key, write_metadata, write_value
 
 # Room for all of a batch's line, or of a record's but for its keys and values.

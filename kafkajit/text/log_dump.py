@@ -25,15 +25,13 @@ from kafkajit.errors import (
     UnsupportedCompressionTypeError,
 )
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
-from kafkajit.format.json_text import new_doubles
 from kafkajit.format.layout import RECORD_BATCH_OVERHEAD
-from kafkajit.format.message import learn, new_scratch
 from kafkajit.records.batches import Batches, frame, framing_error
 from kafkajit.records.columns import ColumnMemory, Wanted
-from kafkajit.records.control_records import raft_message
 from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder, located
-from kafkajit.source import Source
+from kafkajit.storage.source import Source
 from kafkajit.text import DECODER_CLASSES
+from kafkajit.text.fragments import JSON
 from kafkajit.text.lines import (
     BAD_CONTROL_KEY,
     BAD_MARKER,
@@ -62,10 +60,12 @@ from kafkajit.text.lines import (
     batch_lines,
     write_lines,
 )
-from kafkajit.text.words import JSON
+from kafkajit.topics.json_text import new_doubles
 from kafkajit.topics.kinds import TopicKind
+from kafkajit.topics.message import learn, new_scratch
+from kafkajit.topics.raft import raft_message
 from kafkajit.topics.single import printed
-from kafkajit.walk import FAILFAST, PERMISSIVE, Gap, Walk
+from kafkajit.walk.walk import FAILFAST, PERMISSIVE, Gap, Walk
 
 DECODERS = dict(zip(DECODER_CLASSES, (STRING, LONG, INTEGER, BYTES), strict=True))
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kafkajit.format.programs import Programs, programs
-from kafkajit.format.schemas import record_types
 from kafkajit.topics import TOPICS
+from kafkajit.topics.programs import Programs, programs
+from kafkajit.topics.schemas import record_types
 
 _WITHOUT_KEYS = ("cluster_metadata", "remote_log_metadata")
 

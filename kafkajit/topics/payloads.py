@@ -9,7 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from kafkajit.format.decimal import write_decimal
-from kafkajit.format.message import (
+from kafkajit.kernel import inlined, kernel
+from kafkajit.kernel.intrinsics import WIDE, copy_bytes, copy_wide
+from kafkajit.topics.kinds import KEY, NAME_AT, NAME_SIZE, UNKNOWN, VALUE
+from kafkajit.topics.message import (
     DONE,
     FULL,
     POSITION,
@@ -18,9 +21,7 @@ from kafkajit.format.message import (
     version_row,
     write_message,
 )
-from kafkajit.format.programs import A, B
-from kafkajit.kernel import WIDE, copy_bytes, copy_wide, inlined, kernel
-from kafkajit.topics.kinds import KEY, NAME_AT, NAME_SIZE, UNKNOWN, VALUE
+from kafkajit.topics.programs import A, B
 
 # Beside those of `format.message`:
 NO_TYPE = 4  # a key without two bytes

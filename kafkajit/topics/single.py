@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from kafkajit.errors import InvalidRecordError
-from kafkajit.format.json_text import new_doubles
-from kafkajit.format.message import (
+from kafkajit.topics.json_text import new_doubles
+from kafkajit.topics.kinds import TopicKind
+from kafkajit.topics.message import (
     DONE,
     FULL,
     MALFORMED,
@@ -26,7 +27,6 @@ from kafkajit.format.message import (
     new_scratch,
     read_unsigned_varint,
 )
-from kafkajit.topics.kinds import TopicKind
 from kafkajit.topics.payloads import (
     BAD_FRAME,
     GARBAGE,

@@ -17,8 +17,13 @@ import pyarrow as pa
 
 from kafkajit.errors import InvalidRecordError, KafkaJitError
 from kafkajit.format.decimal import write_decimal
-from kafkajit.format.json_text import new_doubles, write_base64
-from kafkajit.format.message import (
+from kafkajit.kernel import kernel
+from kafkajit.kernel.intrinsics import WIDE
+from kafkajit.schema import DECODED_TYPE
+from kafkajit.topics import TOPICS
+from kafkajit.topics.json_text import new_doubles, write_base64
+from kafkajit.topics.kinds import NAME_AT, NAME_SIZE, UNKNOWN, VALUE, TopicKind, topic_kind
+from kafkajit.topics.message import (
     DONE,
     FULL,
     MALFORMED,
@@ -28,10 +33,6 @@ from kafkajit.format.message import (
     read_int16,
     read_unsigned_varint,
 )
-from kafkajit.kernel import WIDE, kernel
-from kafkajit.schema import DECODED_TYPE
-from kafkajit.topics import TOPICS
-from kafkajit.topics.kinds import NAME_AT, NAME_SIZE, UNKNOWN, VALUE, TopicKind, topic_kind
 from kafkajit.topics.payloads import (
     BAD_FRAME,
     GARBAGE,

@@ -16,7 +16,7 @@ from corpus import DATA, NO_JIT
 import kafkajit
 import kafkajit.testing as kt
 from kafkajit import LogConfig, LogWriter
-from kafkajit.disk.lock import FolderLock
+from kafkajit.change.lock import FolderLock
 
 KAFKAS = json.loads((DATA / "logs" / "appends.json").read_text())
 SEEDS = sorted(map(int, KAFKAS))[: 25 if NO_JIT else None]
@@ -458,7 +458,7 @@ def test_what_is_appended_in_many_pieces_is_one_log(
 ) -> None:
     log = append(11)
     for place, size in enumerate([8 << 20, 300]):
-        monkeypatch.setattr("kafkajit.walk.CHUNK_BYTES", size)
+        monkeypatch.setattr("kafkajit.walk.walk.CHUNK_BYTES", size)
         with LogWriter(tmp_path / f"orders-{place}", log.config, start_offset=log.start) as writer:
             writer.append(b"".join(log.batches))
             with pytest.raises(kafkajit.InvalidOffsetError):

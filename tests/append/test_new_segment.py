@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import kafkajit.testing as kt
 from kafkajit.append.new_segment import NewSegment
 from kafkajit.index.transaction_index import ENTRY as ABORTED
+from kafkajit.log.config import LogConfig
 from kafkajit.records.batches import frame
-from kafkajit.segment.config import LogConfig
-from kafkajit.source import as_bytes
+from kafkajit.storage.source import as_bytes
 
 NONE = np.empty(0, dtype=ABORTED)
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 import kafkajit
 import kafkajit.testing as kt
 from kafkajit.append.validate import check_appendable
+from kafkajit.log.config import LogConfig
 from kafkajit.records.batches import frame
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import Decoder
-from kafkajit.segment.config import LogConfig
-from kafkajit.source import Source
+from kafkajit.storage.source import Source
 
 
 def check(log: bytes, next_offset: int = 0, **config: int) -> int:

@@ -1,4 +1,4 @@
-"""What Kafka makes of the logs of tests/appends.py: digests of the files that it leaves.
+"""What Kafka makes of the logs of tests/support/appends.py: digests of the files that it leaves.
 
 In: a JVM that LogOperations drives. Out: for each seed the files of a log that was appended to from
 its beginning to its end, and of one that was closed, opened, rolled and gone on with.
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from log_operations import LogOperations
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parent.parent / "support"))
 
 from appends import TIME, append, digests, files_of
 

@@ -1,6 +1,6 @@
 """Every state that an interrupted change leaves, loaded by Kafka's own log.
 
-    PYTHONPATH=.:tests python tests/broker/interrupted_changes.py 3
+    PYTHONPATH=.:tests:tests/support python tests/broker/interrupted_changes.py 3
 
 In: how many random logs each kind of change is tried on. A log is written by Kafka, and changed by
 Kafka; then a `Change` does the same to the first, and is stopped before each call of the system
@@ -26,8 +26,8 @@ from changes import CLEAN_SHUTDOWN, A, Files, Stopped, live, place, recording, s
 from log_operations import Answer, Config, Log, LogOperations
 from log_scripts import DAY, TIME, Shape, random_log
 
-from kafkajit.disk.change import Change
-from kafkajit.disk.journal import READY, STAGED, is_log, resume
+from kafkajit.change.change import Change
+from kafkajit.change.journal import READY, STAGED, is_log, resume
 
 LATER = TIME + DAY
 # No producer is forgotten meanwhile.

@@ -1,4 +1,4 @@
-"""Make kafkajit/format/messages.schema again: what Kafka's generated message classes say.
+"""Make kafkajit/topics/messages.schema again: what Kafka's generated message classes say.
 
 In: Kafka's jars, those of the tests or those that KAFKAJIT_KAFKA_LIB names. Out: the table, in the
 notation that its head explains. Run again for a later Kafka, and read the difference.
@@ -17,7 +17,7 @@ from typing import Any
 from broker import compile_java, java
 
 HERE = Path(__file__).resolve().parent
-TARGET = HERE.parent.parent / "kafkajit" / "format" / "messages.schema"
+TARGET = HERE.parent.parent / "kafkajit" / "topics" / "messages.schema"
 
 HEAD = """\
 # Kafka's messages in its internal topics, as Kafka 4.1.1 knows them.

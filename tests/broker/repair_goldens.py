@@ -1,4 +1,4 @@
-"""What Kafka makes of the damaged logs of tests/damages.py: digests of the files that it leaves.
+"""What Kafka makes of the logs of tests/support/damages.py: digests of the files it leaves.
 
 In: a JVM that LogOperations drives. Out: by seed, what is there when the log has been recovered as
 often as changes anything.
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from log_operations import LogOperations
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parent.parent / "support"))
 
 from appends import TIME, digests, files_of
 from damages import damage, damaged_seeds

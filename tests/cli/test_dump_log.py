@@ -10,89 +10,15 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
-from corpus import NO_JIT, SOUND_LOGS, log_id
+from corpus import DATA, NO_JIT, SOUND_LOGS, log_id
+from dumping import DECODED, KINDS, LOG, PACKAGE, SEGMENTS, Dump, copied_segment, flags_of
 
 import kafkajit
 import kafkajit.testing as kt
-from kafkajit.cli import main
-
-DATA = Path(__file__).parent.parent / "data"
-PACKAGE = "org.apache.kafka.tools.api"
-LOG = "00000000000000000000.log"
-
-# Kinds of goldens and the flags that Kafka was run with (tests/broker/make_corpus.py).
-KINDS: dict[str, list[str]] = {
-    "batches": [],
-    "deep": ["--deep-iteration"],
-    "data": ["--print-data-log"],
-    "skip": ["--print-data-log", "--skip-record-metadata"],
-    "deep-skip": ["--deep-iteration", "--skip-record-metadata"],
-    "deep-max-bytes-5000": ["--deep-iteration", "--max-bytes", "5000"],
-    "max-bytes-0": ["--max-bytes", "0"],
-    "max-bytes-60": ["--max-bytes", "60"],
-    "max-bytes-5000": ["--max-bytes", "5000"],
-    "max-bytes-999999": ["--max-bytes", "999999"],
-    "key-long": [f"--key-decoder-class={PACKAGE}.LongDecoder"],
-    "value-long": [f"--value-decoder-class={PACKAGE}.LongDecoder"],
-    "dump": [],
-    "verify": ["--verify-index-only"],
-    "sanity": ["--index-sanity-check"],
-}
-for name in ("Long", "Integer", "String"):
-    KINDS[name.lower()] = [
-        f"--{side}-decoder-class={PACKAGE}.{name}Decoder" for side in ("key", "value")
-    ]
-
-
-# What the goldens of internal topics were made with.
-TOPIC_DECODERS = {
-    "__consumer_offsets": "--offsets-decoder",
-    "__transaction_state": "--transaction-log-decoder",
-    "__cluster_metadata": "--cluster-metadata-decoder",
-    "__share_group_state": "--share-group-state-decoder",
-    "__remote_log_metadata": "--remote-log-metadata-decoder",
-}
-DECODED = {"decoded": [], "decoded-skip": ["--skip-record-metadata"]}
-
-
-def flags_of(path: Path, kind: str) -> list[str]:
-    """The flags of a golden."""
-    if kind not in DECODED:
-        return KINDS[kind]
-    topic = path.parent.name.rpartition("-")[0]
-    decoder = TOPIC_DECODERS["__cluster_metadata" if path.suffix == ".checkpoint" else topic]
-    return [decoder, *DECODED[kind]]
-
-
-class Run(NamedTuple):
-    out: bytes
-    err: str
-    code: int
-
-
-Dump = Callable[..., Run]
-
-
-@pytest.fixture
-def dump(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Dump:
-    """Runs `kafkajit dump-log` in a folder, in this process."""
-
-    def run(*arguments: str, folder: Path) -> Run:
-        monkeypatch.chdir(folder)
-        capfdbinary.readouterr()
-        try:
-            code = main(["dump-log", *arguments])
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        out, err = capfdbinary.readouterr()
-        return Run(out, err.decode(), code)
-
-    return run
 
 
 def goldens() -> Iterator[tuple[Path, str]]:
@@ -312,16 +238,7 @@ def test_a_file_that_cannot_be_dumped_is_one_line_and_exit_1(
     assert run.code == 1
 
 
-SEGMENTS = DATA / "v2" / "segments-0"
 INDEX, TIME_INDEX = LOG.replace(".log", ".index"), LOG.replace(".log", ".timeindex")
-
-
-def copied_segment(to: Path, **changed: bytes) -> Path:
-    """The first segment of segments-0 with its indexes; some with other bytes."""
-    for suffix in ("log", "index", "timeindex"):
-        content = changed.get(suffix, (SEGMENTS / LOG).with_suffix(f".{suffix}").read_bytes())
-        (to / LOG).with_suffix(f".{suffix}").write_bytes(content)
-    return to
 
 
 def test_what_does_not_fit_is_told_behind_all_files_in_kafkas_order(

@@ -10,12 +10,10 @@ from typing import Any
 
 import pytest
 from corpus import DATA, log_id
-from test_dump_log import DECODED, LOG, SEGMENTS, Dump, copied_segment, dump, flags_of
+from dumping import DECODED, LOG, SEGMENTS, Dump, copied_segment, flags_of
 
 import kafkajit
 import kafkajit.testing as kt
-
-__all__ = ["dump"]  # the fixture
 
 Object = dict[str, Any]
 

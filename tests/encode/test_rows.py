@@ -11,6 +11,7 @@ from strategies import INT64, NULLABLE
 
 from kafkajit import InvalidRecordError
 from kafkajit import testing as kt
+from kafkajit.encode.record_writer import Field
 from kafkajit.encode.rows import (
     field_of,
     headers_of,
@@ -19,7 +20,6 @@ from kafkajit.encode.rows import (
     numbers_of,
     rows_counted_from,
 )
-from kafkajit.records.encode import Field
 
 BYTES = [
     pa.binary(),

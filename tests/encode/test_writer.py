@@ -18,10 +18,10 @@ from strategies import INT64, NULLABLE
 import kafkajit
 import kafkajit.testing as kt
 from kafkajit import encode_batches, iter_encoded_batches
-from kafkajit.encode import pieces
+from kafkajit.encode import record_writer as encode
+from kafkajit.encode import windows as pieces
 from kafkajit.encode.batch_options import BatchOptions
 from kafkajit.encode.writer import Encoder
-from kafkajit.records import encode
 
 # Logs of a broker, of other clients and of our own builder
 

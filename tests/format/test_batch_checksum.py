@@ -9,7 +9,7 @@ from crc32c import crc32c
 from kafkajit import testing as kt
 from kafkajit.format.batch_checksum import batch_checksums
 from kafkajit.format.layout import ATTRIBUTES_OFFSET
-from kafkajit.source import as_bytes
+from kafkajit.storage.source import as_bytes
 
 
 def checksum(log: bytes) -> int:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kafkajit.format import batch_checksum, message_checksum
 from kafkajit.format.crc import move, over_zeros, slicing_tables, take_bytes
-from kafkajit.source import as_bytes
+from kafkajit.storage.source import as_bytes
 
 by_kind = pytest.mark.parametrize(
     ("polynomial", "checksum"),

@@ -14,7 +14,7 @@ from kafkajit import testing as kt
 from kafkajit.format import decompressors
 from kafkajit.format.compression import LZ4_KAFKA_HEADER, DecodeError, decompress_into
 from kafkajit.format.decompressors import decompress_run
-from kafkajit.kernel import HAS_C
+from kafkajit.kernel.intrinsics import HAS_C
 
 CODECS = ["gzip", "snappy", "lz4", "zstd"]
 by_codec = pytest.mark.parametrize("codec", CODECS)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kafkajit import testing as kt
 from kafkajit.format.layout import MAGIC_OFFSET
 from kafkajit.format.message_checksum import message_checksums
-from kafkajit.source import as_bytes
+from kafkajit.storage.source import as_bytes
 
 
 @given(st.lists(st.binary(max_size=200), max_size=5))

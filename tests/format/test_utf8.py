@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkajit.format.utf8 import MAX_GROWTH, is_ascii, java_string, write_replaced, write_string
-from kafkajit.kernel import WIDE
-from kafkajit.source import as_bytes
+from kafkajit.kernel.intrinsics import WIDE
+from kafkajit.storage.source import as_bytes
 
 # The Unicode standard's table 3-7, and the parts that one U+FFFD stands for in Java.
 _WELL_FORMED = (

@@ -22,7 +22,7 @@ from kafkajit.format.varint import (
     varint_rest,
     varlong_rest,
 )
-from kafkajit.source import as_bytes
+from kafkajit.storage.source import as_bytes
 
 MASK = 2**64 - 1
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import kafkajit
 from kafkajit.index.offset_index import OffsetIndex, OffsetPosition, offset_entries
-from kafkajit.source import as_bytes
+from kafkajit.storage.source import as_bytes
 
 INDEXES = [
     path

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import kafkajit
 from kafkajit.index.time_index import TimeIndex, time_entries
-from kafkajit.source import as_bytes
+from kafkajit.storage.source import as_bytes
 
 INDEXES = [
     path

@@ -17,7 +17,7 @@ from kafkajit.index.transaction_index import (
     TransactionIndex,
     aborted_transactions,
 )
-from kafkajit.source import as_bytes
+from kafkajit.storage.source import as_bytes
 
 INDEXES = sorted(DATA.rglob("*.txnindex"))
 ENTRIES = st.lists(st.builds(reference.AbortedTransaction, INT64, INT64, INT64, INT64, st.just(0)))

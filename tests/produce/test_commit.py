@@ -9,9 +9,9 @@ from producing import Job, files_of, holding, log_of, rows, write
 
 import kafkajit
 from kafkajit import LogWriter
-from kafkajit.disk.change import Change
-from kafkajit.disk.journal import READY
-from kafkajit.disk.lock import FolderLock
+from kafkajit.change.change import Change
+from kafkajit.change.journal import READY
+from kafkajit.change.lock import FolderLock
 from kafkajit.errors import CorruptRecordError, LockedError
 from kafkajit.produce import commit
 
@@ -233,7 +233,7 @@ def test_a_driver_that_dies_in_a_commit_has_it_finished_by_whoever_comes_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path, [one("a", 0, b"1"), one("b", 0, b"2")])
-    monkeypatch.setattr("kafkajit.disk.change.carry_out", _die)
+    monkeypatch.setattr("kafkajit.change.change.carry_out", _die)
     with pytest.raises(KeyboardInterrupt):
         write(tmp_path, [one("a", 0, b"3"), one("b", 0, b"4"), one("c", 0, b"5")])
     monkeypatch.undo()

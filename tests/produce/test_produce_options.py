@@ -6,7 +6,7 @@ import pytest
 from producing import rows, write
 
 from kafkajit.produce.options import OPTIONS, ProduceOptions
-from kafkajit.storage import find_files
+from kafkajit.storage.locations import find_files
 
 PATH = {"path": "/kafka"}
 

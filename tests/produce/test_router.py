@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from producing import rows
 from strategies import NULLABLE
 
+from kafkajit.encode.partitioner import partitions_of
 from kafkajit.encode.rows import field_of
 from kafkajit.produce.options import ProduceOptions
 from kafkajit.produce.router import Router
-from kafkajit.records.partitioner import partitions_of
 
 ROW = st.tuples(
     st.sampled_from(["orders", "payments", "a-1"]),

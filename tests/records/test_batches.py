@@ -13,7 +13,7 @@ from strategies import BATCH, INT32
 from kafkajit import testing as kt
 from kafkajit.errors import BATCH_TOO_SMALL, OK
 from kafkajit.records.batches import Batches, Framing, frame, increment_sequence, read_int32
-from kafkajit.source import as_bytes
+from kafkajit.storage.source import as_bytes
 
 
 def frame_all(log: bytes, **limits: int) -> list[Framing]:

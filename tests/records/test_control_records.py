@@ -21,7 +21,7 @@ from kafkajit.records.control_records import (
     coordinator_epoch,
     read_control_records,
 )
-from kafkajit.source import as_bytes
+from kafkajit.storage.source import as_bytes
 
 # ControlRecordType
 TYPES = {

@@ -12,7 +12,7 @@ from kafkajit.format.log_path import LogPath
 from kafkajit.records.batches import Batches, frame
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder
-from kafkajit.source import Source
+from kafkajit.storage.source import Source
 
 FIELDS = ColumnMemory(Wanted(fields=True))
 GOOD = kt.batch([kt.Record(b"a", b"1"), kt.Record(None, b"2")], base_offset=5)

@@ -24,7 +24,7 @@ from kafkajit.records.default_records import (
     read_default_records,
     record_size_in_bytes,
 )
-from kafkajit.source import as_bytes
+from kafkajit.storage.source import as_bytes
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 by_codec = pytest.mark.parametrize("codec", kt.CODECS)

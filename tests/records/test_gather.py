@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import NULLABLE
 
-from kafkajit.kernel import WIDE
+from kafkajit.kernel.intrinsics import WIDE
 from kafkajit.records.gather import (
     copy_binary,
     is_ascii,
@@ -15,7 +15,7 @@ from kafkajit.records.gather import (
     write_validity,
     write_views,
 )
-from kafkajit.source import as_bytes
+from kafkajit.storage.source import as_bytes
 
 FENCE = 0xAA
 FIELDS = st.lists(NULLABLE, max_size=20)

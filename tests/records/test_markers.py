@@ -17,7 +17,7 @@ from kafkajit.records.batches import frame
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import Decoder
 from kafkajit.records.markers import Markers, read_markers
-from kafkajit.source import Source
+from kafkajit.storage.source import Source
 
 LOGS = [path for path in V2_LOGS if "transactions" in path.parent.name or "__" in str(path)]
 

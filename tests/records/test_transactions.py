@@ -16,7 +16,7 @@ from kafkajit.records.transactions import (
     TransactionalBatches,
     find_transactions,
 )
-from kafkajit.source import as_bytes
+from kafkajit.storage.source import as_bytes
 
 
 def transactional(log: bytes) -> TransactionalBatches:

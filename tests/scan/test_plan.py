@@ -40,7 +40,7 @@ import kafkajit.testing as kt
 from kafkajit.reader import SegmentReader
 from kafkajit.scan.plan import find_partitions
 from kafkajit.scan.predicates import Predicate
-from kafkajit.storage import stored_file
+from kafkajit.storage.locations import stored_file
 
 by_place = pytest.mark.parametrize("is_far", [False, True], ids=["mapped", "in ranges"])
 TEN = 10  # offsets a segment

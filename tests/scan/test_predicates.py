@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkajit.scan.predicates import Predicate, meets, millisecond_range_of, range_of
-from kafkajit.selection import Range
+from kafkajit.walk.selection import Range
 
 EPOCH = datetime.fromtimestamp(0, UTC)
 EVERYTHING = Range()

@@ -29,7 +29,7 @@ from scanning import (
 import kafkajit
 import kafkajit.testing as kt
 from kafkajit.scan.predicates import Predicate
-from kafkajit.storage import find_files, stored_file
+from kafkajit.storage.locations import find_files, stored_file
 
 KEY, SECRET = "AKIAEXAMPLE", "wJalr/XUtn+FEMI"
 COMMITTED: dict[str, Any] = {"isolationLevel": "read_committed"}

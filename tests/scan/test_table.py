@@ -47,8 +47,8 @@ from kafkajit.schema import (
     INDEX_FILE_COLUMNS,
     RECORD_COLUMNS,
 )
-from kafkajit.side_files import SIDE_FILES
-from kafkajit.storage import StoredFile, find_files
+from kafkajit.state.sidecar_files import SIDE_FILES
+from kafkajit.storage.locations import StoredFile, find_files
 
 LEASTS = ["1", "300", "1g"]  # maxPartitionBytes: a batch each, a few, all in one
 EPOCH = datetime.fromtimestamp(0, UTC)
@@ -218,7 +218,7 @@ def test_an_index_splits_where_it_says_and_nothing_is_framed_for_it(
     def framed(*_: object) -> None:
         raise AssertionError("read the log's headers")
 
-    monkeypatch.setattr(kafkajit.walk.Walk, "framed", framed)
+    monkeypatch.setattr(kafkajit.walk.walk.Walk, "framed", framed)
     folder = DATA / "v2" / "segments-0"
     index = logs_of(folder)[0].with_suffix(".index").read_bytes()
     cuts = [int.from_bytes(index[at + 4 : at + 8]) for at in range(0, len(index), 8)]
@@ -395,7 +395,7 @@ def test_a_file_system_that_keeps_no_times_leaves_them_null(
     def find_timeless(location: str) -> list[StoredFile]:
         return [replace(file, modified_ns=None) for file in find_files(location)]
 
-    monkeypatch.setattr("kafkajit.storage.find_files", find_timeless)
+    monkeypatch.setattr("kafkajit.storage.locations.find_files", find_timeless)
     (row,) = read_rows(folder, kind="files")
     assert row["modificationTime"] is None
     assert row["length"] == 68

@@ -22,7 +22,7 @@ from kafkajit.schema import (
     RECORD_COLUMNS,
     SEGMENT_BATCH_COLUMNS,
 )
-from kafkajit.side_files import SIDE_FILES
+from kafkajit.state.sidecar_files import SIDE_FILES
 
 V2 = DATA / "v2"
 SEGMENTS = sorted(path for path in V2.glob("*/*.log"))

@@ -18,13 +18,13 @@ from strategies import INT32, INT64
 import kafkajit
 from kafkajit import testing as kt
 from kafkajit.schema import PRODUCER_COLUMNS, table_schema
-from kafkajit.source import as_bytes
 from kafkajit.state.producer_snapshot import (
     ENTRY,
     SnapshotCutShortError,
     producer_snapshot_bytes,
     snapshot_entries,
 )
+from kafkajit.storage.source import as_bytes
 
 SNAPSHOTS = [
     path for path in sorted(DATA.rglob("*.snapshot*")) if path.suffix in (".snapshot", ".deleted")

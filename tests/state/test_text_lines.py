@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from text_twins import Refused, java_int, java_lines
 
 import kafkajit
-from kafkajit.source import as_bytes
 from kafkajit.state import text_lines
 from kafkajit.state.text_lines import MAX_LINE, lines, malformed_line, parse_number
+from kafkajit.storage.source import as_bytes
 
 CONTENT = st.lists(
     st.sampled_from([b"a", b"bc", b"\r", b"\n", b"\r\n", b"\x0b", b"\x85", "é".encode(), b" "])

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kafkajit.cli.sql.words import BINARY, FORMATS, VIEW_DOCS
+from kafkajit.cli.sql.view_names import BINARY, FORMATS, VIEW_DOCS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

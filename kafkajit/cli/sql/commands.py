@@ -12,8 +12,8 @@ from typing import NamedTuple
 from kafkajit.cli.sql.complaint import meant
 from kafkajit.cli.sql.shell import Shell
 from kafkajit.cli.sql.table import width_of
+from kafkajit.cli.sql.view_names import BINARY, TEXT, VIEW_DOCS
 from kafkajit.cli.sql.views import VIEWS, Place
-from kafkajit.cli.sql.words import BINARY, TEXT, VIEW_DOCS
 from kafkajit.spark.catalogue import FUNCTIONS, TABLE_FUNCTION
 
 _TRY = """\

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
-from kafkajit.cli.reason import of_system
+from kafkajit.cli.error_text import of_system
 from kafkajit.cli.sql.statements import line_and_column, tokens
 
 _HEAP = "Java heap space"

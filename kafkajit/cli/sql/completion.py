@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kafkajit.cli.sql.query import Engine
+from kafkajit.cli.sql.view_names import TEXT
 from kafkajit.cli.sql.views import VIEWS, Place
-from kafkajit.cli.sql.words import TEXT
 
 KEYWORDS = tuple(
     """

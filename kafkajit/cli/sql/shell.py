@@ -18,7 +18,7 @@ from kafkajit.cli.sql.query import Engine, Result
 from kafkajit.cli.sql.running import do
 from kafkajit.cli.sql.statements import Statement
 from kafkajit.cli.sql.table import ASCII, BOX, as_lines, as_report, as_table
-from kafkajit.cli.sql.words import BINARY
+from kafkajit.cli.sql.view_names import BINARY
 
 # A cell of a table is never wider than a terminal; a letter of UTF-8 has up to four bytes.
 _BYTES_OF_LETTER = 4

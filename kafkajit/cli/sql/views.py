@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from kafkajit.cli.sql.topic_views import RECORDS_NEEDED, TOPIC_VIEWS, no_rows, taken_apart
-from kafkajit.cli.sql.words import BINARY_FILE
+from kafkajit.cli.sql.view_names import BINARY_FILE
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.schema import GAP_TYPE, MICROSECONDS_TYPE, Column, in_microseconds
-from kafkajit.side_files import PLACES, TABLES, TELLING, kind_of
-from kafkajit.storage import (
+from kafkajit.state.sidecar_files import PLACES, TABLES, TELLING, kind_of
+from kafkajit.storage.locations import (
     StoredFile,
     absolute,
     as_location,

@@ -1,0 +1,91 @@
+"""Batches → segments that lie behind one another, rolled where a broker rolls them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from kafkajit.append.new_segment import NewSegment
+from kafkajit.format.limits import MAX_INT32
+from kafkajit.index.transaction_index import ENTRY as ABORTED
+from kafkajit.log.config import LogConfig
+from kafkajit.records.batches import Batches
+from kafkajit.storage.source import Bytes
+
+_NONE_ABORTED = np.empty(0, dtype=ABORTED)
+
+
+class Written(NamedTuple):
+    """A segment with its indexes, closed."""
+
+    base_offset: int
+    next_offset: int
+    size: int
+    has_producers: bool  # idempotent or transactional ones
+
+
+class SegmentSeries:
+    """Segments of batches whose offsets grow; their files are made where `place` says for names.
+
+    `next_offset` is behind what was written, or where the first batch begins.
+    """
+
+    def __init__(self, place: Callable[[str], Path], config: LogConfig) -> None:
+        self.next_offset = 0
+        self._place = place
+        self._config = config
+        self._written: list[Written] = []
+        self._segment: NewSegment | None = None
+        self._has_producers = False
+
+    def append(self, content: Bytes, batches: Batches) -> None:
+        """Write batches, whose positions are those in these bytes."""
+        if self._segment is None:
+            self._segment = self._begin(batches[:1])
+        row = 0
+        while row < len(batches):
+            taken = self._segment.take(batches[row:])
+            if taken == 0:
+                if not self._segment.is_empty:
+                    self._close(self._segment)
+                    self._segment = self._begin(batches[row : row + 1])
+                self._segment.take_first(batches[row : row + 1])
+                taken = 1
+            run = batches[row : row + taken]
+            self._segment.write(content[int(run.position[0]) : int(run.end[-1])], _NONE_ABORTED)
+            self._has_producers |= bool((run.header["producerId"] >= 0).any())
+            self.next_offset = int(run.last_offset[-1]) + 1
+            row += taken
+
+    def suspend(self) -> None:
+        """Keep no file open until more is written."""
+        if self._segment is not None:
+            self._segment.suspend()
+
+    def close(self) -> list[Written]:
+        """The segments, when no more comes."""
+        if self._segment is not None:
+            self._close(self._segment)
+            self._segment = None
+        return self._written
+
+    def abandon(self) -> None:
+        """Write no more; its files are somebody else's to remove."""
+        if self._segment is not None:
+            self._segment.abandon()
+
+    def _begin(self, batch: Batches) -> NewSegment:
+        base_offset = int(batch.header["baseOffset"][0])
+        if batch.is_message[0]:  # its first offset is not known
+            base_offset = max(base_offset - MAX_INT32, self.next_offset)
+        return NewSegment(self._place, base_offset, self._config)
+
+    def _close(self, segment: NewSegment) -> None:
+        segment.close()
+        self._written.append(
+            Written(segment.base_offset, self.next_offset, segment.size, self._has_producers)
+        )
+        self._has_producers = False

@@ -1,0 +1,68 @@
+"""What the checkpoints of a log.dirs folder say of one partition, and saying something else."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from kafkajit.change.files import Identity, identity
+from kafkajit.errors import CorruptCheckpointError
+from kafkajit.format.log_path import parse_log_path
+from kafkajit.state.checkpoints import offsets_text, parse_offsets
+from kafkajit.storage.source import as_bytes
+
+_Partition = tuple[str | None, int | None]
+
+
+class PartitionOffsets:
+    """A checkpoint beside a partition's folder.
+
+    >>> PartitionOffsets(Path("/no/such/folder/orders-0"), "cleaner-offset-checkpoint").offset
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.path = folder.parent / name
+        self.problem: str | None = None  # why it cannot be read; then it says nothing
+        named = parse_log_path(folder / "any")
+        self._partition: _Partition = (named.topic, named.partition)
+        self._offsets: dict[_Partition, int] = {}
+        self._is_there = self.path.is_file() and not folder.name.endswith("-future")
+        if self._is_there:
+            try:
+                self._offsets = _read_once(self.path, identity(self.path))
+            except CorruptCheckpointError as error:
+                self.problem = f"{type(error).__name__}: {error.message}"
+
+    @property
+    def offset(self) -> int | None:
+        """The partition's; None where it is not named."""
+        return self._offsets.get(self._partition)
+
+    def with_offset(self, offset: int | None) -> bytes:
+        """The file, as it is now, with another offset for the partition, or without it."""
+        offsets = _read(self.path) if self._is_there else {}
+        if offset is not None:
+            offsets[self._partition] = offset  # where it was
+        else:
+            offsets.pop(self._partition, None)
+        return offsets_text((*name, value) for name, value in offsets.items())  # type: ignore[misc]
+
+
+def offset_in(folder: Path, name: str) -> int | None:
+    """What a checkpoint says of the partition in a folder; one that cannot be read is an error."""
+    offsets = PartitionOffsets(folder, name)
+    if offsets.problem is not None:
+        message = offsets.problem.removeprefix(f"{CorruptCheckpointError.__name__}: ")
+        raise CorruptCheckpointError(message, path=str(offsets.path))
+    return offsets.offset
+
+
+# Every partition of a log.dirs folder asks for the same few files.
+@lru_cache(maxsize=16)
+def _read_once(path: Path, _: Identity | None) -> dict[_Partition, int]:
+    return _read(path)
+
+
+def _read(path: Path) -> dict[_Partition, int]:
+    rows = parse_offsets(as_bytes(path.read_bytes()), str(path)).to_pylist()
+    return {(row["topic"], row["partition"]): row["offset"] for row in rows}

@@ -1,0 +1,179 @@
+"""What the commands that change logs have in common: whose folders, and what --apply does.
+
+Each DIR is a partition's folder, or a log.dirs folder with several. Without --apply nothing is
+touched; with it the folder's lock is held, and each partition is changed whole or not at all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+import shutil
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from kafkajit.cli.error_text import reason
+
+# What each command says at the end of its help.
+SAFETY = """\
+Stop the broker before --apply. Each partition is changed whole or not at all.
+What is replaced or removed is kept in a folder .kafkajit-COMMAND-TIME in the
+partition's, which is named when it is done.
+"""
+EXIT_CODES = """\
+exit code:
+  0 when nothing is to be done, or all was done; 2 when something is to be done
+  and --apply was not given; 1 after an error
+"""
+_ERROR, NEEDED = 1, 2
+TIME_HELP = "what time it is, to try it out: ISO 8601 (in UTC, unless it says) or milliseconds"
+_BEHIND = re.compile(r" *(?:\S+ {2,})?")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def add_arguments(parser: argparse.ArgumentParser, config: str) -> None:
+    """The arguments that they all have; `config` says which topic configs matter."""
+    parser.add_argument(
+        "dirs",
+        nargs="+",
+        metavar="DIR",
+        help="a partition's folder, or a log.dirs folder: then all partitions in it",
+    )
+    parser.add_argument(
+        "--apply",
+        action="store_true",
+        help="do it; without this option nothing is changed, and it is only said",
+    )
+    parser.add_argument(
+        "--config", action="append", default=[], type=_setting, metavar="NAME=VALUE", help=config
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="go on where a broker has locked the folder"
+    )
+    parser.add_argument(
+        "--no-keep",
+        dest="keep",
+        action="store_false",
+        help="keep nothing of what goes or is replaced; without this option its room is not free",
+    )
+
+
+def each_partition(options: argparse.Namespace, change: Callable[[Path, bool], bool]) -> int:
+    """Do one partition after the other; 2 where something was to be done, 1 after an error, or 0.
+
+    Args:
+        options: of the command.
+        change: is given a partition's folder, and whether it is the only one; it returns whether
+            something was to be done. An error is said, and the others are done all the same.
+    """
+    from kafkajit.change.files import local_folder
+    from kafkajit.change.lock import FolderLock
+    from kafkajit.change.partitions import partitions_at
+
+    places = list(map(local_folder, options.dirs))
+    # Or an error that says what DIR is to be, before one of its lock.
+    is_alone = sum(len(partitions_at(place)) for place in places) == 1
+    codes = {0}
+
+    @contextmanager
+    def told(*, raises: bool) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except (OSError, ValueError) as error:
+            if options.debug or raises:
+                raise
+            sys.stdout.flush()
+            print(f"kafkajit {options.command}: {reason(error)}", file=sys.stderr)
+            codes.add(_ERROR)
+
+    for place in places:
+        lock = FolderLock(place, force=options.force) if options.apply else nullcontext()
+        with told(raises=len(places) == 1), lock:
+            for folder in partitions_at(place):
+                with told(raises=is_alone):
+                    codes.add(NEEDED if change(folder, is_alone) else 0)
+    return _ERROR if _ERROR in codes else max(codes)
+
+
+def is_named(folder: Path, options: argparse.Namespace) -> bool:
+    """Whether a DIR is this partition's folder, and not a log.dirs folder around it."""
+    from kafkajit.change.files import local_folder
+
+    return folder in map(local_folder, options.dirs)
+
+
+def check_alone(options: argparse.Namespace, name: str) -> None:
+    """Refuse an option that is for one partition where none was named."""
+    from kafkajit.change.partitions import partitions_at
+
+    first, *others = options.dirs
+    if others or not is_named(partitions_at(first)[0], options):
+        raise ValueError(f"{name} is for one log: let DIR be a partition's folder")
+
+
+def exit_code(options: argparse.Namespace, code: int) -> int:
+    """The command's, of that of its partitions; how to do it is said where nothing was done."""
+    if code != NEEDED or options.apply:
+        return code if code == _ERROR else 0
+    words = ["kafkajit", options.command, "--apply", *options.words]
+    print(f"Nothing was changed. To do it: {shlex.join(words)}")
+    return code
+
+
+def print_done(kept: Path | None) -> None:
+    """A partition is changed, and what was there is kept in that folder, if in one."""
+    print("  done" + (f"; what was there is kept in {kept}" if kept else ""))
+
+
+def print_room_of_kept(size: int) -> None:
+    """Of all partitions: that what goes has freed nothing, if so many bytes of it are kept."""
+    if size:
+        print_line(f"{size:,} bytes are still used by what is kept: remove it, or pass --no-keep")
+
+
+def print_line(line: str) -> None:
+    """A line, or more on a terminal that is not wide enough.
+
+    Those begin under the first, or where a name and two spaces stand in it, behind these.
+    """
+    if not sys.stdout.isatty():
+        print(line)
+        return
+    behind = line[: _BEHIND.match(line).end()]  # type: ignore[union-attr]
+    columns = max(shutil.get_terminal_size().columns, len(behind) + 20)
+    print(
+        textwrap.fill(
+            line[len(behind) :],
+            columns,
+            initial_indent=behind,
+            subsequent_indent=" " * len(behind),
+            break_on_hyphens=False,
+        )
+    )
+
+
+def time(text: str) -> int:
+    """Milliseconds, of what an argument says."""
+    if re.fullmatch(r"\d+", text, re.ASCII):
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither ISO 8601, such as 2025-11-22T01:00:00Z, nor milliseconds"
+        ) from None
+    return (moment.replace(tzinfo=moment.tzinfo or UTC) - _EPOCH) // timedelta(milliseconds=1)
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"it is NAME=VALUE, not {text!r}")
+    return name.strip(), value.strip()

@@ -1,0 +1,210 @@
+"""Rows → plans, where a table says which batches there are: each takes the rows of its position.
+
+What records do not say of their batches is kept so: compaction's gaps, delete horizons, batches
+without records. Records may be missing; then headers say what is left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from kafkajit.encode.batch_options import BatchOptions
+from kafkajit.encode.planned_batches import check_offsets
+from kafkajit.encode.record_writer import Plan, Rows
+from kafkajit.encode.rows import milliseconds_of, numbers_of
+from kafkajit.errors import InvalidRecordError
+from kafkajit.format.compression import COMPRESSION_IDS, ZSTD
+from kafkajit.format.layout import (
+    COMPRESSION_CODEC_MASK,
+    CONTROL_MASK,
+    DELETE_HORIZON_MASK,
+    MAGIC_V2,
+    NATIVE_BATCH_HEADER,
+    TIMESTAMP_TYPE_MASK,
+    TRANSACTIONAL_MASK,
+)
+from kafkajit.storage.source import Int64s
+
+# Of read_record_batches, what a header says.
+_STATED = (
+    "position",
+    "baseOffset",
+    "lastOffset",
+    "recordsCount",
+    "baseSequence",
+    "producerId",
+    "producerEpoch",
+    "partitionLeaderEpoch",
+    "isTransactional",
+    "isControlBatch",
+    "deleteHorizonMs",
+    "timestampType",
+    "baseTimestamp",
+    "maxTimestamp",
+    "magic",
+    "compressionType",
+)
+_FLAGS = {
+    "isTransactional": TRANSACTIONAL_MASK,
+    "isControlBatch": CONTROL_MASK,
+    "timestampType": TIMESTAMP_TYPE_MASK,
+}
+# Options that say something else.
+_BESIDE = ("compression_type", "compression_level")
+
+
+class StatedBatches:
+    """Batches whose headers are known."""
+
+    def __init__(self, batches: pa.Table | pa.RecordBatch, options: BatchOptions) -> None:
+        if not isinstance(batches, (pa.Table, pa.RecordBatch)):
+            raise TypeError(f"batches is a table of Arrow's, not a {type(batches).__name__}")
+        for name in _STATED:
+            if name not in batches.schema.names:
+                raise ValueError(f"batches have no column {name}: see read_record_batches")
+        for option in fields(options):
+            if option.name not in _BESIDE and getattr(options, option.name) != option.default:
+                raise ValueError(f"batches say what {option.name} would: leave one of the two out")
+        self._header = _headers(batches, options.codec)
+        self._position = _numbers(batches, "position")
+        _refuse(
+            np.diff(self._position, prepend=-1) <= 0,
+            "position is not behind that of the batch before it",
+        )
+        self._next = 0
+        self._last_position = -1
+
+    def plan(self, rows: Rows, position: Int64s, *, is_last: bool) -> Plan:
+        """Batches of the rows, and those before them that have none; see `Batching.plan`."""
+        goes_back = np.diff(position, prepend=self._last_position) < 0
+        if goes_back.any():
+            row = int(np.argmax(goes_back))
+            raise InvalidRecordError(
+                f"position {position[row]} is before that of the record before it: records stand "
+                "in the order of their batches",
+                row=row,
+            )
+        if not is_last:  # the last row's batch may have more
+            position = position[: np.searchsorted(position, position[-1])]
+        stop = self._next
+        if position.size:
+            stop = int(np.searchsorted(self._position, position[-1], side="right"))
+            self._last_position = int(position[-1])
+        known = self._position[self._next : stop]
+        is_lost = ~np.isin(position, known)
+        if is_lost.any():
+            row = int(np.argmax(is_lost))
+            raise InvalidRecordError(
+                f"batches have none at position {position[row]}, where the record is from", row=row
+            )
+        firsts = np.append(np.searchsorted(position, known), position.size)
+        return self._take(stop, rows, firsts)
+
+    @property
+    def has_more(self) -> bool:
+        return self._next < self._position.size
+
+    def rest(self, rows: Rows) -> Plan:
+        """Those that are left, which have no rows."""
+        left = self._position.size - self._next
+        return self._take(self._position.size, rows, np.zeros(left + 1, dtype=np.int64))
+
+    def _take(self, stop: int, rows: Rows, firsts: Int64s) -> Plan:
+        headers = self._header[self._next : stop]
+        self._next = stop
+        # A message of v0 or v1 goes with its record, and a set with its last.
+        stays = (np.diff(firsts) > 0) | (headers["magic"] == MAGIC_V2)
+        headers, firsts = headers[stays], np.append(firsts[:-1][stays], firsts[-1])
+        _count_records(headers, rows, firsts)
+        check_offsets(headers, rows, firsts)
+        _check_record_headers(headers, rows, firsts)
+        return Plan(headers, firsts)
+
+
+def _count_records(headers: npt.NDArray[np.void], rows: Rows, firsts: Int64s) -> None:
+    """Have headers say what is left of their records."""
+    counts = np.diff(firsts)
+    shrunk = np.flatnonzero(counts != headers["recordsCount"])
+    headers["recordsCount"] = counts
+    for batch in shrunk.tolist():
+        stamps = rows.timestamp[firsts[batch] : firsts[batch + 1]]
+        if stamps.size and not headers["attributes"][batch] & TIMESTAMP_TYPE_MASK:
+            headers["maxTimestamp"][batch] = stamps.max()
+    # As Kafka's cleaner leaves them: where nothing is, nothing is compressed.
+    headers["attributes"][counts == 0] &= ~np.int16(COMPRESSION_CODEC_MASK)
+
+
+def _check_record_headers(headers: npt.NDArray[np.void], rows: Rows, firsts: Int64s) -> None:
+    """Raise where a message of v0 or v1 would have headers."""
+    is_old = headers["magic"] < MAGIC_V2
+    if not is_old.any():
+        return
+    sizes = rows.headers.sizes[: firsts[-1]]
+    bad = np.repeat(is_old, np.diff(firsts)) & (sizes > 1)
+    if bad.any():
+        raise InvalidRecordError(
+            "a message of v0 or v1 does not support record headers", row=int(np.argmax(bad))
+        )
+
+
+def _headers(batches: pa.Table | pa.RecordBatch, codec: int | None) -> npt.NDArray[np.void]:
+    headers = np.zeros(batches.num_rows, dtype=NATIVE_BATCH_HEADER)
+    # Of a set of messages the header says neither where it begins nor how many they are.
+    last = _numbers(batches, "lastOffset")
+    is_set = _column(batches, "baseOffset").is_null().to_numpy(False)
+    base = np.where(is_set, last, _numbers(batches, "baseOffset", null=0))
+    headers["baseOffset"] = base
+    _put(headers, "lastOffsetDelta", last - base)
+    _put(headers, "recordsCount", _numbers(batches, "recordsCount", null=-1))
+    for name in ("magic", "partitionLeaderEpoch", "producerId", "producerEpoch", "baseSequence"):
+        _put(headers, name, _numbers(batches, name))
+    for name in ("baseTimestamp", "maxTimestamp"):
+        headers[name] = milliseconds_of(_column(batches, name), f"batches' {name}", None)
+    attributes = np.full(headers.size, codec or 0, dtype=np.int64)
+    if codec is None:
+        attributes |= _codecs(batches)
+    for name, mask in _FLAGS.items():
+        attributes |= np.where(_numbers(batches, name) > 0, mask, 0)
+    has_horizon = _column(batches, "deleteHorizonMs").is_valid().to_numpy(False)
+    attributes |= np.where(has_horizon, DELETE_HORIZON_MASK, 0)
+    horizons = _numbers(batches, "deleteHorizonMs", null=0)
+    headers["baseTimestamp"][has_horizon] = horizons[has_horizon]
+    headers["attributes"] = attributes
+    _refuse((headers["magic"] < 0) | (headers["magic"] > MAGIC_V2), "magic is neither 0, 1 nor 2")
+    _refuse(
+        (attributes & COMPRESSION_CODEC_MASK == ZSTD) & (headers["magic"] < MAGIC_V2),
+        "magic is of messages that have no zstd: give another compression_type",
+    )
+    return headers
+
+
+def _codecs(batches: pa.Table | pa.RecordBatch) -> Int64s:
+    types = _column(batches, "compressionType").to_pylist()
+    codecs = np.array([COMPRESSION_IDS.get(name, -1) for name in types], dtype=np.int64)
+    _refuse(codecs < 0, f"compressionType is none of {', '.join(COMPRESSION_IDS)}")
+    return codecs
+
+
+def _put(headers: npt.NDArray[np.void], name: str, numbers: Int64s) -> None:
+    held = np.iinfo(headers.dtype[name])
+    _refuse((numbers < held.min) | (numbers > held.max), f"{name} is more than {held.dtype} holds")
+    headers[name] = numbers
+
+
+def _refuse(is_bad: npt.NDArray[np.bool_], message: str) -> None:
+    if is_bad.any():
+        raise InvalidRecordError(f"batches' {message}", row=int(np.argmax(is_bad)))
+
+
+def _numbers(batches: pa.Table | pa.RecordBatch, name: str, null: int | None = None) -> Int64s:
+    return numbers_of(_column(batches, name), f"batches' {name}", null)
+
+
+def _column(batches: pa.Table | pa.RecordBatch, name: str) -> Any:
+    column = batches.column(name)
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

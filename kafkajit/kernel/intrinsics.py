@@ -1,0 +1,398 @@
+"""Copies, loads and processor instructions for kernels: one machine instruction each, unchecked.
+
+Each has a plain twin, `_NAME_plain`, for the modes that check every access. The caller guards what
+it reads and writes; nothing here knows where an array ends.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from llvmlite import ir
+from llvmlite.binding import get_host_cpu_features
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from kafkajit.kernel import PLAIN, inlined, kernel
+
+# Bytes that `copy_wide` moves at once: readers and writers leave this much room behind.
+WIDE = 32
+HALF = 16
+
+
+@kernel
+def _copy_wide_plain(target, t, source, s):
+    for i in range(WIDE):
+        target[t + i] = source[s + i]
+
+
+@kernel
+def _copy_half_plain(target, t, source, s):
+    for i in range(HALF):
+        target[t + i] = source[s + i]
+
+
+def _address(context, builder, signature, arguments, array_at, index_at):
+    """Of an array argument's element, in an intrinsic."""
+    array = context.make_array(signature.args[array_at])(context, builder, arguments[array_at])
+    return builder.gep(array.data, [arguments[index_at]])
+
+
+def _call(builder, name, result, *arguments):
+    """An LLVM intrinsic."""
+    function_type = ir.FunctionType(result, [argument.type for argument in arguments])
+    function = cgutils.get_or_insert_function(builder.module, function_type, name)
+    return builder.call(function, arguments)
+
+
+def _copy_of(size):
+    @intrinsic
+    def copy(typing_context, target, t, source, s):  # noqa: ARG001
+        signature = types.void(target, types.int64, source, types.int64)
+
+        def generate(context, builder, signature, arguments):
+            block = ir.VectorType(ir.IntType(8), size).as_pointer()
+            place = partial(_address, context, builder, signature, arguments)
+            loaded = builder.load(builder.bitcast(place(2, 3), block))
+            loaded.align = 1
+            stored = builder.store(loaded, builder.bitcast(place(0, 1), block))
+            stored.align = 1
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return copy
+
+
+# copy_wide(target, t, source, s): WIDE bytes in one load and one store, unchecked. A slice
+# assignment costs about 20 ns before it moves its first byte; most keys are shorter than that.
+copy_wide = _copy_wide_plain if PLAIN else _copy_of(WIDE)
+# copy_half(target, t, source, s): HALF bytes, where less is moved at a time.
+copy_half = _copy_half_plain if PLAIN else _copy_of(HALF)
+
+
+@inlined
+def copy_bytes(target, t, source, s, size):
+    """Copy `size` bytes. The caller keeps WIDE bytes of room behind the target's end."""
+    if s + size + WIDE <= source.size:
+        done = np.int64(0)
+        while done < size:
+            copy_wide(target, t + done, source, s + done)
+            done += WIDE
+    else:
+        for i in range(size):
+            target[t + i] = source[s + i]
+
+
+@kernel
+def _read_int64_plain(content, position):
+    high, low = np.int64(0), np.int64(0)
+    for i in range(4):
+        high = high << 8 | np.int64(content[position + i])
+        low = low << 8 | np.int64(content[position + 4 + i])
+    return high << 32 | low
+
+
+@kernel
+def _read_int32_plain(content, position):
+    number = np.int64(0)
+    for i in range(4):
+        number = number << 8 | np.int64(content[position + i])
+    return (number ^ 0x80000000) - 0x80000000
+
+
+def _load_big_endian(bits):
+    @intrinsic
+    def load(typing_context, content, position):  # noqa: ARG001
+        signature = types.int64(content, types.int64)
+
+        def generate(context, builder, signature, arguments):
+            number = ir.IntType(bits)
+            pointer = _address(context, builder, signature, arguments, 0, 1)
+            value = builder.load(builder.bitcast(pointer, number.as_pointer()))
+            value.align = 1
+            return builder.sext(builder.bswap(value), ir.IntType(64))
+
+        return signature, generate
+
+    return load
+
+
+_load_int32 = _read_int32_plain if PLAIN else _load_big_endian(32)
+_load_int64 = _read_int64_plain if PLAIN else _load_big_endian(64)
+
+
+@inlined
+def read_int32(content, position):
+    """A big-endian int32, as an int64, in one load, unchecked."""
+    return _load_int32(content, position)
+
+
+@inlined
+def read_int64(content, position):
+    """A big-endian int64 in one load, unchecked."""
+    return _load_int64(content, position)
+
+
+@inlined
+def write_int32(target, t, value):
+    """Write an int64's lower half, big-endian, unchecked."""
+    for i in range(4):
+        target[t + i] = np.uint8(value >> np.int64(24 - 8 * i) & np.int64(0xFF))
+
+
+@inlined
+def write_int64(target, t, value):
+    """Write an int64, big-endian, unchecked."""
+    for i in range(8):
+        target[t + i] = np.uint8(value >> np.int64(56 - 8 * i) & np.int64(0xFF))
+
+
+@kernel
+def _write_word_plain(target, t, word):
+    for i in range(8):
+        target[t + i] = np.uint8(word >> np.uint64(8 * i) & np.uint64(0xFF))
+
+
+@intrinsic
+def _store_word(typing_context, target, t, word):  # noqa: ARG001
+    signature = types.void(target, types.int64, types.uint64)
+
+    def generate(context, builder, signature, arguments):
+        pointer = _address(context, builder, signature, arguments, 0, 1)
+        word = builder.bitcast(pointer, ir.IntType(64).as_pointer())
+        builder.store(arguments[2], word).align = 1
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+# write_word(target, t, word): 8 bytes, the lowest first, in one store, unchecked.
+write_word = _write_word_plain if PLAIN else _store_word
+
+
+@kernel
+def _read_word_plain(content, position):
+    word = np.uint64(0)
+    for i in range(8):
+        word |= np.uint64(content[position + i]) << np.uint64(8 * i)
+    return np.int64(word)
+
+
+@intrinsic
+def _load_word(typing_context, content, position):  # noqa: ARG001
+    signature = types.int64(content, types.int64)
+
+    def generate(context, builder, signature, arguments):
+        pointer = _address(context, builder, signature, arguments, 0, 1)
+        word = builder.load(builder.bitcast(pointer, ir.IntType(64).as_pointer()))
+        word.align = 1
+        return word
+
+    return signature, generate
+
+
+# read_word(content, position): 8 bytes, the lowest first, as an int64, in one load, unchecked.
+read_word = _read_word_plain if PLAIN else _load_word
+
+
+@kernel
+def read_little_endian(content, position, size):
+    """A number of so many bytes, seven at most, the lowest first, as an int64.
+
+    Ask for np.int64(4), not 4: a literal is a type of its own, and numba makes a kernel for each.
+    """
+    number = np.int64(0)
+    for i in range(size):
+        number |= np.int64(content[position + i]) << (8 * i)
+    return number
+
+
+# Whether kernels may call C: not in the checked modes, which see nothing of what it does.
+HAS_C = not PLAIN
+
+
+@intrinsic
+def address_of(typing_context, array, index):  # noqa: ARG001
+    """Where an element stands in memory."""
+    signature = types.int64(array, types.int64)
+
+    def generate(context, builder, signature, arguments):
+        pointer = _address(context, builder, signature, arguments, 0, 1)
+        return builder.ptrtoint(pointer, ir.IntType(64))
+
+    return signature, generate
+
+
+@intrinsic
+def call_c(typing_context, function, a, b, c, d, e, f, g):  # noqa: ARG001
+    """Call the C function at an address with integers and addresses: what it returns, 64 bits.
+
+    One that takes fewer does not see the rest, zeros. Of an int only the lower half counts.
+    """
+    signature = types.int64(*[types.int64] * 8)
+
+    def generate(context, builder, signature, arguments):  # noqa: ARG001
+        number = ir.IntType(64)
+        type_ = ir.FunctionType(number, [number] * 7).as_pointer()
+        return builder.call(builder.inttoptr(arguments[0], type_), arguments[1:])
+
+    return signature, generate
+
+
+@kernel
+def _multiply_high_plain(a, b):
+    low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+    middle = (a >> half) * (b & low) + ((a & low) * (b & low) >> half)
+    crossed = (a & low) * (b >> half) + (middle & low)
+    return (a >> half) * (b >> half) + (middle >> half) + (crossed >> half)
+
+
+@kernel
+def _choose_plain(condition, a, b):
+    return a if condition else b
+
+
+@intrinsic
+def _select(typing_context, condition, a, b):  # noqa: ARG001
+    signature = types.int64(types.boolean, types.int64, types.int64)
+
+    def generate(context, builder, signature, arguments):  # noqa: ARG001
+        return builder.select(builder.trunc(arguments[0], ir.IntType(1)), *arguments[1:])
+
+    return signature, generate
+
+
+# choose(condition, a, b): one of two int64, without a branch for the processor to guess.
+choose = _choose_plain if PLAIN else _select
+
+
+@intrinsic
+def _multiply_high(typing_context, a, b):  # noqa: ARG001
+    signature = types.uint64(types.uint64, types.uint64)
+
+    def generate(context, builder, signature, arguments):  # noqa: ARG001
+        wide = ir.IntType(128)
+        product = builder.mul(*(builder.zext(argument, wide) for argument in arguments))
+        return builder.trunc(builder.lshr(product, wide(64)), ir.IntType(64))
+
+    return signature, generate
+
+
+# multiply_high(a, b): the upper 64 bits of the product of two uint64, in one instruction.
+multiply_high = _multiply_high_plain if PLAIN else _multiply_high
+
+
+# Whether crc32c_word and crc32c_byte are there: x86 with SSE 4.2, and not in the checked modes.
+HAS_CRC32C = not PLAIN and bool(get_host_cpu_features().get("sse4.2"))
+
+
+@intrinsic
+def crc32c_word(typing_context, crc, content, position):  # noqa: ARG001
+    """Take 8 bytes into a CRC-32C, unchecked, with the processor's instruction."""
+    signature = types.uint64(types.uint64, content, types.int64)
+
+    def generate(context, builder, signature, arguments):
+        word = ir.IntType(64)
+        pointer = _address(context, builder, signature, arguments, 1, 2)
+        value = builder.load(builder.bitcast(pointer, word.as_pointer()))
+        value.align = 1
+        return _call(builder, "llvm.x86.sse42.crc32.64.64", word, arguments[0], value)
+
+    return signature, generate
+
+
+@intrinsic
+def crc32c_byte(typing_context, crc, byte):  # noqa: ARG001
+    """Take one byte into a CRC-32C."""
+    signature = types.uint64(types.uint64, types.uint8)
+
+    def generate(context, builder, signature, arguments):  # noqa: ARG001
+        crc = builder.trunc(arguments[0], ir.IntType(32))
+        name = "llvm.x86.sse42.crc32.32.8"
+        result = _call(builder, name, ir.IntType(32), crc, arguments[1])
+        return builder.zext(result, ir.IntType(64))
+
+    return signature, generate
+
+
+# Whether crc32_fold is there: x86 with carry-less multiplication, and not in the checked modes.
+HAS_CRC32_FOLD = not PLAIN and bool(get_host_cpu_features().get("pclmul"))
+
+
+@intrinsic
+def crc32_fold(typing_context, content, position, blocks, head, row, low_over, high_over):  # noqa: ARG001
+    """Sixteen bytes with the same CRC-32 as so many blocks of sixteen, two at least.
+
+    They come as two words of read_int64's, unchecked. The caller knows what to multiply a block's
+    halves with, to move them over the next block. At `head[row]` is what to keep of the first
+    block, and what to turn over in the first two, two words each.
+    """
+    pair = types.UniTuple(types.uint64, 2)
+    number = types.int64
+    word = types.uint64
+    signature = pair(content, number, number, head, number, word, word)
+
+    def generate(context, builder, signature, arguments):
+        _, position, blocks, _, row, low_over, high_over = arguments
+        number = ir.IntType(64)
+        halves = ir.VectorType(number, 2)
+
+        def load(array_at, index):
+            array = context.make_array(signature.args[array_at])
+            pointer = builder.gep(array(context, builder, arguments[array_at]).data, [index])
+            loaded = builder.load(builder.bitcast(pointer, halves.as_pointer()))
+            loaded.align = 1
+            return loaded
+
+        def block(i):
+            return load(0, builder.add(position, builder.mul(i, number(16))))
+
+        def of_head(i):
+            return load(3, builder.add(row, number(2 * i)))
+
+        def moved(vector):
+            parts = [
+                _call(builder, "llvm.x86.pclmulqdq", halves, vector, over, ir.IntType(8)(17 * half))
+                for half in (0, 1)
+            ]
+            return builder.xor(*parts)
+
+        over = ir.Constant(halves, None)
+        for half, value in enumerate((low_over, high_over)):
+            over = builder.insert_element(over, value, ir.IntType(32)(half))
+        first = builder.xor(builder.and_(block(number(0)), of_head(0)), of_head(1))
+        second = builder.xor(block(number(1)), of_head(2))
+        folded = cgutils.alloca_once_value(builder, builder.xor(moved(first), second))
+        with cgutils.for_range_slice(builder, number(2), blocks, number(1)) as (i, _):
+            builder.store(builder.xor(moved(builder.load(folded)), block(i)), folded)
+        result = builder.load(folded)
+        words = [builder.extract_element(result, ir.IntType(32)(half)) for half in (0, 1)]
+        return context.make_tuple(builder, pair, [builder.bswap(word) for word in words])
+
+    return signature, generate
+
+
+@kernel
+def _prefetch_plain(content, position):
+    pass
+
+
+@intrinsic
+def _prefetch(typing_context, content, position):  # noqa: ARG001
+    signature = types.void(content, types.int64)
+
+    def generate(context, builder, signature, arguments):
+        number = ir.IntType(32)
+        pointer = _address(context, builder, signature, arguments, 0, 1)
+        read, keep, data = number(0), number(3), number(1)
+        _call(builder, "llvm.prefetch.p0", ir.VoidType(), pointer, read, keep, data)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+# prefetch(content, position): have a cache line brought; any position will do, there or not.
+prefetch = _prefetch_plain if PLAIN else _prefetch

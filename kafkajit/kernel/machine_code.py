@@ -1,0 +1,295 @@
+"""Where the machine code of kernels is kept, and when it is stale.
+
+numba's cache looks at a function's own file alone: it would recompile a kernel if a comment above
+it changed, and use machine code that holds yesterday's callees. Here the key is what the kernel
+is compiled from: its bytecode, and that of every function and every constant that it reaches.
+
+The code lies in the package's own __pycache__ folders if they can be written to. If they cannot,
+but were filled before, it is read from there: that is how an image or a packed environment brings
+its machine code along. Otherwise it lies under the user's home. NUMBA_CACHE_DIR names another
+place, and KAFKAJIT_CACHE=0 keeps nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import numba
+import numpy as np
+from numba.core.caching import (
+    CompileResultCacheImpl,
+    FunctionCache,
+    InTreeCacheLocator,
+    UserWideCacheLocator,
+)
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system: processes do not wait for each other
+    fcntl = None  # type: ignore[assignment]
+
+CHECKED = bool(numba.config.BOUNDSCHECK)  # type: ignore[attr-defined]
+_IS_ON = os.environ.get("KAFKAJIT_CACHE", "1") != "0"
+_PACKAGE = __name__.partition(".")[0]
+# What describes itself: a value of these types is its own fingerprint.
+_LITERALS = (bool, int, float, str, bytes, type(None))
+
+Dispatcher = Any  # numba's, of a compiled function
+
+
+def keep(compiled: Dispatcher) -> None:
+    """Have a function's machine code kept on disk, and found there by the next process."""
+    if _IS_ON and (cache := _cache_of(compiled.py_func)) is not None:
+        cache.dispatcher = compiled
+        compiled._cache = cache
+        compiled.compile = cache.holding_turn(compiled.compile)
+
+
+class _Files(CompileResultCacheImpl):
+    """numba's file names without line numbers: a function that moves keeps its machine code."""
+
+    def get_filename_base(self, fullname: str, abiflags: str) -> str:
+        version = sys.version_info
+        name = fullname.replace("<", "").replace(">", "")
+        return f"{name}.py{version.major}{version.minor}{abiflags}"
+
+
+class _Cache(FunctionCache):
+    """numba's cache of a function, fresh until what the function is compiled from changes."""
+
+    _impl_class = _Files
+    dispatcher: Dispatcher = None
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._turn = contextlib.ExitStack()
+        self._has_stamp = False
+
+    def _stamp(self) -> None:
+        # Not when the kernel is defined: it may call one that is defined below it.
+        if not self._has_stamp:
+            self._cache_file._source_stamp = fingerprint(self.dispatcher)
+            self._has_stamp = True
+
+    def holding_turn(self, compile_: Callable[..., Any]) -> Callable[..., Any]:
+        """Wrap numba's method that loads, compiles and saves, so that it ends our turn."""
+
+        @functools.wraps(compile_)
+        def compiling(*args: Any) -> Any:
+            with contextlib.ExitStack() as self._turn:
+                return compile_(*args)
+
+        return compiling
+
+    def load_overload(self, *args: Any) -> Any:
+        self._stamp()
+        found = super().load_overload(*args)
+        if found is None:
+            self._turn.enter_context(_turn(self._cache_path))
+            found = super().load_overload(*args)  # another process had the turn before us
+        if found is None:
+            _announce()
+        return found
+
+    @property
+    def is_filled(self) -> bool:
+        folder, base = Path(self._cache_path), self._impl.filename_base
+        return (folder / f"{base}.nbi").exists()
+
+    def save_overload(self, *args: Any) -> None:
+        # A folder that cannot be written to, a full disk: the next process compiles again.
+        with contextlib.suppress(OSError):
+            super().save_overload(*args)
+
+
+class _InPackage(InTreeCacheLocator):
+    """__pycache__ beside the function's file, even if it cannot be written to."""
+
+    @classmethod
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _InPackage:
+        return cls(py_func, py_file)
+
+    def get_source_stamp(self) -> str:
+        return ""  # _Cache has its own
+
+
+class _PackageFiles(_Files):
+    _locator_classes = [_InPackage]  # noqa: RUF012  numba's name
+
+
+class _PackageCache(_Cache):
+    _impl_class = _PackageFiles
+
+
+def _cache_of(function: Callable[..., Any]) -> _Cache | None:
+    """The cache of a function; None if there is no folder for its machine code."""
+    found = None
+    with contextlib.suppress(RuntimeError):
+        found = _Cache(function)
+    if found is None or isinstance(found._impl.locator, UserWideCacheLocator):
+        brought = _PackageCache(function)
+        if brought.is_filled:
+            return brought
+    return found
+
+
+# Folders whose turn this process has: kernels compile those that they call.
+_turns: set[str] = set()
+# Compiling a kernel takes seconds, on a busy machine a minute. A process that has waited longer
+# compiles without a turn.
+_PATIENCE = 120
+
+
+@contextlib.contextmanager
+def _turn(folder: str) -> Iterator[None]:
+    """Let one process at a time compile what is kept in a folder; others wait, then find it.
+
+    Otherwise processes that start at once would all compile the same kernels. Also, numba gives the
+    first machine code of each kernel one name, whichever signature it is for: two processes
+    with two signatures could leave one's code under the other's name.
+    """
+    with contextlib.suppress(OSError):
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    # We have the turn already, nothing can be kept, or there are no locks.
+    if folder in _turns or not os.access(folder, os.R_OK | os.W_OK) or fcntl is None:
+        yield
+        return
+    file = os.open(folder, os.O_RDONLY)
+    came = False
+    try:
+        came = _comes(file)
+        _turns.add(folder)
+        yield
+    finally:
+        os.close(file)
+        if came:  # otherwise this process does not wait for it again
+            _turns.discard(folder)
+
+
+def _comes(file: int) -> bool:
+    """Wait for the turn; whether it came."""
+    patient_until = time.monotonic() + _PATIENCE
+    while time.monotonic() < patient_until:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.02)
+        except OSError:
+            break  # a file system without locks
+        else:
+            return True
+    return False
+
+
+@functools.cache
+def _announce() -> None:
+    """Tell a person at a terminal, once, why the first call takes seconds."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        sys.stderr.write("kafkajit: compiling kernels on first use; later runs start at once\n")
+
+
+def fingerprint(compiled: Dispatcher) -> str:
+    """A hash of everything that a kernel's machine code depends on.
+
+    Lines, comments, docstrings and modules that the kernel does not reach leave it unchanged. The
+    mode is part of it, lest NUMBA_BOUNDSCHECK=1 run unchecked code that another process kept.
+    """
+    digest = hashlib.sha256(f"{numba.__version__} {CHECKED}".encode())
+    reached = {id(compiled): compiled}
+    waiting = [compiled]
+    while waiting:
+        text, callees = _described(waiting.pop())
+        digest.update(text)
+        for callee in callees:
+            if id(callee) not in reached:
+                reached[id(callee)] = callee
+                waiting.append(callee)
+    return digest.hexdigest()
+
+
+_descriptions: dict[int, tuple[bytes, list[Any]]] = {}
+
+
+def _described(function: Any) -> tuple[bytes, list[Any]]:
+    """A function's own part of a fingerprint, and the functions that it refers to."""
+    found = _descriptions.get(id(function))
+    if found is None:
+        parts: list[str] = []
+        callees: list[Any] = []
+        plain = _plain(function)
+        options = getattr(function, "targetoptions", {})
+        parts.append(f"{plain.__module__}.{plain.__qualname__} {options.get('inline')}")
+        _describe_code(plain, plain.__code__, parts, callees)
+        for cell in plain.__closure__ or ():
+            _describe(cell.cell_contents, parts, callees)
+        _describe((plain.__defaults__, plain.__kwdefaults__), parts, callees)
+        found = _descriptions[id(function)] = "\n".join(parts).encode(), callees
+    return found
+
+
+def _plain(function: Any) -> FunctionType:
+    """The Python function of a kernel or an intrinsic."""
+    for name in ("py_func", "_defn"):
+        function = getattr(function, name, function)
+    assert isinstance(function, FunctionType)
+    return function
+
+
+def _describe_code(
+    function: FunctionType, code: CodeType, parts: list[str], callees: list[Any]
+) -> None:
+    parts.append(f"{code.co_code.hex()} {code.co_varnames} {code.co_freevars} {code.co_names}")
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            _describe_code(function, constant, parts, callees)
+        elif constant is not function.__doc__:
+            parts.append(repr(constant))
+    for name in code.co_names:
+        if name not in function.__globals__:
+            continue  # an attribute, or one of Python's own
+        value = function.__globals__[name]
+        parts.append(name)
+        if isinstance(value, ModuleType) and value.__name__.partition(".")[0] == _PACKAGE:
+            for attribute in code.co_names:
+                if hasattr(value, attribute):
+                    _describe(getattr(value, attribute), parts, callees)
+        else:
+            _describe(value, parts, callees)
+
+
+def _describe(value: Any, parts: list[str], callees: list[Any]) -> None:
+    """Add a value that a kernel refers to."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        parts.append(f"{value.dtype.descr} {value.shape} {value.tobytes().hex()}")
+    elif isinstance(value, (tuple, list)):
+        parts.append(f"{type(value).__name__} of {len(value)}")
+        for item in value:
+            _describe(item, parts, callees)
+    elif isinstance(value, functools.partial):
+        _describe((value.func, value.args, tuple(value.keywords.items())), parts, callees)
+    elif isinstance(value, (*_LITERALS, np.dtype)):
+        parts.append(repr(value))
+    elif isinstance(value, ModuleType):
+        parts.append(value.__name__)
+    elif _is_ours(value):
+        callees.append(value)
+    elif hasattr(value, "__qualname__"):  # somebody else's: their version is numba's business
+        fields = getattr(value, "_fields", "")
+        parts.append(f"{value.__module__}.{value.__qualname__} {fields}")
+    else:
+        parts.append(f"{type(value).__qualname__} {value}")  # numba's and llvmlite's types
+
+
+def _is_ours(value: Any) -> bool:
+    if hasattr(value, "py_func") or hasattr(value, "_defn"):
+        return True
+    return isinstance(value, FunctionType) and value.__module__.partition(".")[0] == _PACKAGE

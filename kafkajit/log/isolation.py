@@ -1,0 +1,120 @@
+"""What a consumer with isolation.level=read_committed may see of a partition's log.
+
+Aborted transactions come from a segment's .txnindex where there is one (in the lenient modes: a
+sound one), else from the markers in it; open ones from the headers of its batches. A transaction
+may span segments, so all of them are looked at, in order.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafkajit.errors import CorruptIndexError
+from kafkajit.index.transaction_index import aborted_transactions
+from kafkajit.records.batches import Batches
+from kafkajit.records.columns import ColumnMemory, Wanted
+from kafkajit.records.control_records import ABORT
+from kafkajit.records.decode import Decoder
+from kafkajit.records.markers import read_markers
+from kafkajit.records.transactions import (
+    AbortedTransactions,
+    TransactionalBatches,
+    find_transactions,
+)
+from kafkajit.storage.locations import StoredFile
+from kafkajit.storage.source import Source, as_bytes
+from kafkajit.walk.selection import EVERYTHING, Range, Selection
+from kafkajit.walk.walk import FAILFAST, Walk
+
+logger = logging.getLogger("kafkajit")
+
+
+def find_isolation(
+    segments: Iterable[tuple[StoredFile, StoredFile | None]], mode: str, *, check_crcs: bool = True
+) -> tuple[AbortedTransactions, int | None]:
+    """Aborted transactions, and the last stable offset where a transaction is open.
+
+    `segments` are all logs of a partition in order, each with its transaction index, if any.
+    """
+    indexed: list[AbortedTransactions] = []
+    found: list[TransactionalBatches] = []
+    for log, index in segments:
+        if index is not None:
+            try:
+                indexed.append(aborted_transactions(as_bytes(index.read()), index.path))
+            except CorruptIndexError as error:
+                if mode == FAILFAST:
+                    raise
+                logger.warning("%s: the markers in the log are read instead", error)
+                index = None
+        found.extend(_transactional(log.open(), mode, check_crcs, reads_markers=index is None))
+    from_markers, first_open = find_transactions(found)
+    columns = zip(from_markers, *indexed, strict=True)
+    return AbortedTransactions(*map(np.concatenate, columns)), first_open
+
+
+def first_open_offset(
+    producers: pa.Table, logs: Iterable[tuple[Source, int]], since: int, mode: str
+) -> int | None:
+    """Where the earliest transaction that is open at a log's end begins, if one is.
+
+    `producers` were there at the offset `since`; `logs` are the segments from there on, each with a
+    position to begin at.
+    """
+    known = producers.filter(pc.is_valid(producers["currentTxnFirstOffset"]))
+    none = np.zeros(known.num_rows, dtype=np.bool_)
+    ids, firsts = (known[name].to_numpy() for name in ("producerId", "currentTxnFirstOffset"))
+    found = [TransactionalBatches(ids, firsts, none, none)]
+    later = Selection(offsets=Range(since))
+    for source, start in logs:
+        found.extend(
+            _transactional(source, mode, True, reads_markers=False, start=start, asked=later)
+        )
+    return find_transactions(found)[1]
+
+
+def _transactional(
+    source: Source,
+    mode: str,
+    check_crcs: bool,
+    *,
+    reads_markers: bool,
+    start: int = 0,
+    asked: Selection = EVERYTHING,
+) -> Iterator[TransactionalBatches]:
+    decoder = Decoder(source, ColumnMemory(Wanted(fields=True)))
+    for framed in Walk(source, mode=mode, start=start, selection=asked).framed():
+        batches = framed[framed.is_transactional]
+        is_abort = np.zeros(len(batches), dtype=np.bool_)
+        if reads_markers and batches.is_control.any():
+            markers = batches[batches.is_control]
+            is_abort[batches.is_control] = _aborts(decoder, markers, mode, check_crcs)
+        yield TransactionalBatches(
+            batches.field("producerId").astype(np.int64),
+            batches.field("baseOffset").astype(np.int64),
+            batches.is_control,
+            is_abort,
+        )
+        source.forget(int(framed.end[-1]))
+
+
+def _aborts(
+    decoder: Decoder, markers: Batches, mode: str, check_crcs: bool
+) -> npt.NDArray[np.bool_]:
+    """Which of these control batches say ABORT; in the lenient modes a bad one says nothing."""
+    sound = decoder.sound(markers, check_crcs=check_crcs)
+    aborts = np.zeros(len(markers), dtype=np.bool_)
+    done = 0
+    while done < len(markers):
+        found, error = read_markers(decoder, markers[done:], sound[done:])
+        aborts[done : done + len(found)] = found.type_id == ABORT
+        if error is not None and mode == FAILFAST:
+            raise error
+        done += len(found) + 1  # behind the bad one, if there is one
+    return aborts

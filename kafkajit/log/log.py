@@ -1,0 +1,292 @@
+"""A partition's folder, opened for lookups: what a broker would answer, without one.
+
+Answers to Kafka's UnifiedLog, for reading: which segment has an offset, what is read from there on,
+where a timestamp begins, how far consumers may read.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from kafkajit.errors import (
+    CorruptIndexError,
+    CorruptSnapshotError,
+    InvalidOffsetError,
+    OffsetOutOfRangeError,
+)
+from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
+from kafkajit.format.limits import MAX_INT64
+from kafkajit.index.time_index import TimestampOffset
+from kafkajit.log.isolation import find_isolation, first_open_offset
+from kafkajit.log.segment import OpenSegment, Segment, logger, segments_of
+from kafkajit.reader import SegmentReader
+from kafkajit.records.transactions import AbortedTransactions
+from kafkajit.schema import (
+    PRODUCER_COLUMNS,
+    RECORD_COLUMNS,
+    check_columns,
+    record_schema,
+    table_schema,
+)
+from kafkajit.state.checkpoints import START_OFFSETS, parse_offsets
+from kafkajit.state.producer_snapshot import SNAPSHOT_NAME, parse_producer_snapshot
+from kafkajit.storage.locations import SEGMENT_NAME, StoredFile, find_segments
+from kafkajit.storage.source import Source, as_bytes
+from kafkajit.walk.selection import Range, Selection
+from kafkajit.walk.walk import FAILFAST, Stretch, Walk
+
+# Stretches up to this size are read from what is mapped for lookups, larger ones in one go.
+_LEAP = 1 << 20
+_MOST_HEADERS = 8 << 20
+
+
+def checkpointed_offset(file: StoredFile | None, topic: str | None, partition: int | None) -> int:
+    """What a checkpoint of a log.dirs folder says of a partition; 0 where it says no offset.
+
+    >>> checkpointed_offset(None, "orders", 0)
+    0
+    """
+    if file is None:
+        return 0
+    rows = parse_offsets(as_bytes(file.read()), file.path).to_pylist()
+    named = (row for row in rows if (row["topic"], row["partition"]) == (topic, partition))
+    return max(0, next((int(row["offset"]) for row in named), 0))
+
+
+class Log:
+    """A partition's log at a path or URI: a folder with its segments, such as orders-0.
+
+    Indexes are used where they fit the log, and only what they lead to is read. What a broker
+    appends later is not seen. Modes and limits are those of `kafkajit.read_records`.
+
+    >>> import kafkajit.testing as kt
+    >>> log = Log(f"{kt.SAMPLE}/payments-0")
+    >>> log.start_offset, log.end_offset
+    (0, 27)
+    >>> log.read(20, max_records=1, columns=["offset", "key"]).to_pylist()
+    [{'offset': 20, 'key': b'Ada'}]
+    """
+
+    def __init__(
+        self,
+        location: str | os.PathLike[str],
+        *,
+        mode: str = FAILFAST,
+        check_crcs: bool = True,
+        max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
+    ) -> None:
+        logs, files = find_segments([os.fspath(location)])
+        folders = {log.folder for log in logs}
+        if len(folders) > 1:
+            raise ValueError(
+                f"{location} has {len(folders)} partitions: a Log is one of them, such as "
+                f"{min(folders)}"
+            )
+        if len(files) == 1:  # a segment by itself: its indexes are beside it
+            files |= {file.path: file for file in logs[0].beside()}
+        live = [log for log in logs if SEGMENT_NAME.fullmatch(log.name)]
+        self.segments: list[Segment] = segments_of(live or logs, files)
+        self._snapshots = [file for file in files.values() if SNAPSHOT_NAME.fullmatch(file.name)]
+        self.topic = self.segments[0].path.topic
+        self.partition = self.segments[0].path.partition
+        self._mode = mode
+        self._check_crcs = check_crcs
+        self._max_decompressed_bytes = max_decompressed_bytes
+        self._bases = [segment.base_offset for segment in self.segments]
+        if self._bases[-1] > MAX_INT64:
+            raise InvalidOffsetError(
+                "the segment's name is no offset: `kafkajit repair` takes it out of the log",
+                path=self.segments[-1].log.path,
+            )
+        self._opened = [OpenSegment(segment) for segment in self.segments]
+
+    def __repr__(self) -> str:
+        return f"Log({self.segments[0].log.folder!r})"
+
+    def segment_for(self, offset: int) -> Segment:
+        """The segment that has an offset, if any has: the last that begins no later."""
+        return self.segments[self._row(offset)]
+
+    @cached_property
+    def start_offset(self) -> int:
+        """The first offset that may be read.
+
+        It is the first segment's, or a later one that log-start-offset-checkpoint has in the
+        folder around: records that were deleted before it may still be in the segment.
+        """
+        file = self.segments[0].log.above(START_OFFSETS)
+        return max(self._bases[0], checkpointed_offset(file, self.topic, self.partition))
+
+    @cached_property
+    def end_offset(self) -> int:
+        """The offset that the next record would have."""
+        for opened in reversed(self._opened):
+            last = self._last_offset(opened)
+            if last is not None:
+                # Truncation leaves an empty segment, which may begin behind a gap.
+                return max(last + 1, self._bases[-1])
+        return self._bases[-1]
+
+    @cached_property
+    def last_stable_offset(self) -> int:
+        """The offset before which every transaction has ended, where read_committed stops.
+
+        The newest snapshot of producers says which were open then; only what was appended since is
+        looked at.
+        """
+        producers, since = self._snapshot
+        later = self._opened[self._row(since) :]
+        logs = (self._tail(opened, since) for opened in later)
+        first_open = first_open_offset(producers, logs, since, self._mode)
+        return self.end_offset if first_open is None else first_open
+
+    @cached_property
+    def _snapshot(self) -> tuple[pa.Table, int]:
+        """Producers, and the offset before which they are known from a snapshot."""
+        for file in sorted(self._snapshots, key=lambda file: file.name, reverse=True):
+            since = int(file.name[:20])
+            try:
+                if since <= self.end_offset:
+                    return parse_producer_snapshot(as_bytes(file.read()), file.path), since
+            except CorruptSnapshotError as error:
+                logger.warning("%s: transactions are looked for without it", error)
+        return table_schema(PRODUCER_COLUMNS).empty_table(), self._bases[0]
+
+    def aborted_transactions(self, first: int, last: int) -> pa.Table:
+        """Aborted transactions with an offset from `first` to `last`: producerId, and offsets."""
+        found = self._isolation[0].within(first, last)
+        order = np.argsort(found.last_offset, kind="stable")
+        names = ("producerId", "firstOffset", "lastOffset")
+        return pa.table([column[order] for column in found], names=names)
+
+    def read(
+        self,
+        offset: int,
+        max_records: int = 500,
+        *,
+        columns: Iterable[str] | None = None,
+    ) -> pa.Table:
+        """The records from that offset on, so many at most, as `kafkajit.read_records` gives them.
+
+        Where compaction has taken the offset away they begin behind it. At the log's end there are
+        none; before its start or behind its end is an OffsetOutOfRangeError.
+        """
+        if max_records < 1:
+            raise ValueError(f"max_records must be at least 1, not {max_records}")
+        names = RECORD_COLUMNS if columns is None else check_columns(columns, RECORD_COLUMNS)
+        schema = record_schema(names)
+        found: list[pa.RecordBatch] = []
+        if offset >= self.start_offset:
+            missing = max_records
+            for opened in self._opened[self._row(offset) :]:
+                for rows in self._records(
+                    opened, Selection(offsets=Range(offset)), schema, missing
+                ):
+                    found.append(rows[:missing])
+                    missing -= found[-1].num_rows
+                    if missing == 0:
+                        return pa.Table.from_batches(found, schema=schema)
+        if not found and not self.start_offset <= offset <= self.end_offset:
+            raise OffsetOutOfRangeError(
+                f"Received request for offset {offset} for partition "
+                f"{self.topic}-{self.partition}, but we only have log segments from "
+                f"{self.start_offset} upto {self.end_offset}",
+                path=self.segments[0].log.folder,
+            )
+        return pa.Table.from_batches(found, schema=schema)
+
+    def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
+        """The first record with this timestamp (in milliseconds) or a later one; None without."""
+        schema = record_schema(["timestamp", "offset"])
+        for opened in self._opened:
+            later = Selection(Range(self.start_offset), Range(timestamp))
+            for rows in self._records(opened, later, schema, 1):
+                if rows.num_rows:
+                    first = (rows[name].cast(pa.int64())[0].as_py() for name in schema.names)
+                    return TimestampOffset(*first)
+        return None
+
+    def _row(self, offset: int) -> int:
+        return max(bisect_right(self._bases, offset) - 1, 0)
+
+    @cached_property
+    def _isolation(self) -> tuple[AbortedTransactions, int | None]:
+        pairs = [(segment.log, segment.transaction_index) for segment in self.segments]
+        return find_isolation(pairs, self._mode, check_crcs=self._check_crcs)
+
+    def _records(
+        self, opened: OpenSegment, asked: Selection, schema: pa.Schema, count: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Records of a segment that are asked for; those first found are read by themselves."""
+        size = opened.segment.log.size
+        start = opened.stretch(asked).start
+        while start < size:
+            stretch = self._next(opened, start, asked, count)
+            reader = SegmentReader(
+                self._source(opened, stretch),
+                mode=self._mode,
+                selection=asked,
+                start=stretch.start,
+                end=stretch.end,
+            )
+            yield from reader.records(
+                schema,
+                check_crcs=self._check_crcs,
+                max_decompressed_bytes=self._max_decompressed_bytes,
+            )
+            start = stretch.end
+
+    def _next(self, opened: OpenSegment, start: int, asked: Selection, count: int) -> Stretch:
+        """The batches from there on that may have so many of the records that are asked for."""
+        size = opened.segment.log.size
+        window = 8 << 10
+        begin = None
+        position = start
+        while self._mode == FAILFAST and position < size:
+            batches = opened.batches_at(position, window)
+            if not len(batches):
+                break
+            window = min(2 * window, _MOST_HEADERS)
+            rows = np.flatnonzero(asked.batches(batches))
+            if rows.size:
+                begin = int(batches.position[rows[0]]) if begin is None else begin
+                counts = np.maximum(batches.field("recordsCount"), 1).cumsum()
+                counts -= counts[rows[0]] - 1
+                enough = np.flatnonzero(counts >= count)
+                if enough.size:
+                    return Stretch(begin, int(batches.end[enough[0]]))
+                count -= int(counts[-1])
+            position = int(batches.end[-1])
+            if begin is not None and position - begin > _MOST_HEADERS:
+                return Stretch(begin, position)
+        # What is left is no batch, or is read by somebody who knows the modes.
+        return Stretch(position if begin is None else begin, size)
+
+    def _source(self, opened: OpenSegment, stretch: Stretch) -> Source:
+        if opened.segment.log.filesystem is None and stretch.end - stretch.start <= _LEAP:
+            return opened.source
+        return opened.segment.log.open(*stretch)
+
+    def _tail(self, opened: OpenSegment, offset: int) -> tuple[Source, int]:
+        """A segment's bytes from a batch on before which all offsets are lower, and where it is."""
+        start = 0
+        try:
+            start = opened.position_of(offset)
+        except CorruptIndexError as error:
+            logger.warning("%s: the log is read without it", error)
+        return opened.segment.log.open(start), start
+
+    def _last_offset(self, opened: OpenSegment) -> int | None:
+        """Of a segment's last batch; None where there is none."""
+        last = None
+        source, start = self._tail(opened, MAX_INT64)
+        for batches in Walk(source, mode=self._mode, start=start).framed():
+            last = int(batches.last_offset[-1])
+            source.forget(int(batches.end[-1]))
+        return last

@@ -1,0 +1,281 @@
+"""A segment: a log file, the files beside it, and which of its bytes can hold what is asked for.
+
+Answers to Kafka's LogSegment. What an index says is believed after the batches that it names have
+been read; one that is missing or wrong costs time, never a row. One lie is not found out: a time
+index in order, each entry true of its batch, though a batch before has a later timestamp. Only all
+headers could tell; `kafkajit.verify_time_index` reads them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from kafkajit.errors import CorruptIndexError, KafkaJitError
+from kafkajit.format.layout import BATCH_LENGTH_OFFSET, LOG_OVERHEAD, MESSAGE_OVERHEAD_V0
+from kafkajit.format.limits import MAX_INT64, MIN_INT64
+from kafkajit.format.log_path import LogPath, parse_log_path
+from kafkajit.index.offset_index import OffsetIndex, OffsetPosition
+from kafkajit.index.time_index import NO_TIMESTAMP, TimeIndex
+from kafkajit.kernel.intrinsics import read_int32
+from kafkajit.records.batches import Batches, frame
+from kafkajit.storage.locations import StoredFile
+from kafkajit.storage.source import Bytes, Source, as_bytes
+from kafkajit.walk.selection import Range, Selection
+from kafkajit.walk.walk import Stretch, frames
+
+logger = logging.getLogger("kafkajit")
+
+# Batches are looked for in so many bytes first: Kafka's index.interval.bytes and a header.
+_WINDOW = 8 << 10
+# What is not local and no larger is read whole: asking an index takes as long.
+_SMALL = 64 << 10
+# Entries are so far apart only where a batch is so large, or the index is wrong.
+_FARTHEST = 128 << 20
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A log file, and what its name and those beside it say."""
+
+    log: StoredFile
+    path: LogPath
+    offsets: Range  # it has no others
+    # Those that are there and not empty.
+    index: StoredFile | None
+    time_index: StoredFile | None
+    transaction_index: StoredFile | None
+
+    @property
+    def base_offset(self) -> int:
+        """From the name; 0 where that does not say."""
+        return self.path.base_offset or 0
+
+
+_Index = TypeVar("_Index", OffsetIndex, TimeIndex)
+
+
+def segments_of(logs: Iterable[StoredFile], files: Mapping[str, StoredFile]) -> list[Segment]:
+    """The logs of one folder as segments: each ends where the next begins.
+
+    Logs of other names, such as the cleaner's .deleted ones, lie across the others.
+    """
+    named = [(parse_log_path(log.path), log) for log in logs]
+    named.sort(key=lambda pair: (pair[0].base_offset or 0, pair[1].path))
+    live = {base for (_, _, base, suffix), _ in named if base is not None and suffix == ".log"}
+    following = dict(pairwise(sorted(live)))
+    segments = []
+    for path, log in named:
+        base = path.base_offset
+        behind = following.get(base) if path.suffix == ".log" and base is not None else None
+        stem = log.path.removesuffix(".log")
+        offsets = Range(
+            MIN_INT64 if base is None else base, MAX_INT64 if behind is None else behind - 1
+        )
+        beside = (files.get(stem + suffix) for suffix in (".index", ".timeindex", ".txnindex"))
+        # An empty one says nothing: a segment is young, or a crash or a bad copy left it so.
+        indexes = (file if file is not None and file.size else None for file in beside)
+        segments.append(Segment(log, path, offsets, *indexes))
+    return segments
+
+
+class OpenSegment:
+    """A segment whose bytes and indexes are opened when they are first needed."""
+
+    def __init__(self, segment: Segment) -> None:
+        self.segment = segment
+
+    @cached_property
+    def offset_index(self) -> OffsetIndex | None:
+        """None where there is none, or no entry in it.
+
+        A live log's index may name batches that were appended since the log was listed.
+        """
+        file = self.segment.index
+        index = _with_entries(OffsetIndex, file, self.segment.base_offset) if file else None
+        if index is not None:
+            index.leave_out_from(self.segment.log.size)
+        return index or None
+
+    @cached_property
+    def time_index(self) -> TimeIndex | None:
+        """None where there is none, or no entry in it."""
+        file = self.segment.time_index
+        return _with_entries(TimeIndex, file, self.segment.base_offset) if file else None
+
+    def stretch(self, asked: Selection) -> Stretch:
+        """What can hold the offsets and timestamps that are asked for, as far as indexes know."""
+        first, last = asked.offsets
+        start, end = 0, self.segment.log.size
+        if self.segment.log.filesystem is not None and end <= _SMALL:
+            return Stretch(start, end)
+        try:
+            first = max(first, self.first_offset_at(asked.timestamps.first))
+            if first > self.segment.base_offset:
+                start = self.position_of(first)
+            if last < self.segment.offsets.last:
+                end = self._end_of(last)
+        except CorruptIndexError as error:
+            logger.warning("%s: the log is read without it", error)
+            return Stretch(0, self.segment.log.size)
+        return Stretch(start, max(start, end))
+
+    def position_of(self, offset: int) -> int:
+        """Where a batch begins before which all offsets are lower."""
+        index = self.offset_index
+        if index is None:
+            return 0
+        entry = index.lookup(offset)
+        if entry.position == 0:
+            return 0
+        batch = self._sound_batch(entry.position)
+        if batch is None or int(batch.field("baseOffset")[0]) > offset:
+            raise self._wrong(entry)
+        return entry.position
+
+    def first_offset_at(self, timestamp: int) -> int:
+        """An offset before which all timestamps are earlier."""
+        base = self.segment.base_offset
+        index = self.time_index if timestamp > 0 else None
+        if index is None:
+            return base
+        before = index.before(timestamp)
+        if before.timestamp == NO_TIMESTAMP:
+            return base
+        assert self.segment.time_index is not None
+        if not index.is_in_order_at(before):
+            raise CorruptIndexError(
+                f"the time index has entries out of order around timestamp {before.timestamp}",
+                path=self.segment.time_index.path,
+            )
+        batches = self._up_to(before.offset)
+        if batches is None or int(batches.field("maxTimestamp")[-1]) != before.timestamp:
+            raise CorruptIndexError(
+                f"the time index names timestamp {before.timestamp} for offset {before.offset}, "
+                "whose batch has another",
+                path=self.segment.time_index.path,
+            )
+        return before.offset + 1
+
+    def bytes_at(self, position: int, count: int) -> Bytes:
+        """So many bytes of the log from there on, fewer at its end."""
+        count = min(count, self.segment.log.size - position)
+        if self.segment.log.filesystem is None:
+            return self.source.content[position : position + count]
+        return as_bytes(self.segment.log.read(position, count)) if count > 0 else as_bytes(b"")
+
+    @cached_property
+    def source(self) -> Source:
+        """A local log's bytes; of others none are there before they are loaded."""
+        return self.segment.log.open(leaps=True)
+
+    def batches_at(self, position: int, most: int = _WINDOW) -> Batches:
+        """Batches that begin there, in so many bytes, but at least one if there is one."""
+        content = self.bytes_at(position, most)
+        batches = frame(content).batches
+        if not len(batches) and content.size == most:
+            # The window is larger than a header, so the size is there.
+            size = int(read_int32(content, BATCH_LENGTH_OFFSET)) + LOG_OVERHEAD
+            if most < size <= self.segment.log.size - position:
+                batches = frame(self.bytes_at(position, size)).batches
+        return Batches(batches.position + position, batches.header)
+
+    def _sound_batch(self, position: int) -> Batches | None:
+        """The batch that begins there, if it is one.
+
+        A large one is not read for it: where another with higher offsets begins behind it, that is
+        as good as a checksum.
+        """
+        size = self.segment.log.size
+        if not 0 <= position < size:
+            return None
+        found = self.bytes_at(position, _WINDOW)
+        if found.size < MESSAGE_OVERHEAD_V0:
+            return None
+        header = frame(found).batches[:1]
+        if len(header):
+            batch = Batches(header.position + position, header.header)
+            return batch if self._is_sound(batch) else None
+        end = position + LOG_OVERHEAD + int(read_int32(found, BATCH_LENGTH_OFFSET))
+        if not position + _WINDOW < end <= size:
+            return None
+        batch = self.batches_at(position)[:1]
+        behind = self.batches_at(end)[:1] if end < size else batch[:0]
+        if len(behind) and behind.field("baseOffset")[0] > batch.last_offset[0]:
+            return batch
+        return batch if self._is_sound(batch) else None
+
+    def _is_sound(self, batch: Batches) -> bool:
+        content = self.bytes_at(int(batch.position[0]), int(batch.size_in_bytes[0]))
+        return bool(Batches(np.zeros(1, np.int64), batch.header).is_valid(content)[0])
+
+    def _up_to(self, offset: int) -> Batches | None:
+        """The sound batch that has that offset; None where there is none."""
+        index = self.offset_index
+        position = self.position_of(offset)
+        following = index.upper_bound(offset + 1) if index is not None else None
+        end = following.position if following is not None else self.segment.log.size
+        while position < end:
+            batches = self.batches_at(position)
+            if not len(batches):
+                return None
+            found = batches[batches.last_offset >= offset]
+            if len(found):
+                has_it = int(found.field("baseOffset")[0]) <= offset and self._is_sound(found[:1])
+                return found[:1] if has_it else None
+            position = int(batches.end[-1])
+        return None
+
+    def _end_of(self, offset: int) -> int:
+        """Where a batch begins behind which all offsets are higher; the end where none is known."""
+        index, size = self.offset_index, self.segment.log.size
+        entry = index.upper_bound(offset) if index is not None else None
+        if index is None or entry is None:
+            return size
+        following = index.upper_bound(entry.offset + 1)
+        if following is None or following.position - entry.position > _FARTHEST:
+            return size
+        # What was appended at once begins at the one entry and ends before the other.
+        batches = None
+        if 0 <= entry.position < following.position <= size:
+            content = self.bytes_at(entry.position, following.position - entry.position)
+            try:
+                framings = list(frames(Source(content)))
+            except KafkaJitError:
+                framings = []
+            if framings and framings[-1].position == content.size:
+                batches = framings[-1].batches[-1:]
+                batches = Batches(batches.position + entry.position, batches.header)
+        if batches is None or int(batches.last_offset[0]) < offset or not self._is_sound(batches):
+            raise self._wrong(entry)
+        return following.position
+
+    def _wrong(self, entry: OffsetPosition) -> CorruptIndexError:
+        assert self.segment.index is not None
+        return CorruptIndexError(
+            f"the offset index names position {entry.position} for offset {entry.offset}, where no "
+            "sound batch of it begins",
+            path=self.segment.index.path,
+        )
+
+
+def _with_entries(kind: type[_Index], file: StoredFile, base_offset: int) -> _Index | None:
+    # Since it was listed a broker may have cut a preallocated one to its entries, or taken it away.
+    try:
+        if file.filesystem is None:
+            size = min(file.size, Path(file.key).stat().st_size)
+            index = kind(Source(file.key, size=size, leaps=True), base_offset)
+        else:
+            index = kind(file.read(), base_offset)
+    except FileNotFoundError:
+        return None
+    index.path = file.path
+    index.check_size()
+    return index if len(index) else None

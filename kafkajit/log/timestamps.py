@@ -1,0 +1,93 @@
+"""How old a segment is: the largest timestamp of its records, or when it was last written.
+
+Answers to LogSegment.largestTimestamp of Kafka 4.1.1 for a log that was loaded. A broker believes
+the last entry of the .timeindex; without an entry, or without that file, it takes the time when the
+log was modified; and without an .index it makes all indexes from the log. What it would take
+without a look is believed here only if the log says the same: a damaged index makes a segment older
+or younger than it is, and the log is read instead.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from kafkajit.errors import CorruptIndexError, CorruptRecordError
+from kafkajit.format.limits import MAX_INT64
+from kafkajit.index.time_index import NO_TIMESTAMP
+from kafkajit.log.log_end import REPAIR
+from kafkajit.log.segment import OpenSegment, Segment
+from kafkajit.storage.locations import StoredFile
+from kafkajit.storage.source import Source
+from kafkajit.walk.walk import frames
+
+
+class LargestTimestamp(NamedTuple):
+    """Of a segment, in milliseconds."""
+
+    timestamp: int
+    is_of_record: bool  # or the time when the log was last modified
+    problem: str | None = None  # why it was looked for in the log
+
+
+def largest_timestamp(segment: Segment, at_least: int = NO_TIMESTAMP) -> LargestTimestamp:
+    """The largest timestamp of a local segment.
+
+    Args:
+        segment: of which an .index and a .timeindex are looked at, and a batch.
+        at_least: a timestamp that is known to be in the segment.
+    """
+    problem = None
+    try:
+        timestamp = _of_index(segment)
+        if timestamp < at_least:
+            problem = f"the time index ends with timestamp {timestamp}, the log has {at_least}"
+    except CorruptIndexError as error:
+        problem = error.message
+    if problem is not None:
+        timestamp = _of_log(segment)
+    if timestamp >= 0:
+        return LargestTimestamp(timestamp, is_of_record=True, problem=problem)
+    return LargestTimestamp(modified_ms(segment.log), is_of_record=False, problem=problem)
+
+
+def modified_ms(file: StoredFile) -> int:
+    """When a local file was modified, in milliseconds as Java gives them."""
+    assert file.modified_ns is not None, "a local file has a time"
+    return file.modified_ns // 1_000_000
+
+
+def _of_index(segment: Segment) -> int:
+    """The last entry's, -1 without one. One that is not true of the log is a CorruptIndexError."""
+    if segment.index is None and segment.log.size:
+        path = Path(segment.log.key.removesuffix(".log") + ".index")
+        if not path.exists():
+            raise CorruptIndexError("there is no .index")
+    if segment.time_index is None:
+        return NO_TIMESTAMP
+    opened = OpenSegment(segment)
+    index = opened.time_index
+    if index is None or len(index) * index.ENTRY.itemsize != index.length:
+        raise CorruptIndexError("the time index ends in zeros")
+    opened.first_offset_at(MAX_INT64)
+    return index.last_entry.timestamp
+
+
+def _of_log(segment: Segment) -> int:
+    source = Source(segment.log.key, size=segment.log.size)
+    timestamp, position = NO_TIMESTAMP, 0
+    try:
+        for framing in frames(source):
+            timestamp = max(timestamp, int(framing.batches.header["maxTimestamp"].max()))
+            position = framing.position
+            source.forget(position)
+    except CorruptRecordError as error:
+        error.message += f": {REPAIR}"
+        raise
+    if position != source.content.size:
+        raise CorruptRecordError(
+            f"the segment does not end in a whole batch: {REPAIR},",
+            path=source.path,
+            position=position,
+        )
+    return timestamp

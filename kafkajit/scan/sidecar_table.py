@@ -1,0 +1,164 @@
+"""Tables of the files beside logs: which of them a query has to read, packed into tasks, and rows.
+
+find files ─▶ drop by path ─▶ pack │ read ─▶ parse ─▶ rows of many files in one record batch
+
+A file is read whole: the largest, an index, has 10 MiB.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from kafkajit.arrow import table_in_microseconds
+from kafkajit.errors import KafkaJitError
+from kafkajit.format.log_path import parse_log_path
+from kafkajit.index.verify import verify_offset_index, verify_time_index
+from kafkajit.scan.options import Options
+from kafkajit.scan.plan import packed, task_share
+from kafkajit.scan.predicates import Predicate, meets
+from kafkajit.state.sidecar_files import INDEXES, PLACES, SIDE_FILES, is_live, kind_of
+from kafkajit.storage.locations import StoredFile, find_named, glob_to_regex, shown
+from kafkajit.storage.source import as_bytes
+from kafkajit.walk.walk import FAILFAST, PERMISSIVE
+
+logger = logging.getLogger("kafkajit")
+
+# What is read of small files goes to Spark together, so many rows at a time.
+_BATCH_ROWS = 1 << 16
+# suffix: the kind of index, and the column that has its entries' offsets
+_INDEXES = {
+    ".index": ("offsetIndex", "offset"),
+    ".timeindex": ("timeIndex", "offset"),
+    ".txnindex": ("transactionIndex", "lastOffset"),
+}
+_VERIFY = {"offsetIndex": verify_offset_index, "timeIndex": verify_time_index}
+
+
+class SideSplit(NamedTuple):
+    """A file, and the log beside it where that is looked at too."""
+
+    file: StoredFile
+    log: StoredFile | None = None
+
+    @property
+    def size(self) -> int:
+        return self.file.size + (self.log.size if self.log is not None else 0)
+
+
+def plan_side_files(options: Options, predicates: Sequence[Predicate]) -> list[list[SideSplit]]:
+    """The files of a kind that a query has to read, task by task."""
+    kinds = [kind for kind, _ in _INDEXES.values()] if options.kind == INDEXES else [options.kind]
+    names = [SIDE_FILES[kind].name for kind in kinds]
+    if options.path_glob_filter is not None:
+        names = [glob_to_regex(options.path_glob_filter)]
+    called = ", ".join(SIDE_FILES[kind].called for kind in kinds)
+    found, files = find_named(options.paths, names, called)
+    if options.path_glob_filter is None:
+        found = [file for file in found if is_live(file.name)]
+    elif options.kind == INDEXES:  # the glob may name other files too, and of these no rows are
+        found = [file for file in found if kind_of(file.name) in kinds]
+    wanted = [
+        SideSplit(file, files.get(_log_beside(file)) if options.kind == INDEXES else None)
+        for file in found
+        if meets(_place(file, options.kind), predicates)
+    ]
+    tasks = packed(wanted, task_share(options, (split.size for split in wanted)))
+    where = ", ".join(map(shown, options.paths))
+    logger.info("%s: %d of %d files in %d tasks", where, len(wanted), len(found), len(tasks))
+    return tasks
+
+
+def _place(file: StoredFile, kind: str) -> dict[str, Any]:
+    """What a file's path says of its rows."""
+    path = parse_log_path(file.path)
+    said = {
+        "topic": path.topic,
+        "partition": path.partition,
+        "baseOffset": path.base_offset,
+        "suffix": path.suffix,
+        "name": file.name,
+        "path": file.path,
+    }
+    return {name: said[name] for name in PLACES[kind]}
+
+
+def _log_beside(index: StoredFile) -> str:
+    stem, _, *later = index.name.split(".")
+    return f"{index.folder}/{'.'.join([stem, 'log', *later])}"
+
+
+def read_side_files(
+    task: Sequence[SideSplit], schema: pa.Schema, options: Options
+) -> Iterator[pa.RecordBatch]:
+    """A task's rows, as record batches of the schema's columns."""
+    parts: list[pa.Table] = []
+    rows = 0
+    for split in task:
+        if options.kind == INDEXES:
+            part = pa.Table.from_pylist([_index_row(split)], schema=schema)
+        else:
+            part = _rows_of(split, schema, options)
+        parts.append(part)
+        rows += part.num_rows
+        if rows >= _BATCH_ROWS or split is task[-1]:
+            whole = pa.concat_tables(parts).combine_chunks()
+            yield from whole.to_batches(max_chunksize=_BATCH_ROWS)
+            parts, rows = [], 0
+
+
+def _rows_of(split: SideSplit, schema: pa.Schema, options: Options) -> pa.Table:
+    place = _place(split.file, options.kind)
+    content = as_bytes(split.file.read_now())
+    side = SIDE_FILES[options.kind]
+    try:
+        table = side.parse(content, split.file.path, place.get("baseOffset"))
+    except KafkaJitError as error:
+        if options.mode == FAILFAST:
+            raise
+        if options.mode != PERMISSIVE or "corruption" not in schema.names:
+            return schema.empty_table()
+        gap = {
+            "path": split.file.path,
+            "position": 0,
+            "length": int(content.size),
+            "reason": _reason(error),
+        }
+        return pa.Table.from_pylist([place | {"corruption": gap}], schema=schema)
+    table = table_in_microseconds(table)
+    columns = [
+        table.column(field.name).cast(field.type)
+        if field.name in side.columns
+        else pa.repeat(pa.scalar(place.get(field.name), field.type), table.num_rows)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _index_row(split: SideSplit) -> dict[str, Any]:
+    """What the table of indexes says of one; nothing that is wrong with it is an error."""
+    row = _place(split.file, INDEXES) | {"problems": 0}
+    kind, offsets = _INDEXES[f".{split.file.name.split('.')[1]}"]
+    content = as_bytes(split.file.read_now())
+    try:
+        last = SIDE_FILES[kind].parse(content, split.file.path, row["baseOffset"])[offsets]
+    except KafkaJitError as error:
+        row |= {"problems": 1, "problem": _reason(error)}
+    else:
+        row |= {"entries": len(last), "lastOffset": last[-1].as_py() if len(last) else None}
+    verify = _VERIFY.get(kind)
+    if verify is not None and split.log is not None:
+        found = verify(split.log.open(), content, row["baseOffset"])
+        row["problems"] = max(row["problems"], found.num_rows)
+        if "problem" not in row and found.num_rows:
+            entry, problem = found["entry"][0].as_py(), found["problem"][0].as_py()
+            row["problem"] = f"entry {entry}: {problem}"
+    return row
+
+
+def _reason(error: KafkaJitError) -> str:
+    """What is wrong, and where in the file; the file is named beside it."""
+    return str(type(error)(error.message, position=error.position, line=error.line))

@@ -1,0 +1,379 @@
+"""Where logs lie: local paths and every file system that pyarrow opens (s3, gs, hdfs, abfs, file).
+
+A location is a segment file, a partition's folder (orders-0), a broker's log.dirs root, which holds
+such folders, or a glob of any of them. Folders are listed, never walked deeper than that: a tree
+with several brokers' copies of a partition would otherwise give every record twice. For the same
+reason a folder whose name begins with a dot is found by nobody who has not written that dot: that
+is where changes of a log are prepared, and what they replaced is kept.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
+
+from kafkajit.storage.source import RangeReader, Source
+
+logger = logging.getLogger("kafkajit")
+
+# A scheme of one letter would be a drive. A secret may have slashes, and a port is none.
+_URI = re.compile(
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?=/)"
+    r"(?://(?P<user>[^/?:@]*(?::(?!\d+/)[^?@]*)?@)?(?P<host>[^/?]*))?"
+    r"(?P<path>.*?)(?P<query>\?\w+=.*)?"
+)
+_GLOB = re.compile(r"[*?\[{]")
+_SET = re.compile(r"\[(?P<negated>[!^]?)(?P<inside>.[^\]]*)\]")
+# Hadoop's names for what pyarrow calls s3
+_ALIASES = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfs"}
+SEGMENT_NAME = re.compile(r"\d{20}\.log")
+_SWAP = re.compile(r"\d{20}\.log\.swap")
+# The folder of a topic's partition; those on their way out or in have another suffix.
+_PARTITION = re.compile(r"[a-zA-Z0-9._-]+-\d+")
+_SUFFIXES = ("-delete", "-future", "-stray")
+_ON_ITS_WAY = re.compile(rf".+\.[0-9a-f]{{32}}(?:{'|'.join(_SUFFIXES)})")
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file of a log folder, and how to open it."""
+
+    path: str  # as a user writes it: plain where it is local, else a URI
+    size: int
+    modified_ns: int | None  # not every file system says
+    key: str  # its path on the file system
+    filesystem: FileSystem | None  # None where it is local
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    @property
+    def folder(self) -> str:
+        return self.path.rpartition("/")[0]
+
+    def open(self, start: int = 0, end: int | None = None, *, leaps: bool = False) -> Source:
+        """Its bytes: memory-mapped, or a range of them loaded as they are asked for.
+
+        They are those of the size that was listed, even where a broker has appended to it since.
+        """
+        if self.filesystem is None:
+            return Source(self.key, size=self.size, leaps=leaps)
+        file = self.filesystem.open_input_file(self.key)
+        end = self.size if end is None else end
+        return Source(RangeReader(file.read_at, self.size, start, end), path=self.path)
+
+    def read(self, position: int = 0, count: int | None = None) -> bytes:
+        """So many bytes from there on."""
+        with self._opened.open_input_file(self.key) as file:
+            content: bytes = file.read_at(self.size if count is None else count, position)
+        return content
+
+    def read_now(self) -> bytes:
+        """All of a small file as it is now: a broker replaces checkpoints by others."""
+        with self._opened.open_input_file(self.key) as file:
+            content: bytes = file.read()
+        return content
+
+    def beside(self) -> list[StoredFile]:
+        """The files of its folder."""
+        prefix = self.path.removesuffix(self.key)
+        folder = FileSelector(self.key.rpartition("/")[0])
+        return [
+            _stored(info, prefix, self.filesystem)
+            for info in self._opened.get_file_info(folder)
+            if info.type == FileType.File
+        ]
+
+    def above(self, name: str) -> StoredFile | None:
+        """The file of that name beside its folder, if there is one: a checkpoint of the broker."""
+        parent = self.key.rpartition("/")[0].rpartition("/")[0]
+        if not parent:
+            return None
+        (info,) = self._opened.get_file_info([f"{parent}/{name}"])
+        prefix = self.path.removesuffix(self.key)
+        return _stored(info, prefix, self.filesystem) if info.type == FileType.File else None
+
+    @property
+    def _opened(self) -> FileSystem:
+        return self.filesystem or LocalFileSystem()
+
+
+def _stored(info: FileInfo, prefix: str, filesystem: FileSystem | None) -> StoredFile:
+    return StoredFile(
+        path=prefix + info.path,
+        size=info.size,
+        modified_ns=info.mtime_ns,
+        key=info.path,
+        filesystem=filesystem,
+    )
+
+
+def stored_file(location: str) -> StoredFile:
+    """The file at a location.
+
+    >>> stored_file("/no/such/file")
+    Traceback (most recent call last):
+    FileNotFoundError: there is nothing at /no/such/file
+    """
+    place = _Place(location)
+    info = place.info(place.path)
+    if info.type != FileType.File:
+        raise IsADirectoryError(f"{shown(location)} is a folder, not a segment file")
+    return place.stored(info)
+
+
+def find_files(location: str) -> list[StoredFile]:
+    """All files at a location, in the order of their paths.
+
+    >>> find_files("/no/such/folder")
+    Traceback (most recent call last):
+    FileNotFoundError: there is nothing at /no/such/folder
+    """
+    place = _Place(location)
+    found = place.matches() or [place.info(place.path)]
+    files = {
+        info.path: place.stored(info)
+        for top in found
+        for info in ([top] if top.type == FileType.File else _files_under(place, top))
+    }
+    return sorted(files.values(), key=lambda file: file.path)
+
+
+def files_at(locations: Iterable[str]) -> dict[str, StoredFile]:
+    """All files at these locations by their paths, each once.
+
+    >>> files_at([])
+    {}
+    """
+    return {file.path: file for location in locations for file in find_files(location)}
+
+
+# What else a path may be.
+_PLACES = (
+    "a partition's folder such as orders-0, a log.dirs root that holds such folders, or a glob; "
+    "the option pathGlobFilter allows other names"
+)
+
+
+def find_segments(
+    locations: Iterable[str], glob: str | None = None
+) -> tuple[list[StoredFile], dict[str, StoredFile]]:
+    """The segments at these locations, and all files there by their paths.
+
+    A glob says which names are segments; without one a file that is asked for by itself is one too.
+    """
+    locations = list(locations)
+    files = files_at(locations)
+    name = SEGMENT_NAME if glob is None else glob_to_regex(glob)
+    places = [shown(location) for location in locations]
+    logs = [
+        file
+        for file in files.values()
+        if name.fullmatch(file.name) or (file.path in places and glob is None)
+    ]
+    if not logs:
+        raise FileNotFoundError(
+            f"no segments (20 digits and .log) at {', '.join(places)}: a path is a segment, "
+            f"{_PLACES}"
+        )
+    _warn_of_swaps(files)
+    return logs, files
+
+
+def _warn_of_swaps(files: dict[str, StoredFile]) -> None:
+    """Say where a log is about to change, or somebody died amid that: old files may be gone."""
+    swapped = {file.folder for file in files.values() if _SWAP.fullmatch(file.name)}
+    # Beside a .cleaned what is old is all there.
+    cleaned = {file.folder for file in files.values() if file.name.endswith(".cleaned")}
+    for folder in sorted(swapped - cleaned):
+        logger.warning(
+            "%s: segments are being swapped (.swap), or somebody died amid that: records may be "
+            "missing or there twice until a broker or `kafkajit repair` has finished it",
+            folder,
+        )
+
+
+def find_named(
+    locations: Iterable[str], names: Sequence[re.Pattern[str]], called: str
+) -> tuple[list[StoredFile], dict[str, StoredFile]]:
+    """The files of these names at the locations, and all files there by their paths.
+
+    There may be none where segments are: a log without aborted transactions has no .txnindex. In
+    a place that has neither, somebody has looked in the wrong one.
+    """
+    locations = list(locations)
+    files = files_at(locations)
+    found = [file for file in files.values() if any(name.fullmatch(file.name) for name in names)]
+    if not found and not any(SEGMENT_NAME.fullmatch(file.name) for file in files.values()):
+        raise FileNotFoundError(
+            f"no files ({called}) and no segments at {', '.join(map(shown, locations))}: a path is "
+            f"such a file, {_PLACES}"
+        )
+    return found, files
+
+
+def absolute(location: str) -> str:
+    """The location for a process that may run in another folder.
+
+    >>> absolute("s3://bucket/orders-0"), absolute("/logs/../k/orders-0")
+    ('s3://bucket/orders-0', '/k/orders-0')
+    """
+    is_uri = _URI.fullmatch(location)
+    return location if is_uri else os.path.abspath(location)  # noqa: PTH100  keeps a glob's //
+
+
+def shown(location: str) -> str:
+    """A location as the paths of its files begin: without a query, or anybody's secrets.
+
+    >>> shown("s3://key:secret@bucket/orders-0?region=eu-west-1")
+    's3://bucket/orders-0'
+    """
+    uri = _URI.fullmatch(location)
+    if uri is None:
+        return absolute(location)
+    if uri["scheme"] == "file":
+        return os.path.abspath("/" + uri["path"].lstrip("/"))  # noqa: PTH100
+    return f"{uri['scheme']}://{uri['host'] or ''}/{uri['path'].strip('/')}".rstrip("/")
+
+
+def as_location(path: str, locations: Iterable[str]) -> str:
+    """The path of a file or folder that was found at one of these, with that one's credentials.
+
+    >>> as_location("s3://bucket/orders-0", ["s3://key:secret@bucket?region=eu-west-1"])
+    's3://key:secret@bucket/orders-0?region=eu-west-1'
+    """
+    there = _URI.fullmatch(path)
+    for location in locations:
+        uri = _URI.fullmatch(location)
+        if there and uri and (there["scheme"], there["host"]) == (uri["scheme"], uri["host"]):
+            user, query = uri["user"] or "", uri["query"] or ""
+            return f"{uri['scheme']}://{user}{uri['host'] or ''}{there['path']}{query}"
+    return path
+
+
+def _files_under(place: _Place, folder: FileInfo) -> Iterator[FileInfo]:
+    """The files of a folder and, unless it is a partition's own, of the partitions in it.
+
+    A name does not tell: a broker's root may be called kafka-logs-1.
+    """
+    inside = place.listed(folder.path)
+    files = [info for info in inside if info.type == FileType.File]
+    yield from files
+    if any(SEGMENT_NAME.fullmatch(file.base_name) for file in files):
+        return
+    for info in inside:
+        if info.type == FileType.Directory and _PARTITION.fullmatch(info.base_name):
+            yield from (file for file in place.listed(info.path) if file.type == FileType.File)
+
+
+class _Place:
+    """A location, taken apart into a file system and a path on it."""
+
+    def __init__(self, location: str) -> None:
+        self._filesystem: FileSystem | None = None
+        self._prefix = ""
+        uri = _URI.fullmatch(location)
+        if uri is None or uri["scheme"] == "file":
+            if uri is not None and uri["host"] not in (None, "", "localhost"):
+                raise ValueError(f"{location} names a host; a local path is file:///path")
+            self.path = shown(location)
+        else:
+            user, host = quote(uri["user"] or "", safe=":@%"), uri["host"] or ""
+            scheme = _ALIASES.get(uri["scheme"], uri["scheme"])
+            root = f"{scheme}://{user}{host}/{uri['query'] or ''}"
+            try:
+                self._filesystem, top = FileSystem.from_uri(root)
+            except (ValueError, ImportError, OSError) as error:
+                # Their words repeat the URI.
+                reason = str(error).partition("\n")[0].replace(root, f"{scheme}://{host}/")
+                raise ValueError(f"cannot open {shown(location)}: {reason}") from None
+            self.path = f"{top.rstrip('/')}/{uri['path'].strip('/')}".rstrip("/")
+            # What stands before the path on the file system.
+            self._prefix = f"{uri['scheme']}://{host if self.path.startswith('/') else ''}"
+
+    @property
+    def _opened(self) -> FileSystem:
+        return self._filesystem or LocalFileSystem()
+
+    def stored(self, info: FileInfo) -> StoredFile:
+        return _stored(info, self._prefix, self._filesystem)
+
+    def info(self, path: str) -> FileInfo:
+        (info,) = self._opened.get_file_info([path])
+        if info.type == FileType.NotFound:
+            raise FileNotFoundError(f"there is nothing at {self._prefix}{path}")
+        return info
+
+    def listed(self, folder: str, *, hidden: bool = False) -> list[FileInfo]:
+        """Files and folders in one; hidden are folders only, and never the one that is listed."""
+        listed = [
+            info
+            for info in self._opened.get_file_info(FileSelector(folder))
+            if hidden or info.type != FileType.Directory or not info.base_name.startswith(".")
+        ]
+        return sorted(listed, key=lambda info: info.path)
+
+    def matches(self) -> list[FileInfo]:
+        """Files and folders that a glob names, level by level; nothing where it is no glob."""
+        glob = _GLOB.search(self.path)
+        (literally,) = self._opened.get_file_info([self.path])
+        if glob is None or literally.type != FileType.NotFound:
+            return []
+        fixed = self.path[: glob.start()].rpartition("/")[0]
+        found = [self.info(fixed or "/")]
+        for part in self.path[len(fixed) :].strip("/").split("/"):
+            named = glob_to_regex(part)
+            found = [
+                info
+                for folder in found
+                if folder.type == FileType.Directory
+                for info in self.listed(folder.path, hidden=part.startswith("."))
+                if named.fullmatch(info.base_name)
+                # A copy on its way out or in is asked for by its suffix only.
+                and (part.endswith(_SUFFIXES) or not _ON_ITS_WAY.fullmatch(info.base_name))
+            ]
+        if not found:
+            raise FileNotFoundError(f"nothing matches {self._prefix}{self.path}")
+        return found
+
+
+def glob_to_regex(glob: str) -> re.Pattern[str]:
+    r"""Hadoop's globs for one name: ? * [a-z] [^a] {a,b}.
+
+    >>> glob_to_regex("orders-{0,12}").pattern
+    'orders\\-(?:0|12)'
+    """
+    regex, depth, at = "", 0, 0
+    while at < len(glob):
+        letter = glob[at]
+        is_set = _SET.match(glob, at)
+        if letter == "*":
+            regex += ".*"
+        elif letter == "?":
+            regex += "."
+        elif is_set:
+            inside = re.sub(r"([^\w-])", r"\\\1", is_set["inside"])
+            regex += f"[{'^' if is_set['negated'] else ''}{inside}]"
+            at = is_set.end() - 1
+        elif letter == "{":
+            regex, depth = regex + "(?:", depth + 1
+        elif letter == "}" and depth:
+            regex, depth = regex + ")", depth - 1
+        elif letter == "," and depth:
+            regex += "|"
+        else:
+            regex += re.escape(letter)
+        at += 1
+    if depth:
+        raise ValueError(f"the glob {glob!r} opens a {{ that it does not close")
+    try:
+        return re.compile(regex)
+    except re.error as error:
+        raise ValueError(f"the glob {glob!r} makes no sense: {error.msg}") from None

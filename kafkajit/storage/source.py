@@ -1,0 +1,160 @@
+"""Whatever holds a log's bytes → one read-only array of uint8, made once, at the door.
+
+Kernels are compiled for exactly that type (C-contiguous, read-only), so nothing behind this door
+ever causes a second compilation.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Bytes = npt.NDArray[np.uint8]
+Int64s = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+
+# The pages of a file already read are given back in steps of this many bytes.
+_FORGET_STEP = 32 << 20
+
+
+# How much of a file that is not local is read at once.
+_WINDOW = 8 << 20
+
+
+class RangeReader(NamedTuple):
+    """A file that is read in ranges: `read_at(count, position)` gives the bytes of one."""
+
+    read_at: Callable[[int, int], bytes]
+    size: int
+    start: int  # nothing before it will be asked for,
+    end: int  # nor from here on
+
+
+class Source:
+    """A log's bytes, with the path they came from, if any.
+
+    A path is memory-mapped: nothing is read before it is looked at, and `forget` gives the pages
+    back, so that a reader that moves forward holds a few megabytes of a file of any size. The
+    bytes of a RangeReader appear in memory of the file's size as they are loaded, and go the same
+    way: positions are those in the file, whatever part of it is read. `size` is what a path's file
+    is taken to have, where it was longer ago that somebody looked. Who `leaps` reads here and there
+    instead: the system reads nothing ahead for them.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        *,
+        path: str | None = None,
+        size: int | None = None,
+        leaps: bool = False,
+    ) -> None:
+        self.path = path
+        self._leaps = leaps
+        self._map: mmap.mmap | None = None
+        self._forgotten = 0
+        self._ranges: _Loader | None = None
+        if isinstance(source, (str, os.PathLike)):
+            self.path = os.fspath(source)
+            source = self._map_file(Path(source), size)
+        elif isinstance(source, RangeReader):
+            self._forgotten = source.start // mmap.PAGESIZE * mmap.PAGESIZE
+            self._map = mmap.mmap(-1, max(source.size, 1), flags=_PRIVATE)
+            self._ranges = _Loader(source, self._map, path or "the file")
+            source = memoryview(self._map)[: source.size]
+        self.content = as_bytes(source)
+
+    def _map_file(self, path: Path, size: int | None) -> Any:
+        with path.open("rb") as file:
+            now = os.fstat(file.fileno()).st_size
+            size = now if size is None else size
+            if size > now:
+                raise EOFError(f"{path} ended at {now}, before its {size} bytes")
+            if size == 0:
+                return b""
+            self._map = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+        if hasattr(mmap, "MADV_SEQUENTIAL"):
+            self._map.madvise(mmap.MADV_RANDOM if self._leaps else mmap.MADV_SEQUENTIAL)
+        return self._map
+
+    def shared(self) -> Source:
+        """The same bytes for several who each look elsewhere: none of them may forget."""
+        return Source(self.content, path=self.path)
+
+    def load(self, end: int) -> int:
+        """See to it that the bytes before `end` are there; up to where they are."""
+        return self.content.size if self._ranges is None else self._ranges.load(end)
+
+    def forget(self, position: int) -> None:
+        """Say that the bytes before `position` will not be looked at again."""
+        if self._map is None or not hasattr(mmap, "MADV_DONTNEED"):
+            return
+        length = (position - self._forgotten) // _FORGET_STEP * _FORGET_STEP
+        if length > 0:
+            self._map.madvise(mmap.MADV_DONTNEED, self._forgotten, length)
+            self._forgotten += length
+
+
+class _Loader:
+    """Reads ranges into memory, one ahead of what is asked for."""
+
+    def __init__(self, file: RangeReader, memory: mmap.mmap, name: str) -> None:
+        self._file = file
+        self._name = name
+        self._memory = memory
+        self._loaded = file.start
+        self._pool = ThreadPoolExecutor(max_workers=1)
+        self._ahead: Future[bytes] | None = None
+
+    def load(self, end: int) -> int:
+        while self._loaded < min(end, self._file.end):
+            range_ = self._ahead.result() if self._ahead is not None else self._read(self._loaded)
+            self._memory[self._loaded : self._loaded + len(range_)] = range_
+            self._loaded += len(range_)
+            self._ahead = None
+            if self._loaded < self._file.end:
+                self._ahead = self._pool.submit(self._read, self._loaded)
+        return self._loaded
+
+    def _read(self, position: int) -> bytes:
+        range_ = self._file.read_at(min(_WINDOW, self._file.end - position), position)
+        if not range_:
+            raise EOFError(f"{self._name} ended at {position}, before its {self._file.end} bytes")
+        return range_
+
+
+def whole(source: Any) -> tuple[Bytes, str | None]:
+    """All of a small file's bytes, and the path they came from, if any."""
+    opened = source if isinstance(source, Source) else Source(source)
+    opened.load(opened.content.size)
+    return opened.content, opened.path
+
+
+def as_bytes(source: Any) -> Bytes:
+    """bytes, memoryview, numpy array, pyarrow Buffer → read-only uint8, without a copy."""
+    if isinstance(source, np.ndarray):
+        if not source.flags.c_contiguous:
+            raise TypeError("a log's bytes must be contiguous; pass numpy.ascontiguousarray(array)")
+        content = source.reshape(-1).view(np.uint8)
+    else:
+        try:
+            content = np.frombuffer(source, dtype=np.uint8)
+        except (BufferError, ValueError) as error:
+            raise TypeError(f"a log's bytes must be contiguous ({error})") from error
+        except TypeError as error:
+            raise TypeError(
+                "source must be bytes, a memoryview, a numpy array, a pyarrow Buffer or a path, "
+                f"not {type(source).__name__}"
+            ) from error
+    content = content[:]  # a view of our own: the caller's array stays writable
+    content.flags.writeable = False
+    return content

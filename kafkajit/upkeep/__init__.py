@@ -1,0 +1,1 @@
+"""Commands that change the logs of a stopped broker: repair, retain, compact."""

@@ -1,0 +1,124 @@
+"""What of a partition's log may be compacted, and which of its segments become one.
+
+Answers to LogCleanerManager, LogToClean and Cleaner.groupSegmentsBySize. Before the first dirty
+offset the log has been compacted: no key is there twice. The first uncleanable offset begins a
+segment: the active one, or one that is too young for min.compaction.lag.ms, or that has the last
+stable offset or the high watermark.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from operator import itemgetter
+from pathlib import Path
+
+from kafkajit.change.partition_offsets import offset_in
+from kafkajit.format.limits import MAX_INT32
+from kafkajit.index.offset_index import ENTRY as OFFSET_ENTRY
+from kafkajit.index.time_index import ENTRY as TIME_ENTRY
+from kafkajit.log.config import LogConfig
+from kafkajit.log.log import Log
+from kafkajit.log.segment import Segment
+from kafkajit.log.timestamps import largest_timestamp
+from kafkajit.state.checkpoints import CLEANER_OFFSETS, HIGH_WATERMARKS
+from kafkajit.storage.locations import StoredFile
+
+
+@dataclass(frozen=True)
+class Cleanable:
+    """The segments before the first uncleanable offset, and where the dirty ones begin."""
+
+    segments: Sequence[Segment]
+    first_dirty_offset: int
+    first_uncleanable_offset: int
+    limit: str  # why that one is not
+
+    @property
+    def first_dirty(self) -> int:
+        """The row of the first segment that has a dirty offset."""
+        return len(self.segments) - len(_from(self.first_dirty_offset, self.segments))
+
+    @property
+    def dirty_bytes(self) -> int:
+        """Of the segments that have dirty offsets."""
+        if self.first_dirty_offset >= self.first_uncleanable_offset:
+            return 0
+        return sum(segment.log.size for segment in self.segments[self.first_dirty :])
+
+    @property
+    def dirty_ratio(self) -> float:
+        """What a broker compares with `min.cleanable.dirty.ratio`."""
+        clean = sum(s.log.size for s in self.segments if s.base_offset < self.first_dirty_offset)
+        return self.dirty_bytes / (clean + self.dirty_bytes) if self.dirty_bytes else 0.0
+
+    def groups(self, config: LogConfig) -> Iterator[list[Segment]]:
+        """Runs of segments that fit into one, whatever is left of them."""
+        group: list[Segment] = []
+        bases = [segment.base_offset for segment in self.segments]
+        ends = [*bases, self.first_uncleanable_offset][1:]
+        for segment, end in zip(self.segments, ends, strict=True):
+            if group and not _fits([*group, segment], end - 1, config):
+                yield group
+                group = []
+            group.append(segment)
+        if group:
+            yield group
+
+
+def find_cleanable(folder: Path, log: Log, config: LogConfig, now: int) -> Cleanable:
+    """What a cleaner would look at in a partition's log at that time, in milliseconds."""
+    first_dirty = _first_dirty_offset(folder, log)
+    stable = log.last_stable_offset
+    limits = [
+        (log.segments[-1].base_offset, "the last segment begins there"),
+        (stable, f"the last stable offset is {stable}"),
+    ]
+    high_watermark = offset_in(folder, HIGH_WATERMARKS)
+    if high_watermark is not None:
+        limits.append((high_watermark, f"the high watermark is {high_watermark}"))
+    if config.min_compaction_lag_ms > 0:
+        latest = now - config.min_compaction_lag_ms
+        young = (
+            (segment.base_offset, "what follows is younger than min.compaction.lag.ms")
+            for segment in _from(first_dirty, log.segments[:-1])
+            if largest_timestamp(segment).timestamp > latest
+        )
+        limits.extend(islice(young, 1))
+    first_limit, limit = min(limits, key=itemgetter(0))
+    # A segment is compacted whole or not at all.
+    first_uncleanable = log.segment_for(max(first_dirty, first_limit)).base_offset
+    segments = [s for s in log.segments if s.base_offset < first_uncleanable]
+    return Cleanable(segments, first_dirty, first_uncleanable, limit)
+
+
+def _first_dirty_offset(folder: Path, log: Log) -> int:
+    """What the checkpoint says, where that is an offset of the log; else the log's start."""
+    checkpoint = offset_in(folder, CLEANER_OFFSETS)
+    if checkpoint is None or not log.start_offset <= checkpoint <= log.end_offset:
+        return log.start_offset
+    return checkpoint
+
+
+def _from(offset: int, segments: Sequence[Segment]) -> Sequence[Segment]:
+    """The segment that has an offset, and those behind it."""
+    bases = [segment.base_offset for segment in segments]
+    return segments[max(bisect_right(bases, offset) - 1, 0) :]
+
+
+def _fits(group: Sequence[Segment], last_offset: int, config: LogConfig) -> bool:
+    """Whether all of a group go into one segment, the last one of them with that last offset."""
+    offsets = sum(_whole(s.index, OFFSET_ENTRY.itemsize) for s in group)
+    times = sum(_whole(s.time_index, TIME_ENTRY.itemsize) for s in group)
+    return (
+        sum(segment.log.size for segment in group) <= config.segment_bytes
+        and max(offsets, times) <= config.segment_index_bytes
+        and (group[-1].log.size == 0 or last_offset - group[0].base_offset <= MAX_INT32)
+    )
+
+
+def _whole(file: StoredFile | None, entry: int) -> int:
+    """The bytes of an index's whole entries."""
+    return 0 if file is None else file.size // entry * entry

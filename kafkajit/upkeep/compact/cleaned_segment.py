@@ -1,0 +1,70 @@
+"""What is left of segments → one log with its indexes, staged in a change.
+
+Answers to Cleaner.cleanSegments: LogSegment.append for the log and its indexes, CleanedTransaction-
+Metadata for that of transactions.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from io import BufferedWriter
+from pathlib import Path
+
+from kafkajit.change.change import Change
+from kafkajit.log.config import LogConfig
+from kafkajit.log.indexing import SegmentIndexes
+from kafkajit.log.segment import Segment
+from kafkajit.log.timestamps import modified_ms
+from kafkajit.upkeep.compact.record_filter import COPIED, Filtered
+
+
+class CleanedSegment:
+    """The segment that a group becomes; without a change only its size is found out.
+
+    Kafka writes a segment anew that loses nothing. Here it stays, with the indexes that it has.
+    """
+
+    def __init__(self, group: Sequence[Segment], config: LogConfig, change: Change | None) -> None:
+        self._group = group
+        self._change = change
+        self._log = Path(group[0].log.path)
+        self._indexes = SegmentIndexes(group[0].base_offset, config)
+        self._file: BufferedWriter | None = None
+        self.size = 0
+        self.is_changed = len(group) > 1
+
+    def add(self, filtered: Filtered) -> None:
+        """Take in what is left of the next batches."""
+        self.is_changed |= bool((filtered.actions != COPIED).any())
+        if self._change is not None:
+            self._indexes.add(filtered.batches, self._log.name)
+            if self.is_changed:
+                self._opened(self._change).write(filtered.content.data)
+        self.size += filtered.content.size
+
+    def finish(self, aborted: bytes) -> None:
+        """Write the indexes; `aborted` is that of transactions."""
+        before = self._group[0].transaction_index
+        self.is_changed |= aborted != (b"" if before is None else before.read())
+        if self._change is None or not self.is_changed:
+            return
+        self._opened(self._change).close()
+        self._indexes.close()
+        indexes = {".index": self._indexes.offset_index, ".timeindex": self._indexes.time_index}
+        if aborted:
+            indexes[".txnindex"] = aborted
+        for suffix, content in indexes.items():
+            self._change.new(self._log.with_suffix(suffix)).write_bytes(content)
+        # How old a segment is may decide when its records go.
+        modified = modified_ms(self._group[-1].log) * 1_000_000
+        for suffix in (".log", ".index", ".timeindex"):
+            os.utime(self._change.new(self._log.with_suffix(suffix)), ns=(modified, modified))
+
+    def _opened(self, change: Change) -> BufferedWriter:
+        """The new log, from the start: what has not been written is as it was."""
+        if self._file is None:
+            others = [segment.log.path for segment in self._group[1:]]
+            self._file = change.new(self._log, instead_of=others).open("wb")
+            self._file.write(self._group[0].log.open().content[: self.size].data)
+        return self._file

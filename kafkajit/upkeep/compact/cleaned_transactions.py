@@ -1,0 +1,148 @@
+"""Which batches compaction has no use for: aborted data, and markers of transactions without data.
+
+Answers to CleanedTransactionMetadata. Batches go by in the order of the log. The marker of a
+transaction is of use while a batch of it is there; where it is aborted, there is an entry for it in
+the new transaction index of the segment that the marker is in.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from kafkajit.errors import CorruptIndexError
+from kafkajit.kernel import kernel
+from kafkajit.records.batches import Batches
+from kafkajit.records.control_records import ABORT, COMMIT, CONTROL_TYPES, read_control_records
+from kafkajit.records.decode import Chunk
+from kafkajit.storage.source import Mask
+
+# In place of a control type: of data, and of a control batch without records.
+NO_CONTROL, _EMPTY = -1, -2
+
+# What a producer has in the log so far.
+_PRODUCER = np.dtype(
+    [
+        ("hasCommitted", np.bool_),  # data behind its last COMMIT that nothing says is aborted
+        ("isOpen", np.bool_),  # such data behind its last marker that can be read
+        ("aborted", np.int64),  # the row of the aborted transaction that it is in, or _NONE
+        ("hasAborted", np.bool_),  # data of that
+    ]
+)
+_NONE = -1
+
+
+class CleanedTransactions:
+    """The transactions of a log, as far as its batches have gone by.
+
+    Args:
+        aborted: entries of the log's transaction indexes
+        start_offset: of the log; a marker before it may end an aborted transaction that none has
+    """
+
+    def __init__(self, aborted: npt.NDArray[np.void], start_offset: int) -> None:
+        self._aborted = aborted[np.argsort(aborted["firstOffset"], kind="stable")]
+        self._begun = 0
+        self._ended = np.empty(0, dtype=np.int64)
+        self._start_offset = start_offset
+        self._rows: dict[int, int] = {}  # of producers
+        self._producers = np.empty(0, dtype=_PRODUCER)
+        self._owners = self._rows_of(self._aborted["producerId"].astype(np.int64))
+        self._firsts = self._aborted["firstOffset"].astype(np.int64)
+
+    def discards(self, batches: Batches, types: npt.NDArray[np.int64], path: str | None) -> Mask:
+        """Of which batches no record is needed; `types` are what `control_types` says of them."""
+        discarded = np.zeros(len(batches), dtype=np.bool_)
+        rows = np.flatnonzero(batches.is_transactional | batches.is_control)
+        if not rows.size:
+            return discarded
+        producer_ids = batches.field("producerId")[rows].astype(np.int64)
+        of_rows = np.empty(rows.size, dtype=np.bool_)
+        ended = np.empty(rows.size, dtype=np.int64)
+        self._begun, count, wrong = _follow(
+            *(batches.last_offset[rows], self._rows_of(producer_ids), types[rows]),
+            *(self._firsts, self._owners, self._begun),
+            *(self._producers, self._start_offset, of_rows, ended),
+        )
+        if wrong < rows.size:
+            row = int(rows[wrong])
+            raise CorruptIndexError(
+                f"the transaction index lacks the aborted transaction of producer "
+                f"{producer_ids[wrong]} that ends with offset {batches.last_offset[row]}",
+                path=path,
+                position=int(batches.position[row]),
+            )
+        self._ended = np.concatenate([self._ended, ended[:count]])
+        discarded[rows] = of_rows
+        return discarded
+
+    def take_ended(self) -> npt.NDArray[np.void]:
+        """Entries of the aborted transactions with data that have ended since the last time."""
+        ended, self._ended = self._aborted[self._ended], self._ended[:0]
+        return ended
+
+    def _rows_of(self, producer_ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        distinct, inverse = np.unique(producer_ids, return_inverse=True)
+        known = [self._rows.setdefault(each, len(self._rows)) for each in distinct.tolist()]
+        missing = len(self._rows) - self._producers.size
+        if missing > 0:
+            more = np.zeros(missing + self._producers.size, dtype=_PRODUCER)
+            more["aborted"] = _NONE
+            self._producers = np.concatenate([self._producers, more])
+        return np.array(known, dtype=np.int64)[inverse]
+
+
+def control_types(chunk: Chunk) -> npt.NDArray[np.int64]:
+    """Of each batch: the type of its first control record, which has been looked at."""
+    is_control = chunk.batches.is_control
+    types = np.where(is_control, _EMPTY, NO_CONTROL)
+    has_type = is_control & (chunk.counts > 0)
+    first_rows = (np.cumsum(chunk.counts) - chunk.counts)[has_type]
+    numbers = read_control_records(chunk.content, chunk.fields[first_rows]).type_id
+    # Kafka takes a negative one for one that it does not know.
+    types[has_type] = np.where(numbers < 0, len(CONTROL_TYPES), numbers)
+    return types
+
+
+@kernel
+def _follow(
+    last_offsets, rows, types, firsts, owners, begun, producers, start_offset, discarded, ended
+):
+    """(transactions begun, aborted ones with data ended, batch whose transaction is in no index).
+
+    Of batches of transactions and markers only: for others nothing changes.
+    """
+    count = 0
+    for batch in range(last_offsets.size):
+        while begun < firsts.size and firsts[begun] <= last_offsets[batch]:
+            owner = producers[owners[begun]]
+            if owner["aborted"] == _NONE:
+                owner["aborted"] = begun
+                owner["hasAborted"] = False
+            begun += 1
+        producer = producers[rows[batch]]
+        if types[batch] == NO_CONTROL:
+            discarded[batch] = producer["aborted"] != _NONE
+            if discarded[batch]:
+                producer["hasAborted"] = True
+            else:
+                producer["hasCommitted"] = True
+                producer["isOpen"] |= last_offsets[batch] >= start_offset
+        elif types[batch] == ABORT:
+            is_known = producer["aborted"] != _NONE
+            if producer["isOpen"] and not is_known and last_offsets[batch] >= start_offset:
+                return begun, count, batch
+            is_needed = is_known and producer["hasAborted"]
+            if is_needed:
+                ended[count] = producer["aborted"]
+                count += 1
+            discarded[batch] = not is_needed
+            producer["aborted"] = _NONE
+            producer["isOpen"] = False
+        elif types[batch] == COMMIT:
+            discarded[batch] = not producer["hasCommitted"]
+            producer["hasCommitted"] = False
+            producer["isOpen"] = False
+        else:
+            discarded[batch] = types[batch] == _EMPTY
+    return begun, count, last_offsets.size

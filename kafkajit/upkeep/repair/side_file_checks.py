@@ -1,0 +1,248 @@
+"""Whether a file beside a log fits it, or has to be made anew; None, or what is wrong with it.
+
+There is more than one right file. Brokers write entries of an index where they were when the log
+was opened, other versions write others, and topics are configured. A broker forgets producers with
+time, and compaction takes away what it knew of them. What a file says must be true of the log, and
+it must say enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kafkajit.errors import KafkaJitError
+from kafkajit.format.limits import MAX_INT64
+from kafkajit.index.offset_index import ENTRY as OFFSET_ENTRY
+from kafkajit.index.time_index import ENTRY as TIME_ENTRY
+from kafkajit.index.time_index import NO_TIMESTAMP
+from kafkajit.index.transaction_index import ENTRY as ABORTED
+from kafkajit.index.transaction_index import transaction_entries
+from kafkajit.index.verify import verify_offset_index, verify_time_index
+from kafkajit.log.producers import PRODUCER_EXPIRATION_MS
+from kafkajit.storage.source import Bytes, Source
+from kafkajit.walk.selection import Range, Selection
+from kafkajit.walk.walk import Walk
+
+# The most bytes of a log without an entry. Older brokers write one for all that a fetch brings.
+_SPARSE = 4 << 20
+# Nor that many times what is usual at its end: some entries have been lost there.
+_MANY_TIMES = 4
+
+Entries = npt.NDArray[np.void]
+
+
+def misfit_of_offset_index(
+    content: Bytes, asked: bytes, log: str, log_size: int, base_offset: int, interval: int
+) -> str | None:
+    """Of an .index; `asked` is what would be written, with so many bytes between entries."""
+    if content.tobytes() == asked:
+        return None
+    if content.size == 0:
+        return "it is empty"
+    found = verify_offset_index(log, content, base_offset)
+    if found.num_rows:
+        return _first_problem(found)
+    if not content[-OFFSET_ENTRY.itemsize :].any():
+        return "it ends in zeros"
+    positions = content.view(OFFSET_ENTRY)["position"].astype(np.int64)
+    expected = np.frombuffer(asked, OFFSET_ENTRY)["position"]
+    stretches = np.diff(positions, prepend=0, append=log_size)
+    usual = max(int(stretches[:-1].max()), interval)
+    if positions.size < expected.size:
+        if usual > _SPARSE:
+            return f"there is no entry for {usual} bytes of the log"
+        if stretches[-1] > _MANY_TIMES * usual:
+            return f"there is no entry for the last {stretches[-1]} bytes of the log"
+    return None
+
+
+def misfit_of_time_index(content: Bytes, asked: bytes, log: str, base_offset: int) -> str | None:
+    """Of a .timeindex; `asked` is what would be written."""
+    if content.tobytes() == asked:
+        return None
+    if content.size == 0:
+        return "it is empty"
+    found = verify_time_index(log, content, base_offset)
+    if found.num_rows:
+        return _first_problem(found)
+    if content.size >= TIME_ENTRY.itemsize and not content[-TIME_ENTRY.itemsize :].any():
+        return "it ends in zeros"
+    last, latest = (
+        int(entries[-1]["timestamp"]) if entries.size else NO_TIMESTAMP
+        for entries in (content.view(TIME_ENTRY), np.frombuffer(asked, TIME_ENTRY))
+    )
+    if last < latest:
+        return f"its last timestamp is {last}, that of the log {latest}"
+    return None
+
+
+def misfit_of_transaction_index(
+    content: Bytes,
+    asked: Entries,
+    aborts: Entries,
+    logs: Sequence[str],
+    *,
+    known_since: int,
+    has_holes: bool,
+) -> str | None:
+    """Of a .txnindex.
+
+    Args:
+        content: the file
+        asked: what would be written
+        aborts: producerId and offset of each ABORT in the segment; of some of them compaction has
+            taken away what was aborted, and `asked` does not have them
+        logs: those of the partition up to the segment's
+        known_since: `asked` knows transactions from this offset on; they may have begun before
+        has_holes: whether offsets are missing in the log, as compaction leaves it
+    """
+    if content.tobytes() == asked.tobytes():
+        return None
+    try:
+        entries = transaction_entries(content)
+    except KafkaJitError as error:
+        return error.message
+    if (np.diff(entries["lastOffset"]) <= 0).any():
+        return "its entries are out of order"
+    markers = dict(zip(aborts["offset"].tolist(), aborts["producerId"].tolist(), strict=True))
+    by_last_offset = {int(entry["lastOffset"]): entry for entry in asked}
+    # The least first offset of those behind each.
+    following = np.append(np.minimum.accumulate(entries["firstOffset"][::-1])[::-1][1:], MAX_INT64)
+    for row, entry in enumerate(entries):
+        producer, first, last, last_stable = (
+            int(entry[name])
+            for name in ABORTED.names[1:]  # type: ignore[index]
+        )
+        if markers.get(last) != producer:
+            return f"entry {row}: the log has no such marker"
+        expected = by_last_offset.pop(last, None)
+        if expected is None:
+            continue
+        if first != expected["firstOffset"] and not (
+            first < known_since and first < expected["firstOffset"]
+        ):
+            return f"entry {row}: the transaction begins elsewhere"
+        stable = int(expected["lastStableOffset"])
+        if last_stable != stable and last_stable >= known_since:
+            # Of what is appended at once a broker knows the transactions that begin later, too.
+            is_later = last < last_stable <= following[row] and _transactional_records(
+                logs[-1:], None, last_stable, last_stable
+            )
+            was_open = has_holes and 0 <= last_stable <= last
+            if not is_later and not was_open:
+                return f"entry {row}: its last stable offset is another"
+    for last, lacking in by_last_offset.items():
+        # Of what is aborted compaction may have left nothing but empty batches.
+        producer, first = int(lacking["producerId"]), int(lacking["firstOffset"])
+        if _transactional_records(logs, producer, first, last):
+            return f"it lacks the transaction that was aborted at offset {last}"
+    return None
+
+
+def _transactional_records(
+    logs: Sequence[str], producer_id: int | None, first: int, last: int
+) -> bool:
+    """Whether batches that begin with these offsets have records of a producer's transaction."""
+    for log in logs:
+        for batches in Walk(Source(log), selection=Selection(Range(first, last))).framed():
+            base_offset = batches.header["baseOffset"]
+            found = batches.is_transactional & ~batches.is_control & (base_offset >= first)
+            found &= (base_offset <= last) & (batches.header["recordsCount"] > 0)
+            if producer_id is not None:
+                found &= batches.header["producerId"] == producer_id
+            if found.any():
+                return True
+    return False
+
+
+def misfit_of_snapshot(
+    entries: Entries,
+    asked: Entries,
+    offset: int,
+    *,
+    known_since: int,
+    has_holes: bool,
+    taken_ms: int,
+) -> str | None:
+    """Of the producers in a .snapshot.
+
+    Args:
+        entries: the producers in it
+        asked: those that would be written
+        offset: that of its name
+        known_since: `asked` knows what is in the log from this offset on, a broker may know more
+        has_holes: whether offsets are missing in the log before, as compaction leaves it
+        taken_ms: when it was written
+    """
+    stored, known = (
+        part[np.argsort(part["producerId"], kind="stable")] for part in (entries, asked)
+    )
+    problem = contradiction_in_snapshot(stored, offset)
+    if problem is not None:
+        return problem
+    _, ours, theirs = np.intersect1d(
+        stored["producerId"], known["producerId"], assume_unique=True, return_indices=True
+    )
+    problem = _first_difference(stored[ours], known[theirs], known_since, has_holes=has_holes)
+    if problem is not None:
+        return problem
+    if not has_holes:
+        extra = np.delete(stored, ours)
+        wrong = extra["producerId"][extra["lastOffset"] >= known_since]
+        if wrong.size:
+            return f"the log has no such batch of producer {wrong[0]}"
+    missing = np.delete(known, theirs)
+    is_forgotten = (missing["currentTxnFirstOffset"] < 0) & (
+        taken_ms - missing["timestamp"] >= PRODUCER_EXPIRATION_MS
+    )
+    if not is_forgotten.all():
+        return f"it lacks producer {missing['producerId'][~is_forgotten][0]}"
+    return None
+
+
+def contradiction_in_snapshot(entries: Entries, offset: int) -> str | None:
+    """Of the producers in a .snapshot of that offset: what cannot be, whatever the log says."""
+    for name in ("lastOffset", "currentTxnFirstOffset"):
+        if (entries[name] >= offset).any():
+            return "it has producers from behind its offset"
+    if np.unique(entries["producerId"]).size < entries.size:
+        return "it has a producer twice"
+    return None
+
+
+def _first_difference(
+    stored: Entries, known: Entries, known_since: int, *, has_holes: bool
+) -> str | None:
+    """What is wrong with the first of these producers that is not what the log says."""
+    same = stored["lastOffset"] == known["lastOffset"]
+    # Its batch is from before what is known.
+    is_earlier = (known["lastOffset"] < 0) & (stored["lastOffset"] < known_since)
+    is_right = np.ones(stored.size, dtype=np.bool_)
+    for name in ("producerEpoch", "lastSequence", "offsetDelta"):
+        is_right &= ~same | (stored[name] == known[name])
+    began, is_open = stored["currentTxnFirstOffset"], known["currentTxnFirstOffset"] >= 0
+    began_earlier = (began >= 0) & (began < known_since)
+    coordinator = stored["coordinatorEpoch"].astype(np.int64) - known["coordinatorEpoch"]
+    if has_holes:  # later batches may be gone, and markers
+        is_later = (stored["lastOffset"] > known["lastOffset"]) | (stored["lastOffset"] < 0)
+        is_right &= same | is_earlier | is_later
+        is_right &= ~same | (began < 0) | is_open | began_earlier
+        is_right &= coordinator >= 0
+    else:
+        is_right &= same | is_earlier
+        is_right &= stored["timestamp"] == known["timestamp"]
+        is_right &= (coordinator == 0) | (known["coordinatorEpoch"] < 0)
+        is_right &= (began == known["currentTxnFirstOffset"]) | (began_earlier & is_open)
+    if is_right.all():
+        return None
+    producer = int(stored["producerId"][np.argmin(is_right)])
+    return f"what it has of producer {producer} is not what the log has"
+
+
+def _first_problem(found: Any) -> str:
+    entry, problem = found["entry"][0].as_py(), found["problem"][0].as_py()
+    return f"entry {entry}: {problem}"

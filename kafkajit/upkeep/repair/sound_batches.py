@@ -1,0 +1,237 @@
+"""Which batches of a damaged segment stay, and why the others do not.
+
+Answers to LogSegment.recover of Kafka 4.1.1, which keeps what is before the first batch that is
+cut short or whose checksum does not hold. Kafka looks at offsets only where an index gets an entry,
+and then throws the whole segment away, or gives up the log: here a batch whose offsets are not
+behind those before it is as bad as one whose checksum is wrong.
+
+To salvage is to keep every other sound batch: then it is a bad batch that goes, not what follows
+it. Of batches whose offsets contradict one another as many stay as can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from kafkajit.errors import KafkaJitError
+from kafkajit.kernel import kernel
+from kafkajit.records.batches import Batches
+from kafkajit.storage.source import Int64s, Source
+from kafkajit.walk.resync import next_sound_batch
+from kafkajit.walk.walk import DROPMALFORMED, FAILFAST, Gap, Walk, only_zeros
+
+
+class Bounds(NamedTuple):
+    """Offsets that a segment may have."""
+
+    first: int
+    behind: int  # from here on they are not its own,
+    why: str  # which is said so
+
+
+@dataclass
+class Sieve:
+    """One pass over a segment: iterate over the batches that stay, then ask what did not.
+
+    Where it `contradicts` itself, because offsets are there twice or go back, those that were given
+    mean nothing: the sieve that `resolved` makes is to be asked.
+    """
+
+    source: Source
+    bounds: Bounds
+    salvage: bool
+    contradicting: Int64s | None = None  # positions of batches that go, once it is known
+
+    def __post_init__(self) -> None:
+        self.bad: list[Gap] = []  # in the order of their positions
+        self.contradicts = False
+        self.is_cut = False  # because of damage: what is behind is lost
+        self.was_early = False  # some are from before its offsets
+        self._has_begun = False
+        self._last_offset = self.bounds.first - 1
+        self._is_behind = False
+        self._has_ended = False
+
+    def __iter__(self) -> Iterator[Batches]:
+        walk = self._walk()
+        try:
+            for part in walk.checked():
+                if isinstance(part, Gap):
+                    self.bad.append(part)
+                else:
+                    yield from self._sift(part)
+                if self._has_ended:
+                    return
+                self.source.forget(walk.position)
+        except KafkaJitError as error:
+            self._end(walk.position, f"{type(error).__name__}: {error.message}")
+            return
+        if walk.position < self.source.content.size:
+            is_padding = only_zeros(self.source, walk.position)
+            self._end(walk.position, "zeros" if is_padding else "an incomplete batch")
+
+    def reject(self, batches: Batches, row: int, reason: str) -> None:
+        """Say that one of the batches that were given is bad, although its checksum holds."""
+        if self.salvage:
+            self._skip(batches[row : row + 1], reason)
+        else:
+            self._end(int(batches.position[row]), reason)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there is a sound batch behind the damage that ends it."""
+        content = self.source.content
+        return self.is_cut and next_sound_batch(content, self.bad[-1].position + 1) < content.size
+
+    def resolved(self) -> Self:
+        """A sieve that knows which batches of those that contradict one another go."""
+        columns: list[tuple[Int64s, ...]] = []
+        walk = self._walk()
+        try:
+            for part in walk.checked():
+                if not isinstance(part, Gap):
+                    columns.append((part.position, part.header["baseOffset"], part.last_offset))
+                self.source.forget(walk.position)
+        except KafkaJitError:
+            pass  # the damage ends it, and is told by whoever iterates
+        position, first, last = map(np.concatenate, zip(*columns, strict=True))
+        is_early, is_late = first < self.bounds.first, last >= self.bounds.behind
+        fits = np.flatnonzero(~is_early & ~is_late & (first <= last))
+        # Those before and behind these go anyway.
+        begin = int(np.argmin(is_early))
+        finish = position.size - int(np.argmin(is_late[::-1]))
+        goes = np.zeros(position.size, dtype=np.bool_)
+        goes[begin:finish] = True
+        goes[fits[longest_run(first[fits], last[fits])]] = False
+        return type(self)(self.source, self.bounds, self.salvage, position[goes])
+
+    def _walk(self) -> Walk:
+        return Walk(self.source, mode=DROPMALFORMED if self.salvage else FAILFAST)
+
+    def _sift(self, batches: Batches) -> Iterator[Batches]:
+        """Those of sound batches that stay."""
+        batches = self._without_early(batches)
+        if not len(batches):
+            return
+        if self.contradicting is not None:
+            yield from self._consistent(batches, self.contradicting)
+            return
+        first, last = batches.header["baseOffset"], batches.last_offset
+        before = np.append(self._last_offset, last[:-1])
+        if (first <= before).any() or (last < first).any():
+            self.contradicts = self._has_ended = True
+            return
+        self._last_offset = int(last[-1])
+        yield from self._without_late(batches)
+
+    def _without_early(self, batches: Batches) -> Batches:
+        if self._has_begun:
+            return batches
+        early = batches.header["baseOffset"] < self.bounds.first
+        begin = len(batches) if early.all() else int(np.argmin(early))
+        self._has_begun = begin < len(batches)
+        if begin:
+            self.was_early = True
+            self._skip(
+                batches[:begin],
+                f"its offsets are before {self.bounds.first}, where its segment begins",
+            )
+        return batches[begin:]
+
+    def _without_late(self, batches: Batches) -> Iterator[Batches]:
+        late = batches.last_offset >= self.bounds.behind
+        end = int(np.argmax(late)) if late.any() else len(batches)
+        if end:
+            yield batches[:end]
+        if end < len(batches) and not self._has_ended:
+            self._is_behind = True
+            self._skip(batches[end:], self.bounds.why)
+
+    def _consistent(self, batches: Batches, contradicting: Int64s) -> Iterator[Batches]:
+        reason = "InvalidOffsetError: its offsets contradict those of other batches"
+        done = 0
+        for row in np.flatnonzero(np.isin(batches.position, contradicting)).tolist():
+            if row > done:
+                yield from self._without_late(batches[done:row])
+            if self._has_ended:
+                return
+            self.reject(batches, row, reason)
+            if self._has_ended:
+                return
+            done = row + 1
+        if done < len(batches):
+            yield from self._without_late(batches[done:])
+
+    def _skip(self, batches: Batches, reason: str) -> None:
+        """Leave out consecutive batches."""
+        start, end = int(batches.position[0]), int(batches.end[-1])
+        last = self.bad[-1] if self.bad else None
+        if last and last.position + last.length == start and last.reason == reason:
+            self.bad.pop()
+            start = last.position
+        self.bad.append(Gap(self.source.path, start, end - start, reason))
+
+    def _end(self, position: int, reason: str) -> None:
+        """Leave out everything from there on."""
+        self._has_ended = True
+        # What is wrong behind the segment's offsets costs nobody any.
+        self.is_cut = not self.salvage and not self._is_behind
+        length = self.source.content.size - position
+        self.bad.append(Gap(self.source.path, position, length, reason))
+
+
+def longest_run(first: Int64s, last: Int64s) -> npt.NDArray[np.int64]:
+    """Rows of the most intervals of which each is behind the one before, the first of such.
+
+    >>> longest_run(np.array([0, 90, 5, 7]), np.array([4, 93, 6, 9])).tolist()
+    [0, 2, 3]
+    >>> longest_run(np.array([5, 0]), np.array([9, 4])).tolist()
+    [0]
+    """
+    rows = np.empty(first.size, dtype=np.int64)
+    lengths = np.empty(first.size, dtype=np.int64)
+    first, last = first.astype(np.int64), last.astype(np.int64)
+    # Seen from behind, each is before the one that it was behind of.
+    _measure_runs(-last[::-1], -first[::-1], rows, lengths)
+    count = _take_run(first, last, lengths[::-1], rows)
+    return rows[:count]
+
+
+@kernel
+def _measure_runs(first, last, ends, lengths):
+    """How long the longest run is that ends with each row.
+
+    In `ends` is, of all runs of each length so far, where the one ends that ends earliest.
+    """
+    longest = np.int64(0)
+    for row in range(first.size):
+        low, high = np.int64(0), longest
+        while low < high:
+            middle = (low + high) // 2
+            if ends[middle] < first[row]:
+                low = middle + 1
+            else:
+                high = middle
+        if low == longest or last[row] < ends[low]:
+            ends[low] = last[row]
+        longest = max(longest, low + 1)
+        lengths[row] = low + 1
+
+
+@kernel
+def _take_run(first, last, lengths, rows):
+    """How many rows there are in the first of the longest runs, which `lengths` are of."""
+    left = np.int64(0)
+    for row in range(lengths.size):
+        left = max(left, lengths[row])
+    count = np.int64(0)
+    for row in range(lengths.size):
+        if lengths[row] == left - count and (count == 0 or first[row] > last[rows[count - 1]]):
+            rows[count] = row
+            count += 1
+    return count

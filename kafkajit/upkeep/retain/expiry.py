@@ -1,0 +1,153 @@
+"""Which segments of a log go: those before its start, then what is too much, then what is too old.
+
+Answers to UnifiedLog.deleteOldSegments and deletableSegments of Kafka 4.1.1. Each time it is the
+first segments that go, as many as there is a reason for; nothing that the high watermark is not yet
+past, and not an empty last segment. Where the last one goes, an empty one takes its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from kafkajit.errors import KafkaJitError, OffsetOutOfRangeError
+from kafkajit.log.segment import Segment
+from kafkajit.log.timestamps import LargestTimestamp, largest_timestamp, modified_ms
+
+# Whether there is a reason for a segment to go, before which there is none that stays; and the next
+# segment, if it is not the last.
+_Breach = Callable[[Segment, Segment | None], bool]
+
+
+@dataclass(frozen=True)
+class ExpiredSegment:
+    """A segment that goes."""
+
+    base_offset: int
+    size: int  # of its log, in bytes
+    largest_timestamp: int  # in milliseconds
+    is_of_record: bool  # the timestamp; or the time when the log was last modified
+    reason: str  # in Kafka's words
+
+
+@dataclass
+class Expiry:
+    """A log, and what of it goes: ask one reason after the other."""
+
+    segments: Sequence[Segment]
+    log_start_offset: int
+    log_end_offset: int
+    high_watermark: int
+    last_timestamp: int  # one that is known to be in the last segment
+    expired: list[ExpiredSegment] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @cached_property
+    def _left(self) -> list[Segment]:
+        return list(self.segments)
+
+    @property
+    def first_offset(self) -> int:
+        """The base offset of the first segment that stays, or of the new one."""
+        return self._left[0].base_offset if self._left else self.log_end_offset
+
+    @property
+    def size(self) -> int:
+        """Bytes of the segments that stay."""
+        return sum(segment.log.size for segment in self._left)
+
+    def raise_start(self, offset: int) -> None:
+        """Have the log start at this offset, -1 for the high watermark, or later."""
+        if offset > self.high_watermark:
+            raise OffsetOutOfRangeError(
+                f"Cannot increment the log start offset to {offset} since it is larger than the "
+                f"high watermark {self.high_watermark}",
+                path=self.segments[0].log.folder,
+            )
+        offset = self.high_watermark if offset == -1 else offset
+        self.log_start_offset = max(self.log_start_offset, offset)
+
+    def before_start(self) -> None:
+        """What is before the log start offset goes."""
+
+        def breaches(_: Segment, following: Segment | None) -> bool:
+            return following is not None and following.base_offset <= self.log_start_offset
+
+        self._expire(breaches, f"log start offset {self.log_start_offset} breach")
+
+    def beyond_size(self, retention_bytes: int) -> None:
+        """What the log has beyond so many bytes goes, unless that would leave it fewer."""
+        beyond = self.size - retention_bytes
+        if retention_bytes < 0 or beyond < 0:
+            return
+
+        def breaches(segment: Segment, _: Segment | None) -> bool:
+            nonlocal beyond
+            if beyond < segment.log.size:
+                return False
+            beyond -= segment.log.size
+            return True
+
+        self._expire(breaches, f"log retention size {retention_bytes} breach")
+
+    def beyond_time(self, retention_ms: int, now: int) -> None:
+        """What is older than so many milliseconds goes."""
+        if retention_ms < 0:
+            return
+
+        def breaches(segment: Segment, _: Segment | None) -> bool:
+            largest = self._largest_timestamp(segment).timestamp
+            if now < largest:
+                self.notes.append(
+                    f"{segment.log.name} contains future timestamp(s), making it ineligible to be "
+                    "deleted"
+                )
+            return now - largest > retention_ms
+
+        self._expire(breaches, f"log retention time {retention_ms}ms breach")
+
+    def _expire(self, breaches: _Breach, reason: str) -> None:
+        count = 0
+        for segment, following in zip(self._left, [*self._left[1:], None], strict=False):
+            is_last_and_empty = following is None and segment.log.size == 0
+            if is_last_and_empty or not breaches(segment, following):
+                break
+            end = self.log_end_offset if following is None else following.base_offset
+            if self.high_watermark < end:
+                self.notes.append(
+                    f"{segment.log.name} is not yet all below the high watermark "
+                    f"{self.high_watermark}"
+                )
+                break
+            count += 1
+        if not count:
+            return
+        self.expired += [self._expired(segment, reason) for segment in self._left[:count]]
+        del self._left[:count]
+        self.log_start_offset = max(self.log_start_offset, self.first_offset)
+
+    def _expired(self, segment: Segment, reason: str) -> ExpiredSegment:
+        try:
+            largest = self._largest_timestamp(segment)
+        except KafkaJitError:  # it goes for another reason
+            largest = LargestTimestamp(modified_ms(segment.log), is_of_record=False)
+        return ExpiredSegment(
+            segment.base_offset, segment.log.size, largest.timestamp, largest.is_of_record, reason
+        )
+
+    def _largest_timestamp(self, segment: Segment) -> LargestTimestamp:
+        found = self._timestamps.get(segment.base_offset)
+        if found is None:
+            is_last = segment is self.segments[-1]
+            found = largest_timestamp(segment, self.last_timestamp if is_last else -1)
+            if found.problem is not None:
+                self.notes.append(
+                    f"{segment.log.name}: {found.problem}: its timestamps were read from the log"
+                )
+            self._timestamps[segment.base_offset] = found
+        return found
+
+    @cached_property
+    def _timestamps(self) -> dict[int, LargestTimestamp]:
+        return {}

@@ -1,0 +1,348 @@
+"""Past damage: from a batch that is not one to the next place where a log goes on.
+
+Where the damaged batch's own length leads to another header, or to the end, that is the place.
+Otherwise every byte behind it is tried: a header has to look like one, and its checksum to hold.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from kafkajit.format.batch_checksum import POLYNOMIAL, crc32c
+from kafkajit.format.crc import move, over_zeros
+from kafkajit.format.layout import (
+    ATTRIBUTES_OFFSET,
+    BASE_SEQUENCE_OFFSET,
+    BATCH_LENGTH_OFFSET,
+    COMPRESSION_CODEC_MASK,
+    CONTROL_MASK,
+    CRC_OFFSET,
+    DELETE_HORIZON_MASK,
+    HEADER_SIZE_UP_TO_MAGIC,
+    LAST_OFFSET_DELTA_OFFSET,
+    LOG_OVERHEAD,
+    MAGIC_OFFSET,
+    MAGIC_V0,
+    MAGIC_V2,
+    MAX_TIMESTAMP_OFFSET,
+    MESSAGE_ATTRIBUTES_OFFSET,
+    MESSAGE_CRC_OFFSET,
+    MESSAGE_OVERHEAD_V0,
+    MESSAGE_OVERHEAD_V1,
+    PARTITION_LEADER_EPOCH_OFFSET,
+    PRODUCER_ID_OFFSET,
+    RECORD_BATCH_OVERHEAD,
+    RECORDS_COUNT_OFFSET,
+    TIMESTAMP_TYPE_MASK,
+    TRANSACTIONAL_MASK,
+)
+from kafkajit.format.message_checksum import POLYNOMIAL as MESSAGE_POLYNOMIAL
+from kafkajit.format.message_checksum import crc32
+from kafkajit.kernel import inlined, kernel
+from kafkajit.kernel.intrinsics import read_int32, read_int64
+from kafkajit.storage.source import Bytes
+
+# As long as no more bytes are checked than a few times those that there are, each checksum is
+# computed by itself. Headers without batches, planted to make that quadratic, are met otherwise.
+_FREE_BYTES = 16 << 20
+_FREE_SHARE = 4
+# How many zeros a batch may end in for those of a preallocated file to begin behind it.
+_LAST_ZEROS = 64
+# What brokers take unless told otherwise. Noise that claims to be larger has to be plausible too.
+_USUAL_BATCH = 1 << 20
+# Bytes from one kept checksum of a prefix to the next.
+_STRIDE = 512
+
+_KNOWN_ATTRIBUTES = (
+    COMPRESSION_CODEC_MASK
+    | TIMESTAMP_TYPE_MASK
+    | TRANSACTIONAL_MASK
+    | CONTROL_MASK
+    | DELETE_HORIZON_MASK
+)
+
+_OVER_ZEROS = np.stack([over_zeros(POLYNOMIAL), over_zeros(MESSAGE_POLYNOMIAL)])
+
+
+def resync(
+    content: Bytes,
+    position: int,
+    *,
+    is_cut: bool = False,
+    zeros: int | None = None,
+    prover: Prover | None = None,
+) -> int:
+    """Where the log goes on behind the bad batch at `position`; the end of the bytes if nowhere.
+
+    `is_cut`: the bytes do not end as a log may, but where the next of its batches begins. `zeros`:
+    where the zeros of a preallocated file begin. `prover`: that of a log with more than one gap.
+    """
+    if content.size - position > HEADER_SIZE_UP_TO_MAGIC:
+        after: int = position + LOG_OVERHEAD + read_int32(content, position + BATCH_LENGTH_OFFSET)
+        if position + LOG_OVERHEAD <= after <= content.size and goes_on(
+            content, after, is_cut=is_cut, zeros=zeros
+        ):
+            return after
+    return (prover or Prover(content)).next_sound_batch(position + 1)
+
+
+class Prover:
+    """Says which batches of a log are what was written, in a time proportional to its bytes.
+
+    Headers that claim all that follows, one behind the other, would have it checked again and
+    again: where that begins to cost, the checksums of prefixes are computed once for all.
+    """
+
+    def __init__(self, content: Bytes) -> None:
+        self._content = content
+        self._prefixes = _NO_PREFIXES
+        self._free = _FREE_BYTES + _FREE_SHARE * content.size  # to be checked one by one
+
+    def next_sound_batch(self, position: int) -> int:
+        """The first place from `position` on where a whole batch's checksum holds, or the end."""
+        found, self._free = _search(self._content, position, 0, self._prefixes, self._free)
+        if self._free < 0 and not self.is_needed:
+            self._prefixes = _prefix_checksums(self._content, 0)
+            found, _ = _search(self._content, found, 0, self._prefixes, self._free)
+        return int(found)
+
+    def waste(self, size: int) -> None:
+        """Remember that so many bytes were checked in vain."""
+        self._free -= size
+        if self._free < 0 and not self.is_needed:
+            self._prefixes = _prefix_checksums(self._content, 0)
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether enough was wasted to ask for each large batch before it is checked."""
+        return self._prefixes.size > 0
+
+    def checksum(self, position: int, end: int) -> int:
+        """The computed checksum of the batch between two positions."""
+        return int(_checksum_of(self._content, position, end, 0, self._prefixes))
+
+
+def next_sound_batch(content: Bytes, position: int) -> int:
+    """The first place from `position` on where a whole batch's checksum holds, or the end."""
+    return Prover(content).next_sound_batch(position)
+
+
+_NO_PREFIXES = np.empty((2, 0), dtype=np.uint64)
+
+
+def _prefix_checksums(content: Bytes, start: int) -> npt.NDArray[np.uint64]:
+    """CRC-32C and CRC-32 of the first 0, 512, 1024, … bytes from `start` on.
+
+    The checksum of any stretch is known from two of them, at the price of a few hundred bytes.
+    """
+    prefixes = np.zeros((2, (content.size - start) // _STRIDE + 1), dtype=np.uint64)
+    _fill_prefixes(content, start, prefixes)
+    return prefixes
+
+
+def goes_on(
+    content: Bytes, position: int, *, is_cut: bool = False, zeros: int | None = None
+) -> bool:
+    """Whether what stands here looks like a batch, or the log ends here.
+
+    It ends with the bytes, with a batch that was never finished, or where the zeros begin: a place
+    among them is what a damaged length leads to.
+    """
+    left = content.size - position
+    if left == 0 or (left > HEADER_SIZE_UP_TO_MAGIC and _is_plausible(content, position)):
+        return True
+    if is_cut:
+        return False
+    if zeros is not None and position >= zeros:
+        return position <= zeros + _LAST_ZEROS
+    return left <= HEADER_SIZE_UP_TO_MAGIC or bool(_is_torn(content, position))
+
+
+def zeros_at_the_end(content: Bytes) -> int:
+    """Where they begin; the end where the last byte is none."""
+    return int(_behind_last_byte(content))
+
+
+def plausible(content: Bytes, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """At which of these places a whole batch could begin."""
+    found = np.empty(positions.size, dtype=np.bool_)
+    _are_plausible(content, positions, found)
+    return found
+
+
+@kernel
+def _are_plausible(content, positions, found):
+    for row in range(positions.size):
+        found[row] = _is_plausible(content, positions[row])
+
+
+@kernel
+def _search(content, position, start, prefixes, free):
+    """(the first sound batch from here on or the end, how many bytes may still be checked).
+
+    Where these are less than none it is where the search gave up: never with the checksums of
+    prefixes from `start` on.
+    """
+    while True:
+        position = _next_magic(content, position + MAGIC_OFFSET) - MAGIC_OFFSET
+        room = content.size - position
+        if room < MESSAGE_OVERHEAD_V0:
+            return np.int64(content.size), free
+        size = read_int32(content, position + BATCH_LENGTH_OFFSET) + LOG_OVERHEAD
+        if (
+            MESSAGE_OVERHEAD_V0 <= size <= room
+            and _may_begin(content, position)
+            and (size <= _USUAL_BATCH or _has_plausible_fields(content, position))
+        ):
+            if prefixes.size == 0:
+                free -= size
+                if free < 0:
+                    return position, free
+            if _is_sound(content, position, position + size, start, prefixes):
+                return position, free
+        position += 1
+
+
+@inlined
+def _next_magic(content, position):
+    """The next byte that is 2 or less, or the end."""
+    while position + 8 <= content.size:
+        word = np.uint64(read_int64(content, position))
+        if (word - np.uint64(0x0303030303030303)) & ~word & np.uint64(0x8080808080808080):
+            break
+        position += 8
+    while position < content.size and content[position] > MAGIC_V2:
+        position += 1
+    return position
+
+
+@kernel
+def _is_sound(content, position, end, start, prefixes):
+    """Whether the stored checksum is that of the bytes."""
+    is_message = content[position + MAGIC_OFFSET] < MAGIC_V2
+    at = position + (MESSAGE_CRC_OFFSET if is_message else CRC_OFFSET)
+    computed = np.int64(_checksum_of(content, position, end, start, prefixes))
+    return computed == read_int32(content, at) & 0xFFFFFFFF
+
+
+@kernel
+def _checksum_of(content, position, end, start, prefixes):
+    """The computed checksum of a batch or message."""
+    is_message = content[position + MAGIC_OFFSET] < MAGIC_V2
+    first = position + (MAGIC_OFFSET if is_message else ATTRIBUTES_OFFSET)
+    if prefixes.size == 0 or end - first <= 4 * _STRIDE:
+        return np.uint64(_checksum(content, first, end, is_message))
+    before = _checksum_up_to(content, first, start, prefixes, is_message)
+    after = _checksum_up_to(content, end, start, prefixes, is_message)
+    return move(before, end - first, _OVER_ZEROS[np.int64(is_message)]) ^ after
+
+
+@kernel
+def _checksum_up_to(content, end, start, prefixes, is_message):
+    """The checksum of everything from `start` to `end`."""
+    row = np.int64(is_message)
+    known = (end - start) // _STRIDE
+    position = start + known * _STRIDE
+    rest = _checksum(content, position, end, is_message)
+    return move(prefixes[row, known], end - position, _OVER_ZEROS[row]) ^ rest
+
+
+@kernel
+def _checksum(content, position, end, is_message):
+    if is_message:
+        return np.uint64(crc32(content, position, end))
+    return np.uint64(crc32c(content, position, end))
+
+
+@kernel
+def _fill_prefixes(content, start, prefixes):
+    for row in range(2):
+        for i in range(1, prefixes.shape[1]):
+            p = start + i * _STRIDE
+            stretch = _checksum(content, p - _STRIDE, p, row == 1)
+            prefixes[row, i] = move(prefixes[row, i - 1], _STRIDE, _OVER_ZEROS[row]) ^ stretch
+
+
+@kernel
+def _is_plausible(content, position):
+    """Whether a whole batch seems to begin here: also its fields are what brokers let through."""
+    return _may_begin(content, position) and _has_plausible_fields(content, position)
+
+
+@kernel
+def _is_torn(content, position):
+    """Whether a batch begins here that is longer than what is left, as far as that tells."""
+    room = content.size - position
+    size = read_int32(content, position + BATCH_LENGTH_OFFSET) + LOG_OVERHEAD
+    if content[position + MAGIC_OFFSET] > MAGIC_V2 or size <= room:
+        return False
+    if content[position + MAGIC_OFFSET] == MAGIC_V2:
+        return room >= RECORD_BATCH_OVERHEAD and _has_plausible_fields(content, position)
+    return _sizes_add_up(content, position, size) and _has_plausible_fields(content, position)
+
+
+@kernel
+def _has_plausible_fields(content, position):
+    """Of a header that is there, or of a message's."""
+    if read_int64(content, position) < 0:
+        return False
+    if content[position + MAGIC_OFFSET] != MAGIC_V2:
+        known = COMPRESSION_CODEC_MASK | TIMESTAMP_TYPE_MASK
+        return content[position + MESSAGE_ATTRIBUTES_OFFSET] <= known
+    last_delta = read_int32(content, position + LAST_OFFSET_DELTA_OFFSET)
+    count = read_int32(content, position + RECORDS_COUNT_OFFSET)
+    return (
+        content[position + ATTRIBUTES_OFFSET] == 0
+        and content[position + ATTRIBUTES_OFFSET + 1] <= _KNOWN_ATTRIBUTES
+        and 0 <= count <= last_delta + 1
+        and read_int32(content, position + PARTITION_LEADER_EPOCH_OFFSET) >= -1
+        and read_int64(content, position + MAX_TIMESTAMP_OFFSET) >= -1
+        and read_int64(content, position + PRODUCER_ID_OFFSET) >= -1
+        and read_int32(content, position + BASE_SEQUENCE_OFFSET) >= -1
+    )
+
+
+@kernel
+def _behind_last_byte(content):
+    end = content.size
+    while end >= 8 and read_int64(content, end - 8) == 0:
+        end -= 8
+    while end > 0 and content[end - 1] == 0:
+        end -= 1
+    return end
+
+
+@kernel
+def _may_begin(content, position):
+    """Whether a whole batch could begin here. Nothing but its checksum says that it does.
+
+    A message says more of itself than a batch: its sizes have to add up, as all writers' do.
+    """
+    room = content.size - position
+    if room < MESSAGE_OVERHEAD_V0 or content[position + MAGIC_OFFSET] > MAGIC_V2:
+        return False
+    size = read_int32(content, position + BATCH_LENGTH_OFFSET) + LOG_OVERHEAD
+    if size > room:
+        return False
+    if content[position + MAGIC_OFFSET] == MAGIC_V2:
+        return size >= RECORD_BATCH_OVERHEAD
+    return _sizes_add_up(content, position, size)
+
+
+@kernel
+def _sizes_add_up(content, position, size):
+    """Whether a message's key and value are all of it; they need not all be there."""
+    is_v0 = content[position + MAGIC_OFFSET] == MAGIC_V0
+    least = MESSAGE_OVERHEAD_V0 if is_v0 else MESSAGE_OVERHEAD_V1
+    if size < least:
+        return False
+    at, end = position + least - 8, position + size
+    for _ in range(2):  # key and value
+        if at + 4 > min(end, content.size):
+            return False
+        field_size = read_int32(content, at)
+        if field_size < -1:
+            return False
+        at += 4 + max(np.int64(field_size), np.int64(0))
+    return at == end

@@ -1,0 +1,429 @@
+"""A segment from end to end → chunks of decoded batches, or headers, and gaps where it is damaged.
+
+The one place that knows what the modes do: what reads a log reads it through here. Only
+dump-log has a way of its own besides, which is Kafka's; compaction, and who follows transactions,
+decode by themselves what is framed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from kafkajit.errors import CorruptIndexError, KafkaJitError
+from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
+from kafkajit.format.layout import BATCH_LENGTH_OFFSET, LOG_OVERHEAD, RECORD_BATCH_OVERHEAD
+from kafkajit.format.limits import MAX_INT64, MIN_INT64
+from kafkajit.format.log_path import LogPath, parse_log_path
+from kafkajit.kernel.intrinsics import read_int32
+from kafkajit.records.batches import Batches, Framing, frame, framing_error
+from kafkajit.records.columns import ColumnMemory, Wanted
+from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder, without_bad_markers
+from kafkajit.storage.source import Bytes, Mask, Source
+from kafkajit.walk.resync import (
+    Prover,
+    goes_on,
+    plausible,
+    resync,
+    zeros_at_the_end,
+)
+from kafkajit.walk.selection import EVERYTHING, Range, Selection
+
+FAILFAST = "FAILFAST"
+DROPMALFORMED = "DROPMALFORMED"
+PERMISSIVE = "PERMISSIVE"
+MODES = (FAILFAST, DROPMALFORMED, PERMISSIVE)
+
+# Batches that are cheaper to ask the prover for than to check, once it is needed.
+_LARGE = 64 << 10
+
+Part = TypeVar("Part", Chunk, Batches)
+
+
+class Stretch(NamedTuple):
+    """Bytes of a segment from one batch's beginning to another's, or to the log's end."""
+
+    start: int
+    end: int
+
+
+class Gap(NamedTuple):
+    """Bytes of a log that are no sound batch, and what is wrong with the first of them."""
+
+    path: str | None
+    position: int
+    length: int
+    reason: str
+
+
+class Corruption(NamedTuple):
+    """Gaps with nothing sound between them, and the offsets that no batch around them has.
+
+    On a compacted topic some of these may have been gone before. None where the log does not say,
+    and where none is missing.
+    """
+
+    path: str | None
+    position: int
+    length: int
+    reason: str
+    first_missing_offset: int | None
+    last_missing_offset: int | None
+
+
+def frames(
+    source: Source, *, position: int = 0, end: int | None = None, max_records: int = 2**62
+) -> Iterator[Framing]:
+    """Runs of batches of about a chunk each, to the end of the log.
+
+    An incomplete batch ends a log, and so do the zeros of a preallocated file; anything else that
+    is not a batch is an error.
+    """
+    content = source.content
+    end = content.size if end is None else end
+    while True:
+        loaded = source.load(min(position + CHUNK_BYTES, end))
+        framing = frame(
+            content, position, end=min(loaded, end), max_bytes=CHUNK_BYTES, max_records=max_records
+        )
+        if len(framing.batches):
+            yield framing
+            position = framing.position
+            continue
+        error = framing_error(source, framing)
+        if error is None and loaded < end:
+            # The batch is not all loaded, but its length is: a chunk is larger than a header.
+            length = read_int32(content, position + BATCH_LENGTH_OFFSET)
+            source.load(min(position + LOG_OVERHEAD + max(int(length), CHUNK_BYTES), end))
+            continue
+        # Only a log ends in zeros: a stretch of it ends where a batch begins.
+        if error is not None and (end < content.size or not only_zeros(source, framing.position)):
+            raise error
+        return
+
+
+def only_zeros(source: Source, position: int) -> bool:
+    """Whether there are only zeros from there on, as in a preallocated file behind its batches."""
+    step, end = 1 << 20, source.content.size
+    source.load(end)
+    return not any(source.content[at : at + step].any() for at in range(position, end, step))
+
+
+class Walk:
+    """One pass over a segment, or a stretch of it, whatever is wrong with some of its batches.
+
+    A stretch begins and ends where batches do.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        mode: str = FAILFAST,
+        selection: Selection = EVERYTHING,
+        start: int = 0,
+        end: int | None = None,
+    ) -> None:
+        if mode not in MODES:
+            raise ValueError(f"unknown mode {mode!r}; there are: {', '.join(MODES)}")
+        self.position = start  # behind the last batch or gap
+        self._source = source
+        self._mode = mode
+        self._selection = selection
+        self._end = source.content.size if end is None else min(end, source.content.size)
+        self._is_cut = self._end < source.content.size  # and does not end as a log may
+        self._path = parse_log_path(source.path) if source.path else LogPath()
+        self._prover: Prover | None = None  # behind the first bad batch
+        self._first_zero: int | None = None  # of those at the end, when it had to be known
+
+    def chunks(
+        self,
+        memory: ColumnMemory,
+        *,
+        check_crcs: bool = True,
+        max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
+        max_records: int = 2**62,
+        recycle: bool = True,
+        reads_markers: bool = True,
+    ) -> Iterator[Chunk | Gap]:
+        """Batches that are asked for with their records, in `memory`, and gaps."""
+        decoder = Decoder(
+            self._source, memory, max_decompressed_bytes=max_decompressed_bytes, recycle=recycle
+        )
+
+        def read(framing: Framing) -> Generator[Chunk | Gap, None, bool]:
+            return self._decode(framing, decoder, check_crcs, reads_markers)
+
+        return self._parts(read, max_records)
+
+    def corruptions(
+        self,
+        offsets: Range | None = None,
+        *,
+        check_crcs: bool = True,
+        max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
+    ) -> Iterator[Corruption]:
+        """What is damaged; every batch is decoded to know.
+
+        `offsets` are those that the segment may have: without them, as its name says.
+        """
+        if offsets is None:
+            base_offset = self._path.base_offset
+            offsets = Range() if base_offset is None else Range(base_offset)
+        gaps: list[Gap] = []
+        before = offsets.first - 1
+        memory = ColumnMemory(Wanted(fields=True))
+        for part in self.chunks(
+            memory, check_crcs=check_crcs, max_decompressed_bytes=max_decompressed_bytes
+        ):
+            if isinstance(part, Gap):
+                gaps.append(part)
+                continue
+            if gaps:
+                behind = int(part.batches.field("baseOffset")[0])
+                # No checksum covers it: what goes back says nothing.
+                last = behind - 1 if behind > before else MAX_INT64
+                yield corruption(gaps, Range(before + 1, last))
+                gaps = []
+            before = int(part.batches.last_offset[-1])
+            if len(part):  # a set's own offset may be 0, whatever its records'
+                before = max(before, int(part.fields["offset"][-1]))
+            self._source.forget(self.position)
+        if gaps:
+            yield corruption(gaps, Range(before + 1, offsets.last))
+
+    def headers(self) -> Iterator[Batches | Gap]:
+        """Headers of batches that are asked for, whatever their checksums say, and gaps."""
+        return self._parts(self._headers)
+
+    def checked(self) -> Iterator[Batches | Gap]:
+        """Headers of all batches whose checksums hold, and gaps; no record is looked at."""
+        return self._parts(self._checked)
+
+    def framed(self) -> Iterator[Batches]:
+        """Headers of batches that are asked for, as they are found."""
+        return (part for part in self.headers() if not isinstance(part, Gap))
+
+    def _parts(
+        self,
+        read: Callable[[Framing], Generator[Part | Gap, None, bool]],
+        max_records: int = 2**62,
+    ) -> Iterator[Part | Gap]:
+        """What `read` makes of framed batches and, unless the mode is FAILFAST, gaps."""
+        while True:
+            try:
+                for framing in frames(
+                    self._source, position=self.position, end=self._end, max_records=max_records
+                ):
+                    leaves = yield from read(framing)
+                    if leaves:
+                        break
+                else:
+                    if self._mode == FAILFAST:
+                        self._check_end()
+                        return
+                    # What looks like a batch cut by the end may have a damaged length. What is
+                    # left behind a log's last batch is no damage.
+                    start = self.position
+                    self.position = self._prove().next_sound_batch(start)
+                    if self.position == self._end and not (self._is_cut and start < self._end):
+                        self.position = start
+                        return
+                    yield self._gap_from(start, "No record batch")
+            except KafkaJitError as error:  # of the framing
+                if self._mode == FAILFAST:
+                    raise
+                yield self._gap(error)
+
+    def _headers(self, framing: Framing) -> Generator[Batches | Gap, None, bool]:
+        batches = framing.batches
+        misleading = self._misleading(framing)
+        believed = int(np.argmax(misleading)) if misleading.any() else len(batches)
+        self.position = framing.position
+        if believed < len(batches):
+            self.position = int(batches.position[believed])
+        asked = batches[:believed]
+        if not self._selection.is_everything:
+            asked = asked[self._selection.batches(asked)]
+        if len(asked):
+            yield asked
+        if believed < len(batches):
+            decoder = Decoder(self._source, ColumnMemory(Wanted()))
+            yield self._gap(self._unsound(batches, believed, decoder))
+        return believed < len(batches)
+
+    def _checked(self, framing: Framing) -> Generator[Batches | Gap, None, bool]:
+        batches = framing.batches
+        decoder = Decoder(self._source, ColumnMemory(Wanted()))
+        # One without room for a header has no checksum. Who decodes batches finds that himself.
+        sound = self._sound(batches, decoder, check_crcs=True) & batches.is_whole
+        while len(batches):
+            good = int(np.argmin(sound)) if not sound.all() else len(batches)
+            if good:
+                self.position = int(batches.end[good - 1])
+                yield batches[:good]
+            if good == len(batches):
+                break
+            self.position = int(batches.position[good])
+            yield self._gap(self._unsound(batches, good, decoder))
+            if self.position != int(batches.end[good]):
+                return True
+            batches, sound = batches[good + 1 :], sound[good + 1 :]
+        self.position = framing.position
+        return False
+
+    def _decode(
+        self, framing: Framing, decoder: Decoder, check_crcs: bool, reads_markers: bool
+    ) -> Generator[Chunk | Gap, None, bool]:
+        """Decode framed batches; whether the log goes on elsewhere than behind the last of them."""
+        batches = framing.batches
+        misleading = np.zeros(len(batches), dtype=np.bool_)
+        if not self._selection.is_everything:
+            misleading = self._misleading(framing, check_crcs)
+            asked = self._selection.batches(batches) | misleading
+            batches, misleading = batches[asked], misleading[asked]
+        sound = self._sound(batches, decoder, check_crcs) & ~misleading
+        window = len(batches)  # how many to decode at once
+        while len(batches):
+            self.position = int(batches.position[0])
+            error = None
+            good = int(np.argmin(sound)) if not sound.all() else len(batches)
+            if good == 0:
+                error = self._unsound(batches, 0, decoder)
+            else:
+                chunk = decoder.decode(batches[: min(good, window)])
+                if reads_markers:
+                    chunk = without_bad_markers(chunk)
+                done = len(chunk.batches)
+                window = 2 * max(window, 1)
+                batches, sound = batches[done:], sound[done:]
+                if done:
+                    self.position = int(chunk.batches.end[-1])
+                    yield chunk
+                error = chunk.error
+            if error is None:
+                continue
+            self.position = int(batches.position[0])
+            # Where the checksum holds the length does: nothing within is the log's own.
+            is_sure = check_crcs and good > 0 and bool(batches.is_whole[0])
+            yield self._gap(error, int(batches.end[0]) if is_sure else None)
+            if self.position != int(batches.end[0]):
+                return True
+            # What was decoded behind a bad batch is lost: feel forward after one.
+            batches, sound, window = batches[1:], sound[1:], 1
+        self.position = framing.position
+        return False
+
+    def _sound(self, batches: Batches, decoder: Decoder, check_crcs: bool) -> Mask:
+        """Which batches are of a known format and, if asked, what their checksums say."""
+        if self._prover is None or not self._prover.is_needed or not check_crcs:
+            return decoder.sound(batches, check_crcs=check_crcs)
+        known = decoder.sound(batches, check_crcs=False)
+        return known & (self._is_valid(batches) | ~batches.is_whole)
+
+    def _is_valid(self, batches: Batches) -> Mask:
+        """Batches.is_valid; large ones are asked of the prover, if it is needed."""
+        content, prover = self._source.content[: self._end], self._prover
+        is_large = batches.size_in_bytes > _LARGE
+        if prover is None or not prover.is_needed or not is_large.any():
+            return batches.is_valid(content)
+        valid = np.empty(len(batches), dtype=np.bool_)
+        valid[~is_large] = batches[~is_large].is_valid(content)
+        large = batches[is_large]
+        places = zip(large.position.tolist(), large.end.tolist(), strict=True)
+        computed = np.array([prover.checksum(*place) for place in places])
+        valid[is_large] = computed == large.field("crc")
+        return valid
+
+    def _prove(self) -> Prover:
+        """One for all gaps: what it may check in vain is for the whole log."""
+        if self._prover is None:
+            self._prover = Prover(self._rest())
+        return self._prover
+
+    def _unsound(self, batches: Batches, row: int, decoder: Decoder) -> KafkaJitError:
+        computed = None
+        if self._mode != FAILFAST:
+            start, end = int(batches.position[row]), int(batches.end[row])
+            prover = self._prove()
+            prover.waste(end - start)
+            if prover.is_needed and batches.is_whole[row]:
+                computed = prover.checksum(start, end)
+        return decoder.unsound(batches, row, computed)
+
+    def _misleading(self, framing: Framing, check_crcs: bool = True) -> Mask:
+        """Bad batches behind which no other begins, unless the mode is FAILFAST.
+
+        Their lengths may be what is damaged, and they hide batches that somebody asks for, so a
+        header's word is not enough to step over them.
+        """
+        batches = framing.batches
+        misleading = np.zeros(len(batches), dtype=np.bool_)
+        if self._mode != FAILFAST:
+            self._source.load(min(framing.position + RECORD_BATCH_OVERHEAD, self._end))
+            content = self._source.content[: self._end]
+            misleading[-1] = not goes_on(
+                content, framing.position, is_cut=self._is_cut, zeros=self._zeros(framing.position)
+            )
+            misleading[:-1] = ~plausible(content, batches.position[1:])
+            doubted = batches[misleading]
+            misleading[misleading] = ~(self._is_valid(doubted) if check_crcs else doubted.is_whole)
+        return misleading
+
+    def _zeros(self, position: int) -> int | None:
+        """Where the zeros of a preallocated file begin, if there may be some from here on."""
+        if self._is_cut or self._source.content[position : position + LOG_OVERHEAD].any():
+            return None
+        if self._first_zero is None:
+            self._first_zero = zeros_at_the_end(self._rest())
+        return self._first_zero
+
+    def _gap(self, error: KafkaJitError, end: int | None = None) -> Gap:
+        """Step over what is bad at the present position, up to its end where that is sure."""
+        if self._mode == FAILFAST:
+            raise error
+        start = self.position
+        if end is None:
+            content = self._rest()
+            behind = start + LOG_OVERHEAD
+            if behind <= self._end:
+                behind += int(read_int32(content, start + BATCH_LENGTH_OFFSET))
+            zeros = self._zeros(behind) if start < behind <= self._end else None
+            end = resync(content, start, is_cut=self._is_cut, zeros=zeros, prover=self._prove())
+        self.position = end
+        return self._gap_from(start, f"{type(error).__name__}: {error.message}")
+
+    def _gap_from(self, start: int, reason: str) -> Gap:
+        return Gap(self._source.path, start, self.position - start, reason)
+
+    def _rest(self) -> Bytes:
+        """The bytes of the stretch: a search does not leave it."""
+        self._source.load(self._end)
+        return self._source.content[: self._end]
+
+    def _check_end(self) -> None:
+        """A stretch ends where the next begins, or it was cut at what is no batch."""
+        if self._is_cut and self.position < self._end:
+            raise CorruptIndexError(
+                f"No record batch ends at position {self._end}, where the segment was split: its "
+                "offset index is wrong, or the file has changed",
+                path=self._source.path,
+                position=self.position,
+            )
+
+
+def corruption(gaps: list[Gap], missing: Range) -> Corruption:
+    """Gaps with nothing sound between them as one, and the offsets that are missing there."""
+    first = gaps[0]
+    length = gaps[-1].position + gaps[-1].length - first.position
+    reason = first.reason + (f" (and {len(gaps) - 1} more)" if len(gaps) > 1 else "")
+    return Corruption(
+        first.path,
+        first.position,
+        length,
+        reason,
+        None if not missing or missing.first == MIN_INT64 else missing.first,
+        None if not missing or missing.last == MAX_INT64 else missing.last,
+    )

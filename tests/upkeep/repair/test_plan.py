@@ -1,0 +1,707 @@
+"""Repairs, as whoever asks for them sees them; what Kafka makes of the same is in tests/data."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from corpus import DATA, NO_JIT
+from histories import histories
+from hypothesis import given
+from hypothesis import strategies as st
+from partitions import (
+    CONFIG,
+    check_soundness,
+    data,
+    drop_kept,
+    files_in,
+    log_name,
+    make_partition,
+    marker,
+    offsets_in,
+    to_do,
+    transactional,
+)
+
+import kafkajit
+import kafkajit.testing as kt
+from kafkajit.change.journal import DONE, READY, STAGED
+from kafkajit.errors import KafkaJitError, LockedError
+from kafkajit.log.config import LogConfig
+
+SEGMENTS: Mapping[int, list[bytes]] = {
+    0: [data(0), transactional(2, 7), data(4, partition_leader_epoch=1), transactional(6, 8)],
+    10: [data(10), marker(12, 7), data(13), data(15), data(17)],
+    20: [transactional(20, 7, 2), marker(22, 8, 1), data(23, partition_leader_epoch=3), data(25)],
+}
+EVERY = [*range(8), *range(10, 19), *range(20, 27)]
+
+
+@pytest.fixture(autouse=True)
+def _without_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.fsync", lambda _: None)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return make_partition(tmp_path / "kafka" / "orders-0", SEGMENTS)
+
+
+def repair(folder: Path, **options: object) -> kafkajit.RepairPlan:
+    return kafkajit.repair(folder, config=CONFIG, **options)  # type: ignore[arg-type]
+
+
+def repaired(folder: Path, **options: object) -> str:
+    """The plan that was carried out, after which nothing is left to do."""
+    before = files_in(folder)
+    plan = repair(folder, **options)
+    assert files_in(folder) == before
+    assert plan.is_needed
+    plan.apply()
+    check_soundness(folder)
+    drop_kept(folder)
+    return "\n".join(to_do(plan))
+
+
+def flip(path: Path, position: int, bit: int = 1) -> None:
+    content = bytearray(path.read_bytes())
+    content[position] ^= bit
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("length", [14, 48])
+@pytest.mark.parametrize("salvage", [False, True])
+def test_a_length_that_has_no_room_for_a_header_is_damage(
+    folder: Path, length: int, salvage: bool
+) -> None:
+    path = folder / log_name(10)
+    content, at = bytearray(path.read_bytes()), len(data(10) + marker(12, 7))
+    content[at + 8 : at + 12] = length.to_bytes(4)
+    path.write_bytes(content)
+    told = repaired(folder, salvage=salvage)
+    assert f"Record batch is corrupt (the size {length + 12} is smaller than the minimum" in told
+    later = [*range(15, 19), *range(20, 27)] if salvage else []
+    assert offsets_in(folder) == [*range(8), 10, 11, 12, *later]
+
+
+def test_what_is_right_is_left_alone(folder: Path) -> None:
+    check_soundness(folder)
+    assert offsets_in(folder) == EVERY
+    assert repair(folder).apply() == []
+    assert not list(folder.glob(".kafkajit-*"))
+
+
+@pytest.mark.parametrize("kind", ["append", "recover", "truncate", "retain", "compact"])
+def test_what_a_broker_left_when_it_ended_is_left_alone(kind: str, tmp_path: Path) -> None:
+    closed = [step for log in histories(kind) for step in log if step.told.get("ends") == "close"]
+    assert closed
+    for place, step in enumerate(closed):
+        folder = put(tmp_path / str(place), step.after)
+        start = step.told["state"]["logStartOffset"]
+        (folder.parent / "log-start-offset-checkpoint").write_text(f"0\n1\norders 0 {start}\n")
+        plan = kafkajit.repair(folder, config=LogConfig.of(step.told["config"]))
+        # In memory a truncated log ends where it was truncated to: a batch later, maybe.
+        if step.told["state"]["segments"][-1]["nextOffset"] == step.told["state"]["logEndOffset"]:
+            lines = to_do(plan)
+            if kind == "truncate":  # and its last timestamp forgotten
+                lines = [line for line in lines if "timeindex: make anew: it is empty" not in line]
+            assert lines == [], (kind, place)
+
+
+def put(parent: Path, files: Mapping[str, bytes]) -> Path:
+    folder = parent / "orders-0"
+    folder.mkdir(parents=True)
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def test_a_damaged_log_becomes_what_kafka_makes_of_it(tmp_path: Path) -> None:
+    compared = 0
+    for place, log in enumerate(histories("recover")):
+        _, damaged, recovered = log
+        folder = put(tmp_path / str(place), damaged.after)
+        # A broker makes all of them anew.
+        for suffix in (".index", ".timeindex", ".txnindex", ".snapshot"):
+            for path in folder.glob(f"*{suffix}"):
+                path.unlink()
+        config = LogConfig.of(recovered.told["config"])
+        kafkajit.repair(folder, config=config).apply()
+        found, expected = files_in(folder), dict(recovered.after)
+        for name, content in list(expected.items()):
+            if name.endswith(".txnindex") and not content:  # it was there before
+                del expected[name]
+        point = recovered.told["open"]["recoveryPoint"]
+        if point == 0:
+            assert found == expected, damaged.told
+            compared += 1
+        assert kafkajit.Log(folder).end_offset == recovered.told["state"]["logEndOffset"]
+    assert compared >= 2
+
+
+def test_a_log_is_truncated_as_kafka_does_it(tmp_path: Path) -> None:
+    compared = 0
+    for place, log in enumerate(histories("truncate")):
+        for step in log[1:]:
+            folder = put(tmp_path / f"{place} {compared}", step.before)
+            (command,) = step.told["commands"]
+            config = LogConfig.of(step.told["config"])
+            plan = kafkajit.repair(folder, config=config, truncate_to=command["offset"])
+            plan.apply()
+            found = {name: files_in(folder)[name] for name in files_in(folder)}
+            expected = dict(step.after)
+            # Its end is in memory only; here it is that of the last batch that is left.
+            for files in (found, expected):
+                for name in list(files):
+                    if name.endswith((".snapshot", "-checkpoint", ".metadata")):
+                        del files[name]
+            for name, content in list(expected.items()):
+                # Kafka makes an empty file, and forgets its last timestamp.
+                if not content and name.endswith((".txnindex", ".timeindex")):
+                    found.pop(name, None)
+                    del expected[name]
+            assert found == expected, step.told["commands"]
+            state = step.told["state"]
+            assert kafkajit.Log(folder).end_offset == state["segments"][-1]["nextOffset"]
+            compared += 1
+    assert compared >= 8
+
+
+def test_a_log_ends_before_damage_and_the_segments_behind_it_go(folder: Path) -> None:
+    flip(folder / log_name(10), len(data(10)) + len(marker(12, 7)) + 65)
+    text = repaired(folder)
+    assert "Record is corrupt" in text
+    assert "with its indexes and snapshot: it is behind what is cut away" in text
+    assert offsets_in(folder) == EVERY[: EVERY.index(13)]
+    assert sorted(files_in(folder)) == sorted(
+        [
+            *(log_name(base, suffix) for base in (0, 10) for suffix in (".log", ".index")),
+            *(log_name(base, ".timeindex") for base in (0, 10)),
+            log_name(10, ".txnindex"),
+            log_name(10, ".snapshot"),
+            log_name(13, ".snapshot"),
+            "leader-epoch-checkpoint",
+        ]
+    )
+    epochs = kafkajit.read_leader_epochs(str(folder / "leader-epoch-checkpoint")).to_pylist()
+    assert epochs == [{"epoch": 0, "startOffset": 0}, {"epoch": 1, "startOffset": 4}]
+
+
+def test_salvage_keeps_every_sound_batch_and_says_what_is_lost(folder: Path) -> None:
+    position = len(data(10)) + len(marker(12, 7))
+    flip(folder / log_name(10), position + 65)
+    plan = repair(folder, salvage=True)
+    (gap,) = plan.partitions[0].gaps
+    found = kafkajit.find_corruption(str(folder / log_name(10))).to_pylist()
+    assert [list(gap)[1:]] == [list(row.values()) for row in found]
+    text = repaired(folder, salvage=True)
+    assert f"cut out {position} to {position + len(data(13))}" in text
+    assert "offsets from 13 to 14 are missing" in text
+    assert offsets_in(folder) == [offset for offset in EVERY if offset not in (13, 14)]
+    assert (folder / log_name(10)).read_bytes() == b"".join(
+        [SEGMENTS[10][0], SEGMENTS[10][1], *SEGMENTS[10][3:]]
+    )
+
+
+def test_what_is_wrong_with_a_batch_beyond_its_checksum_is_found(tmp_path: Path) -> None:
+    bad = {
+        "InvalidRecordError: Invalid control record type": kt.control_batch(
+            9, producer_id=7, base_offset=4
+        ),
+        "InvalidRecordError: Expected transactional write": data(4, 1, producer_id=7),
+        "CorruptRecordError: Invalid magic found": data(4, 1)[:16] + b"\x07" + data(4, 1)[17:],
+    }
+    for place, (reason, batch) in enumerate(bad.items()):
+        for salvage in (False, True):
+            folder = tmp_path / f"{place} {salvage}" / "orders-0"
+            batches = [data(0), transactional(2, 7), batch, marker(5, 7), data(6)]
+            folder.mkdir(parents=True)
+            (folder / log_name(0)).write_bytes(b"".join(batches))
+            assert reason in repaired(folder, salvage=salvage)
+            expected = [0, 1, 2, 3] + ([5, 6, 7] if salvage else [])
+            assert offsets_in(folder) == expected
+            aborted = kafkajit.Log(folder).aborted_transactions(0, 99).num_rows
+            assert aborted == salvage
+
+
+def test_a_transaction_whose_end_is_lost_is_told(folder: Path) -> None:
+    assert repair(folder, salvage=True).partitions[0].notes == []
+    flip(folder / log_name(10), len(data(10)) + 65)  # the marker of 7
+    plan = repair(folder, salvage=True)
+    assert plan.partitions[0].notes == [
+        "producer 7: its transaction from offset 2 on is open, and may have ended in what is lost"
+    ]
+    assert kafkajit.Log(folder).last_stable_offset == 20
+    plan.apply()
+    assert kafkajit.Log(folder).last_stable_offset == 2
+
+
+@pytest.mark.skipif(NO_JIT, reason="thousands of logs, with kernels that are interpreted")
+def test_a_log_cut_anywhere_is_right_up_to_there(tmp_path: Path) -> None:
+    batches = [data(0), transactional(2, 7), marker(4, 7), data(5)]
+    whole = b"".join(batches)
+    ends = [len(b"".join(batches[:count])) for count in range(len(batches) + 1)]
+    expected = [list(range(count)) for count in (0, 2, 4, 5, 7)]
+    original = make_partition(tmp_path / "whole" / "orders-0", {0: batches})
+    for size in range(len(whole) + 1):
+        folder = tmp_path / str(size) / "orders-0"
+        shutil.copytree(original, folder)
+        os.truncate(folder / log_name(0), size)
+        if size < len(whole):
+            repaired(folder)
+        kept = max(place for place, end in enumerate(ends) if end <= size)
+        assert offsets_in(folder) == expected[kept]
+        assert (folder / log_name(0)).stat().st_size == ends[kept]
+        shutil.rmtree(folder.parent)
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        (log_name(10, ".index"), "missing"),
+        (log_name(10, ".index"), "empty"),
+        (log_name(10, ".index"), "noise"),
+        (log_name(10, ".index"), "of another"),
+        (log_name(10, ".index"), "too long"),
+        (log_name(10, ".index"), "zeros"),
+        (log_name(10, ".timeindex"), "missing"),
+        (log_name(10, ".timeindex"), "empty"),
+        (log_name(10, ".timeindex"), "noise"),
+        (log_name(10, ".timeindex"), "of another"),
+        (log_name(10, ".timeindex"), "too long"),
+        (log_name(10, ".txnindex"), "missing"),
+        (log_name(10, ".txnindex"), "empty"),
+        (log_name(10, ".txnindex"), "noise"),
+        (log_name(20, ".snapshot"), "missing"),
+        (log_name(20, ".snapshot"), "noise"),
+        (log_name(20, ".snapshot"), "of another"),
+        (log_name(27, ".snapshot"), "empty"),
+        ("leader-epoch-checkpoint", "missing"),
+        ("leader-epoch-checkpoint", "noise"),
+    ],
+)
+def test_a_file_beside_a_log_becomes_what_it_was(folder: Path, name: str, damage: str) -> None:
+    path = folder / name
+    before = files_in(folder)
+    others = {".index": 0, ".timeindex": 0, ".snapshot": 10}
+    if damage == "missing":
+        path.unlink()
+    else:
+        content = {
+            "empty": b"",
+            "noise": b"\x05" * 61,
+            "of another": before.get(log_name(others.get(path.suffix, 0), path.suffix), b""),
+            "too long": before[name] + before[name],
+            "zeros": before[name] + bytes(4096),
+        }[damage]
+        assert content != before[name]
+        path.write_bytes(content)
+    text = repaired(folder)
+    assert name in text
+    assert files_in(folder) == before
+
+
+def test_files_without_a_log_and_behind_its_end_go(folder: Path) -> None:
+    before = files_in(folder)
+    strays = [
+        *(log_name(5, suffix) for suffix in (".index", ".timeindex", ".txnindex")),
+        log_name(99, ".snapshot"),
+        f"{log_name(0)}.deleted",
+        f"{log_name(0, '.index')}.cleaned",
+    ]
+    for name in strays:
+        (folder / name).write_bytes(b"x")
+    text = repaired(folder)
+    assert len(text.splitlines()) == len(strays)
+    assert files_in(folder) == before
+
+
+def test_a_snapshot_that_brokers_leave_when_they_end_is_no_damage(folder: Path) -> None:
+    stray = folder / log_name(13, ".snapshot")
+    shutil.copy(folder / log_name(10, ".snapshot"), stray)
+    assert not repair(folder).is_needed
+    (folder / log_name(10, ".index")).unlink()
+    assert stray.name in repaired(folder)
+    assert not stray.exists()
+
+
+def test_a_swap_of_which_nothing_stays_goes_with_what_it_was_to_replace(folder: Path) -> None:
+    for suffix in (".log", ".index"):
+        shutil.copy(folder / log_name(0, suffix), f"{folder / log_name(20, suffix)}.swap")
+    repaired(folder)
+    assert offsets_in(folder) == EVERY[: EVERY.index(20)]
+    assert not list(folder.glob(f"{20:020d}.*index"))
+
+
+def test_a_log_of_which_all_records_were_deleted_is_right(folder: Path) -> None:
+    starts, epochs = folder.parent / "log-start-offset-checkpoint", "leader-epoch-checkpoint"
+    starts.write_text("0\n1\norders 0 27\n")
+    (folder / log_name(20, ".snapshot")).unlink()  # which is before all
+    for left in ("0\n1\n3 27\n", "0\n0\n"):
+        (folder / epochs).write_text(left)
+        check_soundness(folder)
+    (folder / epochs).unlink()
+    repaired(folder, truncate_to=25)
+    assert starts.read_text() == "0\n1\norders 0 25\n"
+    assert repair(folder).partitions[0].log_start_offset == 25
+
+
+def test_a_start_offset_that_is_none_is_no_segments_name(folder: Path) -> None:
+    (folder.parent / "log-start-offset-checkpoint").write_text("0\n1\norders 0 -5\n")
+    for path in folder.glob("*.log"):
+        path.unlink()
+    repaired(folder)
+    assert [path.name for path in folder.glob("*.log")] == [log_name(0)]
+    (folder / log_name(0)).unlink()
+    with kafkajit.LogWriter(folder) as log:
+        assert log.log_end_offset == 0
+
+
+def test_a_snapshot_that_contradicts_itself_is_no_beginning(folder: Path) -> None:
+    for base in (0, 10):  # so that nobody knows who wrote before 20
+        (folder / log_name(base)).unlink()
+    wrong = [[kt.Producer(7, last_offset=20)], [kt.Producer(7, last_offset=5)] * 2]
+    for entries in wrong:
+        (folder / log_name(20, ".snapshot")).write_bytes(kt.producer_snapshot(entries))
+        repaired(folder)
+
+
+def test_a_name_that_is_no_offset_is_no_segments(folder: Path) -> None:
+    for content in (b"", b"noise" * 50, data(0)):
+        for suffix in (".log", ".index", ".snapshot"):
+            (folder / f"{2**63}{suffix}".zfill(20 + len(suffix))).write_bytes(content)
+        told = repaired(folder)
+        assert f"{2**63:020d}.log: remove, {len(content)} bytes, with its indexes" in told
+        assert "its name is no offset" in told
+        check_soundness(folder)
+        assert offsets_in(folder) == EVERY
+
+
+def test_an_interrupted_swap_is_finished(folder: Path) -> None:
+    for path in folder.glob(f"{log_name(10, '')}.*index"):
+        path.rename(f"{path}.swap")
+    swap = folder / f"{log_name(10)}.swap"
+    # What the cleaner made of the second and the third segment.
+    swap.write_bytes(b"".join([*SEGMENTS[10], *SEGMENTS[20]]))
+    text = repaired(folder)
+    assert f"{log_name(10)}: make of {swap.name}: a swap was interrupted" in text
+    assert offsets_in(folder) == EVERY
+    assert [path.name for path in sorted(folder.glob("*.log*"))] == [log_name(0), log_name(10)]
+
+
+def test_a_segment_is_cut_where_the_next_begins(folder: Path) -> None:
+    with (folder / log_name(0)).open("ab") as log:
+        log.write(SEGMENTS[10][0])
+    before = files_in(folder)
+    assert "its offsets are the next segment's" in repaired(folder)
+    assert offsets_in(folder) == EVERY
+    assert files_in(folder)[log_name(20)] == before[log_name(20)]
+
+
+def test_a_log_under_another_name_is_given_its_own(folder: Path) -> None:
+    before = files_in(folder)
+    (folder / log_name(10)).rename(folder / log_name(15))
+    text = repaired(folder)
+    assert f"{log_name(10)}: make of {log_name(15)}" in text
+    assert files_in(folder) == before
+
+
+def test_a_copy_of_another_segment_costs_nothing(folder: Path) -> None:
+    shutil.copy(folder / log_name(10), folder / log_name(13))
+    text = repaired(folder)
+    assert offsets_in(folder) == EVERY
+    assert "its offsets are before 13" in text
+    shutil.copy(folder / log_name(0), folder / log_name(999))
+    repaired(folder)
+    assert offsets_in(folder) == EVERY
+    assert not (folder / log_name(999)).exists()
+
+
+def test_a_segment_too_wide_for_its_indexes_is_split(tmp_path: Path) -> None:
+    folder = tmp_path / "orders-0"
+    far = 2**31 + 5
+    folder.mkdir()
+    (folder / log_name(0)).write_bytes(data(0) + data(far) + data(far + 2))
+    repaired(folder)
+    assert (folder / log_name(far)).read_bytes() == data(far) + data(far + 2)
+    assert offsets_in(folder) == [0, 1, far, far + 1, far + 2, far + 3]
+
+
+def test_a_folder_without_a_segment_is_given_one(tmp_path: Path) -> None:
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\norders 0 42\n")
+    repaired(folder)
+    assert sorted(files_in(folder)) == [
+        log_name(42, suffix) for suffix in (".index", ".log", ".timeindex")
+    ]
+    assert kafkajit.Log(folder).end_offset == 42
+
+
+CHECKPOINTS = (
+    "cleaner-offset-checkpoint",
+    "recovery-point-offset-checkpoint",
+    "replication-offset-checkpoint",
+)
+
+
+def test_checkpoints_are_not_beyond_the_logs_end(folder: Path) -> None:
+    for name in CHECKPOINTS:
+        (folder.parent / name).write_text("0\n3\nother 0 99\norders 0 25\norders 1 99\n")
+    assert not repair(folder).is_needed
+    text = repaired(folder, truncate_to=14)
+    assert text.count("orders-0: 25 becomes 13") == 3
+    for name in CHECKPOINTS:
+        text = (folder.parent / name).read_text()
+        assert text == "0\n3\nother 0 99\norders 0 13\norders 1 99\n"
+
+
+def test_a_checkpoint_that_cannot_be_read_is_left_alone(folder: Path) -> None:
+    (folder.parent / CHECKPOINTS[0]).write_text("noise")
+    plan = repair(folder)
+    assert not plan.is_needed
+    assert CHECKPOINTS[0] in plan.partitions[0].notes[0]
+
+
+@pytest.mark.parametrize(
+    ("offset", "kept", "end"),
+    [
+        (0, [], 0),
+        (1, [], 0),  # a batch goes as a whole
+        (2, [0, 1], 2),
+        (9, EVERY[: EVERY.index(10)], 8),
+        (10, EVERY[: EVERY.index(10)], 10),
+        (24, EVERY[: EVERY.index(23)], 23),
+    ],
+)
+def test_a_log_is_cut_at_an_offset(folder: Path, offset: int, kept: list[int], end: int) -> None:
+    repaired(folder, truncate_to=offset)
+    assert offsets_in(folder) == kept
+    assert kafkajit.Log(folder).end_offset == end
+    assert not repair(folder, truncate_to=offset).is_needed
+
+
+def test_to_cut_a_log_behind_its_end_changes_nothing(folder: Path) -> None:
+    assert not repair(folder, truncate_to=27).is_needed
+
+
+def test_a_log_cut_before_its_start_begins_there(tmp_path: Path) -> None:
+    folder = make_partition(tmp_path / "orders-0", {20: SEGMENTS[20]})
+    starts = tmp_path / "log-start-offset-checkpoint"
+    starts.write_text("0\n2\norders 0 23\norders 1 7\n")
+    repaired(folder, truncate_to=5)
+    assert sorted(path.name for path in folder.glob("*.log")) == [log_name(5)]
+    assert (kafkajit.Log(folder).start_offset, kafkajit.Log(folder).end_offset) == (5, 5)
+    assert starts.read_text() == "0\n1\norders 1 7\n"
+
+
+def test_a_log_that_ends_before_its_start_begins_anew_there(folder: Path) -> None:
+    (folder.parent / "log-start-offset-checkpoint").write_text("0\n1\norders 0 30\n")
+    assert "the log ends at 27, before its start 30" in repaired(folder)
+    assert (kafkajit.Log(folder).start_offset, kafkajit.Log(folder).end_offset) == (30, 30)
+
+
+def test_what_is_replaced_or_removed_is_kept(folder: Path) -> None:
+    flip(folder / log_name(10), 65)
+    before = files_in(folder)
+    (kept,) = repair(folder).apply()
+    gone = {
+        name: content for name, content in before.items() if files_in(folder).get(name) != content
+    }
+    assert files_in(kept / "orders-0") == gone
+    assert {log_name(10), log_name(20), log_name(10, ".index")} <= set(gone)
+
+
+def test_a_repaired_log_is_as_old_as_it_was(folder: Path) -> None:
+    flip(folder / log_name(10), 65)
+    os.utime(folder / log_name(10), (1, 2))
+    repaired(folder, salvage=True)
+    assert (folder / log_name(10)).stat().st_mtime == 2
+
+
+def test_all_partitions_of_a_log_dirs_folder_are_repaired(folder: Path) -> None:
+    root = folder.parent
+    (root / "meta.properties").write_text("version=1\n")
+    for name in CHECKPOINTS:
+        (root / name).write_text("0\n2\norders 0 25\norders 1 25\n")
+    for name in ("orders-1", f"orders-2.{'0' * 32}-delete", "notes"):
+        shutil.copytree(folder, root / name)
+    for name in ("orders-0", "orders-1", f"orders-2.{'0' * 32}-delete"):
+        flip(root / name / log_name(20), 65)
+    plan = repair(root)
+    assert [partition.folder.name for partition in plan.partitions] == ["orders-0", "orders-1"]
+    assert len(plan.apply()) == 2
+    assert to_do(repair(root)) == []
+    for name in CHECKPOINTS:
+        assert (root / name).read_text() == "0\n2\norders 0 20\norders 1 20\n"
+
+
+def test_a_place_without_logs_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="is no partition's folder"):
+        repair(tmp_path)
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        repair(tmp_path / "orders-0")
+
+
+def test_only_a_log_that_is_named_is_truncated(folder: Path) -> None:
+    for place in (folder.parent, f"file://{folder.parent}"):
+        with pytest.raises(ValueError, match="truncate_to is for one log"):
+            repair(place, truncate_to=3)
+    assert repair(f"file://{folder}", truncate_to=3).partitions[0].folder == folder
+
+
+def test_a_plan_is_of_the_files_that_it_was_made_for(folder: Path) -> None:
+    flip(folder / log_name(20), 65)
+    plan = repair(folder)
+    flip(folder / log_name(20), 66)
+    before = files_in(folder)
+    with pytest.raises(KafkaJitError, match="files have changed since"):
+        plan.apply()
+    assert files_in(folder) == before
+
+
+def test_many_files_wait_on_the_disk_to_be_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = files_in(folder)
+    for path in [*folder.glob("*index"), *folder.glob("*.snapshot")]:
+        path.unlink()
+    monkeypatch.setattr("kafkajit.upkeep.repair.repairs._IN_MEMORY", 20)
+    repaired(folder)
+    assert files_in(folder) == before
+
+
+def test_a_locked_folder_is_left_alone_unless_by_force(folder: Path) -> None:
+    flip(folder / log_name(20), 65)
+    (folder.parent / ".lock").touch()
+    holder = "import fcntl, sys, time; f = open(sys.argv[1], 'r+'); fcntl.lockf(f, fcntl.LOCK_EX)"
+    command = [sys.executable, "-c", f"{holder}; print(1, flush=True); time.sleep(600)"]
+    with subprocess.Popen([*command, folder.parent / ".lock"], stdout=subprocess.PIPE) as broker:
+        try:
+            assert broker.stdout is not None
+            broker.stdout.readline()
+            with pytest.raises(LockedError):
+                repair(folder).apply()
+            repair(folder).apply(force=True)
+        finally:
+            broker.kill()
+    check_soundness(folder)
+
+
+def test_a_disk_that_is_full_changes_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flip(folder / log_name(20), 65)
+    before = files_in(folder)
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    plan = repair(folder, salvage=True)
+    monkeypatch.setattr("os.copy_file_range", full)
+    with pytest.raises(OSError, match="No space left"):
+        plan.apply()
+    assert files_in(folder) == before
+    assert [path.name for path in folder.iterdir() if path.is_dir()] == []
+
+
+def test_a_file_system_that_copies_no_ranges_is_no_obstacle(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown(*_: object) -> int:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr("os.copy_file_range", unknown)
+    flip(folder / log_name(20), 65)
+    repaired(folder, salvage=True)
+    assert offsets_in(folder) == [offset for offset in EVERY if offset not in (20, 21)]
+
+
+@pytest.mark.parametrize("left", [READY, STAGED, DONE])
+def test_what_an_interrupted_change_has_left_is_something_to_do(folder: Path, left: str) -> None:
+    (folder / left).mkdir()
+    plan = repair(folder)
+    assert plan.is_needed
+    assert left in str(plan)
+    if left == STAGED:
+        plan.apply()
+        assert not repair(folder).is_needed
+
+
+def killed_at(step: int, plan: kafkajit.RepairPlan) -> bool:
+    """Carry a plan out in a process that dies before so many calls; whether it was done before."""
+    process = os.fork()
+    if process == 0:
+        calls = count()
+
+        def counted(really: Callable[..., Any]) -> Callable[..., Any]:
+            def call(*arguments: Any, **named: Any) -> Any:
+                if next(calls) == step:
+                    os._exit(9)
+                return really(*arguments, **named)
+
+            return call
+
+        for name in ("rename", "unlink", "rmdir", "link", "mkdir", "fsync", "chmod", "utime"):
+            setattr(os, name, counted(getattr(os, name)))
+        plan.apply()
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
+
+
+@pytest.mark.skipif(NO_JIT, reason="the same files are renamed")
+def test_a_repair_that_is_killed_anywhere_is_finished_by_the_next(
+    folder: Path, tmp_path: Path
+) -> None:
+    flip(folder / log_name(0), len(SEGMENTS[0][0]) + 65)
+    (folder / log_name(10, ".index")).unlink()
+    (folder.parent / CHECKPOINTS[0]).write_text("0\n1\norders 0 99\n")
+    original = tmp_path / "damaged"
+    shutil.copytree(folder.parent, original)
+    repair(folder, salvage=True).apply()
+    drop_kept(folder)
+    expected = files_in(folder) | files_in(folder.parent)
+    for step in count(0, 3):
+        shutil.rmtree(folder.parent)
+        shutil.copytree(original, folder.parent)
+        if killed_at(step, repair(folder, salvage=True)):
+            break
+        repair(folder, salvage=True).apply()
+        (folder.parent / ".lock").unlink(missing_ok=True)  # of a process that died
+        assert to_do(repair(folder, salvage=True)) == []
+        assert files_in(folder) | files_in(folder.parent) == expected
+    assert step > 50
+
+
+@given(st.data())
+def test_noise_in_any_file_is_repaired(
+    tmp_path_factory: pytest.TempPathFactory, choice: st.DataObject
+) -> None:
+    folder = make_partition(tmp_path_factory.mktemp("noise") / "orders-0", SEGMENTS)
+    for _ in range(choice.draw(st.integers(1, 3))):
+        path = choice.draw(st.sampled_from(sorted(folder.iterdir())))
+        content = bytearray(path.read_bytes())
+        at = choice.draw(st.integers(0, len(content)))
+        content[at : at + choice.draw(st.integers(0, 40))] = choice.draw(st.binary(max_size=40))
+        path.write_bytes(content)
+    salvage = choice.draw(st.booleans())
+    repair(folder, salvage=salvage).apply()
+    check_soundness(folder)
+    assert set(offsets_in(folder)) <= set(EVERY) or not salvage
+
+
+def test_the_sample_is_a_folder_with_things_to_repair() -> None:
+    assert repair(Path(kt.SAMPLE)).is_needed
+
+
+def test_logs_of_real_brokers_are_right(tmp_path: Path) -> None:
+    for name in ("segments-0", "transactions-0", "idempotent-0", "gzip-0"):
+        if (DATA / "v2" / name).exists():
+            shutil.copytree(DATA / "v2" / name, tmp_path / name)
+            assert not kafkajit.repair(tmp_path / name).is_needed
