@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import data
+
+
+def test_the_index_names_every_file_of_the_archives() -> None:
+    assert (data.ARCHIVES / data.INDEX).read_text().splitlines() == list(data.index())
+
+
+def test_packing_the_same_files_again_gives_the_same_bytes(tmp_path: Path) -> None:
+    data.pack(["indexes"], tmp_path, data.unpacked())
+    packed = (tmp_path / "indexes.tar.xz").read_bytes()
+    assert packed == (data.ARCHIVES / "indexes.tar.xz").read_bytes()
+
+
+def test_an_archive_that_changes_is_unpacked_again(tmp_path: Path) -> None:
+    archives, source, folders = (tmp_path / name for name in ("archives", "source", "folders"))
+    archives.mkdir()
+    (archives / "loose.tsv").write_text("beside")
+    for content in (b"first", b"second"):
+        (source / "some" / "inside").mkdir(parents=True, exist_ok=True)
+        (source / "some" / "inside" / "file").write_bytes(content)
+        data.pack(["some"], archives, source)
+        data.unpacked(archives, folders)
+        assert (folders / "some" / "inside" / "file").read_bytes() == content
+        assert (folders / "loose.tsv").read_text() == "beside"
