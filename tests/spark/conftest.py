@@ -11,6 +11,7 @@ import pytest
 import queries
 from cluster import DAMAGED, LOGS, Cluster, standalone_cluster
 from corpus import REPOSITORY
+from needs import need
 from pyspark.sql import SparkSession
 
 # Other processes run compiled kernels, whatever the mode of the tests: once is enough.
@@ -20,6 +21,7 @@ if {"NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"} & os.environ.keys():
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    need("java")
     os.environ["PYSPARK_PYTHON"] = sys.executable
     # Workers import the package from where the tests do, installed or not.
     os.environ["PYTHONPATH"] = os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")])
@@ -53,5 +55,6 @@ def local_answers(spark: SparkSession) -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    need("java")
     with standalone_cluster(tmp_path_factory.mktemp("cluster")) as running:
         yield running

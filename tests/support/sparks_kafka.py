@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from needs import need
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
@@ -22,6 +23,7 @@ def jars() -> list[Path]:
     """The connector's jars, brought by Maven when they are not there yet."""
     folder = Path.home() / ".cache" / "kafkajit" / "spark-kafka-4.0.0"
     if not folder.exists():
+        need("mvn")
         partial = folder.with_name(f"{folder.name}.{os.getpid()}.part")
         for artifact in ARTIFACTS:
             command = ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={artifact}"]
