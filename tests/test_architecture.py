@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -60,17 +61,34 @@ def module_id(path: Path) -> str:
     return path.relative_to(PACKAGE).as_posix()
 
 
-by_module = pytest.mark.parametrize("path", MODULES, ids=module_id)
-
-
+@cache
 def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    return list(ast.walk(parsed(path)))
+
+
+def rule(check: Callable[[Path], None]) -> Callable[[], None]:
+    """A test that holds for every module; it lists the modules that break the rule."""
+
+    def test() -> None:
+        broken = []
+        for path in MODULES:
+            try:
+                check(path)
+            except AssertionError as error:
+                broken.append(f"{module_id(path)}: {error}")
+        assert not broken, "\n".join(broken)
+
+    test.__name__ = check.__name__
+    return test
+
+
 def functions(path: Path) -> Iterator[ast.FunctionDef]:
-    for node in ast.walk(parsed(path)):
-        if isinstance(node, ast.FunctionDef):
-            yield node
+    return (node for node in nodes(path) if isinstance(node, ast.FunctionDef))
 
 
 def is_kernel(function: ast.FunctionDef) -> bool:
@@ -79,7 +97,7 @@ def is_kernel(function: ast.FunctionDef) -> bool:
 
 def imports(path: Path) -> Iterator[str]:
     """Full names of what a module imports, wherever in it."""
-    for node in ast.walk(parsed(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -96,7 +114,7 @@ def room_of(name: str) -> int | None:
     return next(number for number, room in enumerate(ROOMS) if parts[1] in room)
 
 
-@by_module
+@rule
 def test_imports_point_one_way(path: Path) -> None:
     module = "kafkajit." + module_id(path).removesuffix(".py").replace("/", ".")
     if module == "kafkajit.__init__":
@@ -132,13 +150,13 @@ def test_no_module_imports_itself_through_others() -> None:
         reach(module, ())
 
 
-@by_module
+@rule
 def test_only_the_kernel_module_knows_numba(path: Path) -> None:
     numbas = [name for name in imports(path) if name.split(".")[0] in ("numba", "llvmlite")]
     assert not numbas or path.parent.name == "kernel"
 
 
-@by_module
+@rule
 def test_a_function_without_annotations_is_a_kernel(path: Path) -> None:
     if path.parent.name == "kernel":
         return
@@ -161,7 +179,7 @@ def test_kernels_are_found() -> None:
 _LISTS = (ast.List, ast.ListComp, ast.Dict, ast.DictComp, ast.Set, ast.SetComp, ast.GeneratorExp)
 
 
-@by_module
+@rule
 def test_no_kernel_raises_prints_or_builds_lists(path: Path) -> None:
     for function in functions(path):
         if not is_kernel(function):
@@ -219,6 +237,6 @@ def test_benchmarks_are_in_files_of_their_rooms_and_on_the_page_about_performanc
     assert not {name for name in timed if f"`{name}`" not in page}
 
 
-@by_module
+@rule
 def test_a_module_says_what_it_is_for(path: Path) -> None:
     assert ast.get_docstring(parsed(path))
