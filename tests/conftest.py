@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from corpus import NO_JIT
 from hypothesis import HealthCheck, settings
@@ -16,6 +18,24 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("kafkajit")
+
+# Tests of one file that run on one worker, one after the other. Fewer, larger groups cost less
+# to hand out; more, smaller ones end at the same time.
+_AT_ONCE = 100
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Group tests for pytest-xdist: a Spark session or a cluster is started on one worker only."""
+    counts: Counter[str] = Counter()
+    for item in items:
+        fixtures = getattr(item, "fixturenames", ())
+        shared = next((name for name in ("cluster", "spark") if name in fixtures), None)
+        file = str(item.path)
+        item.add_marker(pytest.mark.xdist_group(shared or f"{file}-{counts[file] // _AT_ONCE}"))
+        counts[file] += 1
+    # The largest groups first: the others fill the gaps at the end.
+    items.sort(key=lambda item: "spark" not in item.path.parts)
 
 
 @pytest.fixture
