@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import kafkajit
 from docs.generate import (
     DOCS,
     FIXED_FIELDS,
+    REPOSITORY,
     TABLES,
     SqlFile,
     arguments,
@@ -86,3 +88,12 @@ def test_every_public_name_is_on_the_page_about_python() -> None:
         r"^\.\. auto\w+:: kafkajit\.(\w+)$", (DOCS / "python.md").read_text(), re.M
     )
     assert sorted(documented) == sorted(kafkajit.__all__)
+
+
+def test_a_version_since_when_something_is_there_is_the_first_release() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+    release = project["tool"]["hatch"]["version"]["fallback-version"].removesuffix(".dev0")
+    named = {file.fields["since"] for file in FUNCTIONS}
+    for path in sorted((REPOSITORY / "kafkajit").rglob("*.py")):
+        named |= set(re.findall(r"versionadded:: (.*)", path.read_text()))
+    assert named == {release}
