@@ -441,7 +441,7 @@ def _await(connection: Path, process: subprocess.Popen[bytes]) -> tuple[int, str
 
 
 # What the extra [spark] in pyproject.toml has: it works however kafkajit was installed.
-_INSTALL = "pip install 'pyspark>=4.1' 'pandas<3'"
+_INSTALL_SPARK = "pip install 'pyspark>=4.1' 'pandas<3'"
 
 
 def spark_jars() -> list[Path]:
@@ -451,11 +451,11 @@ def spark_jars() -> list[Path]:
     """
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise SparkNotFoundError(f"pyspark is not installed; run {_INSTALL}")
+        raise SparkNotFoundError(f"pyspark is not installed; run {_INSTALL_SPARK}")
     folder = Path(spec.origin).parent / "jars"
     jars = [jar for jar in folder.glob("*.jar") if not jar.name.startswith("spark-mllib_")]
     if not jars:
-        raise SparkNotFoundError(f"{folder} has no jars; run {_INSTALL}")
+        raise SparkNotFoundError(f"{folder} has no jars; run {_INSTALL_SPARK}")
     return sorted(jars, key=lambda jar: (not jar.name.startswith("slf4j-api-"), jar.name))
 
 

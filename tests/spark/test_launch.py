@@ -87,7 +87,6 @@ spark.range(10**12).selectExpr("sum(id * id % 7)").collect()
 
 SLEEPING_WORKER = """
 import time
-import tomllib
 report()
 spark.range(2).select(udf(lambda number: time.sleep(600) or 1)("id")).collect()
 """
