@@ -143,7 +143,7 @@ def test_charts_of_other_figures_are_told(published: tuple[Path, tuple[Path, ...
 
 
 def test_a_place_for_what_there_is_not_is_told() -> None:
-    with pytest.raises(ValueError, match="no section 'raeding'; there are: versus, summary, reading, "):
+    with pytest.raises(ValueError, match="no section 'raeding'; there are: versus, summary, "):
         filled("<!-- speed raeding: -->\n<!-- /speed raeding -->", sections(RECORD))
 
 

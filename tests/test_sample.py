@@ -1,4 +1,4 @@
-"""The sample logs are found as `sample:` by everything that takes a path, wherever it is installed."""
+"""`sample:` leads to the sample logs for everything that takes a path, however it is installed."""
 
 from __future__ import annotations
 
@@ -111,4 +111,3 @@ def test_an_installed_package_has_the_sample(tmp_path: Path) -> None:
         text=True,
     )
     assert done.stdout.split() == [str(target / "kafkajit/__init__.py"), "27"]
-
