@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import argparse
+import ast
 import doctest
 import re
+import shlex
+import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 
+import pyarrow.parquet
 import pytest
 
 import docs.generate
 import kafkajit
+import kafkajit.cli.sql
 from docs.generate import (
     DOCS,
     FIXED_FIELDS,
+    REPOSITORY,
     TABLES,
     SqlFile,
     arguments,
@@ -21,6 +29,9 @@ from docs.generate import (
     reads,
     sql_files,
 )
+from kafkajit.schema import RECORD_COLUMNS
+from kafkajit.storage.locations import find_segments
+from kafkajit.storage.source import SAMPLE_FOLDER
 
 FUNCTIONS = sql_files("functions")
 RECIPES = sql_files("recipes")
@@ -86,3 +97,100 @@ def test_every_public_name_is_on_the_page_about_python() -> None:
         r"^\.\. auto\w+:: kafkajit\.(\w+)$", (DOCS / "python.md").read_text(), re.M
     )
     assert sorted(documented) == sorted(kafkajit.__all__)
+
+
+def test_a_version_since_when_something_is_there_is_the_first_release() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+    release = project["tool"]["hatch"]["version"]["fallback-version"].removesuffix(".dev0")
+    named = {file.fields["since"] for file in FUNCTIONS}
+    for path in sorted((REPOSITORY / "kafkajit").rglob("*.py")):
+        named |= set(re.findall(r"versionadded:: (.*)", path.read_text()))
+    assert named == {release}
+
+
+_PYTHON = re.compile(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
+_SHELL = re.compile(r"```(?:sh|console)\n(.*?)```", re.DOTALL)
+# Libraries that a page shows and that tests do not need: such a block runs if they are installed.
+_OPTIONAL = ("polars", "duckdb")
+
+
+def _result(code: str, names: dict[str, object]) -> str:
+    """Run a block; what its last expression shows."""
+    *statements, last = ast.parse(code).body
+    exec(compile(ast.Module(statements, []), "<page>", "exec"), names)
+    if not isinstance(last, ast.Expr):
+        exec(compile(ast.Module([last], []), "<page>", "exec"), names)
+        return ""
+    shown = eval(compile(ast.Expression(last.value), "<page>", "eval"), names)
+    return "" if shown is None else str(shown)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
+def test_python_on_a_page_runs_from_top_to_bottom(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    blocks = _PYTHON.findall((REPOSITORY / page).read_text())
+    assert blocks
+    for code, expected in blocks:
+        needed = re.findall(r"^import (\w+)", code, re.MULTILINE)
+        if any(name in _OPTIONAL and find_spec(name) is None for name in needed):
+            continue
+        result = _result(code.replace("/tmp/", f"{tmp_path}/"), names)
+        if expected:
+            assert result.rstrip() == expected.rstrip()
+
+
+def test_the_parquet_recipe_works_on_an_empty_segment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (code,) = re.findall(
+        r"```python\n(import pyarrow\.parquet.*?)```",
+        (DOCS / "quickstart.md").read_text(),
+        re.DOTALL,
+    )
+    empty = tmp_path / "00000000000000000000.log"
+    empty.touch()
+    _result(code, {"kafkajit": kafkajit, "segment": str(empty)})
+    table = pyarrow.parquet.read_table("orders.parquet")
+    assert (table.num_rows, table.column_names) == (0, list(RECORD_COLUMNS))
+
+
+def _commands(page: Path) -> list[str]:
+    """The commands of kafkajit on a page, as one would type them, on the sample."""
+    lines = "".join(_SHELL.findall(page.read_text())).replace("\\\n", "").splitlines()
+    commands = (line.removeprefix("$ ").partition(" | ")[0] for line in lines)
+    return [line for line in commands if line.startswith("kafkajit ") and "sample:" in line]
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
+def test_commands_on_a_page_are_understood(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for command in _commands(page):
+        _, name, *arguments = shlex.split(command, comments=True)
+        if name == "sql":  # tests/spark runs statements
+            parser = argparse.ArgumentParser()
+            kafkajit.cli.sql.add_arguments(parser)
+            paths = parser.parse_args(arguments).path
+            assert find_segments(paths)[0]
+        else:
+            assert kafkajit.cli.main([name, *arguments]) in (0, 2), command
+
+
+def test_what_the_quickstart_shows_of_a_dump_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (DOCS / "quickstart.md").read_text()
+    command, shown = re.findall(r"```console\n\$ kafkajit (.*?) \|.*?\n(.*?)```", text, re.DOTALL)[
+        0
+    ]
+    kafkajit.cli.main(shlex.split(command))
+    printed = capsys.readouterr().out.replace(str(SAMPLE_FOLDER.parent.parent), "…").splitlines()
+    assert [line[:100] for line in printed[:4]] == shown.splitlines()
+
+
+def test_every_page_is_linked_from_readme_and_the_index() -> None:
+    pages = {page.name for page in DOCS.glob("*.md")} - {"index.md"}
+    readme = (REPOSITORY / "README.md").read_text()
+    index = (DOCS / "index.md").read_text()
+    assert set(re.findall(r"\(docs/([\w-]+\.md)\)", readme)) == pages
+    assert {name for name in pages if re.search(rf"^(?:.*<)?{name[:-3]}>?$", index, re.M)} == pages

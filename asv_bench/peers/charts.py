@@ -20,13 +20,14 @@ from asv_bench.peers.record import Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 OURS, THEIRS, BOUND = "ours", "theirs", "bound"
 _COLORS = {OURS: "#0b6bcb", THEIRS: "#b9c2cc", BOUND: "#ffffff"}
 _INK, _FAINT, _LINE = "#1f2328", "#59636e", "#d1d9e0"
-_WIDTH, _DPI = 8.0, 150  # inches; an inch is 100 pixels of README
+_WIDTH = 8.0  # inches; an inch is 100 pixels of README
 _MARGIN, _HEADER, _TITLE = 0.12, 0.68, 0.34
-_STYLE = {
+_STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 9.5,
     "text.color": _INK,
@@ -51,11 +52,11 @@ _WRITING = {
     "encode-gzip": "gzip",
 }
 _SPARK = {
-    "kafkaLog, 4 columns": "kafkaLog, the query's columns",
-    "kafkaLog, strings": "the same, as strings",
+    "kafkaLog, 4 columns": "kafkaLog, the query's columns, BINARY",
+    "kafkaLog, strings": "kafkaLog, the query's columns, STRING",
     "kafkaLog, 2 columns": "kafkaLog, offset and timestamp",
     "kafkaLog": "kafkaLog, all columns",
-    "ready-made": "limit: rows ready-made in Python",
+    "ready-made": "limit: a Python source that reads nothing",
     "kafka_log()": "kafka_log(), all columns",
     "Kafka connector": "Spark's Kafka connector",
     "Parquet, none": "Parquet, uncompressed",
@@ -190,8 +191,18 @@ def _growth(growth: Mapping[str, Mapping[str, Any]]) -> tuple[Curve, ...]:
     return tuple(found)
 
 
-def draw(chart: Chart, svg: Path, png: Path) -> None:
-    """Write both files, each with the digest in its metadata."""
+def draw(chart: Chart, svg: Path) -> None:
+    """Write the file, with the digest in its metadata."""
+    import matplotlib as mpl
+
+    with mpl.rc_context(_STYLE):
+        figure_of(chart).savefig(
+            svg, metadata={"Date": None, "Creator": None, "Description": digest(chart)}
+        )
+
+
+def figure_of(chart: Chart) -> Figure:
+    """The chart, drawn."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -204,6 +215,8 @@ def draw(chart: Chart, svg: Path, png: Path) -> None:
     if isinstance(chart.panels[0], Curve):
         height += 0.25  # the last axis's labels
     wide = _WIDTH / chart.columns
+    labels = [bar.label for panel in chart.panels if isinstance(panel, Bars) for bar in panel.bars]
+    names = max(map(_inches, labels), default=0.0)
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(_WIDTH, height), facecolor="white")
         left = _MARGIN / _WIDTH
@@ -213,7 +226,7 @@ def draw(chart: Chart, svg: Path, png: Path) -> None:
         for row, tall in zip(rows, tallest, strict=True):
             top -= _TITLE
             for column, panel in enumerate(row):
-                before, behind = _room(panel, chart.columns)
+                before, behind = _room(panel, names)
                 start, width = column * wide + before, wide - before - behind
                 bottom = top - _height(panel)
                 axes = figure.add_axes(
@@ -233,21 +246,23 @@ def draw(chart: Chart, svg: Path, png: Path) -> None:
                 else:
                     _draw_curve(axes, panel)
             top -= tall + _below(chart)
-        about = digest(chart)
-        figure.savefig(svg, metadata={"Date": None, "Creator": None, "Description": about})
-        figure.savefig(
-            png,
-            dpi=_DPI,
-            metadata={"Software": None, "Description": about},
-            pil_kwargs={"optimize": True},
-        )
+    return figure
 
 
-def _room(panel: Bars | Curve, columns: int) -> tuple[float, float]:
+def _room(panel: Bars | Curve, names: float) -> tuple[float, float]:
     """Inches left and right of a panel's axes, for names and figures."""
     if isinstance(panel, Curve):
         return 0.8, 0.26
-    return _MARGIN + (1.27 if columns > 1 else 2.25), 0.52
+    return _MARGIN + names + 0.1, 0.52
+
+
+def _inches(label: str) -> float:
+    """The width of a bar's name, in the bold type of ours."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextPath
+
+    font = FontProperties(family=_STYLE["font.family"], weight="bold")
+    return float(TextPath((0, 0), label, size=_STYLE["font.size"], prop=font).get_extents().x1) / 72
 
 
 def _below(chart: Chart) -> float:

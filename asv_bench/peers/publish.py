@@ -1,8 +1,8 @@
-"""The record's tables on the pages and its charts, and whether they are what the record says.
+"""Writes the recorded figures into the pages and charts, and checks that they agree.
 
-A page has a place for a section of report.py between two comments, `<!-- speed NAME: … -->` and
-`<!-- /speed NAME -->`. A chart has a digest of what it shows in its metadata: pictures of two
-versions of matplotlib differ, what they show does not.
+A page marks the place of a section of report.py with two comments, `<!-- speed NAME: … -->` and
+`<!-- /speed NAME -->`. The metadata of a chart holds a digest of its figures: two versions of
+matplotlib draw different pictures of the same figures.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PLACE = re.compile(r"<!-- speed ([\w-]+)[^\n]*-->\n.*?<!-- /speed \1 -->", re.D
 
 
 def filled(page: str, texts: Mapping[str, str]) -> str:
-    """A page with these sections in their places."""
+    """Put these sections into their places on a page."""
 
     def place(found: re.Match[str]) -> str:
         name = found[1]
@@ -41,20 +41,20 @@ def publish(path: Path = RECORD, pages: tuple[Path, ...] = PAGES) -> None:
     for page in pages:
         page.write_text(filled(page.read_text(), texts))
     for name, chart in charts(record).items():
-        draw(chart, path.with_name(f"{name}.svg"), path.with_name(f"{name}.png"))
+        draw(chart, path.with_name(f"{name}.svg"))
 
 
 def check(path: Path = RECORD, pages: tuple[Path, ...] = PAGES) -> None:
-    """Exit with 1, and say why, unless all is as the record says."""
+    """Exit with 1 and list the differences if a page or chart disagrees with the record."""
     found = disagreements(path, pages)
     for line in found:
         print(line, file=sys.stderr)
     if found:
-        sys.exit(f"this is not what {path.name} says; run: {COMMAND}")
+        sys.exit(f"pages and {path.name} disagree; run: {COMMAND}")
 
 
 def disagreements(path: Path = RECORD, pages: tuple[Path, ...] = PAGES) -> list[str]:
-    """What is not as the record says, a line each."""
+    """List the pages and charts that disagree with the record, one line each."""
     record = load(path)
     texts = sections(record)
     found = []
@@ -62,16 +62,14 @@ def disagreements(path: Path = RECORD, pages: tuple[Path, ...] = PAGES) -> list[
         text = page.read_text()
         wanted = filled(text, texts)
         found += [
-            f"{page.name}: what stands between <!-- speed {here[1]} --> and its end differs"
+            f"{page.name}: the table <!-- speed {here[1]} --> has other figures"
             for here, there in zip(_PLACE.finditer(text), _PLACE.finditer(wanted), strict=True)
             if here[0] != there[0]
         ]
     for name, chart in charts(record).items():
-        mark = digest(chart).encode()
-        for suffix in ("svg", "png"):
-            file = path.with_name(f"{name}.{suffix}")
-            if not file.exists():
-                found.append(f"{file.name}: is not there")
-            elif mark not in file.read_bytes():
-                found.append(f"{file.name}: shows other figures")
+        file = path.with_name(f"{name}.svg")
+        if not file.exists():
+            found.append(f"{file.name}: is missing")
+        elif digest(chart).encode() not in file.read_bytes():
+            found.append(f"{file.name}: shows other figures")
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from asv_bench.peers.growth_report import tables, two_digits
 from asv_bench.peers.record import KINDS, Record
@@ -25,11 +25,11 @@ DUMPS = {
 }
 SPARK_SUBJECTS = {
     "kafkaLog, 4 columns": "`kafkaLog`, the query's four columns (as `kafkajit sql` asks)",
-    "kafkaLog, strings": "the same, keys and values as STRING",
+    "kafkaLog, strings": "`kafkaLog`, the same columns, keys and values as STRING",
     "kafkaLog, 2 columns": "`kafkaLog`, offset and timestamp alone",
     "kafkaLog": "`kafkaLog`, all 18 columns",
     "kafka_log()": "`kafka_log(TABLE(SELECT path …))`, all columns, one task",
-    "ready-made": "as many rows, ready-made: any Python data source's limit",
+    "ready-made": "limit: a Python data source that yields one prepared batch again and again",
     CONNECTOR: "Spark's Kafka connector, from a broker on this machine",
     "Parquet, none": "the same rows as Parquet, uncompressed",
     "Parquet, zstd": "the same rows as Parquet, zstd",
@@ -112,6 +112,80 @@ def writes(record: Record) -> dict[str, dict[str, Any]]:
     return {
         name: result for name, result in record["comparisons"].items() if name.startswith("encode")
     }
+
+
+class _Headline(NamedTuple):
+    """One row of the summary: two subjects of a comparison in one kind of the record."""
+
+    task: str
+    kind: str
+    comparison: str
+    ours: str
+    theirs: str
+    called: str
+
+
+HEADLINES = (
+    _Headline("read records", "comparisons", "p100", US, "Java, copy", "Kafka's Java reader"),
+    _Headline("read records, zstd", "comparisons", "zstd", US, "Java, copy", "Kafka's Java reader"),
+    _Headline("write batches", "comparisons", "encode", US, "Java", "Kafka's MemoryRecordsBuilder"),
+    _Headline("print keys and values", "comparisons", "dump", US, DUMPER, "kafka-dump-log.sh"),
+    _Headline(
+        "compact a log",
+        "upkeep",
+        "compact",
+        "kafkajit.compact, written and synced",
+        "Kafka's Cleaner",
+        "Kafka's Cleaner",
+    ),
+    _Headline(
+        "query in Spark, local[2]",
+        "spark",
+        "table",
+        "kafkaLog, 4 columns",
+        CONNECTOR,
+        "Spark's Kafka connector",
+    ),
+)
+
+
+def _summary(record: Record) -> str:
+    """The first table that a reader sees: seconds, and who else was measured."""
+    rows = []
+    for line in HEADLINES:
+        result = record[line.kind].get(line.comparison, {"seconds": {}})  # type: ignore[literal-required]
+        if {line.ours, line.theirs} <= result["seconds"].keys():
+            ours, theirs = (float(median_of(result, who) or 0) for who in (line.ours, line.theirs))
+            rows.append(
+                [
+                    f"{line.task}, {_mb(result.get('plainBytes') or result['bytes'])}",
+                    f"**{ours:.2f} s**",
+                    f"{line.called}: {theirs:.2f} s",
+                    _times(theirs / ours),
+                ]
+            )
+    return _table(["", US, "compared with", ""], rows)
+
+
+def _versus(record: Record) -> str:
+    """What a reader may use instead, with the two figures that matter to them."""
+    found = []
+    dump = record["comparisons"].get("dump")
+    if dump and DUMPER in dump["seconds"]:
+        times = _times(dump["seconds"][DUMPER]["median"] / dump["seconds"][US]["median"])
+        found.append(
+            "- **kafka-dump-log.sh** prints text. kafkajit prints the same text byte for byte, "
+            f"{times} as fast and without a JVM, and also gives you columns and SQL."
+        )
+    table = record["spark"].get("table")
+    if table and CONNECTOR in table["seconds"]:
+        seconds = table["seconds"]
+        times = _times(seconds[CONNECTOR]["median"] / seconds["kafkaLog, 4 columns"]["median"])
+        found.append(
+            "- **Spark's Kafka connector** needs a running broker and reads through a consumer. "
+            f"kafkajit reads the files, {times} as fast, and leaves no trace in the cluster."
+        )
+    return "\n".join(found)
 
 
 def _reading(record: Record) -> str:
@@ -261,10 +335,13 @@ def _machine(record: Record) -> str:
         for result in record[kind].values():
             for name, value in result["with"].items():
                 found.setdefault(name, {})[value] = None
-    return ", ".join(f"{name} {' and '.join(values)}" for name, values in found.items()) + "."
+    parts = [f"{name} {' and '.join(values)}" for name, values in found.items()]
+    return f"Measured with: {', '.join(parts)}."
 
 
 SECTIONS: dict[str, Callable[[Record], str]] = {
+    "versus": _versus,
+    "summary": _summary,
     "reading": _reading,
     "limits": _limits,
     "headers": _headers,

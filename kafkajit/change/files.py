@@ -13,6 +13,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from kafkajit.storage.locations import shown
+from kafkajit.storage.source import resolve_sample
 
 # File systems that have no links say so in their own ways.
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
@@ -34,7 +35,7 @@ def local_folder(location: str | os.PathLike[str]) -> Path:
     >>> local_folder("file:///var/kafka/../kafka-logs/")
     PosixPath('/var/kafka-logs')
     """
-    text = os.fspath(location)
+    text = resolve_sample(os.fspath(location))
     scheme, authority, *_ = urlsplit(text)
     if scheme == "file" and authority in ("", "localhost"):
         return Path(shown(text))  # the folder that a reader finds under this name

@@ -22,6 +22,7 @@ from kafkajit.change.files import own
 from kafkajit.change.journal import is_log, resume
 from kafkajit.errors import LockedError
 from kafkajit.state.meta_properties import META_PROPERTIES
+from kafkajit.storage.source import SAMPLE_FOLDER
 
 logger = logging.getLogger("kafkajit")
 
@@ -64,6 +65,11 @@ class FolderLock:
 
     def __init__(self, folder: str | os.PathLike[str], *, force: bool = False) -> None:
         self.folder = Path(os.path.abspath(folder))  # noqa: PTH100
+        if self.folder.is_relative_to(SAMPLE_FOLDER):
+            raise ValueError(
+                "the sample logs are part of the installation and stay as they are: copy "
+                f"{SAMPLE_FOLDER} to a folder of your own"
+            )
         self.root = log_dirs_of(folder)
         self._force = force
 

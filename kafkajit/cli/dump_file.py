@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from kafkajit.cli.progress import Progress
 from kafkajit.errors import CorruptSnapshotError
 from kafkajit.format.log_path import parse_log_path
-from kafkajit.storage.source import Source
+from kafkajit.storage.source import Source, resolve_sample
 from kafkajit.text.log_dump import LogDump, Style, json_line
 from kafkajit.topics import TOPICS
 from kafkajit.topics.kinds import topic_kind
@@ -113,7 +113,7 @@ def files_at(names: Iterable[str]) -> Iterator[str]:
     A folder without any is given itself, for somebody to say so.
     """
     for given in names:
-        name = re.sub("/+", "/", given)
+        name = re.sub("/+", "/", resolve_sample(given))
         name = name.rstrip("/") or name
         inside: list[str] = []
         if name and Path(name).is_dir():  # no name is not the current folder's

@@ -23,7 +23,7 @@ def kafka_encode_batch(
 ) -> Column:
     """Returns records as a record batch, as it stands in a log.
 
-    .. versionadded:: 0.2.0
+    .. versionadded:: 0.1.0
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def try_kafka_encode_batch(
 ) -> Column:
     """Returns records as a record batch, NULL where they cannot be one.
 
-    .. versionadded:: 0.2.0
+    .. versionadded:: 0.1.0
 
     Parameters
     ----------

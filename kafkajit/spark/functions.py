@@ -40,7 +40,7 @@ def kafka_records(
 ) -> Column:
     """Returns the records of a log segment as an array of structs.
 
-    .. versionadded:: 0.2.0
+    .. versionadded:: 0.1.0
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def try_kafka_records(
 ) -> Column:
     """Returns the records of a log segment as an array of structs, NULL where it is damaged.
 
-    .. versionadded:: 0.2.0
+    .. versionadded:: 0.1.0
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def kafka_record_batches(content: ColumnOrName) -> Column:
 
     Nothing is decompressed. Checksums are computed: `isValid` says whether they hold.
 
-    .. versionadded:: 0.2.0
+    .. versionadded:: 0.1.0
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def kafka_record_batches(content: ColumnOrName) -> Column:
 def try_kafka_record_batches(content: ColumnOrName) -> Column:
     """Returns the headers of a log segment's record batches, NULL where they cannot be told apart.
 
-    .. versionadded:: 0.2.0
+    .. versionadded:: 0.1.0
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def kafka_corruption(content: ColumnOrName) -> Column:
     Each says where a stretch without a sound batch is, why, and which offsets are missing there.
     Every batch is decoded to know.
 
-    .. versionadded:: 0.2.0
+    .. versionadded:: 0.1.0
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ def kafka_corruption(content: ColumnOrName) -> Column:
 def kafka_valid_bytes(content: ColumnOrName) -> Column:
     """Returns the number of bytes up to the end of a log segment's last whole batch.
 
-    .. versionadded:: 0.2.0
+    .. versionadded:: 0.1.0
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ def kafka_valid_bytes(content: ColumnOrName) -> Column:
 def try_kafka_valid_bytes(content: ColumnOrName) -> Column:
     """Returns the number of bytes up to a segment's last whole batch, NULL where it is damaged.
 
-    .. versionadded:: 0.2.0
+    .. versionadded:: 0.1.0
 
     Parameters
     ----------
@@ -276,7 +276,7 @@ def try_kafka_valid_bytes(content: ColumnOrName) -> Column:
 def kafka_log_path(path: ColumnOrName) -> Column:
     """Returns what a segment's path says: topic, partition, base offset and suffix.
 
-    .. versionadded:: 0.2.0
+    .. versionadded:: 0.1.0
 
     Parameters
     ----------
@@ -305,7 +305,7 @@ def kafka_log_path(path: ColumnOrName) -> Column:
 def kafka_partition(key: ColumnOrName, partitions: ColumnOrName | int) -> Column:
     """Returns the partition that Kafka's producers put records with this key in.
 
-    .. versionadded:: 0.2.0
+    .. versionadded:: 0.1.0
 
     Parameters
     ----------

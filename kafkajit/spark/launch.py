@@ -440,6 +440,10 @@ def _await(connection: Path, process: subprocess.Popen[bytes]) -> tuple[int, str
     return int.from_bytes(content[:4], "big"), content[8:].decode()
 
 
+# What the extra [spark] in pyproject.toml has: it works however kafkajit was installed.
+_INSTALL_SPARK = "pip install 'pyspark>=4.1' 'pandas<3'"
+
+
 def spark_jars() -> list[Path]:
     """Spark's jars in the order of its own class path, but for machine learning.
 
@@ -447,11 +451,11 @@ def spark_jars() -> list[Path]:
     """
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise SparkNotFoundError("pyspark is not installed: pip install 'kafkajit[spark]'")
+        raise SparkNotFoundError(f"pyspark is not installed; run {_INSTALL_SPARK}")
     folder = Path(spec.origin).parent / "jars"
     jars = [jar for jar in folder.glob("*.jar") if not jar.name.startswith("spark-mllib_")]
     if not jars:
-        raise SparkNotFoundError(f"{folder} has no jars: pip install 'kafkajit[spark]'")
+        raise SparkNotFoundError(f"{folder} has no jars; run {_INSTALL_SPARK}")
     return sorted(jars, key=lambda jar: (not jar.name.startswith("slf4j-api-"), jar.name))
 
 

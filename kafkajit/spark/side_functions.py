@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def kafka_offset_index(content: ColumnOrName, base_offset: ColumnOrName | int) -> Column:
     """Returns the entries of an .index file as an array of structs.
 
-    .. versionadded:: 0.2.0
+    .. versionadded:: 0.1.0
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def kafka_offset_index(content: ColumnOrName, base_offset: ColumnOrName | int) -
 def kafka_time_index(content: ColumnOrName, base_offset: ColumnOrName | int) -> Column:
     """Returns the entries of a .timeindex file as an array of structs.
 
-    .. versionadded:: 0.2.0
+    .. versionadded:: 0.1.0
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def kafka_time_index(content: ColumnOrName, base_offset: ColumnOrName | int) -> 
 def kafka_transaction_index(content: ColumnOrName) -> Column:
     """Returns the aborted transactions of a .txnindex file as an array of structs.
 
-    .. versionadded:: 0.2.0
+    .. versionadded:: 0.1.0
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def kafka_offset_lookup(
 
     An index that stands in many rows one behind the other, as after a join, is read once for them.
 
-    .. versionadded:: 0.2.0
+    .. versionadded:: 0.1.0
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def kafka_time_lookup(
 
     No record up to the entry's offset is later than its timestamp.
 
-    .. versionadded:: 0.2.0
+    .. versionadded:: 0.1.0
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ def kafka_verify_index(
 ) -> Column:
     """Returns the entries of an .index file that do not fit its log.
 
-    .. versionadded:: 0.2.0
+    .. versionadded:: 0.1.0
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ def kafka_verify_time_index(
 ) -> Column:
     """Returns the entries of a .timeindex file that do not fit its log.
 
-    .. versionadded:: 0.2.0
+    .. versionadded:: 0.1.0
 
     Parameters
     ----------
@@ -271,7 +271,7 @@ def kafka_verify_time_index(
 def kafka_producer_snapshot(content: ColumnOrName) -> Column:
     """Returns the producers of a .snapshot file as an array of structs.
 
-    .. versionadded:: 0.2.0
+    .. versionadded:: 0.1.0
 
     Parameters
     ----------
@@ -303,7 +303,7 @@ def kafka_producer_snapshot(content: ColumnOrName) -> Column:
 def kafka_leader_epochs(content: ColumnOrName) -> Column:
     r"""Returns the epochs of a leader-epoch-checkpoint file as an array of structs.
 
-    .. versionadded:: 0.2.0
+    .. versionadded:: 0.1.0
 
     Parameters
     ----------
@@ -333,7 +333,7 @@ def kafka_leader_epochs(content: ColumnOrName) -> Column:
 def kafka_checkpoint(content: ColumnOrName) -> Column:
     r"""Returns the offsets of a checkpoint of a log.dirs folder as an array of structs.
 
-    .. versionadded:: 0.2.0
+    .. versionadded:: 0.1.0
 
     Parameters
     ----------
@@ -362,7 +362,7 @@ def kafka_checkpoint(content: ColumnOrName) -> Column:
 def kafka_partition_metadata(content: ColumnOrName) -> Column:
     r"""Returns what a partition.metadata file says, as a struct.
 
-    .. versionadded:: 0.2.0
+    .. versionadded:: 0.1.0
 
     Parameters
     ----------
@@ -392,7 +392,7 @@ def kafka_partition_metadata(content: ColumnOrName) -> Column:
 def kafka_meta_properties(content: ColumnOrName) -> Column:
     r"""Returns the properties of a meta.properties file as an array of structs.
 
-    .. versionadded:: 0.2.0
+    .. versionadded:: 0.1.0
 
     Parameters
     ----------
@@ -422,7 +422,7 @@ def kafka_meta_properties(content: ColumnOrName) -> Column:
 def kafka_quorum_state(content: ColumnOrName) -> Column:
     """Returns what a quorum-state file says, as a struct.
 
-    .. versionadded:: 0.2.0
+    .. versionadded:: 0.1.0
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def kafka_decode_offsets(key: ColumnOrName, value: ColumnOrName) -> Column:
     r"""Returns a record of __consumer_offsets as JSON.
 
-    .. versionadded:: 0.2.0
+    .. versionadded:: 0.1.0
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def kafka_decode_offsets(key: ColumnOrName, value: ColumnOrName) -> Column:
 def kafka_decode_transaction_state(key: ColumnOrName, value: ColumnOrName) -> Column:
     r"""Returns a record of __transaction_state as JSON.
 
-    .. versionadded:: 0.2.0
+    .. versionadded:: 0.1.0
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def kafka_decode_transaction_state(key: ColumnOrName, value: ColumnOrName) -> Co
 def kafka_decode_cluster_metadata(key: ColumnOrName, value: ColumnOrName) -> Column:
     r"""Returns a record of __cluster_metadata as JSON.
 
-    .. versionadded:: 0.2.0
+    .. versionadded:: 0.1.0
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def kafka_decode_cluster_metadata(key: ColumnOrName, value: ColumnOrName) -> Col
 def kafka_decode_share_group_state(key: ColumnOrName, value: ColumnOrName) -> Column:
     r"""Returns a record of __share_group_state as JSON.
 
-    .. versionadded:: 0.2.0
+    .. versionadded:: 0.1.0
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def kafka_decode_share_group_state(key: ColumnOrName, value: ColumnOrName) -> Co
 def kafka_decode_remote_log_metadata(key: ColumnOrName, value: ColumnOrName) -> Column:
     r"""Returns a record of __remote_log_metadata as JSON.
 
-    .. versionadded:: 0.2.0
+    .. versionadded:: 0.1.0
 
     Parameters
     ----------

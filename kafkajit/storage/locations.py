@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
 
-from kafkajit.storage.source import RangeReader, Source
+from kafkajit.storage.source import RangeReader, Source, resolve_sample
 
 logger = logging.getLogger("kafkajit")
 
@@ -225,6 +225,7 @@ def absolute(location: str) -> str:
     >>> absolute("s3://bucket/orders-0"), absolute("/logs/../k/orders-0")
     ('s3://bucket/orders-0', '/k/orders-0')
     """
+    location = resolve_sample(location)
     is_uri = _URI.fullmatch(location)
     return location if is_uri else os.path.abspath(location)  # noqa: PTH100  keeps a glob's //
 
@@ -279,6 +280,7 @@ class _Place:
     def __init__(self, location: str) -> None:
         self._filesystem: FileSystem | None = None
         self._prefix = ""
+        location = resolve_sample(location)
         uri = _URI.fullmatch(location)
         if uri is None or uri["scheme"] == "file":
             if uri is not None and uri["host"] not in (None, "", "localhost"):

@@ -29,6 +29,10 @@ _FORGET_STEP = 32 << 20
 # How much of a file that is not local is read at once.
 _WINDOW = 8 << 20
 
+# A path that begins with this leads to the sample logs in the installed package.
+SAMPLE = "sample:"
+SAMPLE_FOLDER = Path(__file__).absolute().parent / "sample"
+
 
 class RangeReader(NamedTuple):
     """A file that is read in ranges: `read_at(count, position)` gives the bytes of one."""
@@ -64,8 +68,8 @@ class Source:
         self._forgotten = 0
         self._ranges: _Loader | None = None
         if isinstance(source, (str, os.PathLike)):
-            self.path = os.fspath(source)
-            source = self._map_file(Path(source), size)
+            self.path = resolve_sample(os.fspath(source))
+            source = self._map_file(Path(self.path), size)
         elif isinstance(source, RangeReader):
             self._forgotten = source.start // mmap.PAGESIZE * mmap.PAGESIZE
             self._map = mmap.mmap(-1, max(source.size, 1), flags=_PRIVATE)
@@ -130,6 +134,19 @@ class _Loader:
         if not range_:
             raise EOFError(f"{self._name} ended at {position}, before its {self._file.end} bytes")
         return range_
+
+
+def resolve_sample(path: str) -> str:
+    """Replace a leading `sample:` by the folder of the sample logs in the installed package.
+
+    >>> resolve_sample("sample:orders-0").endswith("/kafkajit/sample/orders-0")
+    True
+    >>> resolve_sample("/var/kafka")
+    '/var/kafka'
+    """
+    if not path.startswith(SAMPLE):
+        return path
+    return f"{SAMPLE_FOLDER}/{path.removeprefix(SAMPLE).lstrip('/')}".rstrip("/")
 
 
 def whole(source: Any) -> tuple[Bytes, str | None]:

@@ -3,7 +3,7 @@
 --   `recovery-point-offset-checkpoint` or `replication-offset-checkpoint` of a `log.dirs` folder.
 -- content: BINARY, the bytes of a checkpoint, as `binaryFile` loads them.
 -- returns: ARRAY of `STRUCT<topic: STRING, partition: INT, offset: BIGINT>`. NULL for NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: try_kafka_checkpoint, kafka_leader_epochs
 
 -- X'': b"0\n2\norders 0 27\npayments 1 10\n"

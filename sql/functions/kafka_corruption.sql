@@ -5,7 +5,7 @@
 -- content: BINARY, the bytes of a segment, as `binaryFile` loads them.
 -- returns: ARRAY of STRUCT, the columns of the data source's kind corruption but for topic, partition
 --   and path, which bytes do not tell. Empty where nothing is damaged. NULL for NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: try_kafka_records, kafka_log
 
 -- A batch whose checksum is wrong, between two others; offsets 8 to 10 are in it.

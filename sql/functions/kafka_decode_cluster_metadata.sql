@@ -6,7 +6,7 @@
 -- value: BINARY, the record's value.
 -- returns: `STRUCT<key: STRING, value: STRING>`, both the JSON that kafka-dump-log prints; key is
 --   NULL. NULL where both are NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: try_kafka_decode_cluster_metadata, kafka_decode_offsets
 
 -- X'': b"\1\2\0\7orders" + bytes(15) + b"\1\0"

@@ -6,7 +6,7 @@
 -- value: BINARY, the record's value.
 -- returns: `STRUCT<key: STRING, value: STRING>`, both the JSON that kafka-dump-log prints. NULL
 --   where both are NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: try_kafka_decode_offsets, kafka_decode_transaction_state
 
 -- X'': b"\0\1" + b"\0\5group" + b"\0\6orders" + bytes(4)

@@ -6,7 +6,7 @@
 -- value: BINARY, the record's value.
 -- returns: `STRUCT<key: STRING, value: STRING>`, both the JSON that kafka-dump-log prints. NULL
 --   where both are NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: try_kafka_decode_share_group_state, kafka_decode_offsets
 
 -- X'': b"\0\0" + b"\0\5group" + bytes(15) + b"\1" + bytes(4)

@@ -11,7 +11,7 @@
 --   timestamp (in milliseconds), timestampType (0 or 1), partitionLeaderEpoch, producerId,
 --   producerEpoch, baseSequence, isTransactional, controlType, coordinatorEpoch, deleteHorizonMs.
 -- returns: BINARY. NULL for NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: try_kafka_encode_batch, kafka_records
 
 -- A batch of two records.

@@ -2,7 +2,7 @@
 -- description: Returns which leader's epoch began at which offset.
 -- content: BINARY, the bytes of a leader-epoch-checkpoint file, as `binaryFile` loads them.
 -- returns: ARRAY of `STRUCT<epoch: INT, startOffset: BIGINT>`. NULL for NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: try_kafka_leader_epochs, kafka_checkpoint
 
 -- X'': b"0\n2\n0 0\n2 5\n"

@@ -10,7 +10,7 @@
 --   `PERMISSIVE` also gives a row whose column `corruption` says what is wrong there.
 -- returns: TABLE, the columns of a record, and `corruption`. `topic` and `partition` come from the
 --   path.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: kafka_records
 
 -- Segments by path. `files` is a view of the data source, with kind files.

@@ -4,7 +4,7 @@
 -- path: STRING, a path or URI, as `binaryFile` gives it.
 -- returns: `STRUCT<topic: STRING, partition: INT, baseOffset: BIGINT, suffix: STRING>`. What a path
 --   does not say is NULL. NULL for NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: kafka_records
 
 SELECT log.* FROM (SELECT kafka_log_path('/var/kafka/orders-3/00000000000000000042.log') AS log);

@@ -3,7 +3,7 @@
 -- content: BINARY, the bytes of a meta.properties file, as `binaryFile` loads them.
 -- returns: ARRAY of `STRUCT<key: STRING, value: STRING>`; `map_from_entries` makes a MAP of it.
 --   NULL for NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: try_kafka_meta_properties, kafka_quorum_state
 
 -- X'': b"version=1\ncluster.id=mkU3OEVBNTcwNTJENDM2Qg\nnode.id=1\n"

@@ -6,7 +6,7 @@
 -- baseOffset: BIGINT, the segment's base offset, which entries count from;
 --   `kafka_log_path(path).baseOffset` gives it.
 -- returns: ARRAY of `STRUCT<offset: BIGINT, position: INT>`. NULL for NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: try_kafka_offset_index, kafka_offset_lookup, kafka_verify_index
 
 -- Two entries, and the zeros of a preallocated file.

@@ -8,7 +8,7 @@
 -- targetOffset: BIGINT, the offset to look for.
 -- returns: `STRUCT<offset: BIGINT, position: INT>`; below the first entry `(baseOffset, 0)`, as in
 --   Kafka. NULL for NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: try_kafka_offset_lookup, kafka_offset_index
 
 -- Where to begin to look for each of these.

@@ -5,7 +5,7 @@
 -- key: BINARY or STRING, which is its UTF-8.
 -- partitions: INT, how many the topic has.
 -- returns: INT. NULL for NULL: producers spread records without a key, each in its way.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: kafka_encode_batch
 
 SELECT kafka_partition('user-1', 12) AS ofText, kafka_partition(X'757365722D31', 12) AS ofBytes;

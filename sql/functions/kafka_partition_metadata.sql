@@ -2,7 +2,7 @@
 -- description: Returns what a partition.metadata file says: the id of the topic.
 -- content: BINARY, the bytes of a partition.metadata file, as `binaryFile` loads them.
 -- returns: `STRUCT<version: INT, topicId: STRING>`. NULL for NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: try_kafka_partition_metadata, kafka_meta_properties
 
 -- X'': b"version: 0\ntopic_id: pUM3BMsVQk2fe-klgEgLLA"

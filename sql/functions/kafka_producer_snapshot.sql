@@ -4,7 +4,7 @@
 -- content: BINARY, the bytes of a .snapshot file, as `binaryFile` loads them.
 -- returns: ARRAY of STRUCT, the columns of the data source's kind producers but for what a path
 --   says. NULL for NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: try_kafka_producer_snapshot, kafka_record_batches
 
 -- One producer has a transaction open, since offset 3.

@@ -3,7 +3,7 @@
 -- content: BINARY, the bytes of a quorum-state file, as `binaryFile` loads them.
 -- returns: STRUCT, the columns of the data source's kind quorumState but for what a path says. NULL
 --   for NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: try_kafka_quorum_state, kafka_meta_properties
 
 -- X'': b'{"leaderId":1,"leaderEpoch":3,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA",'

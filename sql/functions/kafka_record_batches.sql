@@ -4,7 +4,7 @@
 -- content: BINARY, the bytes of a segment, as `binaryFile` loads them.
 -- returns: ARRAY of STRUCT, the columns of a batch but for topic, partition and path, which bytes
 --   do not tell. NULL for NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: try_kafka_record_batches, kafka_records
 
 -- A row for each batch.

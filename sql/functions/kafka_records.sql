@@ -8,7 +8,7 @@
 -- mode: STRING, `FAILFAST` (the default) raises at a bad batch, `DROPMALFORMED` leaves it out.
 -- returns: ARRAY of STRUCT, the columns of a record but for topic and partition, which bytes do not
 --   tell. NULL for NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: try_kafka_records, kafka_log, kafka_record_batches
 
 -- A row for each record.

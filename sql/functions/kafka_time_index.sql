@@ -5,7 +5,7 @@
 -- baseOffset: BIGINT, the segment's base offset, which entries count from;
 --   `kafka_log_path(path).baseOffset` gives it.
 -- returns: ARRAY of `STRUCT<timestamp: TIMESTAMP, offset: BIGINT>`. NULL for NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: try_kafka_time_index, kafka_time_lookup, kafka_verify_time_index
 
 -- X'': time_index([(1700000000000, 9), (1700000060000, 21)])

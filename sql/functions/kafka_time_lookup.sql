@@ -9,7 +9,7 @@
 --   is refused: it names no instant.
 -- returns: `STRUCT<timestamp: TIMESTAMP, offset: BIGINT>`; below the first entry -1 ms and the base
 --   offset, as in Kafka. NULL for NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: try_kafka_time_lookup, kafka_time_index
 
 -- By a timestamp, and by Kafka's milliseconds.

@@ -4,7 +4,7 @@
 -- content: BINARY, the bytes of a .txnindex file, as `binaryFile` loads them.
 -- returns: ARRAY of `STRUCT<producerId: BIGINT, firstOffset: BIGINT, lastOffset: BIGINT,
 --   lastStableOffset: BIGINT>`. NULL for NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: try_kafka_transaction_index, kafka_offset_index, kafka_records
 
 -- Producer 4711 began at 23, and its marker is at 25.

@@ -3,7 +3,7 @@
 --   which is where a broker would truncate it after a crash. Checksums are not looked at.
 -- content: BINARY, the bytes of a segment, as `binaryFile` loads them.
 -- returns: BIGINT. NULL for NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: try_kafka_valid_bytes, kafka_record_batches
 
 -- A whole batch, and 4 bytes of the next.

@@ -9,7 +9,7 @@
 --   `kafka_log_path(path).baseOffset` gives it.
 -- returns: ARRAY of `STRUCT<entry: INT, offset: BIGINT, position: INT, logOffset: BIGINT, problem:
 --   STRING>`, empty where all entries fit. NULL for NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: kafka_offset_index, kafka_verify_time_index
 
 -- The second entry leads into the middle of a batch.

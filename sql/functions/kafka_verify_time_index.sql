@@ -8,7 +8,7 @@
 --   `kafka_log_path(path).baseOffset` gives it.
 -- returns: ARRAY of `STRUCT<entry: INT, timestamp: TIMESTAMP, offset: BIGINT, logTimestamp:
 --   TIMESTAMP, logOffset: BIGINT, problem: STRING>`, empty where all entries fit. NULL for NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: kafka_time_index, kafka_verify_index
 
 -- The log's largest timestamp is a millisecond earlier.

@@ -4,7 +4,7 @@
 -- content: BINARY, the bytes of a checkpoint, as `binaryFile` loads them.
 -- returns: ARRAY of `STRUCT<topic: STRING, partition: INT, offset: BIGINT>`, as `kafka_checkpoint`.
 --   NULL for damage, and for NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: kafka_checkpoint
 
 -- What is not damaged is read.

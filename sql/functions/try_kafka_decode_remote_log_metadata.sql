@@ -5,7 +5,7 @@
 -- value: BINARY, the record's value.
 -- returns: `STRUCT<key: STRING, value: STRING>`, as `kafka_decode_remote_log_metadata`. NULL for
 --   damage, and where both are NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: kafka_decode_remote_log_metadata
 
 -- X'': b"\1\77\0"

@@ -5,7 +5,7 @@
 -- value: BINARY, the record's value.
 -- returns: `STRUCT<key: STRING, value: STRING>`, as `kafka_decode_transaction_state`. NULL for
 --   damage, and where both are NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: kafka_decode_transaction_state
 
 -- X'': b"\0\0" + b"\0\7billing"

@@ -4,7 +4,7 @@
 -- records: ARRAY of STRUCT, as for `kafka_encode_batch`.
 -- options: MAP of STRING to STRING, as for `kafka_encode_batch`. Unknown ones still raise.
 -- returns: BINARY.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: kafka_encode_batch
 
 -- Offsets that go back are no batch.

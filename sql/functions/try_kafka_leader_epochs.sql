@@ -4,7 +4,7 @@
 -- content: BINARY, the bytes of a leader-epoch-checkpoint file, as `binaryFile` loads them.
 -- returns: ARRAY of `STRUCT<epoch: INT, startOffset: BIGINT>`, as `kafka_leader_epochs`. NULL for
 --   damage, and for NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: kafka_leader_epochs
 
 -- What is not damaged is read.

@@ -4,7 +4,7 @@
 -- content: BINARY, the bytes of a meta.properties file, as `binaryFile` loads them.
 -- returns: ARRAY of `STRUCT<key: STRING, value: STRING>`, as `kafka_meta_properties`. NULL for
 --   damage, and for NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: kafka_meta_properties
 
 -- What is not damaged is read.

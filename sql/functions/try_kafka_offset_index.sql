@@ -6,7 +6,7 @@
 --   `kafka_log_path(path).baseOffset` gives it.
 -- returns: ARRAY of `STRUCT<offset: BIGINT, position: INT>`, as `kafka_offset_index`. NULL for
 --   damage, and for NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: kafka_offset_index
 
 -- What is not damaged is read.

@@ -7,7 +7,7 @@
 -- targetOffset: BIGINT, the offset to look for.
 -- returns: `STRUCT<offset: BIGINT, position: INT>`, as `kafka_offset_lookup`. NULL for damage, and
 --   for NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: kafka_offset_lookup
 
 -- What is not damaged is read.

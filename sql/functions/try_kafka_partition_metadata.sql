@@ -4,7 +4,7 @@
 -- content: BINARY, the bytes of a partition.metadata file, as `binaryFile` loads them.
 -- returns: `STRUCT<version: INT, topicId: STRING>`, as `kafka_partition_metadata`. NULL for damage,
 --   and for NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: kafka_partition_metadata
 
 -- What is not damaged is read.

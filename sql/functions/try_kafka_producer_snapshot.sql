@@ -3,7 +3,7 @@
 --   of damage. What is wrong with a query still raises.
 -- content: BINARY, the bytes of a .snapshot file, as `binaryFile` loads them.
 -- returns: ARRAY of STRUCT, as `kafka_producer_snapshot`. NULL for damage, and for NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: kafka_producer_snapshot
 
 -- What is not damaged is read.

@@ -3,7 +3,7 @@
 --   damage. What is wrong with a query still raises.
 -- content: BINARY, the bytes of a quorum-state file, as `binaryFile` loads them.
 -- returns: STRUCT, as `kafka_quorum_state`. NULL for damage, and for NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: kafka_quorum_state
 
 -- What is not damaged is read.

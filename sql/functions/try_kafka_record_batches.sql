@@ -3,7 +3,7 @@
 --   cannot be told apart.
 -- content: BINARY, the bytes of a segment, as `binaryFile` loads them.
 -- returns: ARRAY of STRUCT, as `kafka_record_batches`. NULL for damage, and for NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: kafka_record_batches
 
 -- X'': batch([Record(value=b"v"), Record(value=b"w")], base_offset=7)

@@ -5,7 +5,7 @@
 -- columns: STRING, the columns to decode, separated by commas. The others are NULL. All by default.
 -- mode: STRING, as for `kafka_records`.
 -- returns: ARRAY of STRUCT, as `kafka_records`. NULL for damage, and for NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: kafka_records, kafka_log
 
 -- What is not damaged is read.

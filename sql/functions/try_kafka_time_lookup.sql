@@ -8,7 +8,7 @@
 --   is refused: it names no instant.
 -- returns: `STRUCT<timestamp: TIMESTAMP, offset: BIGINT>`, as `kafka_time_lookup`. NULL for damage,
 --   and for NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: kafka_time_lookup
 
 -- What is not damaged is read.

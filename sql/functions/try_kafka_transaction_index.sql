@@ -4,7 +4,7 @@
 -- content: BINARY, the bytes of a .txnindex file, as `binaryFile` loads them.
 -- returns: ARRAY of `STRUCT<producerId: BIGINT, firstOffset: BIGINT, lastOffset: BIGINT,
 --   lastStableOffset: BIGINT>`, as `kafka_transaction_index`. NULL for damage, and for NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: kafka_transaction_index
 
 -- What is not damaged is read.

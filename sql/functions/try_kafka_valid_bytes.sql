@@ -3,7 +3,7 @@
 --   or NULL where batches cannot be told apart.
 -- content: BINARY, the bytes of a segment, as `binaryFile` loads them.
 -- returns: BIGINT. NULL for damage, and for NULL.
--- since: 0.2.0
+-- since: 0.1.0
 -- see also: kafka_valid_bytes
 
 -- X'': batch([Record(value=b"v")]) + b"torn"

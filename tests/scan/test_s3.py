@@ -178,6 +178,11 @@ def test_the_endpoint_may_come_from_the_environment(
     assert table.equals(records_by_segment(FOLDERS["segments-0"]))
 
 
+def test_the_endpoint_in_a_path_may_have_its_scheme(store: Store) -> None:
+    uri = f"s3://logs/root/segments-0?endpoint_override=http://{store.endpoint}"
+    assert len(offsets_of(uri)) == records_by_segment(FOLDERS["segments-0"]).num_rows
+
+
 @pytest.mark.parametrize("name", ["with space", "100%", "%20", "größe", "a+b&c=d", "a:b@c#1"])
 def test_a_key_is_read_as_it_is_written(store: Store, name: str) -> None:
     log = (FOLDERS["zstd-0"] / "00000000000000000000.log").read_bytes()

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -347,7 +348,9 @@ def test_no_pyspark_is_one_line_that_says_what_to_install(
     monkeypatch.setattr(launch, "find_spec", lambda _: None)
     with pytest.raises(launch.SparkNotFoundError) as raised:
         launch.local_session()
-    assert str(raised.value) == "pyspark is not installed: pip install 'kafkajit[spark]'"
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    wanted = " ".join(f"'{each}'" for each in project["optional-dependencies"]["spark"])
+    assert str(raised.value) == f"pyspark is not installed; run pip install {wanted}"
 
 
 def test_the_jvm_opens_what_sparks_own_launcher_opens() -> None:

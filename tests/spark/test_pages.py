@@ -2,22 +2,28 @@ r"""What the pages say about Spark is so: their examples run, over the sample.
 
     KAFKAJIT_GENERATE_GOLDEN_FILES=1 pytest tests/spark/test_pages.py
 
-writes the tables behind ```sql blocks instead of comparing them.
+writes the results behind ```sql blocks, as `kafkajit sql` prints them, instead of comparing them.
 """
 
 from __future__ import annotations
 
 import doctest
+import io
 import os
 import re
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from sample_views import copy_of_sample, new_session
 
 from docs.generate import DOCS
+from kafkajit.cli.sql.query import Result
+from kafkajit.cli.sql.shell import Shell
+from kafkajit.cli.sql.statements import Statement
 
 GENERATES = os.environ.get("KAFKAJIT_GENERATE_GOLDEN_FILES", "0") not in ("", "0")
 PAGES = [DOCS / "sql.md", DOCS / "datasource.md", DOCS / "restore.md"]
@@ -62,6 +68,21 @@ def test_sql_on_a_page_gives_what_it_says(page: Path, spark: SparkSession, sampl
     assert shown == page.read_text()
 
 
+class _Session:
+    """Stands for the tool's engine, with a result that is there already."""
+
+    started = failure = None
+
+    def __init__(self, frame: DataFrame) -> None:
+        self._frame = frame
+
+    def is_ready(self, _: threading.Event) -> bool:
+        return True
+
+    def run(self, _: str) -> Result:
+        return Result(self._frame)
+
+
 def shower(session: SparkSession, sample: str) -> Callable[[re.Match[str]], str]:
     segments = f"{sample}/*/*.log"
     session.read.format("binaryFile").load(segments).createOrReplaceTempView("binaryFile")
@@ -74,8 +95,8 @@ def shower(session: SparkSession, sample: str) -> Callable[[re.Match[str]], str]
         if block[2] is None:
             frame.collect()
             return block[0]
-        return (
-            f"```sql\n{block[1]}```\n\n```text\n{frame._show_string(truncate=False).rstrip()}\n```"
-        )
+        out = io.BytesIO()
+        Shell(cast(Any, _Session(frame)), out, "table", rows=40).run(Statement(statement, 1))
+        return f"```sql\n{block[1]}```\n\n```text\n{out.getvalue().decode()}```"
 
     return show
