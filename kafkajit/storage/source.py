@@ -31,7 +31,7 @@ _WINDOW = 8 << 20
 
 # A path that begins with this leads to the sample logs in the installed package.
 SAMPLE = "sample:"
-SAMPLE_FOLDER = Path(__file__).absolute().parent / "sample"
+SAMPLE_FOLDER = Path(__file__).absolute().parents[1] / "sample"
 
 
 class RangeReader(NamedTuple):
