@@ -23,7 +23,9 @@ from kafkajit.arrow import (
     wanted_for,
 )
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
+from kafkajit.records.batches import Batches
 from kafkajit.records.columns import ColumnMemory
+from kafkajit.records.decode import Chunk
 from kafkajit.schema import (
     BATCH_COLUMNS,
     CONTENT_CORRUPTION,
@@ -231,7 +233,7 @@ class SegmentReader(Walk):
                 if "corruption" in schema.names:
                     yield gap_record_batch(part, schema, self._path)
                 continue
-            rows = record_record_batch(part, schema)
+            rows = self._record_rows(part, schema)
             asked = self._selection.rows(part)
             if asked is not None:
                 rows = rows.filter(pa.array(asked))
@@ -241,17 +243,23 @@ class SegmentReader(Walk):
 
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Headers of batches as record batches of that schema; nothing is decompressed."""
+        for part in self.headers():
+            if not isinstance(part, Gap):
+                yield self._batch_rows(part, schema)
+                self._source.forget(self.position)
+            elif "corruption" in schema.names:
+                yield gap_record_batch(part, schema, self._path)
+
+    def _record_rows(self, chunk: Chunk, schema: pa.Schema) -> pa.RecordBatch:
+        return record_record_batch(chunk, schema)
+
+    def _batch_rows(self, batches: Batches, schema: pa.Schema) -> pa.RecordBatch:
         where = {
             "topic": self._path.topic,
             "partition": self._path.partition,
             "path": self._source.path,
         }
-        for part in self.headers():
-            if not isinstance(part, Gap):
-                yield batch_record_batch(part, self._source.content, schema, where)
-                self._source.forget(self.position)
-            elif "corruption" in schema.names:
-                yield gap_record_batch(part, schema, self._path)
+        return batch_record_batch(batches, self._source.content, schema, where)
 
     def corruption(
         self,

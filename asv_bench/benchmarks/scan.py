@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import kafkajit.testing as kt
 from kafkajit.scan.options import Options
 from kafkajit.scan.predicates import Predicate
 from kafkajit.scan.table import plan_tasks, read_task, schema_of
@@ -44,4 +45,36 @@ class Plan:
     def time_plan_and_read(self, predicate: str) -> None:
         """All tasks one by one, every column."""
         for task in plan_tasks(self.options, PREDICATES[predicate]):
+            exhaust(read_task(task, self.schema, self.options))
+
+
+class ManySegments:
+    """2,000 segments of three records, 100 to a partition; reading is one process's work."""
+
+    params = ["records", "batches"]
+    param_names = ["kind"]
+
+    def setup(self, kind: str) -> None:
+        self.folder = temporary_folder()
+        records = [kt.Record(b"k", b"v" * 20, [("h", b"x")])] * 3
+        for partition in range(20):
+            folder = Path(self.folder.name) / f"orders-{partition}"
+            folder.mkdir()
+            for base in range(0, 300, 3):
+                (folder / f"{base:020}.log").write_bytes(kt.batch(records, base_offset=base))
+        self.options = Options(paths=(self.folder.name,), kind=kind)
+        self.schema = schema_of(self.options)
+        self.tasks = plan_tasks(self.options, [])
+        self.time_read(kind)
+
+    def teardown(self, kind: str) -> None:
+        self.folder.cleanup()
+
+    def time_plan(self, kind: str) -> None:
+        """Find, and pack into tasks."""
+        plan_tasks(self.options, [])
+
+    def time_read(self, kind: str) -> None:
+        """All tasks one by one, every column."""
+        for task in self.tasks:
             exhaust(read_task(task, self.schema, self.options))

@@ -47,7 +47,6 @@ class Options:
     mode: str = FAILFAST
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES
     max_partition_bytes: int | None = None
-    push_down_predicate: bool = False
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> Options:
@@ -242,12 +241,6 @@ OPTIONS: dict[str, Option] = {
         "max_partition_bytes",
         _number(1, 2**40),
         "bytes of log for one task; by default an eighth of all, from 16m to 128m",
-    ),
-    "pushDownPredicate": Option(
-        "push_down_predicate",
-        boolean,
-        "whether a query's conditions drop files and batches; false by default, because Spark 4.3 "
-        "goes on using them for other queries of the same DataFrame or view",
     ),
 }
 

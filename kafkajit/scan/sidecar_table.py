@@ -66,7 +66,7 @@ def plan_side_files(options: Options, predicates: Sequence[Predicate]) -> list[l
         for file in found
         if meets(_place(file, options.kind), predicates)
     ]
-    tasks = packed(wanted, task_share(options, (split.size for split in wanted)))
+    tasks = packed(wanted, task_share(options, ((split.file, split.size) for split in wanted)))
     where = ", ".join(map(shown, options.paths))
     logger.info("%s: %d of %d files in %d tasks", where, len(wanted), len(found), len(tasks))
     return tasks

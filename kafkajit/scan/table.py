@@ -18,6 +18,7 @@ from kafkajit.scan.options import Options
 from kafkajit.scan.plan import Plan, Split, make_plan
 from kafkajit.scan.predicates import Predicate, meets, millisecond_range_of, range_of
 from kafkajit.scan.sidecar_table import SideSplit, plan_side_files, read_side_files
+from kafkajit.scan.small_segments import read_together, small_segments
 from kafkajit.schema import in_microseconds, table_schema, with_corruption
 from kafkajit.state.sidecar_files import PLACES, TABLES, TELLING
 from kafkajit.storage.locations import files_at
@@ -51,8 +52,17 @@ def read_task(task: Task, schema: pa.Schema, options: Options) -> Iterator[pa.Re
     if options.kind in PLACES:
         yield from read_side_files(cast("list[SideSplit]", task), schema, options)
         return
-    for split in cast("list[Split]", task):
-        yield from read_split(split, schema, options)
+    splits = cast("list[Split]", task)
+    while splits:
+        small = () if options.kind == "corruption" else small_segments(splits)
+        left: list[Split] = []
+        if len(small) > 1:
+            left = yield from read_together(small, schema, options)
+        if left or len(small) < 2:
+            # What is wrong with the first of these, its own reader knows how to report.
+            split, *left = left or splits[:1]
+            yield from read_split(split, schema, options)
+        splits = [*left, *splits[max(len(small), 1) :]]
 
 
 def plan_table(options: Options, predicates: Sequence[Predicate]) -> Plan:

@@ -1,8 +1,8 @@
 """The data source `kafkaLog`: Spark's side of `kafkajit.scan`.
 
-Spark calls it in several Python processes: where the query is planned, `schema`, `pushFilters` and
-`partitions`; in each task, `read`. What one of them needs of another is pickled, so a task gets its
-splits and nothing else.
+Spark calls it in several Python processes: where the query is planned, `schema` and `partitions`;
+in each task, `read`. What one of them needs of another is pickled, so a task gets its splits and
+nothing else.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
+    DataSourceStreamReader,
     DataSourceStreamWriter,
     InputPartition,
 )
 
+from kafkajit.spark.filters import accept_far_timestamps
 from kafkajit.spark.worker import Arrival, guest, reported
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
     from kafkajit.scan.options import Options
@@ -85,7 +86,10 @@ class KafkaLogDataSource(DataSource):
                 self.options = {**json.loads(kept), **self.options}
         options = self._parsed()
         _check_columns(schema, self.schema(), options.kind)
-        return KafkaLogReader(options, to_arrow_schema(schema, timezone="UTC"))
+        return self._reader_class()(options, to_arrow_schema(schema, timezone="UTC"))
+
+    def _reader_class(self) -> type[KafkaLogReader]:
+        return KafkaLogReader
 
     @reported
     def writer(self, schema: StructType, overwrite: bool) -> KafkaLogWriter:
@@ -97,6 +101,14 @@ class KafkaLogDataSource(DataSource):
         # What `schema` has kept in a table's columns is not looked at: it comes along with rows of
         # that table, wherever they are to be written.
         return KafkaLogWriter.of(dict(self.options), arrow, overwrite=overwrite)
+
+    @reported
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802, ARG002
+        raise ValueError(
+            "kafkaLog does not read streams: read what is in the folder now with "
+            "spark.read.format('kafkaLog').load(…), again and again if you like, with the option "
+            "startingOffsets to go on where the last read ended"
+        )
 
     @reported
     def streamWriter(  # noqa: N802
@@ -156,67 +168,27 @@ class RowsPartition(InputPartition):
     rows: pa.RecordBatch
 
 
-class _PushFilters:
-    """`KafkaLogReader.pushFilters`, without Spark's objection to sessions that push no filters.
-
-    Spark refuses a reader that has the method where spark.sql.python.filterPushdown.enabled is
-    false, its default. What is dropped here is dropped again by Spark's own filter, or was not
-    asked of us: the same rows come out either way, so there is nothing to refuse.
-    """
-
-    def __init__(self, reader: KafkaLogReader) -> None:
-        self._reader = reader
-        self.__func__ = DataSourceReader.pushFilters  # what Spark looks at
-
-    def __call__(self, filters: list[Filter]) -> list[Filter]:
-        return self._reader.push(filters)
-
-
 class KafkaLogReader(DataSourceReader):
-    """Reads what a query asks of one table."""
+    """Reads a whole table: everything that its options ask for.
+
+    It takes no conditions. Spark 4.1 to 4.3 keep the first plan of a reader with the relation, and
+    every scan of that relation reads by this plan, whatever its own conditions are: the other half
+    of a UNION, the inner plan of a LATERAL join, the next query of the same view. A plan that left
+    out what one scan does not need would lose rows of the others without a word.
+    """
 
     def __init__(self, options: Options, schema: pa.Schema) -> None:
         self._options = options
         self._schema = schema
-        self._predicates: list[Predicate] = []
+        self._predicates: list[Predicate] = []  # for a subclass that knows its only scan
         self._arrival = Arrival()
-
-    @property
-    def pushFilters(self) -> _PushFilters:  # noqa: N802
-        return _PushFilters(self)
-
-    @reported
-    def push(self, filters: list[Filter]) -> list[Filter]:
-        """Keep the conditions that can drop files, batches or rows; those that Spark must judge.
-
-        Conditions on topic, partition and offset are met exactly. Rows about damage have no
-        offset, so under PERMISSIVE Spark judges everything once more.
-
-        Only where it is asked for: Spark 4.3 keeps what is planned here with the DataFrame or view
-        and reads it for the next query too, whose conditions may be others or none.
-        """
-        if not self._options.push_down_predicate:
-            return filters
-        from kafkajit.spark.filters import predicate_of
-        from kafkajit.walk.walk import PERMISSIVE
-
-        rest = []
-        for pushed in filters:
-            predicate = predicate_of(pushed)
-            if predicate is not None:
-                self._predicates.append(predicate)
-            if (
-                predicate is None
-                or self._options.mode == PERMISSIVE
-                or not predicate.is_exact(self._options.kind)
-            ):
-                rest.append(pushed)
-        return rest
+        self._end_of_leniency = accept_far_timestamps()
 
     @reported
     def partitions(self) -> list[InputPartition]:
         from kafkajit.scan.table import plan_tasks, read_files
 
+        self._end_of_leniency()
         if self._options.kind == "files":
             return [RowsPartition(read_files(self._options, self._predicates, self._schema))]
         tasks = plan_tasks(self._options, self._predicates)
@@ -233,5 +205,5 @@ class KafkaLogReader(DataSourceReader):
             yield from read_task(partition.task, self._schema, self._options)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Tasks have their splits; they need no conditions.
-        return {**self.__dict__, "_predicates": []}
+        # Tasks have their splits; they need nothing else of what was planned.
+        return {**self.__dict__, "_predicates": [], "_end_of_leniency": None}

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from typing import Any
+
 from pyspark.sql.datasource import (
     EqualTo,
     Filter,
@@ -15,6 +19,7 @@ from pyspark.sql.datasource import (
     StringEndsWith,
     StringStartsWith,
 )
+from pyspark.sql.types import VariantVal
 
 from kafkajit.scan.predicates import Predicate
 
@@ -49,3 +54,33 @@ def predicate_of(pushed: Filter) -> Predicate | None:
     if len(column) != 1 or value is None or (test == "in" and None in value):
         return None
     return Predicate(column[0], test, value)
+
+
+# The module of Spark's worker that makes filters, and its name for the class of their values.
+_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
+_VALUE = "VariantVal"
+
+
+class _Value(VariantVal):
+    """A filter's value, which is None if Python cannot hold it."""
+
+    def toPython(self) -> Any:  # noqa: N802
+        try:
+            return super().toPython()
+        except OverflowError:
+            return None
+
+
+def accept_far_timestamps() -> Callable[[], None]:
+    """Let Spark's worker make filters with timestamps that Python cannot hold.
+
+    The years of Python's datetime end at 9999, those of Spark's TIMESTAMP at 294247. Spark's worker
+    makes filters after it has made the reader, and fails with an OverflowError at such a timestamp.
+    Between this call and that of the function it returns, the value is None instead, which
+    `predicate_of` leaves to Spark. The worker may serve other data sources later.
+    """
+    worker = sys.modules.get(_WORKER, sys.modules["__main__"])  # the latter without a daemon
+    if getattr(worker, _VALUE, None) is not VariantVal:
+        return lambda: None
+    setattr(worker, _VALUE, _Value)
+    return lambda: setattr(worker, _VALUE, VariantVal)

@@ -47,7 +47,6 @@ GOOD: list[tuple[str, str, object]] = [
     ("maxPartitionBytes", "16k", 16 << 10),
     ("maxPartitionBytes", "100b", 100),
     ("maxPartitionBytes", str(2**40), 2**40),
-    ("pushDownPredicate", "true", True),
 ]
 
 
@@ -128,7 +127,6 @@ BAD: list[tuple[str, str, str]] = [
         "committed",
         r"there is no 'committed' \(did you mean 'read_committed'\?\), but read_uncommitted, read_",
     ),
-    ("pushDownPredicate", "1", "true or false, not '1'"),
     ("checkCrcs", "yes", "true or false, not 'yes'"),
     ("checkCrcs", "", "true or false, not ''"),
     (

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import logging
 import shutil
 from collections import Counter
@@ -11,6 +12,7 @@ import pytest
 from corpus import DATA, log_of, rows_of, split
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import VariantVal
 from scanning import read_rows
 
 import kafkajit
@@ -22,6 +24,7 @@ from kafkajit.schema import (
     RECORD_COLUMNS,
     SEGMENT_BATCH_COLUMNS,
 )
+from kafkajit.spark.filters import accept_far_timestamps
 from kafkajit.state.sidecar_files import SIDE_FILES
 
 V2 = DATA / "v2"
@@ -99,7 +102,7 @@ def test_a_kind_has_its_columns(kind: str, columns: dict, load: Load) -> None:
 def test_files_beside_logs_are_the_same_rows_in_spark(kind: str, load: Load) -> None:
     of_a_root = kind in ("checkpoints", "metaProperties")
     path = DATA / ("internal/log-dir" if of_a_root else "internal")
-    frame = load(path, kind=kind, mode="PERMISSIVE", pushDownPredicate="true")
+    frame = load(path, kind=kind, mode="PERMISSIVE")
     if not of_a_root:
         frame = frame.where("topic LIKE '\\_\\_c%' AND partition <= 1")
     rows = [
@@ -143,9 +146,7 @@ def test_filters_change_no_row_whether_pushed_or_not(
     condition = "offset BETWEEN 7 AND 30 AND topic LIKE 'seg%' AND partition < 1"
     spark.conf.set(PUSHDOWN, enabled)
     try:
-        found = (
-            load(V2, pushDownPredicate="true").where(condition).select("topic", "offset").collect()
-        )
+        found = load(V2).where(condition).select("topic", "offset").collect()
     finally:
         spark.conf.set(PUSHDOWN, "true")
     assert sorted(tuple(row) for row in found) == sorted(
@@ -156,15 +157,42 @@ def test_filters_change_no_row_whether_pushed_or_not(
     )
 
 
-def test_exact_filters_are_left_to_the_scan(load: Load) -> None:
-    frame = load(kt.SAMPLE, pushDownPredicate="true").where(
-        "offset >= 3 AND offset < 5 AND topic = 'orders'"
-    )
-    plan = frame._jdf.queryExecution().executedPlan().toString()
-    (judged,) = [line for line in plan.splitlines() if "Filter" in line and "isnotnull" in line]
-    assert "offset" in judged
-    assert ">= 3" not in judged
-    assert [row.offset for row in frame.collect()] == [3, 4]
+@pytest.mark.parametrize("enabled", ["true", "false"])
+@pytest.mark.parametrize(
+    ("condition", "is_met"),
+    [
+        ("timestamp < TIMESTAMP '+20000-01-01 00:00:00'", True),
+        ("timestamp > timestamp_micros(9223372036854775807)", False),
+        ("timestamp > TIMESTAMP '-0001-01-01 00:00:00'", True),
+        ("timestamp NOT IN (TIMESTAMP '+20000-01-01 00:00:00', TIMESTAMP '2001-01-01')", True),
+    ],
+)
+def test_a_timestamp_may_be_beyond_the_years_of_python(
+    condition: str, is_met: bool, enabled: str, load: Load, spark: SparkSession
+) -> None:
+    spark.conf.set(PUSHDOWN, enabled)
+    try:
+        assert load(kt.SAMPLE).where(condition).count() == (53 if is_met else 0)
+    finally:
+        spark.conf.set(PUSHDOWN, "true")
+
+
+def test_other_data_sources_get_filters_as_spark_makes_them() -> None:
+    """The worker that planned for us plans for others next."""
+    worker = importlib.import_module("pyspark.sql.worker.data_source_pushdown_filters")
+    end = accept_far_timestamps()
+    assert worker.VariantVal is not VariantVal
+    end()
+    assert worker.VariantVal is VariantVal
+
+
+def test_a_stream_is_refused_in_one_line(spark: SparkSession, tmp_path: Path) -> None:
+    stream = spark.readStream.format("kafkaLog").load(kt.SAMPLE)
+    query = stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start()
+    with pytest.raises(PySparkException) as raised:
+        query.awaitTermination()
+    assert "kafkaLog does not read streams: read what is in the folder" in str(raised.value)
+    assert "Traceback" not in str(raised.value)
 
 
 def test_a_frame_used_again_has_all_its_rows(load: Load) -> None:

@@ -58,7 +58,7 @@ def corruption(asked: Asked) -> Rows:
 
 
 def filtered(asked: Asked) -> Rows:
-    frame = asked.load("*", pushDownPredicate="true")
+    frame = asked.load("*")
     frame = frame.where("topic LIKE 'segments%' AND offset BETWEEN 20 AND 25")
     return rows(frame.select("topic", "offset", "key", "value"))
 
@@ -105,7 +105,7 @@ def planner_log(asked: Asked) -> list[str]:
     """What the planner of a query logs, as its user sees it."""
     spark = asked.spark
     spark.conf.set("spark.sql.pyspark.worker.logging.enabled", "true")
-    asked.load("segments-0", pushDownPredicate="true").where("offset < 1").collect()
+    asked.load("segments-0", endingOffsets='{"segments": {"0": 1}}').collect()
     logged = spark.sql("SELECT msg FROM python_worker_logs() WHERE logger = 'kafkajit'").collect()
     spark.conf.set("spark.sql.pyspark.worker.logging.enabled", "false")
     return [row.msg for row in logged]

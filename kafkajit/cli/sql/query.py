@@ -11,9 +11,10 @@ import pyarrow as pa
 
 from kafkajit.cli.sql.formats import Format, format_named
 from kafkajit.cli.sql.gather import gather
-from kafkajit.cli.sql.statements import columns_asked, mentioned, names_in, reads_once, tokens
+from kafkajit.cli.sql.scans import filters_one_scan
+from kafkajit.cli.sql.statements import columns_asked, mentioned, names_in, tokens
 from kafkajit.cli.sql.table import Rows
-from kafkajit.cli.sql.views import VIEWS, Place
+from kafkajit.cli.sql.views import KAFKA_LOG, KINDS, VIEWS, Place
 from kafkajit.spark.catalogue import FUNCTIONS, TABLE_FUNCTION
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ _BETWEEN_LOOKS = 0.05
 
 # The least that can be asked of a view.
 _CHEAPEST = {"records": "offset", "batches": "baseOffset"}
+
+# Whether Spark asks data sources of Python's to take conditions.
+_PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 # Results known to be this small are collected, not sent by tasks.
 _SMALL = 10_000
@@ -111,13 +115,42 @@ class Engine:
         self._register(statement)
         narrowed = self._make_views(statement, narrow=self._only_reading)
         try:
-            return Result(self.spark.sql(statement))
+            df = self.spark.sql(statement)
         except AnalysisException:
             if not narrowed:
                 raise
             # It may speak of more columns than we thought; if not, the error can name them all.
             self._make_views(statement, narrow=False)
-            return Result(self.spark.sql(statement))
+            df = self.spark.sql(statement)
+        if self._only_reading and filters_one_scan(df, KAFKA_LOG):
+            df = self._pruned(statement) or df
+        return Result(df)
+
+    def _pruned(self, statement: str) -> DataFrame | None:
+        """The same query over relations of its own, which may leave out what it filters out.
+
+        None where Spark has come to another plan, or pushes no filters.
+        """
+        from kafkajit.spark.one_scan import OneScanDataSource
+
+        assert self._place is not None
+        spark, source = self.spark, OneScanDataSource.name()
+        if spark.conf.get(_PUSHDOWN, "false") != "true":
+            return None
+        if source not in self._registered:
+            spark.dataSource.register(OneScanDataSource)
+            self._registered.add(source)
+        whole = {view: spark.table(view) for view in mentioned(statement, KINDS)}
+        try:
+            for view in whole:
+                pruned = self._place.load(spark, view, self._made[view], source=source)
+                pruned.createOrReplaceTempView(view)
+            df = spark.sql(statement)
+        finally:
+            # No later statement may come upon a relation whose rows are this one's alone.
+            for view, frame in whole.items():
+                frame.createOrReplaceTempView(view)
+        return df if filters_one_scan(df, source) else None
 
     def _register(self, statement: str) -> None:
         """Make the functions known that it mentions: all of them would take 0.4 s."""
@@ -149,11 +182,9 @@ class Engine:
             wanted[view] = None if asked == columns else asked
         if not self._only_reading:
             wanted = {**{view: None for view, made in self._made.items() if made}, **wanted}
-        pushes = self._only_reading and reads_once(statement, VIEWS)
         for view, asked in wanted.items():
-            # Made again for each statement: Spark keeps with a view which files there are, and
-            # which of them the last statement's conditions left.
-            frame = self._place.load(self.spark, view, asked, pushes=pushes)
+            # Made again for each statement: Spark keeps with a view which files there are.
+            frame = self._place.load(self.spark, view, asked)
             frame.createOrReplaceTempView(view)
             self._made[view] = asked
         return any(asked is not None for asked in wanted.values())

@@ -202,15 +202,3 @@ def mentioned(text: str, views: Mapping[str, object]) -> list[str]:
     names = names_in(text)
     listed = "show" in names and names & {"tables", "views"}
     return [view for view in views if listed or view.lower() in names]
-
-
-def reads_once(text: str, views: Mapping[str, object]) -> bool:
-    """Whether a statement names one of these views once, outside of what may be read repeatedly.
-
-    >>> reads_once("SELECT * FROM records WHERE offset > 5", {"records": None})
-    True
-    >>> reads_once("SELECT * FROM records a JOIN records b USING (key)", {"records": None})
-    False
-    """
-    names = [token.name for token in tokens(text) if token.name]
-    return "with" not in names and sum(names.count(view.lower()) for view in views) == 1

@@ -43,6 +43,9 @@ def _view_of(kind: str) -> str:
     return re.sub("[A-Z]", r"_\g<0>", kind).lower()
 
 
+# The data source that reads all but binaryFile.
+KAFKA_LOG = "kafkaLog"
+
 # view: the data source's kind
 KINDS = {_view_of(kind): kind for kind in TABLES}
 
@@ -97,20 +100,20 @@ class Place:
         view: str,
         columns: Sequence[str] | None,
         *,
-        pushes: bool = False,
+        source: str = KAFKA_LOG,
     ) -> DataFrame:
-        """The rows of a view, of these columns only or of all; `pushes`: it is read only once."""
+        """The rows of a view, of these columns only or of all, by one of our data sources."""
         if view == BINARY_FILE:
             return self._load_contents(spark)
         if view in TOPIC_VIEWS:
             return self._load_topic(spark, view)
         kind = KINDS[view]
-        options = {"pushDownPredicate": str(pushes).lower(), **self.options, "kind": kind}
+        options = {**self.options, "kind": kind}
         if kind in PLACES:  # what segments are called is no matter there
             options = {
                 name: value for name, value in options.items() if name.lower() != "pathglobfilter"
             }
-        reader = spark.read.format("kafkaLog").options(**options)
+        reader = spark.read.format(source).options(**options)
         if columns is not None:
             reader = reader.schema(self._spark_schema(view, columns))
         return reader.load(self.paths)
@@ -131,7 +134,7 @@ class Place:
         if not places:
             return no_rows(view, spark)
         columns = [*RECORDS_NEEDED, "corruption"] if self._mode == "PERMISSIVE" else RECORDS_NEEDED
-        reader = spark.read.format("kafkaLog").options(**self.options)
+        reader = spark.read.format(KAFKA_LOG).options(**self.options)
         records = reader.schema(self._spark_schema("records", columns)).load(
             [as_location(place, self.paths) for place in sorted(places)]
         )

@@ -1,0 +1,129 @@
+"""Many small segments, read as if they were one.
+
+Opening a reader, asking for columns and making Arrow of them costs a segment some 2 ms, whatever is
+in it, and Spark takes another for each record batch. So the bytes of small segments are put one
+behind the other and go through one reader; where each row came from is filled in afterwards. Where
+something is wrong, the segment concerned is read by itself, from there on, and says what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from kafkajit.errors import KafkaJitError
+from kafkajit.format.log_path import parse_log_path
+from kafkajit.reader import SegmentReader
+from kafkajit.records.batches import Batches, frame
+from kafkajit.records.decode import CHUNK_BYTES, Chunk
+from kafkajit.scan.options import Options
+from kafkajit.scan.plan import Split
+from kafkajit.storage.source import Source, as_bytes
+
+# To read a segment of this size takes as long as to open it; larger ones are mapped.
+SMALL = 1 << 20
+
+
+def small_segments(splits: Sequence[Split]) -> Sequence[Split]:
+    """As many of the first splits as can be read together: a chunk of small, whole segments."""
+    room = CHUNK_BYTES
+    for count, split in enumerate(splits):
+        room -= split.size
+        is_whole = split.start == 0 and split.end == split.file.size
+        if room < 0 or split.size > SMALL or not is_whole or not split.selection.is_everything:
+            return splits[:count]
+    return splits
+
+
+def read_together(
+    splits: Sequence[Split], schema: pa.Schema, options: Options
+) -> Generator[pa.RecordBatch, None, list[Split]]:
+    """The rows of small segments, up to the first that something is wrong with.
+
+    Gives back what is left to read: that one, from its first bad batch on, and those behind it.
+    """
+    try:
+        contents = [split.file.read() for split in splits]
+    except OSError:
+        contents = []
+    if [len(content) for content in contents] != [split.size for split in splits]:
+        return list(splits)  # a file has changed since it was listed
+    starts = np.array([0, *accumulate(map(len, contents))], dtype=np.int64)
+    content = as_bytes(b"".join(contents))
+    good = _count_of_whole(content, starts)
+    reader = _SmallSegmentsReader(splits, content, starts[: good + 1])
+    try:
+        if options.kind == "batches":
+            yield from reader.batches(schema)
+        else:
+            yield from reader.records(
+                schema,
+                check_crcs=options.check_crcs,
+                max_decompressed_bytes=options.max_decompressed_bytes,
+            )
+    except KafkaJitError:
+        pass  # whoever reads on from there reports it, or what its mode makes of it
+    at = int(np.searchsorted(starts, reader.position, side="right")) - 1
+    left = list(splits[at:])
+    if left:
+        left[0] = left[0]._replace(start=reader.position - int(starts[at]))
+    return left
+
+
+def _count_of_whole(content: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64]) -> int:
+    """How many of the segments end where a batch does, and the next begins with one."""
+    ends = [0]
+    while True:
+        framing = frame(content, ends[-1])
+        if not len(framing.batches):
+            break
+        ends.extend(framing.batches.end.tolist())
+    is_end = np.isin(starts, ends)
+    return int(np.argmin(is_end)) - 1 if not is_end.all() else starts.size - 1
+
+
+class _SmallSegmentsReader(SegmentReader):
+    """A reader of several segments' bytes that knows which of them each row is from."""
+
+    def __init__(
+        self,
+        splits: Sequence[Split],
+        content: npt.NDArray[np.uint8],
+        starts: npt.NDArray[np.int64],
+    ) -> None:
+        super().__init__(Source(content), end=int(starts[-1]))
+        paths = [split.file.path for split in splits]
+        places = [parse_log_path(path) for path in paths]
+        self._starts = starts
+        self._places: dict[str, list[Any]] = {
+            "topic": [place.topic for place in places],
+            "partition": [place.partition for place in places],
+            "path": paths,
+        }
+
+    def _record_rows(self, chunk: Chunk, schema: pa.Schema) -> pa.RecordBatch:
+        rows = super()._record_rows(chunk, schema)
+        return self._placed(rows, np.repeat(self._segment_of(chunk.batches), chunk.counts))
+
+    def _batch_rows(self, batches: Batches, schema: pa.Schema) -> pa.RecordBatch:
+        return self._placed(super()._batch_rows(batches, schema), self._segment_of(batches))
+
+    def _segment_of(self, batches: Batches) -> npt.NDArray[np.int64]:
+        return np.searchsorted(self._starts, batches.position, side="right") - 1
+
+    def _placed(self, rows: pa.RecordBatch, segment: npt.NDArray[np.int64]) -> pa.RecordBatch:
+        """The rows with what the path of each one's segment says, and positions in that."""
+        columns = rows.columns
+        for at, field in enumerate(rows.schema):
+            if field.name in self._places:
+                known = pa.array(self._places[field.name], field.type)
+                columns[at] = known.take(pa.array(segment))
+            elif field.name == "position":
+                position = columns[at].to_numpy() - self._starts[segment]
+                columns[at] = pa.array(position).cast(field.type)
+        return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
