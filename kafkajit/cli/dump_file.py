@@ -180,11 +180,11 @@ class FileDump:
         from kafkajit.text.side_dump import OffsetIndexDump
 
         index = OffsetIndex(path, _offset_in(path.name))
-        log = None if self._options.index_sanity_check else Source(_beside(path, ".log"))
+        log = Source(_beside(path, ".log"))
         if index.max_entries == 0:
             self.say(f"{self._name} is empty.", {"kind": "empty", "path": self._name})
             return
-        if log is None:
+        if self._options.index_sanity_check:
             index.sanity_check()
             self._say_sane()
             return
@@ -202,14 +202,16 @@ class FileDump:
 
         base_offset = _offset_in(path.name)
         time_index = TimeIndex(path, base_offset)
+        log = Source(_beside(path, ".log"))
+        index = OffsetIndex(_beside(path, ".index"), base_offset)
         if self._options.index_sanity_check:
             time_index.sanity_check()
             self._say_sane()
             return
         dump = TimeIndexDump(
             time_index,
-            OffsetIndex(_beside(path, ".index"), base_offset),
-            Source(_beside(path, ".log")),
+            index,
+            log,
             max_decompressed_bytes=self._options.max_decompressed_bytes,
             json=self._style.json,
         )

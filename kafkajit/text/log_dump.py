@@ -26,8 +26,9 @@ from kafkajit.errors import (
 )
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.format.json_text import new_doubles
-from kafkajit.format.layout import RECORD_BATCH_OVERHEAD
+from kafkajit.format.layout import BATCH_LENGTH_OFFSET, LOG_OVERHEAD, RECORD_BATCH_OVERHEAD
 from kafkajit.format.message import learn, new_scratch
+from kafkajit.kernel import read_int32
 from kafkajit.records.batches import Batches, frame, framing_error
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.control_records import raft_message
@@ -37,6 +38,7 @@ from kafkajit.text import DECODER_CLASSES
 from kafkajit.text.lines import (
     BAD_CONTROL_KEY,
     BAD_MARKER,
+    BAD_MESSAGE,
     BY_PYTHON,
     BYTES,
     COORDINATOR,
@@ -64,7 +66,7 @@ from kafkajit.text.lines import (
 )
 from kafkajit.text.words import JSON
 from kafkajit.topics.kinds import TopicKind
-from kafkajit.topics.single import printed
+from kafkajit.topics.single import printed, printed_misfit
 from kafkajit.walk import FAILFAST, PERMISSIVE, Gap, Walk
 
 DECODERS = dict(zip(DECODER_CLASSES, (STRING, LONG, INTEGER, BYTES), strict=True))
@@ -96,6 +98,11 @@ _MESSAGES: dict[int, tuple[type[KafkaJitError], str]] = {
     BAD_MARKER: (
         InvalidRecordError,
         "Invalid value found for the end transaction marker with offset {offset}",
+    ),
+    BAD_MESSAGE: (
+        InvalidRecordError,
+        "Found invalid message: its key and value do not fit its {entrySize} bytes "
+        "(record {record} of the batch)",
     ),
     UNKNOWN_CODEC: (UnsupportedCompressionTypeError, "Unknown compression type id: {codec}"),
 }
@@ -229,7 +236,7 @@ class LogDump:
         batches, unreadable = self._readable(batches)
         while len(batches):
             if self._style.records:
-                chunk = self._decoder.decode(batches, keep_bad=True)
+                chunk = self._decoder.decode(batches, keep_bad=True, lazy=True)
                 self._note_offsets(chunk.fields["offset"])
             else:
                 chunk = self._decoder.headers(batches)
@@ -297,9 +304,9 @@ class LogDump:
                 except InvalidRecordError as error:
                     self.error = located(error, self._source.path, chunk.batches, batch)
             elif status == NO_KEY and self._mode != FAILFAST:
-                rest = self._complaint(self._error(status, chunk, batch, row))
+                rest = self._complaint(self._error(status, chunk, batch, record, row))
             elif status in _MESSAGES:
-                self.error = self._error(status, chunk, batch, row)
+                self.error = self._error(status, chunk, batch, record, row)
             if self.error is not None and self._style.json:
                 written = self._buffer[:written].tobytes().rfind(b"\n") + 1
             if written:
@@ -342,12 +349,14 @@ class LogDump:
     def _payloads(self, chunk: Chunk, row: int) -> str:
         """The rest of a record's line that says what is wrong, or is Java's toString."""
         assert self._style.topic is not None
-        key, payload = printed(
-            self._style.topic,
-            int(chunk.fields["offset"][row]),
-            chunk.field(row, "key"),
-            chunk.field(row, "value"),
-        )
+        offset = int(chunk.fields["offset"][row])
+        misfit = _misfit(chunk, row, with_key=self._style.topic.has_keys)
+        if misfit is not None:
+            key, payload = printed_misfit(self._style.topic, offset, misfit)
+        else:
+            key, payload = printed(
+                self._style.topic, offset, chunk.field(row, "key"), chunk.field(row, "value")
+            )
         if self._style.json:
             fields = {"key": key, "payload": payload}
             return (
@@ -358,9 +367,13 @@ class LogDump:
         line = "" if key is None else f"{prefix}key: {key}"
         return line + ("" if payload is None else f" payload: {payload}") + "\n"
 
-    def _error(self, status: int, chunk: Chunk, batch: int, row: int) -> KafkaJitError:
+    def _error(self, status: int, chunk: Chunk, batch: int, record: int, row: int) -> KafkaJitError:
         exception, text = _MESSAGES[status]
-        values = {"codec": chunk.batches.codec[batch]}
+        values = {"codec": chunk.batches.codec[batch], "record": record}
+        if status == BAD_MESSAGE:
+            entry = int(chunk.fields["headers"][row])
+            length = int(read_int32(chunk.content, entry + BATCH_LENGTH_OFFSET))
+            values["entrySize"] = LOG_OVERHEAD + length
         if row < len(chunk):
             for name in ("offset", "keySize", "valueSize"):
                 values[name] = chunk.fields[name][row]
@@ -382,6 +395,23 @@ def _behind_error(chunk: Chunk, error: KafkaJitError) -> tuple[Chunk, Gap]:
     size = int(chunk.batches.size_in_bytes[batch])
     reason = f"{type(error).__name__}: {error.message}"
     return rest, Gap(chunk.path, error.position or 0, size, reason)
+
+
+def _misfit(chunk: Chunk, row: int, *, with_key: bool) -> str | None:
+    """What Java says of a message whose key or value do not fit into it; None if they do."""
+    if not chunk.batches.is_message.any():
+        return None
+    record = chunk.fields[row]
+    entry = int(record["headers"])
+    end = entry + LOG_OVERHEAD + int(read_int32(chunk.content, entry + BATCH_LENGTH_OFFSET))
+    for name in ("key", "value") if with_key else ("value",):
+        start = int(record[name])
+        if start < 0:
+            return "null"
+        size = int(read_int32(chunk.content, start - 4))
+        if start + size > end:
+            return f"newLimit > capacity: ({size} > {end - start})"
+    return None
 
 
 def _as_json(text: str | None) -> str:

@@ -146,7 +146,6 @@ OUR_WORDS = {
     "snappy-noise": "snappy",
     "zstd-cut": "",
     "zstd-noise": "zstd",
-    "inner-magic": "Invalid magic found in a compressed message set: 2",
     "no-key-size": "Found invalid message: its key and value do not fit",
     "key-past-end": "Found invalid message: its key and value do not fit",
     "zstd": "Message format v1 has no zstd",
