@@ -14,10 +14,10 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from kafkajit.cli.reason import reason
+from kafkajit.format.moment import milliseconds
 
 # What each command says at the end of its help.
 SAFETY = """\
@@ -33,7 +33,6 @@ exit code:
 _ERROR, NEEDED = 1, 2
 TIME_HELP = "what time it is, to try it out: ISO 8601 (in UTC, unless it says) or milliseconds"
 _BEHIND = re.compile(r" *(?:\S+ {2,})?")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def add_arguments(parser: argparse.ArgumentParser, config: str) -> None:
@@ -161,15 +160,10 @@ def print_line(line: str) -> None:
 
 def time(text: str) -> int:
     """Milliseconds, of what an argument says."""
-    if re.fullmatch(r"\d+", text, re.ASCII):
-        return int(text)
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is neither ISO 8601, such as 2025-11-22T01:00:00Z, nor milliseconds"
-        ) from None
-    return (moment.replace(tzinfo=moment.tzinfo or UTC) - _EPOCH) // timedelta(milliseconds=1)
+        return milliseconds(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _setting(text: str) -> tuple[str, str]:

@@ -24,6 +24,7 @@ from kafkajit.cli.progress import Progress
 if TYPE_CHECKING:
     from kafkajit.compaction.compaction import Options, PartitionCompaction
 
+REST = "dirs"
 EXAMPLE = f"""\
 {changing.SAFETY}
 {changing.EXIT_CODES}

@@ -21,6 +21,7 @@ from kafkajit.cli.progress import Progress
 if TYPE_CHECKING:
     from kafkajit.recovery.repairs import Options
 
+REST = "dirs"
 EXAMPLE = f"""\
 {changing.SAFETY}
 {changing.EXIT_CODES}

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kafkajit.retention.retention_limits import Limits
 
 _LIMITS = {"retention.ms", "retention.bytes"}
+REST = "dirs"
 EXAMPLE = f"""\
 {changing.SAFETY}
 {changing.EXIT_CODES}

@@ -87,7 +87,7 @@ class CompactedSegment:
     records_without_key: int  # that are lost
 
 
-@dataclass
+@dataclass(repr=False)
 class PartitionCompaction(PartitionPlan):
     """What becomes of one partition."""
 
@@ -165,6 +165,13 @@ class PartitionCompaction(PartitionPlan):
                 f"  records without a key: {lost:,}, which go, as brokers take none into a "
                 "compacted topic"
             )
+
+    def summary(self) -> str:
+        if self.cleanable is None:
+            return f"left alone: {self.left_alone}"
+        if not self.is_needed:
+            return "nothing to compact"
+        return f"{self.cleanable.dirty_ratio:.0%} of it dirty, to be compacted"
 
     def again(self) -> PartitionCompaction:
         plan = plan_of(self.folder, self._options, is_named=self._is_named)

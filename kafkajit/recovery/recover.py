@@ -21,7 +21,7 @@ from kafkajit.segment.partitions import partitions_at
 from kafkajit.walk import Corruption
 
 
-@dataclass
+@dataclass(repr=False)
 class PartitionRepair(PartitionPlan):
     """What is to be done to one partition; its text is what `kafkajit repair` prints of it."""
 
@@ -66,6 +66,10 @@ class PartitionRepair(PartitionPlan):
             yield f"  then: {after}"
         if self.loses and not self._options.salvage:
             yield "  with --salvage sound batches behind damage stay"
+
+    def summary(self) -> str:
+        files = len({name for name, _ in self.changes})
+        return f"{_count(files, 'file')} to {self.WHAT}" if self.is_needed else "nothing to do"
 
     @property
     def _offsets(self) -> str:

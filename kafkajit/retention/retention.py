@@ -36,7 +36,7 @@ from kafkajit.state.checkpoints import HIGH_WATERMARKS, START_OFFSETS
 from kafkajit.state.leader_epochs import LEADER_EPOCHS
 
 
-@dataclass
+@dataclass(repr=False)
 class PartitionRetention(PartitionPlan):
     """What goes of one partition."""
 
@@ -88,6 +88,11 @@ class PartitionRetention(PartitionPlan):
         if self.new_log_start_offset > self.log_start_offset:
             yield f"  log start offset {self.log_start_offset} becomes {self.new_log_start_offset}"
         yield from (f"  {note}" for note in self.notes)
+
+    def summary(self) -> str:
+        if self.left_alone is not None:
+            return f"left alone: {self.left_alone}"
+        return f"{len(self.expired)} of {self.segments} segments to delete"
 
     def again(self) -> PartitionRetention:
         return plan_of(self.folder, self._limits, is_named=self._is_named)

@@ -61,6 +61,13 @@ class PartitionPlan(ABC):
     def __str__(self) -> str:
         return "\n".join(self.lines)
 
+    @abstractmethod
+    def summary(self) -> str:
+        """What is to be done, in a few words."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.folder.name}: {self.summary()}>"
+
     def carry_out(self, *, keep: bool = True) -> Path | None:
         """Do it, with the folder's lock held; where the files are that went, if they are kept."""
         if self.moment.interrupted:  # which who took the lock has finished: all is another now
@@ -81,7 +88,7 @@ class PartitionPlan(ABC):
 P = TypeVar("P", bound=PartitionPlan)
 
 
-@dataclass
+@dataclass(repr=False)
 class Plan(Generic[P]):
     """What becomes of the partitions of a place; its text is a command's output."""
 
@@ -92,6 +99,15 @@ class Plan(Generic[P]):
     def is_needed(self) -> bool:
         """Whether anything is to be done."""
         return any(partition.is_needed for partition in self.partitions)
+
+    def __repr__(self) -> str:
+        count = len(self.partitions)
+        if count == 1:
+            what = f"{self.partitions[0].folder.name}: {self.partitions[0].summary()}"
+        else:
+            needed = sum(partition.is_needed for partition in self.partitions)
+            what = f"{count} partitions, {needed or 'none'} to {self.partitions[0].WHAT}"
+        return f"<{type(self).__name__} {what}; print() shows it, apply() does it>"
 
     def __str__(self) -> str:
         return "\n".join(line for partition in self.partitions for line in partition.lines)

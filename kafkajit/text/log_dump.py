@@ -161,7 +161,7 @@ class LogDump:
         *,
         max_bytes: int = NO_LIMIT,
         max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
-        mode: str = FAILFAST,
+        mode: str | None = None,
     ) -> None:
         self.non_consecutive: list[tuple[int, int]] = []  # offsets next to each other
         self.error: KafkaJitError | None = None  # what ended the dump early
@@ -181,16 +181,24 @@ class LogDump:
 
     def text(self) -> Iterator[memoryview]:
         """The lines, in pieces that are good until the next one is asked for."""
-        yield from self._as_kafka() if self._mode == FAILFAST else self._past_damage()
+        yield from self._as_kafka() if self._mode is None else self._as_readers(self._mode)
         trailing = self._end - self.position
         if self.error is None and trailing and not self._limited:
             name = Path(self._source.path or "").name
             kafkas = f"Found {trailing} invalid bytes at the end of {name}"
             yield self._line(kafkas, "invalidBytes", file=name, size=trailing)
 
-    def _past_damage(self) -> Iterator[memoryview]:
-        """What other readers read in this mode, and in PERMISSIVE a line for each gap."""
-        walk = Walk(self._source, mode=self._mode, end=self._end)
+    def _as_readers(self, mode: str) -> Iterator[memoryview]:
+        """What other readers read in this mode; the error that ends it under FAILFAST is kept."""
+        walk = Walk(self._source, mode=mode, end=self._end)
+        try:
+            yield from self._walked(walk)
+        except KafkaJitError as error:
+            self.error = error
+        self.position = walk.position
+
+    def _walked(self, walk: Walk) -> Iterator[memoryview]:
+        """The lines of what a walk finds, and in PERMISSIVE one for each bad batch and gap."""
         parts: Iterator[Chunk | Batches | Gap] = walk.headers()
         if self._style.records:
             parts = walk.chunks(self._memory, max_decompressed_bytes=self._max_decompressed_bytes)
@@ -204,10 +212,13 @@ class LogDump:
             chunk = part if isinstance(part, Chunk) else self._decoder.headers(part)
             if self._style.records:
                 self._note_offsets(chunk.fields["offset"])
-            yield from self._lines(chunk)
+            if self._style.records:
+                yield from self._lines(chunk)
+            else:
+                yield from self._judged(chunk)
             while self.error is not None:
-                if isinstance(self.error, UnreadableByDecoder):
-                    return  # a matter of what was asked for
+                if self._mode == FAILFAST or isinstance(self.error, UnreadableByDecoder):
+                    return  # the latter is a matter of what was asked for
                 chunk, gap = _behind_error(chunk, self.error)
                 self.error = None
                 if not self._style.json:
@@ -217,15 +228,41 @@ class LogDump:
                 yield from self._lines(chunk)
             self.position = walk.position
             self._source.forget(self.position)
-        self.position = walk.position
+
+    def _judged(self, chunk: Chunk) -> Iterator[memoryview]:
+        """The lines of headers, each bad one with what is wrong with it."""
+        batches = chunk.batches
+        sound = self._decoder.sound(batches, check_crcs=True) & batches.is_whole
+        done = 0
+        for bad in np.flatnonzero(~sound).tolist():
+            yield from self._lines(replace(chunk, batches=batches[done : bad + 1]))
+            if self.error is not None:
+                return
+            error = self._decoder.unsound(batches, bad)
+            if self._mode == FAILFAST:
+                self.error = error
+                return
+            if self._mode == PERMISSIVE:
+                yield self._gap_line(_gap_of(batches, bad, error))
+            done = bad + 1
+        yield from self._lines(replace(chunk, batches=batches[done:]))
 
     def _as_kafka(self) -> Iterator[memoryview]:
+        size = CHUNK_BYTES
         while self.error is None:
+            loaded = self._source.load(min(self.position + size, self._end))
             framing = frame(
-                self._source.content, self.position, end=self._end, max_bytes=CHUNK_BYTES
+                self._source.content,
+                self.position,
+                end=min(loaded, self._end),
+                max_bytes=CHUNK_BYTES,
             )
             if not len(framing.batches):
+                if loaded < self._end:  # a batch is larger than what is there of it
+                    size *= 2
+                    continue
                 break
+            size = CHUNK_BYTES
             yield from self._run(framing.batches)
             self.position = framing.position
             self._source.forget(self.position)
@@ -303,7 +340,7 @@ class LogDump:
                     rest = self._raft_record(chunk, row)
                 except InvalidRecordError as error:
                     self.error = located(error, self._source.path, chunk.batches, batch)
-            elif status == NO_KEY and self._mode != FAILFAST:
+            elif status == NO_KEY and self._mode not in (None, FAILFAST):
                 rest = self._complaint(self._error(status, chunk, batch, record, row))
             elif status in _MESSAGES:
                 self.error = self._error(status, chunk, batch, record, row)
@@ -392,9 +429,14 @@ def _behind_error(chunk: Chunk, error: KafkaJitError) -> tuple[Chunk, Gap]:
         columns=chunk.columns._replace(fields=chunk.columns.fields[rows:]),
         rows=chunk.rows - rows,
     )
-    size = int(chunk.batches.size_in_bytes[batch])
+    return rest, _gap_of(chunk.batches, batch, error)
+
+
+def _gap_of(batches: Batches, row: int, error: KafkaJitError) -> Gap:
+    """A batch as a gap."""
     reason = f"{type(error).__name__}: {error.message}"
-    return rest, Gap(chunk.path, error.position or 0, size, reason)
+    size = int(batches.size_in_bytes[row])
+    return Gap(error.path, int(batches.position[row]), size, reason)
 
 
 def _misfit(chunk: Chunk, row: int, *, with_key: bool) -> str | None:
