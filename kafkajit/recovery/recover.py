@@ -71,6 +71,27 @@ class PartitionRepair(PartitionPlan):
         files = len({name for name, _ in self.changes})
         return f"{_count(files, 'file')} to {self.WHAT}" if self.is_needed else "nothing to do"
 
+    def document(self) -> dict[str, Any]:
+        return {
+            "changes": [{"file": name, "what": what} for name, what in self.changes],
+            "damage": [
+                {
+                    "path": gap.path,
+                    "position": int(gap.position),
+                    "length": int(gap.length),
+                    "reason": gap.reason,
+                    "firstMissingOffset": gap.first_missing_offset,
+                    "lastMissingOffset": gap.last_missing_offset,
+                }
+                for gap in self.gaps
+            ],
+            "segments": self.segments,
+            "bytes": self.bytes,
+            "logStartOffset": self.log_start_offset,
+            "logEndOffset": self.log_end_offset,
+            "notes": self.notes,
+        }
+
     @property
     def _offsets(self) -> str:
         if self.log_start_offset >= self.log_end_offset:

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from kafkajit.disk.change import Change
 from kafkajit.disk.lock import FolderLock
@@ -65,6 +65,10 @@ class PartitionPlan(ABC):
     def summary(self) -> str:
         """What is to be done, in a few words."""
 
+    @abstractmethod
+    def document(self) -> dict[str, Any]:
+        """The plan as JSON has it."""
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.folder.name}: {self.summary()}>"
 
@@ -101,13 +105,12 @@ class Plan(Generic[P]):
         return any(partition.is_needed for partition in self.partitions)
 
     def __repr__(self) -> str:
-        count = len(self.partitions)
-        if count == 1:
+        if len(self.partitions) == 1:
             what = f"{self.partitions[0].folder.name}: {self.partitions[0].summary()}"
         else:
             needed = sum(partition.is_needed for partition in self.partitions)
-            what = f"{count} partitions, {needed or 'none'} to {self.partitions[0].WHAT}"
-        return f"<{type(self).__name__} {what}; print() shows it, apply() does it>"
+            what = f"{len(self.partitions)} partitions, something to do in {needed or 'none'}"
+        return f"<{type(self).__name__} {what}; print() shows all of it>"
 
     def __str__(self) -> str:
         return "\n".join(line for partition in self.partitions for line in partition.lines)

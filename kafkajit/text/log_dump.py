@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkajit.errors import (
+    CorruptIndexError,
     CorruptRecordError,
     InvalidRecordError,
     KafkaJitError,
@@ -193,6 +194,9 @@ class LogDump:
         walk = Walk(self._source, mode=mode, end=self._end)
         try:
             yield from self._walked(walk)
+        except CorruptIndexError as error:
+            if not self._limited:  # or --max-bytes cuts a batch: that is no damage
+                self.error = error
         except KafkaJitError as error:
             self.error = error
         self.position = walk.position
