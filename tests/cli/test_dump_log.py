@@ -694,7 +694,8 @@ def test_a_bad_checksum_among_headers_is_told_in_every_mode(dump: Dump, tmp_path
     as_kafka = dump(LOG, folder=tmp_path)
     assert as_kafka.code == 0
     lines = as_kafka.out.decode().splitlines()
-    assert [line.rpartition(" ")[2] for line in lines[2:]] == "true false true false true".split()
+    valid = [line.endswith("true") for line in lines[2:]]
+    assert valid == [True, False, True, False, True]
     run = dump("--mode", "failfast", LOG, folder=tmp_path)
     assert run.code == 1
     assert run.out.decode().splitlines() == lines[:4]
