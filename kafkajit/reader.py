@@ -35,10 +35,11 @@ from kafkajit.schema import (
     table_schema,
     with_corruption,
 )
+from kafkajit.storage.locations import opened_source
 from kafkajit.storage.source import Bytes, Source
 from kafkajit.walk.selection import Range
 from kafkajit.walk.threads import LEAST_BYTES, stretches, thread_count
-from kafkajit.walk.walk import FAILFAST, PERMISSIVE, Gap, Stretch, Walk, frames
+from kafkajit.walk.walk import FAILFAST, PERMISSIVE, Gap, Stretch, Walk, frames, mode_named
 
 DEFAULT_BATCH_ROWS = 65536
 
@@ -56,13 +57,14 @@ def read_records(
     """All records of a log segment as a table; see `iter_records` for one that is large.
 
     Args:
-        source: bytes, a memoryview, a numpy array, a pyarrow Buffer, or a path (memory-mapped).
+        source: bytes, a memoryview, a numpy array, a pyarrow Buffer, a path (memory-mapped), or the
+            URI of a file, such as s3://bucket/orders-0/00000000000000000000.log.
         columns: names of `kafkajit.schema.RECORD_COLUMNS`; only these are decoded. All by default;
             topic and partition only where the source is a path.
         check_crcs: whether a batch's checksum must hold before its records are believed.
         mode: FAILFAST raises at the first bad batch. DROPMALFORMED leaves bad batches out and
             goes on where the log does. PERMISSIVE also has a row for what was left out: its
-            column `corruption` says where and why, and is NULL for records.
+            column `corruption` says where and why, and is NULL for records. In any case of letters.
         max_decompressed_bytes: what one batch may grow to.
         binary_view: key and value as views into the segment instead of copies.
         threads: how many read a large segment. By default as many as there are processors for this
@@ -76,7 +78,8 @@ def read_records(
     [{'offset': 7, 'key': b'k', 'value': b'v'}]
     """
     count = thread_count(threads)
-    opened = Source(source)
+    mode = mode_named(mode)
+    opened = opened_source(source, stays=binary_view)
     schema = _schema(opened, columns, mode, binary_view)
 
     def read(stretch: Stretch, source: Source) -> tuple[list[pa.RecordBatch], int]:
@@ -86,7 +89,8 @@ def read_records(
         )
         return list(records), reader.position
 
-    if count == 1 or mode != FAILFAST or opened.content.size <= 2 * LEAST_BYTES:
+    is_small = opened.content.size <= 2 * LEAST_BYTES
+    if count == 1 or mode != FAILFAST or is_small or not opened.is_there:
         parts = [read(Stretch(0, opened.content.size), opened)]
     else:
         with ThreadPoolExecutor(count) as pool:
@@ -116,7 +120,8 @@ def iter_records(
     """
     if batch_rows < 1:
         raise ValueError(f"batch_rows must be at least 1, not {batch_rows}")
-    opened = Source(source)
+    mode = mode_named(mode)
+    opened = opened_source(source, stays=binary_view)
     return SegmentReader(opened, mode=mode).records(
         _schema(opened, columns, mode, binary_view),
         batch_rows=batch_rows,
@@ -139,7 +144,7 @@ def read_record_batches(source: Any) -> pa.Table:
     >>> table.schema.metadata[b"trailingBytes"]
     b'4'
     """
-    opened = Source(source)
+    opened = opened_source(source)
     schema = table_schema(BATCH_COLUMNS)
     reader = SegmentReader(opened)
     table = pa.Table.from_batches(reader.batches(schema), schema=schema)
@@ -166,7 +171,7 @@ def find_corruption(
     >>> find_corruption(log).select(columns).to_pylist()
     [{'position': 69, 'length': 127, 'firstMissingOffset': 8, 'lastMissingOffset': 8}]
     """
-    reader = SegmentReader(Source(source), mode=PERMISSIVE)
+    reader = SegmentReader(opened_source(source), mode=PERMISSIVE)
     rows = reader.corruption(
         CONTENT_CORRUPTION, check_crcs=check_crcs, max_decompressed_bytes=max_decompressed_bytes
     )
@@ -180,7 +185,7 @@ def valid_bytes(source: Any) -> int:
     >>> valid_bytes(kt.batch([kt.Record(value=b"v")]) + b"torn")
     69
     """
-    opened = Source(source)
+    opened = opened_source(source)
     return max((framing.position for framing in frames(opened)), default=0)
 
 

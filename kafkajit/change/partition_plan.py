@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from kafkajit.change.change import Change
 from kafkajit.change.lock import FolderLock
@@ -61,6 +61,17 @@ class PartitionPlan(ABC):
     def __str__(self) -> str:
         return "\n".join(self.lines)
 
+    @abstractmethod
+    def summary(self) -> str:
+        """What is to be done, in a few words."""
+
+    @abstractmethod
+    def document(self) -> dict[str, Any]:
+        """The plan as JSON has it."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.folder.name}: {self.summary()}>"
+
     def carry_out(self, *, keep: bool = True) -> Path | None:
         """Do it, with the folder's lock held; where the files are that went, if they are kept."""
         if self.moment.interrupted:  # which who took the lock has finished: all is another now
@@ -81,7 +92,7 @@ class PartitionPlan(ABC):
 P = TypeVar("P", bound=PartitionPlan)
 
 
-@dataclass
+@dataclass(repr=False)
 class Plan(Generic[P]):
     """What becomes of the partitions of a place; its text is a command's output."""
 
@@ -92,6 +103,14 @@ class Plan(Generic[P]):
     def is_needed(self) -> bool:
         """Whether anything is to be done."""
         return any(partition.is_needed for partition in self.partitions)
+
+    def __repr__(self) -> str:
+        if len(self.partitions) == 1:
+            what = f"{self.partitions[0].folder.name}: {self.partitions[0].summary()}"
+        else:
+            needed = sum(partition.is_needed for partition in self.partitions)
+            what = f"{len(self.partitions)} partitions, something to do in {needed or 'none'}"
+        return f"<{type(self).__name__} {what}; print() shows all of it>"
 
     def __str__(self) -> str:
         return "\n".join(line for partition in self.partitions for line in partition.lines)

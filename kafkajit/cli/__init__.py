@@ -9,6 +9,8 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
+from itertools import takewhile
 from typing import Any, NoReturn
 
 from kafkajit.cli import compact, dump_log, repair, retain, sql
@@ -51,9 +53,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _add(commands, "retain", retain)
     _add(commands, "sql", sql)
     words = sys.argv[1:] if arguments is None else list(arguments)
-    options, unknown = parser.parse_known_args(words)
-    if unknown:  # which argparse would say of the whole command, whose --help does not help
-        commands.choices[options.command].error(f"unrecognized arguments: {' '.join(unknown)}")
+    if words and words[0] in commands.choices:
+        _check_options(commands.choices[words[0]], words[1:])
+    options, rest = parser.parse_known_args(words)
+    if rest:
+        _take(rest, options, commands.choices[options.command])
     options.words = words[1:]
     try:
         code: int = options.run(options)
@@ -72,6 +76,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
+def _check_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """Refuse options that do not exist, before argparse misses an argument because of them."""
+    known = parser._option_string_actions
+    options = [word.partition("=")[0] for word in takewhile("--".__ne__, words)]
+    unknown = [word for word in options if word[:2] == "--" and " " not in word]
+    unknown = [word for word in unknown if word not in known]
+    if unknown:
+        _refuse(parser, unknown)
+
+
+def _take(rest: list[str], options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    """Take the words that stand behind options for what the command's words are."""
+    name = getattr(options, "rest", None)
+    unknown = [word for word in rest if word[:1] == "-" and word != "-"]
+    if name is None or unknown:
+        _refuse(parser, unknown or rest)
+    setattr(options, name, [*getattr(options, name), *rest])
+
+
+def _refuse(parser: argparse.ArgumentParser, words: list[str]) -> NoReturn:
+    is_option = words[0][:1] == "-"
+    if not is_option:
+        parser.error(f"unrecognized arguments: {' '.join(words)}")
+    text = f"unknown option{'' if len(words) == 1 else 's'} {', '.join(words)}"
+    close = get_close_matches(words[0], parser._option_string_actions, n=1)
+    parser.error(text + (f": did you mean {close[0]}?" if close else ""))
+
+
 def _add(commands: Any, name: str, module: Any) -> None:
     summary = module.__doc__.partition("\n")[0]
     parser = commands.add_parser(
@@ -84,4 +116,4 @@ def _add(commands: Any, name: str, module: Any) -> None:
     )
     module.add_arguments(parser)
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    parser.set_defaults(run=module.run, command=name)
+    parser.set_defaults(run=module.run, command=name, rest=getattr(module, "REST", None))

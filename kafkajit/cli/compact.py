@@ -24,6 +24,7 @@ from kafkajit.cli.progress import Progress
 if TYPE_CHECKING:
     from kafkajit.upkeep.compact.plan import Options, PartitionCompaction
 
+REST = "dirs"
 EXAMPLE = f"""\
 {changing.SAFETY}
 {changing.EXIT_CODES}
@@ -62,17 +63,21 @@ def run(options: argparse.Namespace) -> int:
     if "cleanup.policy" in settings and not config.compact:
         raise ValueError(f"with cleanup.policy={settings['cleanup.policy']} nothing is compacted")
     asked = Options.of(config, now=options.now, dedupe_buffer_size=options.dedupe_buffer_size)
-    compacting = _Compacting(options, asked)
-    code = changing.each_partition(options, compacting.partition)
+    report = changing.Report(options)
+    compacting = _Compacting(options, asked, report)
+    code = changing.each_partition(options, compacting.partition, report)
     compacting.summary()
-    return changing.exit_code(options, code)
+    return report.end(code)
 
 
 class _Compacting:
     """One partition after the other, and what is said of all of them."""
 
-    def __init__(self, options: argparse.Namespace, asked: Options) -> None:
+    def __init__(
+        self, options: argparse.Namespace, asked: Options, report: changing.Report
+    ) -> None:
         self._options = options
+        self._report = report
         self._asked = asked
         self._plans: list[PartitionCompaction] = []
         self._kept = 0  # bytes
@@ -85,11 +90,11 @@ class _Compacting:
         self._plans.append(plan)
         kept = self._compact(plan) if plan.is_needed else None
         if plan.left_alone is None and (plan.is_needed or is_alone):
-            for line in plan.lines:
-                changing.print_line(line)
+            self._report.lines(plan.lines)
         if plan.is_needed and self._options.apply:
             self._kept += sum(s.bytes_before for s in plan.segments if s.is_changed and kept)
-            changing.print_done(kept)
+            self._report.done(kept)
+        self._report.partition(plan, kept)
         return plan.is_needed
 
     def _compact(self, plan: PartitionCompaction) -> Path | None:
@@ -113,12 +118,14 @@ class _Compacting:
         left_alone = Counter(plan.left_alone for plan in plans if plan.left_alone is not None)
         for reason, count in left_alone.items():
             partitions = "1 partition" if count == 1 else f"{count} partitions"
-            changing.print_line(f"{partitions} left alone: {reason}")
-        if len(plans) > 1:
+            self._report.summary(f"{partitions} left alone: {reason}")
+        if len(plans) > 1 or self._options.quiet:
             needed = [plan for plan in plans if plan.is_needed]
             before = sum(s.bytes_before for plan in needed for s in plan.segments)
             after = sum(s.bytes for plan in needed for s in plan.segments)
             done = "compacted" if self._options.apply else "to compact"
             sizes = f" from {before:,} to {after:,} bytes" if needed else ""
-            print(f"{len(plans)} partitions, {len(needed) or 'none'} {done}{sizes}")
-        changing.print_room_of_kept(self._kept)
+            places = "1 partition" if len(plans) == 1 else f"{len(plans):,} partitions"
+            self._report.summary(f"{places}, {len(needed) or 'none'} {done}{sizes}")
+        for line in changing.room_of_kept(self._kept):
+            self._report.summary(line)

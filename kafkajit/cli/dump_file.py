@@ -7,17 +7,19 @@ it on stderr behind them.
 from __future__ import annotations
 
 import argparse
+import errno
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kafkajit.cli.dump_names import SUFFIXES, DumpedFile
 from kafkajit.cli.progress import Progress
 from kafkajit.errors import CorruptSnapshotError
 from kafkajit.format.log_path import parse_log_path
-from kafkajit.storage.source import Source, resolve_sample
+from kafkajit.storage.source import Source
 from kafkajit.text.log_dump import LogDump, Style, json_line
 from kafkajit.topics import TOPICS
 from kafkajit.topics.kinds import topic_kind
@@ -107,20 +109,6 @@ _FINDINGS = {
 }
 
 
-def files_at(names: Iterable[str]) -> Iterator[str]:
-    """The files of these names, as Java writes them; of a folder all that can be dumped.
-
-    A folder without any is given itself, for somebody to say so.
-    """
-    for given in names:
-        name = re.sub("/+", "/", resolve_sample(given))
-        name = name.rstrip("/") or name
-        inside: list[str] = []
-        if name and Path(name).is_dir():  # no name is not the current folder's
-            inside = sorted(path.name for path in Path(name).iterdir() if path.suffix in _DUMPED)
-        yield from [f"{name.rstrip('/')}/{file}" for file in inside] or [name]
-
-
 class FileDump:
     """Dumps files as the options say, and keeps what it finds."""
 
@@ -129,27 +117,38 @@ class FileDump:
         self._style = style
         self._options = options
 
-    def file(self, name: str) -> None:
+    def file(self, file: DumpedFile) -> None:
         """Dump one file; an error is raised behind what could be printed."""
-        self._name, path = name, Path(name)
-        if name and path.is_dir():
+        self._file, name = file, file.file_name
+        if file.is_folder:
             raise IsADirectoryError(
                 0,
-                f"no file of this folder can be dumped ({', '.join(_DUMPED)}); a log.dirs root "
+                f"no file of this folder can be dumped ({', '.join(SUFFIXES)}); a log.dirs root "
                 "has them in its partitions' folders, such as orders-0",
             )
-        if "." not in path.name:
-            raise ValueError("the file's name has no suffix that says what it is")
-        dump = _DUMPED.get(path.name[path.name.rindex(".") :])
-        if dump is None:
-            _complain(f"Ignoring unknown file {name}")
-        else:
-            dump(self, path)
+        try:
+            self._dump(name)
+        except (OSError, ValueError):
+            # Kafka complains of the name, where it has one to complain of.
+            if not file.exists:
+                raise FileNotFoundError(errno.ENOENT, "no such file") from None
+            raise
 
-    def _log(self, path: Path) -> None:
+    def _dump(self, name: str) -> None:
+        if "." not in name:
+            raise ValueError("the file's name has no suffix that says what it is")
+        dump = _DUMPED.get(name[name.rindex(".") :])
+        if dump is not None:
+            dump(self, name)
+        elif self._file.exists:
+            _complain(f"Ignoring unknown file {self._file.name}")
+        else:
+            raise FileNotFoundError
+
+    def _log(self, name: str) -> None:
         options = self._options
-        self.say(*_heading(path.name))
-        source = Source(path)
+        self.say(*_heading(name))
+        source = self._file.source()
         if source.content.size > _MOST_BYTES:
             raise ValueError(
                 f"the segment's size ({source.content.size}) is larger than Kafka's maximum "
@@ -157,7 +156,7 @@ class FileDump:
             )
         if options.max_bytes < 0:
             raise ValueError(f"Invalid size: {options.max_bytes}")
-        kind = _kind(path, options.topics or [])
+        kind = _kind(Path(self._file.path), options.topics or [])
         dump = LogDump(
             source,
             replace(self._style, topic=topic_kind(kind) if kind else None),
@@ -165,26 +164,26 @@ class FileDump:
             max_decompressed_bytes=options.max_decompressed_bytes,
             mode=options.mode,
         )
-        with Progress(path.name, min(source.content.size, options.max_bytes)) as progress:
+        with Progress(name, min(source.content.size, options.max_bytes)) as progress:
             for text in dump.text():
                 sys.stdout.buffer.write(text)
                 progress.update(dump.position)
         if dump.error is not None:
             raise dump.error
-        _keep(self.findings.non_consecutive, self._name, dump.non_consecutive)
+        _keep(self.findings.non_consecutive, self._file, dump.non_consecutive)
 
     # What reads the files beside a log imports pyarrow, which a log can do without.
 
-    def _offset_index(self, path: Path) -> None:
+    def _offset_index(self, name: str) -> None:
         from kafkajit.index.offset_index import OffsetIndex
         from kafkajit.text.sidecar_dump import OffsetIndexDump
 
-        index = OffsetIndex(path, _offset_in(path.name))
-        log = None if self._options.index_sanity_check else Source(_beside(path, ".log"))
+        index = OffsetIndex(self._whole(), _offset_in(name))
+        log = self._file.beside(".log")
         if index.max_entries == 0:
-            self.say(f"{self._name} is empty.", {"kind": "empty", "path": self._name})
+            self.say(f"{self._file.name} is empty.", {"kind": "empty", "path": self._file.name})
             return
-        if log is None:
+        if self._options.index_sanity_check:
             index.sanity_check()
             self._say_sane()
             return
@@ -193,76 +192,96 @@ class FileDump:
         try:
             self._print_entries(dump.text())
         finally:
-            _keep(self.findings.index_mismatches, self._name, dump.mismatches)
+            _keep(self.findings.index_mismatches, self._file, dump.mismatches)
 
-    def _time_index(self, path: Path) -> None:
+    def _time_index(self, name: str) -> None:
         from kafkajit.index.offset_index import OffsetIndex
         from kafkajit.index.time_index import TimeIndex
         from kafkajit.text.sidecar_dump import TimeIndexDump
 
-        base_offset = _offset_in(path.name)
-        time_index = TimeIndex(path, base_offset)
+        base_offset = _offset_in(name)
+        time_index = TimeIndex(self._whole(), base_offset)
+        log = self._file.beside(".log")
+        index = OffsetIndex(self._file.beside(".index"), base_offset)
         if self._options.index_sanity_check:
             time_index.sanity_check()
             self._say_sane()
             return
         dump = TimeIndexDump(
             time_index,
-            OffsetIndex(_beside(path, ".index"), base_offset),
-            Source(_beside(path, ".log")),
+            index,
+            log,
             max_decompressed_bytes=self._options.max_decompressed_bytes,
             json=self._style.json,
         )
         try:
             self._print_entries(dump.text())
         finally:
-            _keep(self.findings.time_mismatches, self._name, dump.mismatches)
-            _keep(self.findings.out_of_order, self._name, dump.out_of_order)
-            _keep(self.findings.not_found, self._name, dump.not_found)
+            _keep(self.findings.time_mismatches, self._file, dump.mismatches)
+            _keep(self.findings.out_of_order, self._file, dump.out_of_order)
+            _keep(self.findings.not_found, self._file, dump.not_found)
 
     def say(self, kafkas: str, fields: dict[str, Any]) -> None:
         """A line on standard output, in Kafka's words or as JSON with these fields."""
         line = json_line(**fields) if self._style.json else f"{kafkas}\n".encode(errors=_ESCAPE)
         sys.stdout.buffer.write(line)
 
+    def _whole(self) -> Source:
+        """The file's bytes, all of them there."""
+        source = self._file.source()
+        source.load(source.content.size)
+        return source
+
     def _say_sane(self) -> None:
-        self.say(f"{self._name} passed sanity check.", {"kind": "sane", "path": self._name})
+        self.say(
+            f"{self._file.name} passed sanity check.", {"kind": "sane", "path": self._file.name}
+        )
 
     def _print_entries(self, text: Iterator[bytes]) -> None:
         for lines in text:
             if not self._options.verify_index_only:
                 sys.stdout.buffer.write(lines)
 
-    def _transaction_index(self, path: Path) -> None:
+    def _transaction_index(self, name: str) -> None:
         from kafkajit.text.sidecar_dump import transaction_index_text
 
-        _offset_in(path.name)
-        for lines in transaction_index_text(Source(path).content, str(path), json=self._style.json):
+        _offset_in(name)
+        source = self._whole()
+        for lines in transaction_index_text(source.content, source.path, json=self._style.json):
             sys.stdout.buffer.write(lines)
 
-    def _snapshot(self, path: Path) -> None:
+    def _snapshot(self, _: str) -> None:
         from kafkajit.text.sidecar_dump import snapshot_complaint, snapshot_text
 
+        source = self._whole()
         try:
-            for lines in snapshot_text(Source(path).content, str(path), json=self._style.json):
+            for lines in snapshot_text(source.content, source.path, json=self._style.json):
                 sys.stdout.buffer.write(lines)
         except CorruptSnapshotError as error:
             # Kafka says it and goes on as if nothing were wrong.
             if self._style.json:
-                self.say("", {"kind": "corruptSnapshot", "path": self._name, "reason": str(error)})
+                self.say(
+                    "", {"kind": "corruptSnapshot", "path": self._file.name, "reason": str(error)}
+                )
             else:
                 _complain(snapshot_complaint(error))
 
 
-# suffix: how such a file is dumped
-_DUMPED: dict[str, Callable[[FileDump, Path], None]] = {
-    ".log": FileDump._log,
-    ".checkpoint": FileDump._log,
-    ".index": FileDump._offset_index,
-    ".timeindex": FileDump._time_index,
-    ".txnindex": FileDump._transaction_index,
-    ".snapshot": FileDump._snapshot,
-}
+# How the files of each suffix are dumped.
+_DUMPED: dict[str, Callable[[FileDump, str], None]] = dict(
+    zip(
+        SUFFIXES,
+        (
+            FileDump._log,
+            FileDump._log,
+            FileDump._offset_index,
+            FileDump._time_index,
+            FileDump._transaction_index,
+            FileDump._snapshot,
+        ),
+        strict=True,
+    )
+)
 
 
 def _complain(line: str) -> None:
@@ -270,18 +289,9 @@ def _complain(line: str) -> None:
     print(line, file=sys.stderr)
 
 
-def _keep(findings: dict[str, Pairs], name: str, pairs: Pairs) -> None:
+def _keep(findings: dict[str, Pairs], file: DumpedFile, pairs: Pairs) -> None:
     if pairs:
-        absolute = name if name.startswith("/") else f"{Path.cwd()}/{name}"
-        findings.setdefault(absolute, []).extend(pairs)
-
-
-def _beside(path: Path, suffix: str) -> Path:
-    """The file of the same segment with that suffix, which has to be there."""
-    beside = path.with_name(path.name.split(".")[0] + suffix)
-    if not beside.exists():
-        raise FileNotFoundError(0, f"there is no {beside.name} beside it to compare it with")
-    return beside
+        findings.setdefault(file.absolute, []).extend(pairs)
 
 
 def _kind(path: Path, kinds: list[str]) -> str | None:

@@ -2,14 +2,13 @@
 
 Options, lines and exit codes are those of Kafka 4.1.1's DumpLogSegments. Where that throws and
 leaves the files behind it unread, this says what is wrong and where, on stderr, and goes on with
-the next file; the exit code is 1 all the same. --mode, which Kafka's tool has not, goes on past
-damage. What DefaultDecoder decodes is printed as hex, where Java prints the array's address.
+the next file; the exit code is 1 all the same. --mode, which Kafka's tool lacks, reports damage as
+the other readers do. What DefaultDecoder decodes is printed as hex: Java prints an array's address.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -20,9 +19,16 @@ if TYPE_CHECKING:
     from kafkajit.text.log_dump import Style
 
 EXAMPLE = """\
-example:
-  kafkajit dump-log --print-data-log --files orders-0/00000000000000000000.log
+A FILE is a path, a folder (all of its files that can be dumped), a glob, a URI
+such as s3://bucket/orders-0, or - for standard input.
+
+examples:
+  kafkajit dump-log --print-data-log orders-0/00000000000000000000.log
+  kafkajit dump-log orders-0/*.log
   kafkajit dump-log --offsets-decoder --format json --files __consumer_offsets-7
+  zstd -dc 00000000000000004711.log.zst | kafkajit dump-log - \\
+      --stdin-name 00000000000000004711.log
+  kafkajit dump-log --mode FAILFAST orders-0 > /dev/null || echo damaged
 """
 
 # Kafka's options for internal topics, and the kinds of those.
@@ -34,6 +40,8 @@ _TOPIC_DECODERS = {
     "remote-log-metadata-decoder": "remote_log_metadata",
 }
 _DEFAULT_DECODER = DECODER_CLASSES[0]
+STDIN_NAME = "00000000000000000000.log"
+REST = "paths"  # what words are that stand behind options
 _MODES = ("FAILFAST", "DROPMALFORMED", "PERMISSIVE")
 _NO_LIMIT = 2**31 - 1
 _MAX_MESSAGE_SIZE = 5 << 20
@@ -44,11 +52,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Kafka's options, in its words where they are good."""
     decoders = f"{DECODER_PACKAGE}. StringDecoder, LongDecoder, IntegerDecoder or DefaultDecoder"
     parser.add_argument(
+        "paths",
+        nargs="*",
+        metavar="FILE",
+        help="files to dump: .log, .index, .timeindex, .txnindex, .snapshot and .checkpoint",
+    )
+    parser.add_argument(
         "--files",
-        required=True,
+        nargs="+",
+        action="extend",
+        default=[],
         metavar="FILE,...",
-        help="comma-separated list of files to dump: .log, .index, .timeindex, .txnindex, "
-        ".snapshot and .checkpoint; of a folder all of them",
+        help="the same as Kafka's tool takes them, separated by commas, or by spaces",
+    )
+    parser.add_argument(
+        "--stdin-name",
+        default=STDIN_NAME,
+        metavar="NAME",
+        help="what standard input (-) is called, from which its kind, its offset and, with a "
+        "folder, its topic follow (default: %(default)s)",
     )
     parser.add_argument(
         "--print-data-log",
@@ -119,16 +141,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("text", "json"),
         default="text",
         help="text (the default) is what Kafka's tool prints; json is an object in each line, with "
-        "the values of headers, and bytes that are no UTF-8 in base64",
+        "the values of headers, and bytes that are not UTF-8 in base64",
     )
     parser.add_argument(
         "--mode",
         type=_mode,
         metavar="{" + ",".join(_MODES) + "}",
-        default="FAILFAST",
-        help="what to do about damage: FAILFAST (the default) ends where Kafka's tool does, "
-        "DROPMALFORMED leaves bad batches out and goes on where the log does, PERMISSIVE also "
-        "prints a line for each gap",
+        help="what to do about damage, instead of what Kafka's tool does: FAILFAST ends with an "
+        "error at the first batch that is not sound, DROPMALFORMED leaves out what cannot be read "
+        "and goes on where the log does, PERMISSIVE also prints a line for each damaged batch and "
+        "gap",
     )
 
 
@@ -147,14 +169,18 @@ def _decoder_class(name: str) -> str:
 
 def run(options: argparse.Namespace) -> int:
     """Dump every file; 1 if one of them could not be read to its end."""
-    from kafkajit.cli.dump_file import FileDump, files_at
+    from kafkajit.cli.dump_file import FileDump
+    from kafkajit.cli.dump_names import files_of
 
+    if not (options.files or options.paths):
+        raise ValueError("no files to dump: name them, as in kafkajit dump-log orders-0/*.log")
     dump = FileDump(_style(options), options)
     failed = False
-    for name in files_at(re.sub(",+$", "", options.files).split(",")):
+    for file in files_of(options.files, options.paths, options.stdin_name):
+        name = file.name
         dump.say(f"Dumping {name}", {"kind": "file", "path": name})
         try:
-            dump.file(name)
+            dump.file(file)
         except BrokenPipeError:
             raise
         except (OSError, ValueError) as error:

@@ -55,6 +55,30 @@ class Progress:
             print("\r" + " " * 79 + "\r", end="", file=sys.stderr, flush=True)
 
 
+class CountProgress:
+    """How many of many things are done: `1,234 of 3,000 partitions`. Silent but on a terminal."""
+
+    def __init__(self, noun: str) -> None:
+        self._noun = noun
+        self._shown_at = time.monotonic()
+        self._shown = False
+        self._on = sys.stderr.isatty()
+
+    def update(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if self._on and now - self._shown_at >= _SECONDS_BETWEEN:
+            self._shown_at = now
+            self._shown = True
+            line = f"{done:,} of {total:,} {self._noun}"
+            print(f"\r{line:79}", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        """Take the line away, so that another can be written."""
+        if self._shown:
+            self._shown = False
+            print("\r" + " " * 79 + "\r", end="", file=sys.stderr, flush=True)
+
+
 class TaskProgress:
     """How many of a query's tasks are done: ` 37% ▕███████▍            ▏ 12 of 32 tasks, 7 s`.
 

@@ -21,6 +21,7 @@ from kafkajit.cli.progress import Progress
 if TYPE_CHECKING:
     from kafkajit.upkeep.repair.repairs import Options
 
+REST = "dirs"
 EXAMPLE = f"""\
 {changing.SAFETY}
 {changing.EXIT_CODES}
@@ -56,23 +57,32 @@ def run(options: argparse.Namespace) -> int:
     from kafkajit.upkeep.repair.repairs import Options
 
     asked = Options(LogConfig.of(dict(options.config)), options.salvage, options.truncate_to)
+    report = changing.Report(options)
     needed: list[bool] = []
 
     def repair(folder: Path, is_alone: bool) -> bool:
         needed.append(False)
-        needed[-1] = _repair(folder, asked, options, is_alone=is_alone)
+        needed[-1] = _repair(folder, asked, options, report, is_alone=is_alone)
         return needed[-1]
 
     if options.truncate_to is not None:
         changing.check_alone(options, "--truncate-to")
-    code = changing.each_partition(options, repair)
-    if len(needed) > 1:
+    code = changing.each_partition(options, repair, report)
+    if len(needed) > 1 or options.quiet:
         done = "repaired" if options.apply else "to be repaired"
-        print(f"{len(needed)} partitions, {sum(needed) or 'none'} {done}")
-    return changing.exit_code(options, code)
+        partitions = "1 partition" if len(needed) == 1 else f"{len(needed):,} partitions"
+        report.summary(f"{partitions}, {sum(needed) or 'none'} {done}")
+    return report.end(code)
 
 
-def _repair(folder: Path, asked: Options, options: argparse.Namespace, *, is_alone: bool) -> bool:
+def _repair(
+    folder: Path,
+    asked: Options,
+    options: argparse.Namespace,
+    report: changing.Report,
+    *,
+    is_alone: bool,
+) -> bool:
     """One partition; whether something was to be done."""
     from kafkajit.upkeep.repair.plan import plan_of
 
@@ -87,8 +97,10 @@ def _repair(folder: Path, asked: Options, options: argparse.Namespace, *, is_alo
 
         plan = plan_of(folder, asked, progress)
     if plan.is_needed or plan.notes or is_alone:
-        for line in plan.lines:
-            changing.print_line(line)
+        report.lines(plan.lines)
+    kept = None
     if plan.is_needed and options.apply:
-        changing.print_done(plan.carry_out(keep=options.keep))
+        kept = plan.carry_out(keep=options.keep)
+        report.done(kept)
+    report.partition(plan, kept)
     return plan.is_needed

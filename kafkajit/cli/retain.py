@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kafkajit.upkeep.retain.plan import PartitionRetention
 
 _LIMITS = {"retention.ms", "retention.bytes"}
+REST = "dirs"
 EXAMPLE = f"""\
 {changing.SAFETY}
 {changing.EXIT_CODES}
@@ -65,17 +66,21 @@ def run(options: argparse.Namespace) -> int:
         )
     if options.log_start_offset is not None:
         changing.check_alone(options, "--log-start-offset")
-    retaining = _Retaining(options, limits)
-    code = changing.each_partition(options, retaining.partition)
+    report = changing.Report(options)
+    retaining = _Retaining(options, limits, report)
+    code = changing.each_partition(options, retaining.partition, report)
     retaining.summary()
-    return changing.exit_code(options, code)
+    return report.end(code)
 
 
 class _Retaining:
     """One partition after the other, and what is said of all of them."""
 
-    def __init__(self, options: argparse.Namespace, limits: Limits) -> None:
+    def __init__(
+        self, options: argparse.Namespace, limits: Limits, report: changing.Report
+    ) -> None:
         self._options = options
+        self._report = report
         self._limits = limits
         self._plans: list[PartitionRetention] = []
         self._kept = 0  # bytes
@@ -87,12 +92,13 @@ class _Retaining:
         plan = plan_of(folder, self._limits, is_named=is_named)
         self._plans.append(plan)
         if plan.left_alone is None and (is_alone or plan.is_needed or plan.notes):
-            for line in plan.lines:
-                changing.print_line(line)
+            self._report.lines(plan.lines)
+        kept = None
         if plan.is_needed and self._options.apply:
             kept = plan.carry_out(keep=self._options.keep)
             self._kept += plan.expired_size if kept else 0
-            changing.print_done(kept)
+            self._report.done(kept)
+        self._report.partition(plan, kept)
         return plan.is_needed
 
     def summary(self) -> None:
@@ -104,13 +110,15 @@ class _Retaining:
         )
         for (topic, reason), count in left_alone.items():
             partitions = "1 partition" if count == 1 else f"{count} partitions"
-            changing.print_line(f"{topic}: {partitions} left alone: {reason}")
-        if len(plans) > 1:
+            self._report.summary(f"{topic}: {partitions} left alone: {reason}")
+        if len(plans) > 1 or self._options.quiet:
             done = "deleted" if self._options.apply else "to delete"
-            print(
-                f"{len(plans)} partitions, {sum(len(plan.expired) for plan in plans):,} of "
+            places = "1 partition" if len(plans) == 1 else f"{len(plans):,} partitions"
+            self._report.summary(
+                f"{places}, {sum(len(plan.expired) for plan in plans):,} of "
                 f"{sum(plan.segments for plan in plans):,} segments {done}, "
                 f"{sum(plan.expired_size for plan in plans):,} of "
                 f"{sum(plan.size for plan in plans):,} bytes"
             )
-        changing.print_room_of_kept(self._kept)
+        for line in changing.room_of_kept(self._kept):
+            self._report.summary(line)

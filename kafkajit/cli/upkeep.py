@@ -7,17 +7,23 @@ touched; with it the folder's lock is held, and each partition is changed whole 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from kafkajit.cli.error_text import reason
+from kafkajit.cli.progress import CountProgress
+from kafkajit.format.moment import milliseconds
+
+if TYPE_CHECKING:
+    from kafkajit.change.partition_plan import PartitionPlan
 
 # What each command says at the end of its help.
 SAFETY = """\
@@ -33,7 +39,6 @@ exit code:
 _ERROR, NEEDED = 1, 2
 TIME_HELP = "what time it is, to try it out: ISO 8601 (in UTC, unless it says) or milliseconds"
 _BEHIND = re.compile(r" *(?:\S+ {2,})?")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def add_arguments(parser: argparse.ArgumentParser, config: str) -> None:
@@ -61,24 +66,113 @@ def add_arguments(parser: argparse.ArgumentParser, config: str) -> None:
         action="store_false",
         help="keep nothing of what goes or is replaced; without this option its room is not free",
     )
+    parser.add_argument(
+        "--quiet", action="store_true", help="print the summary alone, and errors on stderr"
+    )
+    parser.add_argument(
+        "--format",
+        choices=("text", "json"),
+        default="text",
+        help="text (the default), or one JSON object when all is done: command, applied, "
+        "partitions, errors",
+    )
 
 
-def each_partition(options: argparse.Namespace, change: Callable[[Path, bool], bool]) -> int:
+class Report:
+    """What a command prints: lines as it goes and a summary, the summary alone, or one object."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+        self._is_text = options.format == "text"
+        self._progress = CountProgress("partitions")
+        self._partitions: list[dict[str, Any]] = []
+        self._errors: list[str] = []
+
+    def progress(self, done: int, total: int) -> None:
+        """So many partitions are done."""
+        self._progress.update(done, total)
+
+    def lines(self, lines: Iterable[str]) -> None:
+        """Lines about a partition."""
+        if self._is_text and not self._options.quiet:
+            for line in lines:
+                self._progress.clear()
+                print_line(line)
+
+    def done(self, kept: Path | None) -> None:
+        """Say that a partition is changed, and where what was there is kept."""
+        where = f"; what was there is kept in {kept}" if kept else ""
+        if self._is_text and not self._options.quiet:
+            self._progress.clear()
+            print(f"  done{where}")
+
+    def partition(self, plan: PartitionPlan, kept: Path | None) -> None:
+        """Remember a partition for the object."""
+        if not self._is_text:
+            self._partitions.append(
+                {
+                    "folder": str(plan.folder),
+                    "isNeeded": plan.is_needed,
+                    "keptIn": str(kept) if kept else None,
+                    **plan.document(),
+                }
+            )
+
+    def error(self, error: Exception) -> None:
+        """Say what is wrong with a partition; the others are done all the same."""
+        self._progress.clear()
+        sys.stdout.flush()
+        print(f"kafkajit {self._options.command}: {reason(error)}", file=sys.stderr)
+        self._errors.append(reason(error))
+
+    def summary(self, line: str) -> None:
+        """A line about all partitions."""
+        self._progress.clear()
+        if self._is_text:
+            print_line(line)
+
+    def end(self, code: int) -> int:
+        """Print what is left to say; the command's exit code, of that of its partitions."""
+        self._progress.clear()
+        options = self._options
+        if not self._is_text:
+            document = {
+                "command": options.command,
+                "applied": bool(options.apply),
+                "partitions": self._partitions,
+                "errors": self._errors,
+            }
+            print(json.dumps(document))
+        elif code == NEEDED and not options.apply:
+            words = ["kafkajit", options.command, "--apply", *options.words]
+            print(f"Nothing was changed. To do it: {shlex.join(words)}")
+        return 0 if code == NEEDED and options.apply else code
+
+
+def each_partition(
+    options: argparse.Namespace,
+    change: Callable[[Path, bool], bool],
+    report: Report | None = None,
+) -> int:
     """Do one partition after the other; 2 where something was to be done, 1 after an error, or 0.
 
     Args:
         options: of the command.
         change: is given a partition's folder, and whether it is the only one; it returns whether
             something was to be done. An error is said, and the others are done all the same.
+        report: is told how far it is, and of errors.
     """
     from kafkajit.change.files import local_folder
     from kafkajit.change.lock import FolderLock
     from kafkajit.change.partitions import partitions_at
 
+    report = report or Report(options)
     places = list(map(local_folder, options.dirs))
     # Or an error that says what DIR is to be, before one of its lock.
-    is_alone = sum(len(partitions_at(place)) for place in places) == 1
+    total = sum(len(partitions_at(place)) for place in places)
+    is_alone = total == 1
     codes = {0}
+    begun = 0
 
     @contextmanager
     def told(*, raises: bool) -> Iterator[None]:
@@ -89,14 +183,15 @@ def each_partition(options: argparse.Namespace, change: Callable[[Path, bool], b
         except (OSError, ValueError) as error:
             if options.debug or raises:
                 raise
-            sys.stdout.flush()
-            print(f"kafkajit {options.command}: {reason(error)}", file=sys.stderr)
+            report.error(error)
             codes.add(_ERROR)
 
     for place in places:
         lock = FolderLock(place, force=options.force) if options.apply else nullcontext()
         with told(raises=len(places) == 1), lock:
             for folder in partitions_at(place):
+                begun += 1
+                report.progress(begun, total)
                 with told(raises=is_alone):
                     codes.add(NEEDED if change(folder, is_alone) else 0)
     return _ERROR if _ERROR in codes else max(codes)
@@ -118,24 +213,10 @@ def check_alone(options: argparse.Namespace, name: str) -> None:
         raise ValueError(f"{name} is for one log: let DIR be a partition's folder")
 
 
-def exit_code(options: argparse.Namespace, code: int) -> int:
-    """The command's, of that of its partitions; how to do it is said where nothing was done."""
-    if code != NEEDED or options.apply:
-        return code if code == _ERROR else 0
-    words = ["kafkajit", options.command, "--apply", *options.words]
-    print(f"Nothing was changed. To do it: {shlex.join(words)}")
-    return code
-
-
-def print_done(kept: Path | None) -> None:
-    """A partition is changed, and what was there is kept in that folder, if in one."""
-    print("  done" + (f"; what was there is kept in {kept}" if kept else ""))
-
-
-def print_room_of_kept(size: int) -> None:
+def room_of_kept(size: int) -> Iterator[str]:
     """Of all partitions: that what goes has freed nothing, if so many bytes of it are kept."""
     if size:
-        print_line(f"{size:,} bytes are still used by what is kept: remove it, or pass --no-keep")
+        yield f"{size:,} bytes are still used by what is kept: remove it, or pass --no-keep"
 
 
 def print_line(line: str) -> None:
@@ -161,15 +242,10 @@ def print_line(line: str) -> None:
 
 def time(text: str) -> int:
     """Milliseconds, of what an argument says."""
-    if re.fullmatch(r"\d+", text, re.ASCII):
-        return int(text)
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is neither ISO 8601, such as 2025-11-22T01:00:00Z, nor milliseconds"
-        ) from None
-    return (moment.replace(tzinfo=moment.tzinfo or UTC) - _EPOCH) // timedelta(milliseconds=1)
+        return milliseconds(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _setting(text: str) -> tuple[str, str]:

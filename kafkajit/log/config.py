@@ -156,7 +156,8 @@ def _meant(name: str) -> str:
     close = get_close_matches(name.replace("_", "."), sorted(TOPIC_CONFIGS), n=1)
     if close:
         return f": did you mean {close[0]!r}?"
-    known = sorted(field.name.replace("_", ".") for field in fields(LogConfig))
+    known = [field.name.replace("_", ".") for field in fields(LogConfig)]
+    known = sorted([*known, "remote.storage.enable"])  # which retention asks for
     return f"; there are: {', '.join(known)}"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from functools import cached_property
 
 import numpy as np
@@ -22,6 +23,7 @@ from kafkajit.errors import (
 )
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.format.limits import MAX_INT64
+from kafkajit.format.moment import of_datetime
 from kafkajit.index.time_index import TimestampOffset
 from kafkajit.log.isolation import find_isolation, first_open_offset
 from kafkajit.log.segment import OpenSegment, Segment, logger, segments_of
@@ -39,7 +41,7 @@ from kafkajit.state.producer_snapshot import SNAPSHOT_NAME, parse_producer_snaps
 from kafkajit.storage.locations import SEGMENT_NAME, StoredFile, find_segments
 from kafkajit.storage.source import Source, as_bytes
 from kafkajit.walk.selection import Range, Selection
-from kafkajit.walk.walk import FAILFAST, Stretch, Walk
+from kafkajit.walk.walk import FAILFAST, Stretch, Walk, mode_named
 
 # Stretches up to this size are read from what is mapped for lookups, larger ones in one go.
 _LEAP = 1 << 20
@@ -95,7 +97,7 @@ class Log:
         self._snapshots = [file for file in files.values() if SNAPSHOT_NAME.fullmatch(file.name)]
         self.topic = self.segments[0].path.topic
         self.partition = self.segments[0].path.partition
-        self._mode = mode
+        self._mode = mode_named(mode)
         self._check_crcs = check_crcs
         self._max_decompressed_bytes = max_decompressed_bytes
         self._bases = [segment.base_offset for segment in self.segments]
@@ -201,8 +203,14 @@ class Log:
             )
         return pa.Table.from_batches(found, schema=schema)
 
-    def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
-        """The first record with this timestamp (in milliseconds) or a later one; None without."""
+    def offset_for_timestamp(self, timestamp: int | datetime) -> TimestampOffset | None:
+        """Find the first record with this timestamp or a later one; None if there is none.
+
+        Args:
+            timestamp: milliseconds since 1970, or a datetime, which is UTC unless it has a zone.
+        """
+        if isinstance(timestamp, datetime):
+            timestamp = of_datetime(timestamp)
         schema = record_schema(["timestamp", "offset"])
         for opened in self._opened:
             later = Selection(Range(self.start_offset), Range(timestamp))

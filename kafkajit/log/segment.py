@@ -41,7 +41,7 @@ _SMALL = 64 << 10
 _FARTHEST = 128 << 20
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Segment:
     """A log file, and what its name and those beside it say."""
 
@@ -52,6 +52,9 @@ class Segment:
     index: StoredFile | None
     time_index: StoredFile | None
     transaction_index: StoredFile | None
+
+    def __repr__(self) -> str:
+        return f"<Segment {self.log.path}, {self.log.size:,} bytes>"
 
     @property
     def base_offset(self) -> int:

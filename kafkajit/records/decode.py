@@ -196,7 +196,7 @@ class Decoder:
             0,
         )
 
-    def decode(self, batches: Batches, *, keep_bad: bool = False) -> Chunk:
+    def decode(self, batches: Batches, *, keep_bad: bool = False, lazy: bool = False) -> Chunk:
         """The first of these batches as a chunk: all, unless they grow large or one is bad.
 
         Messages of v0 and v1 and batches of v2 are not in one chunk.
@@ -204,12 +204,14 @@ class Decoder:
         A chunk ends before a bad batch and says what is wrong with it. With `keep_bad` it ends
         with that batch and the records before the damage, as Kafka's iterator hands them out: none
         where the batch is compressed, except in a set of messages, which it has read by then.
+        With `lazy` the sizes in messages are not checked (`read_message_sets`).
         """
         messages = batches.is_message
         if messages.any() and not messages.all():
             batches = batches[: int(np.argmax(messages != messages[0]))]
-        read = self._read_messages if messages[:1].any() else self._read_batches
-        batches, content, reading, error = read(batches)
+        is_messages = bool(messages[:1].any())
+        read = self._read_messages(batches, lazy) if is_messages else self._read_batches(batches)
+        batches, content, reading, error = read
         counts = reading.counts
         kept = counts.size
         if reading.status:
@@ -245,7 +247,7 @@ class Decoder:
         reading = read_default_records(plain.content, extents, self._memory)
         return Read(batches, plain.content, reading, plain.error_before(error, len(whole)))
 
-    def _read_messages(self, batches: Batches) -> Read:
+    def _read_messages(self, batches: Batches, lazy: bool) -> Read:
         """Messages and compressed sets of v0 and v1."""
         starts, ends = batches.position, batches.end
         is_set = batches.is_message_set
@@ -265,7 +267,12 @@ class Decoder:
             starts, ends = starts[:bad], ends[:bad]
         plain = self._plain(batches[: starts.size], starts, ends)
         reading, first_read = read_message_sets(
-            plain.content, batches[: plain.ends.size], plain.starts, plain.ends, self._memory
+            plain.content,
+            batches[: plain.ends.size],
+            plain.starts,
+            plain.ends,
+            self._memory,
+            lazy=lazy,
         )
         has_records = np.flatnonzero(reading.counts)
         first_offset = batches.field("baseOffset").astype(np.int64)

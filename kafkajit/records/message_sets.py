@@ -60,19 +60,27 @@ IS_NOWHERE = -2
 
 
 def read_message_sets(
-    content: Bytes, batches: Batches, starts: Int64s, ends: Int64s, memory: ColumnMemory
+    content: Bytes,
+    batches: Batches,
+    starts: Int64s,
+    ends: Int64s,
+    memory: ColumnMemory,
+    *,
+    lazy: bool = False,
 ) -> tuple[Reading, Int64s]:
     """Every record of messages and sets, in order, into columns; the first offset of each.
 
     Given is where their entries are: a message itself, or the messages of its set. Stops at the
-    first message that Kafka would refuse; those before it stand.
+    first message that Kafka would refuse; those before it stand. With `lazy` sizes are not checked,
+    nor the formats in a set, as Kafka's iterator does not: a key or value may end past its message,
+    and is IS_NOWHERE if not even its size is in it.
     """
     rows = np.where(batches.is_message_set, (ends - starts) // MESSAGE_OVERHEAD_V0 + 1, 1)
     records = memory.records(int(rows.sum()))
     first_offsets = np.zeros(starts.size, dtype=np.int64)
     counts = np.zeros(starts.size, dtype=np.int64)
     found, *stopped = _find_records(
-        content, batches.header, starts, ends, records, first_offsets, counts
+        content, batches.header, starts, ends, np.int64(lazy), records, first_offsets, counts
     )
     columns = memory.gathered(content, records[:found])
     return Reading(columns, int(found), counts, *map(int, stopped)), first_offsets
@@ -115,7 +123,26 @@ def _locate(content, position, end, magic):
 
 
 @kernel
-def _find_records(content, headers, starts, ends, records, first_offsets, counts):
+def _locate_sizes(content, position, end, magic):
+    """(key, its size, value, its size) of a message, which may not fit; or IS_NOWHERE for a place.
+
+    A size past the end is there as it stands.
+    """
+    key, value = np.int64(IS_NOWHERE), np.int64(IS_NOWHERE)
+    key_size, value_size = np.int64(-1), np.int64(-1)
+    p = position + (KEY_SIZE_OFFSET_V0 if magic == MAGIC_V0 else KEY_SIZE_OFFSET_V1)
+    if p + 4 <= end:
+        key_size = max(np.int64(read_int32(content, p)), key_size)
+        key = p + 4
+        p = key + max(key_size, np.int64(0))
+        if p + 4 <= end:
+            value_size = max(np.int64(read_int32(content, p)), value_size)
+            value = p + 4
+    return key, key_size, value, value_size
+
+
+@kernel
+def _find_records(content, headers, starts, ends, lazy, records, first_offsets, counts):
     """(records found, status, a, b, batch where it stopped)."""
     found, zero = np.int64(0), np.int64(0)
     for batch in range(starts.size):
@@ -138,18 +165,21 @@ def _find_records(content, headers, starts, ends, records, first_offsets, counts
         while p < end:
             after = p + LOG_OVERHEAD + read_int32(content, p + BATCH_LENGTH_OFFSET)
             magic = np.int64(np.int8(content[p + MAGIC_OFFSET]))
-            if magic != MAGIC_V0 and magic != MAGIC_V1:
+            if lazy == 0 and magic != MAGIC_V0 and magic != MAGIC_V1:
                 return found, INNER_MAGIC, magic, zero, batch
             if is_set and content[p + MESSAGE_ATTRIBUTES_OFFSET] & COMPRESSION_CODEC_MASK:
                 return found, NESTED_COMPRESSION, zero, zero, batch
             key, key_size, value, value_size = _locate(content, p, after, magic)
             if value < 0:
-                return found, INVALID_MESSAGE, after - p, zero, batch
+                has_timestamp = magic == MAGIC_V0 or p + KEY_SIZE_OFFSET_V1 <= after
+                if lazy == 0 or not has_timestamp:
+                    return found, INVALID_MESSAGE, after - p, zero, batch
+                key, key_size, value, value_size = _locate_sizes(content, p, after, magic)
             record = records[found]
             record["offset"] = read_int64(content, p) + base
             if magic == MAGIC_V0:
                 record["timestamp"] = -1
-            elif is_log_append_time:
+            elif is_log_append_time and magic == MAGIC_V1:
                 record["timestamp"] = header["maxTimestamp"]
             else:
                 record["timestamp"] = read_int64(content, p + MESSAGE_TIMESTAMP_OFFSET)

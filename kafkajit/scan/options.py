@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.format.limits import MAX_INT64
+from kafkajit.format.moment import milliseconds
 from kafkajit.records.decode import MAX_DECOMPRESSED_BYTES
 from kafkajit.state.sidecar_files import INDEXES, SIDE_FILES
 from kafkajit.storage.locations import glob_to_regex
@@ -120,12 +121,6 @@ def boolean(text: str) -> bool:
     return text.lower() == "true"
 
 
-def _milliseconds(text: str) -> int:
-    if not _DIGITS.fullmatch(text.strip()) or int(text) > MAX_INT64:
-        raise ValueError(f"milliseconds since 1970 in UTC, not {text!r}")
-    return int(text)
-
-
 def _number(least: int, most: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         units = {"k": 10, "m": 20, "g": 30}
@@ -212,13 +207,15 @@ OPTIONS: dict[str, Option] = {
     ),
     "startingTimestamp": Option(
         "starting_timestamp",
-        _milliseconds,
-        "begin each partition at its first record with this timestamp (ms) or a later one",
+        milliseconds,
+        "begin each partition at its first record with this timestamp or a later one: ISO 8601 (in "
+        "UTC, unless it says) or milliseconds",
     ),
     "endingTimestamp": Option(
         "ending_timestamp",
-        _milliseconds,
-        "end each partition before its first record with this timestamp (ms) or a later one",
+        milliseconds,
+        "end each partition before its first record with this timestamp or a later one, in the "
+        "same form",
     ),
     "isolationLevel": Option(
         "isolation_level",

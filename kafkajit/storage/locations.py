@@ -14,6 +14,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import quote
 
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
@@ -125,8 +126,38 @@ def stored_file(location: str) -> StoredFile:
     place = _Place(location)
     info = place.info(place.path)
     if info.type != FileType.File:
-        raise IsADirectoryError(f"{shown(location)} is a folder, not a segment file")
+        raise IsADirectoryError(
+            f"{shown(location)} is a folder, not a segment file: kafkajit.Log reads a partition's, "
+            "such as orders-0"
+        )
     return place.stored(info)
+
+
+def opened_source(source: Any, *, stays: bool = False) -> Source:
+    """A log's bytes: those of a path or a URI, or what holds them already.
+
+    With `stays` they are there as long as somebody looks at them, and not only on the way.
+
+    >>> opened_source("/")
+    Traceback (most recent call last):
+    IsADirectoryError: / is a folder: kafkajit.Log reads a partition's, such as orders-0
+    """
+    if isinstance(source, str) and _URI.fullmatch(source):
+        file = stored_file(source)
+        if stays and file.filesystem is not None:
+            return Source(file.read(), path=file.path)
+        return file.open()
+    if isinstance(source, (str, os.PathLike)):
+        path = os.fspath(source)
+        if os.path.isdir(path):  # noqa: PTH112  bytes are no path
+            raise IsADirectoryError(
+                f"{path} is a folder: kafkajit.Log reads a partition's, such as orders-0"
+            )
+        if _URI.fullmatch(path) and not os.path.exists(path):  # noqa: PTH110
+            raise FileNotFoundError(
+                f"{path} is no file: a Path drops a slash of a URI, so pass the URI as a str"
+            )
+    return Source(source)
 
 
 def find_files(location: str) -> list[StoredFile]:

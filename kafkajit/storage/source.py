@@ -90,6 +90,11 @@ class Source:
             self._map.madvise(mmap.MADV_RANDOM if self._leaps else mmap.MADV_SEQUENTIAL)
         return self._map
 
+    @property
+    def is_there(self) -> bool:
+        """Whether all bytes can be looked at, and need no `load`."""
+        return self._ranges is None
+
     def shared(self) -> Source:
         """The same bytes for several who each look elsewhere: none of them may forget."""
         return Source(self.content, path=self.path)

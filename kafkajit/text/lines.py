@@ -53,6 +53,7 @@ NO_KEY = 6
 RAFT_RECORD = 7  # Python has to write the rest of its line
 PAYLOADS = 8  # so it has, of an internal topic's record
 NEW_DOUBLE = 9  # Python knows its text
+BAD_MESSAGE = 10  # key and value of a message do not fit into it
 
 # How keys and values are printed: Kafka's decoder classes.
 STRING, LONG, INTEGER, BYTES = range(4)
@@ -259,13 +260,23 @@ def _write_record(
 ):
     """One line: (status, where it ends). Nothing counts of FULL and NEW_DOUBLE."""
     key_size, value_size = np.int64(record["keySize"]), np.int64(record["valueSize"])
-    if messages is not None:  # a null's size as it stands there: any negative one
-        key_size = np.int64(read_int32(content, np.int64(record["key"]) - 4))
-        value_size = np.int64(read_int32(content, np.int64(record["value"]) - 4))
     contents = flags[FLAG_CONTENTS] != 0 and line["isControl"] == 0
+    is_whole = True
+    if messages is not None:
+        key, value = np.int64(record["key"]), np.int64(record["value"])
+        is_whole = key >= 0 and value >= 0
+        if not is_whole and flags[FLAG_METADATA] != 0:
+            return BAD_MESSAGE, w
+        # A null's size as it stands there: any negative one.
+        if key >= 0:
+            key_size = np.int64(read_int32(content, key - 4))
+        if value >= 0:
+            value_size = np.int64(read_int32(content, value - 4))
+            end = _end_of_message(content, np.int64(record["headers"]))
+            is_whole = is_whole and value + max(value_size, np.int64(0)) <= end
     room = LINE_ROOM
     topic, form = flags[FLAG_TOPIC], flags[FLAG_FORM]
-    if contents and topic == NO_TOPIC:
+    if contents and topic == NO_TOPIC and is_whole:
         room += (max(key_size, np.int64(0)) + max(value_size, np.int64(0))) * _GROWTH
     if w + room > out.size:
         return FULL, w
@@ -291,6 +302,11 @@ def _write_record(
             if status != DONE:
                 return status, w
     if contents:
+        if not is_whole:
+            # Of an internal topic's records Kafka catches what it throws at that, and prints it.
+            if rows is None or (topic == COORDINATOR and record["key"] < 0):
+                return BAD_MESSAGE, w
+            return (NO_KEY if topic == COORDINATOR and key_size < 0 else PAYLOADS), w
         if rows is None:
             status, w = _write_contents(
                 content, record, key_size, value_size, key_prefix, flags, json, out, w
@@ -422,9 +438,14 @@ def _put_timestamp_type(line, form, out, w):
 
 
 @kernel
+def _end_of_message(content, entry):
+    return entry + LOG_OVERHEAD + np.int64(read_int32(content, entry + BATCH_LENGTH_OFFSET))
+
+
+@kernel
 def _write_message_checksum(content, entry, form, out, w):
     """Whether the checksum of a message holds, inside a set too, and what it is."""
-    end = entry + LOG_OVERHEAD + read_int32(content, entry + BATCH_LENGTH_OFFSET)
+    end = _end_of_message(content, entry)
     stored = np.int64(read_int32(content, entry + MESSAGE_CRC_OFFSET)) & 0xFFFFFFFF
     computed = np.int64(crc32(content, entry + MAGIC_OFFSET, end))
     is_valid = 1 if stored == computed else 0

@@ -19,13 +19,15 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkajit.errors import (
+    CorruptIndexError,
     CorruptRecordError,
     InvalidRecordError,
     KafkaJitError,
     UnsupportedCompressionTypeError,
 )
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
-from kafkajit.format.layout import RECORD_BATCH_OVERHEAD
+from kafkajit.format.layout import BATCH_LENGTH_OFFSET, LOG_OVERHEAD, RECORD_BATCH_OVERHEAD
+from kafkajit.kernel.intrinsics import read_int32
 from kafkajit.records.batches import Batches, frame, framing_error
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder, located
@@ -35,6 +37,7 @@ from kafkajit.text.fragments import JSON
 from kafkajit.text.lines import (
     BAD_CONTROL_KEY,
     BAD_MARKER,
+    BAD_MESSAGE,
     BY_PYTHON,
     BYTES,
     COORDINATOR,
@@ -64,7 +67,7 @@ from kafkajit.topics.json_text import new_doubles
 from kafkajit.topics.kinds import TopicKind
 from kafkajit.topics.message import learn, new_scratch
 from kafkajit.topics.raft import raft_message
-from kafkajit.topics.single import printed
+from kafkajit.topics.single import printed, printed_misfit
 from kafkajit.walk.walk import FAILFAST, PERMISSIVE, Gap, Walk
 
 DECODERS = dict(zip(DECODER_CLASSES, (STRING, LONG, INTEGER, BYTES), strict=True))
@@ -96,6 +99,11 @@ _MESSAGES: dict[int, tuple[type[KafkaJitError], str]] = {
     BAD_MARKER: (
         InvalidRecordError,
         "Invalid value found for the end transaction marker with offset {offset}",
+    ),
+    BAD_MESSAGE: (
+        InvalidRecordError,
+        "Found invalid message: its key and value do not fit its {entrySize} bytes "
+        "(record {record} of the batch)",
     ),
     UNKNOWN_CODEC: (UnsupportedCompressionTypeError, "Unknown compression type id: {codec}"),
 }
@@ -154,7 +162,7 @@ class LogDump:
         *,
         max_bytes: int = NO_LIMIT,
         max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
-        mode: str = FAILFAST,
+        mode: str | None = None,
     ) -> None:
         self.non_consecutive: list[tuple[int, int]] = []  # offsets next to each other
         self.error: KafkaJitError | None = None  # what ended the dump early
@@ -174,16 +182,27 @@ class LogDump:
 
     def text(self) -> Iterator[memoryview]:
         """The lines, in pieces that are good until the next one is asked for."""
-        yield from self._as_kafka() if self._mode == FAILFAST else self._past_damage()
+        yield from self._as_kafka() if self._mode is None else self._as_readers(self._mode)
         trailing = self._end - self.position
         if self.error is None and trailing and not self._limited:
             name = Path(self._source.path or "").name
             kafkas = f"Found {trailing} invalid bytes at the end of {name}"
             yield self._line(kafkas, "invalidBytes", file=name, size=trailing)
 
-    def _past_damage(self) -> Iterator[memoryview]:
-        """What other readers read in this mode, and in PERMISSIVE a line for each gap."""
-        walk = Walk(self._source, mode=self._mode, end=self._end)
+    def _as_readers(self, mode: str) -> Iterator[memoryview]:
+        """What other readers read in this mode; the error that ends it under FAILFAST is kept."""
+        walk = Walk(self._source, mode=mode, end=self._end)
+        try:
+            yield from self._walked(walk)
+        except CorruptIndexError as error:
+            if not self._limited:  # or --max-bytes cuts a batch: that is no damage
+                self.error = error
+        except KafkaJitError as error:
+            self.error = error
+        self.position = walk.position
+
+    def _walked(self, walk: Walk) -> Iterator[memoryview]:
+        """The lines of what a walk finds, and in PERMISSIVE one for each bad batch and gap."""
         parts: Iterator[Chunk | Batches | Gap] = walk.headers()
         if self._style.records:
             parts = walk.chunks(self._memory, max_decompressed_bytes=self._max_decompressed_bytes)
@@ -197,10 +216,13 @@ class LogDump:
             chunk = part if isinstance(part, Chunk) else self._decoder.headers(part)
             if self._style.records:
                 self._note_offsets(chunk.fields["offset"])
-            yield from self._lines(chunk)
+            if self._style.records:
+                yield from self._lines(chunk)
+            else:
+                yield from self._judged(chunk)
             while self.error is not None:
-                if isinstance(self.error, UnreadableByDecoder):
-                    return  # a matter of what was asked for
+                if self._mode == FAILFAST or isinstance(self.error, UnreadableByDecoder):
+                    return  # the latter is a matter of what was asked for
                 chunk, gap = _behind_error(chunk, self.error)
                 self.error = None
                 if not self._style.json:
@@ -210,15 +232,41 @@ class LogDump:
                 yield from self._lines(chunk)
             self.position = walk.position
             self._source.forget(self.position)
-        self.position = walk.position
+
+    def _judged(self, chunk: Chunk) -> Iterator[memoryview]:
+        """The lines of headers, each bad one with what is wrong with it."""
+        batches = chunk.batches
+        sound = self._decoder.sound(batches, check_crcs=True) & batches.is_whole
+        done = 0
+        for bad in np.flatnonzero(~sound).tolist():
+            yield from self._lines(replace(chunk, batches=batches[done : bad + 1]))
+            if self.error is not None:
+                return
+            error = self._decoder.unsound(batches, bad)
+            if self._mode == FAILFAST:
+                self.error = error
+                return
+            if self._mode == PERMISSIVE:
+                yield self._gap_line(_gap_of(batches, bad, error))
+            done = bad + 1
+        yield from self._lines(replace(chunk, batches=batches[done:]))
 
     def _as_kafka(self) -> Iterator[memoryview]:
+        size = CHUNK_BYTES
         while self.error is None:
+            loaded = self._source.load(min(self.position + size, self._end))
             framing = frame(
-                self._source.content, self.position, end=self._end, max_bytes=CHUNK_BYTES
+                self._source.content,
+                self.position,
+                end=min(loaded, self._end),
+                max_bytes=CHUNK_BYTES,
             )
             if not len(framing.batches):
+                if loaded < self._end:  # a batch is larger than what is there of it
+                    size *= 2
+                    continue
                 break
+            size = CHUNK_BYTES
             yield from self._run(framing.batches)
             self.position = framing.position
             self._source.forget(self.position)
@@ -229,7 +277,7 @@ class LogDump:
         batches, unreadable = self._readable(batches)
         while len(batches):
             if self._style.records:
-                chunk = self._decoder.decode(batches, keep_bad=True)
+                chunk = self._decoder.decode(batches, keep_bad=True, lazy=True)
                 self._note_offsets(chunk.fields["offset"])
             else:
                 chunk = self._decoder.headers(batches)
@@ -296,10 +344,10 @@ class LogDump:
                     rest = self._raft_record(chunk, row)
                 except InvalidRecordError as error:
                     self.error = located(error, self._source.path, chunk.batches, batch)
-            elif status == NO_KEY and self._mode != FAILFAST:
-                rest = self._complaint(self._error(status, chunk, batch, row))
+            elif status == NO_KEY and self._mode not in (None, FAILFAST):
+                rest = self._complaint(self._error(status, chunk, batch, record, row))
             elif status in _MESSAGES:
-                self.error = self._error(status, chunk, batch, row)
+                self.error = self._error(status, chunk, batch, record, row)
             if self.error is not None and self._style.json:
                 written = self._buffer[:written].tobytes().rfind(b"\n") + 1
             if written:
@@ -342,12 +390,14 @@ class LogDump:
     def _payloads(self, chunk: Chunk, row: int) -> str:
         """The rest of a record's line that says what is wrong, or is Java's toString."""
         assert self._style.topic is not None
-        key, payload = printed(
-            self._style.topic,
-            int(chunk.fields["offset"][row]),
-            chunk.field(row, "key"),
-            chunk.field(row, "value"),
-        )
+        offset = int(chunk.fields["offset"][row])
+        misfit = _misfit(chunk, row, with_key=self._style.topic.has_keys)
+        if misfit is not None:
+            key, payload = printed_misfit(self._style.topic, offset, misfit)
+        else:
+            key, payload = printed(
+                self._style.topic, offset, chunk.field(row, "key"), chunk.field(row, "value")
+            )
         if self._style.json:
             fields = {"key": key, "payload": payload}
             return (
@@ -358,9 +408,13 @@ class LogDump:
         line = "" if key is None else f"{prefix}key: {key}"
         return line + ("" if payload is None else f" payload: {payload}") + "\n"
 
-    def _error(self, status: int, chunk: Chunk, batch: int, row: int) -> KafkaJitError:
+    def _error(self, status: int, chunk: Chunk, batch: int, record: int, row: int) -> KafkaJitError:
         exception, text = _MESSAGES[status]
-        values = {"codec": chunk.batches.codec[batch]}
+        values = {"codec": chunk.batches.codec[batch], "record": record}
+        if status == BAD_MESSAGE:
+            entry = int(chunk.fields["headers"][row])
+            length = int(read_int32(chunk.content, entry + BATCH_LENGTH_OFFSET))
+            values["entrySize"] = LOG_OVERHEAD + length
         if row < len(chunk):
             for name in ("offset", "keySize", "valueSize"):
                 values[name] = chunk.fields[name][row]
@@ -379,9 +433,31 @@ def _behind_error(chunk: Chunk, error: KafkaJitError) -> tuple[Chunk, Gap]:
         columns=chunk.columns._replace(fields=chunk.columns.fields[rows:]),
         rows=chunk.rows - rows,
     )
-    size = int(chunk.batches.size_in_bytes[batch])
+    return rest, _gap_of(chunk.batches, batch, error)
+
+
+def _gap_of(batches: Batches, row: int, error: KafkaJitError) -> Gap:
+    """A batch as a gap."""
     reason = f"{type(error).__name__}: {error.message}"
-    return rest, Gap(chunk.path, error.position or 0, size, reason)
+    size = int(batches.size_in_bytes[row])
+    return Gap(error.path, int(batches.position[row]), size, reason)
+
+
+def _misfit(chunk: Chunk, row: int, *, with_key: bool) -> str | None:
+    """What Java says of a message whose key or value do not fit into it; None if they do."""
+    if not chunk.batches.is_message.any():
+        return None
+    record = chunk.fields[row]
+    entry = int(record["headers"])
+    end = entry + LOG_OVERHEAD + int(read_int32(chunk.content, entry + BATCH_LENGTH_OFFSET))
+    for name in ("key", "value") if with_key else ("value",):
+        start = int(record[name])
+        if start < 0:
+            return "null"
+        size = int(read_int32(chunk.content, start - 4))
+        if start + size > end:
+            return f"newLimit > capacity: ({size} > {end - start})"
+    return None
 
 
 def _as_json(text: str | None) -> str:

@@ -287,7 +287,7 @@ class TimeIndexDump:
             batches = batches[is_known]
             if not len(batches):
                 continue
-            chunk = self._decoder.decode(batches)
+            chunk = self._decoder.decode(batches, lazy=True)
             ends = np.cumsum(chunk.counts)
             done = chunk.counts.size
             for row, end, count in zip(

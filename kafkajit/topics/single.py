@@ -167,6 +167,18 @@ def printed(
     return _coordinator_texts(kind, offset, key, value)
 
 
+def printed_misfit(kind: TopicKind, offset: int, reason: str) -> tuple[str | None, str | None]:
+    """The same where Java cannot take the key or the value out of the message, and says why.
+
+    >>> from kafkajit.topics.kinds import topic_kind
+    >>> printed_misfit(topic_kind("cluster_metadata"), 7, "null")
+    (None, 'Error at 7, skipping. null')
+    """
+    at = f"{offset}" if kind.name == "cluster_metadata" else f"offset {offset}"
+    text = f"Error at {at}, skipping. {reason}"
+    return (text, None) if kind.has_keys else (None, text)
+
+
 def _coordinator_texts(
     kind: TopicKind, offset: int, key: bytes | None, value: bytes | None
 ) -> tuple[str, str | None]:

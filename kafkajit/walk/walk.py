@@ -42,6 +42,17 @@ _LARGE = 64 << 10
 Part = TypeVar("Part", Chunk, Batches)
 
 
+def mode_named(name: str) -> str:
+    """The mode of that name, however it is written.
+
+    >>> mode_named("permissive")
+    'PERMISSIVE'
+    """
+    if name.upper() not in MODES:
+        raise ValueError(f"unknown mode {name!r}; there are: {', '.join(MODES)}")
+    return name.upper()
+
+
 class Stretch(NamedTuple):
     """Bytes of a segment from one batch's beginning to another's, or to the log's end."""
 
@@ -126,8 +137,7 @@ class Walk:
         start: int = 0,
         end: int | None = None,
     ) -> None:
-        if mode not in MODES:
-            raise ValueError(f"unknown mode {mode!r}; there are: {', '.join(MODES)}")
+        mode = mode_named(mode)
         self.position = start  # behind the last batch or gap
         self._source = source
         self._mode = mode

@@ -9,13 +9,18 @@ from kafkajit.cli import main
 def test_what_a_command_does_not_know_is_told_with_its_own_help(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for words, unknown in [(["--dry-run", "/k"], "--dry-run"), (["/k", "--m", "--n"], "--m --n")]:
+    for words, unknown in [
+        (["--dry-run"], "option --dry-run"),
+        (["/k", "--m", "--n"], "options --m, --n"),
+        (["/k", "-x"], "option -x"),
+        (["--aply", "/k"], "option --aply: did you mean --apply?"),
+    ]:
         with pytest.raises(SystemExit) as exit_:
             main([command, *words])
         assert exit_.value.code == 1
         name = f"kafkajit {command}"
         error = capsys.readouterr().err
-        assert error == f"{name}: unrecognized arguments: {unknown}; see {name} --help\n"
+        assert error == f"{name}: unknown {unknown}; see {name} --help\n"
 
 
 def test_a_command_that_there_is_not_is_told_with_those_that_there_are(
@@ -28,3 +33,20 @@ def test_a_command_that_there_is_not_is_told_with_those_that_there_are(
     assert error.count("\n") == 1
     assert "'repair'" in error
     assert error.endswith("see kafkajit --help\n")
+
+
+def test_an_option_that_dump_log_lacks_is_named_although_no_file_is(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(["dump-log", "--filess", "x"])
+    assert exit_.value.code == 1
+    assert capsys.readouterr().err == (
+        "kafkajit dump-log: unknown option --filess: did you mean --files?; "
+        "see kafkajit dump-log --help\n"
+    )
+
+
+def test_dump_log_without_files_says_how_to_name_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["dump-log"]) == 1
+    assert capsys.readouterr().err.startswith("kafkajit: no files to dump: name them, as in ")

@@ -72,7 +72,6 @@ OUR_WORDS = {
     "snappy-noise": "snappy",
     "zstd-cut": "",
     "zstd-noise": "zstd",
-    "inner-magic": "Invalid magic found in a compressed message set: 2",
     "no-key-size": "Found invalid message: its key and value do not fit",
     "key-past-end": "Found invalid message: its key and value do not fit",
     "zstd": "Message format v1 has no zstd",
@@ -137,10 +136,11 @@ def test_several_files_are_printed_one_after_the_other(dump: Dump) -> None:
 
 
 LENIENT = ["dropmalformed", "PERMISSIVE"]
+MODES = [*LENIENT, "FAILFAST"]
 
 
 @pytest.mark.parametrize("path", SOUND_LOGS[:: 20 if NO_JIT else 1], ids=log_id)
-@pytest.mark.parametrize("mode", LENIENT)
+@pytest.mark.parametrize("mode", MODES)
 def test_of_a_sound_log_every_mode_prints_the_same(path: Path, mode: str, dump: Dump) -> None:
     arguments = ("--print-data-log", "--files", path.name)
     as_kafka = dump(*arguments, folder=path.parent)
@@ -215,23 +215,28 @@ def test_a_batch_that_max_bytes_cuts_is_no_damage(dump: Dump, tmp_path: Path) ->
     arguments = ("--max-bytes", limit, "--deep-iteration", "--files", LOG)
     as_kafka = dump(*arguments, folder=tmp_path)
     assert as_kafka.out.count(b"baseOffset: ") == 1
-    for mode in LENIENT:
+    for mode in MODES:
         assert dump("--mode", mode, *arguments, folder=tmp_path) == as_kafka
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("missing.log", "the file's name does not begin with an offset: 'missing'"),
-        ("00000000000000000001.log", "No such file or directory"),
-        ("notes", "the file's name has no suffix that says what it is"),
-        ("x.timeindex", "the file's name does not begin with an offset: 'x'"),
-        ("00000000000000000000.snapshot", "No such file or directory"),
+        ("missing.log", "no such file"),
+        ("00000000000000000001.log", "no such file"),
+        ("missing", "no such file"),
+        ("missing.txt", "no such file"),
+        ("00000000000000000000.snapshot", "no such file"),
+        ("there.log", "the file's name does not begin with an offset: 'there'"),
+        ("there", "the file's name has no suffix that says what it is"),
+        ("there.timeindex", "the file's name does not begin with an offset: 'there'"),
     ],
 )
 def test_a_file_that_cannot_be_dumped_is_one_line_and_exit_1(
     name: str, message: str, dump: Dump, tmp_path: Path
 ) -> None:
+    if name.startswith("there"):
+        (tmp_path / name).touch()
     run = dump("--files", name, folder=tmp_path)
     assert run.out.startswith(f"Dumping {name}\n".encode())
     assert run.err == f"kafkajit dump-log: {name}: {message}\n"
@@ -521,3 +526,115 @@ def test_progress_shows_on_a_terminals_stderr_only(tmp_path: Path) -> None:
     assert shown.endswith(" \r")  # and is wiped out at the end
     piped = subprocess.run(arguments, capture_output=True, check=True)
     assert piped.stderr == b""
+
+
+def test_files_are_named_by_commas_words_folders_and_globs_alike(
+    dump: Dump, tmp_path: Path
+) -> None:
+    for name in ("a-0", "b,c-0"):
+        copied_segment_in = tmp_path / name
+        copied_segment_in.mkdir()
+        copied_segment(copied_segment_in)
+        (copied_segment_in / "leader-epoch-checkpoint").touch()
+    logs = [f"a-0/{LOG}", f"b,c-0/{LOG}"]
+
+    def dumped(*words: str) -> list[str]:
+        run = dump(*words, folder=tmp_path)
+        assert (run.err, run.code) == ("", 0)
+        return re.findall(r"^Dumping (.*)$", run.out.decode(), re.MULTILINE)
+
+    both = [f"a-0/{INDEX}", logs[0]]
+    assert dumped("--files", ",".join(both)) == both
+    assert dumped("--files", *both) == both
+    assert dumped(*both) == both
+    assert dumped(both[0], "--deep-iteration", both[1]) == both
+    assert dumped("--files", both[0], "--print-data-log", "--files", both[1]) == both
+    assert dumped(*logs) == logs  # no file has a comma for two names
+    assert dumped("*-0/*.log") == logs
+    assert dumped("{a,x}-0/*.log") == logs[:1]
+    assert dumped("--files", "{a,x}-0/*.log,a-0/*.index") == both[::-1]
+    assert dumped("a-0/*") == dumped("a-0") == [*both, f"a-0/{TIME_INDEX}"]
+    assert (
+        dump("--files", "[x]*.log", folder=tmp_path).err == "kafkajit: nothing matches: [x]*.log\n"
+    )
+
+
+def piped(content: bytes, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        command("dump-log", *arguments), input=content, capture_output=True, check=False
+    )
+
+
+def test_a_dash_is_standard_input(dump: Dump, tmp_path: Path) -> None:
+    log = (SEGMENTS / LOG).read_bytes()
+    as_file = dump("--print-data-log", LOG, folder=SEGMENTS).out
+    run = piped(log + b"torn", "-", "--print-data-log")
+    assert run.stdout == as_file.replace(f"Dumping {LOG}".encode(), b"Dumping -") + (
+        f"Found 4 invalid bytes at the end of {LOG}\n".encode()
+    )
+    assert (run.stderr, run.returncode) == (b"", 0)
+    run = piped(log, "--files", "-", "--stdin-name", f"{48:020}.log")
+    assert run.stdout.startswith(b"Dumping -\nLog starting offset: 48\nbaseOffset: ")
+    assert piped(b"", "-").stdout == b"Dumping -\nLog starting offset: 0\n"
+    # From a file it is the same, and what is no log is known by its name.
+    with (DATA / "v2" / "segments-0" / f"{48:020}.snapshot").open("rb") as file:
+        name = f"{48:020}.snapshot"
+        words = command("dump-log", "-", "--stdin-name", name)
+        from_file = subprocess.run(words, stdin=file, capture_output=True, check=True).stdout
+    assert from_file == b"Dumping -\n" + dump(name, folder=SEGMENTS).out.partition(b"\n")[2]
+    index = piped((SEGMENTS / INDEX).read_bytes(), "-", "--stdin-name", INDEX)
+    assert index.returncode == 1
+    assert b"an index is compared with the .log file beside it, and - has none" in index.stderr
+    payloads = DATA / "internal" / "__consumer_offsets-0" / LOG
+    if payloads.exists():
+        flags = ["--offsets-decoder", "--transaction-log-decoder"]
+        named = f"__consumer_offsets-0/{LOG}"
+        run = piped(payloads.read_bytes(), "-", *flags, "--stdin-name", named)
+        decoded = dump(*flags, str(payloads), folder=tmp_path).out
+        assert run.stdout.partition(b"\n")[2] == decoded.partition(b"\n")[2]
+
+
+def test_a_terminal_is_no_file_to_read(tmp_path: Path) -> None:
+    leader, follower = pty.openpty()
+    words = command("dump-log", "-")
+    run = subprocess.run(words, stdin=follower, capture_output=True, check=False)
+    os.close(leader)
+    os.close(follower)
+    assert b"nothing is piped in: - is standard input" in run.stderr
+    assert run.returncode == 1
+
+
+def test_a_bad_checksum_among_headers_is_told_in_every_mode(dump: Dump, tmp_path: Path) -> None:
+    good = [kt.batch([kt.Record(value=b"v%d" % i)], base_offset=2 * i) for i in range(3)]
+    bad = kt.broken("wrong crc", base_offset=1)
+    (tmp_path / LOG).write_bytes(good[0] + bad + good[1] + bad + good[2])
+    as_kafka = dump(LOG, folder=tmp_path)
+    assert as_kafka.code == 0
+    lines = as_kafka.out.decode().splitlines()
+    valid = [line.endswith("true") for line in lines[2:]]
+    assert valid == [True, False, True, False, True]
+    run = dump("--mode", "failfast", LOG, folder=tmp_path)
+    assert run.code == 1
+    assert run.out.decode().splitlines() == lines[:4]
+    assert run.err.startswith(f"kafkajit dump-log: {LOG}: CorruptRecordError: Record is corrupt (")
+    assert run.err.endswith(f" at position {len(good[0])}, base offset 1\n")
+    run = dump("--mode", "permissive", LOG, folder=tmp_path)
+    assert run.code == 0
+    told = run.out.decode().splitlines()
+    assert [line for line in told if not line.startswith("damaged")] == lines
+    assert [told.index(line) for line in told if line.startswith("damaged")] == [4, 7]
+    assert told[4].startswith(f"damaged position: {len(good[0])} size: {len(bad)} reason: Corrupt")
+    run = dump("--mode", "permissive", "--format", "json", LOG, folder=tmp_path)
+    assert run.out.count(b'{"kind":"gap","position":') == 2
+
+
+@pytest.mark.parametrize("flag", ["--print-data-log", "--deep-iteration"])
+def test_a_mode_of_failfast_ends_before_the_records_that_are_not_sound(
+    flag: str, dump: Dump, tmp_path: Path
+) -> None:
+    good = kt.batch([kt.Record(value=b"v0")])
+    (tmp_path / LOG).write_bytes(good + kt.broken("wrong crc", base_offset=1))
+    run = dump("--mode", "FAILFAST", flag, LOG, folder=tmp_path)
+    assert run.code == 1
+    assert run.out.count(b"baseOffset: ") == 1
+    assert "Record is corrupt (" in run.err

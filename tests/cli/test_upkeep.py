@@ -139,10 +139,10 @@ def test_the_exit_code_says_that_something_is_to_be_done_and_how(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     options = options_of("--config", "retention.ms=5", "/var/my kafka")
-    assert changing.exit_code(options, 0) == 0
-    assert changing.exit_code(options, 1) == 1
+    assert changing.Report(options).end(0) == 0
+    assert changing.Report(options).end(1) == 1
     assert capsys.readouterr().out == ""
-    assert changing.exit_code(options, changing.NEEDED) == 2
+    assert changing.Report(options).end(changing.NEEDED) == 2
     assert capsys.readouterr().out == (
         "Nothing was changed. To do it: kafkajit change --apply --config retention.ms=5 "
         "'/var/my kafka'\n"
@@ -151,8 +151,8 @@ def test_the_exit_code_says_that_something_is_to_be_done_and_how(
 
 def test_what_was_done_is_no_more_to_be_done(capsys: pytest.CaptureFixture[str]) -> None:
     options = options_of("--apply", "/var/kafka")
-    assert changing.exit_code(options, changing.NEEDED) == 0
-    assert changing.exit_code(options, 1) == 1
+    assert changing.Report(options).end(changing.NEEDED) == 0
+    assert changing.Report(options).end(1) == 1
     assert capsys.readouterr().out == ""
 
 

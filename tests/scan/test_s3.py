@@ -307,3 +307,20 @@ def test_a_bucket_that_is_not_there_is_an_error(store: Store) -> None:
     with pytest.raises(OSError, match="nowhere") as caught:
         read_rows(location)
     assert SECRET not in str(caught.value)
+
+
+def test_dump_log_and_readers_take_uris(store: Store, capfd: pytest.CaptureFixture[str]) -> None:
+    from kafkajit.cli import main
+
+    folder = FOLDERS["segments-0"]
+    uri = store.uri("root/segments-0")
+    assert main(["dump-log", "--print-data-log", uri]) == 0
+    remote = capfd.readouterr().out
+    assert main(["dump-log", "--print-data-log", str(folder)]) == 0
+    local = capfd.readouterr().out
+    assert remote == local.replace(f"Dumping {folder}", "Dumping s3://logs/root/segments-0")
+    log = store.uri(f"root/segments-0/{0:020}.log")
+    for binary_view in (False, True):
+        table = kafkajit.read_records(log, binary_view=binary_view, columns=["offset", "value"])
+        there = kafkajit.read_records(folder / f"{0:020}.log", columns=["offset", "value"])
+        assert table.to_pylist() == there.to_pylist()

@@ -7,11 +7,13 @@ programs read them and nothing may be cut.
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kafkajit.cli.sql.view_names import BINARY, FORMATS, VIEW_DOCS
 
@@ -29,6 +31,7 @@ views over the logs:
 
 examples:
   kafkajit sql --path /var/kafka
+  kafkajit sql --path /var/kafka/orders-* "SELECT count(*) FROM records"
   kafkajit sql --path /var/kafka/orders-0 "SELECT min(timestamp), count(*) FROM records"
   kafkajit sql --path /var/kafka "SELECT explode(kafka_records(content)) FROM binaryFile"
   kafkajit sql --path /var/kafka --format parquet -o orders.parquet \\
@@ -57,10 +60,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--path",
-        action="append",
+        action=_Paths,
+        nargs="+",
         default=[],
         metavar="PATH",
-        help="a log.dirs root, a partition's folder, a segment or a glob; may be repeated",
+        help="a log.dirs root, a partition's folder, a segment or a glob; several may follow, and "
+        "the option may be repeated. The last word behind several is the SQL if it has a space and "
+        "nothing is at that path",
     )
     parser.add_argument(
         "-f", "--file", metavar="FILE", help="read the statements from a file; - is standard input"
@@ -98,7 +104,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_pair,
         default=[],
         metavar="NAME=VALUE",
-        help="an option of the data source kafkaLog, as startingTimestamp=1700000000000",
+        help="an option of the data source kafkaLog, as startingTimestamp=2025-11-05T12:00:00Z",
     )
     parser.add_argument(
         "--conf",
@@ -108,7 +114,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="a setting of Spark's, as spark.driver.memory=8g",
     )
+    parser.set_defaults(ends_in_words=False)
     parser.add_argument("--verbose", action="store_true", help="show what Spark itself says")
+
+
+class _Paths(argparse.Action):
+    """Takes paths, and remembers whether the last of them may be the statement."""
+
+    def __call__(
+        self,
+        _parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        _option_string: str | None = None,
+    ) -> None:
+        words = list(values or ())
+        namespace.path = [*namespace.path, *words]
+        namespace.ends_in_words = len(words) > 1
+
+
+def _take_statement(options: argparse.Namespace) -> None:
+    """Take the statement out of the paths, if it stands behind several: shells put them there."""
+    if options.statement is not None or options.file is not None or not options.ends_in_words:
+        return
+    last = options.path[-1]
+    if re.search(r"\s", last.strip()) and not os.path.lexists(last):
+        options.statement = options.path.pop()
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -136,6 +167,7 @@ def _run(options: argparse.Namespace) -> int:
 
     statement = None
     try:
+        _take_statement(options)
         statements = _statements(options)
         format_ = _format(options, is_prompt=statements is None)
         place = _place(options)

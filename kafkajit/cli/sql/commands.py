@@ -23,8 +23,18 @@ _TRY = """\
   SELECT * FROM indexes WHERE problems > 0;
   SELECT explode(kafka_records(content)) FROM binaryFile;"""
 
-# What people type who do not know of the dot.
+# What people type who know another prompt.
 _WITHOUT_DOT = {"help": ".help", "quit": ".quit", "exit": ".quit"}
+_OF_PSQL = {
+    "\\?": ".help",
+    "\\h": ".help",
+    "\\d": ".tables",
+    "\\dt": ".tables",
+    "\\dv": ".tables",
+    "\\df": ".functions",
+    "\\timing": ".timing",
+    "\\q": ".quit",
+}
 
 
 class Leave(Exception):
@@ -58,7 +68,10 @@ class Commands:
 
     def named_in(self, line: str) -> str | None:
         """The command that a line is, if it is one."""
-        return line.strip() if line.startswith(".") else _WITHOUT_DOT.get(line.strip().lower())
+        line = line.strip()
+        if line.startswith("\\"):  # with which no statement begins
+            return _as_dotted(line)
+        return line if line.startswith(".") else _WITHOUT_DOT.get(line.rstrip("; ").lower())
 
     def run(self, line: str) -> str:
         """Do what a line says; what is to be printed, `Leave` at the end.
@@ -171,6 +184,18 @@ class Commands:
 
     def _quit(self, _: list[str]) -> str:
         raise Leave
+
+
+def _as_dotted(line: str) -> str:
+    r"""A command of psql as one of ours; itself if there is none.
+
+    >>> _as_dotted(r"\dt"), _as_dotted(r"\d records;")
+    ('.tables', '.schema records')
+    """
+    name, _, rest = line.rstrip("; ").partition(" ")
+    if name == "\\d" and rest:
+        return f".schema {rest}"
+    return f"{_OF_PSQL.get(name.lower(), name)} {rest}".rstrip()
 
 
 def _parameters(function: Callable[..., object]) -> str:

@@ -1,6 +1,7 @@
 """Arrow arrays → text, a whole array at a time: what tables, CSV and JSON print.
 
-Bytes are text where they are UTF-8 that can be printed, and X'0AFF' where they are not. Timestamps
+Bytes are text if they are UTF-8 that can be printed, and X'0AFF' if they are not; in JSON they are
+a string if they are UTF-8, and {"base64":"Cv8="} if they are not, as dump-log has them. Timestamps
 are ISO 8601 in UTC. What is nested is JSON in CSV and JSON; in a table it has fewer quotes.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64encode
 from contextlib import suppress
 from datetime import date
 from typing import Any
@@ -37,8 +39,12 @@ def text_of(array: pa.Array, *, as_json: bool = False) -> pa.Array:
     ['[{key: a, value: b}]']
     >>> text_of(pa.array([[{"key": "a", "value": b"b"}]]), as_json=True).to_pylist()
     ['[{"key":"a","value":"b"}]']
+    >>> text_of(pa.array([b"key", b"\xff", b"X'FF'"]), as_json=True).to_pylist()
+    ['"key"', '{"base64":"/w=="}', '"X\'FF\'"']
     """
     kind = array.type
+    if as_json and _is_binary(kind):
+        return _json_of_bytes(array)
     if pa.types.is_map(kind):
         return _maps(array, as_json)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
@@ -74,6 +80,10 @@ def _is_number(kind: pa.DataType) -> bool:
     )
 
 
+def _is_binary(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
 def _finite(text: pa.Array, kind: pa.DataType, as_json: bool) -> pa.Array:
     """JSON has no number NaN: it is a string there, as Spark writes it."""
     if not (as_json and pa.types.is_floating(kind)):
@@ -85,7 +95,7 @@ def _finite(text: pa.Array, kind: pa.DataType, as_json: bool) -> pa.Array:
 
 def _scalars(array: pa.Array) -> pa.Array:
     kind = array.type
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+    if _is_binary(kind):
         return _bytes(array)
     if pa.types.is_timestamp(kind):
         return _timestamps(array)
@@ -116,6 +126,22 @@ def _as_text(value: bytes | None) -> str | None:
         return in_hex(value)
     is_odd = re.search(_CONTROL, text) or re.fullmatch(_LIKE_HEX, text)
     return in_hex(value) if is_odd else text
+
+
+def _json_of_bytes(array: pa.Array) -> pa.Array:
+    """A string of JSON, or an object for bytes that are no text."""
+    with suppress(pa.ArrowInvalid):  # some of it is not UTF-8
+        return _quoted(array.cast(TEXT))
+    return pa.array([_as_json(value) for value in _values(array)], TEXT)
+
+
+def _as_json(value: bytes | None) -> str | None:
+    if value is None:
+        return None
+    try:
+        return json.dumps(value.decode(), ensure_ascii=False)
+    except UnicodeDecodeError:
+        return f'{{"base64":"{b64encode(value).decode()}"}}'
 
 
 def in_hex(value: bytes) -> str:
@@ -185,9 +211,9 @@ def _lists(array: pa.Array, as_json: bool) -> pa.Array:
 def _maps(array: pa.Array, as_json: bool) -> pa.Array:
     first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
     keys, values = (part.slice(first, last - first) for part in (array.keys, array.items))
-    key = text_of(keys, as_json=as_json)
-    if as_json and _is_number(keys.type):
-        key = _quoted(key)
+    # JSON's names are strings, whatever the keys are.
+    is_named = as_json and (_is_number(keys.type) or _is_binary(keys.type))
+    key = _quoted(text_of(keys)) if is_named else text_of(keys, as_json=as_json)
     value = text_of(values, as_json=as_json)
     entries = join(key, value, between=":" if as_json else ": ", null=_null(as_json))
     return _joined(array, entries, as_json, "{", "}")

@@ -87,7 +87,7 @@ class CompactedSegment:
     records_without_key: int  # that are lost
 
 
-@dataclass
+@dataclass(repr=False)
 class PartitionCompaction(PartitionPlan):
     """What becomes of one partition."""
 
@@ -165,6 +165,33 @@ class PartitionCompaction(PartitionPlan):
                 f"  records without a key: {lost:,}, which go, as brokers take none into a "
                 "compacted topic"
             )
+
+    def summary(self) -> str:
+        if self.cleanable is None:
+            return f"left alone: {self.left_alone}"
+        if not self.is_needed:
+            return "nothing to compact"
+        return f"{self.cleanable.dirty_ratio:.0%} of it dirty, to be compacted"
+
+    def document(self) -> dict[str, Any]:
+        cleanable = self.cleanable
+        return {
+            "leftAlone": self.left_alone,
+            "firstDirtyOffset": cleanable.first_dirty_offset if cleanable else None,
+            "firstUncleanableOffset": cleanable.first_uncleanable_offset if cleanable else None,
+            "segments": [
+                {
+                    "logs": list(segment.logs),
+                    "isChanged": segment.is_changed,
+                    "recordsBefore": segment.records_before,
+                    "records": segment.records,
+                    "bytesBefore": segment.bytes_before,
+                    "bytes": segment.bytes,
+                    "recordsWithoutKey": segment.records_without_key,
+                }
+                for segment in (self.segments if self.is_needed else [])
+            ],
+        }
 
     def again(self) -> PartitionCompaction:
         plan = plan_of(self.folder, self._options, is_named=self._is_named)

@@ -21,7 +21,7 @@ from kafkajit.upkeep.repair.repairs import Options, Repair, find_repairs
 from kafkajit.walk.walk import Corruption
 
 
-@dataclass
+@dataclass(repr=False)
 class PartitionRepair(PartitionPlan):
     """What is to be done to one partition; its text is what `kafkajit repair` prints of it."""
 
@@ -66,6 +66,31 @@ class PartitionRepair(PartitionPlan):
             yield f"  then: {after}"
         if self.loses and not self._options.salvage:
             yield "  with --salvage sound batches behind damage stay"
+
+    def summary(self) -> str:
+        files = len({name for name, _ in self.changes})
+        return f"{_count(files, 'file')} to {self.WHAT}" if self.is_needed else "nothing to do"
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "changes": [{"file": name, "what": what} for name, what in self.changes],
+            "damage": [
+                {
+                    "path": gap.path,
+                    "position": int(gap.position),
+                    "length": int(gap.length),
+                    "reason": gap.reason,
+                    "firstMissingOffset": gap.first_missing_offset,
+                    "lastMissingOffset": gap.last_missing_offset,
+                }
+                for gap in self.gaps
+            ],
+            "segments": self.segments,
+            "bytes": self.bytes,
+            "logStartOffset": self.log_start_offset,
+            "logEndOffset": self.log_end_offset,
+            "notes": self.notes,
+        }
 
     @property
     def _offsets(self) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +37,7 @@ from kafkajit.upkeep.retain.expiry import ExpiredSegment, Expiry
 from kafkajit.upkeep.retain.limits import Limits, why_left_alone
 
 
-@dataclass
+@dataclass(repr=False)
 class PartitionRetention(PartitionPlan):
     """What goes of one partition."""
 
@@ -88,6 +89,31 @@ class PartitionRetention(PartitionPlan):
         if self.new_log_start_offset > self.log_start_offset:
             yield f"  log start offset {self.log_start_offset} becomes {self.new_log_start_offset}"
         yield from (f"  {note}" for note in self.notes)
+
+    def summary(self) -> str:
+        if self.left_alone is not None:
+            return f"left alone: {self.left_alone}"
+        return f"{len(self.expired)} of {self.segments} segments to delete"
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "leftAlone": self.left_alone,
+            "segments": self.segments,
+            "bytes": self.size,
+            "expired": [
+                {
+                    "baseOffset": segment.base_offset,
+                    "bytes": segment.size,
+                    "largestTimestamp": segment.largest_timestamp,
+                    "reason": segment.reason,
+                }
+                for segment in self.expired
+            ],
+            "logStartOffset": self.log_start_offset,
+            "newLogStartOffset": self.new_log_start_offset,
+            "logEndOffset": self.log_end_offset,
+            "notes": self.notes,
+        }
 
     def again(self) -> PartitionRetention:
         return plan_of(self.folder, self._limits, is_named=self._is_named)

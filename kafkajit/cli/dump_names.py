@@ -1,0 +1,217 @@
+"""What a command line names → files to dump: paths, folders, globs, URIs and standard input."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from kafkajit.storage.source import Source
+
+if TYPE_CHECKING:
+    from kafkajit.storage.locations import StoredFile
+
+# The suffixes of files that can be dumped.
+SUFFIXES = (".log", ".checkpoint", ".index", ".timeindex", ".txnindex", ".snapshot")
+STANDARD_INPUT = "-"
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # a scheme of one letter would be a drive
+_GLOB = re.compile(r"[*?\[{]")
+_BRACES = re.compile(r"\{([^{}]*)\}")
+_COMMA = re.compile(r",(?![^{}]*\})")  # not within {a,b}
+_COPIED_AT_ONCE = 1 << 20
+
+
+class DumpedFile:
+    """A file to dump: what is printed as its name, its bytes, and the files beside it."""
+
+    def __init__(self, name: str, path: str | None = None) -> None:
+        self.name = name
+        self._path = name if path is None else path
+
+    @property
+    def file_name(self) -> str:
+        """The last part of the name, which says what the file is."""
+        return PurePosixPath(self._path).name
+
+    @property
+    def path(self) -> str:
+        """Where the file is, or would be: the folder's name has the topic."""
+        return self._path
+
+    @property
+    def absolute(self) -> str:
+        """The name as Kafka's findings have it."""
+        return self.name if self.name.startswith("/") else f"{Path.cwd()}/{self.name}"
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder, and no file."""
+        return bool(self.name) and Path(self.name).is_dir()
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is such a file."""
+        return bool(self.name) and os.path.lexists(self.name)
+
+    def source(self) -> Source:
+        """The file's bytes."""
+        return Source(Path(self._path))
+
+    def beside(self, suffix: str) -> Source:
+        """The bytes of the file of the same segment with that suffix, which has to be there."""
+        path = Path(self._path)
+        other = path.with_name(_sibling(path.name, suffix))
+        if not other.exists():
+            raise _nothing_beside(other.name)
+        return Source(other)
+
+
+class RemoteFile(DumpedFile):
+    """A file of a file system that pyarrow opens; `stored` is what is known of it."""
+
+    def __init__(self, name: str, stored: StoredFile) -> None:
+        super().__init__(name, stored.path)
+        self._stored = stored
+
+    @property
+    def absolute(self) -> str:
+        return self._path
+
+    @property
+    def is_folder(self) -> bool:
+        return False
+
+    @property
+    def exists(self) -> bool:
+        return True
+
+    def source(self) -> Source:
+        return self._stored.open()
+
+    def beside(self, suffix: str) -> Source:
+        name = _sibling(self.file_name, suffix)
+        for file in self._stored.beside():
+            if file.name == name:
+                source = file.open()
+                source.load(source.content.size)
+                return source
+        raise _nothing_beside(name)
+
+
+class StandardInput(DumpedFile):
+    """What is piped in; `called` says what it is, as a file's name does."""
+
+    def __init__(self, called: str) -> None:
+        super().__init__(STANDARD_INPUT, called)
+
+    @property
+    def absolute(self) -> str:
+        return STANDARD_INPUT
+
+    @property
+    def is_folder(self) -> bool:
+        return False
+
+    @property
+    def exists(self) -> bool:
+        return True
+
+    def source(self) -> Source:
+        return Source(self._content, path=self._path)
+
+    @cached_property
+    def _content(self) -> object:
+        """All of it, in a file that has no name: a log may be larger than the memory."""
+        import mmap
+
+        if sys.stdin.isatty():
+            raise ValueError("nothing is piped in: - is standard input")
+        with tempfile.TemporaryFile() as copy:
+            while piece := sys.stdin.buffer.read(_COPIED_AT_ONCE):
+                copy.write(piece)
+            copy.flush()
+            size = copy.tell()
+            return mmap.mmap(copy.fileno(), size, access=mmap.ACCESS_READ) if size else b""
+
+    def beside(self, suffix: str) -> Source:
+        raise ValueError(
+            f"an index is compared with the {suffix} file beside it, and - has none: name its path"
+        )
+
+
+def files_of(lists: Sequence[str], paths: Sequence[str], called: str) -> Iterator[DumpedFile]:
+    """The files to dump, as they are named; of a folder all that can be.
+
+    Args:
+        lists: names separated by commas, as Kafka's tool takes them
+        paths: a name each, unless no file has a comma there
+        called: what standard input is called
+    """
+    names = [name for text in lists for name in _COMMA.split(re.sub(",+$", "", text))]
+    for path in paths:
+        names += [path] if os.path.lexists(path) else _COMMA.split(re.sub(",+$", "", path))
+    for name in names:
+        if name == STANDARD_INPUT and not os.path.lexists(name):
+            yield StandardInput(called)
+        elif _URI.match(name) and not os.path.lexists(name):
+            yield from _remote(name)
+        else:
+            for found in _local(name):
+                yield DumpedFile(found)
+
+
+def _local(given: str) -> Iterator[str]:
+    """The names of local files, as Java writes them; a folder without any is given itself."""
+    name = re.sub("/+", "/", given)
+    name = name.rstrip("/") or name
+    if _GLOB.search(name) and not os.path.lexists(name):
+        found = sorted({path for pattern in _alternatives(name) for path in glob.glob(pattern)})  # noqa: PTH207  names stay as they are typed
+        if not found:
+            raise FileNotFoundError(0, "nothing matches", given)
+        dumped = [path for path in found if Path(path).is_dir() or path.endswith(SUFFIXES)]
+        for path in dumped or found:
+            yield from _local(path)
+        return
+    inside: list[str] = []
+    if name and Path(name).is_dir():  # no name is not the current folder's
+        inside = sorted(path.name for path in Path(name).iterdir() if path.suffix in SUFFIXES)
+    yield from [f"{name.rstrip('/')}/{file}" for file in inside] or [name]
+
+
+def _alternatives(pattern: str) -> Iterator[str]:
+    """The patterns without {a,b}.
+
+    >>> list(_alternatives("{a,b}-0/*.log"))
+    ['a-0/*.log', 'b-0/*.log']
+    """
+    braces = _BRACES.search(pattern)
+    if braces is None:
+        yield pattern
+        return
+    for choice in braces[1].split(","):
+        yield from _alternatives(pattern[: braces.start()] + choice + pattern[braces.end() :])
+
+
+def _remote(location: str) -> Iterator[DumpedFile]:
+    from kafkajit.storage.locations import find_files, shown  # which import pyarrow's file systems
+
+    found = find_files(location)
+    dumped = [file for file in found if file.path.endswith(SUFFIXES)]
+    if not dumped and [file.path for file in found] != [shown(location)]:
+        raise FileNotFoundError(0, f"no file that can be dumped ({', '.join(SUFFIXES)})", location)
+    for file in dumped or found:
+        yield RemoteFile(file.path, file)
+
+
+def _sibling(name: str, suffix: str) -> str:
+    return name.split(".")[0] + suffix
+
+
+def _nothing_beside(name: str) -> FileNotFoundError:
+    return FileNotFoundError(0, f"there is no {name} beside it to compare it with")

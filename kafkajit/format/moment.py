@@ -1,0 +1,43 @@
+"""Times as people write them → Kafka's milliseconds since 1970."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from kafkajit.format.limits import MAX_INT64
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def milliseconds(text: str) -> int:
+    """The milliseconds of a text that has them, or an ISO 8601 time, in UTC unless it says.
+
+    >>> milliseconds("1762300800000")
+    1762300800000
+    >>> milliseconds("2025-11-05"), milliseconds("2025-11-05T01:00:00+01:00")
+    (1762300800000, 1762300800000)
+    >>> milliseconds("yesterday")
+    Traceback (most recent call last):
+    ValueError: 'yesterday' is neither ISO 8601, such as 2025-11-22T01:00:00Z, nor milliseconds
+    """
+    stripped = text.strip()
+    # Digits alone are milliseconds, although ISO 8601 also writes a date as 20251105.
+    if re.fullmatch(r"[0-9]+", stripped) and int(stripped) <= MAX_INT64:
+        return int(stripped)
+    try:
+        return of_datetime(datetime.fromisoformat(stripped))
+    except ValueError:
+        raise ValueError(
+            f"{text!r} is neither ISO 8601, such as 2025-11-22T01:00:00Z, nor milliseconds"
+        ) from None
+
+
+def of_datetime(moment: datetime) -> int:
+    """The first millisecond that is not before a datetime, which is UTC unless it has a zone.
+
+    >>> of_datetime(datetime(2025, 11, 5)), of_datetime(datetime(2025, 11, 5, microsecond=1))
+    (1762300800000, 1762300800001)
+    """
+    since = moment.replace(tzinfo=moment.tzinfo or UTC) - _EPOCH
+    return -(-since // timedelta(milliseconds=1))
