@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from kafkajit.storage.source import Source
+from kafkajit.storage.source import Source, resolve_sample
 
 if TYPE_CHECKING:
     from kafkajit.storage.locations import StoredFile
@@ -168,7 +168,7 @@ def files_of(lists: Sequence[str], paths: Sequence[str], called: str) -> Iterato
 
 def _local(given: str) -> Iterator[str]:
     """The names of local files, as Java writes them; a folder without any is given itself."""
-    name = re.sub("/+", "/", given)
+    name = re.sub("/+", "/", resolve_sample(given))
     name = name.rstrip("/") or name
     if _GLOB.search(name) and not os.path.lexists(name):
         found = sorted({path for pattern in _alternatives(name) for path in glob.glob(pattern)})  # noqa: PTH207  names stay as they are typed
