@@ -16,7 +16,7 @@ from kafkajit.produce.options import STATIC, ProduceOptions
 from kafkajit.produce.placing import place
 from kafkajit.produce.router import TopicPartition
 from kafkajit.produce.staging import SORT, Staged
-from kafkajit.source import as_bytes
+from kafkajit.source import whole
 from kafkajit.state.checkpoints import NAMES as CHECKPOINTS
 from kafkajit.state.checkpoints import offsets_text, parse_offsets
 from kafkajit.state.leader_epochs import LEADER_EPOCHS
@@ -146,7 +146,7 @@ def _forget(change: Change, folder: Path, partitions: Collection[TopicPartition]
         path = folder / name
         if not partitions or not path.exists():
             continue
-        rows = parse_offsets(as_bytes(path.read_bytes()), str(path)).to_pylist()
+        rows = parse_offsets(*whole(str(path))).to_pylist()
         kept = [
             (row["topic"], row["partition"], row["offset"])
             for row in rows

@@ -8,7 +8,8 @@ it must say enough.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from kafkajit.index.time_index import NO_TIMESTAMP
 from kafkajit.index.transaction_index import ENTRY as ABORTED
 from kafkajit.index.transaction_index import transaction_entries
 from kafkajit.index.verify import verify_offset_index, verify_time_index
+from kafkajit.records.batches import Batches
 from kafkajit.segment.producers import PRODUCER_EXPIRATION_MS
 from kafkajit.selection import MAX_INT64, Range, Selection
 from kafkajit.source import Bytes, Source
@@ -147,7 +149,8 @@ def _transactional_records(
 ) -> bool:
     """Whether batches that begin with these offsets have records of a producer's transaction."""
     for log in logs:
-        for batches in Walk(Source(log), selection=Selection(Range(first, last))).framed():
+        walk = Walk(Source(log), selection=Selection(Range(first, last)), is_last=True)
+        for batches in _up_to_damage(walk):
             base_offset = batches.header["baseOffset"]
             found = batches.is_transactional & ~batches.is_control & (base_offset >= first)
             found &= (base_offset <= last) & (batches.header["recordsCount"] > 0)
@@ -156,6 +159,11 @@ def _transactional_records(
             if found.any():
                 return True
     return False
+
+
+def _up_to_damage(walk: Walk) -> Iterator[Batches]:
+    with suppress(KafkaJitError):  # which whoever repairs the log tells
+        yield from walk.framed()
 
 
 def misfit_of_snapshot(

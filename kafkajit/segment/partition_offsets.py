@@ -8,7 +8,7 @@ from pathlib import Path
 from kafkajit.disk.files import Identity, identity
 from kafkajit.errors import CorruptCheckpointError
 from kafkajit.format.log_path import parse_log_path
-from kafkajit.source import as_bytes
+from kafkajit.source import whole
 from kafkajit.state.checkpoints import offsets_text, parse_offsets
 
 _Partition = tuple[str | None, int | None]
@@ -64,5 +64,5 @@ def _read_once(path: Path, _: Identity | None) -> dict[_Partition, int]:
 
 
 def _read(path: Path) -> dict[_Partition, int]:
-    rows = parse_offsets(as_bytes(path.read_bytes()), str(path)).to_pylist()
+    rows = parse_offsets(*whole(str(path))).to_pylist()
     return {(row["topic"], row["partition"]): row["offset"] for row in rows}
