@@ -220,11 +220,19 @@ def wrong_fields(log: bytes) -> int:
             wrong += len(head) > 17 and head[17] > 15
             if len(head) >= at + 4:
                 (size,) = struct.unpack_from(">i", head, 8)
-                wrong += not -1 <= struct.unpack_from(">i", head, at)[0] <= size - 14
+                (key,) = struct.unpack_from(">i", head, at)
+                left = 12 + size - at - 8
+                wrong += not -1 <= key <= left
+                value_at = at + 4 + max(key, 0)
+                if len(head) >= value_at + 4:
+                    (value,) = struct.unpack_from(">i", head, value_at)
+                    is_right = max(value, 0) == left - max(key, 0) and value >= -1
+                    wrong += not is_right
     for at, layout, smallest in least.values():
         if at + struct.calcsize(layout) <= len(head):
             wrong += struct.unpack_from(layout, head, at)[0] < smallest
-    is_unusual = len(head) < 61 and head[:1] not in (b"", b"\0") and head[0] < 0x80
+    is_partial = len(head) < 61 or head[16] != 2
+    is_unusual = is_partial and head[:1] not in (b"", b"\0") and head[0] < 0x80
     is_cut_and_negative = len(head) < 8 and head[:1] >= b"\x80"
     return wrong + is_unusual + is_cut_and_negative
 

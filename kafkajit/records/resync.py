@@ -30,6 +30,7 @@ from kafkajit.format.layout import (
     MESSAGE_CRC_OFFSET,
     MESSAGE_OVERHEAD_V0,
     MESSAGE_OVERHEAD_V1,
+    MIN_ENTRY_SIZE,
     PARTITION_LEADER_EPOCH_OFFSET,
     PRODUCER_ID_OFFSET,
     RECORD_BATCH_OVERHEAD,
@@ -81,7 +82,7 @@ def resync(
     """
     if content.size - position > HEADER_SIZE_UP_TO_MAGIC:
         after: int = position + LOG_OVERHEAD + read_int32(content, position + BATCH_LENGTH_OFFSET)
-        if position + LOG_OVERHEAD <= after <= content.size and goes_on(
+        if position + LOG_OVERHEAD + MIN_ENTRY_SIZE <= after <= content.size and goes_on(
             content, after, is_cut=is_cut, zeros=zeros
         ):
             return after

@@ -209,7 +209,7 @@ def _foreign(source: Source, error: KafkaJitError | None) -> KafkaJitError | Non
     head = content[:RECORD_BATCH_OVERHEAD].tobytes()
     wrong = _wrong_fields(head)
     seen, advice = _seems(content)
-    if wrong == 0 or (wrong == 1 and len(head) > MAGIC_OFFSET and seen is None):
+    if seen is None and (wrong == 0 or (wrong == 1 and len(head) > MAGIC_OFFSET)):
         if error is not None or wrong == 0:
             return error
         return CorruptRecordError(
@@ -234,7 +234,8 @@ def _wrong_fields(head: bytes) -> int:
             return 0
         return int(not least <= struct.unpack_from(layout, head, at)[0] <= most)
 
-    most_offset = _MAX_OFFSET if len(head) == RECORD_BATCH_OVERHEAD else _USUAL_OFFSETS - 1
+    is_whole = len(head) == RECORD_BATCH_OVERHEAD and head[MAGIC_OFFSET] == MAGIC_V2
+    most_offset = _MAX_OFFSET if is_whole else _USUAL_OFFSETS - 1
     is_unusual = int.from_bytes(head[:8].ljust(8, b"\0")) > most_offset
     wrong = is_unusual + field(BATCH_LENGTH_OFFSET, ">i", MIN_ENTRY_SIZE, 2**31 - 1)
     if len(head) <= MAGIC_OFFSET:
@@ -242,10 +243,16 @@ def _wrong_fields(head: bytes) -> int:
     magic = head[MAGIC_OFFSET]
     if magic < MAGIC_V2:
         known = COMPRESSION_CODEC_MASK | TIMESTAMP_TYPE_MASK
-        size = struct.unpack_from(">i", head, BATCH_LENGTH_OFFSET)[0]
         key_at = KEY_SIZE_OFFSET_V0 if magic == MAGIC_V0 else KEY_SIZE_OFFSET_V1
+        rest = struct.unpack_from(">i", head, BATCH_LENGTH_OFFSET)[0] + LOG_OVERHEAD - key_at - 8
         wrong += field(MESSAGE_ATTRIBUTES_OFFSET, "B", 0, known)
-        return wrong + field(key_at, ">i", -1, size + LOG_OVERHEAD - MESSAGE_OVERHEAD_V0)
+        wrong += field(key_at, ">i", -1, rest)
+        if len(head) >= key_at + 4:  # the value is what the key leaves
+            key_size = max(0, struct.unpack_from(">i", head, key_at)[0])
+            value_size = rest - key_size
+            least = value_size if value_size else -1
+            wrong += field(key_at + 4 + key_size, ">i", least, value_size)
+        return wrong
     wrong += magic > MAGIC_V2
     wrong += field(PARTITION_LEADER_EPOCH_OFFSET, ">i", -1, 2**31 - 1)
     wrong += field(ATTRIBUTES_OFFSET, ">H", 0, KNOWN_ATTRIBUTES)

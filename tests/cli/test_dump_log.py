@@ -238,7 +238,7 @@ def test_a_mode_goes_on_past_damage_and_permissive_says_where_it_is(
         f"damaged position: {len(good[0])} size: {len(bad)} "
         "reason: CorruptRecordError: Record is corrupt (stored crc = 1, computed crc = 1289314127)",
         f"damaged position: {len(good[0] + bad + good[1])} size: {len(noise)} "
-        "reason: CorruptRecordError: record size 1852798049 leads past the end of the log, but a "
+        "reason: CorruptRecordError: record size 1952671788 leads past the end of the log, but a "
         f"sound batch begins at {len(good[0] + bad + good[1] + noise)}",
     ]
     arguments = ("--deep-iteration", "--print-data-log", "--files", LOG)
