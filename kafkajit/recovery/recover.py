@@ -78,9 +78,7 @@ class PartitionRepair(PartitionPlan):
     def check_keep(self, *, keep: bool) -> None:
         """Raise if files are to go for good of which nobody knows what they are."""
         if not keep and any(path.parent == self.folder for path in self._options.discard):
-            raise ValueError(
-                "what is discarded is kept: apply without keep=False"
-            )
+            raise ValueError("what is discarded is kept: apply without keep=False")
 
     def carry_out(self, *, keep: bool = True) -> Path | None:
         """Do it; what is discarded is kept."""
