@@ -85,6 +85,16 @@ def test_a_damaged_size_costs_its_batch_alone(bad: int, size: int) -> None:
         assert offsets(log, mode) == expected
 
 
+def test_the_table_of_batches_has_a_row_for_damage() -> None:
+    log = LOG[0] + with_size(LOG[1], 5000) + LOG[2]
+    dropped = kafkajit.read_record_batches(log, mode="DROPMALFORMED")
+    assert dropped["baseOffset"].to_pylist() == [0, 4]
+    rows = kafkajit.read_record_batches(log, mode="PERMISSIVE").to_pylist()
+    assert [row["baseOffset"] for row in rows] == [0, None, 4]
+    gap = rows[1]["corruption"]
+    assert (gap["position"], gap["length"]) == (len(LOG[0]), len(LOG[1]))
+
+
 def test_the_error_says_where_the_log_goes_on_and_what_to_do() -> None:
     log = LOG[0] + with_size(LOG[1], 5000) + LOG[2]
     start, behind = len(LOG[0]), len(LOG[0] + LOG[1])
