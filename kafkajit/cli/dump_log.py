@@ -2,8 +2,9 @@
 
 Options, lines and exit codes are those of Kafka 4.1.1's DumpLogSegments. Where that throws and
 leaves the files behind it unread, this says what is wrong and where, on stderr, and goes on with
-the next file; the exit code is 1 all the same. --mode, which Kafka's tool has not, goes on past
-damage. What DefaultDecoder decodes is printed as hex, where Java prints the array's address.
+the next file; the exit code is 1 all the same. --mode, which Kafka's tool has not, reports damage
+or goes on past it. What DefaultDecoder decodes is printed as hex, where Java prints the array's
+address.
 """
 
 from __future__ import annotations
@@ -125,10 +126,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--mode",
         type=_mode,
         metavar="{" + ",".join(_MODES) + "}",
-        default="FAILFAST",
-        help="what to do about damage: FAILFAST (the default) ends where Kafka's tool does, "
-        "DROPMALFORMED leaves bad batches out and goes on where the log does, PERMISSIVE also "
-        "prints a line for each gap",
+        help="what to do about damage: without this option a dump ends where Kafka's tool does, "
+        "FAILFAST also fails if what is left there is no end of a log, DROPMALFORMED leaves bad "
+        "batches out and goes on where the log does, PERMISSIVE also prints a line for each gap",
     )
 
 
@@ -193,5 +193,5 @@ def _reason(error: Exception) -> str:
         return error.strerror or str(error)
     # The path stands in front of the message already.
     path = getattr(error, "path", None)
-    text = str(error).removesuffix(f" in {path}")
+    text = str(error).replace(f" in {path}", "", 1)
     return f"{type(error).__name__}: {text}" if path else text

@@ -29,6 +29,7 @@ from kafkajit.format.layout import RECORD_BATCH_OVERHEAD
 from kafkajit.records.batches import Batches, frame, framing_error
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder, located
+from kafkajit.records.tail import tail_error
 from kafkajit.storage.source import Source
 from kafkajit.text import DECODER_CLASSES
 from kafkajit.text.fragments import JSON
@@ -145,7 +146,11 @@ class Style:
 
 
 class LogDump:
-    """One dump of one log: read `text` to its end, then see what was found on the way."""
+    """One dump of one log: read `text` to its end, then see what was found on the way.
+
+    Without a mode it is what Kafka's tool prints, which takes whatever is behind the last whole
+    batch for bytes that are left over; with one, damage there is told as all readers tell it.
+    """
 
     def __init__(
         self,
@@ -154,7 +159,7 @@ class LogDump:
         *,
         max_bytes: int = NO_LIMIT,
         max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
-        mode: str = FAILFAST,
+        mode: str | None = None,
     ) -> None:
         self.non_consecutive: list[tuple[int, int]] = []  # offsets next to each other
         self.error: KafkaJitError | None = None  # what ended the dump early
@@ -168,18 +173,22 @@ class LogDump:
         self._memory = ColumnMemory(Wanted(fields=True))
         self._max_decompressed_bytes = max_decompressed_bytes
         self._decoder = Decoder(source, self._memory, max_decompressed_bytes=max_decompressed_bytes)
-        self._mode = mode
+        self._mode = mode or FAILFAST
+        self._is_kafkas = mode is None
+        self._ends_as_kafka = self._mode == FAILFAST
         self._last_offset = -1
         self._buffer = np.empty(_TEXT_BYTES, dtype=np.uint8)
 
     def text(self) -> Iterator[memoryview]:
         """The lines, in pieces that are good until the next one is asked for."""
-        yield from self._as_kafka() if self._mode == FAILFAST else self._past_damage()
+        yield from self._as_kafka() if self._ends_as_kafka else self._past_damage()
         trailing = self._end - self.position
         if self.error is None and trailing and not self._limited:
             name = Path(self._source.path or "").name
             kafkas = f"Found {trailing} invalid bytes at the end of {name}"
             yield self._line(kafkas, "invalidBytes", file=name, size=trailing)
+            if self._ends_as_kafka and not self._is_kafkas:
+                self.error = tail_error(self._source, self.position, None)
 
     def _past_damage(self) -> Iterator[memoryview]:
         """What other readers read in this mode, and in PERMISSIVE a line for each gap."""
@@ -296,7 +305,7 @@ class LogDump:
                     rest = self._raft_record(chunk, row)
                 except InvalidRecordError as error:
                     self.error = located(error, self._source.path, chunk.batches, batch)
-            elif status == NO_KEY and self._mode != FAILFAST:
+            elif status == NO_KEY and not self._ends_as_kafka:
                 rest = self._complaint(self._error(status, chunk, batch, row))
             elif status in _MESSAGES:
                 self.error = self._error(status, chunk, batch, row)
