@@ -13,7 +13,7 @@ class KafkaJitError(ValueError):
     """Base of every error about a log's bytes: says what, and at which position and base offset.
 
     Of a text file it says at which line, counted from 1; of records that are to be written, which
-    row, counted from 0.
+    row, counted from 0. `advice` is what to do about it, if there is more than one way.
     """
 
     def __init__(
@@ -25,8 +25,10 @@ class KafkaJitError(ValueError):
         base_offset: int | None = None,
         line: int | None = None,
         row: int | None = None,
+        advice: str | None = None,
     ) -> None:
         self.message = message
+        self.advice = advice
         self.path = path
         self.position = position
         self.base_offset = base_offset
@@ -44,11 +46,15 @@ class KafkaJitError(ValueError):
             text += f" at line {self.line}"
         if self.path is not None:
             text += f" in {self.path}"
-        return text
+        return text if self.advice is None else f"{text}: {self.advice}"
 
 
 class CorruptRecordError(KafkaJitError):
     """Framing or checksum: these are not the bytes that a broker wrote."""
+
+
+class NotALogError(CorruptRecordError):
+    """The file does not begin with a record batch: it is something else than a Kafka log."""
 
 
 class InvalidRecordError(KafkaJitError):

@@ -130,11 +130,12 @@ def iter_records(
     )
 
 
-def read_record_batches(source: Any) -> pa.Table:
+def read_record_batches(source: Any, *, mode: str = FAILFAST) -> pa.Table:
     """Headers of all record batches as a table: nothing is decompressed, checksums are checked.
 
-    A batch that is not what was written has isValid = false. The schema's metadata says how far
-    the log reads: validBytes and trailingBytes.
+    A batch that is not what was written has isValid = false. Bytes that are no batch are an error,
+    left out, or a row with `corruption`, as the mode says. The schema's metadata says how far the
+    log reads: validBytes and trailingBytes.
 
     >>> import kafkajit.testing as kt
     >>> log = kt.batch([kt.Record(value=b"v")], base_offset=7) + b"torn"
@@ -146,7 +147,9 @@ def read_record_batches(source: Any) -> pa.Table:
     """
     opened = opened_source(source)
     schema = table_schema(BATCH_COLUMNS)
-    reader = SegmentReader(opened)
+    if mode == PERMISSIVE:
+        schema = with_corruption(schema)
+    reader = SegmentReader(opened, mode=mode)
     table = pa.Table.from_batches(reader.batches(schema), schema=schema)
     return table.replace_schema_metadata(_extent_metadata(opened.content, reader.position))
 
@@ -161,7 +164,8 @@ def find_corruption(
 
     Every batch is decoded to know. Each row says where the stretch is and why, and which offsets
     are missing there: from `firstMissingOffset`, unknown only at the start of bytes without a name,
-    to `lastMissingOffset`, unknown where nothing follows. What is torn at the end is no damage.
+    to `lastMissingOffset`, unknown where nothing follows. A batch that was never finished, at the
+    end of the last segment, is no damage.
     Arguments as for `read_records`.
 
     >>> import kafkajit.testing as kt

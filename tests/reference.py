@@ -94,17 +94,25 @@ def increment_sequence(sequence: int, increment: int) -> int:
 
 
 def read_batches(log: bytes) -> tuple[list[Batch], int]:
-    """The batches, and the position behind the last whole one."""
+    """The batches of a log that ends as one may, and the position behind the last whole one."""
+    batches, position, problem = framed(log)
+    if problem is not None:
+        raise problem
+    return batches, position
+
+
+def framed(log: bytes) -> tuple[list[Batch], int, Invalid | None]:
+    """The batches, the position behind the last whole one, and what is wrong there."""
     batches = []
     position = 0
     while position < len(log) - 17:
         base_offset, length = struct.unpack_from(">qi", log, position)
         if length < 14:
-            if any(log[position:]):
-                raise Invalid(f"record size {length} at {position}")
             break
         if position + 12 + length > len(log):
             break
+        if position == 0 and wrong_fields(log) > 1 and not any_sound(log, 0):
+            return [], 0, Invalid("no log")
         whole = log[position : position + 12 + length]
         if log[position + 16] < 2:
             batches.append(read_message(position, whole))
@@ -127,7 +135,106 @@ def read_batches(log: bytes) -> tuple[list[Batch], int]:
             )
         )
         position += len(whole)
-    return batches, position
+    return batches, position, tail_problem(log, position)
+
+
+def tail_problem(log: bytes, position: int) -> Invalid | None:
+    """What no broker leaves behind the last whole batch of a last segment."""
+    tail = log[position:]
+    if not any(tail):
+        return None
+    if len(tail) > 17 and struct.unpack_from(">i", tail, 8)[0] < 14:
+        return Invalid(f"a record size below 14 at {position}")
+    if any_sound(log, position + 1):
+        return Invalid(f"a length at {position} that leads past sound batches")
+    if position == 0 and wrong_fields(log) > 0:
+        return Invalid("no log, or its only header is damaged")
+    if len(tail) > 25 and tail[16] <= 2:
+        at, least = (17, 61) if tail[16] == 2 else (12, 26)
+        checksum = crc32c if tail[16] == 2 else zlib.crc32
+        (stored,) = struct.unpack_from(">I", tail, at)
+        computed = checksum(tail[at + 4 : least - 1])
+        for end in range(least, len(tail) + 1):
+            computed = checksum(tail[end - 1 : end], computed)
+            if computed == stored and may_follow(tail[end:]):
+                return Invalid(f"a wrong length at {position}: the batch has {end} bytes")
+    return None
+
+
+def may_follow(rest: bytes) -> bool:
+    """Whether a batch, a part of one, zeros or nothing stand there, as far as a glance tells."""
+    if len(rest) > 16 and rest[16] > 2:
+        return False
+    return not any(rest[:1]) and (len(rest) < 12 or rest[8] < 0x80)
+
+
+def any_sound(log: bytes, start: int) -> bool:
+    """Whether a batch whose checksum holds begins anywhere from there on."""
+    for position in range(start, len(log) - 25):
+        magic = log[position + 16]
+        if magic > 2:
+            continue
+        size = 12 + struct.unpack_from(">i", log, position + 8)[0]
+        if position + size > len(log) or size < (26, 34, 61)[magic]:
+            continue
+        whole = log[position : position + size]
+        if magic == 2:
+            if crc32c(whole[21:]) == struct.unpack_from(">I", whole, 17)[0]:
+                return True
+            continue
+        if zlib.crc32(whole[16:]) != struct.unpack_from(">I", whole, 12)[0]:
+            continue
+        rest = whole[18 + 8 * magic :]
+        for _ in range(2):
+            if len(rest) < 4 or (field := struct.unpack_from(">i", rest)[0]) < -1:
+                break
+            rest = rest[4 + max(field, 0) :] if len(rest) >= 4 + field else None
+            if rest is None:
+                break
+        else:
+            if not rest:
+                return True
+    return False
+
+
+def wrong_fields(log: bytes) -> int:
+    """How many fields of the first header no broker writes; of those that are there in whole."""
+    head = log[:61]
+    least = {"offset": (0, ">q", 0), "length": (8, ">i", 14)}
+    wrong = 0
+    if len(head) > 16:
+        if head[16] > 2:
+            wrong += 1
+        if head[16] >= 2:
+            least |= {
+                "epoch": (12, ">i", -1),
+                "lastOffsetDelta": (23, ">i", 0),
+                "maxTimestamp": (35, ">q", -1),
+                "producerId": (43, ">q", -1),
+                "baseSequence": (53, ">i", -1),
+                "count": (57, ">i", 0),
+            }
+            wrong += len(head) > 22 and head[21:23] > b"\0\x7f"
+        else:
+            at = 18 + 8 * head[16]
+            wrong += len(head) > 17 and head[17] > 15
+            if len(head) >= at + 4:
+                (size,) = struct.unpack_from(">i", head, 8)
+                (key,) = struct.unpack_from(">i", head, at)
+                left = 12 + size - at - 8
+                wrong += not -1 <= key <= left
+                value_at = at + 4 + max(key, 0)
+                if len(head) >= value_at + 4:
+                    (value,) = struct.unpack_from(">i", head, value_at)
+                    is_right = max(value, 0) == left - max(key, 0) and value >= -1
+                    wrong += not is_right
+    for at, layout, smallest in least.values():
+        if at + struct.calcsize(layout) <= len(head):
+            wrong += struct.unpack_from(layout, head, at)[0] < smallest
+    is_partial = len(head) < 61 or head[16] != 2
+    is_unusual = is_partial and head[:1] not in (b"", b"\0") and head[0] < 0x80
+    is_cut_and_negative = len(head) < 8 and head[:1] >= b"\x80"
+    return wrong + is_unusual + is_cut_and_negative
 
 
 def read_message(position: int, entry: bytes) -> Batch:

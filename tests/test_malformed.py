@@ -33,6 +33,7 @@ from kafkajit.errors import (
     DecompressionLimitError,
     InvalidRecordError,
     KafkaJitError,
+    NotALogError,
     UnsupportedCompressionTypeError,
 )
 from kafkajit.storage.source import Source
@@ -1096,7 +1097,19 @@ def test_up_to_17_bytes_behind_the_last_batch_are_no_damage(
         log = two(form, FIRST) + bytes([byte]) * count
         assert offsets(log, mode) == [FIRST, FIRST + 1]
         assert kafkajit.find_corruption(log).num_rows == 0
-        assert offsets(bytes([byte]) * count, mode) == []
+
+
+@by_mode
+@pytest.mark.parametrize("byte", [0x02, 0xFF])
+def test_a_file_of_up_to_17_other_bytes_than_zeros_is_no_log(byte: int, mode: str) -> None:
+    for count in range(1, 18):
+        if mode == "FAILFAST":
+            with pytest.raises(NotALogError, match="it seems to be"):
+                offsets(bytes([byte]) * count, mode)
+        else:
+            assert offsets(bytes([byte]) * count, mode) == []
+        (gap,) = rows_of(kafkajit.find_corruption(bytes([byte]) * count))
+        assert (gap["position"], gap["length"]) == (0, count)
 
 
 @by_form
@@ -1135,11 +1148,15 @@ def test_zeros_between_batches_are_an_error(form: Form) -> None:
 
 @by_form
 @pytest.mark.parametrize("length", [1_000_000, 2**31 - 1])
-def test_a_length_past_the_end_is_the_logs_end_or_one_gap(length: int, form: Form) -> None:
+def test_a_length_past_the_end_with_a_batch_behind_it_is_an_error_or_one_gap(
+    length: int, form: Form
+) -> None:
     before, behind = two(form, FIRST), two(form, NEXT)
     bad = patched(form.message(0) if form.is_plain_message else two(form, BASE), 8, ">i", length)
     log = before + bad + behind
-    assert offsets(log, "FAILFAST") == [FIRST, FIRST + 1]  # a broker may still be writing it
+    with pytest.raises(CorruptRecordError, match=f"record size {length} leads past the") as caught:
+        kafkajit.read_records(log)
+    assert caught.value.position == len(before)
     kept = kafkajit.read_records(log, columns=["offset"], mode="DROPMALFORMED")
     assert kept["offset"].to_pylist() == KEPT
     (gap,) = rows_of(kafkajit.find_corruption(log))

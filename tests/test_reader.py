@@ -153,7 +153,7 @@ def test_the_headers_of_batches_are_those_of_the_reference(path: Path) -> None:
     try:
         batches, end = reference.read_batches(log)
     except reference.Invalid:
-        with pytest.raises(kafkajit.CorruptRecordError, match="smaller than minimum record over"):
+        with pytest.raises(kafkajit.CorruptRecordError, match="smaller than minim|checksum holds"):
             read_record_batches(log)
         return
     table = read_record_batches(log)
@@ -281,7 +281,9 @@ def test_zeros_with_something_behind_them_are_an_error(at: int, three_batches: b
         assert e.value.position == len(three_batches)
 
 
-@pytest.mark.parametrize("garbage", [b"", b"\0", b"\xff" * 17, b"torn"])
+@pytest.mark.parametrize(
+    "garbage", [b"", b"\0", bytes(5000), kt.batch([])[:10], kt.batch([kt.Record(b"key")])[:-1]]
+)
 def test_a_log_without_a_batch_is_empty(garbage: bytes) -> None:
     assert read_records(garbage).num_rows == 0
     assert list(iter_records(garbage)) == []

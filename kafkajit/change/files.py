@@ -13,7 +13,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from kafkajit.storage.locations import shown
-from kafkajit.storage.source import resolve_sample
+from kafkajit.storage.source import check_regular, resolve_sample
 
 # File systems that have no links say so in their own ways.
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
@@ -48,6 +48,13 @@ def local_folder(location: str | os.PathLike[str]) -> Path:
     if not text:
         raise ValueError("a folder, not an empty text")
     return Path(os.path.abspath(text))  # noqa: PTH100
+
+
+def check_files(folder: Path) -> None:
+    """Raise if something in a folder is neither a file nor a folder: reading a FIFO would wait."""
+    for path in folder.iterdir():
+        if not path.is_file() and not path.is_dir():
+            check_regular(path)
 
 
 def identity(path: Path) -> Identity | None:

@@ -9,7 +9,7 @@ from kafkajit.change.files import Identity, identity
 from kafkajit.errors import CorruptCheckpointError
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.state.checkpoints import offsets_text, parse_offsets
-from kafkajit.storage.source import as_bytes
+from kafkajit.storage.source import whole
 
 _Partition = tuple[str | None, int | None]
 
@@ -64,5 +64,5 @@ def _read_once(path: Path, _: Identity | None) -> dict[_Partition, int]:
 
 
 def _read(path: Path) -> dict[_Partition, int]:
-    rows = parse_offsets(as_bytes(path.read_bytes()), str(path)).to_pylist()
+    rows = parse_offsets(*whole(str(path))).to_pylist()
     return {(row["topic"], row["partition"]): row["offset"] for row in rows}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from kafkajit.change.files import local_folder
+from kafkajit.change.files import check_files, local_folder
 from kafkajit.change.journal import DONE, READY, STAGED
 from kafkajit.change.lock import log_dirs_of
 from kafkajit.change.partition_offsets import PartitionOffsets
@@ -69,6 +69,7 @@ def seen_in(folder: Path) -> dict[str, tuple[int | None, ...]]:
     seen: dict[str, tuple[int | None, ...]] = {
         name: (PartitionOffsets(folder, name).offset,) for name in CHECKPOINTS
     }
+    check_files(folder)
     for path in folder.iterdir():
         if path.is_file():
             status = path.stat()

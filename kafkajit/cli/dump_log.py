@@ -219,5 +219,5 @@ def _reason(error: Exception) -> str:
         return error.strerror or str(error)
     # The path stands in front of the message already.
     path = getattr(error, "path", None)
-    text = str(error).removesuffix(f" in {path}")
+    text = str(error).replace(f" in {path}", "", 1)
     return f"{type(error).__name__}: {text}" if path else text

@@ -2,6 +2,7 @@
 
 Without --apply nothing is changed, and a line says each thing that would be done. Damage ends a
 log: what is behind it goes, as when a broker recovers it; with --salvage only the damaged bytes do.
+A file that is not a Kafka log is left alone, unless --discard names it.
 Indexes, snapshots of producers, leader epochs and checkpoints are made to fit. What is replaced or
 removed is kept in a folder .kafkajit-repair-TIME beside the log, unless --no-keep is given.
 
@@ -44,6 +45,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "segments behind it go",
     )
     parser.add_argument(
+        "--discard",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="replace this segment, which is not a Kafka log, by an empty one; without this option "
+        "a partition with such a file is left alone, and what is discarded is always kept",
+    )
+    parser.add_argument(
         "--truncate-to",
         type=int,
         metavar="OFFSET",
@@ -53,10 +62,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Say what is to be done to each partition, or do it."""
+    from kafkajit.change.partitions import partitions_at
     from kafkajit.log.config import LogConfig
+    from kafkajit.upkeep.repair.plan import discarded
     from kafkajit.upkeep.repair.repairs import Options
 
-    asked = Options(LogConfig.of(dict(options.config)), options.salvage, options.truncate_to)
+    if options.discard and not options.keep:
+        raise ValueError("--discard keeps what it replaces: leave --no-keep out")
+    folders = [folder for place in options.dirs for folder in partitions_at(place)]
+    discard = discarded(options.discard, folders) if options.discard else frozenset()
+    config = LogConfig.of(dict(options.config))
+    asked = Options(config, options.salvage, options.truncate_to, discard)
     report = changing.Report(options)
     needed: list[bool] = []
 

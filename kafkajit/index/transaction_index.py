@@ -61,8 +61,8 @@ class TransactionIndex:
     @property
     def aborted(self) -> list[AbortedTxn]:
         """All of them."""
-        content = self.path.read_bytes() if self.path.exists() else b""
-        entries = transaction_entries(as_bytes(content), str(self.path))
+        content = whole(str(self.path))[0] if self.path.exists() else as_bytes(b"")
+        entries = transaction_entries(content, str(self.path))
         return [AbortedTxn(*entry[1:]) for entry in entries.tolist()]
 
     def append(self, transaction: AbortedTxn) -> None:

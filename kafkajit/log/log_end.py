@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from kafkajit.change.files import check_files
 from kafkajit.errors import (
     CorruptCheckpointError,
     CorruptIndexError,
@@ -19,6 +20,7 @@ from kafkajit.errors import (
     CorruptSnapshotError,
     InvalidOffsetError,
     KafkaJitError,
+    NotALogError,
 )
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.log_path import parse_log_path
@@ -145,6 +147,8 @@ def read_tail(active: Segment) -> Tail:
             source.forget(position)
         if position > start and not last.is_valid(source.content).all():
             position = int(last.position[0])
+    except NotALogError:
+        raise
     except CorruptRecordError as reason:
         raise _torn(source, reason.position or position) from reason
     if position != source.content.size:
@@ -207,7 +211,10 @@ def read_producers(
 
 
 def _files(folder: Path) -> list[Path]:
-    return sorted(folder.iterdir()) if folder.is_dir() else []
+    if not folder.is_dir():
+        return []
+    check_files(folder)
+    return sorted(folder.iterdir())
 
 
 def _checkpointed_start(folder: Path) -> int:

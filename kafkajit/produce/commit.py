@@ -21,7 +21,7 @@ from kafkajit.state.checkpoints import offsets_text, parse_offsets
 from kafkajit.state.leader_epochs import LEADER_EPOCHS
 from kafkajit.state.partition_metadata import PARTITION_METADATA
 from kafkajit.storage.locations import SEGMENT_NAME
-from kafkajit.storage.source import as_bytes
+from kafkajit.storage.source import whole
 
 _FOLDER = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)")
 _OF_LOG = re.compile(
@@ -146,7 +146,7 @@ def _forget(change: Change, folder: Path, partitions: Collection[TopicPartition]
         path = folder / name
         if not partitions or not path.exists():
             continue
-        rows = parse_offsets(as_bytes(path.read_bytes()), str(path)).to_pylist()
+        rows = parse_offsets(*whole(str(path))).to_pylist()
         kept = [
             (row["topic"], row["partition"], row["offset"])
             for row in rows

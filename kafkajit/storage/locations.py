@@ -14,12 +14,19 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
 
-from kafkajit.storage.source import RangeReader, Source, resolve_sample
+from kafkajit.storage.source import (
+    Place,
+    RangeReader,
+    Source,
+    check_regular,
+    resolve_sample,
+)
 
 logger = logging.getLogger("kafkajit")
 
@@ -34,6 +41,8 @@ _SET = re.compile(r"\[(?P<negated>[!^]?)(?P<inside>.[^\]]*)\]")
 # Hadoop's names for what pyarrow calls s3
 _ALIASES = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfs"}
 SEGMENT_NAME = re.compile(r"\d{20}\.log")
+# Backups of segments, which nobody reads as they are.
+_COMPRESSED = re.compile(r"\d{20}\.log\.(?:gz|zst|lz4|bz2|xz|sz|snappy|br|Z|zip)")
 _SWAP = re.compile(r"\d{20}\.log\.swap")
 # The folder of a topic's partition; those on their way out or in have another suffix.
 _PARTITION = re.compile(r"[a-zA-Z0-9._-]+-\d+")
@@ -68,7 +77,9 @@ class StoredFile:
             return Source(self.key, size=self.size, leaps=leaps)
         file = self.filesystem.open_input_file(self.key)
         end = self.size if end is None else end
-        return Source(RangeReader(file.read_at, self.size, start, end), path=self.path)
+        ranges = RangeReader(file.read_at, self.size, start, end)
+        place = Place(lambda: (beside.name for beside in self.beside()), file.size)
+        return Source(ranges, path=self.path, place=place)
 
     def read(self, position: int = 0, count: int | None = None) -> bytes:
         """So many bytes from there on."""
@@ -125,6 +136,7 @@ def stored_file(location: str) -> StoredFile:
     """
     place = _Place(location)
     info = place.info(place.path)
+    place.check(info)
     if info.type != FileType.File:
         raise IsADirectoryError(
             f"{shown(location)} is a folder, not a segment file: kafkajit.Log reads a partition's, "
@@ -169,6 +181,8 @@ def find_files(location: str) -> list[StoredFile]:
     """
     place = _Place(location)
     found = place.matches() or [place.info(place.path)]
+    for top in found:
+        place.check(top)
     files = {
         info.path: place.stored(info)
         for top in found
@@ -209,13 +223,25 @@ def find_segments(
         for file in files.values()
         if name.fullmatch(file.name) or (file.path in places and glob is None)
     ]
+    compressed = sorted(path for path, file in files.items() if _COMPRESSED.fullmatch(file.name))
+    if not logs and compressed:
+        raise FileNotFoundError(
+            f"no segments (20 digits and .log) at {', '.join(places)}, but {_several(compressed)}: "
+            "decompress them first"
+        )
     if not logs:
         raise FileNotFoundError(
             f"no segments (20 digits and .log) at {', '.join(places)}: a path is a segment, "
             f"{_PLACES}"
         )
+    if compressed and glob is None:
+        logger.warning("%s: not read, decompress it first", _several(compressed))
     _warn_of_swaps(files)
     return logs, files
+
+
+def _several(paths: list[str]) -> str:
+    return ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
 
 
 def _warn_of_swaps(files: dict[str, StoredFile]) -> None:
@@ -296,13 +322,13 @@ def _files_under(place: _Place, folder: FileInfo) -> Iterator[FileInfo]:
     A name does not tell: a broker's root may be called kafka-logs-1.
     """
     inside = place.listed(folder.path)
-    files = [info for info in inside if info.type == FileType.File]
+    files = place.files(inside)
     yield from files
     if any(SEGMENT_NAME.fullmatch(file.base_name) for file in files):
         return
     for info in inside:
         if info.type == FileType.Directory and _PARTITION.fullmatch(info.base_name):
-            yield from (file for file in place.listed(info.path) if file.type == FileType.File)
+            yield from place.files(place.listed(info.path))
 
 
 class _Place:
@@ -344,6 +370,11 @@ class _Place:
             raise FileNotFoundError(f"there is nothing at {self._prefix}{path}")
         return info
 
+    def check(self, info: FileInfo) -> None:
+        """Raise if there is neither a file nor a folder: reading a FIFO waits for its writer."""
+        if info.type not in (FileType.File, FileType.Directory):
+            check_regular(Path(info.path))
+
     def listed(self, folder: str, *, hidden: bool = False) -> list[FileInfo]:
         """Files and folders in one; hidden are folders only, and never the one that is listed."""
         listed = [
@@ -352,6 +383,13 @@ class _Place:
             if hidden or info.type != FileType.Directory or not info.base_name.startswith(".")
         ]
         return sorted(listed, key=lambda info: info.path)
+
+    def files(self, listed: list[FileInfo]) -> list[FileInfo]:
+        """Those that are files. A segment that is none is an error: it would be left out."""
+        for info in listed:
+            if info.type != FileType.Directory and SEGMENT_NAME.fullmatch(info.base_name):
+                self.check(info)
+        return [info for info in listed if info.type == FileType.File]
 
     def matches(self) -> list[FileInfo]:
         """Files and folders that a glob names, level by level; nothing where it is no glob."""

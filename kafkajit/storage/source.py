@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Callable
+import stat
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +45,13 @@ class RangeReader(NamedTuple):
     end: int  # nor from here on
 
 
+class Place(NamedTuple):
+    """Where a file lies, asked for only if something is wrong with it."""
+
+    names: Callable[[], Iterable[str]]  # of the files in its folder, its own among them
+    size: Callable[[], int]  # of the file as it is now
+
+
 class Source:
     """A log's bytes, with the path they came from, if any.
 
@@ -61,15 +70,19 @@ class Source:
         path: str | None = None,
         size: int | None = None,
         leaps: bool = False,
+        place: Place | None = None,
     ) -> None:
         self.path = path
+        self.place = place
         self._leaps = leaps
         self._map: mmap.mmap | None = None
         self._forgotten = 0
         self._ranges: _Loader | None = None
         if isinstance(source, (str, os.PathLike)):
             self.path = resolve_sample(os.fspath(source))
-            source = self._map_file(Path(self.path), size)
+            file = Path(self.path)
+            self.place = place or Place(partial(os.listdir, file.parent), lambda: _size_of(file))
+            source = self._map_file(file, size)
         elif isinstance(source, RangeReader):
             self._forgotten = source.start // mmap.PAGESIZE * mmap.PAGESIZE
             self._map = mmap.mmap(-1, max(source.size, 1), flags=_PRIVATE)
@@ -78,7 +91,7 @@ class Source:
         self.content = as_bytes(source)
 
     def _map_file(self, path: Path, size: int | None) -> Any:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             now = os.fstat(file.fileno()).st_size
             size = now if size is None else size
             if size > now:
@@ -97,7 +110,7 @@ class Source:
 
     def shared(self) -> Source:
         """The same bytes for several who each look elsewhere: none of them may forget."""
-        return Source(self.content, path=self.path)
+        return Source(self.content, path=self.path, place=self.place)
 
     def load(self, end: int) -> int:
         """See to it that the bytes before `end` are there; up to where they are."""
@@ -111,6 +124,50 @@ class Source:
         if length > 0:
             self._map.madvise(mmap.MADV_DONTNEED, self._forgotten, length)
             self._forgotten += length
+
+
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def check_regular(path: Path) -> None:
+    """Raise if there is something else than a file under this name: opening it could wait forever.
+
+    >>> check_regular(Path("/dev/zero"))
+    Traceback (most recent call last):
+    OSError: /dev/zero is a device, not a file
+    """
+    _check_mode(path, path.stat().st_mode)
+
+
+def open_file(path: Path) -> BinaryIO:
+    """A file, opened for reading; what is not a regular file is refused by name."""
+    check_regular(path)
+    # Nothing is waited for even if another thing has taken the file's place.
+    opened = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    try:
+        _check_mode(path, os.fstat(opened).st_mode)
+        return os.fdopen(opened, "rb")
+    except BaseException:
+        os.close(opened)
+        raise
+
+
+def _check_mode(path: Path, mode: int) -> None:
+    if stat.S_ISREG(mode):
+        return
+    kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "something else")
+    message = f"{path} is {kind}, not a file"
+    raise IsADirectoryError(message) if stat.S_ISDIR(mode) else OSError(message)
+
+
+def _size_of(path: Path) -> int:
+    return path.stat().st_size
 
 
 class _Loader:

@@ -153,7 +153,11 @@ class Style:
 
 
 class LogDump:
-    """One dump of one log: read `text` to its end, then see what was found on the way."""
+    """One dump of one log: read `text` to its end, then see what was found on the way.
+
+    Without a mode it is what Kafka's tool prints, which takes whatever is behind the last whole
+    batch for bytes that are left over; with one, damage there is told as all readers tell it.
+    """
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkajit.format.batch_checksum import POLYNOMIAL, crc32c
-from kafkajit.format.crc import move, over_zeros
+from kafkajit.format.crc import move, over_zeros, slicing_tables
 from kafkajit.format.layout import (
     ATTRIBUTES_OFFSET,
     BASE_SEQUENCE_OFFSET,
@@ -30,6 +30,7 @@ from kafkajit.format.layout import (
     MESSAGE_CRC_OFFSET,
     MESSAGE_OVERHEAD_V0,
     MESSAGE_OVERHEAD_V1,
+    MIN_ENTRY_SIZE,
     PARTITION_LEADER_EPOCH_OFFSET,
     PRODUCER_ID_OFFSET,
     RECORD_BATCH_OVERHEAD,
@@ -54,7 +55,7 @@ _USUAL_BATCH = 1 << 20
 # Bytes from one kept checksum of a prefix to the next.
 _STRIDE = 512
 
-_KNOWN_ATTRIBUTES = (
+KNOWN_ATTRIBUTES = (
     COMPRESSION_CODEC_MASK
     | TIMESTAMP_TYPE_MASK
     | TRANSACTIONAL_MASK
@@ -62,6 +63,8 @@ _KNOWN_ATTRIBUTES = (
     | DELETE_HORIZON_MASK
 )
 
+# What a byte does to a batch's checksum, and to a message's.
+_STEPS = np.stack([slicing_tables(POLYNOMIAL)[0], slicing_tables(MESSAGE_POLYNOMIAL)[0]])
 _OVER_ZEROS = np.stack([over_zeros(POLYNOMIAL), over_zeros(MESSAGE_POLYNOMIAL)])
 
 
@@ -80,7 +83,7 @@ def resync(
     """
     if content.size - position > HEADER_SIZE_UP_TO_MAGIC:
         after: int = position + LOG_OVERHEAD + read_int32(content, position + BATCH_LENGTH_OFFSET)
-        if position + LOG_OVERHEAD <= after <= content.size and goes_on(
+        if position + LOG_OVERHEAD + MIN_ENTRY_SIZE <= after <= content.size and goes_on(
             content, after, is_cut=is_cut, zeros=zeros
         ):
             return after
@@ -169,6 +172,45 @@ def plausible(content: Bytes, positions: npt.NDArray[np.int64]) -> npt.NDArray[n
     found = np.empty(positions.size, dtype=np.bool_)
     _are_plausible(content, positions, found)
     return found
+
+
+def end_by_checksum(content: Bytes, position: int) -> int | None:
+    """Where the batch that begins here ends, whatever its size field claims.
+
+    It ends where its checksum holds and the log ends, or another batch seems to begin. A size field
+    is outside of the checksum: that of a whole batch is damaged alone.
+    """
+    room = content.size - position
+    if room < MESSAGE_OVERHEAD_V0 or content[position + MAGIC_OFFSET] > MAGIC_V2:
+        return None
+    is_message = bool(content[position + MAGIC_OFFSET] < MAGIC_V2)
+    least = MESSAGE_OVERHEAD_V0 if is_message else RECORD_BATCH_OVERHEAD
+    end = _end_by_checksum(content, position, least, _STEPS[int(is_message)])
+    return int(end) if end > position else None
+
+
+@kernel
+def _end_by_checksum(content, position, least, step):
+    is_message = content[position + MAGIC_OFFSET] < MAGIC_V2
+    at = position + (MESSAGE_CRC_OFFSET if is_message else CRC_OFFSET)
+    stored = np.uint64(read_int32(content, at) & 0xFFFFFFFF)
+    crc, ones = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFFFF)
+    for p in range(position + (MAGIC_OFFSET if is_message else ATTRIBUTES_OFFSET), content.size):
+        crc = step[(crc ^ np.uint64(content[p])) & np.uint64(0xFF)] ^ crc >> np.uint64(8)
+        if crc ^ ones == stored and p + 1 - position >= least and _may_follow(content, p + 1):
+            return p + 1
+    return np.int64(-1)
+
+
+@kernel
+def _may_follow(content, position):
+    """Whether a log may end here, or another batch begin, whole or not."""
+    room = content.size - position
+    if room == 0:
+        return True
+    if content[position] != 0 or (room > MAGIC_OFFSET and content[position + MAGIC_OFFSET] > 2):
+        return False
+    return room < LOG_OVERHEAD or read_int32(content, position + BATCH_LENGTH_OFFSET) >= 0
 
 
 @kernel
@@ -294,7 +336,7 @@ def _has_plausible_fields(content, position):
     count = read_int32(content, position + RECORDS_COUNT_OFFSET)
     return (
         content[position + ATTRIBUTES_OFFSET] == 0
-        and content[position + ATTRIBUTES_OFFSET + 1] <= _KNOWN_ATTRIBUTES
+        and content[position + ATTRIBUTES_OFFSET + 1] <= KNOWN_ATTRIBUTES
         and 0 <= count <= last_delta + 1
         and read_int32(content, position + PARTITION_LEADER_EPOCH_OFFSET) >= -1
         and read_int64(content, position + MAX_TIMESTAMP_OFFSET) >= -1

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from kafkajit.errors import CorruptIndexError, KafkaJitError
+from kafkajit.errors import CorruptIndexError, KafkaJitError, NotALogError
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.format.layout import BATCH_LENGTH_OFFSET, LOG_OVERHEAD, RECORD_BATCH_OVERHEAD
 from kafkajit.format.limits import MAX_INT64, MIN_INT64
@@ -21,14 +21,9 @@ from kafkajit.kernel.intrinsics import read_int32
 from kafkajit.records.batches import Batches, Framing, frame, framing_error
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder, without_bad_markers
+from kafkajit.records.tail import begin_error, tail_error
 from kafkajit.storage.source import Bytes, Mask, Source
-from kafkajit.walk.resync import (
-    Prover,
-    goes_on,
-    plausible,
-    resync,
-    zeros_at_the_end,
-)
+from kafkajit.walk.resync import Prover, goes_on, plausible, resync, zeros_at_the_end
 from kafkajit.walk.selection import EVERYTHING, Range, Selection
 
 FAILFAST = "FAILFAST"
@@ -85,21 +80,32 @@ class Corruption(NamedTuple):
 
 
 def frames(
-    source: Source, *, position: int = 0, end: int | None = None, max_records: int = 2**62
+    source: Source,
+    *,
+    position: int = 0,
+    end: int | None = None,
+    max_records: int = 2**62,
+    is_last: bool | None = None,
+    prover: Callable[[], Prover] | None = None,
 ) -> Iterator[Framing]:
     """Runs of batches of about a chunk each, to the end of the log.
 
-    An incomplete batch ends a log, and so do the zeros of a preallocated file; anything else that
-    is not a batch is an error.
+    A batch that was never finished ends a log, and so do the zeros of a preallocated file, where a
+    broker may have left them (kafkajit/records/tail.py); anything else that is not a batch is an
+    error. `is_last` says whether it is its partition's last segment; without it the folder is
+    looked at, but only if the log does not end with a batch.
     """
     content = source.content
     end = content.size if end is None else end
+    is_whole = end == content.size
     while True:
         loaded = source.load(min(position + CHUNK_BYTES, end))
         framing = frame(
             content, position, end=min(loaded, end), max_bytes=CHUNK_BYTES, max_records=max_records
         )
         if len(framing.batches):
+            if position == 0 and is_whole and (error := begin_error(source)) is not None:
+                raise error
             yield framing
             position = framing.position
             continue
@@ -109,23 +115,17 @@ def frames(
             length = read_int32(content, position + BATCH_LENGTH_OFFSET)
             source.load(min(position + LOG_OVERHEAD + max(int(length), CHUNK_BYTES), end))
             continue
-        # Only a log ends in zeros: a stretch of it ends where a batch begins.
-        if error is not None and (end < content.size or not only_zeros(source, framing.position)):
+        if is_whole:  # a stretch of a log ends where a batch begins
+            error = tail_error(source, framing.position, error, is_last=is_last, prover=prover)
+        if error is not None:
             raise error
         return
-
-
-def only_zeros(source: Source, position: int) -> bool:
-    """Whether there are only zeros from there on, as in a preallocated file behind its batches."""
-    step, end = 1 << 20, source.content.size
-    source.load(end)
-    return not any(source.content[at : at + step].any() for at in range(position, end, step))
 
 
 class Walk:
     """One pass over a segment, or a stretch of it, whatever is wrong with some of its batches.
 
-    A stretch begins and ends where batches do.
+    A stretch begins and ends where batches do. `is_last` is as for `frames`.
     """
 
     def __init__(
@@ -136,12 +136,14 @@ class Walk:
         selection: Selection = EVERYTHING,
         start: int = 0,
         end: int | None = None,
+        is_last: bool | None = None,
     ) -> None:
         mode = mode_named(mode)
         self.position = start  # behind the last batch or gap
         self._source = source
         self._mode = mode
         self._selection = selection
+        self._is_last = is_last
         self._end = source.content.size if end is None else min(end, source.content.size)
         self._is_cut = self._end < source.content.size  # and does not end as a log may
         self._path = parse_log_path(source.path) if source.path else LogPath()
@@ -225,7 +227,12 @@ class Walk:
         while True:
             try:
                 for framing in frames(
-                    self._source, position=self.position, end=self._end, max_records=max_records
+                    self._source,
+                    position=self.position,
+                    end=self._end,
+                    max_records=max_records,
+                    is_last=self._is_last,
+                    prover=self._prove,
                 ):
                     leaves = yield from read(framing)
                     if leaves:
@@ -234,13 +241,11 @@ class Walk:
                     if self._mode == FAILFAST:
                         self._check_end()
                         return
-                    # What looks like a batch cut by the end may have a damaged length. What is
-                    # left behind a log's last batch is no damage.
+                    # A stretch ends where a batch does: the length of what is cut is damaged.
                     start = self.position
-                    self.position = self._prove().next_sound_batch(start)
-                    if self.position == self._end and not (self._is_cut and start < self._end):
-                        self.position = start
+                    if not self._is_cut or start == self._end:
                         return
+                    self.position = self._prove().next_sound_batch(start)
                     yield self._gap_from(start, "No record batch")
             except KafkaJitError as error:  # of the framing
                 if self._mode == FAILFAST:
@@ -395,6 +400,8 @@ class Walk:
         if self._mode == FAILFAST:
             raise error
         start = self.position
+        if isinstance(error, NotALogError):
+            end = self._end
         if end is None:
             content = self._rest()
             behind = start + LOG_OVERHEAD

@@ -164,7 +164,8 @@ def test_a_mode_goes_on_past_damage_and_permissive_says_where_it_is(
         f"damaged position: {len(good[0])} size: {len(bad)} "
         "reason: CorruptRecordError: Record is corrupt (stored crc = 1, computed crc = 1289314127)",
         f"damaged position: {len(good[0] + bad + good[1])} size: {len(noise)} "
-        "reason: No record batch",
+        "reason: CorruptRecordError: record size 1952671788 leads past the end of the log, but a "
+        f"sound batch begins at {len(good[0] + bad + good[1] + noise)}",
     ]
     arguments = ("--deep-iteration", "--print-data-log", "--files", LOG)
     for mode, expected in (("DROPMALFORMED", []), ("PERMISSIVE", gaps)):
@@ -638,3 +639,28 @@ def test_a_mode_of_failfast_ends_before_the_records_that_are_not_sound(
     assert run.code == 1
     assert run.out.count(b"baseOffset: ") == 1
     assert "Record is corrupt (" in run.err
+
+
+def test_damage_at_the_end_is_kafkas_invalid_bytes_unless_a_mode_is_given(
+    dump: Dump, tmp_path: Path
+) -> None:
+    good = [kt.batch([kt.Record(value=b"v")], base_offset=i) for i in range(3)]
+    bad = good[1][:8] + b"\x7f" + good[1][9:]
+    for log, error in (
+        (good[0] + bad + good[2], "CorruptRecordError: record size 2130706489 leads past the end"),
+        (b"\x1f\x8b\x08\x00" * 9, "NotALogError: no record batch begins here"),
+    ):
+        (tmp_path / LOG).write_bytes(log)
+        as_kafka = dump("--files", LOG, folder=tmp_path)
+        assert (as_kafka.code, as_kafka.err) == (0, "")
+        left = len(log) - as_kafka.out.count(b"baseOffset: ") * len(good[0])
+        assert as_kafka.out.endswith(
+            b"Found %d invalid bytes at the end of %s\n" % (left, LOG.encode())
+        )
+        run = dump("--mode", "FAILFAST", "--files", LOG, folder=tmp_path)
+        assert run.code == 1
+        assert run.out == as_kafka.out[: as_kafka.out.rindex(b"Found ")]
+        assert error in run.err
+        run = dump("--mode", "PERMISSIVE", "--files", LOG, folder=tmp_path)
+        assert run.code == 0
+        assert f"reason: {error}" in run.out.decode()

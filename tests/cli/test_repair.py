@@ -53,7 +53,7 @@ def test_a_dry_run_says_each_thing_and_how_to_do_it(
     assert f"  {log_name(20)}        {removed}" in lines
     assert lines[-3:] == [
         f"  then: 2 segments, {4 * position} bytes, offsets 0 to 11",
-        "  with --salvage sound batches behind damage stay",
+        "  1 sound batch behind damage; --salvage keeps them",
         f"Nothing was changed. To do it: kafkajit repair --apply {' '.join(CONFIG)} {folder}",
     ]
 
@@ -197,3 +197,51 @@ def test_a_plan_prints_what_the_command_does(
     main(["repair", *CONFIG, str(folder)])
     plan = kafkajit.repair(folder, config=config)
     assert str(plan) + "\n" == capsys.readouterr().out
+
+
+def foreign(folder: Path) -> Path:
+    path = folder / log_name(10)
+    path.write_bytes(b"<html>404</html>")
+    return path
+
+
+def test_a_file_that_is_no_log_is_left_alone(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = foreign(folder)
+    before = files_in(folder)
+    for options in ([], ["--salvage"], ["--apply"], ["--apply", "--no-keep"]):
+        assert main(["repair", *options, str(folder)]) == 1
+        assert files_in(folder) == before
+        run = capsys.readouterr()
+        assert run.out == ""
+        assert f"it seems to be HTML at position 0 in {path}: nothing is done" in run.err
+
+
+def test_a_file_that_is_no_log_is_discarded_if_it_is_named_and_always_kept(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = foreign(folder)
+    content = path.read_bytes()
+    discard = ["repair", "--salvage", "--discard", str(path)]
+    assert main([*discard, "--apply", "--no-keep", str(folder)]) == 1
+    assert "--discard keeps what it replaces" in capsys.readouterr().err
+    assert path.read_bytes() == content
+    with pytest.raises(ValueError, match="what is discarded is kept"):
+        kafkajit.repair(folder, discard=[path]).apply(keep=False)
+    assert path.read_bytes() == content
+    assert main([*discard, "--apply", str(folder)]) == 0
+    assert path.read_bytes() == b""
+    (kept,) = folder.glob(f".kafkajit-repair-*/**/{path.name}*")
+    assert kept.read_bytes() == content
+    offsets = kafkajit.Log(folder).read(0, columns=["offset"])["offset"].to_pylist()
+    assert offsets[0] < 10
+    assert offsets[-1] >= 20
+
+
+def test_a_log_is_not_discarded(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = folder / log_name(20)
+    assert main(["repair", "--discard", str(path), str(folder)]) == 1
+    assert f"{path} is a Kafka log: it is not discarded" in capsys.readouterr().err
+    assert main(["repair", "--discard", "x.log", str(folder)]) == 1
+    assert "is no segment of a partition that is to be repaired" in capsys.readouterr().err

@@ -544,3 +544,19 @@ def test_what_is_no_uri_is_a_local_path_for_everybody(
     monkeypatch.chdir(tmp_path)
     assert absolute("us:east") == shown("us:east") == f"{tmp_path}/us:east"
     assert absolute("s3://b/o?region=x") == "s3://b/o?region=x"
+
+
+def test_compressed_segments_are_named_and_not_left_out_in_silence(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    packed = folder / f"{5:020}.log.gz"
+    packed.write_bytes(b"")
+    with pytest.raises(FileNotFoundError, match=rf"but {packed}: decompress them first$"):
+        find_segments([str(folder)])
+    (folder / f"{0:020}.log").write_bytes(b"")
+    find_segments([str(folder)])
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{packed}: not read, decompress it first"
+    ]

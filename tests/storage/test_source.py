@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import array
 import mmap
+import os
+import socket
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -289,3 +291,50 @@ def test_a_small_file_is_there_as_a_whole(tmp_path: Path) -> None:
     for source, name in ((LOG, None), (path, str(path)), (Source(far, path="s3/x"), "s3/x")):
         content, found = whole(source)
         assert (content.tobytes(), found) == (LOG, name)
+
+
+def make_fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def make_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as unix:
+        unix.bind(str(path))
+
+
+def link_to_a_device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+NO_FILES = {"a FIFO": make_fifo, "a socket": make_socket, "a device": link_to_a_device}
+
+
+@pytest.mark.parametrize("kind", NO_FILES)
+@pytest.mark.parametrize(
+    "reader",
+    [
+        kafkajit.read_records,
+        lambda path: list(kafkajit.iter_records(path)),
+        kafkajit.read_record_batches,
+        kafkajit.find_corruption,
+        kafkajit.valid_bytes,
+        kafkajit.read_offset_index,
+        kafkajit.read_time_index,
+        kafkajit.read_producer_snapshot,
+        kafkajit.read_leader_epochs,
+        kafkajit.Log,
+        lambda path: kafkajit.Log(path.parent),
+        lambda path: kafkajit.repair(path.parent),
+        lambda path: kafkajit.retain(path.parent),
+        lambda path: kafkajit.LogWriter(path.parent),
+    ],
+)
+def test_what_is_no_file_is_refused_by_name_and_not_waited_for(
+    kind: str, reader: Callable[[Path], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    monkeypatch.chdir(folder)  # a socket's path is short
+    NO_FILES[kind](Path(f"{0:020}.log"))
+    with pytest.raises(OSError, match=f"{0:020}.log is {kind}, not a file"):
+        reader(folder / f"{0:020}.log")

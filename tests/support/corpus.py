@@ -104,12 +104,7 @@ def expected_rows(
     log: bytes, *, check_crcs: bool = True
 ) -> tuple[list[dict[str, Any]], reference.Invalid | None]:
     """Rows of the whole batches before the first bad one, and why that is bad."""
-    error: reference.Invalid | None = None
-    try:
-        batches, _ = reference.read_batches(log)
-    except reference.Invalid as invalid:
-        error = invalid
-        batches, _ = reference.read_batches(log[: _framed_bytes(log)])
+    batches, _, error = reference.framed(log)
     rows: list[dict[str, Any]] = []
     for batch in batches:
         try:
@@ -117,13 +112,6 @@ def expected_rows(
         except reference.Invalid as invalid:
             return rows, invalid
     return rows, error
-
-
-def _framed_bytes(log: bytes) -> int:
-    position = 0
-    while (length := struct.unpack_from(">i", log, position + 8)[0]) >= 14:
-        position += 12 + length
-    return position
 
 
 def without_gaps(log: bytes, gaps: list[dict[str, Any]]) -> bytes:

@@ -26,16 +26,18 @@ from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.control_records import ABORT
 from kafkajit.records.decode import Decoder
 from kafkajit.records.markers import NO_MARKERS, read_markers
+from kafkajit.records.tail import foreign_error
 from kafkajit.state.producer_snapshot import snapshot_entries
 from kafkajit.storage.source import Source, as_bytes
 from kafkajit.upkeep.repair.segment_names import Named, rightly_named
 from kafkajit.upkeep.repair.side_file_checks import contradiction_in_snapshot, misfit_of_snapshot
-from kafkajit.upkeep.repair.sound_batches import Bounds, Sieve
+from kafkajit.upkeep.repair.sound_batches import Bounds, Sieve, sound_batches
 from kafkajit.walk.selection import Range
 from kafkajit.walk.walk import Corruption, Gap, Stretch, corruption
 
 Entries = npt.NDArray[np.void]
 
+_BEHIND = "it is behind what is cut away"
 _NO_OFFSET = "its name is no offset"  # 20 digits may be more than there are
 _MARKER = np.dtype([("offset", np.int64), ("producerId", np.int64)])
 
@@ -116,6 +118,7 @@ class Loading:
     config: LogConfig
     salvage: bool
     truncate_to: int | None
+    discard: frozenset[Path]  # files that are no logs, to be taken for empty ones
     progress: Callable[[int], None]  # is told how many bytes have been read since it last was
     finish: Callable[[LoadedSegment], None]  # is given each segment that has been read
 
@@ -125,7 +128,7 @@ class Loading:
     new_snapshots: dict[int, tuple[bytes, str]] = field(default_factory=dict)  # and why
     right_snapshots: set[int] = field(default_factory=set)
     has_messages: bool = False  # of v0 or v1
-    loses: bool = False  # what is behind damage
+    loses: int = 0  # sound batches that are behind damage
     starts_anew: bool = False  # with nothing that was known of the log before
     # Each leader's epoch that is later than all before, and where its first batch begins.
     epochs: list[tuple[int, int]] = field(default_factory=list)
@@ -154,6 +157,7 @@ class Loading:
 
     def load(self) -> None:
         """Read all of it."""
+        self._check_logs()
         named = rightly_named(self.logs, salvage=self.salvage)
         self.gone = {one.log: _NO_OFFSET for one in named if one.base_offset > MAX_INT64}
         named = [one for one in named if one.base_offset <= MAX_INT64]
@@ -163,9 +167,12 @@ class Loading:
                 why = why or f"as asked, from offset {self.truncate_to} on"
             if why is not None:
                 self.gone[segment.log] = why
+                if why == _BEHIND:
+                    self.loses += sound_batches(Source(str(segment.log)))
+                    self.progress(segment.log.stat().st_size)
                 continue
             if self._load(segment, named[place + 1 :]):
-                why = "it is behind what is cut away"
+                why = _BEHIND
         if self.truncate_to is None:
             self._drop_what_was_deleted()
         if not self.segments:
@@ -175,6 +182,16 @@ class Loading:
             self._begin(start, Path())
             self._finish(0)
         self._check_snapshot(self.log_end_offset)
+
+    def _check_logs(self) -> None:
+        """Raise if a file is no log, unless it is to be discarded."""
+        for log in self.logs.values():
+            error = foreign_error(Source(str(log)))
+            if error is not None and log not in self.discard:
+                error.advice = "nothing is done, move it away or name it with --discard"
+                raise error
+            if error is None and log in self.discard:
+                raise ValueError(f"{log} is a Kafka log: it is not discarded")
 
     def _load(self, segment: Named, later: list[Named]) -> bool:
         """Read a segment; whether it is cut short."""
@@ -206,7 +223,7 @@ class Loading:
         self._find_gaps(sieve.bad, max(before.next_offset, segment.base_offset), following)
         self._finish(places[0])
         # Behind what a crash leaves at a log's end is nothing.
-        self.loses |= sieve.is_cut and (bool(later) or sieve.has_more)
+        self.loses += sieve.lost_batches
         return sieve.is_cut
 
     def _finish(self, first: int) -> None:

@@ -7,7 +7,7 @@ at once (kafkajit/change/change.py), and what was there is kept.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ from kafkajit.change.files import local_folder
 from kafkajit.change.partition_plan import Moment, PartitionPlan, Plan
 from kafkajit.change.partitions import partitions_at
 from kafkajit.log.config import LogConfig
+from kafkajit.storage.locations import SEGMENT_NAME
+from kafkajit.storage.source import check_regular
 from kafkajit.upkeep.repair.repairs import Options, Repair, find_repairs
 from kafkajit.walk.walk import Corruption
 
@@ -36,7 +38,7 @@ class PartitionRepair(PartitionPlan):
     segments: int
     bytes: int
     notes: list[str]
-    loses: bool  # sound batches or not, behind damage
+    loses: int  # sound batches that are behind damage
     _options: Options
 
     @property
@@ -65,7 +67,7 @@ class PartitionRepair(PartitionPlan):
         if self.is_needed:
             yield f"  then: {after}"
         if self.loses and not self._options.salvage:
-            yield "  with --salvage sound batches behind damage stay"
+            yield f"  {_count(self.loses, 'sound batch', 'es')} behind damage; --salvage keeps them"
 
     def summary(self) -> str:
         files = len({name for name, _ in self.changes})
@@ -98,6 +100,16 @@ class PartitionRepair(PartitionPlan):
             return f"empty at offset {self.log_end_offset}"
         return f"offsets {self.log_start_offset} to {self.log_end_offset - 1}"
 
+    def check_keep(self, *, keep: bool) -> None:
+        """Raise if files are to go for good of which nobody knows what they are."""
+        if not keep and any(path.parent == self.folder for path in self._options.discard):
+            raise ValueError("what is discarded is kept: apply without keep=False")
+
+    def carry_out(self, *, keep: bool = True) -> Path | None:
+        """Do it; what is discarded is kept."""
+        self.check_keep(keep=keep)
+        return super().carry_out(keep=keep)
+
     def again(self) -> PartitionRepair:
         return plan_of(self.folder, self._options)
 
@@ -112,12 +124,19 @@ class PartitionRepair(PartitionPlan):
 class RepairPlan(Plan[PartitionRepair]):
     """What is to be done to the partitions of a place; its text is what the command prints."""
 
+    def apply(self, *, keep: bool = True, force: bool = False) -> list[Path]:
+        """Do it all, as for every plan; what is discarded is kept."""
+        for partition in self.partitions:
+            partition.check_keep(keep=keep)
+        return super().apply(keep=keep, force=force)
+
 
 def repair(
     folder: str | os.PathLike[str],
     *,
     salvage: bool = False,
     truncate_to: int | None = None,
+    discard: Iterable[str | os.PathLike[str]] = (),
     config: LogConfig | Mapping[str, Any] | None = None,
 ) -> RepairPlan:
     """What is to be done for a broker to find a partition's log right, or all logs of a log.dirs.
@@ -129,6 +148,8 @@ def repair(
         salvage: keep sound batches behind damage, which brokers throw away.
         truncate_to: cut the log of this one partition at this offset: the batch that has it goes
             too.
+        discard: segments that are not Kafka logs but other files, to be replaced by empty ones.
+            Without it a partition with such a file is a NotALogError. They are always kept.
         config: the topic's, a `LogConfig` or by Kafka's names, which says how its indexes are made
             (index.interval.bytes, segment.index.bytes).
 
@@ -143,12 +164,25 @@ def repair(
       leader-epoch-checkpoint         make: it lacks epoch 0 from offset 0
       then: 1 segment, 1951 bytes, offsets 0 to 26
     """
-    options = Options(LogConfig.of(config), salvage, truncate_to)
     location = local_folder(folder)
     folders = partitions_at(location)
+    paths = discarded(discard, folders)
+    options = Options(LogConfig.of(config), salvage, truncate_to, paths)
     if truncate_to is not None and folders != [location]:
         raise ValueError("truncate_to is for one log: name its partition's folder")
     return RepairPlan(location, [plan_of(path, options) for path in folders])
+
+
+def discarded(
+    files: Iterable[str | os.PathLike[str]], folders: Collection[Path]
+) -> frozenset[Path]:
+    """The segments of partitions that these paths name."""
+    paths = frozenset(local_folder(file) for file in files)
+    for path in sorted(paths):
+        if path.parent not in folders or not SEGMENT_NAME.fullmatch(path.name):
+            raise ValueError(f"{path} is no segment of a partition that is to be repaired")
+        check_regular(path)
+    return paths
 
 
 def plan_of(
@@ -173,8 +207,8 @@ def plan_of(
     )
 
 
-def _count(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
+def _count(count: int, what: str, plural: str = "s") -> str:
+    return f"{count} {what}{'' if count == 1 else plural}"
 
 
 def _size(count: int) -> str:

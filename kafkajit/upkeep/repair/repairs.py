@@ -52,6 +52,7 @@ class Options:
     config: LogConfig
     salvage: bool = False
     truncate_to: int | None = None
+    discard: frozenset[Path] = frozenset()  # files that are no logs
 
     def __post_init__(self) -> None:
         if self.truncate_to is not None and self.truncate_to < 0:
@@ -79,7 +80,7 @@ class PartitionRepairs:
     log_start_offset: int
     log_end_offset: int
     gaps: list[Corruption]
-    loses: bool  # what is behind damage
+    loses: int  # sound batches that are behind damage
     repairs: list[Repair] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # what is wrong and left alone
 
@@ -104,6 +105,7 @@ class _Finding:
             config=options.config,
             salvage=options.salvage,
             truncate_to=options.truncate_to,
+            discard=options.discard,
             progress=progress,
             finish=self._segment,
         )

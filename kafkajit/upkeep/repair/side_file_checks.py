@@ -8,7 +8,8 @@ it must say enough.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from kafkajit.index.transaction_index import ENTRY as ABORTED
 from kafkajit.index.transaction_index import transaction_entries
 from kafkajit.index.verify import verify_offset_index, verify_time_index
 from kafkajit.log.producers import PRODUCER_EXPIRATION_MS
+from kafkajit.records.batches import Batches
 from kafkajit.storage.source import Bytes, Source
 from kafkajit.walk.selection import Range, Selection
 from kafkajit.walk.walk import Walk
@@ -148,7 +150,8 @@ def _transactional_records(
 ) -> bool:
     """Whether batches that begin with these offsets have records of a producer's transaction."""
     for log in logs:
-        for batches in Walk(Source(log), selection=Selection(Range(first, last))).framed():
+        walk = Walk(Source(log), selection=Selection(Range(first, last)), is_last=True)
+        for batches in _up_to_damage(walk):
             base_offset = batches.header["baseOffset"]
             found = batches.is_transactional & ~batches.is_control & (base_offset >= first)
             found &= (base_offset <= last) & (batches.header["recordsCount"] > 0)
@@ -157,6 +160,11 @@ def _transactional_records(
             if found.any():
                 return True
     return False
+
+
+def _up_to_damage(walk: Walk) -> Iterator[Batches]:
+    with suppress(KafkaJitError):  # which whoever repairs the log tells
+        yield from walk.framed()
 
 
 def misfit_of_snapshot(

@@ -20,10 +20,10 @@ import numpy.typing as npt
 
 from kafkajit.errors import KafkaJitError
 from kafkajit.kernel import kernel
-from kafkajit.records.batches import Batches
+from kafkajit.records.batches import Batches, frame
+from kafkajit.records.tail import only_zeros
 from kafkajit.storage.source import Int64s, Source
-from kafkajit.walk.resync import next_sound_batch
-from kafkajit.walk.walk import DROPMALFORMED, FAILFAST, Gap, Walk, only_zeros
+from kafkajit.walk.walk import DROPMALFORMED, FAILFAST, Gap, Walk
 
 
 class Bounds(NamedTuple):
@@ -83,10 +83,15 @@ class Sieve:
             self._end(int(batches.position[row]), reason)
 
     @property
-    def has_more(self) -> bool:
-        """Whether there is a sound batch behind the damage that ends it."""
-        content = self.source.content
-        return self.is_cut and next_sound_batch(content, self.bad[-1].position + 1) < content.size
+    def lost_batches(self) -> int:
+        """How many sound batches there are behind the damage that ends it."""
+        if not self.is_cut:
+            return 0
+        position = self.bad[-1].position
+        behind = sound_batches(self.source, position)
+        first = frame(self.source.content, position, max_records=1).batches[:1]
+        # Offsets that contradict others are wrong although the checksum holds.
+        return behind - int(first.is_valid(self.source.content).sum())
 
     def resolved(self) -> Self:
         """A sieve that knows which batches of those that contradict one another go."""
@@ -111,7 +116,9 @@ class Sieve:
         return type(self)(self.source, self.bounds, self.salvage, position[goes])
 
     def _walk(self) -> Walk:
-        return Walk(self.source, mode=DROPMALFORMED if self.salvage else FAILFAST)
+        # Kafka recovers every segment as if it were the last: what is cut there goes.
+        mode = DROPMALFORMED if self.salvage else FAILFAST
+        return Walk(self.source, mode=mode, is_last=True)
 
     def _sift(self, batches: Batches) -> Iterator[Batches]:
         """Those of sound batches that stay."""
@@ -183,6 +190,16 @@ class Sieve:
         self.is_cut = not self.salvage and not self._is_behind
         length = self.source.content.size - position
         self.bad.append(Gap(self.source.path, position, length, reason))
+
+
+def sound_batches(source: Source, start: int = 0) -> int:
+    """How many batches there are from there on whose checksums hold."""
+    walk = Walk(source, mode=DROPMALFORMED, start=start, is_last=True)
+    count = 0
+    for part in walk.checked():
+        count += 0 if isinstance(part, Gap) else len(part)
+        source.forget(walk.position)
+    return count
 
 
 def longest_run(first: Int64s, last: Int64s) -> npt.NDArray[np.int64]:

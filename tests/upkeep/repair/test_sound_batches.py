@@ -71,7 +71,7 @@ def test_a_log_ends_before_the_first_bad_batch_unless_it_is_salvaged() -> None:
     assert extents(sieve) == [(len(one), len(one + bad + two))]
     assert "Record is corrupt" in sieve.bad[0].reason
     assert sieve.is_cut
-    assert sieve.has_more
+    assert sieve.lost_batches == 1
     kept, sieve = sieved(one + bad + two, salvage=True)
     assert kept == [0, 4]
     assert extents(sieve) == [(len(one), len(one + bad))]
@@ -88,7 +88,7 @@ def test_what_a_crash_leaves_at_the_end_goes(tail: bytes, reason: str) -> None:
         assert kept == [0]
         assert extents(sieve) == [(len(log), len(log + tail))]
         assert sieve.bad[0].reason == reason
-        assert not sieve.has_more
+        assert sieve.lost_batches == 0
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,295 @@
+"""What stands behind the last whole batch of a log: its end, as a broker may leave it, or damage.
+
+Every byte of a log is a record batch's, or one of
+
+    a torn tail         a batch that was never finished: at the end of a partition's last segment,
+                        with no sound batch behind it
+    preallocated zeros  there too, with nothing but zeros behind them
+    damage              everything else
+
+A broker truncates a segment before it begins the next one, so a segment that another follows ends
+with a batch. Nothing here is looked at in a log that ends with a batch.
+"""
+
+from __future__ import annotations
+
+import codecs
+import logging
+import re
+import struct
+from collections.abc import Callable
+
+from kafkajit.errors import CorruptRecordError, KafkaJitError, NotALogError
+from kafkajit.format.layout import (
+    ATTRIBUTES_OFFSET,
+    BASE_SEQUENCE_OFFSET,
+    BATCH_LENGTH_OFFSET,
+    COMPRESSION_CODEC_MASK,
+    KEY_SIZE_OFFSET_V0,
+    KEY_SIZE_OFFSET_V1,
+    LAST_OFFSET_DELTA_OFFSET,
+    LOG_OVERHEAD,
+    MAGIC_OFFSET,
+    MAGIC_V0,
+    MAGIC_V2,
+    MAX_TIMESTAMP_OFFSET,
+    MESSAGE_ATTRIBUTES_OFFSET,
+    MIN_ENTRY_SIZE,
+    PARTITION_LEADER_EPOCH_OFFSET,
+    PRODUCER_ID_OFFSET,
+    RECORD_BATCH_OVERHEAD,
+    RECORDS_COUNT_OFFSET,
+    TIMESTAMP_TYPE_MASK,
+)
+from kafkajit.format.log_path import parse_log_path
+from kafkajit.records.batches import frame, framing_error
+from kafkajit.storage.source import Bytes, Source
+from kafkajit.walk.resync import KNOWN_ATTRIBUTES, Prover, end_by_checksum
+
+logger = logging.getLogger("kafkajit")
+
+_ADVICE = "read it with mode DROPMALFORMED or PERMISSIVE, or see `kafkajit repair`"
+_MAX_OFFSET = 2**63 - 1
+# Offsets that brokers have ever reached are far below: as text, or in most files, none is.
+_USUAL_OFFSETS = 2**56
+
+# what a file begins with, what it is then, and what to do about it
+_SIGNATURES = [
+    (re.compile(pattern, re.DOTALL), what, advice)
+    for pattern, what, advice in (
+        (rb"\x1f\x8b", "gzip", "decompress it first (gunzip)"),
+        (rb"\x28\xb5\x2f\xfd", "zstd", "decompress it first (unzstd)"),
+        (rb"\x04\x22\x4d\x18", "an lz4 frame", "decompress it first (unlz4)"),
+        (rb"\xff\x06\x00\x00sNaPpY|\x82SNAPPY\x00", "snappy", "decompress it first"),
+        (rb"BZh\d", "bzip2", "decompress it first (bunzip2)"),
+        (rb"\xfd7zXZ\x00", "xz", "decompress it first (unxz)"),
+        (rb"PK\x03\x04", "zip", "unpack it first"),
+        (rb"7z\xbc\xaf\x27\x1c", "7z", "unpack it first"),
+        (rb".{257}ustar", "tar", "unpack it first"),
+        (rb"PAR1", "Parquet", ""),
+        (rb"ARROW1|\xff{4}..\x00\x00", "Arrow", ""),
+        (rb"ORC", "ORC", ""),
+        (rb"Obj\x01", "Avro", ""),
+        (rb"SQLite format 3\x00", "SQLite", ""),
+    )
+]
+_TEXT_BYTES = 512
+
+
+def tail_error(
+    source: Source,
+    position: int,
+    error: KafkaJitError | None,
+    *,
+    is_last: bool | None = None,
+    prover: Callable[[], Prover] | None = None,
+) -> KafkaJitError | None:
+    """What is wrong with the bytes behind the last whole batch; None if a log may end so.
+
+    Args:
+        source: a log, all of it.
+        position: where its last whole batch ends, and `error` why nothing is framed there.
+        is_last: whether it is its partition's last segment; without it the folder is looked at.
+        prover: that of a log with more than one gap.
+    """
+    size = source.content.size
+    if position >= size:
+        return None
+    source.load(size)
+    if only_zeros(source, position):
+        return _followed(source, position, "zeros", is_last)
+    base_offset = _base_offset(source.content, position)
+    behind = (prover() if prover else Prover(source.content)).next_sound_batch(position + 1)
+    if position == 0 and behind == size:
+        foreign = _foreign(source, error)
+        if foreign is not None:
+            return foreign
+    if error is not None:
+        return error
+    if behind < size:
+        problem = f"a sound batch begins at {behind}"
+    elif (end := end_by_checksum(source.content, position)) is not None:
+        problem = f"its checksum holds up to {end}"
+    else:
+        return _followed(source, position, "the beginning of a record batch", is_last)
+    claimed = _claimed(source.content, position)
+    what = (
+        "no record batch is found"
+        if claimed is None
+        else (f"record size {claimed} leads past the end of the log")
+    )
+    return CorruptRecordError(
+        f"{what}, but {problem}",
+        advice=_ADVICE,
+        path=source.path,
+        position=position,
+        base_offset=base_offset,
+    )
+
+
+def foreign_error(source: Source) -> NotALogError | None:
+    """What a file is instead of a log, if it is not one."""
+    framing = frame(source.content, max_records=1)
+    if len(framing.batches):
+        error = begin_error(source)
+    else:
+        error = tail_error(source, 0, framing_error(source, framing), is_last=True)
+    return error if isinstance(error, NotALogError) else None
+
+
+def begin_error(source: Source) -> KafkaJitError | None:
+    """What is wrong if a log's first bytes, framed as a batch, are those of another file."""
+    head = source.content[:RECORD_BATCH_OVERHEAD].tobytes()
+    if _wrong_fields(head) < 2:
+        return None
+    source.load(source.content.size)
+    first = frame(source.content, max_records=1).batches[:1]
+    if first.is_valid(source.content).any():
+        return None
+    behind = Prover(source.content).next_sound_batch(1)
+    return _foreign(source, None) if behind == source.content.size else None
+
+
+def only_zeros(source: Source, position: int) -> bool:
+    """Whether there are only zeros from there on, as in a preallocated file behind its batches."""
+    step, end = 1 << 20, source.content.size
+    source.load(end)
+    return not any(source.content[at : at + step].any() for at in range(position, end, step))
+
+
+def next_segment(source: Source) -> str | None:
+    """The name of the log behind this one in its folder, if this is a segment and there is one."""
+    if source.place is None or source.path is None:
+        return None
+    own = parse_log_path(source.path)
+    if own.suffix != ".log" or own.base_offset is None:
+        return None
+    least: tuple[int, str] | None = None
+    for name in source.place.names():
+        if name.endswith(".log"):
+            base_offset = parse_log_path(name).base_offset
+            if base_offset is not None and own.base_offset < base_offset <= _MAX_OFFSET:
+                least = min(least or (base_offset, name), (base_offset, name))
+    return None if least is None else least[1]
+
+
+def _followed(
+    source: Source, position: int, what: str, is_last: bool | None
+) -> KafkaJitError | None:
+    """The error of a log that ends like a last segment, unless it is one."""
+    following = None if is_last else next_segment(source)
+    if following is None:
+        return None
+    assert source.place is not None
+    if source.place.size() > source.content.size:
+        logger.warning(
+            "%s: the log has grown while it was read: records between %d and the next segment are "
+            "missing",
+            source.path,
+            position,
+        )
+        return None
+    return CorruptRecordError(
+        f"the segment ends in {source.content.size - position} bytes that are {what}, although "
+        f"{following} follows it",
+        advice=_ADVICE,
+        path=source.path,
+        position=position,
+        base_offset=None if what == "zeros" else _base_offset(source.content, position),
+    )
+
+
+def _foreign(source: Source, error: KafkaJitError | None) -> KafkaJitError | None:
+    """The error of a file without a sound batch, of which the first bytes may be no batch's.
+
+    A header of which one field is wrong is a damaged one; less than a header has to be right.
+    """
+    content = source.content
+    head = content[:RECORD_BATCH_OVERHEAD].tobytes()
+    wrong = _wrong_fields(head)
+    seen, advice = _seems(content)
+    if seen is None and (wrong == 0 or (wrong == 1 and len(head) > MAGIC_OFFSET)):
+        if error is not None or wrong == 0:
+            return error
+        return CorruptRecordError(
+            "the header of the only record batch is damaged",
+            path=source.path,
+            position=0,
+        )
+    return NotALogError(
+        f"no record batch begins here, so this is not a Kafka log: it seems to be "
+        f"{seen or 'unknown bytes'}",
+        advice=advice or None,
+        path=source.path,
+        position=0,
+    )
+
+
+def _wrong_fields(head: bytes) -> int:
+    """How many fields of a batch's header are not such as brokers write, as far as it is there."""
+
+    def field(at: int, layout: str, least: int, most: int) -> int:
+        if at + struct.calcsize(layout) > len(head):
+            return 0
+        return int(not least <= struct.unpack_from(layout, head, at)[0] <= most)
+
+    is_whole = len(head) == RECORD_BATCH_OVERHEAD and head[MAGIC_OFFSET] == MAGIC_V2
+    most_offset = _MAX_OFFSET if is_whole else _USUAL_OFFSETS - 1
+    is_unusual = int.from_bytes(head[:8].ljust(8, b"\0")) > most_offset
+    wrong = is_unusual + field(BATCH_LENGTH_OFFSET, ">i", MIN_ENTRY_SIZE, 2**31 - 1)
+    if len(head) <= MAGIC_OFFSET:
+        return wrong
+    magic = head[MAGIC_OFFSET]
+    if magic < MAGIC_V2:
+        known = COMPRESSION_CODEC_MASK | TIMESTAMP_TYPE_MASK
+        key_at = KEY_SIZE_OFFSET_V0 if magic == MAGIC_V0 else KEY_SIZE_OFFSET_V1
+        rest = struct.unpack_from(">i", head, BATCH_LENGTH_OFFSET)[0] + LOG_OVERHEAD - key_at - 8
+        wrong += field(MESSAGE_ATTRIBUTES_OFFSET, "B", 0, known)
+        wrong += field(key_at, ">i", -1, rest)
+        if len(head) >= key_at + 4:  # the value is what the key leaves
+            key_size = max(0, struct.unpack_from(">i", head, key_at)[0])
+            value_size = rest - key_size
+            least = value_size if value_size else -1
+            wrong += field(key_at + 4 + key_size, ">i", least, value_size)
+        return wrong
+    wrong += magic > MAGIC_V2
+    wrong += field(PARTITION_LEADER_EPOCH_OFFSET, ">i", -1, 2**31 - 1)
+    wrong += field(ATTRIBUTES_OFFSET, ">H", 0, KNOWN_ATTRIBUTES)
+    wrong += field(LAST_OFFSET_DELTA_OFFSET, ">i", 0, 2**31 - 1)
+    wrong += field(MAX_TIMESTAMP_OFFSET, ">q", -1, _MAX_OFFSET)
+    wrong += field(PRODUCER_ID_OFFSET, ">q", -1, _MAX_OFFSET)
+    wrong += field(BASE_SEQUENCE_OFFSET, ">i", -1, 2**31 - 1)
+    return wrong + field(RECORDS_COUNT_OFFSET, ">i", 0, 2**31 - 1)
+
+
+def _seems(content: Bytes) -> tuple[str | None, str]:
+    """What a file seems to be, if it is known, and what to do about it."""
+    head = content[:_TEXT_BYTES].tobytes()
+    for pattern, what, advice in _SIGNATURES:
+        if pattern.match(head):
+            return what, advice
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return None, ""
+    text = text.lstrip("\ufeff \t\r\n")
+    if any(not (character.isprintable() or character in "\t\r\n\f\x1b") for character in text):
+        return None, ""
+    if text.lower().startswith(("<!doctype html", "<html", "<head", "<body")):
+        return "HTML", ""
+    if text.startswith("<"):
+        return "XML", ""
+    return ("JSON" if text.startswith(("{", "[")) else "text"), ""
+
+
+def _claimed(content: Bytes, position: int) -> int | None:
+    if content.size - position <= MAGIC_OFFSET:
+        return None
+    at = position + BATCH_LENGTH_OFFSET
+    return int.from_bytes(content[at : at + 4].tobytes(), signed=True)
+
+
+def _base_offset(content: Bytes, position: int) -> int | None:
+    if content.size - position <= MAGIC_OFFSET:
+        return None
+    return int.from_bytes(content[position : position + 8].tobytes(), signed=True)
