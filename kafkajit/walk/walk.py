@@ -21,10 +21,10 @@ from kafkajit.kernel.intrinsics import read_int32
 from kafkajit.records.batches import Batches, Framing, frame, framing_error
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder, without_bad_markers
-from kafkajit.records.tail import begin_error, tail_error
 from kafkajit.storage.source import Bytes, Mask, Source
 from kafkajit.walk.resync import Prover, goes_on, plausible, resync, zeros_at_the_end
 from kafkajit.walk.selection import EVERYTHING, Range, Selection
+from kafkajit.walk.tail import begin_error, tail_error
 
 FAILFAST = "FAILFAST"
 DROPMALFORMED = "DROPMALFORMED"
@@ -91,7 +91,7 @@ def frames(
     """Runs of batches of about a chunk each, to the end of the log.
 
     A batch that was never finished ends a log, and so do the zeros of a preallocated file, where a
-    broker may have left them (kafkajit/records/tail.py); anything else that is not a batch is an
+    broker may have left them (kafkajit/walk/tail.py); anything else that is not a batch is an
     error. `is_last` says whether it is its partition's last segment; without it the folder is
     looked at, but only if the log does not end with a batch.
     """

@@ -26,13 +26,13 @@ from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.control_records import ABORT
 from kafkajit.records.decode import Decoder
 from kafkajit.records.markers import NO_MARKERS, read_markers
-from kafkajit.records.tail import foreign_error
 from kafkajit.state.producer_snapshot import snapshot_entries
 from kafkajit.storage.source import Source, as_bytes
 from kafkajit.upkeep.repair.segment_names import Named, rightly_named
 from kafkajit.upkeep.repair.side_file_checks import contradiction_in_snapshot, misfit_of_snapshot
 from kafkajit.upkeep.repair.sound_batches import Bounds, Sieve, sound_batches
 from kafkajit.walk.selection import Range
+from kafkajit.walk.tail import foreign_error
 from kafkajit.walk.walk import Corruption, Gap, Stretch, corruption
 
 Entries = npt.NDArray[np.void]

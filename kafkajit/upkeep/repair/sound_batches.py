@@ -21,8 +21,8 @@ import numpy.typing as npt
 from kafkajit.errors import KafkaJitError
 from kafkajit.kernel import kernel
 from kafkajit.records.batches import Batches, frame
-from kafkajit.records.tail import only_zeros
 from kafkajit.storage.source import Int64s, Source
+from kafkajit.walk.tail import only_zeros
 from kafkajit.walk.walk import DROPMALFORMED, FAILFAST, Gap, Walk
 
 
