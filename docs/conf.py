@@ -28,5 +28,5 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-copyright = "kafkajit's authors, Apache License 2.0"
+copyright = "kafkajit's authors, Apache License 2.0"  # noqa: A001  Sphinx's name
 html_show_sourcelink = False
