@@ -1,10 +1,11 @@
 """Where logs lie: local paths and every file system that pyarrow opens (s3, gs, hdfs, abfs, file).
 
 A location is a segment file, a partition's folder (orders-0), a broker's log.dirs root, which holds
-such folders, or a glob of any of them. Folders are listed, never walked deeper than that: a tree
-with several brokers' copies of a partition would otherwise give every record twice. For the same
-reason a folder whose name begins with a dot is found by nobody who has not written that dot: that
-is where changes of a log are prepared, and what they replaced is kept.
+such folders, or a glob of any of them; `sample:` stands for the folder of the sample logs. Folders
+are listed, never walked deeper than that: a tree with several brokers' copies of a partition would
+otherwise give every record twice. For the same reason a folder whose name begins with a dot is
+skipped unless the location spells the dot: changes of a log are prepared there, and keep there what
+they replace.
 """
 
 from __future__ import annotations
