@@ -1,12 +1,11 @@
 """Makes the archive of Spark's parsed and verified classes that a local session starts from.
 
-Spark loads some 16,000 classes before its first answer; mapped from an archive (class data sharing)
-they cost 3 s instead of 7. A program of its own makes it, niced, started when the first session has
-ended: it runs a session with queries like those to come, and has the JVM write down its classes.
-That takes half a minute of a core and 170 MB on disk.
+This is a program of its own, niced, which starts when the first session has ended. It runs a
+session with typical queries and has the JVM write down its classes. That takes half a minute of
+one core and 170 MB on disk.
 
-Only one runs at a time, and one that failed is not followed by another for a day. An archive gets
-its name when it is whole and on disk, and a JVM that cannot use it goes without.
+Only one runs at a time, and after a failure none runs for a day. An archive gets its name once it
+is complete and on disk. A JVM that cannot use it goes without.
 """
 
 from __future__ import annotations
@@ -22,7 +21,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kafkajit.spark import launch
+from kafkajit.spark.local.class_archive import archive_name, find_archive
+from kafkajit.spark.local.java import Java, find_java, spark_jars
+from kafkajit.spark.local.jvm import start_jvm
+from kafkajit.spark.local.session import connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,7 +33,6 @@ _DAY = 86_400
 _UNUSED = 30 * _DAY
 _PATIENCE = 600
 _ROOM = 2**30
-
 
 _QUERIES = (
     "SELECT count(*) FROM log",
@@ -56,11 +57,11 @@ _QUERIES = (
 
 
 def main() -> int:
-    """Make the archive of this Java and this Spark, unless somebody does or has; the exit code."""
+    """Make the archive for this Java and this Spark unless it exists or is being made."""
     os.nice(19)
     signal.alarm(_PATIENCE)  # ends us, and with us the JVM
-    java, jars = launch.find_java(), launch.spark_jars()
-    name = launch.archive_name(java, jars)
+    java, jars = find_java(), spark_jars()
+    name = archive_name(java, jars)
     if name is None:
         return 1
     with (name.parent / "spark.lock").open("w") as lock:
@@ -69,7 +70,7 @@ def main() -> int:
         except OSError:
             return 0
         failed = name.with_suffix(".failed")
-        if launch.find_archive(name) or _age(failed) < _DAY:
+        if find_archive(name) or _age(failed) < _DAY:
             return 0
         if shutil.disk_usage(name.parent).free < _ROOM:
             return 1
@@ -83,30 +84,30 @@ def main() -> int:
     return 0
 
 
-def _record(java: launch.Java, jars: list[Path], target: Path) -> None:
+def _record(java: Java, jars: list[Path], target: Path) -> None:
     conf = {"spark.driver.memory": "2g"}
-    jvm = launch.start_jvm(java, jars, [f"-XX:ArchiveClassesAtExit={target}"], conf)
-    spark = launch.connect(jvm, conf, cores="2")
+    jvm = start_jvm(java, jars, [f"-XX:ArchiveClassesAtExit={target}"], conf)
+    spark = connect(jvm, conf, cores="2")
     _train(spark)
-    spark.stop()  # or the driver's side tells on stderr that the JVM has gone
+    spark.stop()  # else this process reports on stderr that the JVM has gone
     assert jvm.process.stdin is not None
     jvm.process.stdin.close()
     jvm.process.wait()
 
 
 def _train(spark: SparkSession) -> None:
-    """Queries like those to come: what they load is what the archive holds."""
+    """Run typical queries: the archive holds the classes that they load."""
     from kafkajit.spark.session import register
 
     register(spark)
-    sample = Path(__file__).parents[1] / "sample"
+    sample = Path(__file__).parents[2] / "sample"
     spark.sql(f"CREATE TEMPORARY VIEW log USING kafkaLog OPTIONS (path '{sample}')")
     segments = spark.read.format("binaryFile").load(f"{sample}/*/*.log")
     segments.createOrReplaceTempView("segment")
     spark.createDataFrame([("orders", 1)], "topic STRING, owner INT").createOrReplaceTempView("own")
     folder = spark.conf.get("spark.sql.warehouse.dir")
     for number, query in enumerate(_QUERIES):
-        # A query that cannot be answered has loaded what it has loaded.
+        # A query that fails has loaded its classes all the same.
         with contextlib.suppress(Exception), contextlib.redirect_stdout(None):
             rows = spark.sql(query)
             rows.show()
@@ -117,15 +118,15 @@ def _train(spark: SparkSession) -> None:
                 spark.read.format(writer).load(f"{folder}/{number}.{writer}").count()
 
 
-def _check(java: launch.Java, jars: list[Path], archive: Path) -> None:
-    """Have a JVM show that it can use an archive: with -Xshare:on it fails where it cannot."""
+def _check(java: Java, jars: list[Path], archive: Path) -> None:
+    """Check that a JVM can use an archive: with -Xshare:on it fails if it cannot."""
     class_path = os.pathsep.join(map(str, jars))
     flags = ["-Xshare:on", f"-XX:SharedArchiveFile={archive}", "-cp", class_path, "-version"]
     subprocess.run([java.path, *flags], check=True, capture_output=True)  # noqa: S603
 
 
 def _publish(unfinished: Path, name: Path) -> None:
-    """Give an archive its name, once it is on disk."""
+    """Give an archive its name once it is on disk."""
     with unfinished.open("rb") as file:
         os.fsync(file.fileno())
         size = os.fstat(file.fileno()).st_size
@@ -133,7 +134,7 @@ def _publish(unfinished: Path, name: Path) -> None:
 
 
 def _remove_unused(name: Path) -> None:
-    """What a killed maker left, what is damaged, and archives of what nobody uses any more."""
+    """Remove unfinished archives, damaged ones, and those that were not used for a month."""
     for path in name.parent.glob("spark-*"):
         damaged = path.suffix == ".jsa" and path.name.startswith(name.name)
         if path.suffix == ".unfinished" or damaged or _age(path) > _UNUSED:

@@ -1,13 +1,14 @@
-"""Spark's Python workers, forked from one process that has imported everything.
+"""Forks Spark's Python workers from one process that has imported everything.
 
 For each kind of worker (looking up data sources, making one, planning a read, running tasks) Spark
-starts `python -m pyspark.daemon KIND`, one after the other, and each imports pyspark, pyarrow and
-pandas again: 0.3 s each, and 1 s where pyspark comes out of its zip file. Here a fork server
-imports them once, while the JVM starts. What Spark takes for Python (PYSPARK_PYTHON) is `stub`,
-which runs this file: it hands arguments, environment and standard streams to the server, and the
-server forks a child that runs the module as `python -m` would. Spark talks to that child as ever;
-the client stays in between as the process that Spark signals. Where no server answers, the client
-becomes the Python that Spark asked for.
+starts `python -m pyspark.daemon KIND`, one after the other. Each imports pyspark, pyarrow and
+pandas again, which takes 0.3 s, or 1 s if pyspark comes from its zip file. The fork server imports
+them once, while the JVM starts.
+
+Spark's Python (PYSPARK_PYTHON) is a `stub` that runs this file as a client. The client passes its
+arguments, environment and standard streams to the server, and the server forks a child that runs
+the module as `python -m` would. Spark talks to that child; the client stays as the process that
+Spark signals. If no server answers, the client becomes the Python that Spark asked for.
 """
 
 from __future__ import annotations
@@ -20,32 +21,31 @@ import sys
 
 ADDRESS = "KAFKAJIT_FORK_SERVER"
 
-# Seconds that a client waits for a server that is still busy: kernels that are not cached yet
-# compile for some ten seconds.
+# Seconds that a client waits for a busy server: uncached kernels compile for about ten seconds.
 _PATIENCE = 30.0
 _LENGTH = 4
 
 
 def stub() -> str:
-    """A shell script that starts the client: 15 ms, without site and without Spark's zip files."""
+    """A shell script that starts the client in 15 ms, without site or Spark's zip files."""
     python, file = (argument.replace("'", "'\\''") for argument in (sys.executable, __file__))
     return f"#!/bin/sh\nexec '{python}' -I -S '{file}' \"$@\"\n"
 
 
 def main(arguments: list[str]) -> None:
-    """What Spark starts in Python's place, with Python's arguments."""
+    """Run as Python, with the arguments that Spark gives it."""
     address = os.environ.get(ADDRESS, "")
     if arguments[:1] != ["-m"] or not _hand_over(address, arguments[1:]):
         os.execv(sys.executable, [sys.executable, *arguments])  # noqa: S606
 
 
 def _hand_over(address: str, arguments: list[str]) -> bool:
-    """Have the server run a module, and stay until it ends; False where there is no server."""
+    """Have the server run a module and wait until it ends; False if no server answers."""
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.settimeout(_PATIENCE)
         connection.connect(address)
-        # Nothing is handed over before the server has said hello: until then we can fall back.
+        # The server answers first: until then we can still run the module ourselves.
         if not connection.recv(1):
             return False
     except OSError:
@@ -62,20 +62,20 @@ def _hand_over(address: str, arguments: list[str]) -> bool:
         os._exit(0)
 
     signal.signal(signal.SIGTERM, terminate)
-    connection.recv(1)  # nothing comes: it returns when the child has ended
+    connection.recv(1)  # returns when the child has ended; nothing is sent
     return True
 
 
 def serve(folder: str, jvm_pid: int, jvm: int, listening: int | None = None) -> None:
-    """Fork workers until stdin ends, which says that the driver has gone, or the JVM has; tidy up.
+    """Fork workers until the driver or the JVM ends, then tidy up. Stdin ends when the driver does.
 
     Args:
-        folder: the session's, removed in the end: nobody else outlives a driver that is killed
-        jvm_pid: killed when the driver has gone. Left to itself it takes a second to remove what is
-            in the folder, holds a terminal's or a pipe's stderr meanwhile, and prints there what
-            workers say whose connection breaks.
-        jvm: a pipe of which only the JVM holds the other end
-        listening: the socket that clients connect to, where the system lets us fork
+        folder: the session's folder, removed at the end: only this process outlives a killed driver
+        jvm_pid: the JVM to kill when the driver has ended. By itself it would take a second to
+            empty the folder, keep stderr open meanwhile, and print the errors of workers whose
+            connection breaks
+        jvm: a pipe whose other end only the JVM holds
+        listening: the socket that clients connect to, if forking is possible here
     """
     import select
     import shutil
@@ -94,7 +94,7 @@ def _fork_workers(jvm: int, listening: socket.socket) -> None:
     import gc
     import select
 
-    _warm_up()
+    _import_everything()
     gc.freeze()  # a collection in a child would write to the pages that it shares with us
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with listening:
@@ -108,11 +108,13 @@ def _fork_workers(jvm: int, listening: socket.socket) -> None:
             connection.close()
 
 
-def _warm_up() -> None:
-    """Import what workers import, and load the kernels, without a thread: forks lose threads."""
+def _import_everything() -> None:
+    """Import what workers import, and load the kernels that most queries need.
+
+    No threads may start: a fork loses them.
+    """
     import contextlib
     import importlib
-    from pathlib import Path
 
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     os.environ["JE_ARROW_MALLOC_CONF"] = "background_thread:false"
@@ -126,19 +128,16 @@ def _warm_up() -> None:
         "kafkajit.spark.session",
     ]
     for name in modules:
-        with contextlib.suppress(Exception):  # whoever needs it will see why it cannot be had
+        with contextlib.suppress(Exception):  # the worker that needs it will report the error
             importlib.import_module(name)
     with contextlib.suppress(Exception):
-        import kafkajit
+        from kafkajit.spark.warm_up import read_sample
 
-        sample = Path(kafkajit.__file__).parent / "sample"
-        for path in sample.rglob("*.log"):
-            kafkajit.read_records(path.read_bytes())
-            kafkajit.read_record_batches(path.read_bytes())
+        read_sample()
 
 
 def _be_python(connection: socket.socket) -> None:
-    """In a child of the server: take a client's place and run its module. Does not return."""
+    """Run a client's module in a child of the server, in the client's place. Does not return."""
     import runpy
 
     code = 1
@@ -148,8 +147,8 @@ def _be_python(connection: socket.socket) -> None:
         with connection.makefile("rb") as stream:
             message = stream.read(int.from_bytes(length, "big"))
         folder, (module, *arguments), environment = marshal.loads(message)  # noqa: S302
-        # stderr stays the server's, which is nowhere unless the session is verbose: what Spark's
-        # workers say there is a traceback where somebody did not want all of their rows.
+        # stderr stays the server's, which is /dev/null unless the session is verbose: Spark's
+        # workers print a traceback there if a query does not take all of their rows.
         for number, descriptor in enumerate(descriptors):
             if number < 2:
                 os.dup2(descriptor, number)
