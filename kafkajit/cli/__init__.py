@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from kafkajit.cli import compact, dump_log, repair, retain, sql
+from kafkajit.cli import compact, dump_log, repair, retain, sql, warm_up
 from kafkajit.cli.error_text import reason
 
 
@@ -50,6 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _add(commands, "repair", repair)
     _add(commands, "retain", retain)
     _add(commands, "sql", sql)
+    _add(commands, "warm-up", warm_up)
     words = sys.argv[1:] if arguments is None else list(arguments)
     options, unknown = parser.parse_known_args(words)
     if unknown:  # which argparse would say of the whole command, whose --help does not help
