@@ -1,4 +1,4 @@
-"""The docs are what their sources say, and every file of sql/ says what it has to."""
+"""The docs match their sources, and every file of sql/ has all of its fields."""
 
 from __future__ import annotations
 
@@ -19,17 +19,19 @@ import kafkajit
 import kafkajit.cli.sql
 from docs.generate import (
     DOCS,
-    FIXED_FIELDS,
+    GROUPS,
     REPOSITORY,
     TABLES,
     SqlFile,
     arguments,
     generated,
+    has_try,
     read_sql,
     reads,
     sql_files,
 )
 from kafkajit.schema import RECORD_COLUMNS
+from kafkajit.spark.descriptions import FIXED_FIELDS
 from kafkajit.storage.locations import find_segments
 from kafkajit.storage.source import SAMPLE_FOLDER
 
@@ -54,9 +56,12 @@ def test_a_function_says_what_it_is(file: SqlFile) -> None:
     names = re.findall(r"\w+", signature)
     assert names == [file.name, *arguments(file)]
     assert re.fullmatch(r"\d+\.\d+\.\d+", file.fields["since"])
+    assert file.fields["group"] in GROUPS
     others = {other.name for other in FUNCTIONS} - {file.name}
     assert others.issuperset(file.fields["see also"].split(", "))
     assert all(f"{file.name}(" in statement.sql for statement in file.statements)
+    twins = [f"try_{file.name}(" in statement.sql for statement in file.statements]
+    assert any(twins) == has_try(file)
 
 
 @pytest.mark.parametrize("file", RECIPES, ids=lambda file: file.name)
@@ -75,7 +80,9 @@ def test_a_page_of_recipes_has_a_heading_for_each() -> None:
 def test_a_line_that_is_no_field_is_told(tmp_path: Path) -> None:
     path = tmp_path / "f.sql"
     path.write_text("-- signature: f()\n--returns: INT\n\nSELECT 1;\n")
-    with pytest.raises(ValueError, match=r"f\.sql: neither a field nor more of one: '--returns"):
+    with pytest.raises(
+        ValueError, match=r"f\.sql: neither a field nor the continuation of one: '--returns"
+    ):
         read_sql(path)
 
 

@@ -90,10 +90,10 @@ class ReadyMade(DataSource):
 
 class ReadyMadeReader(DataSourceReader):
     def __init__(self, path: str, rows: int) -> None:
-        from kafkajit.spark.worker import Arrival
+        from kafkajit.spark.worker import AckOnUnpickle
 
         self._path, self._rows = path, rows
-        self._arrival = Arrival()
+        self._ack = AckOnUnpickle()
 
     def partitions(self) -> list[InputPartition]:
         ends = [self._rows * part // TASKS for part in range(TASKS + 1)]
@@ -102,10 +102,10 @@ class ReadyMadeReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         from kafkajit import iter_records
         from kafkajit.arrow import table_in_microseconds
-        from kafkajit.spark.worker import guest
+        from kafkajit.spark.worker import in_worker
 
         names = ["key", "value", "offset", "timestamp"]
-        with guest():  # as kafkaLog keeps Spark from collecting garbage after each task
+        with in_worker():  # as kafkaLog keeps Spark from collecting garbage after each task
             import pyarrow as pa
 
             first = pa.Table.from_batches([next(iter_records(self._path, columns=names))])

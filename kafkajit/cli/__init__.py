@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from itertools import takewhile
 from typing import Any, NoReturn
 
-from kafkajit.cli import compact, dump_log, repair, retain, sql
+from kafkajit.cli import compact, dump_log, repair, retain, sql, warm_up
 from kafkajit.cli.error_text import reason
 
 
@@ -52,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _add(commands, "repair", repair)
     _add(commands, "retain", retain)
     _add(commands, "sql", sql)
+    _add(commands, "warm-up", warm_up)
     words = sys.argv[1:] if arguments is None else list(arguments)
     if words and words[0] in commands.choices:
         _check_options(commands.choices[words[0]], words[1:])

@@ -1,7 +1,7 @@
 """Kafka's log in Spark: SQL functions, table functions and the data source `kafkaLog`.
 
 >>> from kafkajit.spark import register
->>> register(spark)  # in a session of your own; `local_session` makes one
+>>> register(spark)  # your own session, or one that `local_session` starts
 >>> spark.sql('''
 ...     SELECT log.* FROM (SELECT kafka_log_path('/k/orders-3/00000000000000000042.log') AS log)
 ... ''').show()
@@ -17,12 +17,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kafkajit.spark.launch import local_session
+    from kafkajit.spark.local.session import local_session
     from kafkajit.spark.session import register
 
 __all__ = ["local_session", "register"]
 
-_HOME = {"local_session": "kafkajit.spark.launch", "register": "kafkajit.spark.session"}
+_HOME = {"local_session": "kafkajit.spark.local.session", "register": "kafkajit.spark.session"}
 
 
 def __getattr__(name: str) -> Any:

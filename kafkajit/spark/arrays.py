@@ -1,7 +1,6 @@
-"""The SQL functions, as functions of Arrow arrays: a whole array of contents in, an array out.
+"""What the evaluators of SQL functions share: arrays of bytes in, arrays of structs out.
 
-NULL in, NULL out. The bytes are read where Arrow holds them, and what is read of all contents
-becomes one array of structs.
+NULL in, NULL out. Bytes are read where Arrow holds them, without a copy.
 """
 
 from __future__ import annotations
@@ -10,124 +9,30 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from kafkajit.encode.partitioner import NO_KEY, partitions_of
-from kafkajit.encode.rows import field_of, numbers_of
 from kafkajit.errors import KafkaJitError
-from kafkajit.format.log_path import parse_log_path
-from kafkajit.reader import SegmentReader, valid_bytes
-from kafkajit.schema import (
-    CONTENT_BATCHES,
-    CONTENT_CORRUPTION,
-    CONTENT_RECORDS,
-    LOG_PATH_TYPE,
-    check_columns,
-)
-from kafkajit.spark.worker import reported
-from kafkajit.storage.source import Source
-from kafkajit.walk.walk import DROPMALFORMED, FAILFAST, PERMISSIVE
 
-# ByteArrayMethods.MAX_ROUNDED_ARRAY_LENGTH in Spark: what a row may grow to.
-MAX_ROW_BYTES = 2**31 - 1 - 15
-# Offsets in an array of Arrow's are int32.
+# Offsets in an Arrow array are int32.
 MAX_ARROW_BYTES = 2**31 - 1
 
-_IN_PIECES = (
-    "Read it in pieces: SELECT * FROM kafka_log(TABLE(SELECT path FROM ...)), or "
-    "spark.read.format('kafkaLog').load(...)"
-)
+TEXT = (pa.types.is_string, pa.types.is_large_string)
+BINARY = (pa.types.is_binary, pa.types.is_large_binary)
 
-_TEXT = (pa.types.is_string, pa.types.is_large_string)
-_BINARY = (pa.types.is_binary, pa.types.is_large_binary)
-_MOST_PARTITIONS = 2**31 - 1
-
-# What a read gave: its record batches, or None for SQL's NULL.
+# The record batches of one row, or None for NULL.
 Parts = list[pa.RecordBatch] | None
 
 
-@reported
-def kafka_records(
-    content: pa.Array, columns: pa.Array | None = None, mode: pa.Array | None = None
-) -> pa.Array:
-    """All records of each content."""
-    return as_lists(_records(content, columns, mode), CONTENT_RECORDS)
-
-
-@reported
-def try_kafka_records(
-    content: pa.Array, columns: pa.Array | None = None, mode: pa.Array | None = None
-) -> pa.Array:
-    """All records of each content, NULL where it is damaged."""
-    return as_lists(_records(content, columns, mode, lenient=True), CONTENT_RECORDS)
-
-
-@reported
-def kafka_record_batches(content: pa.Array) -> pa.Array:
-    """The headers of the batches of each content."""
-    return as_lists(_each(content, _batches), CONTENT_BATCHES)
-
-
-@reported
-def try_kafka_record_batches(content: pa.Array) -> pa.Array:
-    """The headers of the batches of each content, NULL where it is damaged."""
-    return as_lists(_each(content, or_null(_batches)), CONTENT_BATCHES)
-
-
-@reported
-def kafka_corruption(content: pa.Array) -> pa.Array:
-    """What is damaged in each content."""
-    return as_lists(_each(content, _corruption), CONTENT_CORRUPTION)
-
-
-@reported
-def kafka_valid_bytes(content: pa.Array) -> pa.Array:
-    """Bytes of each content up to the end of its last whole batch."""
-    return pa.array(_each(content, valid_bytes), pa.int64())
-
-
-@reported
-def try_kafka_valid_bytes(content: pa.Array) -> pa.Array:
-    """Bytes of each content up to the end of its last whole batch, NULL where it is damaged."""
-    return pa.array(_each(content, or_null(valid_bytes)), pa.int64())
-
-
-@reported
-def kafka_log_path(path: pa.Array) -> pa.Array:
-    """What each path says."""
-    check_type(path, "path must be STRING", *_TEXT)
-    names = [field.name for field in LOG_PATH_TYPE]
-    rows = [
-        None if text is None else dict(zip(names, parse_log_path(text), strict=True))
-        for text in path.to_pylist()
-    ]
-    return pa.array(rows, LOG_PATH_TYPE)
-
-
-@reported
-def kafka_partition(key: pa.Array, partitions: pa.Array) -> pa.Array:
-    """The partition of each key; NULL where there is none."""
-    check_type(key, "key must be BINARY or STRING", *_BINARY, *_TEXT)
-    check_type(partitions, "partitions must be INT", pa.types.is_integer)
-    if pa.types.is_null(key.type) or pa.types.is_null(partitions.type):
-        return pa.nulls(len(key), pa.int32())
-    counts = numbers_of(partitions, "partitions", null=1)
-    bad = counts[(counts < 1) | (counts > _MOST_PARTITIONS)]
-    if bad.size:
-        raise ValueError(f"a topic has from 1 to {_MOST_PARTITIONS} partitions, not {bad[0]}")
-    found = partitions_of(field_of(key, "key"), counts)
-    is_null = (found == NO_KEY) | partitions.is_null().to_numpy(False)
-    return pa.array(found, pa.int32(), mask=is_null)
-
-
-def _each(content: pa.Array, read: Callable[[pa.Buffer], Any]) -> list[Any]:
-    return [None if held is None else read(held) for held in buffers(content)]
+def check_type(array: pa.Array, wanted: str, *are_right: Callable[[pa.DataType], bool]) -> None:
+    """Raise a TypeError unless the array has one of these types, or that of a bare NULL."""
+    if not any(is_right(array.type) for is_right in (pa.types.is_null, *are_right)):
+        raise TypeError(f"{wanted}, not {array.type}")
 
 
 def buffers(content: pa.Array, name: str = "content") -> Iterator[pa.Buffer | None]:
-    """Each value where it stands: a scalar of Arrow's would be a copy."""
-    wanted = f"{name} must be BINARY, as binaryFile loads it"
-    check_type(content, wanted, *_BINARY)
+    """Each value as a slice of the array's memory; an Arrow scalar would be a copy."""
+    check_type(content, f"{name} must be BINARY, as binaryFile loads it", *BINARY)
     if pa.types.is_null(content.type):
         yield from [None] * len(content)
         return
@@ -138,112 +43,47 @@ def buffers(content: pa.Array, name: str = "content") -> Iterator[pa.Buffer | No
         yield data.slice(ends[row], ends[row + 1] - ends[row]) if is_valid else None
 
 
-def check_type(array: pa.Array, wanted: str, *are_right: Callable[[pa.DataType], bool]) -> None:
-    """Raise a TypeError unless it is of one of these types.
-
-    A bare NULL has a type of its own, and is fine.
-    """
-    if not any(is_right(array.type) for is_right in (pa.types.is_null, *are_right)):
-        raise TypeError(f"{wanted}, not {array.type}")
+def integers(array: pa.Array, name: str) -> list[int | None]:
+    """An argument of BIGINT, row by row."""
+    check_type(array, f"{name} must be BIGINT", pa.types.is_integer)
+    numbers: list[int | None] = array.to_pylist()
+    return numbers
 
 
-def or_null(read: Callable[..., Any]) -> Callable[..., Any]:
-    """The same function, with None where it would tell of damage."""
+def texts(array: pa.Array | None, name: str, rows: int) -> list[str | None]:
+    """An optional argument of STRING, row by row."""
+    if array is None:
+        return [None] * rows
+    check_type(array, f"{name} must be STRING", *TEXT)
+    found: list[str | None] = array.to_pylist()
+    return found
 
-    def attempt(*args: Any) -> Any:
+
+def forgiving(read: Callable[..., Any], lenient: bool) -> Callable[..., Any]:
+    """The function itself, or if `lenient` one that returns None for damaged bytes."""
+    if not lenient:
+        return read
+
+    def attempt(*arguments: Any) -> Any:
         try:
-            return read(*args)
+            return read(*arguments)
         except KafkaJitError:
             return None
 
     return attempt
 
 
-def _records(
-    content: pa.Array, columns: pa.Array | None, mode: pa.Array | None, *, lenient: bool = False
-) -> list[Parts]:
-    read = or_null(_read_records) if lenient else _read_records
-    columns, mode = _texts(columns, "columns", content), _texts(mode, "mode", content)
+def each(read: Callable[..., Any], *arguments: Any, lenient: bool = False) -> list[Any]:
+    """What `read` returns for each row; None if one of its arguments is NULL."""
+    read = forgiving(read, lenient)
     return [
-        None if held is None else read(held, _schema(names), _mode(name))
-        for held, names, name in zip(buffers(content), columns, mode, strict=True)
+        None if any(argument is None for argument in row) else read(*row)
+        for row in zip(*arguments, strict=True)
     ]
 
 
-def _texts(array: pa.Array | None, name: str, content: pa.Array) -> list[str | None]:
-    """An argument for each content; NULL where it was not given."""
-    if array is None:
-        return [None] * len(content)
-    check_type(array, f"{name} must be STRING", *_TEXT)
-    texts: list[str | None] = array.to_pylist()
-    return texts
-
-
-def _schema(names: str | None) -> pa.Schema:
-    """The columns of a list such as 'offset, timestamp'; all of them without one."""
-    if names is None:
-        return CONTENT_RECORDS
-    asked = check_columns([name.strip() for name in names.split(",")], CONTENT_RECORDS.names)
-    return pa.schema([CONTENT_RECORDS.field(name) for name in asked])
-
-
-def _mode(name: str | None) -> str:
-    mode = FAILFAST if name is None else name.upper()
-    if mode not in (FAILFAST, DROPMALFORMED):
-        raise ValueError(
-            f"kafka_records has the modes {FAILFAST} and {DROPMALFORMED}, not {name!r}; what is "
-            "damaged comes from kafka_corruption(content)"
-        )
-    return mode
-
-
-def _read_records(held: pa.Buffer, schema: pa.Schema, mode: str) -> Parts:
-    parts = []
-    size = held.size
-    for part in SegmentReader(Source(held), mode=mode).records(schema):
-        parts.append(part)
-        size += row_bytes(part)
-        if size > MAX_ROW_BYTES:
-            raise ValueError(
-                f"a segment of {held.size:,} bytes and its records do not fit a row of Spark's "
-                f"({MAX_ROW_BYTES:,} bytes). {_IN_PIECES}"
-            )
-    return parts
-
-
-def row_bytes(part: pa.RecordBatch) -> int:
-    """What these records take as an array of structs in an UnsafeRow, at least.
-
-    Each has 8 bytes for its place in the array, 8 for its nulls and 8 for each field of the
-    struct; keys, values and headers come on top, a header with 40 bytes of its own.
-    """
-    size: int = part.num_rows * (16 + 8 * len(CONTENT_RECORDS))
-    for column in part.columns:
-        if pa.types.is_binary(column.type):
-            size += _data_bytes(column)
-        elif pa.types.is_list(column.type):
-            keys, values = column.flatten().flatten()
-            size += 16 * (part.num_rows - column.null_count) + 40 * len(keys)
-            size += _data_bytes(keys) + _data_bytes(values)
-    return size
-
-
-def _data_bytes(column: pa.Array) -> int:
-    _, offsets, _ = column.buffers()
-    ends = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
-    return int(ends[-1] - ends[0]) if len(column) else 0
-
-
-def _batches(held: pa.Buffer) -> Parts:
-    return list(SegmentReader(Source(held)).batches(CONTENT_BATCHES))
-
-
-def _corruption(held: pa.Buffer) -> Parts:
-    return list(SegmentReader(Source(held), mode=PERMISSIVE).corruption(CONTENT_CORRUPTION))
-
-
 def as_lists(rows: list[Parts], schema: pa.Schema) -> pa.Array:
-    """An array of structs for each row, columns that were not read being NULL."""
+    """An array of structs for each row. Columns that were not read are NULL."""
     counts = [sum(part.num_rows for part in parts or ()) for parts in rows]
     offsets = np.zeros(len(rows) + 1, dtype=np.int64)
     np.cumsum(counts, out=offsets[1:])
@@ -271,8 +111,16 @@ def _joined(parts: list[pa.RecordBatch], field: pa.Field) -> pa.Array:
         field.type
     ):
         raise ValueError(
-            f"the column {field.name} of {len(pieces):,} pieces does not fit an Arrow array "
-            f"({MAX_ARROW_BYTES:,} bytes). Let fewer segments share a batch: "
+            f"the column {field.name} of {len(pieces):,} chunks does not fit in an Arrow array "
+            f"({MAX_ARROW_BYTES:,} bytes); put fewer segments into a batch: "
             "SET spark.sql.execution.arrow.maxRecordsPerBatch=1"
         )
     return pa.concat_arrays(pieces)
+
+
+def as_structs(table: pa.Table, is_null: npt.NDArray[np.bool_]) -> pa.Array:
+    """The rows of a table as structs, NULL where `is_null`."""
+    columns = [column.combine_chunks() for column in table.columns]
+    return pa.StructArray.from_arrays(
+        columns, fields=list(table.schema), mask=pa.array(is_null, pa.bool_())
+    )

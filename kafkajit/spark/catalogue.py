@@ -1,8 +1,18 @@
-"""What SQL gets from us, by name. Nothing of Spark is imported here: that takes a second."""
+"""The SQL functions: one row each. A new function is a row here and a file in sql/functions.
+
+Nothing of Spark is imported here, which would take a second, and no kernels.
+
+A function has a twin whose name begins with try_ exactly if damaged bytes make it raise; the twin
+returns NULL instead. Functions that report damage as data (kafka_corruption, kafka_verify_index) or
+that read no files (kafka_log_path) have none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from importlib import import_module
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -18,82 +28,107 @@ from kafkajit.schema import (
     in_microseconds,
     table_schema,
 )
+from kafkajit.spark.worker import reported
 from kafkajit.state.sidecar_files import SIDE_FILES
 
-# function: the kind of file whose bytes it takes; the first two also take the base offset.
-SIDE_FUNCTIONS = {
-    "kafka_offset_index": "offsetIndex",
-    "kafka_time_index": "timeIndex",
-    "kafka_transaction_index": "transactionIndex",
-    "kafka_producer_snapshot": "producers",
-    "kafka_leader_epochs": "leaderEpochs",
-    "kafka_checkpoint": "checkpoints",
-    "kafka_partition_metadata": "partitionMetadata",
-    "kafka_meta_properties": "metaProperties",
-    "kafka_quorum_state": "quorumState",
-}
-# Files that say one thing: a struct instead of an array of them.
-OF_ONE_ROW = ("kafka_partition_metadata", "kafka_quorum_state")
-
-# function: the kind of index that it looks up
-LOOKUP_FUNCTIONS = {"kafka_offset_lookup": "offsetIndex", "kafka_time_lookup": "timeIndex"}
-
-# function: what it tells of each entry that does not fit
-VERIFY_FUNCTIONS = {
-    "kafka_verify_index": INDEX_PROBLEM_COLUMNS,
-    "kafka_verify_time_index": TIME_INDEX_PROBLEM_COLUMNS,
-}
-
-# function: the internal topic whose records it takes
-DECODE_FUNCTIONS = {
-    f"kafka_decode_{topic}": topic
-    for topic in (
-        "offsets",
-        "transaction_state",
-        "cluster_metadata",
-        "share_group_state",
-        "remote_log_metadata",
-    )
-}
+TABLE_FUNCTION = "kafka_log"
 
 
-def rows_of(columns: Mapping[str, Column]) -> pa.Schema:
-    """The columns as a function gives them, in Spark's types."""
-    return in_microseconds(table_schema(columns))
+class SqlFunction(NamedTuple):
+    """What the function returns, and what evaluates it.
+
+    The evaluator is a function of Arrow arrays, MODULE.NAME in kafkajit.spark. Its positional
+    parameters are named as in SQL. It is also given `settings`, and `lenient=True` for the twin.
+    """
+
+    returns: pa.DataType
+    evaluator: str
+    settings: Mapping[str, Any] = {}
+    has_try: bool = True
+
+
+def _struct(columns: Mapping[str, Column]) -> pa.DataType:
+    return pa.struct(list(in_microseconds(table_schema(columns))))
 
 
 def _array(columns: Mapping[str, Column]) -> pa.DataType:
     return pa.list_(_struct(columns))
 
 
-def _struct(columns: Mapping[str, Column]) -> pa.DataType:
-    return pa.struct(list(rows_of(columns)))
+def _index(kind: str) -> SqlFunction:
+    type_ = _array(SIDE_FILES[kind].columns)
+    return SqlFunction(type_, "index_arrays.entries", {"kind": kind})
 
 
-def _with_try(functions: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
-    """Each with its twin that gives NULL where content is damaged."""
-    return {prefix + name: type_ for name, type_ in functions.items() for prefix in ("", "try_")}
+def _file(kind: str) -> SqlFunction:
+    type_ = _array(SIDE_FILES[kind].columns)
+    return SqlFunction(type_, "file_arrays.rows", {"kind": kind})
 
 
-# function: what it returns
-FUNCTIONS: dict[str, pa.DataType] = {
-    **_with_try({"kafka_records": RECORDS_TYPE, "kafka_record_batches": BATCHES_TYPE}),
-    "kafka_corruption": CORRUPTIONS_TYPE,
-    **_with_try({"kafka_valid_bytes": pa.int64()}),
-    "kafka_log_path": LOG_PATH_TYPE,
-    "kafka_partition": pa.int32(),
-    **_with_try(
-        {
-            name: (_struct if name in OF_ONE_ROW else _array)(SIDE_FILES[kind].columns)
-            for name, kind in SIDE_FUNCTIONS.items()
-        }
+def _file_of_one_row(kind: str) -> SqlFunction:
+    type_ = _struct(SIDE_FILES[kind].columns)
+    return SqlFunction(type_, "file_arrays.row", {"kind": kind})
+
+
+def _topic(topic: str) -> SqlFunction:
+    return SqlFunction(DECODED_TYPE, "topic_arrays.decode", {"topic": topic})
+
+
+_OFFSET_ENTRY = _struct(SIDE_FILES["offsetIndex"].columns)
+_TIME_ENTRY = _struct(SIDE_FILES["timeIndex"].columns)
+_INDEX_PROBLEMS = _array(INDEX_PROBLEM_COLUMNS)
+_TIME_INDEX_PROBLEMS = _array(TIME_INDEX_PROBLEM_COLUMNS)
+
+_ROWS: dict[str, SqlFunction] = {
+    "kafka_records": SqlFunction(RECORDS_TYPE, "record_arrays.records"),
+    "kafka_record_batches": SqlFunction(BATCHES_TYPE, "record_arrays.batches"),
+    "kafka_valid_bytes": SqlFunction(pa.int64(), "record_arrays.valid_bytes"),
+    "kafka_corruption": SqlFunction(CORRUPTIONS_TYPE, "record_arrays.corruption", has_try=False),
+    "kafka_encode_batch": SqlFunction(pa.binary(), "encode_arrays.encode_batch"),
+    "kafka_log_path": SqlFunction(LOG_PATH_TYPE, "record_arrays.log_path", has_try=False),
+    "kafka_partition": SqlFunction(pa.int32(), "record_arrays.partition", has_try=False),
+    "kafka_offset_index": _index("offsetIndex"),
+    "kafka_time_index": _index("timeIndex"),
+    "kafka_transaction_index": _file("transactionIndex"),
+    "kafka_offset_lookup": SqlFunction(_OFFSET_ENTRY, "index_arrays.offset_lookup"),
+    "kafka_time_lookup": SqlFunction(_TIME_ENTRY, "index_arrays.time_lookup"),
+    "kafka_verify_index": SqlFunction(_INDEX_PROBLEMS, "index_arrays.verify_index", has_try=False),
+    "kafka_verify_time_index": SqlFunction(
+        _TIME_INDEX_PROBLEMS, "index_arrays.verify_time_index", has_try=False
     ),
-    **_with_try(
-        {name: _struct(SIDE_FILES[kind].columns) for name, kind in LOOKUP_FUNCTIONS.items()}
-    ),
-    **{name: _array(columns) for name, columns in VERIFY_FUNCTIONS.items()},
-    **_with_try(dict.fromkeys(DECODE_FUNCTIONS, DECODED_TYPE)),
-    **_with_try({"kafka_encode_batch": pa.binary()}),
+    "kafka_producer_snapshot": _file("producers"),
+    "kafka_leader_epochs": _file("leaderEpochs"),
+    "kafka_checkpoint": _file("checkpoints"),
+    "kafka_partition_metadata": _file_of_one_row("partitionMetadata"),
+    "kafka_meta_properties": _file("metaProperties"),
+    "kafka_quorum_state": _file_of_one_row("quorumState"),
+    "kafka_decode_offsets": _topic("offsets"),
+    "kafka_decode_transaction_state": _topic("transaction_state"),
+    "kafka_decode_cluster_metadata": _topic("cluster_metadata"),
+    "kafka_decode_share_group_state": _topic("share_group_state"),
+    "kafka_decode_remote_log_metadata": _topic("remote_log_metadata"),
 }
 
-TABLE_FUNCTION = "kafka_log"
+# Every function, each twin behind its plain function.
+FUNCTIONS: dict[str, SqlFunction] = {
+    prefix + name: function
+    for name, function in _ROWS.items()
+    for prefix in (("", "try_") if function.has_try else ("",))
+}
+
+
+def plain(name: str) -> str:
+    """The name of a function without try_."""
+    return name.removeprefix("try_")
+
+
+@cache
+def evaluator(name: str) -> Callable[..., pa.Array]:
+    """The function of Arrow arrays that evaluates an SQL function. Its module loads kernels."""
+    function = FUNCTIONS[name]
+    module, _, attribute = function.evaluator.partition(".")
+    evaluate = getattr(import_module(f"kafkajit.spark.{module}"), attribute)
+    settings = dict(function.settings)
+    if function.has_try:
+        settings["lenient"] = name != plain(name)
+    return reported(partial(evaluate, **settings))

@@ -22,7 +22,7 @@ from pyspark.sql.datasource import (
 )
 
 from kafkajit.spark.filters import accept_far_timestamps
-from kafkajit.spark.worker import Arrival, guest, reported
+from kafkajit.spark.worker import AckOnUnpickle, in_worker, reported
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,7 +39,7 @@ _OPTIONS = "kafkaLog.options"
 
 
 class KafkaLogDataSource(DataSource):
-    """Tables of a log folder: records, batches, files, corruption, and what lies beside logs.
+    """Tables of a log folder: records, batches, files, corruption, and the files beside logs.
 
     >>> import kafkajit.testing as kt
     >>> from kafkajit.spark import register
@@ -60,8 +60,8 @@ class KafkaLogDataSource(DataSource):
         return "kafkaLog"
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
-        # Kept as they came: Spark makes a data source even where its options are wrong, and
-        # `schema` is where it reports an error.
+        # Options are parsed later: Spark creates a data source even if its options are wrong, and
+        # reports errors of `schema`.
         super().__init__(options)
 
     @reported
@@ -72,8 +72,8 @@ class KafkaLogDataSource(DataSource):
 
         schema = from_arrow_schema(schema_of(self._parsed()))
         if "provider" in self.options:
-            # CREATE TABLE. Spark will not give this table's options to those who read it, only
-            # its schema, so that takes them along.
+            # CREATE TABLE. Spark does not pass this table's options to queries, only its schema,
+            # so the schema carries them.
             schema[0].metadata[_OPTIONS] = json.dumps(dict(self.options))
         return schema
 
@@ -98,8 +98,8 @@ class KafkaLogDataSource(DataSource):
         from kafkajit.spark.writer import KafkaLogWriter
 
         arrow = to_arrow_schema(schema, timezone="UTC")
-        # What `schema` has kept in a table's columns is not looked at: it comes along with rows of
-        # that table, wherever they are to be written.
+        # Options that `schema` has put into the columns of a table are ignored here: they come with
+        # rows of that table, wherever those are written.
         return KafkaLogWriter.of(dict(self.options), arrow, overwrite=overwrite)
 
     @reported
@@ -128,9 +128,9 @@ class KafkaLogDataSource(DataSource):
 
 
 def _check_columns(asked: StructType, known: StructType, kind: str) -> None:
-    """Refuse a user's schema with columns that the table does not have, or of other types.
+    """Raise an error for a user's schema with unknown columns or other types.
 
-    Keys and values may be STRING, which Spark's JVM makes rows of with a copy less.
+    Keys and values may be STRING, of which Spark's JVM makes rows with one copy less.
     """
     from pyspark.sql.types import StringType
 
@@ -156,14 +156,14 @@ def _check_columns(asked: StructType, known: StructType, kind: str) -> None:
 
 @dataclass
 class TaskPartition(InputPartition):
-    """What one task reads."""
+    """The splits that one task reads."""
 
     task: Task
 
 
 @dataclass
 class RowsPartition(InputPartition):
-    """Rows that were found where the query was planned."""
+    """Rows that were found while the query was planned."""
 
     rows: pa.RecordBatch
 
@@ -181,7 +181,7 @@ class KafkaLogReader(DataSourceReader):
         self._options = options
         self._schema = schema
         self._predicates: list[Predicate] = []  # for a subclass that knows its only scan
-        self._arrival = Arrival()
+        self._ack = AckOnUnpickle()
         self._end_of_leniency = accept_far_timestamps()
 
     @reported
@@ -197,7 +197,7 @@ class KafkaLogReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         from kafkajit.scan.table import read_task
 
-        with guest():
+        with in_worker():
             if isinstance(partition, RowsPartition):
                 yield partition.rows
                 return

@@ -1,58 +1,29 @@
-"""The function of SQL that writes: arrays of records in, batches as they stand in a log out."""
+"""Evaluates the SQL function that writes: arrays of records in, batches of a log out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pyarrow as pa
 
 from kafkajit.encode.batch_options import BATCH_NAMES, BatchOptions
 from kafkajit.encode.writer import Encoder
-from kafkajit.errors import KafkaJitError
 from kafkajit.schema import RECORD_COLUMNS
-from kafkajit.spark.arrays import check_type
-from kafkajit.spark.worker import reported
+from kafkajit.spark.arrays import check_type, forgiving
 
-# A batch takes what it is given, unless it is told a limit.
+# A batch takes all records that it is given, unless options set a limit.
 _ONE_BATCH = 2**31 - 1
 
 
-@reported
-def kafka_encode_batch(records: pa.Array, options: pa.Array | None = None) -> pa.Array:
+def encode_batch(records: pa.Array, options: pa.Array | None = None, *, lenient: bool) -> pa.Array:
     """The batch, or the batches, of each array of records."""
-    return _encoded(records, options, _encode)
-
-
-@reported
-def try_kafka_encode_batch(records: pa.Array, options: pa.Array | None = None) -> pa.Array:
-    """The same, NULL where records cannot be written."""
-
-    def attempt(rows: pa.RecordBatch, options: BatchOptions) -> bytes | None:
-        try:
-            return _encode(rows, options)
-        except KafkaJitError:
-            return None
-
-    return _encoded(records, options, attempt)
-
-
-FUNCTIONS = {
-    function.__name__: function for function in (kafka_encode_batch, try_kafka_encode_batch)
-}
-
-
-def _encoded(
-    records: pa.Array,
-    options: pa.Array | None,
-    encode: Callable[[pa.RecordBatch, BatchOptions], bytes | None],
-) -> pa.Array:
     check_type(records, "records must be an ARRAY of STRUCT, as kafka_records gives", _is_records)
     if pa.types.is_null(records.type):
         return pa.nulls(len(records), pa.binary())
     if options is None:
         options = pa.nulls(len(records))
     check_type(options, "options must be a MAP of STRING to STRING", pa.types.is_map)
+    encode = forgiving(_encode, lenient)
     parsed: dict[tuple[tuple[str, str | None], ...], BatchOptions] = {}
     encoded: list[bytes | None] = []
     ends = records.offsets.to_pylist()
@@ -78,7 +49,7 @@ def _is_records(type_: pa.DataType) -> bool:
 
 def _encode(rows: pa.RecordBatch, options: BatchOptions) -> bytes:
     known = {name.lower(): name for name in RECORD_COLUMNS}
-    # What is NULL in all records is not there: kafka_records(content, 'key') leaves it so.
+    # A column that is NULL in all records was not decoded, as after kafka_records(content, 'key').
     kept = [
         field
         for field in rows.schema
@@ -93,5 +64,5 @@ def _encode(rows: pa.RecordBatch, options: BatchOptions) -> bytes:
 
 
 def _options(stated: tuple[tuple[str, str | None], ...]) -> BatchOptions:
-    """Options as SQL has them: names such as compressionType, values as text."""
+    """Options as SQL spells them: names such as compressionType, values as text."""
     return BatchOptions.of({name: text for name, text in stated if text is not None})

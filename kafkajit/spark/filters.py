@@ -1,4 +1,4 @@
-"""Spark's pushed filters → predicates."""
+"""Translates the filters that Spark pushes down into predicates."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TESTS = {
 
 
 def predicate_of(pushed: Filter) -> Predicate | None:
-    """The predicate, or None for what only Spark can judge.
+    """The predicate, or None if only Spark can evaluate the filter.
 
     >>> predicate_of(Not(EqualTo(("topic",), "orders")))
     Predicate(column='topic', test='=', value='orders', negated=True)
@@ -48,7 +48,7 @@ def predicate_of(pushed: Filter) -> Predicate | None:
     test = _TESTS.get(type(pushed))
     if test is None:
         return None
-    # Only columns at the top are ours to judge.
+    # Fields of a struct are left to Spark.
     column = pushed.attribute  # type: ignore[attr-defined]
     value = pushed.value  # type: ignore[attr-defined]
     if len(column) != 1 or value is None or (test == "in" and None in value):

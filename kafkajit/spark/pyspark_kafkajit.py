@@ -1,7 +1,7 @@
-"""Installed at the top, where Spark looks for modules named pyspark_*: the data source is known.
+"""Installed at the top level, where Spark looks for data sources in modules named pyspark_*.
 
-Spark imports it before the first data source of a session, ours or not: nothing heavy, and nothing
-that could fail.
+Spark imports it before the first data source of any session, so it must import nothing heavy and
+must not fail.
 """
 
 from kafkajit.spark.datasource import KafkaLogDataSource as DefaultSource

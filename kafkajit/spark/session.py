@@ -1,11 +1,11 @@
-"""Everything of ours, made known to a session."""
+"""`register`: adds the SQL functions, the table function and the data source to a session."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafkajit.spark.call import arrow_function
 from kafkajit.spark.catalogue import FUNCTIONS, TABLE_FUNCTION
+from kafkajit.spark.columns import arrow_function
 from kafkajit.spark.datasource import KafkaLogDataSource
 from kafkajit.spark.table_functions import kafka_log
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def register(spark: SparkSession) -> None:
-    """Make the SQL functions, table functions and the data source known to this session.
+    """Add the SQL functions, the table function and the data source to this session.
 
-    Works for Spark Connect as well. The executors need the package: see docs/deploy.md.
+    This works with Spark Connect as well. Executors need the package: see docs/deploy.md.
 
     >>> from kafkajit.spark import register
     >>> register(spark)

@@ -1,13 +1,13 @@
-"""The table functions: rows out of segments of any size, in bounded record batches.
+"""The table function kafka_log: records of segments of any size, in bounded record batches.
 
-A function like kafka_records puts a segment's content and all of its records into one row, and a
-row ends at 2 GiB. A table function has no such row: it is given paths, or contents, and gives
-record batches, one after the other.
+kafka_records puts a segment's content and all of its records into one row, and rows are limited. A
+table function takes paths or contents and returns one record batch after the other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,25 +21,22 @@ from kafkajit.schema import (
     record_schema,
     with_corruption,
 )
-from kafkajit.spark.worker import acknowledge, guest
+from kafkajit.spark.worker import acknowledge, in_worker
 
 if TYPE_CHECKING:
     from kafkajit.storage.source import Source
 
-_NEEDS = (
-    "kafka_log needs a table with a column path or content, as in "
-    "kafka_log(TABLE(SELECT path FROM ...))"
-)
+_CALL = "kafka_log(TABLE(SELECT path FROM ...))"
 
-# A table function's columns are the same whatever it is asked: rows about damage are among them.
+# A table function returns the same columns whatever its arguments, so those of damage are included.
 ROWS = with_corruption(in_microseconds(record_schema(RECORD_COLUMNS)))
 
 
 class KafkaLog:
     """Records of segments, in bounded record batches.
 
-    The argument is a table with a column `path`, or `content`, or both, or a single path or
-    content; `columns` and `mode` are as for kafka_records, PERMISSIVE included.
+    The argument is a table with a column `path` or `content` or both, or a single path or content.
+    `columns` and `mode` are as for kafka_records; the mode may also be PERMISSIVE.
 
     >>> import kafkajit.testing as kt
     >>> from kafkajit.spark import register
@@ -60,25 +57,42 @@ class KafkaLog:
     def __init__(self) -> None:
         acknowledge()  # what Spark sent with the task; the segments come next
 
-    def eval(
-        self,
-        segments: pa.RecordBatch | pa.Array,
-        columns: pa.Array | None = None,
-        mode: pa.Array | None = None,
-    ) -> Iterator[pa.RecordBatch]:
-        # Where it is registered nobody needs the kernels.
-        from kafkajit.reader import SegmentReader
+    def eval(self, *arguments: Any, **named: Any) -> Iterator[pa.RecordBatch]:
+        # Spark reports arguments that do not fit a signature with a traceback, so we check them.
+        with in_worker():
+            try:
+                bound = signature(_rows).bind(*arguments, **named)
+            except TypeError as error:
+                raise TypeError(
+                    f"kafka_log(segments [, columns [, mode]]) was called wrongly: {error}"
+                ) from None
+            yield from _rows(*bound.args, **bound.kwargs)
 
-        with guest():
-            chosen = _mode(None if mode is None else mode[0].as_py())
-            asked = _asked(None if columns is None else columns[0].as_py(), chosen)
-            for source in _sources(segments):
-                for rows in SegmentReader(source, mode=chosen).records(asked):
-                    yield _with_all_columns(rows)
+
+def _rows(
+    segments: pa.RecordBatch | pa.Array,
+    columns: pa.Array | None = None,
+    mode: pa.Array | None = None,
+) -> Iterator[pa.RecordBatch]:
+    # Imported here, since a driver that registers the function needs no kernels.
+    from kafkajit.reader import SegmentReader
+
+    chosen = _mode(_constant(mode, "mode"))
+    asked = _asked(_constant(columns, "columns"), chosen)
+    for source in _sources(segments):
+        for rows in SegmentReader(source, mode=chosen).records(asked):
+            yield _with_all_columns(rows)
+
+
+def _constant(array: pa.Array | None, name: str) -> str | None:
+    """An argument that is the same for all rows."""
+    from kafkajit.spark.arrays import texts
+
+    return None if array is None else texts(array, name, len(array))[0]
 
 
 def _asked(names: str | None, mode: str) -> pa.Schema:
-    """What to read: the column corruption brings rows for gaps, which only PERMISSIVE has."""
+    """The columns to read. With the column corruption, rows for damage come too."""
     from kafkajit.walk.walk import PERMISSIVE
 
     known = [name for name in ROWS.names if name != "corruption"]
@@ -99,19 +113,12 @@ def _mode(name: str | None) -> str:
 
 
 def _sources(segments: pa.RecordBatch | pa.Array) -> Iterator[Source]:
-    from kafkajit.spark.arrays import buffers
+    from kafkajit.spark.arrays import buffers, texts
     from kafkajit.storage.locations import stored_file
     from kafkajit.storage.source import Source
 
-    if isinstance(segments, pa.RecordBatch):
-        given = {name: segments.column(name) for name in segments.schema.names}
-    elif pa.types.is_string(segments.type) or pa.types.is_large_string(segments.type):
-        given = {"path": segments}
-    else:
-        given = {"content": segments}
-    if not given.keys() & {"path", "content"}:
-        raise ValueError(f"{_NEEDS}; this one has {', '.join(given)}")
-    paths = given["path"].to_pylist() if "path" in given else [None] * len(segments)
+    given = _given(segments)
+    paths = texts(given.get("path"), "path", len(segments))
     if "content" in given:
         for path, content in zip(paths, buffers(given["content"]), strict=True):
             if content is not None:
@@ -120,6 +127,33 @@ def _sources(segments: pa.RecordBatch | pa.Array) -> Iterator[Source]:
         for path in paths:
             if path is not None:
                 yield stored_file(path).open()
+
+
+def _given(segments: pa.RecordBatch | pa.Array) -> dict[str, pa.Array]:
+    """The paths and contents: from columns of these names in any case, or from one value."""
+    from kafkajit.spark.arrays import BINARY, TEXT
+
+    if not isinstance(segments, pa.RecordBatch):
+        if any(is_text(segments.type) for is_text in TEXT):
+            return {"path": segments}
+        if pa.types.is_null(segments.type) or any(is_right(segments.type) for is_right in BINARY):
+            return {"content": segments}
+        raise TypeError(
+            "the argument of kafka_log must be a table, a path (STRING) or a segment's bytes "
+            f"(BINARY), not {segments.type}; for example {_CALL}"
+        )
+    given: dict[str, pa.Array] = {}
+    for name, column in zip(segments.schema.names, segments.columns, strict=True):
+        if name.lower() in ("path", "content"):
+            if name.lower() in given:
+                raise ValueError(f"the table of kafka_log has two columns {name.lower()}")
+            given[name.lower()] = column
+    if not given:
+        raise ValueError(
+            "the table of kafka_log needs a column path or content, for example "
+            f"{_CALL}; it has {', '.join(segments.schema.names)}"
+        )
+    return given
 
 
 def _with_all_columns(rows: pa.RecordBatch) -> pa.RecordBatch:

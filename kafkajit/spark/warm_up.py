@@ -1,8 +1,8 @@
-"""`python -m kafkajit.spark.warm_up` compiles what Spark's tasks run, once, for all who come after.
+"""`python -m kafkajit.spark.warm_up`, or `kafkajit warm-up`: compiles what Spark's tasks run.
 
-Machine code is kept in the installation where that can be written to. An environment that is packed
-after this, or an image that is built with it, brings the machine code along: its executors read it
-in half a second instead of compiling for some ten.
+Machine code is kept in the installation if that is writable. An environment that is packed
+afterwards, or an image that is built with it, contains the machine code: executors load it in half
+a second instead of compiling for about ten seconds.
 """
 
 from __future__ import annotations
@@ -14,28 +14,36 @@ import pyarrow as pa
 import kafkajit
 from kafkajit.scan.options import KINDS, Options
 from kafkajit.scan.table import plan_tasks, read_task, schema_of
-from kafkajit.spark import arrays
-from kafkajit.spark.catalogue import DECODE_FUNCTIONS
-from kafkajit.spark.evaluate import function_of_arrays
+from kafkajit.spark.catalogue import FUNCTIONS, evaluator
+
+_SAMPLE = Path(kafkajit.__file__).parent / "sample"
 
 
 def warm_up() -> None:
-    """Read the sample log as tasks would."""
-    sample = Path(kafkajit.__file__).parent / "sample"
-    for kind in set(KINDS) - {"files"}:  # nothing is read for those
-        options = Options(paths=(str(sample),), kind=kind, isolation_level="read_committed")
+    """Compile, or load, the kernels of the data source and of the functions that read logs."""
+    read_sample()
+    for kind in set(KINDS) - {"files"}:  # tasks do not read files of this kind
+        options = Options(paths=(str(_SAMPLE),), kind=kind, isolation_level="read_committed")
         for task in plan_tasks(options, []):
             for _ in read_task(task, schema_of(options), options):
                 pass
-    contents = pa.array([path.read_bytes() for path in sample.rglob("*.log")], pa.binary())
-    arrays.kafka_records(contents)
-    arrays.kafka_record_batches(contents)
-    arrays.kafka_corruption(contents)
-    none, zeros = pa.array([b""], pa.binary()), pa.array([0])
+    contents = pa.array([path.read_bytes() for path in _SAMPLE.rglob("*.log")], pa.binary())
+    for name in ("kafka_records", "kafka_record_batches", "kafka_corruption"):
+        evaluator(name)(contents)
+    empty, zeros = pa.array([b""], pa.binary()), pa.array([0])
     for name in ("kafka_offset_lookup", "kafka_time_lookup"):
-        function_of_arrays(name)(none, zeros, zeros)
-    for name in DECODE_FUNCTIONS:
-        function_of_arrays(name)(none.slice(1), none.slice(1))
+        evaluator(name)(empty, zeros, zeros)
+    for name in FUNCTIONS:
+        if name.startswith("kafka_decode_"):
+            evaluator(name)(empty.slice(1), empty.slice(1))
+
+
+def read_sample() -> None:
+    """Load the kernels that most queries need. It starts no threads: the fork server calls it."""
+    for path in _SAMPLE.rglob("*.log"):
+        content = path.read_bytes()
+        kafkajit.read_records(content)
+        kafkajit.read_record_batches(content)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How our code lives in a Python worker of Spark: its errors, its log and its garbage."""
+"""What our code does in a Python worker of Spark: report errors, log, spare the collector."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from typing import ParamSpec, TypeVar
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
-# What users can cause: bytes, names, options, files. Anything else is a bug, and keeps its trace.
+# Errors that users can cause: bytes, names, options, files. Bugs keep their traceback.
 _EXPECTED = (ValueError, TypeError, OSError)
-# Set where the session collects what workers log (spark.sql.pyspark.worker.logging.enabled).
+# Set if the session collects the logs of workers (spark.sql.pyspark.worker.logging.enabled).
 _COLLECTED = "PYSPARK_SPARK_SESSION_UUID"
 
 
 @contextmanager
-def guest() -> Iterator[None]:
-    """What is done within it is our work in Spark's worker.
+def in_worker() -> Iterator[None]:
+    """Run our code in Spark's worker.
 
     An error that a user can cause is reported as its message, without a traceback: Spark's worker
-    asks the environment how to report, and ends after it has, so nobody else is affected.
+    reads from the environment how to report it, and ends afterwards, so nothing else is affected.
 
-    What we log from INFO on gets to a session that collects it: a worker has nobody to configure
-    logging, and would stop at WARNING.
+    A session that collects logs gets ours from INFO on. Without this the level would be WARNING,
+    since nothing in a worker configures logging.
     """
     if _COLLECTED in os.environ:
         logging.getLogger("kafkajit").setLevel(logging.INFO)
@@ -44,29 +44,29 @@ def guest() -> Iterator[None]:
 
 
 def reported(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """`guest` for a function."""
+    """`in_worker` for a function."""
 
     @wraps(function)
     def wrapper(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        with guest():
+        with in_worker():
             return function(*args, **kwargs)
 
     return wrapper
 
 
 def acknowledge() -> None:
-    """Tell the JVM now that we have what it sent: until it knows, it holds back what is next.
+    """Acknowledge what the JVM has sent, so that it sends the rest at once.
 
-    What Spark writes to a worker's TCP socket for a task are two or three small messages. The
-    JVM's system keeps the second until the first is acknowledged (Nagle's algorithm), and ours
-    waits 40 ms for something to say with the acknowledgement: 40 ms for each task. Linux alone can
-    be told, for once; a Unix socket (spark.python.unix.domain.socket.enabled) has no such wait.
+    Spark writes two or three small messages to a worker's TCP socket for a task. The JVM's system
+    holds the second back until the first is acknowledged (Nagle's algorithm), and ours delays the
+    acknowledgement by 40 ms, for each task. On Linux one call sends it now. A Unix socket
+    (spark.python.unix.domain.socket.enabled) has no such delay.
     """
     option = getattr(socket, "TCP_QUICKACK", None)
     if option is None:
         return
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
-        with suppress(OSError):  # where it is no socket, or one of another kind
+        with suppress(OSError):  # not a socket, or not a TCP socket
             connection = socket.socket(fileno=int(name))
             try:
                 connection.setsockopt(socket.IPPROTO_TCP, option, 1)
@@ -74,22 +74,22 @@ def acknowledge() -> None:
                 connection.detach()
 
 
-class Arrival:
-    """Comes along with what Spark sends to a worker, and acknowledges it before data comes."""
+class AckOnUnpickle:
+    """Acknowledges what Spark sent to a worker when it is unpickled there, before data comes."""
 
-    def __reduce__(self) -> tuple[Callable[[], Arrival], tuple[()]]:
-        return _arrived, ()
+    def __reduce__(self) -> tuple[Callable[[], AckOnUnpickle], tuple[()]]:
+        return _unpickled, ()
 
 
-def _arrived() -> Arrival:
+def _unpickled() -> AckOnUnpickle:
     acknowledge()
-    return Arrival()
+    return AckOnUnpickle()
 
 
 @cache
 def _leave_modules_alone() -> None:
-    """Take what is alive now out of the collector's sight, once.
+    """Exclude the objects that exist now from garbage collection, once.
 
-    A worker collects garbage after each task, and numba's modules make that 65 ms.
+    A worker collects garbage after each task. With numba's modules that takes 65 ms.
     """
     gc.freeze()

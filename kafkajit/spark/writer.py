@@ -1,11 +1,12 @@
 """`df.write.format("kafkaLog")`: Spark's side of `kafkajit.produce`.
 
-Spark makes the writer where the query is executed, sends it to the tasks, and brings what they say
-back to it: to `commit` if all have succeeded, else to `abort`. These are several Python processes.
+Spark creates the writer where the query is executed and sends it to the tasks. It brings their
+messages back to `commit` if all tasks succeeded, else to `abort`. These are several Python
+processes.
 
-Until the job is committed all that it writes is in one folder below the one that is written to. Its
-name is one that a broker gives to logs that are to be deleted: if the driver dies, a broker that is
-started there removes the folder by itself.
+Until the job is committed, everything that it writes is in one folder inside the target folder. Its
+name is one that a broker gives to logs pending deletion: if the driver dies, a broker that starts
+there deletes the folder.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from kafkajit.spark.worker import Arrival, guest, reported
+from kafkajit.spark.worker import AckOnUnpickle, in_worker, reported
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class TaskMessage(WriterCommitMessage):
-    """What a task has written."""
+    """The segments that a task has written."""
 
     staged: list[Staged]
 
@@ -45,7 +46,7 @@ class KafkaLogWriter(DataSourceArrowWriter):
     def __init__(self, options: ProduceOptions, *, overwrite: bool) -> None:
         self._options = options
         self._overwrite = overwrite
-        self._arrival = Arrival()
+        self._ack = AckOnUnpickle()
         self._now = int(time.time() * 1000)
         self._made = _make_folder(options.path)
         self._work = options.path / f".kafkajit-0.{uuid.uuid4().hex}-delete"
@@ -57,7 +58,7 @@ class KafkaLogWriter(DataSourceArrowWriter):
 
     @classmethod
     def of(cls, given: Mapping[str, str], schema: pa.Schema, *, overwrite: bool) -> KafkaLogWriter:
-        """A writer of rows of this schema, if they can be written."""
+        """A writer for rows of this schema; raises if they cannot be written."""
         from kafkajit.produce.checks import check_columns, check_folder
         from kafkajit.produce.options import ProduceOptions
 
@@ -67,16 +68,15 @@ class KafkaLogWriter(DataSourceArrowWriter):
         return cls(options, overwrite=overwrite)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
-        """A task's rows, into a folder of its own: Spark may try a task more than once."""
+        """Write a task's rows into a folder of its own: Spark may run a task more than once."""
         from kafkajit.produce.task_output import TaskWriter
 
-        with guest():
+        with in_worker():
             context = TaskContext.get()
             if not self._work.is_dir():
                 raise FileNotFoundError(
-                    f"{self._work} is not there: either the job was given up, or "
-                    f"{self._options.path} is a folder of the driver's alone. Driver and executors "
-                    "must share it"
+                    f"{self._work} does not exist: the job was aborted, or executors do not see "
+                    f"the driver's {self._options.path}, which they must share with the driver"
                 )
             with TaskWriter(
                 self._work / uuid.uuid4().hex,
@@ -105,12 +105,12 @@ class KafkaLogWriter(DataSourceArrowWriter):
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002
         self._remove()
         for folder in self._made:
-            with suppress(OSError):  # another job has written there
+            with suppress(OSError):  # not empty: another job has written there
                 folder.rmdir()
 
     def _remove(self) -> None:
-        """Remove what only this job knows."""
-        # Tasks may still be writing; under another name they find nothing to write to.
+        """Remove this job's own folder."""
+        # Tasks may still be writing. After the rename they no longer find the folder.
         gone = self._work.with_name(self._work.name.replace("-0.", "-1."))
         with suppress(FileNotFoundError):
             self._work.rename(gone)
@@ -118,7 +118,7 @@ class KafkaLogWriter(DataSourceArrowWriter):
 
 
 def _make_folder(path: Path) -> list[Path]:
-    """Make a folder and those above it; which of them were made, the innermost first."""
+    """Create a folder and its missing parents; the created ones, the innermost first."""
     missing = [path]
     while not missing[-1].exists():
         missing.append(missing[-1].parent)

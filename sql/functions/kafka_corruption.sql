@@ -1,14 +1,15 @@
 -- signature: kafka_corruption(content)
--- description: Returns where a log segment is damaged, why, and which offsets are missing there:
---   a struct for each stretch between sound batches. Every batch is decoded to know. What is torn at
---   the end is no damage, nor are the zeros of a preallocated file.
+-- group: Segments
+-- description: Returns where a log segment is damaged, why, and which offsets are missing there. It
+--   decodes every batch. Each struct is a stretch without a sound batch. An incomplete batch at the
+--   end and the zeros of a preallocated file are not damage.
 -- content: BINARY, the bytes of a segment, as `binaryFile` loads them.
--- returns: ARRAY of STRUCT, the columns of the data source's kind corruption but for topic, partition
---   and path, which bytes do not tell. Empty where nothing is damaged. NULL for NULL.
+-- returns: ARRAY of STRUCT with the columns of the data source's kind `corruption` except topic,
+--   partition and path, which the bytes do not contain. Empty if nothing is damaged. NULL for NULL.
 -- since: 0.1.0
--- see also: try_kafka_records, kafka_log
+-- see also: kafka_records, kafka_log
 
--- A batch whose checksum is wrong, between two others; offsets 8 to 10 are in it.
+-- A batch with a wrong checksum between two sound batches. It has the offsets 8 to 10.
 -- X'': batch([Record(value=b"v")], base_offset=7)
 -- X'': broken("wrong crc", base_offset=8)
 -- X'': batch([Record(value=b"x")], base_offset=11)
@@ -18,7 +19,8 @@ SELECT inline(kafka_corruption(content)) FROM VALUES (
   X'000000000000000B00000039000000000227293EFF0000000000000000018BCFE568000000018BCFE56800FFFFFFFFFFFFFFFFFFFFFFFFFFFF000000010E00000001027800'
 ) AS log(content);
 
--- Nothing follows: what is missing begins at 8, and the log does not say where it ends.
+-- No batch follows the damaged one: the missing offsets begin at 8, and the log does not contain
+-- where they end.
 -- X'': batch([Record(value=b"v")], base_offset=7)
 -- X'': broken("wrong crc", base_offset=8)
 SELECT damage.position, damage.firstMissingOffset, damage.lastMissingOffset FROM VALUES (
@@ -26,7 +28,7 @@ SELECT damage.position, damage.firstMissingOffset, damage.lastMissingOffset FROM
   X'0000000000000008000000730000000002000000010000000000020000018BCFE568000000018BCFE56800FFFFFFFFFFFFFFFFFFFFFFFFFFFF000000032A000000066B65790A76616C756504026802310268012A000002066B65790A76616C756504026802310268012A000004066B65790A76616C75650402680231026801'
 ) AS log(content) LATERAL VIEW explode(kafka_corruption(content)) AS damage;
 
--- Segments that are worth a closer look.
+-- Count the damaged stretches of several segments.
 -- X'': batch([Record(value=b"v")])
 -- X'': broken("too many records")
 SELECT name, size(kafka_corruption(content)) AS damaged FROM VALUES

@@ -1,13 +1,13 @@
 -- signature: kafka_decode_cluster_metadata(key, value)
--- description: Returns a record of `__cluster_metadata` as JSON, which `from_json` and
---   `get_json_object` take apart.  Of a type or version that is not known, the bytes are kept, in
---   base64.
--- key: BINARY, the record's key, which is not looked at: what a record says is in its value.
+-- group: Internal topics
+-- description: Returns a record of `__cluster_metadata` as JSON. Read the JSON with `from_json` or
+--   `get_json_object`. If a type or a version is unknown, the result has the bytes in base64.
+-- key: BINARY, the record's key, which is ignored: the value holds everything.
 -- value: BINARY, the record's value.
--- returns: `STRUCT<key: STRING, value: STRING>`, both the JSON that kafka-dump-log prints; key is
---   NULL. NULL where both are NULL.
+-- returns: `STRUCT<key: STRING, value: STRING>`, each the JSON that kafka-dump-log prints; key is
+--   always NULL. NULL if both arguments are NULL.
 -- since: 0.1.0
--- see also: try_kafka_decode_cluster_metadata, kafka_decode_offsets
+-- see also: kafka_decode_offsets, kafka_quorum_state
 
 -- X'': b"\1\2\0\7orders" + bytes(15) + b"\1\0"
 SELECT record.* FROM (SELECT kafka_decode_cluster_metadata(
@@ -15,8 +15,12 @@ SELECT record.* FROM (SELECT kafka_decode_cluster_metadata(
   X'010200076F72646572730000000000000000000000000000000100'
 ) AS record);
 
--- What cannot be decoded raises.
+-- A record that cannot be decoded raises an error.
 -- X'': b"\1\2\0\7ord"
 SELECT kafka_decode_cluster_metadata(NULL, X'010200076F7264');
 
 SELECT kafka_decode_cluster_metadata(NULL, NULL) AS ofNull;
+
+-- `try_kafka_decode_cluster_metadata` returns NULL instead of the error.
+-- X'': b"\1\2\0\7ord"
+SELECT try_kafka_decode_cluster_metadata(NULL, X'010200076F7264') AS damaged;

@@ -1,13 +1,13 @@
 -- signature: kafka_decode_share_group_state(key, value)
--- description: Returns a record of `__share_group_state` as JSON, which `from_json` and
---   `get_json_object` take apart.  Of a type or version that is not known, the bytes are kept, in
---   base64.
+-- group: Internal topics
+-- description: Returns a record of `__share_group_state` as JSON. Read the JSON with `from_json` or
+--   `get_json_object`. If a type or a version is unknown, the result has the bytes in base64.
 -- key: BINARY, the record's key.
 -- value: BINARY, the record's value.
--- returns: `STRUCT<key: STRING, value: STRING>`, both the JSON that kafka-dump-log prints. NULL
---   where both are NULL.
+-- returns: `STRUCT<key: STRING, value: STRING>`, each the JSON that kafka-dump-log prints. NULL if
+--   both arguments are NULL.
 -- since: 0.1.0
--- see also: try_kafka_decode_share_group_state, kafka_decode_offsets
+-- see also: kafka_decode_offsets
 
 -- X'': b"\0\0" + b"\0\5group" + bytes(15) + b"\1" + bytes(4)
 -- X'': b"\0\0" + bytes(20)
@@ -20,9 +20,14 @@ SELECT record.* FROM (SELECT kafka_decode_share_group_state(
 -- X'': b"\0\0" + b"\0\5group" + bytes(15) + b"\1" + bytes(4)
 SELECT record.* FROM (SELECT kafka_decode_share_group_state(X'0000000567726F75700000000000000000000000000000000100000000', NULL) AS record);
 
--- What cannot be decoded raises.
+-- A record that cannot be decoded raises an error.
 -- X'': b"\0"
 -- X'': b"\0\0"
 SELECT kafka_decode_share_group_state(X'00', X'0000');
 
 SELECT kafka_decode_share_group_state(NULL, NULL) AS ofNull;
+
+-- `try_kafka_decode_share_group_state` returns NULL instead of the error.
+-- X'': b"\0"
+-- X'': b"\0\0"
+SELECT try_kafka_decode_share_group_state(X'00', X'0000') AS damaged;

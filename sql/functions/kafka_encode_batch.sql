@@ -1,18 +1,19 @@
 -- signature: kafka_encode_batch(records [, options])
--- description: Returns records as a record batch, as it stands in a log. Records that name their
---   batches (baseOffset, as `kafka_records` gives it) stay in them: the bytes of a whole segment come
---   out again. Others become one batch, unless producerId or another column that speaks of batches
---   changes from one record to the next, or options give a batchSize.
--- records: ARRAY of STRUCT, whose fields are columns of a record: key, value, headers, offset,
---   timestamp and all others that `kafka_records` gives. None has to be there; what is NULL in all
---   records is not.
--- options: MAP of STRING to STRING, compressionType (none, gzip, snappy, lz4 or zstd),
---   compressionLevel, batchSize, batchRecords, magic, and what is said of all records: baseOffset,
+-- group: Writing
+-- description: Returns records as a record batch, byte for byte as it is stored in a log. Records
+--   that name their batches (column baseOffset, as `kafka_records` returns it) keep them, so that a
+--   whole segment comes out as it was. Other records become one batch, unless producerId or another
+--   column of the batch changes from one record to the next, or the options set batchSize.
+-- records: ARRAY of STRUCT with columns of a record: key, value, headers, offset, timestamp and the
+--   others that `kafka_records` returns. All are optional. A column that is NULL in all records is
+--   ignored.
+-- options: MAP of STRING to STRING with compressionType (none, gzip, snappy, lz4 or zstd),
+--   compressionLevel, batchSize, batchRecords, magic, and values for all records: baseOffset,
 --   timestamp (in milliseconds), timestampType (0 or 1), partitionLeaderEpoch, producerId,
 --   producerEpoch, baseSequence, isTransactional, controlType, coordinatorEpoch, deleteHorizonMs.
 -- returns: BINARY. NULL for NULL.
 -- since: 0.1.0
--- see also: try_kafka_encode_batch, kafka_records
+-- see also: kafka_records, kafka_partition
 
 -- A batch of two records.
 SELECT hex(kafka_encode_batch(
@@ -20,7 +21,7 @@ SELECT hex(kafka_encode_batch(
   map('baseOffset', '7', 'timestamp', '1700000000000')
 )) AS batch;
 
--- The records of a topic as compressed batches, and what is in them.
+-- Compressed batches of 60 records, and their headers.
 SELECT baseOffset, lastOffset, recordsCount, compressionType, isValid FROM (
   SELECT inline(kafka_record_batches(kafka_encode_batch(
     collect_list(named_struct('offset', id, 'key', string(id), 'value', repeat('x', 100))),
@@ -28,14 +29,14 @@ SELECT baseOffset, lastOffset, recordsCount, compressionType, isValid FROM (
   ))) FROM range(100)
 );
 
--- What was read comes out as it was.
+-- Records that were read are written back unchanged.
 -- X'': batch([Record(b"k", b"v", [("h", b"1"), ("h", None)])],
 --   producer_id=5, producer_epoch=0, base_sequence=9)
 SELECT kafka_encode_batch(kafka_records(content)) = content AS isSame FROM VALUES (
   X'0000000000000000000000410000000002571DBC850000000000000000018BCFE568000000018BCFE568000000000000000005000000000009000000011E000000026B02760402680231026801'
 ) AS log(content);
 
--- Markers of transactions need no more than their type.
+-- A transaction marker needs only its type.
 SELECT offset, producerId, controlType, coordinatorEpoch, isTransactional FROM (
   SELECT inline(kafka_records(kafka_encode_batch(
     array(named_struct('offset', 4711L, 'controlType', 'ABORT', 'coordinatorEpoch', 3)),
@@ -43,12 +44,15 @@ SELECT offset, producerId, controlType, coordinatorEpoch, isTransactional FROM (
   )))
 );
 
--- NULL in, NULL out. No records, no bytes.
+-- NULL for NULL. No records are no bytes.
 SELECT kafka_encode_batch(NULL) AS ofNull, length(kafka_encode_batch(kafka_records(X''))) AS ofNothing;
 
--- Offsets grow from record to record.
+-- Offsets must increase from record to record.
 SELECT kafka_encode_batch(array(named_struct('offset', 2), named_struct('offset', 1)));
 
 SELECT kafka_encode_batch(array(named_struct('key', 'k')), map('codec', 'zstd'));
 
 SELECT kafka_encode_batch(array(named_struct('ofset', 1)));
+
+-- `try_kafka_encode_batch` returns NULL if the records cannot be written.
+SELECT try_kafka_encode_batch(array(named_struct('offset', 2), named_struct('offset', 1))) AS invalid;

@@ -1,15 +1,16 @@
 -- signature: kafka_log_path(path)
--- description: Returns what the path of a segment's file says. Folders and files on their way out
---   of a log are told by the suffix.
--- path: STRING, a path or URI, as `binaryFile` gives it.
--- returns: `STRUCT<topic: STRING, partition: INT, baseOffset: BIGINT, suffix: STRING>`. What a path
---   does not say is NULL. NULL for NULL.
+-- group: Paths and keys
+-- description: Returns the parts of the path of a segment's file. Files and folders that a broker
+--   is about to delete have their own suffix.
+-- path: STRING, a path or URI, as `binaryFile` returns it.
+-- returns: `STRUCT<topic: STRING, partition: INT, baseOffset: BIGINT, suffix: STRING>`. Parts that
+--   the path does not have are NULL. NULL for NULL.
 -- since: 0.1.0
--- see also: kafka_records
+-- see also: kafka_records, kafka_partition
 
 SELECT log.* FROM (SELECT kafka_log_path('/var/kafka/orders-3/00000000000000000042.log') AS log);
 
--- A topic's name may have hyphens and dots. The index that belongs to a deleted segment:
+-- The name of a topic can have hyphens and dots. This is the index of a deleted segment.
 SELECT log.* FROM (
   SELECT kafka_log_path('s3://backup/eu-west.orders-12/00000000000000000042.index.deleted') AS log
 );

@@ -1,18 +1,18 @@
 -- signature: kafka_verify_index(log, index, baseOffset)
--- description: Returns the entries of an .index file that do not fit its log. An entry fits where a
---   batch begins at its position and that batch, or one that was appended with it, ends with its
---   offset. A broker that finds an index broken builds it again; until then it reads the wrong
---   place.
+-- group: Indexes
+-- description: Returns the entries of an .index file that do not match its log. An entry matches if
+--   a batch begins at its position and that batch, or one that was appended with it, ends with its
+--   offset. With a wrong index a broker reads from the wrong position.
 -- log: BINARY, the bytes of the segment.
 -- index: BINARY, the bytes of its .index file.
--- baseOffset: BIGINT, the segment's base offset, which entries count from;
---   `kafka_log_path(path).baseOffset` gives it.
+-- baseOffset: BIGINT, the segment's base offset, which the entries are relative to;
+--   `kafka_log_path(path).baseOffset` returns it.
 -- returns: ARRAY of `STRUCT<entry: INT, offset: BIGINT, position: INT, logOffset: BIGINT, problem:
---   STRING>`, empty where all entries fit. NULL for NULL.
+--   STRING>`, empty if all entries match. NULL for NULL.
 -- since: 0.1.0
 -- see also: kafka_offset_index, kafka_verify_time_index
 
--- The second entry leads into the middle of a batch.
+-- The second entry points into the middle of a batch.
 -- X'': batch([Record(value=b'v')], base_offset=7) + batch([Record(value=b'w')], base_offset=8)
 -- X'': offset_index([(0, 0), (1, 64)])
 SELECT inline(kafka_verify_index(

@@ -1,17 +1,18 @@
 -- signature: kafka_verify_time_index(log, timeIndex, baseOffset)
--- description: Returns the entries of a .timeindex file that do not fit its log. An entry fits
---   where a batch ends with its offset and has its timestamp as the largest, and no batch before
---   has a later one.
+-- group: Indexes
+-- description: Returns the entries of a .timeindex file that do not match its log. An entry matches
+--   if a batch ends with its offset and has its timestamp as the largest, and no earlier batch has
+--   a later timestamp.
 -- log: BINARY, the bytes of the segment.
 -- timeIndex: BINARY, the bytes of its .timeindex file.
--- baseOffset: BIGINT, the segment's base offset, which entries count from;
---   `kafka_log_path(path).baseOffset` gives it.
+-- baseOffset: BIGINT, the segment's base offset, which the entries are relative to;
+--   `kafka_log_path(path).baseOffset` returns it.
 -- returns: ARRAY of `STRUCT<entry: INT, timestamp: TIMESTAMP, offset: BIGINT, logTimestamp:
---   TIMESTAMP, logOffset: BIGINT, problem: STRING>`, empty where all entries fit. NULL for NULL.
+--   TIMESTAMP, logOffset: BIGINT, problem: STRING>`, empty if all entries match. NULL for NULL.
 -- since: 0.1.0
 -- see also: kafka_time_index, kafka_verify_index
 
--- The log's largest timestamp is a millisecond earlier.
+-- The log's largest timestamp is one millisecond earlier.
 -- X'': batch([Record(value=b'v')], base_offset=7)
 -- X'': time_index([(1700000000001, 0)])
 SELECT inline(kafka_verify_time_index(

@@ -1,15 +1,15 @@
 -- title: Aborted records
--- question: How much of the log was written for nothing, and by whom?
--- answer: A record of a transaction belongs to the next marker of its producer in its partition:
---   COMMIT, ABORT, or none yet. Aborted records take space and are sent to consumers with
---   `isolation.level=read_committed`, who drop them. To read without them, say `OPTIONS (path …,
---   isolationLevel 'read_committed')`.
+-- question: How many records were written in vain, and by which producers?
+-- answer: A record in a transaction belongs to the next marker of its producer in its partition,
+--   COMMIT or ABORT; without one the transaction is still open. Aborted records take space. Brokers
+--   also send them to consumers with `isolation.level=read_committed`, which drop them. To read
+--   without them, use `OPTIONS (path …, isolationLevel 'read_committed')`.
 -- reads: records (topic, partition, offset, baseOffset, producerId, producerEpoch, isTransactional,
 --   controlType)
--- cost: decodes the records' structure, but no keys, values and headers. What goes into the window
---   is a row for each batch of a transaction.
+-- cost: decodes the structure of records, but no keys, values or headers. The window gets one row
+--   for each batch in a transaction.
 
--- By outcome.
+-- Records by outcome.
 WITH written AS (
   SELECT
     topic,
@@ -23,7 +23,7 @@ WITH written AS (
   GROUP BY topic, partition, producerId, baseOffset
 ),
 decided AS (
-  -- From the end to the beginning: a window that looks ahead takes Spark quadratic time.
+  -- Ordered from the end, because a window that looks ahead takes Spark quadratic time.
   SELECT
     *,
     min(CASE WHEN controlType IS NOT NULL THEN struct(baseOffset, controlType) END) OVER (
@@ -49,7 +49,7 @@ FROM transactions
 GROUP BY topic, partition, marker.controlType
 ORDER BY topic, partition, outcome;
 
--- The largest transactions that were aborted.
+-- The largest aborted transactions.
 WITH written AS (
   SELECT
     topic,

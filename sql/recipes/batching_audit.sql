@@ -1,15 +1,15 @@
 -- title: Batching audit
--- question: Do producers send batches that are worth their headers, and does compression pay?
--- answer: A batch has a header of 61 bytes and is compressed as a whole, so many records to a batch
---   make it small twice. Where batches of one record prevail, raise the producers' `linger.ms` and
---   `batch.size`. `ratio` is bytes of keys, values and headers for each byte stored: below 1
---   without a codec, since each record also has some 7 bytes of its own. A topic with several
---   codecs has producers with several settings; a broker's `compression.type=producer` keeps what
---   they send.
+-- question: Are batches large enough, and does compression pay?
+-- answer: A batch has a header of 61 bytes and is compressed as a whole. A batch with many records
+--   therefore saves space twice. If most batches have one record, raise `linger.ms` and
+--   `batch.size` of the producers. `ratio` is the number of bytes in keys, values and headers for
+--   each byte stored. Without a codec it is below 1, because each record also takes about 7 bytes
+--   of its own. A topic with several codecs has producers with different settings; a broker with
+--   `compression.type=producer` keeps what they send.
 -- reads: batches (topic, partition, baseOffset, recordsCount, sizeInBytes, compressionType,
 --   isControlBatch), records (topic, partition, baseOffset, key, value, headers)
 -- cost: the first two statements read headers of batches. The third decodes all keys, values and
---   headers, which is the most that can be asked for: try it on one topic.
+--   headers, which is the most expensive read of all: try it on one topic first.
 
 SELECT
   topic,
@@ -24,7 +24,7 @@ WHERE NOT isControlBatch AND recordsCount > 0
 GROUP BY topic
 ORDER BY topic;
 
--- The mix of codecs.
+-- Batches by codec.
 SELECT
   topic,
   compressionType,
@@ -37,7 +37,7 @@ WHERE NOT isControlBatch
 GROUP BY topic, compressionType
 ORDER BY topic, bytes DESC, compressionType;
 
--- The compression ratio. Both sides are summed up by batch before they are joined.
+-- The compression ratio. Both sides are summed up by batch before the join.
 WITH payload AS (
   SELECT
     topic,

@@ -1,10 +1,11 @@
 -- title: Broken indexes
--- question: Which indexes are damaged, or lead elsewhere than they say?
--- answer: A broker looks at little of an index when it starts: its size and its last entry. One that
---   was copied while the log was written, or restored beside another log, passes, and fetches from
---   its offsets read the wrong place or fail. Here every entry is held against the log beside it. Stop
---   the broker, delete what is listed, and it builds the index again from the log. `problem` is the
---   first of `problems`; `kafka_verify_index` has them all.
+-- question: Which indexes are damaged or point to the wrong position?
+-- answer: When a broker starts, it checks only the size and the last entry of an index. An index
+--   that was copied while the log was written, or that was restored beside another log, passes that
+--   check. Fetches that use it then fail or read from the wrong position. This recipe compares
+--   every entry with the log. To repair an index, stop the broker and delete the listed file: the
+--   broker builds it again from the log. `problem` is the first of `problems`; `kafka_verify_index`
+--   returns all of them.
 -- reads: indexes (topic, partition, baseOffset, suffix, entries, problems, problem)
 -- cost: indexes and headers of batches.
 
@@ -13,7 +14,7 @@ FROM indexes
 WHERE problems > 0
 ORDER BY topic, partition, baseOffset, suffix;
 
--- How many there are, and how many of them are sound.
+-- The number of indexes, and how many of them are sound.
 SELECT suffix, count(*) AS files, sum(entries) AS entries, count_if(problems = 0) AS sound
 FROM indexes
 GROUP BY suffix

@@ -1,11 +1,13 @@
 -- title: Consumer lag
--- question: How far is each consumer group behind, and which of them read what nobody has any more?
--- answer: `lag` counts offsets between what a group has committed and the end of the log: compaction
---   and markers of transactions take some of them, so it is at most so many records. It is NULL where
---   the partition is not at this path, on another broker or deleted. The log ends where its copy does;
---   a broker's consumers see it up to the high watermark (`checkpoints`, `replication-offset-checkpoint`).
---   Commits that are part of a transaction count when it has ended: say
---   `--isolation-level read_committed` where groups commit so.
+-- question: How far behind is each consumer group, and which groups have offsets of partitions that
+--   no longer exist?
+-- answer: `lag` is the number of offsets between the committed offset and the end of the log.
+--   Compaction and transaction markers use up some of them, so the number of records is at most
+--   that. `lag` is NULL if the partition is not at this path: it is on another broker, or was
+--   deleted. The log ends where your copy ends; on a broker, consumers see it up to the high
+--   watermark (`checkpoints`, `replication-offset-checkpoint`). Offsets that are committed in a
+--   transaction count only once it has committed: if your groups do that, use `--isolation-level
+--   read_committed`.
 -- reads: consumer_offsets (groupId, topic, partition, committedOffset, commitTimestamp, isDeleted,
 --   recordOffset), batches (topic, partition, lastOffset)
 -- cost: all records of __consumer_offsets, and headers of batches.
@@ -31,7 +33,7 @@ SELECT
 FROM committed LEFT JOIN ends USING (topic, partition)
 ORDER BY lag DESC NULLS LAST, groupId, topic, partition;
 
--- By group.
+-- Lag by group.
 WITH committed AS (
   SELECT
     groupId, topic, partition,

@@ -1,10 +1,11 @@
 -- title: Hanging transactions
--- question: Which open transactions will nobody end, because their coordinator has forgotten them?
--- answer: A coordinator aborts a transaction whose timeout has passed, so one that is `Ongoing` there
---   ends by itself. One that is open in a partition ([open transactions](#open-transactions)) while
---   its coordinator has it for ended, or has never heard of its producer, hangs: it holds up every
---   consumer with `isolation.level=read_committed` until `kafka-transactions.sh abort` ends it.
---   All partitions of `__transaction_state` have to be at the path.
+-- question: Which open transactions will never end, because their coordinator no longer knows them?
+-- answer: A coordinator aborts a transaction after its timeout, so a transaction that is `Ongoing`
+--   there ends by itself. A transaction hangs if it is open in a partition ([open
+--   transactions](#open-transactions)) but its coordinator has ended it, or does not know its
+--   producer. It blocks every consumer with `isolation.level=read_committed` until
+--   `kafka-transactions.sh abort` ends it. The path must contain all partitions of
+--   `__transaction_state`.
 -- reads: batches (topic, partition, baseOffset, producerId, producerEpoch, isTransactional,
 --   isControlBatch), transactions (transactionalId, producerId, producerEpoch, state, timeoutMs,
 --   start, partitions, recordOffset, recordTimestamp, isDeleted)
@@ -36,7 +37,7 @@ FROM open LEFT JOIN latest USING (producerId)
 WHERE state IS NULL OR state NOT IN ('Ongoing', 'PrepareCommit', 'PrepareAbort')
 ORDER BY topic, partition, firstOffset;
 
--- What coordinators are waiting for, and whether they should have ended it by now.
+-- Transactions that coordinators have not ended, and whether they are overdue.
 WITH latest AS (
   SELECT transactionalId,
     max_by(struct(state, start, timeoutMs, partitions), recordOffset) AS now

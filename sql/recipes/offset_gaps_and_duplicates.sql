@@ -1,11 +1,12 @@
 -- title: Offset gaps and duplicates
--- question: Is all of the log here, once?
--- answer: `insideBatches` counts offsets that a batch once had and has no more: that is compaction,
---   and harmless. `betweenBatches` is compaction too where a topic is compacted; elsewhere records
---   are gone, most often with a segment that was not copied, and the second statement says which.
---   `twice` counts offsets that several batches claim: two copies of a partition were read as one,
---   or a segment overlaps the next. Batches that were sent twice have offsets of their own but the
---   same bytes: their producer repeated them, and had `enable.idempotence=false`.
+-- question: Is the log complete, and is every record in it once?
+-- answer: `insideBatches` counts offsets that are missing inside a batch: compaction removed them,
+--   which is harmless. `betweenBatches` counts offsets between batches. On a compacted topic that
+--   is compaction too. On any other topic records are lost, most often with a segment that was not
+--   copied; the second statement shows which. `twice` counts offsets that several batches have: two
+--   copies of a partition were read as one, or a segment overlaps the next. A batch that was sent
+--   twice has two ranges of offsets but the same bytes: its producer retried with
+--   `enable.idempotence=false`.
 -- reads: batches (topic, partition, baseOffset, lastOffset, recordsCount, sizeInBytes, producerId,
 --   maxTimestamp, crc)
 -- cost: headers of batches. The window sorts them within each partition.
@@ -35,7 +36,7 @@ FROM placed
 GROUP BY topic, partition
 ORDER BY topic, partition;
 
--- The largest gaps between batches, and when they were written around them.
+-- The largest gaps between batches, and the timestamps around them.
 WITH placed AS (
   SELECT
     *,
@@ -61,8 +62,8 @@ WHERE baseOffset > lastBefore + 1
 ORDER BY missing DESC, topic, partition
 LIMIT 20;
 
--- Batches that were sent twice. Their checksums do not cover the offset, so they are the same; a
--- broker's LogAppendTime would make them differ.
+-- Batches that were sent twice. Checksums do not cover the offset, so those of the copies are
+-- equal. With LogAppendTime they differ.
 SELECT
   topic,
   partition,

@@ -1,16 +1,16 @@
 -- title: Open transactions
--- question: Which transactions has nobody ended, and what do they hold up?
+-- question: Which transactions are still open, and which records do they hold back?
 -- answer: Consumers with `isolation.level=read_committed` read up to `lastStableOffset` and wait
---   there. A transaction younger than `transaction.timeout.ms` (a minute, unless a producer says
---   otherwise) is at work: the log was copied while it was. One that is older hangs:
---   `kafka-transactions.sh` has `find-hanging` to see it on the cluster, and `abort` to end it,
---   whose `--start-offset` is `firstOffset`. `ageInSeconds` counts up to the newest record of the
---   partition.
+--   there. A transaction younger than `transaction.timeout.ms` (one minute by default) is in
+--   progress: the log was copied meanwhile. An older one hangs. On the cluster,
+--   `kafka-transactions.sh find-hanging` shows it, and `kafka-transactions.sh abort` ends it; its
+--   `--start-offset` is `firstOffset`. `ageInSeconds` is the time from the transaction's first
+--   batch to the newest record in the partition.
 -- reads: batches (topic, partition, baseOffset, lastOffset, recordsCount, producerId,
 --   producerEpoch, isTransactional, isControlBatch, maxTimestamp)
 -- cost: headers of batches, read twice.
 
--- Open is what has no marker of its producer behind it.
+-- A transaction is open if no marker of its producer follows.
 WITH ended AS (
   SELECT topic, partition, producerId, max(baseOffset) AS markerOffset
   FROM batches
@@ -31,7 +31,7 @@ WHERE isTransactional AND NOT isControlBatch AND baseOffset > coalesce(markerOff
 GROUP BY topic, partition, producerId
 ORDER BY since, topic, partition, producerId;
 
--- What waits for them.
+-- The records that wait for open transactions.
 WITH ended AS (
   SELECT topic, partition, producerId, max(baseOffset) AS markerOffset
   FROM batches

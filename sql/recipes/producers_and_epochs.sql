@@ -1,12 +1,12 @@
 -- title: Producers and epochs
--- question: Who writes here, was anybody fenced, and is a producer's sequence whole?
+-- question: Which producers write here, was one of them fenced, and are their sequences complete?
 -- answer: A producer without idempotence has the id -1, and can write a batch twice. Since Kafka
---   4.0 (`transaction.version=2`) each transaction has an epoch of its own; without that an epoch
---   ends when its producer starts again or is fenced, so many epochs of one id are a client that
---   keeps restarting, or two with the same `transactional.id`. Within an epoch each sequence
---   follows the one before. Where it does not, batches in between are gone: to compaction where the
---   topic is compacted, elsewhere with a segment, as [offset gaps](#offset-gaps-and-duplicates)
---   show.
+--   4.0 (`transaction.version=2`) each transaction has its own epoch. Before that, an epoch ends
+--   when its producer restarts or is fenced: an id with many epochs is a client that keeps
+--   restarting, or several clients with the same `transactional.id`. Within an epoch, each sequence
+--   follows the one before. If one does not, the batches between them are gone: removed by
+--   compaction on a compacted topic, otherwise lost with a segment, as [offset
+--   gaps](#offset-gaps-and-duplicates) shows.
 -- reads: batches (topic, partition, baseOffset, lastOffset, recordsCount, baseSequence,
 --   lastSequence, producerId, producerEpoch, isTransactional, isControlBatch, maxTimestamp)
 -- cost: headers of batches. The third statement sorts them within each producer's epoch.
@@ -39,7 +39,7 @@ WHERE producerId >= 0 AND NOT isControlBatch
 GROUP BY topic, partition, producerId, producerEpoch
 ORDER BY topic, partition, producerId, producerEpoch;
 
--- Where a sequence does not go on. After 2147483647 comes 0.
+-- Gaps in sequences. 0 follows 2147483647.
 WITH followed AS (
   SELECT
     *,

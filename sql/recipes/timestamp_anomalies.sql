@@ -1,12 +1,13 @@
 -- title: Timestamp anomalies
--- question: Are there clocks that are wrong, and records that came late?
--- answer: Retention by time goes by a segment's largest timestamp. One record from the future keeps
---   its segment until then; `message.timestamp.after.max.ms` makes a broker refuse such records.
---   Seconds where milliseconds belong are dates in January 1970, and a segment full of them is
---   deleted at once. Future means later than the segment's file was last written, an hour allowed;
---   a file that was copied without its time hides some. Put `current_timestamp()` for
---   `modificationTime` to compare with today. A record is out of order when the one before it has a
---   later timestamp: where several producers write, a few are, by seconds.
+-- question: Which producers have a wrong clock, and which records came late?
+-- answer: Retention by time uses the largest timestamp of a segment. A record from the future keeps
+--   its segment until then; set `message.timestamp.after.max.ms` to have brokers refuse such
+--   records. Seconds instead of milliseconds become dates in January 1970, and a segment with only
+--   such timestamps is deleted at once. In the future means more than an hour later than the
+--   modification time of the segment's file, so a file that was copied without its modification
+--   time hides some. To compare with the current time, replace `modificationTime` with
+--   `current_timestamp()`. A record is out of order if the record before it has a later timestamp.
+--   A few records out of order, by seconds, are normal if several producers write.
 -- reads: batches (topic, partition, path, baseOffset, recordsCount, producerId, timestampType,
 --   maxTimestamp), files (path, modificationTime), records (topic, partition, offset, timestamp,
 --   timestampType)
@@ -25,7 +26,7 @@ FROM batches JOIN files ON files.path = batches.path
 GROUP BY batches.topic, batches.partition
 ORDER BY batches.topic, batches.partition;
 
--- Which batches those are.
+-- The batches with such timestamps.
 SELECT
   batches.topic,
   batches.partition,
@@ -39,7 +40,7 @@ WHERE maxTimestamp > modificationTime + INTERVAL '1' HOUR
 ORDER BY batches.topic, batches.partition, batches.baseOffset
 LIMIT 100;
 
--- Out of order, where producers set the timestamps.
+-- Records out of order, if producers set the timestamps.
 WITH followed AS (
   SELECT
     topic,

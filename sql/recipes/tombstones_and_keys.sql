@@ -1,13 +1,13 @@
 -- title: Tombstones and keys by count
 -- question: What would compaction leave of a topic, and do a few keys have most of its records?
--- answer: `superseded` counts records that a later one of the same key in the same partition
---   replaces: what compaction can free. `deleted` counts keys whose last record is a tombstone,
---   which goes too when `delete.retention.ms` has passed. Records without a key cannot be
---   compacted: a broker refuses them on a compacted topic. A key in several partitions has lost its
---   order: partitions were added, or clients partition differently.
+-- answer: `superseded` counts records that a later record with the same key in the same partition
+--   replaces: compaction can remove them. `deleted` counts keys whose last record is a tombstone,
+--   which is removed too after `delete.retention.ms`. Records without a key cannot be compacted,
+--   and brokers refuse them on a compacted topic. The records of a key in several partitions are no
+--   longer in order: partitions were added, or clients use different partitioners.
 -- reads: records (topic, partition, offset, key, value, controlType)
--- cost: decodes all keys and values, though of values only whether they are there.
---   `approx_count_distinct` takes little memory; the other statements shuffle a row for each key.
+-- cost: decodes all keys and values, though it only checks whether a value is NULL.
+--   `approx_count_distinct` takes little memory; the other statements shuffle one row for each key.
 
 SELECT
   topic,
@@ -20,7 +20,7 @@ WHERE controlType IS NULL
 GROUP BY topic
 ORDER BY topic;
 
--- What compaction would leave. It works by partition.
+-- What compaction would leave. It works within a partition.
 WITH latest AS (
   SELECT topic, partition, key, count(*) AS records, max_by(value IS NULL, offset) AS isDeleted
   FROM records
@@ -38,7 +38,7 @@ FROM latest
 GROUP BY topic, partition
 ORDER BY topic, partition;
 
--- The three keys of each topic that have most records, and in how many partitions they are.
+-- The three keys of each topic with most records, and the number of partitions that they are in.
 WITH counted AS (
   SELECT topic, key, count(*) AS records, count(DISTINCT partition) AS partitions
   FROM records

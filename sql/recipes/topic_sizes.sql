@@ -1,14 +1,15 @@
 -- title: Size and records by topic
--- question: Which topics take the space, how many records is that, and is it spread evenly?
--- answer: `bytes` are those on disk. `bytesPerRecord` is what a record costs after compression, its
---   share of the batch's header included. `oldest` and `newest` are timestamps that batches claim;
---   where they look wrong, see [timestamp anomalies](#timestamp-anomalies). A partition whose share
---   is far from its siblings' has a hot key, or a producer that does not partition.
+-- question: Which topics take the space, how many records have they, and are they spread evenly?
+-- answer: `bytes` is the size on disk. `bytesPerRecord` is the size of a record after compression,
+--   with its share of the batch's header. `oldest` and `newest` are the timestamps in the batches;
+--   if they look wrong, see [timestamp anomalies](#timestamp-anomalies). If a partition is much
+--   larger than the others, the topic has a hot key, or a producer that does not partition its
+--   records.
 -- reads: files (topic, partition, suffix, length), batches (topic, partition, recordsCount,
 --   sizeInBytes, maxTimestamp, isControlBatch)
--- cost: the first statement lists folders and reads nothing; the others read headers of batches.
+-- cost: the first statement lists folders and reads nothing. The others read headers of batches.
 
--- On disk, indexes and all.
+-- On disk, with indexes.
 SELECT
   topic,
   count(DISTINCT partition) AS partitions,
@@ -19,7 +20,7 @@ WHERE topic IS NOT NULL
 GROUP BY topic
 ORDER BY bytes DESC, topic;
 
--- In the log. Markers of transactions are not counted.
+-- In the log, without transaction markers.
 SELECT
   topic,
   sum(recordsCount) AS records,

@@ -161,7 +161,7 @@ class TestPrompt:
 
     def test_functions_are_told_with_what_they_take(self, terminal: Terminal) -> None:
         lines = answer(terminal, ".functions")
-        assert "kafka_records(content[, columns][, mode])" in lines
+        assert "kafka_records(content [, columns [, mode]])" in lines
         assert "kafka_offset_lookup(content, baseOffset, targetOffset)" in lines
         assert max(map(len, lines)) <= 80
 

@@ -7,8 +7,11 @@ import kafkajit
 import kafkajit.testing as kt
 from kafkajit.errors import InvalidOffsetError
 from kafkajit.schema import RECORDS_TYPE
-from kafkajit.spark.arrays import kafka_records
-from kafkajit.spark.encode_arrays import kafka_encode_batch, try_kafka_encode_batch
+from kafkajit.spark.catalogue import evaluator
+
+kafka_records = evaluator("kafka_records")
+kafka_encode_batch = evaluator("kafka_encode_batch")
+try_kafka_encode_batch = evaluator("try_kafka_encode_batch")
 
 OPTIONS = pa.map_(pa.string(), pa.string())
 LOG = kt.batch(

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import inspect
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,13 +16,9 @@ from sparks_kafka import schema_with_headers
 import kafkajit
 import kafkajit.testing as kt
 from kafkajit.schema import BATCH_COLUMNS, RECORD_COLUMNS
-from kafkajit.spark import arrays, functions
-from kafkajit.spark.catalogue import (
-    DECODE_FUNCTIONS,
-    FUNCTIONS,
-    LOOKUP_FUNCTIONS,
-    VERIFY_FUNCTIONS,
-)
+from kafkajit.spark import functions, record_arrays
+from kafkajit.spark.catalogue import FUNCTIONS, plain
+from kafkajit.spark.descriptions import FIXED_FIELDS, header
 
 TELLING = ("headers-0", "transactions-0", "nulls-0", "append-time-zstd-0", "compacted-0")
 WITHOUT_PATH = [name for name in RECORD_COLUMNS if name not in ("topic", "partition")]
@@ -88,23 +86,19 @@ def test_rows_may_ask_for_different_columns(spark: SparkSession) -> None:
 
 
 def arguments_of(name: str, content: str) -> str:
-    """A call's: content for what is bytes, and zeros."""
-    plain = name.removeprefix("try_")
-    if plain == "kafka_encode_batch":
+    """The required arguments of a call: `content` for bytes, and zeros for numbers."""
+    if name.endswith("kafka_encode_batch"):
         return content.replace("BINARY", "ARRAY<STRUCT<key: BINARY>>")
-    if plain == "kafka_log_path":
+    if name == "kafka_log_path":
         return f"CAST({content} AS STRING)"
-    if plain == "kafka_encode_batch":
-        return f"kafka_records({content})"
-    if plain == "kafka_partition":
-        return f"{content}, 12"
-    if plain in DECODE_FUNCTIONS:
-        return f"{content}, {content}"
-    if plain in VERIFY_FUNCTIONS:
-        return f"{content}, {content}, 0"
-    if plain in LOOKUP_FUNCTIONS:
-        return f"{content}, 0, 0"
-    return f"{content}, 0" if plain in ("kafka_offset_index", "kafka_time_index") else content
+    parameters = inspect.signature(getattr(functions, name)).parameters.values()
+    return ", ".join(
+        ("12" if parameter.name == "partitions" else "0")
+        if "int" in str(parameter.annotation)
+        else content
+        for parameter in parameters
+        if parameter.default is parameter.empty
+    )
 
 
 def test_null_in_null_out(spark: SparkSession) -> None:
@@ -167,19 +161,9 @@ def test_a_wrong_argument_says_what_is_possible(call: str, told: str, spark: Spa
         contents(spark, b"").selectExpr(call).collect()
 
 
-def test_a_segment_too_large_for_a_row_is_told_where_it_fits(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(arrays, "MAX_ROW_BYTES", 1000)
-    with pytest.raises(ValueError, match="do not fit a row") as raised:
-        arrays.kafka_records(pa.array([log_of("headers-0")]))
-    assert "kafka_log(TABLE(SELECT path" in str(raised.value)
-    assert "format('kafkaLog')" in str(raised.value)
-
-
 def test_row_bytes_are_no_more_than_spark_needs(spark: SparkSession) -> None:
     table = kafkajit.read_records(log_of("headers-0"))
-    estimate = sum(map(arrays.row_bytes, table.to_batches()))
+    estimate = sum(map(record_arrays.row_bytes, table.to_batches()))
     frame = contents(spark, log_of("headers-0")).selectExpr("kafka_records(content) AS r")
     (row,) = frame._jdf.queryExecution().toRdd().toJavaRDD().collect()
     assert 0.8 * row.getSizeInBytes() < estimate <= row.getSizeInBytes()
@@ -207,9 +191,44 @@ def test_a_key_has_the_partition_that_kafkas_producer_chooses(spark: SparkSessio
 
 
 def test_every_function_returns_what_it_declares(spark: SparkSession) -> None:
-    for name, type_ in FUNCTIONS.items():
+    for name, function in FUNCTIONS.items():
         schema = spark.sql(f"SELECT {name}({arguments_of(name, 'NULL')}) AS it").schema
-        assert to_arrow_schema(schema, timezone="UTC").field("it").type == type_
+        assert to_arrow_schema(schema, timezone="UTC").field("it").type == function.returns
+
+
+# By the type of an SQL function's first argument.
+ARGUMENTS = {
+    "BINARY": "X'00'",
+    "STRING": "'/k/orders-3/00000000000000000042.log'",
+    "ARRAY": "array(named_struct('key', 'k', 'timestamp', TIMESTAMP '2025-01-01 00:00:00'))",
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_of_columns_is_the_sql_function_of_its_name(
+    name: str, spark: SparkSession
+) -> None:
+    function = getattr(functions, name)
+    parameters = [
+        parameter
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.default is parameter.empty
+    ]
+    texts = [text for field, text in header(plain(name)).items() if field not in FIXED_FIELDS]
+    first = ARGUMENTS[re.match(r"\w+", texts[0])[0]]
+    values = ["12" if "int" in str(p.annotation) else first for p in parameters]
+    row = ", ".join(f"{v} AS {p.name}" for v, p in zip(values, parameters, strict=True))
+    frame = spark.sql(f"SELECT {row}")
+    by_sql = answer(frame.selectExpr(f"{name}({', '.join(values)}) AS it"))
+    assert answer(frame.select(function(*[p.name for p in parameters]).alias("it"))) == by_sql
+
+
+def answer(frame: DataFrame) -> object:
+    """Its only value, or the message of its error."""
+    try:
+        return frame.first().it
+    except PythonException as error:
+        return str(error)
 
 
 def test_side_functions_give_what_readers_give(spark: SparkSession) -> None:

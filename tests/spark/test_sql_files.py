@@ -1,9 +1,9 @@
-"""The statements of sql/ give what their golden files say, in the form of Spark's own.
+"""The statements of sql/ return what their golden files contain, in the form of Spark's own.
 
     KAFKAJIT_GENERATE_GOLDEN_FILES=1 pytest tests/spark/test_sql_files.py
 
-writes the golden files, and the literals of sql/functions, instead of comparing them; see with
-`git diff` what has changed, and write the docs again with `python docs/generate.py`.
+writes the golden files, and the literals of sql/functions, instead of comparing them. Look at the
+changes with `git diff`, and generate the pages with `python docs/generate.py`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from docs.generate import (
     Result,
     SqlFile,
     Statement,
+    has_try,
     read_results,
     read_sql,
     reads,
@@ -147,8 +148,28 @@ def test_a_recipe_names_no_column_that_it_does_not_need(file: SqlFile) -> None:
         assert [column for column in columns if not re.search(rf"\b{column}\b", text)] == []
 
 
+@pytest.mark.parametrize("file", [*filter(has_try, FUNCTIONS)], ids=lambda file: file.name)
+def test_a_try_twin_differs_only_in_its_null_for_damage(
+    file: SqlFile, spark: SparkSession, sample: str
+) -> None:
+    session = new_session(spark, sample)
+    damaged = 0
+    for statement, plain in zip(file.statements, read_results(file.path), strict=True):
+        if f"try_{file.name}(" in statement.sql:
+            continue
+        sql = statement.sql.replace(f"{file.name}(", f"try_{file.name}(")
+        found = run(session, statement._replace(sql=sql))
+        if re.search(r"kafkajit\.errors\.|(Corrupt|Invalid|Unsupported)\w*Error: ", plain.output):
+            assert found.output == "NULL"
+            damaged += 1
+        else:
+            assert found.output == plain.output
+    assert damaged
+
+
 def test_every_function_has_a_file() -> None:
-    assert {file.name for file in FUNCTIONS} == {*IN_SQL, TABLE_FUNCTION}
+    plain = {name for name in IN_SQL if not name.startswith("try_")}
+    assert {file.name for file in FUNCTIONS} == {*plain, TABLE_FUNCTION}
 
 
 def test_every_sql_file_has_a_golden_file() -> None:

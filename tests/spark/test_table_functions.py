@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -71,13 +72,34 @@ def test_permissive_reports_damage_and_goes_on(spark: SparkSession, tmp_path: Pa
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        ("TABLE(SELECT 'x' AS name)", "needs a table with a column path or content"),
+        ("TABLE(SELECT 'x' AS name)", "needs a column path or content, .*; it has name"),
+        ("TABLE(SELECT 'a' AS path, 'b' AS PATH)", "has two columns path"),
+        ("TABLE(SELECT 42 AS path)", "path must be STRING, not int32"),
+        ("TABLE(SELECT 'x' AS content)", "content must be BINARY, as binaryFile loads it"),
+        ("42", r"must be a table, a path \(STRING\) or a segment's bytes \(BINARY\), not int32"),
+        ("X'', 5", "columns must be STRING, not int32"),
+        ("X'', mode => 3", "mode must be STRING, not int32"),
+        ("X'', colums => 'offset'", "was called wrongly: got an unexpected .* 'colums'"),
+        ("", "was called wrongly: missing a required argument: 'segments'"),
         ("TABLE(SELECT '/no/such.log' AS path)", "there is nothing at /no/such.log"),
         ("TABLE(SELECT X'' AS content), columns => 'ofset'", "unknown column 'ofset'"),
         ("TABLE(SELECT X'' AS content), mode => 'LENIENT'", "unknown mode 'LENIENT'"),
     ],
 )
-def test_a_wrong_argument_is_told(call: str, told: str, spark: SparkSession) -> None:
+def test_an_error_begins_with_what_is_wrong_with_the_arguments(
+    call: str, told: str, spark: SparkSession
+) -> None:
     with pytest.raises(PySparkException, match=told) as raised:
         spark.sql(f"SELECT * FROM kafka_log({call})").collect()
+    first = str(raised.value).splitlines()[1]  # below Spark's own line
+    assert re.match(r"(TypeError|ValueError|FileNotFoundError): ", first)
     assert "Traceback" not in str(raised.value)
+
+
+def test_names_of_columns_are_not_case_sensitive(spark: SparkSession) -> None:
+    assert offsets(spark, f"kafka_log(TABLE({PATHS.replace('path', 'path AS PATH', 1)}))") == (
+        in_headers()
+    )
+    table = PATHS.replace("path", "content AS Content, path AS Path", 1)
+    rows = spark.sql(f"SELECT DISTINCT topic FROM kafka_log(TABLE({table}))").collect()
+    assert sorted(row.topic for row in rows) == ["headers", "headers-zstd"]

@@ -13,10 +13,10 @@ from pyspark import cloudpickle
 
 from kafkajit.scan.options import Options
 from kafkajit.schema import RECORD_COLUMNS, record_schema
-from kafkajit.spark.call import _deferred
+from kafkajit.spark.columns import _deferred
 from kafkajit.spark.datasource import KafkaLogReader
 from kafkajit.spark.table_functions import KafkaLog
-from kafkajit.spark.worker import acknowledge, guest, reported
+from kafkajit.spark.worker import acknowledge, in_worker, reported
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +26,7 @@ def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("error", [ValueError, TypeError, FileNotFoundError])
 def test_what_a_user_can_cause_is_reported_without_a_traceback(error: type[Exception]) -> None:
-    with pytest.raises(error), guest():
+    with pytest.raises(error), in_worker():
         raise error
     assert os.environ["SPARK_HIDE_TRACEBACK"] == "1"
 
@@ -47,7 +47,7 @@ def test_the_collector_does_not_walk_numbas_modules() -> None:
 
     _leave_modules_alone.cache_clear()
     try:
-        with guest():
+        with in_worker():
             pass
         assert gc.get_freeze_count() > 100_000
     finally:
@@ -75,8 +75,8 @@ def connection() -> Iterator[socket.socket]:
         yield served
 
 
-# Each is what a worker does when Spark has sent a task, before it waits for the task's data.
-ARRIVALS: dict[str, Any] = {
+# What a worker does when Spark has sent a task, before it waits for the task's data.
+UNPICKLED: dict[str, Any] = {
     "told": acknowledge,
     "a reader": lambda: pickle.loads(
         pickle.dumps(KafkaLogReader(Options(("/",)), record_schema(RECORD_COLUMNS)))
@@ -87,12 +87,12 @@ ARRIVALS: dict[str, Any] = {
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the option")
-@pytest.mark.parametrize("arrival", ARRIVALS)
+@pytest.mark.parametrize("what", UNPICKLED)
 def test_what_comes_with_a_task_is_acknowledged_at_once(
-    arrival: str, connection: socket.socket
+    what: str, connection: socket.socket
 ) -> None:
     assert answers_late(connection)
-    ARRIVALS[arrival]()
+    UNPICKLED[what]()
     assert not answers_late(connection)
 
 

@@ -23,7 +23,7 @@ from corpus import REPOSITORY
 
 # Where a test writes of a process, so that those it starts can be told from others.
 _MARK = "KAFKAJIT_TEST_MARK"
-_ARCHIVER = "kafkajit.spark.class_archive"
+_ARCHIVER = "kafkajit.spark.local.archive_maker"
 
 
 def command(*arguments: str) -> list[str]:

@@ -249,7 +249,7 @@ def _place(options: argparse.Namespace) -> Place | None:
 
 
 def _start(options: argparse.Namespace) -> SparkSession:
-    from kafkajit.spark.launch import local_session
+    from kafkajit.spark import local_session
 
     return local_session(verbose=options.verbose, conf=dict(options.conf))
 

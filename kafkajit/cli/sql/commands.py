@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import re
 import shutil
 import textwrap
 from collections.abc import Callable, Sequence
@@ -138,20 +136,16 @@ class Commands:
         return "\n\n".join(parts)
 
     def _functions(self, _: list[str]) -> str:
-        from kafkajit.spark import functions
+        from kafkajit.spark.descriptions import header, summary
 
         rows = []
-        for name in FUNCTIONS:
+        for name in [*FUNCTIONS, TABLE_FUNCTION]:
             if not name.startswith("try_"):
-                function = getattr(functions, name)
-                given = _parameters(function)
-                doc = (inspect.getdoc(function) or "").partition("\n")[0].removeprefix("Returns ")
-                rows.append((f"{name}({given})", doc))
-        call = f"{TABLE_FUNCTION}(TABLE(SELECT path …))"
-        rows.append((call, "the records of segments of any size, as a table."))
+                fields = header(name) or {"signature": name}
+                rows.append((fields["signature"], summary(name).removeprefix("Returns ")))
         return (
-            f"{_stacked(rows)}\n\ntry_ before a name gives NULL where content is damaged.\n"
-            "SHOW FUNCTIONS; lists Spark's own."
+            f"{_stacked(rows)}\n\ntry_kafka_records and its like return NULL for damaged bytes.\n"
+            "SHOW FUNCTIONS; lists Spark's own functions."
         )
 
     def _format(self, words: list[str]) -> str:
@@ -196,17 +190,6 @@ def _as_dotted(line: str) -> str:
     if name == "\\d" and rest:
         return f".schema {rest}"
     return f"{_OF_PSQL.get(name.lower(), name)} {rest}".rstrip()
-
-
-def _parameters(function: Callable[..., object]) -> str:
-    """What a function takes, as SQL calls it: `content, baseOffset` or `content[, columns]`."""
-    text = ""
-    for name, parameter in inspect.signature(function).parameters.items():
-        named = re.sub("_([a-z])", lambda letter: letter[1].upper(), name)
-        comma = ", " if text else ""
-        is_needed = parameter.default is inspect.Parameter.empty
-        text += f"{comma}{named}" if is_needed else f"[{comma}{named}]"
-    return text
 
 
 def _spark_type(kind: object) -> str:

@@ -162,7 +162,7 @@ class Engine:
 
                 self.spark.udtf.register(name, kafka_log)
             else:
-                from kafkajit.spark.call import arrow_function
+                from kafkajit.spark.columns import arrow_function
 
                 self.spark.udf.register(name, arrow_function(name))
             self._registered.add(name)
