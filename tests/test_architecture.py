@@ -17,7 +17,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 ROOMS = [
     ("errors", "kernel", "schema", "storage"),
     ("format",),
-    ("records",),
+    ("records", "sizes"),
     ("walk",),
     ("index", "topics"),
     ("state",),

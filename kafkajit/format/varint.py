@@ -11,7 +11,6 @@ hurry read the first byte themselves, because most varints in a log have only th
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from kafkajit.kernel import inlined, kernel
 
@@ -21,36 +20,6 @@ MAX_VARLONG_SIZE = 10
 # In place of the position behind a varint:
 PAST_END = -1
 TOO_LONG = -2
-
-
-def size_of_varint(values: npt.ArrayLike) -> npt.NDArray[np.int32]:
-    """Bytes that each int32 takes as a varint.
-
-    >>> size_of_varint([0, -1, 63, 64, -64, -65, 2**31 - 1]).tolist()
-    [1, 1, 1, 2, 1, 2, 5]
-    """
-    return _sizes(np.asarray(values, dtype=np.int32).astype(np.int64))
-
-
-def size_of_varlong(values: npt.ArrayLike) -> npt.NDArray[np.int32]:
-    """Bytes that each int64 takes as a varlong.
-
-    >>> size_of_varlong([0, 2**34, -(2**63)]).tolist()
-    [1, 6, 10]
-    """
-    return _sizes(np.asarray(values, dtype=np.int64))
-
-
-def _sizes(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-    sizes = np.empty(values.shape, dtype=np.int32)
-    _sizes_of_varlongs(values.reshape(-1), sizes.reshape(-1))
-    return sizes
-
-
-@kernel
-def _sizes_of_varlongs(values, sizes):
-    for i in range(values.size):
-        sizes[i] = varlong_size(values[i])
 
 
 @kernel

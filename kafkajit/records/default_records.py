@@ -48,7 +48,6 @@ from kafkajit.format.varint import (
     varint_before,
     varint_rest,
     varlong_rest,
-    varlong_size,
 )
 from kafkajit.kernel import inlined, kernel
 from kafkajit.kernel.intrinsics import WIDE, copy_wide
@@ -105,46 +104,6 @@ def read_default_records(
         counts[batch] = record
         status, a, b = _complaint(content, extents[batch], record, position)
     return Reading(columns, found, counts, status, a, b, batch)
-
-
-def record_size_in_bytes(
-    offset_delta: npt.ArrayLike,
-    timestamp_delta: npt.ArrayLike,
-    key_size: npt.ArrayLike,
-    value_size: npt.ArrayLike,
-    headers_count: npt.ArrayLike = 0,
-    headers_size: npt.ArrayLike = 0,
-) -> npt.NDArray[np.int32]:
-    """DefaultRecord.sizeInBytes of each row: the record with its length.
-
-    Sizes are those of the bytes, negative for null. `headers_size` is what the headers take
-    without their count (see `header_size_in_bytes`).
-
-    >>> record_size_in_bytes([0, 1], [0, 7], [3, -1], [100, 0]).tolist()
-    [112, 7]
-    """
-    columns = np.broadcast_arrays(
-        offset_delta, timestamp_delta, key_size, value_size, headers_count, headers_size
-    )
-    table = np.stack([np.ravel(column) for column in columns]).astype(np.int64)
-    sizes = np.empty(table.shape[1], dtype=np.int32)
-    _record_sizes(table, sizes)
-    return sizes.reshape(columns[0].shape)
-
-
-def header_size_in_bytes(
-    key_size: npt.ArrayLike, value_size: npt.ArrayLike
-) -> npt.NDArray[np.int32]:
-    """What each header takes inside a record; a negative value size is null.
-
-    >>> header_size_in_bytes([5, 5], [3, -1]).tolist()
-    [10, 7]
-    """
-    columns = np.broadcast_arrays(key_size, value_size)
-    table = np.stack([np.ravel(column) for column in columns]).astype(np.int64)
-    sizes = np.empty(table.shape[1], dtype=np.int32)
-    _header_sizes(table, sizes)
-    return sizes.reshape(columns[0].shape)
 
 
 def _read_all(
@@ -483,24 +442,3 @@ def _read_checked(content, position, extent):
         return zero, WRONG_RECORD_SIZE, length, p - start
 
     return p, OK, zero, zero
-
-
-@kernel
-def _record_sizes(table, sizes):
-    for i in range(sizes.size):
-        body = 1 + varlong_size(table[1, i]) + varlong_size(table[0, i])
-        body += _sized(table[2, i]) + _sized(table[3, i])
-        body += varlong_size(table[4, i]) + table[5, i]
-        sizes[i] = varlong_size(body) + body
-
-
-@kernel
-def _header_sizes(table, sizes):
-    for i in range(sizes.size):
-        sizes[i] = _sized(table[0, i]) + _sized(table[1, i])
-
-
-@kernel
-def _sized(size):
-    """Bytes of a field with its length in front; null is a length of -1."""
-    return varlong_size(max(size, np.int64(-1))) + max(size, np.int64(0))

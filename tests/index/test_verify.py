@@ -9,8 +9,8 @@ from corpus import DATA
 from hypothesis import given
 from hypothesis import strategies as st
 
-import kafkajit
 import kafkajit.testing as kt
+from kafkajit.index import OffsetIndex
 from kafkajit.index.verify import verify_offset_index, verify_time_index
 
 INDEXES = [
@@ -146,7 +146,7 @@ def test_of_a_damaged_log_what_is_sound_is_compared() -> None:
 def test_an_index_of_another_segment_fits_nowhere() -> None:
     log = DATA / "v2" / "segments-0" / f"{0:020}.log"
     other = (DATA / "v2" / "segments-lz4-0" / f"{0:020}.index").read_bytes()
-    assert verify_offset_index(log, other, 0).num_rows == len(kafkajit.OffsetIndex(other, 0)) > 0
+    assert verify_offset_index(log, other, 0).num_rows == len(OffsetIndex(other, 0)) > 0
 
 
 def test_an_empty_and_a_preallocated_index_have_no_problem() -> None:
