@@ -8,6 +8,8 @@ operator who has seen them in a broker's log recognises them here.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 
 class KafkaJitError(ValueError):
     """Base of every error about a log's bytes: says what, and at which position and base offset.
@@ -223,3 +225,31 @@ def error_for(
     if record is not None:
         message += f" (record {record} of the batch)"
     return exception(message, path=path, position=position, base_offset=base_offset)
+
+
+def did_you_mean(
+    name: str,
+    candidates: Iterable[str],
+    *,
+    cutoff: float = 0.6,
+    spelled: Callable[[str], str] = str.lower,
+    quoted: bool = True,
+) -> str:
+    """A question that names the candidate closest to `name`; an empty string if no one is close.
+
+    Names are compared as `spelled` writes them. `cutoff` is difflib's: from 0 (anything is close)
+    to 1 (only the same name is).
+
+    >>> did_you_mean("Ofset", ["offset", "position"])
+    "did you mean 'offset'?"
+    >>> did_you_mean("topic", ["offset", "position"])
+    ''
+    """
+    from difflib import get_close_matches  # here, to keep `import kafkajit` light
+
+    shown = {spelled(candidate): candidate for candidate in sorted(candidates)}
+    close = get_close_matches(spelled(name), shown, n=1, cutoff=cutoff)
+    if not close:
+        return ""
+    meant = shown[close[0]]
+    return f"did you mean {repr(meant) if quoted else meant}?"

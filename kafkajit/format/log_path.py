@@ -13,6 +13,18 @@ from typing import NamedTuple
 
 from kafkajit.format.limits import MAX_INT32
 
+# The files of a segment, and what Kafka appends to their names on their way out or in (LogFileUtils).
+LOG_SUFFIX = ".log"
+INDEX_SUFFIX = ".index"
+TIME_INDEX_SUFFIX = ".timeindex"
+TXN_INDEX_SUFFIX = ".txnindex"
+SNAPSHOT_SUFFIX = ".snapshot"
+DELETED_SUFFIX = ".deleted"
+CLEANED_SUFFIX = ".cleaned"
+SWAP_SUFFIX = ".swap"
+# The transaction index is missing if no aborted transaction ends in the segment.
+INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
+
 # A folder on its way out or in carries a unique id: topic-partition.<32 hex>-delete
 _FOLDER = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)(?:\.[0-9a-f]{32}-(?:delete|future|stray))?")
 _FILE = re.compile(r"(?P<base_offset>\d{20})(?:-[^.]*)?(?P<suffix>\..+)")

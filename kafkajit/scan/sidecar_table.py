@@ -15,7 +15,12 @@ import pyarrow as pa
 
 from kafkajit.arrow import table_in_microseconds
 from kafkajit.errors import KafkaJitError
-from kafkajit.format.log_path import parse_log_path
+from kafkajit.format.log_path import (
+    INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    parse_log_path,
+)
 from kafkajit.index.verify import verify_offset_index, verify_time_index
 from kafkajit.scan.options import Options
 from kafkajit.scan.plan import packed, task_share
@@ -31,9 +36,9 @@ logger = logging.getLogger("kafkajit")
 _BATCH_ROWS = 1 << 16
 # suffix: the kind of index, and the column that has its entries' offsets
 _INDEXES = {
-    ".index": ("offsetIndex", "offset"),
-    ".timeindex": ("timeIndex", "offset"),
-    ".txnindex": ("transactionIndex", "lastOffset"),
+    INDEX_SUFFIX: ("offsetIndex", "offset"),
+    TIME_INDEX_SUFFIX: ("timeIndex", "offset"),
+    TXN_INDEX_SUFFIX: ("transactionIndex", "lastOffset"),
 }
 _VERIFY = {"offsetIndex": verify_offset_index, "timeIndex": verify_time_index}
 

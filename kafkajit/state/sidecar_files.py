@@ -14,6 +14,15 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from kafkajit.format.log_path import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    SWAP_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+)
 from kafkajit.schema import (
     CHECKPOINT_COLUMNS,
     CORRUPTION_COLUMNS,
@@ -110,32 +119,32 @@ def _of_segment(suffix: str, *later: str) -> re.Pattern[str]:
     return re.compile(rf"\d{{20}}{re.escape(suffix)}(?:{last})", re.ASCII)
 
 
-_INDEX_ON_ITS_WAY = (".deleted", ".cleaned", ".swap")
+_INDEX_ON_ITS_WAY = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX)
 
 SIDE_FILES: dict[str, SideFile] = {
     "offsetIndex": SideFile(
-        name=_of_segment(".index", *_INDEX_ON_ITS_WAY),
+        name=_of_segment(INDEX_SUFFIX, *_INDEX_ON_ITS_WAY),
         called="20 digits and .index",
         columns=OFFSET_INDEX_COLUMNS,
         place=_SEGMENT,
         parse=_offset_index,
     ),
     "timeIndex": SideFile(
-        name=_of_segment(".timeindex", *_INDEX_ON_ITS_WAY),
+        name=_of_segment(TIME_INDEX_SUFFIX, *_INDEX_ON_ITS_WAY),
         called="20 digits and .timeindex",
         columns=TIME_INDEX_COLUMNS,
         place=_SEGMENT,
         parse=_time_index,
     ),
     "transactionIndex": SideFile(
-        name=_of_segment(".txnindex", *_INDEX_ON_ITS_WAY),
+        name=_of_segment(TXN_INDEX_SUFFIX, *_INDEX_ON_ITS_WAY),
         called="20 digits and .txnindex",
         columns=TRANSACTION_INDEX_COLUMNS,
         place=_SEGMENT,
         parse=_transaction_index,
     ),
     "producers": SideFile(
-        name=_of_segment(".snapshot", ".deleted"),
+        name=_of_segment(SNAPSHOT_SUFFIX, DELETED_SUFFIX),
         called="20 digits and .snapshot",
         columns=PRODUCER_COLUMNS,
         place=_SEGMENT,
