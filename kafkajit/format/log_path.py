@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from kafkajit.format.limits import MAX_INT32
 
-# The files of a segment, and what Kafka appends to their names on their way out or in (LogFileUtils).
+# A segment's files, and what Kafka appends to the names of those on their way out or in
+# (LogFileUtils).
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"
