@@ -202,9 +202,8 @@ def _swap(stage: Stage, root: Path, staged: Path) -> None:
         link(staged / name, swap_of(name))
 
     def drop_indexes(of: list[str]) -> None:
-        for suffix in (
-            INDEX_SUFFIXES if of else ()
-        ):  # .index first: without it, a broker makes them all
+        # .index goes first: without it, a broker builds all of them again.
+        for suffix in INDEX_SUFFIXES if of else ():
             for log in of:
                 (root / log).with_suffix(suffix).unlink(missing_ok=True)
             sync(guard.parent)

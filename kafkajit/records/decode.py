@@ -33,8 +33,9 @@ from kafkajit.format.compression import (
     Scratch,
     with_right_lz4_checksum,
 )
-from kafkajit.format.decompressors import decompress_run
+from kafkajit.format.decompressors import CompressedBatches, decompress_run
 from kafkajit.format.layout import MAGIC_V0, MAGIC_V1, MAGIC_V2, RECORD_BATCH_OVERHEAD
+from kafkajit.format.limits import MAX_INT32
 from kafkajit.format.log_path import LogPath, parse_log_path
 from kafkajit.records.batches import Batches
 from kafkajit.records.columns import ColumnMemory, Columns, Reading, Wanted
@@ -45,7 +46,7 @@ from kafkajit.storage.source import Bytes, Int64s, Source
 
 CHUNK_BYTES = 8 << 20
 # Positions in a chunk are int32, and a chunk may be nearly full when its last batch is added.
-MAX_DECOMPRESSED_BYTES = 2**31 - 1 - 2 * CHUNK_BYTES
+MAX_DECOMPRESSED_BYTES = MAX_INT32 - 2 * CHUNK_BYTES
 
 # Kernels may look this far behind a chunk's last batch, where the source has that much.
 _SLACK = 64
@@ -295,11 +296,13 @@ class Decoder:
         run = partial(
             decompress_run,
             self._source.content,
-            compressed_starts,
-            compressed_ends,
-            np.ascontiguousarray(batches.codec),
-            np.ascontiguousarray(batches.field("magic")),
-            np.ascontiguousarray(batches.field("recordsCount")),
+            CompressedBatches(
+                compressed_starts,
+                compressed_ends,
+                np.ascontiguousarray(batches.codec),
+                np.ascontiguousarray(batches.field("magic")),
+                np.ascontiguousarray(batches.field("recordsCount")),
+            ),
             extents=extents,
             limit=scratch.limit,
             enough=CHUNK_BYTES,

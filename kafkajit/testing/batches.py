@@ -34,7 +34,7 @@ _LENGTH_OF_HEAD = _HEAD.size - 12
 
 
 def varint(value: int) -> bytes:
-    """Zigzag and 7 bits a byte, for int32 and int64 alike.
+    """Encode a number in zigzag, 7 bits a byte; int32 and int64 take the same bytes.
 
     >>> varint(-65).hex()
     '8101'
@@ -53,7 +53,7 @@ def _unsigned_varint(rest: int) -> bytes:
 
 @dataclass(frozen=True)
 class Record:
-    """A record to be written. The last four fields are for lies: None tells the truth."""
+    """A record to write. The last four fields are for lies: None stands for the true value."""
 
     key: bytes | None = None
     value: bytes | None = None
@@ -115,13 +115,13 @@ def batch(
     batch_length: int | None = None,
     crc: int | None = None,
 ) -> bytes:
-    """A v2 record batch. What is not given is what Kafka's producer would write.
+    """Build a record batch of format v2; defaults are what Kafka's producer would write.
 
     Args:
-        records: records, or bytes to stand in a record's place as they are.
+        records: records, or bytes to write in a record's place.
         codec: one of COMPRESSORS: none, gzip, snappy, lz4, zstd, and their variants.
-        delete_horizon_ms: sets the bit, and stands in for baseTimestamp.
-        attributes, last_offset_delta, records_count, batch_length, crc: instead of the true ones.
+        delete_horizon_ms: sets the delete horizon's bit, and replaces `base_timestamp`.
+        attributes, last_offset_delta, records_count, batch_length, crc: override the true values.
 
     >>> len(batch([]))
     61
@@ -167,7 +167,7 @@ def batch(
 def control_batch(
     control_type: int, *, coordinator_epoch: int = 0, producer_id: int = 1, **fields: object
 ) -> bytes:
-    """A transaction marker as a broker writes it: type 0 is ABORT, 1 is COMMIT.
+    """Build a transaction marker as a broker writes it: type 0 is ABORT, 1 is COMMIT.
 
     >>> import kafkajit
     >>> log = control_batch(1, coordinator_epoch=5)
@@ -182,7 +182,7 @@ def control_batch(
 
 
 def repair_crc(log: bytes, position: int = 0) -> bytes:
-    """The same bytes with the right checksum in the batch or message at `position`."""
+    """Return the bytes with the right checksum in the batch or message at `position`."""
     length = struct.unpack_from(">i", log, position + 8)[0]
     end = position + 12 + length
     if log[position + 16] < 2:

@@ -16,12 +16,12 @@ from kafkajit.testing.batches import Record, batch, varint
 
 
 class Break(NamedTuple):
-    """A way to break a batch, and what a reader has to say of it, as Kafka does."""
+    """A way to break a batch, and the error that a reader then reports, in Kafka's words."""
 
     build: Callable[[int, str], bytes]
     error: type[KafkaJitError]
     message: str
-    when_compressed: str | None = None  # where Kafka says something else then
+    when_compressed: str | None = None  # Kafka's words for a compressed batch, if they differ
 
 
 _GOOD = Record(key=b"key", value=b"value", headers=[("h", b"1"), ("h", None)])
@@ -31,7 +31,7 @@ _INVALID_STRUCTURE = "Found invalid record structure"
 
 
 def _second(bad: Record | bytes, **fields: object) -> Callable[[int, str], bytes]:
-    """Three records of which the second is bad, or whose header lies."""
+    """Build three records, the second of them bad, or a header that lies."""
 
     def build(base_offset: int, codec: str) -> bytes:
         return batch([_GOOD, bad, _GOOD], base_offset=base_offset, codec=codec, **fields)  # type: ignore[arg-type]
@@ -44,7 +44,7 @@ def _lying(**fields: object) -> Callable[[int, str], bytes]:
 
 
 def _cut_stream(base_offset: int, codec: str) -> bytes:
-    """Three records of which the last is not all there."""
+    """Build three records, the last of them cut off."""
     whole = b"".join(_GOOD.encode(place, 0) for place in range(3))
     return batch(
         [whole[:-2]], base_offset=base_offset, codec=codec, records_count=3, last_offset_delta=2
@@ -167,7 +167,7 @@ BREAKS: dict[str, Break] = {
 
 
 def broken(name: str, *, base_offset: int = 0, codec: str = "none") -> bytes:
-    """A batch of three records, broken in one of the ways of BREAKS, its checksum right (or wrong).
+    """Build a batch of three records and break it as BREAKS says; other checksums stay right.
 
     >>> sorted(BREAKS)[:3]
     ['batch shorter than an entry', 'batch shorter than its header', 'cut inside a record']

@@ -21,7 +21,7 @@ def _xerial(payload: bytes, order: str = ">", block: int = 32 * 1024) -> bytes:
 
 
 def _lz4(payload: bytes) -> bytes:
-    """As Kafka writes it: independent blocks of 64 KiB, no sizes, no content checksum."""
+    """An LZ4 frame as Kafka writes it: independent blocks of 64 KiB, no sizes or checksum."""
     framed: bytes = lz4.frame.compress(
         payload,
         block_size=lz4.frame.BLOCKSIZE_MAX64KB,
@@ -33,7 +33,7 @@ def _lz4(payload: bytes) -> bytes:
 
 
 def _zstd(payload: bytes) -> bytes:
-    """As a streaming producer writes it: the size is not in the frame."""
+    """A zstd frame as a streaming producer writes it: without the size."""
     stream = zstandard.ZstdCompressor(level=3).compressobj()
     return stream.compress(payload) + stream.flush()
 
@@ -50,7 +50,7 @@ def _gzip(payload: bytes) -> bytes:
     return gzip.compress(payload, compresslevel=6, mtime=0)
 
 
-# name: (codec id, compressor); the variants are what clients other than Java's write.
+# name: (codec id, compressor); clients other than Java's write the variants
 COMPRESSORS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
     "none": (0, bytes),
     "gzip": (1, _gzip),

@@ -25,17 +25,17 @@ def message(
     crc: int | None = None,
     size: int | None = None,
 ) -> bytes:
-    """A message of format v0 or v1, as it stands in a log. Defaults are what a producer writes.
+    """Build a message of format v0 or v1; defaults are what a producer writes.
 
     Args:
-        record: its key, value, timestamp and lies about sizes
-        offset: of the log, or within its set
-        magic: 0 or 1
-        timestamp: where the record has none; v0 has none at all
-        timestamp_type: CREATE_TIME or LOG_APPEND_TIME
-        attributes: instead of those that the arguments make
-        crc: instead of the right one
-        size: instead of the right one
+        record: gives key, value, timestamp, and lies about their sizes.
+        offset: the offset in the log, or within its set.
+        magic: 0 or 1.
+        timestamp: the timestamp if the record has none; v0 does not store one.
+        timestamp_type: CREATE_TIME or LOG_APPEND_TIME.
+        attributes: overrides those that the other arguments imply.
+        crc: overrides the right checksum.
+        size: overrides the right size.
 
     >>> len(message(Record(key=b"k", value=b"v"), magic=0))
     28
@@ -64,17 +64,17 @@ def message_set(
     wrapper_offset: int | None = None,
     key: bytes | None = None,
 ) -> bytes:
-    """Messages one behind the other or, with a codec, compressed into the value of one.
+    """Build messages one after the other or, with a codec, compressed into the value of one.
 
     Args:
-        records: the records, or finished bytes in their place
-        base_offset: of the first record
-        magic: 0 or 1
-        codec: a name of `COMPRESSORS`
-        timestamp: where a record has none, and of the message around them under LOG_APPEND_TIME
-        timestamp_type: CREATE_TIME or LOG_APPEND_TIME
-        wrapper_offset: instead of the last record's
-        key: of the message around them
+        records: records, or bytes to write in a record's place.
+        base_offset: the offset of the first record.
+        magic: 0 or 1.
+        codec: one of COMPRESSORS.
+        timestamp: for records without one, and for the wrapper under LOG_APPEND_TIME.
+        timestamp_type: CREATE_TIME or LOG_APPEND_TIME.
+        wrapper_offset: the wrapper's offset; by default that of the last record.
+        key: the wrapper's key.
 
     >>> import kafkajit
     >>> log = message_set([Record(value=b"a"), Record(value=b"b")], base_offset=7, codec="gzip")
@@ -118,6 +118,6 @@ def message_set(
 
 
 def _with_wrong_lz4_checksum(frame: bytes) -> bytes:
-    """As Kafka's first LZ4 writer, which v0 is bound to: its checksum took in the frame's magic."""
+    """Spoil the descriptor's checksum as Kafka's first LZ4 writer did, which v0 is bound to."""
     end = 6 + (8 if frame[4] & 0x08 else 0)
     return frame[:end] + bytes([frame[end] ^ 0x5A]) + frame[end + 1 :]

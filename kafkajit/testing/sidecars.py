@@ -11,7 +11,7 @@ from crc32c import crc32c
 
 @dataclass(frozen=True)
 class Producer:
-    """An entry of a snapshot; -1 as its last offset stands for a producer without a batch."""
+    """An entry of a snapshot; a producer without a batch has -1 as its last offset."""
 
     producer_id: int
     producer_epoch: int = 0
@@ -31,14 +31,14 @@ def producer_snapshot(
     tail: bytes = b"",
     crc: int | None = None,
 ) -> bytes:
-    """A .snapshot file.
+    """Build a .snapshot file.
 
     Args:
-        producers: its entries
-        version: instead of Kafka's
-        count: instead of the number of entries
-        tail: bytes behind the entries
-        crc: instead of the right one
+        producers: its entries.
+        version: the format's version; Kafka writes 1.
+        count: overrides the number of entries.
+        tail: bytes behind the entries.
+        crc: overrides the right checksum.
 
     >>> len(producer_snapshot([Producer(1), Producer(2)]))
     102
@@ -49,7 +49,7 @@ def producer_snapshot(
 
 
 def offset_index(entries: Iterable[tuple[int, int]]) -> bytes:
-    """An .index file of relative offsets and positions.
+    """Build an .index file from relative offsets and positions.
 
     >>> offset_index([(9, 4096)]).hex(" ", 4)
     '00000009 00001000'
@@ -58,7 +58,7 @@ def offset_index(entries: Iterable[tuple[int, int]]) -> bytes:
 
 
 def time_index(entries: Iterable[tuple[int, int]]) -> bytes:
-    """A .timeindex file of timestamps in milliseconds and relative offsets.
+    """Build a .timeindex file from timestamps in milliseconds and relative offsets.
 
     >>> time_index([(100, 9)]).hex(" ", 4)
     '00000000 00000064 00000009'
@@ -67,7 +67,7 @@ def time_index(entries: Iterable[tuple[int, int]]) -> bytes:
 
 
 def transaction_index(entries: Iterable[tuple[int, int, int, int]]) -> bytes:
-    """A .txnindex file of producer ids, first, last and last stable offsets.
+    """Build a .txnindex file from producer ids, first, last and last stable offsets.
 
     >>> len(transaction_index([(4711, 23, 25, 26)]))
     34
