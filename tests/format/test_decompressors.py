@@ -13,7 +13,7 @@ import kafkajit
 from kafkajit import testing as kt
 from kafkajit.format import decompressors
 from kafkajit.format.compression import LZ4_KAFKA_HEADER, DecodeError, decompress_into
-from kafkajit.format.decompressors import decompress_run
+from kafkajit.format.decompressors import CompressedBatches, decompress_run
 from kafkajit.kernel.intrinsics import HAS_C
 
 CODECS = ["gzip", "snappy", "lz4", "zstd"]
@@ -33,7 +33,7 @@ def run(
     magic: int = 2,
     counts: list[int] | None = None,
 ) -> list[bytes]:
-    """What the kernel takes of payloads that stand one behind the other."""
+    """The payloads that the kernel decompresses, given one after the other."""
     content = np.frombuffer(b"".join(payloads), dtype=np.uint8)
     ends = np.cumsum([len(payload) for payload in payloads], dtype=np.int64)
     starts = ends - [len(payload) for payload in payloads]
@@ -42,11 +42,13 @@ def run(
     extents = np.zeros((rows, 2), dtype=np.int64)
     stopped = decompress_run(
         content,
-        starts,
-        ends,
-        np.full(rows, codec, dtype=np.int16),
-        np.full(rows, magic, dtype=np.int8),
-        np.array(counts or [1] * rows, dtype=np.int32),
+        CompressedBatches(
+            starts,
+            ends,
+            np.full(rows, codec, dtype=np.int16),
+            np.full(rows, magic, dtype=np.int8),
+            np.array(counts or [1] * rows, dtype=np.int32),
+        ),
         out[:room],
         extents,
         0,
