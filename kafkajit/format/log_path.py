@@ -1,4 +1,4 @@
-"""What a file's path says: topic, partition, base offset, suffix (UnifiedLog, LogFileUtils).
+"""Reads topic, partition, base offset and suffix off a file's path (UnifiedLog, LogFileUtils).
 
 orders-3/00000000000000000042.log                                → orders, 3, 42, .log
 orders-3.0f4c…-delete/00000000000000000042.timeindex.deleted     → orders, 3, 42, .timeindex.deleted
@@ -32,7 +32,7 @@ _FILE = re.compile(r"(?P<base_offset>\d{20})(?:-[^.]*)?(?P<suffix>\..+)")
 
 
 class LogPath(NamedTuple):
-    """Parts of a path; None where the path does not say."""
+    """The parts of a path; None for a part that the path does not have."""
 
     topic: str | None = None
     partition: int | None = None
