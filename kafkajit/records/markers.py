@@ -1,4 +1,4 @@
-"""Control batches → how transactions ended: which way, by which coordinator, when.
+"""Reads from control batches how transactions ended: which way, by which coordinator, when.
 
 Answers to EndTransactionMarker.deserialize, which looks at a batch's first record.
 """
@@ -30,7 +30,7 @@ class Markers(NamedTuple):
         return self.type_id.size
 
     def between(self, start: int, end: int) -> Markers:
-        """Those of these rows."""
+        """The markers of these rows."""
         rows = slice(start, end)
         return Markers(self.type_id[rows], self.coordinator_epoch[rows], self.timestamp[rows])
 
@@ -41,9 +41,9 @@ NO_MARKERS = Markers(np.empty(0, np.int16), np.empty(0, np.int32), np.empty(0, n
 def read_markers(
     decoder: Decoder, batches: Batches, sound: npt.NDArray[np.bool_]
 ) -> tuple[Markers, KafkaJitError | None]:
-    """What control batches say, up to the first that cannot be read, and why it cannot.
+    """Read control batches up to the first that cannot be read, and return that one's error.
 
-    The decoder is one of `fields`, and has said which of them are sound.
+    The decoder must be one that finds `fields`; `sound` is what it says about the batches.
     """
     good, error = len(batches), None
     if not sound.all():
