@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafkajit.format.compression import COMPRESSION_TYPES
+from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.log_path import LogPath
 from kafkajit.format.sequence import increment_sequence
 from kafkajit.format.utf8 import MAX_GROWTH, write_string
@@ -39,7 +40,7 @@ from kafkajit.schema import (
     TEXT_COLUMNS,
     in_microseconds,
 )
-from kafkajit.storage.source import Bytes
+from kafkajit.storage.source import Bytes, Int64s
 from kafkajit.walk.walk import Corruption, Gap
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ def _int64_column(chunk: Chunk, name: str) -> pa.Array:
     return _primitive(getattr(chunk.columns, name), len(chunk), RECORD_COLUMNS[name].type)
 
 
-_MAX_MILLIS = np.int64((2**63 - 1) // 1000)
+_MAX_MILLIS = np.int64(MAX_INT64 // 1000)
 
 
 def table_in_microseconds(table: pa.Table) -> pa.Table:
@@ -208,7 +209,7 @@ def table_in_microseconds(table: pa.Table) -> pa.Table:
     return table
 
 
-def _microseconds(millis: npt.NDArray[np.int64]) -> pa.Array:
+def _microseconds(millis: Int64s) -> pa.Array:
     """Milliseconds as Spark's TIMESTAMP, NULL where that cannot hold them."""
     micros = allocate(millis.size, np.int64)
     buffers = [None, pa.py_buffer(micros)]

@@ -18,7 +18,7 @@ from kafkajit.format.crc import over_zeros, slicing_tables, take_bytes
 from kafkajit.format.layout import ATTRIBUTES_OFFSET
 from kafkajit.kernel import inlined, kernel
 from kafkajit.kernel.intrinsics import HAS_CRC32C, crc32c_byte, crc32c_word, prefetch
-from kafkajit.storage.source import Bytes
+from kafkajit.storage.source import Bytes, Int64s
 
 POLYNOMIAL = 0x82F63B78  # reflected
 _LINE = 64
@@ -28,9 +28,7 @@ _LONG = 4096
 _SHORT = 256
 
 
-def batch_checksums(
-    content: Bytes, positions: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
-) -> npt.NDArray[np.uint32]:
+def batch_checksums(content: Bytes, positions: Int64s, ends: Int64s) -> npt.NDArray[np.uint32]:
     """Compute the CRC-32C of each batch, from its attributes to its end."""
     starts = positions + ATTRIBUTES_OFFSET
     computed = np.empty(starts.size, dtype=np.uint32)

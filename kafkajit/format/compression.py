@@ -27,6 +27,7 @@ import numpy.typing as npt
 import zstandard
 from isal import isal_zlib
 
+from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.snappy import BAD_BLOCK, decompress_block
 from kafkajit.kernel import kernel
 from kafkajit.kernel.intrinsics import read_little_endian
@@ -295,7 +296,7 @@ def zstd_extent(content, position, end):
         else:
             least = np.int64(1) << (10 + (np.int64(content[p]) >> 3))
             asked = least + (least >> 3) * (np.int64(content[p]) & 7)
-        window = max(window, asked if asked >= 0 else np.int64(2**63 - 1))
+        window = max(window, asked if asked >= 0 else np.int64(MAX_INT64))
         p += 1 - is_single_segment + dictionary_bytes + size_bytes
         is_last = False
         while not is_last:

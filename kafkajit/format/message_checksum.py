@@ -15,14 +15,12 @@ from kafkajit.format.crc import over_zero_bits, slicing_tables, take_bytes, take
 from kafkajit.format.layout import MAGIC_OFFSET
 from kafkajit.kernel import kernel
 from kafkajit.kernel.intrinsics import HAS_CRC32_FOLD, crc32_fold
-from kafkajit.storage.source import Bytes
+from kafkajit.storage.source import Bytes, Int64s
 
 POLYNOMIAL = 0xEDB88320  # reflected
 
 
-def message_checksums(
-    content: Bytes, positions: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
-) -> npt.NDArray[np.uint32]:
+def message_checksums(content: Bytes, positions: Int64s, ends: Int64s) -> npt.NDArray[np.uint32]:
     """Compute the CRC-32 of each message, from its magic to its end."""
     computed = np.empty(positions.size, dtype=np.uint32)
     _checksums(content, positions + MAGIC_OFFSET, ends, computed)

@@ -14,10 +14,10 @@ elements, and those near the end, one by one and byte by byte.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from kafkajit.kernel import kernel
 from kafkajit.kernel.intrinsics import HALF, choose, copy_half, read_little_endian, read_word
+from kafkajit.storage.source import Int64s
 
 BAD_BLOCK = -1
 
@@ -28,7 +28,7 @@ _MOST_READ = 1 + HALF + 1 + 8
 _MOST_WRITTEN = HALF + _LONGEST
 
 
-def _tags() -> npt.NDArray[np.int64]:
+def _tags() -> Int64s:
     """For each tag, the length, and the upper bits of the distance back."""
     tags = np.zeros((256, 2), dtype=np.int64)
     for tag in range(256):

@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkajit.kernel import kernel
+from kafkajit.storage.source import Int64s
 
 _LANES = 16
 
 
-def index_slots(keys: npt.NDArray[np.integer], targets: npt.ArrayLike) -> npt.NDArray[np.int64]:
+def index_slots(keys: npt.NDArray[np.integer], targets: npt.ArrayLike) -> Int64s:
     """The row of the last key at or below each target; -1 if every key is greater.
 
     Keys ascend. Answers to AbstractIndex.largestLowerBoundSlotFor.
@@ -33,9 +34,7 @@ def index_slots(keys: npt.NDArray[np.integer], targets: npt.ArrayLike) -> npt.ND
     return slots.reshape(shape)
 
 
-def slots_as_found(
-    keys: npt.NDArray[np.int64], targets: npt.NDArray[np.int64], last: int
-) -> npt.NDArray[np.int64]:
+def slots_as_found(keys: Int64s, targets: Int64s, last: int) -> Int64s:
     """`index_slots` for keys in any order: the row where Kafka's own bisection ends.
 
     Kafka first looks among the last keys: `last` of them and the one before. For an index that is

@@ -17,7 +17,7 @@ from kafkajit.index.index_file import base_offset_of, whole_entries
 from kafkajit.index.offset_index import ENTRY as OFFSET_ENTRY
 from kafkajit.index.time_index import ENTRY as TIME_ENTRY
 from kafkajit.schema import INDEX_PROBLEM_COLUMNS, TIME_INDEX_PROBLEM_COLUMNS, table_schema
-from kafkajit.storage.source import Int64s, Source, whole
+from kafkajit.storage.source import Int64s, Mask, Source, whole
 from kafkajit.walk.walk import DROPMALFORMED, Walk
 
 _TORN = "the file ends inside this entry"
@@ -145,9 +145,9 @@ def _next(position: Int64s) -> Int64s:
     return np.where(following > position, following, np.int64(2**62))
 
 
-def _grows(values: Int64s, before: int, least: int) -> npt.NDArray[np.bool_]:
+def _grows(values: Int64s, before: int, least: int) -> Mask:
     """Whether each value is at least `least` larger than the one before it."""
-    grows: npt.NDArray[np.bool_] = np.diff(values, prepend=before) >= least
+    grows: Mask = np.diff(values, prepend=before) >= least
     return grows
 
 

@@ -47,9 +47,7 @@ from kafkajit.format.message_checksum import message_checksums
 from kafkajit.format.sequence import increment_sequence
 from kafkajit.kernel import kernel
 from kafkajit.kernel.intrinsics import read_int32, read_int64
-from kafkajit.storage.source import Bytes, Int64s, Source
-
-Int32s = npt.NDArray[np.int32]
+from kafkajit.storage.source import Bytes, Int32s, Int64s, Mask, Source
 
 # The most batches that one call of the kernel finds.
 _FRAMES = 16384
@@ -66,7 +64,7 @@ class Batches:
     def __len__(self) -> int:
         return self.position.size
 
-    def __getitem__(self, rows: slice | npt.NDArray[np.bool_]) -> Batches:
+    def __getitem__(self, rows: slice | Mask) -> Batches:
         every = range(len(self))
         if rows.all() if isinstance(rows, np.ndarray) else every[rows] == every:
             return self  # with what is known of them
@@ -108,43 +106,41 @@ class Batches:
         return types
 
     @cached_property
-    def is_message(self) -> npt.NDArray[np.bool_]:
+    def is_message(self) -> Mask:
         """Whether each batch is a message of v0 or v1."""
         magic = self.header["magic"]
-        messages: npt.NDArray[np.bool_] = (magic == MAGIC_V0) | (magic == MAGIC_V1)
+        messages: Mask = (magic == MAGIC_V0) | (magic == MAGIC_V1)
         return messages
 
     @cached_property
-    def is_message_set(self) -> npt.NDArray[np.bool_]:
-        """Whether each is a compressed set of messages, whose header says little about its records."""
-        sets: npt.NDArray[np.bool_] = self.is_message & (self.codec != 0)
+    def is_message_set(self) -> Mask:
+        """Whether each is a compressed set of messages, whose header is not that of its records."""
+        sets: Mask = self.is_message & (self.codec != 0)
         return sets
 
     @cached_property
-    def is_transactional(self) -> npt.NDArray[np.bool_]:
+    def is_transactional(self) -> Mask:
         return self._flag(TRANSACTIONAL_MASK)
 
     @cached_property
-    def is_control(self) -> npt.NDArray[np.bool_]:
+    def is_control(self) -> Mask:
         return self._flag(CONTROL_MASK)
 
     @cached_property
-    def has_delete_horizon(self) -> npt.NDArray[np.bool_]:
+    def has_delete_horizon(self) -> Mask:
         return self._flag(DELETE_HORIZON_MASK)
 
-    def _flag(self, mask: int) -> npt.NDArray[np.bool_]:
-        flags: npt.NDArray[np.bool_] = (self.header["attributes"] & mask) != 0
+    def _flag(self, mask: int) -> Mask:
+        flags: Mask = (self.header["attributes"] & mask) != 0
         return flags
 
     @cached_property
-    def is_whole(self) -> npt.NDArray[np.bool_]:
+    def is_whole(self) -> Mask:
         """Whether each is large enough for its header; framing ensures that for messages."""
-        whole: npt.NDArray[np.bool_] = self.is_message | (
-            self.size_in_bytes >= RECORD_BATCH_OVERHEAD
-        )
+        whole: Mask = self.is_message | (self.size_in_bytes >= RECORD_BATCH_OVERHEAD)
         return whole
 
-    def is_valid(self, content: Bytes) -> npt.NDArray[np.bool_]:
+    def is_valid(self, content: Bytes) -> Mask:
         """Kafka's isValid: large enough for a header, and stored and computed checksum agree."""
         valid = self.is_whole.copy()
         valid[valid] = self[valid].checksums(content) == self.header["crc"][valid]

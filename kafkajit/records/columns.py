@@ -24,7 +24,7 @@ from kafkajit.format.varint import varint_before
 from kafkajit.kernel import inlined
 from kafkajit.kernel.intrinsics import WIDE, copy_bytes
 from kafkajit.records.gather import copy_binary, plan_binary, write_validity
-from kafkajit.storage.source import Bytes
+from kafkajit.storage.source import Bytes, Int64s
 
 # The positions of a record's parts. A size is -1 for null; the position is then that of the next
 # part. A message of v0 or v1 has the position of its entry in place of that of headers.
@@ -63,8 +63,8 @@ class HeaderColumns(NamedTuple):
 class Columns(NamedTuple):
     """The columns to fill; an array of length 0 if a column is not asked for."""
 
-    offset: npt.NDArray[np.int64]
-    timestamp: npt.NDArray[np.int64]
+    offset: Int64s
+    timestamp: Int64s
     fields: npt.NDArray[np.void]  # RECORD
     key: BinaryColumn
     value: BinaryColumn
@@ -89,7 +89,7 @@ class Reading:
 
     columns: Columns
     rows: int  # how many are filled in the columns
-    counts: npt.NDArray[np.int64]  # of records in each batch
+    counts: Int64s  # of records in each batch
     status: int
     a: int
     b: int
@@ -157,7 +157,7 @@ class ColumnMemory:
         wanted = self.wanted
         has_nulls = np.zeros(3, dtype=np.uint8)
 
-        def numbers(name: str, is_wanted: bool) -> npt.NDArray[np.int64]:
+        def numbers(name: str, is_wanted: bool) -> Int64s:
             if not is_wanted:
                 return _NO_INT64
             column = self._allocate(records.size, np.int64)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from kafkajit.errors import InvalidRecordError
 from kafkajit.kernel import kernel
 from kafkajit.kernel.intrinsics import read_int32
-from kafkajit.storage.source import Bytes
+from kafkajit.storage.source import Bytes, Mask
 
 CONTROL_TYPES = {
     0: "ABORT",
@@ -103,7 +103,7 @@ class ControlRecords(NamedTuple):
 
     type_id: npt.NDArray[np.int16]
     coordinator_epoch: npt.NDArray[np.int32]  # -1 except in a COMMIT or ABORT
-    is_bad: npt.NDArray[np.bool_]  # `check_marker` raises the reason
+    is_bad: Mask  # `check_marker` raises the reason
 
 
 def read_control_records(content: Bytes, records: npt.NDArray[np.void]) -> ControlRecords:

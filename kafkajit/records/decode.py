@@ -42,7 +42,7 @@ from kafkajit.records.columns import ColumnMemory, Columns, Reading, Wanted
 from kafkajit.records.control_records import check_marker, read_control_records
 from kafkajit.records.default_records import EXTENT, read_default_records
 from kafkajit.records.message_sets import IS_NULL, read_message_sets, value_extents
-from kafkajit.storage.source import Bytes, Int64s, Source
+from kafkajit.storage.source import Bytes, Int64s, Mask, Source
 
 CHUNK_BYTES = 8 << 20
 # Positions in a chunk are int32, and a chunk may be nearly full when its last batch is added.
@@ -159,13 +159,13 @@ class Decoder:
         self._scratch = Scratch(max_decompressed_bytes)
         self._log_path = parse_log_path(source.path) if source.path else LogPath()
 
-    def sound(self, batches: Batches, *, check_crcs: bool) -> npt.NDArray[np.bool_]:
+    def sound(self, batches: Batches, *, check_crcs: bool) -> Mask:
         """Which batches have a known format and, if `check_crcs`, the checksum that they store."""
-        sound: npt.NDArray[np.bool_] = batches.is_message | (batches.field("magic") == MAGIC_V2)
+        sound: Mask = batches.is_message | (batches.field("magic") == MAGIC_V2)
         if check_crcs:
             whole = sound & batches.is_whole
             if whole.all():
-                holds: npt.NDArray[np.bool_]
+                holds: Mask
                 holds = batches.checksums(self._source.content) == batches.field("crc")
                 return holds
             computed = batches[whole].checksums(self._source.content)

@@ -14,6 +14,7 @@ from kafkajit.errors import KafkaJitError
 from kafkajit.records.batches import Batches
 from kafkajit.records.control_records import read_control_records
 from kafkajit.records.decode import Chunk, Decoder, without_bad_markers
+from kafkajit.storage.source import Int64s, Mask
 
 # The type of a batch that compaction has emptied.
 NO_MARKER = -1
@@ -24,7 +25,7 @@ class Markers(NamedTuple):
 
     type_id: npt.NDArray[np.int16]
     coordinator_epoch: npt.NDArray[np.int32]
-    timestamp: npt.NDArray[np.int64]
+    timestamp: Int64s
 
     def __len__(self) -> int:
         return self.type_id.size
@@ -39,7 +40,7 @@ NO_MARKERS = Markers(np.empty(0, np.int16), np.empty(0, np.int32), np.empty(0, n
 
 
 def read_markers(
-    decoder: Decoder, batches: Batches, sound: npt.NDArray[np.bool_]
+    decoder: Decoder, batches: Batches, sound: Mask
 ) -> tuple[Markers, KafkaJitError | None]:
     """Read control batches up to the first that cannot be read, and return that one's error.
 

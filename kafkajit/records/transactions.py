@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkajit.records.batches import Batches
-from kafkajit.storage.source import Int64s
+from kafkajit.storage.source import Int64s, Mask
 
 _NO_OFFSETS: Int64s = np.empty(0, dtype=np.int64)
 
@@ -28,7 +28,7 @@ class AbortedTransactions(NamedTuple):
     first_offset: Int64s
     last_offset: Int64s
 
-    def holds(self, batches: Batches) -> npt.NDArray[np.bool_]:
+    def holds(self, batches: Batches) -> Mask:
         """Which batches belong to one of these transactions."""
         held = np.zeros(len(batches), dtype=np.bool_)
         rows = np.flatnonzero(batches.is_transactional)
@@ -78,8 +78,8 @@ class TransactionalBatches:
 
     producer_id: Int64s
     base_offset: Int64s
-    is_marker: npt.NDArray[np.bool_]
-    is_abort: npt.NDArray[np.bool_]
+    is_marker: Mask
+    is_abort: Mask
 
 
 def find_transactions(

@@ -15,14 +15,14 @@ from kafkajit.errors import did_you_mean
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.records.decode import MAX_DECOMPRESSED_BYTES
-from kafkajit.state.sidecar_files import INDEXES, SIDE_FILES
+from kafkajit.state.sidecar_files import INDEXES, SIDECAR_FILES
 from kafkajit.storage.locations import glob_to_regex
 from kafkajit.walk.walk import FAILFAST, MODES
 
 READ_UNCOMMITTED = "read_uncommitted"
 READ_COMMITTED = "read_committed"
 
-KINDS = ("records", "batches", "files", "corruption", INDEXES, *SIDE_FILES)
+KINDS = ("records", "batches", "files", "corruption", INDEXES, *SIDECAR_FILES)
 
 # Offsets by topic and partition; earliest and latest are left out.
 Offsets = dict[str, dict[int, int]]

@@ -14,11 +14,11 @@ from kafkajit.schema import (
     LOG_PATH_TYPE,
     RECORDS_TYPE,
     TIME_INDEX_PROBLEM_COLUMNS,
-    Column,
+    TableColumn,
     in_microseconds,
     table_schema,
 )
-from kafkajit.state.sidecar_files import SIDE_FILES
+from kafkajit.state.sidecar_files import SIDECAR_FILES
 
 # function: the kind of file whose bytes it takes; the first two also take the base offset.
 SIDE_FUNCTIONS = {
@@ -57,16 +57,16 @@ DECODE_FUNCTIONS = {
 }
 
 
-def rows_of(columns: Mapping[str, Column]) -> pa.Schema:
+def rows_of(columns: Mapping[str, TableColumn]) -> pa.Schema:
     """The columns as a function gives them, in Spark's types."""
     return in_microseconds(table_schema(columns))
 
 
-def _array(columns: Mapping[str, Column]) -> pa.DataType:
+def _array(columns: Mapping[str, TableColumn]) -> pa.DataType:
     return pa.list_(_struct(columns))
 
 
-def _struct(columns: Mapping[str, Column]) -> pa.DataType:
+def _struct(columns: Mapping[str, TableColumn]) -> pa.DataType:
     return pa.struct(list(rows_of(columns)))
 
 
@@ -84,12 +84,12 @@ FUNCTIONS: dict[str, pa.DataType] = {
     "kafka_partition": pa.int32(),
     **_with_try(
         {
-            name: (_struct if name in OF_ONE_ROW else _array)(SIDE_FILES[kind].columns)
+            name: (_struct if name in OF_ONE_ROW else _array)(SIDECAR_FILES[kind].columns)
             for name, kind in SIDE_FUNCTIONS.items()
         }
     ),
     **_with_try(
-        {name: _struct(SIDE_FILES[kind].columns) for name, kind in LOOKUP_FUNCTIONS.items()}
+        {name: _struct(SIDECAR_FILES[kind].columns) for name, kind in LOOKUP_FUNCTIONS.items()}
     ),
     **{name: _array(columns) for name, columns in VERIFY_FUNCTIONS.items()},
     **_with_try(dict.fromkeys(DECODE_FUNCTIONS, DECODED_TYPE)),

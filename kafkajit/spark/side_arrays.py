@@ -32,7 +32,7 @@ from kafkajit.spark.catalogue import (
     rows_of,
 )
 from kafkajit.spark.worker import reported
-from kafkajit.state.sidecar_files import SIDE_FILES
+from kafkajit.state.sidecar_files import SIDECAR_FILES
 from kafkajit.storage.source import Int64s, as_bytes
 from kafkajit.topics.structs import decode_payloads
 
@@ -45,7 +45,7 @@ _FARTHEST = 2**31
 def _reading(name: str, kind: str, *, lenient: bool) -> ArrayFunction:
     """Content, and of an index the base offset → what is in it."""
     parse = or_null(_parse) if lenient else _parse
-    schema = rows_of(SIDE_FILES[kind].columns)
+    schema = rows_of(SIDECAR_FILES[kind].columns)
     as_result = _as_structs if name in OF_ONE_ROW else as_lists
 
     def read(content: pa.Array) -> pa.Array:
@@ -64,7 +64,7 @@ def _reading(name: str, kind: str, *, lenient: bool) -> ArrayFunction:
 
 
 def _parse(kind: str, held: pa.Buffer, base_offset: int | None = None) -> Parts:
-    table = SIDE_FILES[kind].parse(as_bytes(held), None, base_offset)
+    table = SIDECAR_FILES[kind].parse(as_bytes(held), None, base_offset)
     parts: Parts = table_in_microseconds(table).to_batches()
     return parts
 
@@ -90,7 +90,7 @@ def _looking_up(kind: str, *, lenient: bool) -> ArrayFunction:
                 continue
             for column, values in zip(columns, found, strict=True):
                 column[rows] = values
-        schema = table_schema(SIDE_FILES[kind].columns)
+        schema = table_schema(SIDECAR_FILES[kind].columns)
         arrays = [
             pa.array(column).cast(field.type) for column, field in zip(columns, schema, strict=True)
         ]

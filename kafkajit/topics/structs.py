@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from kafkajit.errors import InvalidRecordError, KafkaJitError
 from kafkajit.format.decimal import write_decimal
+from kafkajit.format.limits import MAX_INT32
 from kafkajit.kernel import kernel
 from kafkajit.kernel.intrinsics import WIDE
 from kafkajit.schema import DECODED_TYPE
@@ -58,7 +59,7 @@ from kafkajit.topics.single import Payload, frame_complaint, read_key, read_meta
 _NO_KEY = 10
 _OF_VALUE = 100
 
-_MAX_TEXT = 2**31 - 1  # offsets in an array of Arrow's are int32
+_MAX_TEXT = MAX_INT32  # Arrow's offsets are int32
 _ROOM = 192
 
 _REASONS = {
