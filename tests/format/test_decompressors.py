@@ -19,7 +19,7 @@ from kafkajit.kernel.intrinsics import HAS_C
 CODECS = ["gzip", "snappy", "lz4", "zstd"]
 by_codec = pytest.mark.parametrize("codec", CODECS)
 by_variant = pytest.mark.parametrize("variant", [name for name in kt.COMPRESSORS if name != "none"])
-# snappy's own kernel needs no C; interpreted nobody wants it
+# snappy's kernel needs no C; without compilation it is not used.
 TAKEN = {codec: HAS_C or (codec == "snappy" and not NO_JIT) for codec in CODECS}
 
 
@@ -111,7 +111,7 @@ def test_what_is_taken_is_what_the_general_way_gives(variant: str) -> None:
                 for plain in run(code(variant), [one], room):
                     general = the_general_way(code(variant), one, room)
                     if isinstance(general, DecodeError):
-                        # Where there is room, zstd minds no block larger than the format allows.
+                        # If there is room, zstd accepts blocks larger than the format allows.
                         assert "Data corruption detected" in str(general)
                         assert len(plain) > 1 << 17
                     else:

@@ -40,7 +40,7 @@ def test_the_entries_are_those_that_kafka_prints(path: Path) -> None:
     )
     base_offset = int(path.stem)
     index = OffsetIndex(path)
-    # Of a preallocated index without an entry the tool prints one of zeros.
+    # For a preallocated index without entries, Kafka's tool prints an entry of zeros.
     expected = [
         (int(offset), int(position))
         for offset, position in printed

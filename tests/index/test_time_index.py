@@ -38,7 +38,7 @@ def test_the_entries_are_those_that_kafka_prints(path: Path) -> None:
         re.M,
     )
     index = TimeIndex(path)
-    # Of a preallocated index without an entry the tool prints one of zeros.
+    # For a preallocated index without entries, Kafka's tool prints an entry of zeros.
     expected = [
         (int(timestamp), int(offset))
         for timestamp, offset in printed

@@ -30,7 +30,7 @@ def problems(path: Path) -> list[str]:
 def test_a_brokers_indexes_fit_its_logs_but_where_kafka_says_so_too(path: Path) -> None:
     error = path.with_name(f"{path.name}.dump.err")
     told = error.read_text() if error.exists() else ""
-    # To messages that were appended at once Kafka's tool says that they do not match.
+    # For messages that were appended at once, Kafka's tool reports a mismatch.
     expected = ["no batch ends with its offset"] if "offsets are not found" in told else []
     assert problems(path) == expected
 

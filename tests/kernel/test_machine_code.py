@@ -64,8 +64,10 @@ def _with_a_comment(parent: Path) -> None:
 
 def _with_another_docstring(parent: Path) -> None:
     source = (parent / VARINT).read_text()
-    assert source.count('"""Bytes of one varlong') == 1
-    (parent / VARINT).write_text(source.replace('"""Bytes of one', '"""How many bytes are in one'))
+    assert source.count('"""The bytes of one varlong') == 1
+    (parent / VARINT).write_text(
+        source.replace('"""The bytes of one', '"""How many bytes are in one')
+    )
 
 
 def _with_another_command(parent: Path) -> None:

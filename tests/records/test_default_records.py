@@ -70,7 +70,7 @@ def expected_fields(log: bytes) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("room", [0, 64])
 def test_the_kernels_find_what_the_reference_finds(path: Path, room: int) -> None:
     log = plain_twin(path.read_bytes())
-    # without room behind them the last records are read with every byte checked
+    # Without room behind them, the last records are read with every byte checked.
     reading, content = read_plain(log, behind=bytes(room))
     assert reading.status == OK
     assert fields_of(reading, content) == expected_fields(log)
@@ -86,7 +86,7 @@ def test_what_stands_behind_a_batch_changes_nothing(batches: list[bytes], behind
     assert fields_of(reading, content) == expected_fields(log)
 
 
-# how many records stand before the bad one; in the other breaks it is the second
+# How many records come before the bad one; in the other breaks, it is the second.
 _BEFORE = {"negative records count": 0, "cut inside a record": 2, "too few records": 3}
 
 
