@@ -84,10 +84,11 @@ def base_offset_of(path: str | None) -> int:
     """
     base_offset = parse_log_path(path).base_offset if path else None
     if base_offset is None:
-        missing = "base_offset is missing: an index has offsets relative to it, and"
         if path is None:
-            raise ValueError(f"{missing} bare bytes have no name that says it")
-        raise CorruptIndexError(f"{missing} a name without 20 digits does not say it", path=path)
+            raise ValueError("base_offset is missing: pass it with bytes, which have no file name")
+        raise CorruptIndexError(
+            "base_offset is missing: pass it, or name the file after it, in 20 digits", path=path
+        )
     return base_offset
 
 

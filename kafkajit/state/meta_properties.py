@@ -53,7 +53,8 @@ def parse_meta_properties(content: Bytes, path: str | None = None) -> pa.Table:
     """As `read_meta_properties`, from bytes and the path that they came from."""
     if content.size > MAX_SIZE:
         raise CorruptCheckpointError(
-            f"No meta.properties of Kafka's has {content.size} bytes", path=path
+            f"the file has {content.size} bytes, and Kafka writes no meta.properties that large",
+            path=path,
         )
     properties: dict[str, str] = {}
     for number, line in _logical_lines(content.tobytes().decode("latin-1")):

@@ -78,7 +78,7 @@ def _json_object(line: str) -> dict[str, Any]:
 
 
 def _no_number(text: str) -> None:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")
 
 
 _DECODER = json.JSONDecoder(parse_constant=_no_number)
@@ -140,7 +140,7 @@ def _uuid(name: str, value: Any, version: int) -> str:
     text = _text(name, value, version)
     uuid = parse_uuid(text)
     if uuid is None:
-        raise _RefusedError(f"QuorumStateData: {name} is no Uuid: {shown(text)}")
+        raise _RefusedError(f"QuorumStateData: {name} is not a Uuid: {shown(text)}")
     return uuid
 
 

@@ -40,7 +40,7 @@ def _decoded(line: bytes, number: int, path: str | None) -> str:
         return line.decode()
     except UnicodeDecodeError as error:
         raise CorruptCheckpointError(
-            f"The file is not UTF-8: {error.reason}, byte {error.start} of what stands",
+            f"not UTF-8: {error.reason}, byte {error.start}",
             path=path,
             line=number,
         ) from error
@@ -48,7 +48,7 @@ def _decoded(line: bytes, number: int, path: str | None) -> str:
 
 def _too_long(number: int, path: str | None) -> CorruptCheckpointError:
     return CorruptCheckpointError(
-        f"No line of Kafka's has more than {MAX_LINE} bytes, as has that", path=path, line=number
+        f"more than {MAX_LINE} bytes, and Kafka writes no line that long", path=path, line=number
     )
 
 

@@ -194,8 +194,8 @@ def _warn_of_swaps(files: dict[str, StoredFile]) -> None:
     cleaned = {file.folder for file in files.values() if file.name.endswith(".cleaned")}
     for folder in sorted(swapped - cleaned):
         logger.warning(
-            "%s: segments are being swapped (.swap), or somebody died amid that: records may be "
-            "missing or there twice until a broker or `kafkajit repair` has finished it",
+            "%s: segments are being swapped (.swap), or a swap was interrupted: records may be "
+            "missing or duplicated until a broker or `kafkajit repair` completes it",
             folder,
         )
 
@@ -376,4 +376,4 @@ def glob_to_regex(glob: str) -> re.Pattern[str]:
     try:
         return re.compile(regex)
     except re.error as error:
-        raise ValueError(f"the glob {glob!r} makes no sense: {error.msg}") from None
+        raise ValueError(f"the glob {glob!r} is malformed: {error.msg}") from None

@@ -123,13 +123,13 @@ def test_a_lookup_finds_the_last_entry_that_is_no_later(
 
 
 def test_without_a_name_the_base_offset_has_to_be_given(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="bare bytes have no name that says it"):
+    with pytest.raises(ValueError, match="pass it with bytes, which have no file name"):
         OffsetIndex(b"")
     path = tmp_path / "some.index"
     path.write_bytes(b"")
     with pytest.raises(
         kafkajit.CorruptIndexError,
-        match=r"a name without 20 digits does not say it in .*some\.index",
+        match=r"or name the file after it, in 20 digits in .*some\.index",
     ):
         OffsetIndex(path)
     assert OffsetIndex(path, 7).lookup(100) == (7, 0)

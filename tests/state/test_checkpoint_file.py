@@ -107,7 +107,7 @@ def test_whatever_the_text_it_is_read_or_refused_as_kafka_does(start: str, rest:
         ),
         (
             b"0\n1\nt\xff 0 5\n",
-            "The file is not UTF-8: invalid start byte, byte 1 of what stands",
+            "not UTF-8: invalid start byte, byte 1",
             3,
         ),
     ],
