@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from kafkajit.schema import Column
+    from kafkajit.schema import TableColumn
 
 REPOSITORY = Path(__file__).parent.parent
 DOCS = REPOSITORY / "docs"
@@ -340,7 +340,7 @@ def write_options_table() -> str:
     return _table(("option", ""), rows)
 
 
-def _columns(kind: str) -> Mapping[str, Column]:
+def _columns(kind: str) -> Mapping[str, TableColumn]:
     from kafkajit.state.sidecar_files import TABLES
 
     return TABLES[kind]
@@ -357,7 +357,7 @@ def sql_columns(kind: str) -> str:
     return _of_columns(_columns(kind))
 
 
-def _of_columns(columns: Mapping[str, Column]) -> str:
+def _of_columns(columns: Mapping[str, TableColumn]) -> str:
     rows = ((f"`{name}`", sql_type(column.type), column.doc) for name, column in columns.items())
     return _table(("column", "type", ""), rows)
 

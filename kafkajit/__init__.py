@@ -31,10 +31,9 @@ if TYPE_CHECKING:
         UnsupportedCompressionTypeError,
     )
     from kafkajit.format.log_path import parse_log_path
-    from kafkajit.format.varint import size_of_varint, size_of_varlong
-    from kafkajit.index.offset_index import OffsetIndex, read_offset_index
-    from kafkajit.index.time_index import TimeIndex, read_time_index
-    from kafkajit.index.transaction_index import TransactionIndex, read_transaction_index
+    from kafkajit.index.offset_index import read_offset_index
+    from kafkajit.index.time_index import read_time_index
+    from kafkajit.index.transaction_index import read_transaction_index
     from kafkajit.index.verify import verify_offset_index, verify_time_index
     from kafkajit.log.config import LogConfig
     from kafkajit.log.log import Log
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
         read_records,
         valid_bytes,
     )
-    from kafkajit.records.default_records import header_size_in_bytes, record_size_in_bytes
     from kafkajit.state.checkpoints import read_checkpoint
     from kafkajit.state.leader_epochs import read_leader_epochs
     from kafkajit.state.meta_properties import read_meta_properties
@@ -72,19 +70,15 @@ _HOME = {
     "Log": "kafkajit.log.log",
     "LogConfig": "kafkajit.log.config",
     "LogWriter": "kafkajit.append.log_writer",
-    "OffsetIndex": "kafkajit.index.offset_index",
     "OffsetOutOfRangeError": "kafkajit.errors",
     "RecordTooLargeError": "kafkajit.errors",
     "RepairPlan": "kafkajit.upkeep.repair.plan",
     "RetentionPlan": "kafkajit.upkeep.retain.plan",
-    "TimeIndex": "kafkajit.index.time_index",
-    "TransactionIndex": "kafkajit.index.transaction_index",
     "UnsupportedCompressionTypeError": "kafkajit.errors",
     "compact": "kafkajit.upkeep.compact.plan",
     "decode_payloads": "kafkajit.topics.structs",
     "encode_batches": "kafkajit.encode.writer",
     "find_corruption": "kafkajit.reader",
-    "header_size_in_bytes": "kafkajit.records.default_records",
     "iter_encoded_batches": "kafkajit.encode.writer",
     "iter_records": "kafkajit.reader",
     "parse_log_path": "kafkajit.format.log_path",
@@ -99,11 +93,8 @@ _HOME = {
     "read_records": "kafkajit.reader",
     "read_time_index": "kafkajit.index.time_index",
     "read_transaction_index": "kafkajit.index.transaction_index",
-    "record_size_in_bytes": "kafkajit.records.default_records",
     "repair": "kafkajit.upkeep.repair.plan",
     "retain": "kafkajit.upkeep.retain.plan",
-    "size_of_varint": "kafkajit.format.varint",
-    "size_of_varlong": "kafkajit.format.varint",
     "valid_bytes": "kafkajit.reader",
     "verify_offset_index": "kafkajit.index.verify",
     "verify_time_index": "kafkajit.index.verify",
@@ -124,19 +115,15 @@ __all__ = [
     "LogConfig",
     "LogWriter",
     "NotALogError",
-    "OffsetIndex",
     "OffsetOutOfRangeError",
     "RecordTooLargeError",
     "RepairPlan",
     "RetentionPlan",
-    "TimeIndex",
-    "TransactionIndex",
     "UnsupportedCompressionTypeError",
     "compact",
     "decode_payloads",
     "encode_batches",
     "find_corruption",
-    "header_size_in_bytes",
     "iter_encoded_batches",
     "iter_records",
     "parse_log_path",
@@ -151,11 +138,8 @@ __all__ = [
     "read_records",
     "read_time_index",
     "read_transaction_index",
-    "record_size_in_bytes",
     "repair",
     "retain",
-    "size_of_varint",
-    "size_of_varlong",
     "valid_bytes",
     "verify_offset_index",
     "verify_time_index",

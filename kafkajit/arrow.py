@@ -1,4 +1,4 @@
-"""Columns → Arrow: chunks of records, headers of batches and gaps as record batches of a schema."""
+"""Builds Arrow record batches of a schema from chunks of records, headers of batches, and gaps."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafkajit.format.compression import COMPRESSION_TYPES
+from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.log_path import LogPath
 from kafkajit.format.sequence import increment_sequence
 from kafkajit.format.utf8 import MAX_GROWTH, write_string
@@ -39,7 +40,7 @@ from kafkajit.schema import (
     TEXT_COLUMNS,
     in_microseconds,
 )
-from kafkajit.storage.source import Bytes
+from kafkajit.storage.source import Bytes, Int64s
 from kafkajit.walk.walk import Corruption, Gap
 
 if TYPE_CHECKING:
@@ -49,9 +50,13 @@ if TYPE_CHECKING:
 def batch_record_batch(
     batches: Batches, content: Bytes, schema: pa.Schema, where: Mapping[str, Any]
 ) -> pa.RecordBatch:
-    """Headers of batches, and whether their checksums hold, as Arrow: the columns of `schema`.
+    """Build a record batch of batches' headers, and of whether their checksums hold.
 
-    `where` has the values of topic, partition and path.
+    Args:
+        batches: the headers.
+        content: the log's bytes.
+        schema: the columns to build.
+        where: the values of topic, partition and path.
     """
     arrays = [
         _repeated(where.get(field.name), len(batches), field.type)
@@ -75,7 +80,7 @@ def _header_field(batches: Batches, _content: Bytes, name: str) -> Any:
 
 
 def _unless_set(batches: Batches, _content: Bytes, name: str) -> pa.Array:
-    """NULL of a compressed set of messages: what is in it is known to who reads it."""
+    """A header field; NULL for a compressed set of messages, whose contents it does not know."""
     return pa.array(np.ascontiguousarray(batches.field(name)), mask=batches.is_message_set)
 
 
@@ -118,7 +123,7 @@ _BATCH_COLUMN_OF: dict[str, Callable[[Batches, Bytes, str], Any]] = {
 
 
 def record_record_batch(chunk: Chunk, schema: pa.Schema) -> pa.RecordBatch:
-    """The records of a chunk as Arrow: only the columns of `schema` are gathered."""
+    """Build a record batch of a chunk's records: only the columns of `schema` are gathered."""
     arrays = []
     for field in schema:
         if field.type == pa.binary_view():
@@ -126,7 +131,7 @@ def record_record_batch(chunk: Chunk, schema: pa.Schema) -> pa.RecordBatch:
         elif field.type == MICROSECONDS_TYPE:
             arrays.append(_microseconds(chunk.columns.timestamp[: len(chunk)]))
         elif field.type == pa.string() and field.name in TEXT_COLUMNS:
-            # The same bytes, whatever they are: what Spark's CAST(value AS STRING) does.
+            # The bytes unchanged, UTF-8 or not: what Spark's CAST(value AS STRING) does.
             arrays.append(_binary_column(chunk, field.name).view(pa.string()))
         else:
             arrays.append(_RECORD_COLUMN_OF[field.name](chunk, field.name))
@@ -134,7 +139,7 @@ def record_record_batch(chunk: Chunk, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def gap_record_batch(gap: Gap, schema: pa.Schema, log_path: LogPath) -> pa.RecordBatch:
-    """A gap among records or batches: one row, which says where and why."""
+    """Build the row for a gap among records or batches."""
     known = {"path": gap.path, "corruption": gap._asdict()}
     return _row(log_path._asdict() | known, schema)
 
@@ -142,7 +147,7 @@ def gap_record_batch(gap: Gap, schema: pa.Schema, log_path: LogPath) -> pa.Recor
 def corruption_record_batch(
     corruption: Corruption, schema: pa.Schema, log_path: LogPath
 ) -> pa.RecordBatch:
-    """A row of the table that is about damage."""
+    """Build a row of the table of corruption."""
     missing = {
         "firstMissingOffset": corruption.first_missing_offset,
         "lastMissingOffset": corruption.last_missing_offset,
@@ -152,7 +157,7 @@ def corruption_record_batch(
 
 def _row(known: dict[str, Any], schema: pa.Schema) -> pa.RecordBatch:
     arrays = [
-        # pa.array([None]) takes five times as long, and most are NULL
+        # pa.array([None]) takes five times as long, and most values are NULL.
         pa.nulls(1, field.type)
         if known.get(field.name) is None
         else pa.array([known[field.name]], field.type)
@@ -162,7 +167,7 @@ def _row(known: dict[str, Any], schema: pa.Schema) -> pa.RecordBatch:
 
 
 def wanted_for(schema: pa.Schema) -> Wanted:
-    """What has to be written down of each record so that these columns can be made."""
+    """What the reader must keep of each record to build these columns."""
     plain = {field.name for field in schema if field.type != pa.binary_view()}
     return Wanted(
         offset=bool(plain & {"offset", "sequence"}),
@@ -175,7 +180,7 @@ def wanted_for(schema: pa.Schema) -> Wanted:
 
 
 def allocate(size: int, dtype: Any) -> npt.NDArray[Any]:
-    """An array in memory of Arrow's pool, which hands the same warm pages out again."""
+    """Allocate an array in Arrow's memory pool, which hands the same warm pages out again."""
     return np.frombuffer(pa.allocate_buffer(size * np.dtype(dtype).itemsize), dtype=dtype)
 
 
@@ -183,11 +188,11 @@ def _int64_column(chunk: Chunk, name: str) -> pa.Array:
     return _primitive(getattr(chunk.columns, name), len(chunk), RECORD_COLUMNS[name].type)
 
 
-_MAX_MILLIS = np.int64((2**63 - 1) // 1000)
+_MAX_MILLIS = np.int64(MAX_INT64 // 1000)
 
 
 def table_in_microseconds(table: pa.Table) -> pa.Table:
-    """The table with Spark's timestamps, NULL where those cannot hold Kafka's.
+    """The table with Spark's timestamps; NULL if microseconds cannot hold Kafka's.
 
     >>> table = pa.table({"timestamp": pa.array([5, 2**60], pa.timestamp("ms", tz="UTC"))})
     >>> table_in_microseconds(table)["timestamp"].cast(pa.int64()).to_pylist()
@@ -208,8 +213,8 @@ def table_in_microseconds(table: pa.Table) -> pa.Table:
     return table
 
 
-def _microseconds(millis: npt.NDArray[np.int64]) -> pa.Array:
-    """Milliseconds as Spark's TIMESTAMP, NULL where that cannot hold them."""
+def _microseconds(millis: Int64s) -> pa.Array:
+    """Milliseconds as Spark's TIMESTAMP; NULL if microseconds cannot hold them."""
     micros = allocate(millis.size, np.int64)
     buffers = [None, pa.py_buffer(micros)]
     outside = _to_micros(millis, micros)
@@ -221,7 +226,7 @@ def _microseconds(millis: npt.NDArray[np.int64]) -> pa.Array:
 
 @kernel
 def _to_micros(millis, micros):
-    """How many do not fit."""
+    """Convert, and return how many values do not fit."""
     outside = 0
     for i in range(millis.size):
         inside = -_MAX_MILLIS <= millis[i] <= _MAX_MILLIS
@@ -231,12 +236,12 @@ def _to_micros(millis, micros):
 
 
 def _primitive(values: npt.NDArray[Any], rows: int, type_: pa.DataType) -> pa.Array:
-    """The first rows of an array as Arrow's, without a copy."""
+    """The first rows of an array as an Arrow array, without a copy."""
     return pa.Array.from_buffers(type_, rows, [None, pa.py_buffer(values)], 0)
 
 
 def _batch_column(chunk: Chunk, name: str) -> pa.Array:
-    """A value of the batch, for each of its records."""
+    """A column that has its batch's value for each record."""
     if name == "position":
         values: npt.NDArray[Any] = chunk.batches.position
     elif name == "timestampType":
@@ -273,7 +278,7 @@ def _sequence(chunk: Chunk, _name: str) -> pa.Array:
 
 
 def _control_column(chunk: Chunk, name: str) -> pa.Array:
-    """ControlType or coordinatorEpoch: control records are few, and decoded one by one."""
+    """Build controlType or coordinatorEpoch; control records are few, and decoded one by one."""
     type_ = RECORD_COLUMNS[name].type
     if not chunk.batches.is_control.any():
         return pa.nulls(len(chunk), type_)
@@ -288,7 +293,7 @@ def _control_column(chunk: Chunk, name: str) -> pa.Array:
 
 
 def _binary_column(chunk: Chunk, name: str) -> pa.Array:
-    """A key or value column, which is in Arrow's layout already."""
+    """A key or value column, which the kernel has written in Arrow's layout."""
     has_nulls = chunk.columns.has_nulls[0 if name == "key" else 1]
     return _binary(getattr(chunk.columns, name), len(chunk), has_nulls)
 
@@ -312,7 +317,7 @@ def _validity(sizes: npt.NDArray[np.int32], nulls: int) -> pa.Buffer | None:
 
 
 def _binary_view_column(chunk: Chunk, name: str) -> pa.Array:
-    """Views that point into the chunk's bytes: the segment itself where it is not compressed."""
+    """Views into the chunk's bytes: into the segment itself if it is not compressed."""
     starts, sizes = chunk.fields[name], chunk.fields[name + "Size"]
     views = allocate(2 * sizes.size, np.uint64)
     nulls = write_views(chunk.content, starts, sizes, views.reshape(-1, 2))
@@ -340,7 +345,7 @@ def _headers_column(chunk: Chunk, _name: str) -> pa.Array:
 
 
 def _strings(offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uint8]) -> pa.Array:
-    """Strings as Java would hold them: what is not UTF-8 becomes U+FFFD."""
+    """Strings as Java decodes them: bytes that are not UTF-8 become U+FFFD."""
     count, size = offsets.size - 1, int(offsets[-1])
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data).slice(0, size)]
     if is_ascii(data, size):

@@ -1,19 +1,22 @@
-"""What can be wrong with a log, in Kafka's words and with the place.
+"""Errors about a log's bytes, in Kafka's words and with the place.
 
-Kernels never raise: they return a status with two numbers, and the stage that called them turns
-that into one of the exceptions below, once. `MESSAGES` is the only table from the one to the other.
-The texts are those of Kafka's DefaultRecord, DefaultRecordBatch and FileLogInputStream, so that an
+Kernels never raise: they return a status and two numbers. The stage that called them asks
+`error_for` for the exception, once; `MESSAGES` is the only table from statuses to exceptions. The
+texts are those of Kafka's DefaultRecord, DefaultRecordBatch and FileLogInputStream, so that an
 operator who has seen them in a broker's log recognises them here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 
 class KafkaJitError(ValueError):
-    """Base of every error about a log's bytes: says what, and at which position and base offset.
+    """The base of every error about a log's bytes: what is wrong, at which position and offset.
 
-    Of a text file it says at which line, counted from 1; of records that are to be written, which
-    row, counted from 0. `advice` is what to do about it, if there is more than one way.
+    An error about a text file names the line, counted from 1. An error about records to be written
+    names the row, counted from 0. `advice` says what to
+    do about it, if there is more than one way.
     """
 
     def __init__(
@@ -50,7 +53,7 @@ class KafkaJitError(ValueError):
 
 
 class CorruptRecordError(KafkaJitError):
-    """Framing or checksum: these are not the bytes that a broker wrote."""
+    """The framing or the checksum is wrong: a broker did not write these bytes."""
 
 
 class NotALogError(CorruptRecordError):
@@ -58,7 +61,7 @@ class NotALogError(CorruptRecordError):
 
 
 class InvalidRecordError(KafkaJitError):
-    """Structure: the checksum may hold, but the records inside contradict themselves."""
+    """The checksum may hold, but the records inside contradict themselves."""
 
 
 class UnsupportedCompressionTypeError(KafkaJitError):
@@ -66,38 +69,38 @@ class UnsupportedCompressionTypeError(KafkaJitError):
 
 
 class DecompressionLimitError(KafkaJitError):
-    """A batch grows beyond max_decompressed_bytes."""
+    """A batch decompresses to more than max_decompressed_bytes."""
 
 
 class CorruptIndexError(KafkaJitError):
-    """An index beside a log is not what a broker wrote, or does not fit the log."""
+    """An index beside a log is not one that a broker wrote, or does not fit the log."""
 
 
 class InvalidOffsetError(KafkaJitError):
-    """An offset that cannot be appended: it is not behind those that are there."""
+    """An offset cannot be appended, because it is not behind those in the log."""
 
 
 class OffsetOutOfRangeError(KafkaJitError):
-    """An offset that a log does not have: it is before its start or behind its end."""
+    """A log does not have this offset: it lies before the log's start or behind its end."""
 
 
 class CorruptSnapshotError(KafkaJitError):
-    """A snapshot of producers is not what a broker wrote."""
+    """A snapshot of producers is not one that a broker wrote."""
 
 
 class CorruptCheckpointError(KafkaJitError):
-    """A checkpoint, or another of the text files beside a log, is not what a broker wrote."""
+    """A checkpoint, or another text file beside a log, is not one that a broker wrote."""
 
 
 class RecordTooLargeError(KafkaJitError):
-    """A batch that a log's configuration has no room for."""
+    """A batch is larger than the log's configuration allows."""
 
 
 class LockedError(KafkaJitError):
-    """A folder that is not to be changed: a running broker has it open."""
+    """A folder cannot be changed, because a running broker has it open."""
 
 
-# What kernels return. 0 is good; the rest index MESSAGES.
+# The statuses that kernels return: OK, or a key of MESSAGES.
 OK = 0
 BATCH_TOO_SMALL = 1
 LENGTH_VARINT_TOO_LONG = 2
@@ -124,7 +127,7 @@ TIME_INDEX_OFFSET_NOT_LARGER = 22
 INVALID_TXN_STATE = 23
 INVALID_CONTROL_TYPE = 24
 
-# status: (exception, text); {a} and {b} are the two numbers that came with the status.
+# status: (exception, text); {a} and {b} stand for the two numbers that come with the status
 MESSAGES: dict[int, tuple[type[KafkaJitError], str]] = {
     BATCH_TOO_SMALL: (
         CorruptRecordError,
@@ -229,3 +232,31 @@ def error_for(
     if record is not None:
         message += f" (record {record} of the batch)"
     return exception(message, path=path, position=position, base_offset=base_offset)
+
+
+def did_you_mean(
+    name: str,
+    candidates: Iterable[str],
+    *,
+    cutoff: float = 0.6,
+    spelled: Callable[[str], str] = str.lower,
+    quoted: bool = True,
+) -> str:
+    """A question that names the candidate closest to `name`; an empty string if no one is close.
+
+    Names are compared as `spelled` writes them. `cutoff` is difflib's: from 0 (anything is close)
+    to 1 (only the same name is).
+
+    >>> did_you_mean("Ofset", ["offset", "position"])
+    "did you mean 'offset'?"
+    >>> did_you_mean("topic", ["offset", "position"])
+    ''
+    """
+    from difflib import get_close_matches  # here, to keep `import kafkajit` light
+
+    shown = {spelled(candidate): candidate for candidate in sorted(candidates)}
+    close = get_close_matches(spelled(name), shown, n=1, cutoff=cutoff)
+    if not close:
+        return ""
+    meant = shown[close[0]]
+    return f"did you mean {repr(meant) if quoted else meant}?"

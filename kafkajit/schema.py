@@ -1,7 +1,7 @@
-"""The tables' columns, as data: the only place where schemas are spelled.
+"""The columns of every table, as data: no other module spells a schema.
 
-Names are Kafka's words in Spark's casing, and the first eight columns of a record are those of
-Spark's format("kafka"). NULL where Java returns null or an empty Optional; -1 where Java returns
+Names are Kafka's words in Spark's casing. The first eight columns of a record are those of Spark's
+format("kafka"). A value is NULL if Java returns null or an empty Optional, and -1 if Java returns
 that sentinel.
 """
 
@@ -13,8 +13,8 @@ from typing import NamedTuple
 import pyarrow as pa
 
 
-class Column(NamedTuple):
-    """A column's Arrow type, and what it says."""
+class TableColumn(NamedTuple):
+    """A column of a table: its Arrow type, and its meaning for the docs."""
 
     type: pa.DataType
     doc: str
@@ -22,7 +22,7 @@ class Column(NamedTuple):
 
 HEADERS_TYPE = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 TIMESTAMP_TYPE = pa.timestamp("ms", tz="UTC")
-# Spark's TIMESTAMP. A millisecond that microseconds cannot hold is NULL there.
+# Spark's TIMESTAMP. A timestamp that microseconds cannot hold is NULL.
 MICROSECONDS_TYPE = pa.timestamp("us", tz="UTC")
 GAP_TYPE = pa.struct(
     [
@@ -42,253 +42,275 @@ LOG_PATH_TYPE = pa.struct(
     ]
 )
 
-RECORD_COLUMNS: dict[str, Column] = {
-    "key": Column(pa.binary(), "the record's key"),
-    "value": Column(pa.binary(), "the record's value; NULL is a tombstone under compaction"),
-    "topic": Column(pa.string(), "from the path"),
-    "partition": Column(pa.int32(), "from the path"),
-    "offset": Column(pa.int64(), "the record's offset in its partition"),
-    "timestamp": Column(
+RECORD_COLUMNS: dict[str, TableColumn] = {
+    "key": TableColumn(pa.binary(), "the record's key"),
+    "value": TableColumn(pa.binary(), "the record's value; NULL is a tombstone under compaction"),
+    "topic": TableColumn(pa.string(), "from the path"),
+    "partition": TableColumn(pa.int32(), "from the path"),
+    "offset": TableColumn(pa.int64(), "the record's offset in its partition"),
+    "timestamp": TableColumn(
         TIMESTAMP_TYPE, "when it was created, or appended under LogAppendTime; -1 ms in v0"
     ),
-    "timestampType": Column(pa.int32(), "0 CreateTime, 1 LogAppendTime, -1 none (v0)"),
-    "headers": Column(HEADERS_TYPE, "in order, keys may repeat; NULL when there are none"),
-    "sequence": Column(pa.int32(), "the producer's sequence number, -1 without idempotence"),
-    "controlType": Column(pa.string(), "COMMIT, ABORT, …; NULL for data"),
-    "coordinatorEpoch": Column(pa.int32(), "who wrote a COMMIT or ABORT; NULL otherwise"),
-    "baseOffset": Column(pa.int64(), "the batch's first offset"),
-    "partitionLeaderEpoch": Column(pa.int32(), "the leader's epoch at the append"),
-    "producerId": Column(pa.int64(), "-1 without idempotence"),
-    "producerEpoch": Column(pa.int16(), "-1 without idempotence"),
-    "isTransactional": Column(pa.bool_(), "whether the batch is part of a transaction"),
-    "magic": Column(pa.int8(), "the message format's version"),
-    "position": Column(pa.int64(), "the batch's first byte in the segment"),
+    "timestampType": TableColumn(pa.int32(), "0 CreateTime, 1 LogAppendTime, -1 none (v0)"),
+    "headers": TableColumn(HEADERS_TYPE, "in order, keys may repeat; NULL if the record has none"),
+    "sequence": TableColumn(pa.int32(), "the producer's sequence number, -1 without idempotence"),
+    "controlType": TableColumn(pa.string(), "COMMIT, ABORT, …; NULL for data"),
+    "coordinatorEpoch": TableColumn(
+        pa.int32(), "of the coordinator that wrote a COMMIT or ABORT; NULL otherwise"
+    ),
+    "baseOffset": TableColumn(pa.int64(), "the batch's first offset"),
+    "partitionLeaderEpoch": TableColumn(pa.int32(), "the leader's epoch at the append"),
+    "producerId": TableColumn(pa.int64(), "-1 without idempotence"),
+    "producerEpoch": TableColumn(pa.int16(), "-1 without idempotence"),
+    "isTransactional": TableColumn(pa.bool_(), "whether the batch is part of a transaction"),
+    "magic": TableColumn(pa.int8(), "the message format's version"),
+    "position": TableColumn(pa.int64(), "the batch's first byte in the segment"),
 }
 
-# Of records: bytes that may be asked for as text.
+# The columns of records that may be read as text instead of bytes.
 TEXT_COLUMNS = ("key", "value")
 
-BATCH_COLUMNS: dict[str, Column] = {
-    "baseOffset": Column(
-        pa.int64(), "the first offset when the batch was written; NULL of a v0 or v1 set"
+BATCH_COLUMNS: dict[str, TableColumn] = {
+    "baseOffset": TableColumn(
+        pa.int64(), "the first offset when the batch was written; NULL for a v0 or v1 set"
     ),
-    "lastOffset": Column(
-        pa.int64(), "the last offset, kept when compaction removes the record; of a set its own"
+    "lastOffset": TableColumn(
+        pa.int64(), "the last offset, kept if compaction removes the record; for a set, its own"
     ),
-    "recordsCount": Column(pa.int32(), "records now in the batch; NULL of a v0 or v1 set"),
-    "baseSequence": Column(pa.int32(), "-1 without idempotence"),
-    "lastSequence": Column(pa.int32(), "-1 without idempotence"),
-    "producerId": Column(pa.int64(), "-1 without idempotence"),
-    "producerEpoch": Column(pa.int16(), "-1 without idempotence"),
-    "partitionLeaderEpoch": Column(pa.int32(), "the leader's epoch at the append"),
-    "isTransactional": Column(pa.bool_(), "whether it is part of a transaction"),
-    "isControlBatch": Column(pa.bool_(), "whether it holds markers instead of data"),
-    "deleteHorizonMs": Column(pa.int64(), "when tombstones may go; NULL where none is set"),
-    "position": Column(pa.int64(), "its first byte in the segment"),
-    "timestampType": Column(pa.int32(), "0 CreateTime, 1 LogAppendTime, -1 none (v0)"),
-    "baseTimestamp": Column(TIMESTAMP_TYPE, "what timestamp deltas count from"),
-    "maxTimestamp": Column(TIMESTAMP_TYPE, "the largest timestamp, or that of the append"),
-    "sizeInBytes": Column(pa.int32(), "with its header"),
-    "magic": Column(pa.int8(), "the message format's version"),
-    "compressionType": Column(pa.string(), "none, gzip, snappy, lz4 or zstd"),
-    "crc": Column(pa.int64(), "the stored checksum: CRC-32C, of v0 and v1 CRC-32"),
-    "isValid": Column(pa.bool_(), "whether that is the checksum of the bytes"),
+    "recordsCount": TableColumn(pa.int32(), "records now in the batch; NULL for a v0 or v1 set"),
+    "baseSequence": TableColumn(pa.int32(), "-1 without idempotence"),
+    "lastSequence": TableColumn(pa.int32(), "-1 without idempotence"),
+    "producerId": TableColumn(pa.int64(), "-1 without idempotence"),
+    "producerEpoch": TableColumn(pa.int16(), "-1 without idempotence"),
+    "partitionLeaderEpoch": TableColumn(pa.int32(), "the leader's epoch at the append"),
+    "isTransactional": TableColumn(pa.bool_(), "whether it is part of a transaction"),
+    "isControlBatch": TableColumn(pa.bool_(), "whether it holds markers instead of data"),
+    "deleteHorizonMs": TableColumn(
+        pa.int64(), "when tombstones may be removed; NULL if it is not set"
+    ),
+    "position": TableColumn(pa.int64(), "its first byte in the segment"),
+    "timestampType": TableColumn(pa.int32(), "0 CreateTime, 1 LogAppendTime, -1 none (v0)"),
+    "baseTimestamp": TableColumn(TIMESTAMP_TYPE, "what timestamp deltas count from"),
+    "maxTimestamp": TableColumn(TIMESTAMP_TYPE, "the largest timestamp, or that of the append"),
+    "sizeInBytes": TableColumn(pa.int32(), "with its header"),
+    "magic": TableColumn(pa.int8(), "the message format's version"),
+    "compressionType": TableColumn(pa.string(), "none, gzip, snappy, lz4 or zstd"),
+    "crc": TableColumn(pa.int64(), "the stored checksum: CRC-32C; CRC-32 in v0 and v1"),
+    "isValid": TableColumn(pa.bool_(), "whether it is the checksum of the bytes"),
 }
 
 
-# What the tables of a log folder say of where a row comes from.
+# The columns for where a row comes from, in the tables of a log folder.
 _SEGMENT = {
     "topic": RECORD_COLUMNS["topic"],
     "partition": RECORD_COLUMNS["partition"],
-    "path": Column(pa.string(), "the segment's file"),
+    "path": TableColumn(pa.string(), "the segment's file"),
 }
 
-SEGMENT_BATCH_COLUMNS: dict[str, Column] = {
+SEGMENT_BATCH_COLUMNS: dict[str, TableColumn] = {
     "topic": _SEGMENT["topic"],
     "partition": _SEGMENT["partition"],
     **BATCH_COLUMNS,
     "path": _SEGMENT["path"],
 }
 
-FILE_COLUMNS: dict[str, Column] = {
+FILE_COLUMNS: dict[str, TableColumn] = {
     **_SEGMENT,
-    "baseOffset": Column(pa.int64(), "from the name; NULL where it does not say"),
-    "suffix": Column(pa.string(), ".log, .index, .timeindex.deleted, …; NULL without one"),
-    "modificationTime": Column(TIMESTAMP_TYPE, "of the file"),
-    "length": Column(pa.int64(), "in bytes"),
+    "baseOffset": TableColumn(pa.int64(), "from the name; NULL if the name has none"),
+    "suffix": TableColumn(pa.string(), ".log, .index, .timeindex.deleted, …; NULL without one"),
+    "modificationTime": TableColumn(TIMESTAMP_TYPE, "of the file"),
+    "length": TableColumn(pa.int64(), "in bytes"),
 }
 
-CORRUPTION_COLUMNS: dict[str, Column] = {
+CORRUPTION_COLUMNS: dict[str, TableColumn] = {
     **_SEGMENT,
-    "position": Column(pa.int64(), "the first byte that is no sound batch's"),
-    "length": Column(pa.int64(), "bytes up to where the log goes on"),
-    "reason": Column(pa.string(), "what is wrong with the first of them"),
-    "firstMissingOffset": Column(
-        pa.int64(), "the first that no batch around it has; NULL where none is missing, or unknown"
+    "position": TableColumn(pa.int64(), "the first byte that belongs to no sound batch"),
+    "length": TableColumn(pa.int64(), "bytes up to the next sound batch, or the end"),
+    "reason": TableColumn(pa.string(), "what is wrong with the first of them"),
+    "firstMissingOffset": TableColumn(
+        pa.int64(), "the first offset that is lost; NULL if no offset is lost, or that is not known"
     ),
-    "lastMissingOffset": Column(pa.int64(), "the last; NULL also where nothing follows"),
-}
-
-# The files beside a log's segments: what is in them, and what their paths say.
-OFFSET_INDEX_COLUMNS: dict[str, Column] = {
-    "offset": Column(pa.int64(), "the last offset of what was appended there"),
-    "position": Column(pa.int32(), "where its batch begins in the log"),
-}
-
-TIME_INDEX_COLUMNS: dict[str, Column] = {
-    "timestamp": Column(TIMESTAMP_TYPE, "no record up to the offset is later"),
-    "offset": Column(pa.int64(), "the last offset of the batch with that timestamp"),
-}
-
-TRANSACTION_INDEX_COLUMNS: dict[str, Column] = {
-    "producerId": Column(pa.int64(), "whose transaction was aborted"),
-    "firstOffset": Column(pa.int64(), "its first offset"),
-    "lastOffset": Column(pa.int64(), "that of its marker"),
-    "lastStableOffset": Column(pa.int64(), "before it every transaction had ended then"),
-}
-
-PRODUCER_COLUMNS: dict[str, Column] = {
-    "producerId": Column(pa.int64(), "the producer's id"),
-    "producerEpoch": Column(pa.int16(), "its epoch"),
-    "coordinatorEpoch": Column(
-        pa.int32(), "of the coordinator that ended its last transaction; -1 without one"
+    "lastMissingOffset": TableColumn(
+        pa.int64(), "the last one; NULL also if no sound batch follows"
     ),
-    "currentTxnFirstOffset": Column(
-        pa.int64(), "where its open transaction begins; NULL where none is open"
+}
+
+# The files beside a log's segments: their contents, and their paths.
+OFFSET_INDEX_COLUMNS: dict[str, TableColumn] = {
+    "offset": TableColumn(pa.int64(), "the last offset of what was appended there"),
+    "position": TableColumn(pa.int32(), "where its batch begins in the log"),
+}
+
+TIME_INDEX_COLUMNS: dict[str, TableColumn] = {
+    "timestamp": TableColumn(TIMESTAMP_TYPE, "no record up to the offset has a later timestamp"),
+    "offset": TableColumn(pa.int64(), "the last offset of the batch with that timestamp"),
+}
+
+TRANSACTION_INDEX_COLUMNS: dict[str, TableColumn] = {
+    "producerId": TableColumn(pa.int64(), "the producer whose transaction was aborted"),
+    "firstOffset": TableColumn(pa.int64(), "the transaction's first offset"),
+    "lastOffset": TableColumn(pa.int64(), "the offset of its marker"),
+    "lastStableOffset": TableColumn(
+        pa.int64(), "every transaction before it had ended when the marker was written"
     ),
-    "lastTimestamp": Column(TIMESTAMP_TYPE, "of what it wrote last, or of its last marker"),
-    "firstSequence": Column(
-        pa.int32(), "of its last batch, as are all that follow; NULL where no batch is kept"
+}
+
+PRODUCER_COLUMNS: dict[str, TableColumn] = {
+    "producerId": TableColumn(pa.int64(), "the producer's id"),
+    "producerEpoch": TableColumn(pa.int16(), "its epoch"),
+    "coordinatorEpoch": TableColumn(
+        pa.int32(), "of the coordinator that ended its last transaction; -1 if there is none"
     ),
-    "lastSequence": Column(pa.int32(), "the last sequence number"),
-    "lastOffset": Column(pa.int64(), "the last record's offset"),
-    "offsetDelta": Column(pa.int32(), "the last record's place in the batch, from 0"),
-    "timestamp": Column(TIMESTAMP_TYPE, "the batch's largest timestamp"),
-}
-
-LEADER_EPOCH_COLUMNS: dict[str, Column] = {
-    "epoch": Column(pa.int32(), "the leader's epoch"),
-    "startOffset": Column(pa.int64(), "the first offset that was appended in it"),
-}
-
-CHECKPOINT_COLUMNS: dict[str, Column] = {
-    "topic": Column(pa.string(), "the partition's topic"),
-    "partition": Column(pa.int32(), "its number"),
-    "offset": Column(pa.int64(), "how far it is cleaned, flushed, replicated or deleted"),
-}
-
-PARTITION_METADATA_COLUMNS: dict[str, Column] = {
-    "version": Column(pa.int32(), "the file's version"),
-    "topicId": Column(pa.string(), "the topic's id, in base64 as Kafka prints it"),
-}
-
-META_PROPERTIES_COLUMNS: dict[str, Column] = {
-    "key": Column(pa.string(), "version, cluster.id, node.id, broker.id, directory.id, …"),
-    "value": Column(pa.string(), "the property's value"),
-}
-
-QUORUM_STATE_COLUMNS: dict[str, Column] = {
-    "dataVersion": Column(pa.int16(), "the file's version, 0 or 1"),
-    "clusterId": Column(pa.string(), "in version 0, where it may be empty; else NULL"),
-    "leaderId": Column(pa.int32(), "the leader of the quorum, -1 where it is not known"),
-    "leaderEpoch": Column(pa.int32(), "the epoch of the quorum"),
-    "votedId": Column(pa.int32(), "whom this node voted for in it, -1 for nobody"),
-    "votedDirectoryId": Column(
-        pa.string(), "that candidate's directory, all A where there is none; NULL in version 0"
+    "currentTxnFirstOffset": TableColumn(
+        pa.int64(), "where its open transaction begins; NULL if none is open"
     ),
-    "appliedOffset": Column(pa.int64(), "in version 0, where Kafka writes 0; else NULL"),
-    "currentVoters": Column(
+    "lastTimestamp": TableColumn(TIMESTAMP_TYPE, "of its last batch, or of its last marker"),
+    "firstSequence": TableColumn(
+        pa.int32(), "of its last batch, like the columns that follow; NULL if no batch is known"
+    ),
+    "lastSequence": TableColumn(pa.int32(), "the last sequence number"),
+    "lastOffset": TableColumn(pa.int64(), "the last record's offset"),
+    "offsetDelta": TableColumn(pa.int32(), "the last record's place in the batch, from 0"),
+    "timestamp": TableColumn(TIMESTAMP_TYPE, "the batch's largest timestamp"),
+}
+
+LEADER_EPOCH_COLUMNS: dict[str, TableColumn] = {
+    "epoch": TableColumn(pa.int32(), "the leader's epoch"),
+    "startOffset": TableColumn(pa.int64(), "the first offset that was appended in that epoch"),
+}
+
+CHECKPOINT_COLUMNS: dict[str, TableColumn] = {
+    "topic": TableColumn(pa.string(), "the partition's topic"),
+    "partition": TableColumn(pa.int32(), "its number"),
+    "offset": TableColumn(pa.int64(), "how far it is cleaned, flushed, replicated or deleted"),
+}
+
+PARTITION_METADATA_COLUMNS: dict[str, TableColumn] = {
+    "version": TableColumn(pa.int32(), "the file's version"),
+    "topicId": TableColumn(pa.string(), "the topic's id, in base64 as Kafka prints it"),
+}
+
+META_PROPERTIES_COLUMNS: dict[str, TableColumn] = {
+    "key": TableColumn(pa.string(), "version, cluster.id, node.id, broker.id, directory.id, …"),
+    "value": TableColumn(pa.string(), "the property's value"),
+}
+
+QUORUM_STATE_COLUMNS: dict[str, TableColumn] = {
+    "dataVersion": TableColumn(pa.int16(), "the file's version, 0 or 1"),
+    "clusterId": TableColumn(pa.string(), "in version 0, where it may be empty; else NULL"),
+    "leaderId": TableColumn(pa.int32(), "the leader of the quorum; -1 if it is not known"),
+    "leaderEpoch": TableColumn(pa.int32(), "the epoch of the quorum"),
+    "votedId": TableColumn(
+        pa.int32(), "the candidate that this node voted for in that epoch; -1 if it has not voted"
+    ),
+    "votedDirectoryId": TableColumn(
+        pa.string(), "that candidate's directory, all A if there is none; NULL in version 0"
+    ),
+    "appliedOffset": TableColumn(pa.int64(), "in version 0, where Kafka writes 0; else NULL"),
+    "currentVoters": TableColumn(
         pa.list_(pa.int32()), "the voters' ids in version 0; NULL in version 1"
     ),
 }
 
-INDEX_PROBLEM_COLUMNS: dict[str, Column] = {
-    "entry": Column(pa.int32(), "its number in the index, from 0"),
-    "offset": Column(pa.int64(), "that it names; NULL where the file ends inside the entry"),
-    "position": Column(pa.int32(), "that it names"),
-    "logOffset": Column(pa.int64(), "the last offset of the batch there; NULL where none begins"),
-    "problem": Column(pa.string(), "what is wrong"),
+INDEX_PROBLEM_COLUMNS: dict[str, TableColumn] = {
+    "entry": TableColumn(pa.int32(), "its number in the index, from 0"),
+    "offset": TableColumn(pa.int64(), "that it names; NULL if the file ends inside the entry"),
+    "position": TableColumn(pa.int32(), "that it names"),
+    "logOffset": TableColumn(
+        pa.int64(), "the last offset of the batch there; NULL if no batch begins there"
+    ),
+    "problem": TableColumn(pa.string(), "what is wrong"),
 }
 
-TIME_INDEX_PROBLEM_COLUMNS: dict[str, Column] = {
-    "entry": Column(pa.int32(), "its number in the index, from 0"),
-    "timestamp": Column(TIMESTAMP_TYPE, "that it names; NULL where the file ends inside the entry"),
-    "offset": Column(pa.int64(), "that it names"),
-    "logTimestamp": Column(TIMESTAMP_TYPE, "the largest of the batch with that offset"),
-    "logOffset": Column(pa.int64(), "the last offset of that batch; NULL where there is none"),
-    "problem": Column(pa.string(), "what is wrong"),
+TIME_INDEX_PROBLEM_COLUMNS: dict[str, TableColumn] = {
+    "entry": TableColumn(pa.int32(), "its number in the index, from 0"),
+    "timestamp": TableColumn(
+        TIMESTAMP_TYPE, "that it names; NULL if the file ends inside the entry"
+    ),
+    "offset": TableColumn(pa.int64(), "that it names"),
+    "logTimestamp": TableColumn(TIMESTAMP_TYPE, "the largest of the batch with that offset"),
+    "logOffset": TableColumn(pa.int64(), "the last offset of that batch; NULL if there is none"),
+    "problem": TableColumn(pa.string(), "what is wrong"),
 }
 
-PLACE_COLUMNS: dict[str, Column] = {
+FILE_PATH_COLUMNS: dict[str, TableColumn] = {
     **_SEGMENT,
-    "path": Column(pa.string(), "the file"),
-    "name": Column(pa.string(), "the file's name"),
+    "path": TableColumn(pa.string(), "the file"),
+    "name": TableColumn(pa.string(), "the file's name"),
     "baseOffset": FILE_COLUMNS["baseOffset"],
 }
 
-INDEX_FILE_COLUMNS: dict[str, Column] = {
-    "topic": PLACE_COLUMNS["topic"],
-    "partition": PLACE_COLUMNS["partition"],
-    "baseOffset": PLACE_COLUMNS["baseOffset"],
-    "suffix": Column(pa.string(), ".index, .timeindex or .txnindex"),
-    "entries": Column(pa.int32(), "how many it has; NULL where they cannot be told"),
-    "lastOffset": Column(pa.int64(), "of the last of them; NULL where there is none"),
-    "problems": Column(pa.int32(), "how many things are wrong with it; 0 where nothing is"),
-    "problem": Column(
-        pa.string(), "the first of them: of the file by itself, else against the log beside it"
+INDEX_FILE_COLUMNS: dict[str, TableColumn] = {
+    "topic": FILE_PATH_COLUMNS["topic"],
+    "partition": FILE_PATH_COLUMNS["partition"],
+    "baseOffset": FILE_PATH_COLUMNS["baseOffset"],
+    "suffix": TableColumn(pa.string(), ".index, .timeindex or .txnindex"),
+    "entries": TableColumn(pa.int32(), "how many it has; NULL if they cannot be counted"),
+    "lastOffset": TableColumn(pa.int64(), "of the last entry; NULL if there is none"),
+    "problems": TableColumn(pa.int32(), "how many problems it has"),
+    "problem": TableColumn(
+        pa.string(), "the first problem: in the file itself, otherwise between it and its log"
     ),
-    "path": PLACE_COLUMNS["path"],
+    "path": FILE_PATH_COLUMNS["path"],
 }
 
-# Records of internal topics, taken apart; `record` says which of the topic's.
-_OF_TOPIC: dict[str, Column] = {
-    "isDeleted": Column(pa.bool_(), "whether the record is a tombstone: what it had is forgotten"),
-    "recordPartition": Column(pa.int32(), "the internal topic's partition"),
-    "recordOffset": Column(pa.int64(), "the record's offset in it; the latest of a key counts"),
-    "recordTimestamp": Column(TIMESTAMP_TYPE, "the record's timestamp"),
+# The columns for the record that a row of an internal topic was decoded from.
+_OF_TOPIC: dict[str, TableColumn] = {
+    "isDeleted": TableColumn(
+        pa.bool_(), "whether the record is a tombstone, which deletes the entry"
+    ),
+    "recordPartition": TableColumn(pa.int32(), "the internal topic's partition"),
+    "recordOffset": TableColumn(
+        pa.int64(), "the record's offset there; the last record of a key is the valid one"
+    ),
+    "recordTimestamp": TableColumn(TIMESTAMP_TYPE, "the record's timestamp"),
 }
 
-CONSUMER_OFFSET_COLUMNS: dict[str, Column] = {
-    "groupId": Column(pa.string(), "the consumer group"),
-    "topic": Column(pa.string(), "the topic that it consumes"),
-    "partition": Column(pa.int32(), "its partition"),
-    "committedOffset": Column(pa.int64(), "the next offset to consume; NULL of a tombstone"),
-    "leaderEpoch": Column(pa.int32(), "of the record consumed last; NULL where nobody said"),
-    "metadata": Column(pa.string(), "what the consumer added"),
-    "commitTimestamp": Column(TIMESTAMP_TYPE, "when it was committed"),
-    "expireTimestamp": Column(TIMESTAMP_TYPE, "when it expires; NULL where retention decides"),
-    "isTransactional": Column(
+CONSUMER_OFFSET_COLUMNS: dict[str, TableColumn] = {
+    "groupId": TableColumn(pa.string(), "the consumer group"),
+    "topic": TableColumn(pa.string(), "the topic that it consumes"),
+    "partition": TableColumn(pa.int32(), "its partition"),
+    "committedOffset": TableColumn(pa.int64(), "the next offset to consume; NULL for a tombstone"),
+    "leaderEpoch": TableColumn(
+        pa.int32(), "of the record consumed last; NULL if the consumer did not send it"
+    ),
+    "metadata": TableColumn(pa.string(), "text that the consumer added"),
+    "commitTimestamp": TableColumn(TIMESTAMP_TYPE, "when it was committed"),
+    "expireTimestamp": TableColumn(
+        TIMESTAMP_TYPE, "when it expires; NULL if the broker's retention decides"
+    ),
+    "isTransactional": TableColumn(
         pa.bool_(), "whether it was committed in a transaction, which may have been aborted"
     ),
     **_OF_TOPIC,
 }
 
-TRANSACTION_COLUMNS: dict[str, Column] = {
-    "transactionalId": Column(pa.string(), "the producer's transactional.id"),
-    "producerId": Column(pa.int64(), "its producer id"),
-    "producerEpoch": Column(pa.int16(), "its epoch"),
-    "state": Column(
+TRANSACTION_COLUMNS: dict[str, TableColumn] = {
+    "transactionalId": TableColumn(pa.string(), "the producer's transactional.id"),
+    "producerId": TableColumn(pa.int64(), "its producer id"),
+    "producerEpoch": TableColumn(pa.int16(), "its epoch"),
+    "state": TableColumn(
         pa.string(),
         "Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort, Dead or "
         "PrepareEpochFence",
     ),
-    "timeoutMs": Column(pa.int32(), "after which the coordinator aborts it"),
-    "lastUpdate": Column(TIMESTAMP_TYPE, "of its state"),
-    "start": Column(TIMESTAMP_TYPE, "of the transaction; NULL before the first"),
-    "partitions": Column(
+    "timeoutMs": TableColumn(pa.int32(), "after which the coordinator aborts it"),
+    "lastUpdate": TableColumn(TIMESTAMP_TYPE, "of its state"),
+    "start": TableColumn(TIMESTAMP_TYPE, "of the transaction; NULL before the first"),
+    "partitions": TableColumn(
         pa.list_(
             pa.struct(
                 [pa.field("topic", pa.string()), pa.field("partitions", pa.list_(pa.int32()))]
             )
         ),
-        "that are part of it; NULL where there is none",
+        "that are part of it; NULL if there is none",
     ),
     **_OF_TOPIC,
 }
 
 
-def table_schema(columns: Mapping[str, Column]) -> pa.Schema:
-    """The schema of a table that is spelled above."""
+def table_schema(columns: Mapping[str, TableColumn]) -> pa.Schema:
+    """The schema of a table with these columns."""
     return pa.schema([pa.field(name, column.type) for name, column in columns.items()])
 
 
@@ -319,7 +341,7 @@ def in_microseconds(schema: pa.Schema) -> pa.Schema:
 
 
 def check_columns(columns: Iterable[str], known: Iterable[str]) -> list[str]:
-    """The names as a list, or an error that tells which exist."""
+    """Return the names as a list; raise a ValueError if one does not exist."""
     names = [columns] if isinstance(columns, str) else list(columns)
     known = list(known)
     for name in names:
@@ -333,14 +355,14 @@ def check_columns(columns: Iterable[str], known: Iterable[str]) -> list[str]:
 
 
 def with_corruption(schema: pa.Schema) -> pa.Schema:
-    """The schema of PERMISSIVE reading: records, and rows for what lies between them."""
+    """The schema of PERMISSIVE reading: records, and rows for the damage between them."""
     return schema.append(pa.field("corruption", GAP_TYPE))
 
 
-# A record of an internal topic, each side as JSON.
+# A record of an internal topic, key and value as JSON.
 DECODED_TYPE = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.string())])
 
-# What the SQL functions return: of bare bytes, whose path nobody knows.
+# What the SQL functions return: they are given bytes without a path.
 CONTENT_RECORDS = in_microseconds(
     record_schema(name for name in RECORD_COLUMNS if name not in ("topic", "partition"))
 )

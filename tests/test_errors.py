@@ -7,7 +7,7 @@ import pytest
 
 import kafkajit
 from kafkajit import errors
-from kafkajit.errors import MESSAGES, KafkaJitError, error_for
+from kafkajit.errors import MESSAGES, KafkaJitError, did_you_mean, error_for
 
 STATUSES = {
     name: value
@@ -86,3 +86,28 @@ def test_an_error_of_a_record_says_which() -> None:
     assert str(error) == (
         "Incorrect declared batch size, premature EOF reached (record 3 of the batch) at position 1"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "candidates", "question"),
+    [
+        ("FAILFASR", ["FAILFAST", "PERMISSIVE"], "did you mean 'FAILFAST'?"),
+        ("offsetindexes", ["timeIndex", "offsetIndex"], "did you mean 'offsetIndex'?"),
+        ("zzz", ["offset", "position"], ""),
+        ("offset", [], ""),
+    ],
+)
+def test_a_misspelt_name_is_answered_with_the_closest_one_as_it_is_spelled(
+    name: str, candidates: list[str], question: str
+) -> None:
+    assert did_you_mean(name, candidates) == question
+
+
+def test_names_are_compared_as_the_caller_spells_them() -> None:
+    def dotted(name: str) -> str:
+        return name.replace("_", ".")
+
+    assert did_you_mean("cleanup_policy", ["cleanup.policy"], spelled=dotted, quoted=False) == (
+        "did you mean cleanup.policy?"
+    )
+    assert did_you_mean("ofst", ["offset"], cutoff=0.9) == ""

@@ -11,8 +11,9 @@ from kafkajit.format.compression import COMPRESSION_TYPES, decompress_into
 from kafkajit.format.compressor import Compressor
 from kafkajit.format.layout import RECORD_BATCH_OVERHEAD
 from kafkajit.format.message_checksum import message_checksums
-from kafkajit.format.varint import read_varint, read_varlong, size_of_varint, size_of_varlong
+from kafkajit.format.varint import read_varint, read_varlong
 from kafkajit.records.batches import frame
+from kafkajit.sizes import size_of_varint, size_of_varlong
 from kafkajit.storage.source import Bytes, Source
 from kafkajit.testing import Record, varint
 

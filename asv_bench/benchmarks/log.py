@@ -7,9 +7,12 @@ import struct
 import tempfile
 from pathlib import Path
 
+import numpy as np
 from crc32c import crc32c
 
-from kafkajit import Log, OffsetIndex, TimeIndex
+from kafkajit import Log
+from kafkajit.index.offset_index import ENTRY as OFFSET_ENTRY
+from kafkajit.index.time_index import ENTRY as TIME_ENTRY
 from kafkajit.log.indexing import SegmentIndexes
 from kafkajit.storage.source import Source
 from kafkajit.testing import Record, batch
@@ -30,19 +33,19 @@ class Lookup:
         stem = Path(self.folder.name) / "orders-0" / f"{0:020}"
         stem.parent.mkdir()
         content = bytearray(batch([Record(key=b"k" * 8, value=bytes(92))] * RECORDS))
-        offsets = OffsetIndex(stem.with_suffix(".index"), writable=True)
-        times = TimeIndex(stem.with_suffix(".timeindex"), writable=True)
+        offsets = np.empty(BATCHES, OFFSET_ENTRY)
+        times = np.empty(BATCHES, TIME_ENTRY)
         with stem.with_suffix(".log").open("wb") as log:
             for number in range(BATCHES):
                 last = (number + 1) * RECORDS - 1
                 struct.pack_into(">q", content, 0, number * RECORDS)
                 struct.pack_into(">qq", content, 27, START + last, START + last)
                 struct.pack_into(">I", content, 17, crc32c(content[21:]))
-                offsets.append(last, log.tell())
-                times.maybe_append(START + last, last)
+                offsets[number] = last, log.tell()
+                times[number] = START + last, last
                 log.write(content)
-        offsets.make_read_only()
-        times.make_read_only()
+        offsets.tofile(stem.with_suffix(".index"))
+        times.tofile(stem.with_suffix(".timeindex"))
         self.log = Log(stem.parent)
         self.offset = BATCHES * RECORDS // 3
         self.time_read()

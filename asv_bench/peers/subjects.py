@@ -204,7 +204,7 @@ def varint_floor(path: Path) -> Pass:
 
 def bare_codec(path: Path) -> Pass:
     """Every batch decompressed by kafkajit's decoder into one recycled buffer, nothing else."""
-    from kafkajit.format.decompressors import decompress_run
+    from kafkajit.format.decompressors import CompressedBatches, decompress_run
     from kafkajit.format.layout import RECORD_BATCH_OVERHEAD
     from kafkajit.storage.source import Source
     from kafkajit.walk.walk import frames
@@ -212,7 +212,7 @@ def bare_codec(path: Path) -> Pass:
     source = Source(path.read_bytes())
     out = np.zeros(16 << 20, dtype=np.uint8)
     runs = [
-        (
+        CompressedBatches(
             found.position + RECORD_BATCH_OVERHEAD,
             found.end,
             np.ascontiguousarray(found.codec),
@@ -224,11 +224,11 @@ def bare_codec(path: Path) -> Pass:
 
     def read() -> int:
         for run in runs:
-            row, extents = 0, np.zeros((run[0].size, 2), dtype=np.int64)
+            row, extents = 0, np.zeros((run.starts.size, 2), dtype=np.int64)
             while row < extents.shape[0]:
                 first = row
                 row = decompress_run(
-                    source.content, *run, out, extents, row, limit=8 << 20, enough=8 << 20
+                    source.content, run, out, extents, row, limit=8 << 20, enough=8 << 20
                 )
                 if row == first:
                     raise ValueError("a batch is not as Kafka's clients write it")

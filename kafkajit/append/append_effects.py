@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kafkajit.change.change import Change
+from kafkajit.format.log_path import INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from kafkajit.log.log_end import LogEnd
 from kafkajit.state.leader_epochs import LEADER_EPOCHS
 
@@ -56,7 +57,7 @@ class LogGrowth:
                 self._change.remove(end.active)
         elif end.active is not None and end.indexes is not None:
             end.indexes.close()
-            self.new(f"{end.active.stem}.index").write_bytes(end.indexes.offset_index)
-            self.new(f"{end.active.stem}.timeindex").write_bytes(end.indexes.time_index)
+            self.new(f"{end.active.stem}{INDEX_SUFFIX}").write_bytes(end.indexes.offset_index)
+            self.new(f"{end.active.stem}{TIME_INDEX_SUFFIX}").write_bytes(end.indexes.time_index)
         for stray in end.strays:
             self._change.remove(stray)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkajit.format.layout import LOG_OVERHEAD
+from kafkajit.format.log_path import INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
 from kafkajit.index.time_index import NO_TIMESTAMP
 from kafkajit.kernel import kernel
 from kafkajit.log.config import LogConfig
@@ -78,10 +79,10 @@ class NewSegment:
         """Write the indexes as a broker leaves them when it rolls or closes a segment."""
         self._log.close()
         self._indexes.close()
-        self._new(".index").write_bytes(self._indexes.offset_index)
-        self._new(".timeindex").write_bytes(self._indexes.time_index)
+        self._new(INDEX_SUFFIX).write_bytes(self._indexes.offset_index)
+        self._new(TIME_INDEX_SUFFIX).write_bytes(self._indexes.time_index)
         if self._aborted:
-            self._new(".txnindex").write_bytes(self._aborted)
+            self._new(TXN_INDEX_SUFFIX).write_bytes(self._aborted)
 
     def abandon(self) -> None:
         """Write no more; its files are somebody else's to remove."""

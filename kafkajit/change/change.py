@@ -47,7 +47,6 @@ from kafkajit.change.files import (
 from kafkajit.change.journal import (
     CLEAN_SHUTDOWN,
     DONE,
-    INDEXES,
     JOURNAL,
     READY,
     STAGED,
@@ -59,6 +58,7 @@ from kafkajit.change.journal import (
     tidy,
 )
 from kafkajit.errors import KafkaJitError
+from kafkajit.format.log_path import INDEX_SUFFIXES, SNAPSHOT_SUFFIX
 
 
 class Change:
@@ -205,7 +205,7 @@ class Change:
         gone = set(self._removed)
         for name in filter(is_log, self._removed | self._new):
             stem = name.removesuffix(".log")
-            suffixes = INDEXES if name in self._new else (*INDEXES, ".snapshot")
+            suffixes = INDEX_SUFFIXES if name in self._new else (*INDEX_SUFFIXES, SNAPSHOT_SUFFIX)
             gone.update(stem + suffix for suffix in suffixes)
         # Those that are not there go as well: a broker may make them before a change is finished.
         self._removed = gone - self._new
@@ -215,7 +215,9 @@ class Change:
     def _check(self) -> None:
         """What would stop the change half-way is found before it begins."""
         for log in sorted(filter(is_log, self._new)):
-            missing = {log.removesuffix(".log") + suffix for suffix in INDEXES[:2]} - self._new
+            missing = {
+                log.removesuffix(".log") + suffix for suffix in INDEX_SUFFIXES[:2]
+            } - self._new
             if missing:
                 raise ValueError(f"{log} is new, and needs a new {min(missing)}")
         for name in sorted(self._new | self._removed):

@@ -36,6 +36,7 @@ from pathlib import Path
 
 from kafkajit.change.files import Identity, identity, link, make_folder, own, sync, sync_around
 from kafkajit.errors import KafkaJitError
+from kafkajit.format.log_path import INDEX_SUFFIX, INDEX_SUFFIXES, SNAPSHOT_SUFFIX
 from kafkajit.state.leader_epochs import LEADER_EPOCHS
 from kafkajit.state.partition_metadata import PARTITION_METADATA
 
@@ -45,9 +46,8 @@ STAGED = ".kafkajit-change"
 READY = ".kafkajit-change.ready"
 DONE = ".kafkajit-change.done"
 JOURNAL = "change.json"
-INDEXES = (".index", ".timeindex", ".txnindex")
 # What a broker makes again from the log: it may have done so, and nothing is lost.
-DERIVED = (*INDEXES, ".snapshot", f"/{LEADER_EPOCHS}")
+DERIVED = (*INDEX_SUFFIXES, SNAPSHOT_SUFFIX, f"/{LEADER_EPOCHS}")
 # A broker that was stopped has left the first. It lies beside the second meanwhile, since a
 # partition may be a link to another disk.
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
@@ -202,7 +202,8 @@ def _swap(stage: Stage, root: Path, staged: Path) -> None:
         link(staged / name, swap_of(name))
 
     def drop_indexes(of: list[str]) -> None:
-        for suffix in INDEXES if of else ():  # .index first: without it, a broker makes them all
+        # .index goes first: without it, a broker builds all of them again.
+        for suffix in INDEX_SUFFIXES if of else ():
             for log in of:
                 (root / log).with_suffix(suffix).unlink(missing_ok=True)
             sync(guard.parent)
@@ -335,15 +336,15 @@ def _swap_of(logs: list[str], new: Collection[str]) -> Stage:
 
 
 def _indexes(logs: Iterable[str]) -> list[str]:
-    return [log.removesuffix(".log") + suffix for log in logs for suffix in INDEXES]
+    return [log.removesuffix(".log") + suffix for log in logs for suffix in INDEX_SUFFIXES]
 
 
 def _is_offset_index(name: str) -> bool:
-    return name.endswith(INDEXES[0])
+    return name.endswith(INDEX_SUFFIX)
 
 
 def _is_other_index(name: str) -> bool:
-    return name.endswith(INDEXES[1:])
+    return name.endswith(INDEX_SUFFIXES[1:])
 
 
 def _is_of_log_dirs(name: str) -> bool:

@@ -1,1 +1,1 @@
-"""What a log's bytes mean, as data: layouts, varints, checksums, codecs, file names."""
+"""The meaning of a log's bytes, as data: layouts, varints, checksums, codecs, file names."""

@@ -1,11 +1,11 @@
-"""CRC-32C of record batches: a batch is what it was written as when stored and computed agree.
+"""CRC-32C of record batches: a batch is as written if the stored and the computed one agree.
 
-The processor's instruction takes 8 bytes in a cycle but answers after three, so a kernel keeps
-three stretches of a batch going at once and joins their sums by tables: the sum of what comes
-before a stretch is moved over it as if over zeros. That is as fast as memory can be read (15.6 GB/s
-over 64 KiB batches, where the crc32c package does 12.6), and small batches cost no Python call each
-(8.9 against 1 GB/s at 300 bytes). Elsewhere than on x86 the crc32c
-package does the work, and tables where a kernel asks.
+The processor's instruction takes 8 bytes in a cycle, but its result takes three. So a kernel keeps
+three stretches of a batch going at once, and joins their sums by tables, which move the sum of what
+comes before a stretch over it as if over zeros. That is as fast as memory can be read: 15.6 GB/s
+over 64 KiB batches, where the crc32c package does 12.6. Small batches cost no Python call each: 8.9
+against 1 GB/s at 300 bytes. On processors other than x86 the crc32c package does the work, and
+tables do it inside kernels.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kafkajit.format.crc import over_zeros, slicing_tables, take_bytes
 from kafkajit.format.layout import ATTRIBUTES_OFFSET
 from kafkajit.kernel import inlined, kernel
 from kafkajit.kernel.intrinsics import HAS_CRC32C, crc32c_byte, crc32c_word, prefetch
-from kafkajit.storage.source import Bytes
+from kafkajit.storage.source import Bytes, Int64s
 
 POLYNOMIAL = 0x82F63B78  # reflected
 _LINE = 64
@@ -28,10 +28,8 @@ _LONG = 4096
 _SHORT = 256
 
 
-def batch_checksums(
-    content: Bytes, positions: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
-) -> npt.NDArray[np.uint32]:
-    """Computed CRC-32C of each batch, from its attributes to its end."""
+def batch_checksums(content: Bytes, positions: Int64s, ends: Int64s) -> npt.NDArray[np.uint32]:
+    """Compute the CRC-32C of each batch, from its attributes to its end."""
     starts = positions + ATTRIBUTES_OFFSET
     computed = np.empty(starts.size, dtype=np.uint32)
     if HAS_CRC32C:
@@ -44,7 +42,7 @@ def batch_checksums(
 
 
 def _byte_tables(size: int) -> npt.NDArray[np.uint64]:
-    """Tables that move a sum over `size` zero bytes, a power of two: one for each of its bytes."""
+    """A table for each byte of a sum, which moves it over `size` zero bytes, a power of two."""
     moved_bits = over_zeros(POLYNOMIAL)[size.bit_length() - 1]
     tables = np.zeros((4, 256), dtype=np.uint64)
     for bit in range(32):
@@ -66,7 +64,7 @@ def _checksums(content, starts, ends, computed):
 
 @kernel
 def crc32c(content, position, end):
-    """CRC-32C of these bytes."""
+    """Compute the CRC-32C of the bytes from `position` to `end`."""
     p, crc = position, np.uint64(0xFFFFFFFF)
     if HAS_CRC32C:
         while p + 3 * _LONG <= end:
@@ -88,7 +86,7 @@ def crc32c(content, position, end):
 
 @inlined
 def _three_stretches(content, position, crc, size, table):
-    """The sum after three stretches of `size` bytes; what comes behind them is fetched ahead."""
+    """The sum after three stretches of `size` bytes; the bytes behind them are prefetched."""
     second, third = np.uint64(0), np.uint64(0)
     for line in range(position, position + size, _LINE):
         prefetch(content, line + 3 * size)
@@ -103,7 +101,7 @@ def _three_stretches(content, position, crc, size, table):
 
 @inlined
 def _move_by_table(crc, table):
-    """A sum as it would be after as many zeros as the table is for."""
+    """The sum after as many zero bytes as the table is for."""
     low = np.uint64(0xFF)
     return (
         table[0, crc & low]

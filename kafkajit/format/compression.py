@@ -1,12 +1,12 @@
-"""Kafka's codecs: the compressed records of a batch → plain records, within a limit.
+"""Decompresses the records of a batch, with every codec of Kafka's, within a limit.
 
-Every decoder writes into a buffer it is given and never asks for more memory than that: a batch
-that claims, or turns out, to be larger makes it raise `OutputFull`, and `Scratch` grows the buffer
-up to the caller's limit. Buffers are recycled, because memory touched for the first time costs more
-than decoding into memory already there.
+Every decoder writes into a given buffer and never asks for more memory. If a batch claims, or turns
+out, to be larger, the decoder raises `OutputFull`, and `Scratch` grows the buffer up to the
+caller's limit. Buffers are recycled: memory touched for the first time costs more than decoding
+into memory already there.
 
-What the formats look like in a log, and which decoder reads them here. Most batches never come
-here: format/decompressors.py takes those that are as Kafka's own clients write them.
+The formats in a log, and the decoder that reads each of them here. Most batches never
+come here: format/decompressors.py decompresses those that Kafka's own clients wrote.
     gzip    one or more members (RFC 1952)                 isal, 1.9 times zlib
     snappy  xerial frames (snappy-java) or one raw block   cramjam, straight into the buffer
     lz4     one or more LZ4 frames                         cramjam block by block, else lz4.frame
@@ -27,6 +27,7 @@ import numpy.typing as npt
 import zstandard
 from isal import isal_zlib
 
+from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.snappy import BAD_BLOCK, decompress_block
 from kafkajit.kernel import kernel
 from kafkajit.kernel.intrinsics import read_little_endian
@@ -40,11 +41,11 @@ DEFAULT_MAX_DECOMPRESSED_BYTES = 256 << 20
 _SCRATCH_BYTES = 8 << 20
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_HEADER_SIZE = 16  # magic, version, oldest compatible version
-# Each member of gzip and each frame of lz4 copies what follows it: many would be quadratic.
+# Each gzip member and each lz4 frame copies what follows it: with many, time would be quadratic.
 _MAX_PARTS = 256
 _GZIP_MAGIC = b"\x1f\x8b"
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
-# Independent blocks of up to 64 KiB, no sizes, no checksums but the header's: Kafka's clients.
+# Kafka's clients write independent blocks of up to 64 KiB, no sizes, only the header's checksum.
 LZ4_KAFKA_HEADER = _LZ4_MAGIC + b"\x60\x40\x82"
 LZ4_BLOCK_SIZE = 1 << 16
 LZ4_STORED = 1 << 31
@@ -53,7 +54,7 @@ _LZ4_PIECE = 1 << 20
 
 
 class OutputFull(Exception):
-    """The output needs more room: `needed` bytes, or unknown (0)."""
+    """The output needs more room: `needed` bytes, or 0 if that is not known."""
 
     def __init__(self, needed: int = 0) -> None:
         super().__init__(needed)
@@ -61,11 +62,11 @@ class OutputFull(Exception):
 
 
 class DecodeError(Exception):
-    """The codec refuses the bytes; the text is the decoder's."""
+    """The codec refuses the bytes; the message is the decoder's."""
 
 
 def decompress_into(codec: int, compressed: memoryview, out: npt.NDArray[np.uint8]) -> int:
-    """Decompress into `out`; how many bytes were written.
+    """Decompress into `out`, and return how many bytes were written.
 
     >>> out = np.empty(64, dtype=np.uint8)
     >>> size = decompress_into(4, memoryview(zstandard.compress(b"records")), out)
@@ -120,7 +121,7 @@ def _unsnappy(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int:
 
 
 def _xerial_byte_order(compressed: memoryview) -> Literal["big", "little"]:
-    """Some clients wrote the frame's numbers in their machine's order instead of Java's."""
+    """The frame's byte order: some clients wrote its numbers in their machine's order."""
     first = compressed[XERIAL_HEADER_SIZE : XERIAL_HEADER_SIZE + 4]
     room = len(compressed) - XERIAL_HEADER_SIZE - 4
     if int.from_bytes(first, "big") <= room or int.from_bytes(first, "little") > room:
@@ -135,7 +136,7 @@ def _unsnappy_block(block: memoryview, out: npt.NDArray[np.uint8], written: int)
     try:
         return int(cramjam.snappy.decompress_raw_into(block, out[written : written + needed].data))
     except cramjam.DecompressionError:
-        # It wants four bytes behind a literal's tag, also where the length takes fewer.
+        # cramjam expects four bytes behind a literal's tag, even if the length takes fewer.
         end = int(decompress_block(as_bytes(block), 0, len(block), out, written, needed))
         if end == BAD_BLOCK:
             raise
@@ -152,7 +153,7 @@ def _unlz4(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int:
     for _ in range(_MAX_PARTS):
         written, size = _unlz4_frame(compressed, out, written)
         compressed = compressed[size:]
-        if compressed[: len(_LZ4_MAGIC)] != _LZ4_MAGIC:  # is ignored, as in Java
+        if compressed[: len(_LZ4_MAGIC)] != _LZ4_MAGIC:  # the rest is ignored, as in Java
             return written
     raise DecodeError(f"lz4: more than {_MAX_PARTS} frames")
 
@@ -160,7 +161,7 @@ def _unlz4(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int:
 def _unlz4_frame(
     compressed: memoryview, out: npt.NDArray[np.uint8], written: int
 ) -> tuple[int, int]:
-    """(bytes written, the frame's size): in pieces, as the decoder copies what it returns."""
+    """(bytes written, the frame's size); reads in pieces, because the decoder copies its output."""
     frame = lz4.frame.LZ4FrameDecompressor()
     position, plain = 0, b""
     while not frame.eof:
@@ -174,13 +175,14 @@ def _unlz4_frame(
 
 
 def _unlz4_blocks(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int | None:
-    """A frame as Kafka's own clients write it, block by block into the buffer.
+    """Decode a frame as Kafka's own clients write it, block by block, into the buffer.
 
-    None where it is not quite that, or the room is short: the general way has the right error.
+    Returns None if the frame is different, or the room is short: the general decoder then reports
+    the right error.
     """
     position, written = len(LZ4_KAFKA_HEADER), 0
     end, room, target = len(compressed), out.size - LZ4_BLOCK_SIZE, out.data
-    # Batches have one block mostly: what is done around it counts.
+    # Most batches have one block, so the work around the blocks counts.
     while position + 4 <= end:
         (size,) = _LZ4_BLOCK_HEAD.unpack_from(compressed, position)
         position += 4
@@ -204,7 +206,7 @@ def _unlz4_blocks(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int | N
 
 
 def _with_plain_end_mark(frame: memoryview) -> memoryview:
-    """A frame that ends, as Java has it, in a stored block of no bytes: liblz4 reads on there."""
+    """Replace Java's end mark, an empty stored block, behind which liblz4 reads on."""
     position = len(LZ4_KAFKA_HEADER)
     while position + 4 <= len(frame):
         (size,) = _LZ4_BLOCK_HEAD.unpack_from(frame, position)
@@ -219,9 +221,9 @@ def _with_plain_end_mark(frame: memoryview) -> memoryview:
 
 
 def with_right_lz4_checksum(compressed: memoryview) -> memoryview:
-    """A frame as v0 has it, with the checksum of its descriptor put right.
+    """Put the checksum of a v0 frame's descriptor right.
 
-    Kafka's first LZ4 writer, which v0 is bound to, took the frame's magic into that checksum.
+    Kafka's first LZ4 writer, which v0 is bound to, included the frame's magic in that checksum.
     """
     if compressed[:4] != _LZ4_MAGIC or len(compressed) < 7:
         return compressed
@@ -233,7 +235,7 @@ def with_right_lz4_checksum(compressed: memoryview) -> memoryview:
 
 
 def _xxh32(data: bytes) -> int:
-    """XXH32 of less than 16 bytes, with the seed 0."""
+    """Compute XXH32, with the seed 0, of fewer than 16 bytes."""
     mask = 0xFFFFFFFF
     prime1, prime2, prime3, prime4, prime5 = (
         0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1,
@@ -294,7 +296,7 @@ def zstd_extent(content, position, end):
         else:
             least = np.int64(1) << (10 + (np.int64(content[p]) >> 3))
             asked = least + (least >> 3) * (np.int64(content[p]) & 7)
-        window = max(window, asked if asked >= 0 else np.int64(2**63 - 1))
+        window = max(window, asked if asked >= 0 else np.int64(MAX_INT64))
         p += 1 - is_single_segment + dictionary_bytes + size_bytes
         is_last = False
         while not is_last:
@@ -308,14 +310,14 @@ def zstd_extent(content, position, end):
 
 
 class _OfThread(threading.local):
-    """A decompressor for each thread: two at one spoil each other's frames."""
+    """A decompressor for each thread: two threads at one would spoil each other's frames."""
 
     def __init__(self) -> None:
         self.decompressor = zstandard.ZstdDecompressor()
 
 
 _ZSTD = _OfThread()
-# What Kafka's first LZ4 writer has at the end of its header: its sum takes in the magic.
+# The last byte of the header that Kafka's first LZ4 writer wrote: its checksum includes the magic.
 FIRST_LZ4_CHECKSUM = _xxh32(LZ4_KAFKA_HEADER[:6]) >> 8 & 0xFF
 
 
@@ -336,7 +338,7 @@ _DECODERS: dict[int, tuple[str, _Decoder]] = {
 
 
 class Scratch:
-    """The buffer that a chunk of batches is decompressed into, one behind the other."""
+    """The buffer that receives the decompressed batches of a chunk, one after the other."""
 
     def __init__(self, max_decompressed_bytes: int) -> None:
         self.limit = max_decompressed_bytes
@@ -344,26 +346,26 @@ class Scratch:
         self.buffer = np.empty(min(_SCRATCH_BYTES, max_decompressed_bytes), dtype=np.uint8)
 
     def reset(self, *, recycle: bool) -> None:
-        """Start the next chunk; without `recycle` the last one keeps its buffer."""
+        """Start the next chunk; without `recycle` the previous one keeps its buffer."""
         self.written = 0
         if not recycle:
             self.buffer = np.empty(self.buffer.size, dtype=np.uint8)
 
     @property
     def content(self) -> npt.NDArray[np.uint8]:
-        """All of the buffer, read-only: kernels may look a little behind what was written."""
+        """The whole buffer, read-only: kernels may look a little behind what was written."""
         view = self.buffer[:]
         view.flags.writeable = False
         return view
 
     def append(self, plain: npt.NDArray[np.uint8]) -> None:
-        """Take over records that were not compressed."""
+        """Append records that are not compressed."""
         self._grow(self.written + plain.size)
         self.buffer[self.written : self.written + plain.size] = plain
         self.written += plain.size
 
     def decompress(self, codec: int, compressed: memoryview) -> None:
-        """Append one batch's records; OutputFull when they pass the limit."""
+        """Append one batch's records; raise OutputFull if they exceed the limit."""
         while True:
             room = self.buffer[self.written : self.written + self.limit]
             try:

@@ -1,9 +1,9 @@
-"""Plain records → compressed ones, in the frames that Kafka's clients write.
+"""Compresses records, in the frames that Kafka's clients write.
 
     gzip    one member; isal by default, which packs as well as zlib in a fifth of the time
     snappy  snappy-java's frame (xerial), blocks of 32 KiB
     lz4     an LZ4 frame of independent blocks of 64 KiB, no sizes, no checksums but the header's
-    zstd    one frame that says its size
+        zstd    one frame that declares its size
 
 Levels are those of Kafka's compression.gzip.level, compression.lz4.level, compression.zstd.level.
 """
@@ -34,14 +34,14 @@ from kafkajit.format.compression import (
     ZSTD,
 )
 
-# The level that a codec has where none is given, the least and the greatest, as in Kafka.
+# The default level of a codec, the least and the greatest, as in Kafka.
 LEVELS = {GZIP: (-1, 1, 9), LZ4: (9, 1, 17), ZSTD: (3, -131072, 22)}
 
 _ISAL_LEVEL = 2
 _GZIP_WINDOW = 31  # 15 bits, and gzip's header
 _XERIAL_HEADER = XERIAL_MAGIC + bytes([0, 0, 0, 1, 0, 0, 0, 1])  # version, oldest compatible one
 _XERIAL_BLOCK = 32 << 10
-_LZ4_HC_MOST = 12  # Kafka takes up to 17, which its library takes for this
+_LZ4_HC_MOST = 12  # Kafka accepts up to 17; its library treats more than 12 as 12
 _LZ4_END = bytes(4)
 
 # Plain bytes → compressed ones.
@@ -49,7 +49,7 @@ _Encoder = Callable[[memoryview], bytes]
 
 
 class Compressor:
-    """Compresses with one codec at one level; for v0 as Kafka's `first_lz4` writer did.
+    """Compresses with one codec at one level; with `first_lz4`, as Kafka's LZ4 writer for v0 did.
 
     >>> out = np.empty(64, dtype=np.uint8)
     >>> end = Compressor(ZSTD).write(np.frombuffer(b"records", np.uint8), out, 0)
@@ -63,7 +63,7 @@ class Compressor:
         self._is_first_lz4 = first_lz4 and codec == LZ4
 
     def write(self, plain: npt.NDArray[np.uint8], out: npt.NDArray[np.uint8], position: int) -> int:
-        """Write the bytes compressed at a position of `out`; where they end."""
+        """Compress the bytes into `out` at `position`, and return where they end."""
         compressed = self._encode(plain.data)
         end = position + len(compressed)
         out[position:end] = np.frombuffer(compressed, dtype=np.uint8)
@@ -74,17 +74,17 @@ class Compressor:
 
 
 def compressed_bound(plain_bytes: int, parts: int) -> int:
-    """No fewer bytes than so many take that do not compress at all, in so many parts.
+    """The most bytes that this many take when compressed, in this many parts.
 
     >>> compressed_bound(6400, 1)
     6578
     """
-    # The worst is gzip's: 5 bytes for every 16 KiB, 18 around them. An lz4 block is stored instead.
+    # gzip adds most: 5 bytes for every 16 KiB, 18 around them. An lz4 block is stored instead.
     return plain_bytes + plain_bytes // 128 + 128 * parts
 
 
 def check_level(codec: int, level: int | None) -> None:
-    """Raise where Kafka would not take that level.
+    """Raise a ValueError if Kafka does not accept that level.
 
     >>> check_level(LZ4, 18)
     Traceback (most recent call last):

@@ -1,8 +1,8 @@
-"""What CRC-32 and CRC-32C have in common: both are remainders, of another polynomial each.
+"""The arithmetic that CRC-32 and CRC-32C share: both are remainders, by different polynomials.
 
-So sums can be calculated with: one of two stretches follows from those of each, and that of a
-stretch from those of two beginnings. What a stretch of zeros does to a sum is linear: it is known
-from what becomes of each bit, and twice as many zeros do it twice.
+Sums can therefore be combined: the sum of two stretches follows from the sum of each, and the sum
+of a stretch from the sums of two beginnings. Zeros change a sum linearly: what they do follows from
+what they do to each bit, and twice as many zeros do it twice.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Table = npt.NDArray[np.uint64]
 
 
 def over_zero_bits(polynomial: int, crc: int, bits: int) -> int:
-    """What so many zero bits make of a sum; the polynomial is reflected, as both are."""
+    """The sum after `bits` zero bits; sum and polynomial are reflected."""
     for _ in range(bits):
         crc = crc >> 1 ^ (polynomial if crc & 1 else 0)
     return crc
 
 
 def over_zeros(polynomial: int) -> Table:
-    """What becomes of each bit over 1, 2, 4, … zero bytes: a row for each size."""
+    """The value of each bit of a sum after 1, 2, 4, … zero bytes: a row for each size."""
 
     def apply(moved_bits: list[int], value: int) -> int:
         result = 0
@@ -44,7 +44,7 @@ def over_zeros(polynomial: int) -> Table:
 
 
 def slicing_tables(polynomial: int) -> Table:
-    """What a byte does to the sum: at once, and with one to seven bytes behind it."""
+    """The effect of a byte on the sum: at once, and with one to seven bytes behind it."""
     tables = np.zeros((8, 256), dtype=np.uint64)
     tables[0] = [over_zero_bits(polynomial, byte, 8) for byte in range(256)]
     for behind in range(1, 8):
@@ -68,7 +68,7 @@ def take_bytes(crc, content, position, end, tables):
 
 @inlined
 def take_word(crc, word, tables):
-    """The sum after eight bytes, the first one highest."""
+    """The sum after a word of eight bytes, the first byte highest."""
     return (
         tables[7, (word >> np.uint64(56) ^ crc) & _BYTE]
         ^ tables[6, (word >> np.uint64(48) ^ crc >> np.uint64(8)) & _BYTE]
@@ -83,7 +83,10 @@ def take_word(crc, word, tables):
 
 @kernel
 def move(crc, size, over):
-    """Zlib's crc32_combine: `move(a, len(b), over) ^ b` is the sum of a's bytes and b's."""
+    """Move a sum over `size` bytes (zlib's crc32_combine).
+
+    `move(a, len(b), over) ^ b` is the sum of a's bytes followed by b's.
+    """
     for row in range(over.shape[0]):
         if size >> row & 1:
             moved = np.uint64(0)

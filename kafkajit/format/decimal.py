@@ -1,4 +1,4 @@
-"""Numbers → decimal digits, as text in an array of bytes."""
+"""Writes numbers as decimal digits into an array of bytes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _EIGHT_DIGITS = np.uint64(10**8)
 
 @kernel
 def write_decimal(out, w, value):
-    """Write an int64, at most 20 bytes; where `out` goes on. It needs 24 bytes of room.
+    """Write an int64, at most 20 bytes, and return where `out` goes on; it needs 24 bytes of room.
 
-    Eight digits at once: a digit at a time took 30 ns for a timestamp, this takes 8.
+    Eight digits are computed at once: one at a time took 30 ns for a timestamp, this takes 8.
     """
-    # The magnitude of -2**63 is only there unsigned.
+    # The magnitude of -2**63 fits only an unsigned number.
     rest = np.uint64(-value) if value < 0 else np.uint64(value)
     if value < 0:
         out[w] = _MINUS
@@ -44,7 +44,7 @@ def write_decimal(out, w, value):
 
 @kernel
 def _write_first(out, w, number):
-    """Up to eight digits, without zeros in front."""
+    """Write up to eight digits without leading zeros."""
     size = (
         1
         + (number >= np.uint64(10))
@@ -64,7 +64,7 @@ def _write_first(out, w, number):
 def _digits(number):
     """Eight digits as eight bytes of a word, the first in the lowest.
 
-    Halves, quarters and digits are split all at once; division by 100 and 10 is a multiplication.
+    Halves, quarters and digits are split in parallel; division by 100 and 10 is a multiplication.
     """
     high = number // np.uint64(10**4)
     halves = high | (number - high * np.uint64(10**4)) << np.uint64(32)

@@ -1,17 +1,17 @@
-"""Batch after batch decompressed in one kernel, as long as each is as Kafka's own clients write it.
+"""Decompresses batch after batch in one kernel, as long as each is as Kafka's own clients write it.
 
-A call of Python for each batch would cost more than a small batch's decoding, and would keep other
-threads waiting. So the kernel calls the codecs' C functions itself, by their addresses, which are
-found in the packages that bring them: LZ4_decompress_safe in lz4, ZSTD_decompressDCtx in
-backports.zstd, libdeflate_gzip_decompress_ex in deflate. Snappy's decoder is format/snappy.py.
+A Python call for each batch would cost more than decoding a small batch, and would keep other
+threads waiting. So the kernel calls the codecs' C functions by their addresses, which it gets from
+the packages that ship them: LZ4_decompress_safe in lz4, ZSTD_decompressDCtx in backports.zstd,
+libdeflate_gzip_decompress_ex in deflate. Snappy's decoder is format/snappy.py.
 
-What is not plain — frames one behind the other, frames of other clients, too little room, damage —
-the kernel leaves to format/compression.py, which says what is wrong. So it does where a function is
-not to be found, and in the checked modes.
+The kernel leaves everything else to format/compression.py, which reports errors: consecutive
+frames, frames of other clients, too little room, damage. It also leaves a codec to that module if
+the C function is not found, and in the checked modes.
 
-The functions take two things that Java and the general way refuse, and that no compressor writes:
-in zstd a block larger than the frame's window, or than 128 KiB, where there is room; in gzip the
-codes that deflate has no use for, lengths 286 and 287 and distances 30 and 31.
+The C functions accept two things that Java and format/compression.py refuse, and that no compressor
+writes. In zstd, that is a block larger than the frame's window, or than 128 KiB, if there is room;
+in gzip, the codes that deflate does not use: lengths 286 and 287, and distances 30 and 31.
 """
 
 from __future__ import annotations
@@ -52,45 +52,58 @@ from kafkajit.kernel.intrinsics import (
 )
 from kafkajit.storage.source import Bytes, Int64s
 
-# Java's stream refuses what needs a larger window (ZSTD_WINDOWLOG_LIMIT_DEFAULT).
+# Java's stream refuses a larger window (ZSTD_WINDOWLOG_LIMIT_DEFAULT).
 _MOST_ZSTD_WINDOW = 1 << 27
 _XERIAL_MAGIC = int.from_bytes(XERIAL_MAGIC, "big", signed=True)
 _LZ4_HEADER = int.from_bytes(LZ4_KAFKA_HEADER, "little")
 _LZ4_HEADER_SIZE = len(LZ4_KAFKA_HEADER)
 _LZ4_MAGIC = _LZ4_HEADER & 0xFFFFFFFF
-_GZIP_FLAGS = 3  # where a member's header says which options it has
+_GZIP_FLAGS = 3  # the position of the options in a member's header
 _UINT32 = 0xFFFFFFFF
+
+
+class CompressedBatches(NamedTuple):
+    """What the kernel needs to know of compressed batches: a row each."""
+
+    starts: Int64s  # where the compressed records begin in the source
+    ends: Int64s
+    codecs: npt.NDArray[np.int16]
+    magics: npt.NDArray[np.int8]
+    counts: npt.NDArray[np.int32]  # of records, as the header has it
+
+
+class _Workspace(NamedTuple):
+    """Memory that a C function works in."""
+
+    handle: int  # what it allocated for itself; 0 if it needs nothing
+    sizes: Int64s  # of input read and output written
 
 
 def decompress_run(
     content: Bytes,
-    starts: Int64s,
-    ends: Int64s,
-    codecs: npt.NDArray[np.int16],
-    magics: npt.NDArray[np.int8],
-    counts: npt.NDArray[np.int32],
-    out: npt.NDArray[np.uint8],
+    batches: CompressedBatches,
+    out: Bytes,
     extents: Int64s,
     row: int,
     *,
     limit: int,
     enough: int,
 ) -> int:
-    """Decompress plain batches from `row` on, one behind the other; the first that was not.
+    """Decompress plain batches from `row` on, one behind the other; the first row left undone.
 
-    `extents` has a row for where each begins and ends in `out`; the first is to begin where
-    `extents[row, 0]` says. Stops as well when there are `enough` bytes.
+    `extents` gets a row for each batch: where its records begin and end in `out`. The first begins
+    at `extents[row, 0]`. Stops before a batch that is not plain, and when there are `enough` bytes.
     """
-    codec = int(codecs[row])
+    codec = int(batches.codecs[row])
     decoder = _DECODERS.of(codec)
     if decoder.function == 0 and (codec != SNAPPY or DISABLE_JIT):
         return row
     handle = 0 if decoder.handle is None else decoder.handle.address
+    workspace = _Workspace(handle, np.zeros(2, dtype=np.int64))
     functions = (decoder.function if codec == one else None for one in (SNAPPY, LZ4, ZSTD, GZIP))
     stopped: int = _decompress_run(
-        content, starts, ends, codecs, magics, counts, out, extents, row, limit, enough,
-        *functions, handle, np.zeros(2, dtype=np.int64),
-    )  # fmt: skip
+        content, batches, out, extents, row, limit, enough, *functions, workspace
+    )
     return stopped
 
 
@@ -109,7 +122,7 @@ class _Handle:
 
 
 class _Decoder(NamedTuple):
-    """A C function's address, and what it works in, if it takes that; 0 where there is none."""
+    """A C function's address, and the memory that it works in; 0 if the function is not there."""
 
     function: int = 0
     handle: _Handle | None = None
@@ -122,7 +135,7 @@ class _Decoder(NamedTuple):
 
 
 class _Decoders(threading.local):
-    """Each thread's own: two at one handle would spoil each other's frames."""
+    """Decoders of one thread: two threads at one handle would spoil each other's frames."""
 
     def __init__(self) -> None:
         self._found: dict[int, _Decoder] = {}
@@ -134,7 +147,7 @@ class _Decoders(threading.local):
 
 
 def _find(codec: int) -> _Decoder:
-    # Packages of other versions, or for other systems, may not show their functions.
+    # Packages of other versions, or for other systems, may not export their functions.
     with contextlib.suppress(ImportError, OSError, AttributeError):
         if HAS_C and codec in _FINDERS:
             return _FINDERS[codec]()
@@ -167,14 +180,16 @@ _DECODERS = _Decoders()
 
 @kernel
 def _decompress_run(
-    content, starts, ends, codecs, magics, counts, out, extents, row, limit, enough,
-    snappy, lz4, zstd, gzip, handle, sizes,
-):  # fmt: skip
+    content, batches, out, extents, row, limit, enough, snappy, lz4, zstd, gzip, workspace
+):
     """The first batch that was not decompressed.
 
-    Of the functions' addresses all but the codec's are None: numba then makes a kernel that lacks
-    the others, in a third of the time. Most logs have one codec.
+    Only the codec's own function has an address, the others are None. numba then compiles a kernel
+    without the other codecs, in a third of the time; most logs have one codec. It leaves out a
+    branch only for an argument that is None, so the four are not in a tuple.
     """
+    starts, ends, codecs, magics, counts = batches
+    handle, sizes = workspace
     codec = codecs[row]
     written = extents[row, 0]
     while row < starts.size and written <= enough:
@@ -205,7 +220,8 @@ def _decompress_run(
     return row
 
 
-# Each takes one batch's records: the position behind them in `out`, or BAD_BLOCK.
+# Each decompresses one batch's records and returns the position behind them in `out`, or
+# BAD_BLOCK.
 
 
 @kernel
@@ -239,7 +255,7 @@ def _unlz4(content, start, end, out, written, room, function):
     while end - position >= 4:
         size = read_little_endian(content, position, np.int64(4))
         position += 4
-        # The end mark, stored or not. What follows it and is no frame is ignored, as in Java.
+        # The end mark, stored or not. If no frame follows it, the rest is ignored, as in Java.
         if size & (LZ4_STORED - 1) == 0:
             if (
                 end - position >= 4
@@ -284,7 +300,7 @@ def _unzstd(content, start, end, out, written, room, function, handle):
 
 @kernel
 def _gunzip(content, start, end, out, written, room, function, handle, sizes):
-    """One member, of a header without options: libdeflate skips their checksum, Java checks it."""
+    """One member without header options: libdeflate skips their checksum, Java checks it."""
     if end - start <= _GZIP_FLAGS or content[start + _GZIP_FLAGS] != 0:
         return np.int64(BAD_BLOCK)
     source, target = address_of(content, start), address_of(out, written)

@@ -1,7 +1,7 @@
 """The fixed part of a record batch, as Kafka's DefaultRecordBatch lays it out.
 
-The dtype is the wire: packed and big-endian, in order. Offsets and sizes of fields are taken from
-it and written nowhere else.
+The dtype is the wire format: packed and big-endian, in order. The offsets and sizes of fields are
+derived from it and written nowhere else.
 
     baseOffset            int64   offset of the first record when the batch was written
     batchLength           int32   bytes that follow this field
@@ -40,9 +40,9 @@ BATCH_HEADER = np.dtype(
         ("recordsCount", ">i4"),
     ]
 )
-# The same fields as this machine's numbers.
+# The same fields in this machine's byte order.
 NATIVE_BATCH_HEADER = BATCH_HEADER.newbyteorder("=")
-# Which byte of a header on the wire is which of this machine's.
+# For each byte of a header in this machine's order, the byte of the wire that it is.
 WIRE_BYTES = (
     np.arange(BATCH_HEADER.itemsize, dtype=np.uint8)
     .view(BATCH_HEADER)
@@ -50,11 +50,11 @@ WIRE_BYTES = (
     .view(np.uint8)
 )
 
-# A message of v0 or v1, an entry of its own in a log, up to its key's size. v0 has no timestamp.
-# size counts what follows it; crc is the CRC-32 of everything from magic to the end.
+# A message of v0 or v1, which is an entry of its own in a log, up to its key's size. v0 has no
+# timestamp. size counts what follows it; crc is the CRC-32 of everything from magic to the end.
 MESSAGE_HEADER = np.dtype(
     [
-        ("offset", ">i8"),  # of a compressed set: its last record's
+        ("offset", ">i8"),  # in a compressed set, the last record's
         ("size", ">i4"),
         ("crc", ">u4"),
         ("magic", "i1"),
@@ -71,7 +71,7 @@ def _offset_of(field: str, header: np.dtype[np.void] = BATCH_HEADER) -> int:
 
 
 def bytes_of(headers: npt.NDArray[np.void]) -> npt.NDArray[np.uint8]:
-    """A view of headers: a row for each, a byte a column."""
+    """A view of the headers' bytes: a row for each header."""
     # A structured array's `view` looks for objects among its fields, which takes 40 µs.
     return np.ndarray((headers.size, headers.itemsize), np.uint8, headers)
 
@@ -97,7 +97,7 @@ MAGIC_V2 = 2
 MESSAGE_CRC_OFFSET = _offset_of("crc", MESSAGE_HEADER)
 MESSAGE_ATTRIBUTES_OFFSET = _offset_of("attributes", MESSAGE_HEADER)
 MESSAGE_TIMESTAMP_OFFSET = _offset_of("timestamp", MESSAGE_HEADER)
-# Without a timestamp, and behind it.
+# v0 has no timestamp; in v1 the key's size follows it.
 KEY_SIZE_OFFSET_V0 = MESSAGE_TIMESTAMP_OFFSET  # 18
 KEY_SIZE_OFFSET_V1 = MESSAGE_HEADER.itemsize  # 26
 MESSAGE_OVERHEAD_V0 = KEY_SIZE_OFFSET_V0 + 8

@@ -1,4 +1,4 @@
-"""The largest and smallest of Java's int and long."""
+"""The largest and smallest values of Java's int and long."""
 
 MAX_INT32 = 2**31 - 1
 MIN_INT64 = -(2**63)

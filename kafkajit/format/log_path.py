@@ -1,4 +1,4 @@
-"""What a file's path says: topic, partition, base offset, suffix (UnifiedLog, LogFileUtils).
+"""Reads topic, partition, base offset and suffix off a file's path (UnifiedLog, LogFileUtils).
 
 orders-3/00000000000000000042.log                                → orders, 3, 42, .log
 orders-3.0f4c…-delete/00000000000000000042.timeindex.deleted     → orders, 3, 42, .timeindex.deleted
@@ -13,13 +13,26 @@ from typing import NamedTuple
 
 from kafkajit.format.limits import MAX_INT32
 
+# A segment's files, and what Kafka appends to the names of those on their way out or in
+# (LogFileUtils).
+LOG_SUFFIX = ".log"
+INDEX_SUFFIX = ".index"
+TIME_INDEX_SUFFIX = ".timeindex"
+TXN_INDEX_SUFFIX = ".txnindex"
+SNAPSHOT_SUFFIX = ".snapshot"
+DELETED_SUFFIX = ".deleted"
+CLEANED_SUFFIX = ".cleaned"
+SWAP_SUFFIX = ".swap"
+# The transaction index is missing if no aborted transaction ends in the segment.
+INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
+
 # A folder on its way out or in carries a unique id: topic-partition.<32 hex>-delete
 _FOLDER = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)(?:\.[0-9a-f]{32}-(?:delete|future|stray))?")
 _FILE = re.compile(r"(?P<base_offset>\d{20})(?:-[^.]*)?(?P<suffix>\..+)")
 
 
 class LogPath(NamedTuple):
-    """Parts of a path; None where the path does not say."""
+    """The parts of a path; None for a part that the path does not have."""
 
     topic: str | None = None
     partition: int | None = None

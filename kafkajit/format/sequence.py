@@ -6,8 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkajit.format.limits import MAX_INT32
-
-Int32s = npt.NDArray[np.int32]
+from kafkajit.storage.source import Int32s
 
 
 def increment_sequence(

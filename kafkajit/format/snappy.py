@@ -1,35 +1,35 @@
-"""Blocks of raw snappy, decoded in a kernel.
+"""Decodes blocks of raw snappy in a kernel.
 
-    size        varint      of the plain bytes
-    elements    a tag whose lowest two bits say what it is:
-        0       literal     bytes; how many is in the tag, or in 1 to 4 bytes behind it
-        1, 2, 3 copy        of bytes already written; how many is in the tag, how far back in 1, 2
-                            or 4 bytes behind it
+    size        varint      how many bytes the plain text has
+    elements    each begins with a tag, whose lowest two bits are its kind:
+        0       literal     bytes; their number is in the tag, or in 1 to 4 bytes behind it
+        1, 2, 3 copy        bytes already written: how many is in the tag, how far back in 1, 2 or
+                            4 bytes behind it
 
-Text is literals of a few bytes and copies of not many more, in an order that no processor guesses
-well, so the kernel takes a literal that may be none and a copy at a time, without a branch. What
-is rarer than that, or near the end, goes element by element and byte by byte.
+Text is short literals and short copies, in an order that no processor predicts well. So the kernel
+decodes a literal, which may be empty, and a copy at a time, without a branch. It decodes rarer
+elements, and those near the end, one by one and byte by byte.
 """
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from kafkajit.kernel import kernel
 from kafkajit.kernel.intrinsics import HALF, choose, copy_half, read_little_endian, read_word
+from kafkajit.storage.source import Int64s
 
 BAD_BLOCK = -1
 
 _LITERAL, _FAR_COPY = 0, 3
 _LONGEST = 64  # copy
-# What a literal and a copy of the fast kind have behind their beginning, at most.
+# The most bytes that a literal and a copy of the fast kind read and write behind their beginning.
 _MOST_READ = 1 + HALF + 1 + 8
 _MOST_WRITTEN = HALF + _LONGEST
 
 
-def _tags() -> npt.NDArray[np.int64]:
-    """Of each tag: the length, and the upper bits of how far back."""
+def _tags() -> Int64s:
+    """For each tag, the length, and the upper bits of the distance back."""
     tags = np.zeros((256, 2), dtype=np.int64)
     for tag in range(256):
         if tag & 3 == 1:
@@ -40,14 +40,15 @@ def _tags() -> npt.NDArray[np.int64]:
 
 
 _TAGS = _tags()
-_MASKS = np.array([0, 0xFF, 0xFFFF, 0xFFFFFFFF], dtype=np.int64)  # of the bytes behind a tag
+_MASKS = np.array([0, 0xFF, 0xFFFF, 0xFFFFFFFF], dtype=np.int64)  # for the bytes behind a tag
 
 
 @kernel
 def decompress_block(source, position, end, out, written, room):
     """Decode the block between position and end behind `written`; the position behind it in `out`.
 
-    BAD_BLOCK if it is none, or has more than `room`. What it has written by then does not count.
+    Returns BAD_BLOCK if the bytes are not such a block, or it has more than `room` bytes. What it
+    has written by then does not count.
     """
     size, p = _size(source, position, end)
     if p < 0 or size > room:
@@ -103,7 +104,7 @@ def _size(source, position, end):
 
 @kernel
 def _element(source, p, end, out, w, first, stop):
-    """One element: (position in `out`, in `source`), the latter BAD_BLOCK if it is none."""
+    """Decode one element: (position in `out`, in `source`), the latter BAD_BLOCK if malformed."""
     tag = np.int64(source[p])
     kind = tag & 3
     length = _TAGS[tag, 0]

@@ -1,4 +1,4 @@
-"""What a topic may be called. Answers to Topic.validate of Kafka 4.1.1, in its words."""
+"""Checks the name of a topic. Answers to Topic.validate of Kafka 4.1.1, in its words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _LEGAL = re.compile(r"[a-zA-Z0-9._-]*")
 
 
 def check_topic(name: str) -> str:
-    """The name; a ValueError where no topic is called so.
+    """Return the name, or raise a ValueError if no topic can have it.
 
     >>> check_topic("orders")
     'orders'

@@ -1,9 +1,9 @@
-"""Bytes → valid UTF-8, replaced where malformed exactly as Java's `new String(bytes, UTF_8)` does.
+"""Makes bytes valid UTF-8 as Java's `new String(bytes, UTF_8)` does.
 
 Kafka decodes header keys so, and kafka-dump-log keys and values. Java replaces each maximal
-malformed part by one U+FFFD, as Python does, except that an encoded surrogate (ED A0 80) counts as
-one part of three bytes, where Python sees three, and that a sequence cut short by the string's end
-takes everything with it.
+malformed part with one U+FFFD, as Python does, with two exceptions. An encoded surrogate (ED A0 80)
+counts as one part of three bytes, where Python sees three; and a sequence cut short by the string's
+end takes everything with it.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import numpy as np
 from kafkajit.kernel import inlined, kernel
 from kafkajit.kernel.intrinsics import copy_bytes
 
-# U+FFFD is three bytes, and can stand for one.
+# U+FFFD takes three bytes, and can replace one.
 MAX_GROWTH = 3
 
 
 def java_string(raw: bytes) -> str:
-    r"""What `new String(raw, UTF_8)` holds in Java.
+    r"""Decode bytes as Java's `new String(raw, UTF_8)` does.
 
     >>> java_string(b"caf\xc3\xa9 \xff|\xed\xa0\x80|\xe2\x82")
     'café �|�|�'
@@ -31,7 +31,7 @@ def java_string(raw: bytes) -> str:
 
 @kernel
 def is_ascii(content, position, size):
-    """Whether no byte has its high bit set."""
+    """Whether every byte is ASCII."""
     bits = np.uint8(0)
     for i in range(position, position + size):
         bits |= content[i]
@@ -40,7 +40,7 @@ def is_ascii(content, position, size):
 
 @kernel
 def write_string(content, position, size, target, t):
-    """Write bytes as Java would print them; where the target goes on."""
+    """Write bytes as Java would print them, and return where the target goes on."""
     if is_ascii(content, position, size):
         copy_bytes(target, t, content, position, size)
         return t + size
@@ -49,7 +49,7 @@ def write_string(content, position, size, target, t):
 
 @kernel
 def write_replaced(content, position, end, target, t):
-    """As write_string, character by character."""
+    """As write_string, one character at a time."""
     p = position
     while p < end:
         p, t = write_character(content, p, end, target, t)
@@ -58,7 +58,7 @@ def write_replaced(content, position, end, target, t):
 
 @inlined
 def write_character(content, p, end, target, t):
-    """Write the character at p, or what stands for it; (where the next begins, where to go on)."""
+    """Write the character at p or its replacement: (position of the next one, where to go on)."""
     size = sequence_size(content, p, end)
     if size > 0:
         for i in range(size):
@@ -76,7 +76,7 @@ def write_character(content, p, end, target, t):
 
 @kernel
 def sequence_size(content, p, end):
-    """Bytes of the character at p, or minus the bytes that one replacement stands for."""
+    """The bytes of the character at p; negative: the bytes that one U+FFFD replaces."""
     first = np.int64(content[p])
     left = end - p
     if first < 0x80:

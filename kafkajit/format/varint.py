@@ -3,59 +3,28 @@
 A varint is an int32 in 1 to 5 bytes, a varlong an int64 in 1 to 10 (Kafka's ByteUtils). Encodings
 longer than needed are accepted, as in Java; a last byte that asks for one more is an error.
 
-Kernels come in two forms. `read_varint` checks every byte against the end it was given.
-`varint_rest` finishes, unchecked, a varint whose first byte said that more follow: kernels in a
-hurry read the first byte themselves, because most varints in a log have only that one.
+Kernels come in two forms. `read_varint` checks every byte against the end. `varint_rest` finishes,
+unchecked, a varint whose first byte announced more: fast kernels read the first byte themselves,
+because most varints in a log have only that one.
 """
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from kafkajit.kernel import inlined, kernel
 
 MAX_VARINT_SIZE = 5
 MAX_VARLONG_SIZE = 10
 
-# In place of the position behind a varint:
+# Returned instead of the position behind a varint.
 PAST_END = -1
 TOO_LONG = -2
 
 
-def size_of_varint(values: npt.ArrayLike) -> npt.NDArray[np.int32]:
-    """Bytes that each int32 takes as a varint.
-
-    >>> size_of_varint([0, -1, 63, 64, -64, -65, 2**31 - 1]).tolist()
-    [1, 1, 1, 2, 1, 2, 5]
-    """
-    return _sizes(np.asarray(values, dtype=np.int32).astype(np.int64))
-
-
-def size_of_varlong(values: npt.ArrayLike) -> npt.NDArray[np.int32]:
-    """Bytes that each int64 takes as a varlong.
-
-    >>> size_of_varlong([0, 2**34, -(2**63)]).tolist()
-    [1, 6, 10]
-    """
-    return _sizes(np.asarray(values, dtype=np.int64))
-
-
-def _sizes(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-    sizes = np.empty(values.shape, dtype=np.int32)
-    _sizes_of_varlongs(values.reshape(-1), sizes.reshape(-1))
-    return sizes
-
-
-@kernel
-def _sizes_of_varlongs(values, sizes):
-    for i in range(values.size):
-        sizes[i] = varlong_size(values[i])
-
-
 @kernel
 def varlong_size(value):
-    """Bytes of one varlong; for an int32 also those of its varint."""
+    """The bytes of one varlong; for an int32, also those of its varint."""
     rest = zigzag(value)
     if rest < np.uint64(0x4000):
         return np.int64(1) + np.int64(rest >= np.uint64(0x80))
@@ -69,13 +38,13 @@ def varlong_size(value):
 
 @inlined
 def zigzag(value):
-    """Small numbers of both signs as small unsigned ones."""
+    """Map small numbers of both signs to small unsigned ones."""
     return np.uint64((value << np.int64(1)) ^ (value >> np.int64(63)))
 
 
 @kernel
 def read_varint(content, position, end):
-    """(value, position behind it); the position is PAST_END or TOO_LONG where there is none."""
+    """(value, position behind it); the position is PAST_END or TOO_LONG if there is no varint."""
     raw = np.int64(0)
     for i in range(MAX_VARINT_SIZE):
         if position >= end:
@@ -84,7 +53,7 @@ def read_varint(content, position, end):
         position += 1
         raw |= (byte & 0x7F) << (7 * i)
         if byte < 0x80:
-            raw &= 0xFFFFFFFF  # what the 5th byte has above bit 31 is lost, as in Java
+            raw &= 0xFFFFFFFF  # bits of the 5th byte above bit 31 are lost, as in Java
             return (raw >> 1) ^ -(raw & 1), position
     return np.int64(0), np.int64(TOO_LONG)
 
@@ -106,7 +75,7 @@ def read_varlong(content, position, end):
 
 @inlined
 def varint_before(content, position, end):
-    """As read_varint, at once where it is a single byte."""
+    """As read_varint, with a fast path for a single byte."""
     if 0 <= position < end and content[position] < 0x80:
         raw = np.int64(content[position])
         return (raw >> 1) ^ -(raw & 1), position + 1
@@ -115,7 +84,7 @@ def varint_before(content, position, end):
 
 @kernel
 def varint_rest(content, position, first):
-    """(unsigned value, position behind it) of a varint whose `first` byte was 0x80 or more.
+    """(unsigned value, position behind it), for a varint whose `first` byte was 0x80 or more.
 
     Returns early on purpose: with one exit LLVM turns the branches into selects, and the cursor of
     the record loop then waits for every byte (3 times slower over a segment).
@@ -134,7 +103,7 @@ def varint_rest(content, position, first):
 
 @kernel
 def varlong_rest(content, position, first):
-    """As varint_rest, for an int64; the value's 64 bits come as an int64."""
+    """As varint_rest, for an int64; the value's 64 bits are returned as an int64."""
     raw = np.uint64(first & 0x7F)
     shift = np.uint64(7)
     while shift < np.uint64(70):
@@ -149,7 +118,7 @@ def varlong_rest(content, position, first):
 
 @inlined
 def put_varint(out, w, value):
-    """Write a varint or a varlong, unchecked; the position behind it."""
+    """Write a varint or a varlong, unchecked, and return the position behind it."""
     rest = zigzag(value)
     if rest < np.uint64(0x80):  # most are that small, and a loop takes half as long again
         out[w] = np.uint8(rest)

@@ -1,8 +1,8 @@
-"""Bisection of an index for a whole array of targets at once.
+"""Bisects an index for a whole array of targets at once.
 
 A step of a bisection waits for memory. So sixteen targets take each step together: their loads
-overlap, and what is chosen is calculated instead of jumped to, as half of all guesses would be
-wrong. That is five times as fast as numpy.searchsorted over the same keys.
+overlap. The next half is computed instead of jumped to, because the processor would guess half of
+all branches wrong. That is five times as fast as numpy.searchsorted over the same keys.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkajit.kernel import kernel
+from kafkajit.storage.source import Int64s
 
 _LANES = 16
 
 
-def index_slots(keys: npt.NDArray[np.integer], targets: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """The row of the greatest key that is no greater than each target; -1 where there is none.
+def index_slots(keys: npt.NDArray[np.integer], targets: npt.ArrayLike) -> Int64s:
+    """The row of the last key at or below each target; -1 if every key is greater.
 
     Keys ascend. Answers to AbstractIndex.largestLowerBoundSlotFor.
 
@@ -33,13 +34,11 @@ def index_slots(keys: npt.NDArray[np.integer], targets: npt.ArrayLike) -> npt.ND
     return slots.reshape(shape)
 
 
-def slots_as_found(
-    keys: npt.NDArray[np.int64], targets: npt.NDArray[np.int64], last: int
-) -> npt.NDArray[np.int64]:
-    """`index_slots` of keys in whatever order, where Kafka's own bisection finds itself.
+def slots_as_found(keys: Int64s, targets: Int64s, last: int) -> Int64s:
+    """`index_slots` for keys in any order: the row where Kafka's own bisection ends.
 
-    It first looks among so many of the last keys and the one before them. An index that is
-    damaged, or that ends in the zeros of a preallocated file, gives what is met on the way.
+    Kafka first looks among the last keys: `last` of them and the one before. For an index that is
+    damaged, or ends in the zeros of a preallocated file, the result is whatever row it meets.
 
     >>> slots_as_found(np.array([10, 20, 0, 0]), np.array([15, 20]), 1).tolist()
     [3, 3]

@@ -1,7 +1,7 @@
-"""The .index file: every few kilobytes of log, an offset and where its batch begins (OffsetIndex).
+"""The .index file: for every few kilobytes of log, an offset and its position (OffsetIndex).
 
-An entry is 8 bytes: the offset relative to the base offset, and the position, both int32. The
-offset is the last of what was appended at that position.
+An entry is 8 bytes: the offset relative to the base offset, and the position of a batch, both
+int32. The offset is the last one of the append that begins at that position.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kafkajit.errors import CorruptIndexError, InvalidOffsetError
+from kafkajit.errors import CorruptIndexError
 from kafkajit.index.bisect import index_slots
 from kafkajit.index.index_file import IndexFile, base_offset_of, sound_entries
 from kafkajit.schema import OFFSET_INDEX_COLUMNS, table_schema
@@ -23,14 +23,16 @@ ENTRY = np.dtype([("relativeOffset", ">i4"), ("position", ">i4")])
 
 
 class OffsetPosition(NamedTuple):
-    """An offset, and where in the segment to begin to look for it."""
+    """An offset, and the position in the segment where a search for it begins."""
 
     offset: int
     position: int
 
 
 class OffsetIndex(IndexFile):
-    """An offset index, to look offsets up or, writable, to be written as a broker writes it.
+    """An offset index, in which offsets are looked up.
+
+    The source is bytes, a memoryview, a numpy array, a pyarrow Buffer, or a path.
 
     >>> index = OffsetIndex(bytes.fromhex("0000000900001000" "0000001500002000"), base_offset=100)
     >>> index.lookup(120)
@@ -43,51 +45,43 @@ class OffsetIndex(IndexFile):
     NAME = "Index file"
 
     def entry(self, row: int) -> OffsetPosition:
-        """The entry of that row."""
+        """The entry in that row."""
         relative, position = self._row(row)
         return OffsetPosition(self.base_offset + relative, position)
 
     @property
     def last_offset(self) -> int:
-        """Of the last entry; the base offset where there is none."""
+        """The offset of the last entry; the base offset if the index is empty."""
         return self.entry(self._count - 1).offset if self._count else self.base_offset
 
     def lookup(self, offset: int) -> OffsetPosition:
-        """The last entry at or before that offset; below the first (base offset, 0)."""
+        """The last entry at or before that offset; (base offset, 0) if every entry is later."""
         row = bisect_right(self.entries["relativeOffset"], offset - self.base_offset) - 1
         return self.entry(row) if row >= 0 else OffsetPosition(self.base_offset, 0)
 
     def slots(self, offsets: npt.ArrayLike) -> Int64s:
-        """For each offset the row of the last entry at or before it; -1 below the first."""
+        """The row of the last entry at or before each offset; -1 if every entry is later."""
         keys = self.entries["relativeOffset"].astype(np.int32)
         return index_slots(keys, np.asarray(offsets, dtype=np.int64) - self.base_offset)
 
     def lookup_all(self, offsets: npt.ArrayLike) -> tuple[Int64s, Int64s]:
-        """`lookup` of a whole array: offsets and positions."""
+        """`lookup` for an array of offsets: the entries' offsets and positions."""
         slots = self.slots(offsets)
         entries = np.concatenate([np.zeros(1, ENTRY), self.entries])[slots + 1]
         found = entries["relativeOffset"].astype(np.int64) + self.base_offset
         return found, entries["position"].astype(np.int64)
 
     def upper_bound(self, offset: int) -> OffsetPosition | None:
-        """The first entry at or behind that offset: what it names ends before the next entry's."""
+        """The first entry at or behind that offset; None if every entry is earlier."""
         row = bisect_left(self.entries["relativeOffset"], offset - self.base_offset)
         return self.entry(row) if row < self._count else None
 
-    def fetch_upper_bound_offset(self, fetch: OffsetPosition, size: int) -> OffsetPosition | None:
-        """The first entry at or behind the end of a fetch of so many bytes; None where none is.
-
-        Where that end is the first entry's position, Kafka takes the second.
-        """
-        row = bisect_left(self.entries["position"], fetch.position + size)
-        return self.entry(row) if row < self._count else None
-
     def leave_out_from(self, position: int) -> None:
-        """Look no more at entries that lead to this position or behind it; the file keeps them."""
+        """Ignore the entries that lead to this position or behind it; the file is not changed."""
         self._count = bisect_left(self.entries["position"], position)
 
     def sanity_check(self) -> None:
-        """What a broker asks of an index when it starts; one that fails is built again."""
+        """Check what a broker checks when it starts; it rebuilds an index that fails."""
         last = self.whole_file[-1:]
         if (last["relativeOffset"] < 0).any():
             raise CorruptIndexError(
@@ -97,26 +91,13 @@ class OffsetIndex(IndexFile):
             )
         self.check_size()
 
-    def append(self, offset: int, position: int) -> None:
-        """Add an entry behind the last one."""
-        self._must_be_writable()
-        if self.is_full:
-            raise ValueError(f"Attempt to append to a full index (size = {self._count}).")
-        if self._count and offset <= self.last_offset:
-            raise InvalidOffsetError(
-                f"Attempt to append an offset {offset} to position {self._count} no larger than "
-                f"the last offset appended ({self.last_offset})",
-                path=self.path,
-            )
-        self._append(self._relative(offset), position)
-
 
 def read_offset_index(source: Any, base_offset: int | None = None) -> pa.Table:
-    """All entries of an .index file, in the columns of `kafkajit.schema.OFFSET_INDEX_COLUMNS`.
+    """Read all entries of an .index file, in `kafkajit.schema.OFFSET_INDEX_COLUMNS`.
 
     Args:
         source: bytes, a memoryview, a numpy array, a pyarrow Buffer, or a path.
-        base_offset: the segment's, which entries count from; that of the name by default.
+        base_offset: the segment's base offset; by default the one in the file's name.
 
     >>> read_offset_index(bytes.fromhex("0000000900001000"), base_offset=100).to_pylist()
     [{'offset': 109, 'position': 4096}]
@@ -127,7 +108,7 @@ def read_offset_index(source: Any, base_offset: int | None = None) -> pa.Table:
 def parse_offset_index(
     content: Bytes, path: str | None = None, base_offset: int | None = None
 ) -> pa.Table:
-    """The same of bytes and the path that they came from."""
+    """As `read_offset_index`, from bytes and the path that they came from."""
     base_offset = base_offset_of(path) if base_offset is None else base_offset
     entries = offset_entries(content, path)
     offsets = entries["relativeOffset"].astype(np.int64) + base_offset
@@ -136,7 +117,7 @@ def parse_offset_index(
 
 
 def offset_entries(content: Bytes, path: str | None = None) -> npt.NDArray[np.void]:
-    """All entries, each looked at; what is wrong with one is an error that names it.
+    """All entries, after a check of each one; an error names the first that fails.
 
     >>> offset_entries(np.frombuffer(bytes.fromhex("0000000900001000") + bytes(8), np.uint8))
     array([(9, 4096)], dtype=[('relativeOffset', '>i4'), ('position', '>i4')])

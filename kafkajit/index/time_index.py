@@ -1,4 +1,4 @@
-"""The .timeindex file: the largest timestamp so far, and whose offset it is (TimeIndex).
+"""The .timeindex file: the largest timestamp so far, and the offset that has it (TimeIndex).
 
 An entry is 12 bytes: the timestamp, int64, and the offset relative to the base offset, int32. No
 record up to that offset has a later timestamp.
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kafkajit.errors import CorruptIndexError, InvalidOffsetError
+from kafkajit.errors import CorruptIndexError
 from kafkajit.index.bisect import index_slots
 from kafkajit.index.index_file import IndexFile, base_offset_of, sound_entries
 from kafkajit.schema import TIME_INDEX_COLUMNS, table_schema
@@ -32,7 +32,9 @@ class TimestampOffset(NamedTuple):
 
 
 class TimeIndex(IndexFile):
-    """A time index, to look timestamps up or, writable, to be written as a broker writes it.
+    """A time index, in which timestamps are looked up.
+
+    The source is bytes, a memoryview, a numpy array, a pyarrow Buffer, or a path.
 
     >>> index = TimeIndex(bytes.fromhex("000000000000006400000009"), base_offset=100)
     >>> index.lookup(150)
@@ -44,19 +46,14 @@ class TimeIndex(IndexFile):
     ENTRY = ENTRY
     NAME = "Time index file"
 
-    @property
-    def is_full(self) -> bool:
-        """Whether only the entry is left that is written when the segment is rolled."""
-        return self._count >= self.max_entries - 1
-
     def entry(self, row: int) -> TimestampOffset:
-        """The entry of that row."""
+        """The entry in that row."""
         timestamp, relative = self._row(row)
         return TimestampOffset(timestamp, self.base_offset + relative)
 
     @property
     def last_entry(self) -> TimestampOffset:
-        """The last one; (-1, base offset) where there is none."""
+        """The last entry; (-1, base offset) if the index is empty."""
         return (
             self.entry(self._count - 1)
             if self._count
@@ -64,17 +61,17 @@ class TimeIndex(IndexFile):
         )
 
     def lookup(self, timestamp: int) -> TimestampOffset:
-        """The last entry of that timestamp or an earlier one; below the first (-1, base offset)."""
+        """The last entry at or before that timestamp; (-1, base offset) if every one is later."""
         return self._entry_or_none(bisect_right(self.entries["timestamp"], timestamp) - 1)
 
     def before(self, timestamp: int) -> TimestampOffset:
-        """The last entry of an earlier timestamp: no record up to its offset is of this one."""
+        """The last entry with an earlier timestamp: no record up to its offset has this one."""
         return self._entry_or_none(bisect_left(self.entries["timestamp"], timestamp) - 1)
 
     def is_in_order_at(self, entry: TimestampOffset) -> bool:
-        """Whether it grows from the first entry to that one, and from there to the next.
+        """Whether entries grow from the first one to that one, and on to the next.
 
-        Only what is looked at: the first, that one where a bisection finds it, and those beside it.
+        Looks only at the first entry, that entry where a bisection finds it, and its neighbours.
         """
         row = bisect_left(self.entries["timestamp"], entry.timestamp)
         near = [
@@ -86,12 +83,12 @@ class TimeIndex(IndexFile):
         )
 
     def slots(self, timestamps: npt.ArrayLike) -> Int64s:
-        """For each timestamp the row of the last entry at or before it; -1 below the first."""
+        """The row of the last entry at or before each timestamp; -1 if every entry is later."""
         keys = self.entries["timestamp"].astype(np.int64)
         return index_slots(keys, timestamps)
 
     def lookup_all(self, timestamps: npt.ArrayLike) -> tuple[Int64s, Int64s]:
-        """`lookup` of a whole array: timestamps and offsets."""
+        """`lookup` for an array of timestamps: the entries' timestamps and offsets."""
         slots = self.slots(timestamps)
         none = np.array([(NO_TIMESTAMP, 0)], ENTRY)
         entries = np.concatenate([none, self.entries])[slots + 1]
@@ -99,7 +96,7 @@ class TimeIndex(IndexFile):
         return entries["timestamp"].astype(np.int64), offsets
 
     def sanity_check(self) -> None:
-        """What a broker asks of an index when it starts; one that fails is built again."""
+        """Check what a broker checks when it starts; it rebuilds an index that fails."""
         where = f"Corrupt time index found, time index file ({self.path or 'given'}) has non-zero"
         entries = self.whole_file
         if entries.size:
@@ -117,36 +114,16 @@ class TimeIndex(IndexFile):
                 )
         self.check_size()
 
-    def maybe_append(self, timestamp: int, offset: int, *, skip_full_check: bool = False) -> None:
-        """Add an entry, if its timestamp is later than the last one's."""
-        self._must_be_writable()
-        if not skip_full_check and self.is_full:
-            raise ValueError(f"Attempt to append to a full time index (size = {self._count}).")
-        last = self.last_entry
-        if self._count and offset < last.offset:
-            raise InvalidOffsetError(
-                f"Attempt to append an offset ({offset}) to slot {self._count} no larger than the "
-                f"last offset appended ({last.offset})",
-                path=self.path,
-            )
-        if self._count and timestamp < last.timestamp:
-            raise ValueError(
-                f"Attempt to append a timestamp ({timestamp}) to slot {self._count} no larger "
-                f"than the last timestamp appended ({last.timestamp}) to {self.path}"
-            )
-        if timestamp > last.timestamp:
-            self._append(timestamp, self._relative(offset))
-
     def _entry_or_none(self, row: int) -> TimestampOffset:
         return self.entry(row) if row >= 0 else TimestampOffset(NO_TIMESTAMP, self.base_offset)
 
 
 def read_time_index(source: Any, base_offset: int | None = None) -> pa.Table:
-    """All entries of a .timeindex file, in the columns of `kafkajit.schema.TIME_INDEX_COLUMNS`.
+    """Read all entries of a .timeindex file, in `kafkajit.schema.TIME_INDEX_COLUMNS`.
 
     Args:
         source: bytes, a memoryview, a numpy array, a pyarrow Buffer, or a path.
-        base_offset: the segment's, which offsets count from; that of the name by default.
+        base_offset: the segment's base offset; by default the one in the file's name.
 
     >>> table = read_time_index(bytes.fromhex("000000000000006400000009"), base_offset=100)
     >>> table["offset"].to_pylist()
@@ -158,7 +135,7 @@ def read_time_index(source: Any, base_offset: int | None = None) -> pa.Table:
 def parse_time_index(
     content: Bytes, path: str | None = None, base_offset: int | None = None
 ) -> pa.Table:
-    """The same of bytes and the path that they came from."""
+    """As `read_time_index`, from bytes and the path that they came from."""
     base_offset = base_offset_of(path) if base_offset is None else base_offset
     entries = time_entries(content, path)
     timestamps = pa.array(entries["timestamp"].astype(np.int64))
@@ -168,7 +145,7 @@ def parse_time_index(
 
 
 def time_entries(content: Bytes, path: str | None = None) -> npt.NDArray[np.void]:
-    """All entries, each looked at; what is wrong with one is an error that names it.
+    """All entries, after a check of each one; an error names the first that fails.
 
     >>> time_entries(np.frombuffer(bytes.fromhex("000000000000006400000009"), np.uint8)).tolist()
     [(100, 9)]

@@ -1,13 +1,12 @@
-"""The .txnindex file: aborted transactions that end in a segment (TransactionIndex, AbortedTxn).
+"""The .txnindex file: the aborted transactions that end in a segment (TransactionIndex).
 
-An entry is 34 bytes: version, producer id, first and last offset, and the last stable offset. There
-is no file where no transaction was aborted.
+An entry (AbortedTxn) is 34 bytes: version, producer id, first and last offset, and the last stable
+offset. A segment in which no aborted transaction ends has no such file.
 """
 
 from __future__ import annotations
 
 import os
-from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kafkajit.errors import CorruptIndexError, InvalidOffsetError
+from kafkajit.errors import CorruptIndexError
 from kafkajit.records.transactions import AbortedTransactions
 from kafkajit.schema import TRANSACTION_INDEX_COLUMNS, table_schema
 from kafkajit.storage.source import Bytes, as_bytes, whole
@@ -48,7 +47,7 @@ class AbortedTxn(NamedTuple):
 
 
 class TransactionIndex:
-    """A segment's aborted transactions, in a file that is there once there is one of them.
+    """The aborted transactions that end in a segment; a missing file stands for no transaction.
 
     >>> TransactionIndex("/no/such/folder/00000000000000000000.txnindex").aborted
     []
@@ -56,58 +55,16 @@ class TransactionIndex:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._last_offset: int | None = None  # when it is known
 
     @property
     def aborted(self) -> list[AbortedTxn]:
-        """All of them."""
+        """All entries, in the file's order."""
         content = whole(str(self.path))[0] if self.path.exists() else as_bytes(b"")
         entries = transaction_entries(content, str(self.path))
         return [AbortedTxn(*entry[1:]) for entry in entries.tolist()]
 
-    def append(self, transaction: AbortedTxn) -> None:
-        """Add one that ends behind all those that are there.
-
-        Kafka knows only of those that were added since it opened the file.
-        """
-        if self._last_offset is None:
-            self._last_offset = max((entry.last_offset for entry in self.aborted), default=-1)
-        if self._last_offset >= transaction.last_offset:
-            raise InvalidOffsetError(
-                "The last offset of appended transactions must increase sequentially, but "
-                f"{transaction.last_offset} is not greater than current last offset "
-                f"{self._last_offset} of index",
-                path=str(self.path),
-            )
-        with self.path.open("ab") as file:
-            file.write(np.array([(0, *transaction)], ENTRY).tobytes())
-        self._last_offset = transaction.last_offset
-
-    def truncate_to(self, offset: int) -> None:
-        """Forget the first that ends at this offset or behind it, and all behind that one."""
-        stay = (transaction.last_offset < offset for transaction in self.aborted)
-        kept = sum(takewhile(bool, stay))
-        self._last_offset = None
-        if self.path.exists():
-            os.truncate(self.path, kept * ENTRY.itemsize)
-
-    def collect_aborted_txns(
-        self, fetch_offset: int, upper_bound_offset: int
-    ) -> tuple[list[AbortedTxn], bool]:
-        """Those with an offset in a range, and whether later segments cannot have any more."""
-        aborted = []
-        for transaction in self.aborted:
-            if (
-                transaction.last_offset >= fetch_offset
-                and transaction.first_offset < upper_bound_offset
-            ):
-                aborted.append(transaction)
-            if transaction.last_stable_offset >= upper_bound_offset:
-                return aborted, True
-        return aborted, False
-
     def sanity_check(self, base_offset: int) -> None:
-        """What a broker asks of an index when it starts."""
+        """Check what a broker checks when it starts."""
         for transaction in self.aborted:
             if transaction.last_offset < base_offset:
                 raise CorruptIndexError(
@@ -117,7 +74,7 @@ class TransactionIndex:
 
 
 def read_transaction_index(source: Any) -> pa.Table:
-    """All of a .txnindex file, in the columns of `kafkajit.schema.TRANSACTION_INDEX_COLUMNS`.
+    """Read all entries of a .txnindex file, in `kafkajit.schema.TRANSACTION_INDEX_COLUMNS`.
 
     Args:
         source: bytes, a memoryview, a numpy array, a pyarrow Buffer, or a path.
@@ -129,14 +86,14 @@ def read_transaction_index(source: Any) -> pa.Table:
 
 
 def parse_transaction_index(content: Bytes, path: str | None = None) -> pa.Table:
-    """The same of bytes and the path that they came from."""
+    """As `read_transaction_index`, from bytes and the path that they came from."""
     entries = transaction_entries(content, path)
     columns = [entries[name].astype(np.int64) for name in TRANSACTION_INDEX_COLUMNS]
     return pa.Table.from_arrays(columns, schema=table_schema(TRANSACTION_INDEX_COLUMNS))
 
 
 def transaction_entries(content: Bytes, path: str | None = None) -> npt.NDArray[np.void]:
-    """All entries, each looked at; what is wrong with one is an error that names it.
+    """All entries, after a check of each one; an error names the first that fails.
 
     >>> transaction_entries(as_bytes(b"")).size
     0
@@ -160,7 +117,7 @@ def transaction_entries(content: Bytes, path: str | None = None) -> npt.NDArray[
 
 
 def aborted_transactions(content: Bytes, path: str | None = None) -> AbortedTransactions:
-    """The same as what readers ask batches about.
+    """The entries in the form in which readers match them with batches.
 
     >>> aborted_transactions(as_bytes(b"")).producer_id.size
     0

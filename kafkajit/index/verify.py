@@ -1,8 +1,8 @@
-"""An index against its log: entries that lead elsewhere than they say.
+"""Verifies an index against its log: finds the entries that lead elsewhere than they say.
 
-Answers to DumpLogSegments' dumpIndex and dumpTimeIndex, and looks further: what is a problem to it
-is one here, but for entries of several batches that were appended at once. The log's headers are
-read once, however many entries there are; a damaged log is read as far as it is sound.
+Answers to DumpLogSegments' dumpIndex and dumpTimeIndex, and looks further. What they report is a
+problem here too, except entries for several batches that were appended at once. The log's headers
+are read once, however many entries there are; a damaged log is read as far as it is sound.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kafkajit.index.index_file import base_offset_of, whole_entries
 from kafkajit.index.offset_index import ENTRY as OFFSET_ENTRY
 from kafkajit.index.time_index import ENTRY as TIME_ENTRY
 from kafkajit.schema import INDEX_PROBLEM_COLUMNS, TIME_INDEX_PROBLEM_COLUMNS, table_schema
-from kafkajit.storage.source import Int64s, Source, whole
+from kafkajit.storage.source import Int64s, Mask, Source, whole
 from kafkajit.walk.walk import DROPMALFORMED, Walk
 
 _TORN = "the file ends inside this entry"
@@ -25,10 +25,10 @@ _OUT_OF_ORDER = "entries out of order: it is not behind the one before"
 
 
 def verify_offset_index(log: Any, index: Any, base_offset: int | None = None) -> pa.Table:
-    """Entries of an .index that do not fit its log, a row each; none where all do.
+    """List the entries of an .index that do not fit its log, a row each; none if all fit.
 
-    An entry fits where a batch begins at its position, and that batch, or one that was appended
-    with it, ends with its offset. The columns are `kafkajit.schema.INDEX_PROBLEM_COLUMNS`.
+    An entry fits if a batch begins at its position, and that batch, or one that was appended with
+    it, ends with its offset. The columns are `kafkajit.schema.INDEX_PROBLEM_COLUMNS`.
 
     Args:
         log: the segment, as for `kafkajit.read_records`.
@@ -52,7 +52,7 @@ def verify_offset_index(log: Any, index: Any, base_offset: int | None = None) ->
     row = np.searchsorted(batches.position, position)
     begins = _at(batches.position, row, -1) == position
     log_offset = np.where(begins, _at(batches.last_offset, row, -1), -1)
-    # Up to the next entry lies what was appended at once.
+    # What was appended at once lies before the next entry's position.
     ends = np.searchsorted(batches.last_offset, offset)
     fits = _at(batches.last_offset, ends, -1) == offset
     fits &= (ends >= row) & (_at(batches.position, ends, 0) < _next(position))
@@ -72,10 +72,10 @@ def verify_offset_index(log: Any, index: Any, base_offset: int | None = None) ->
 
 
 def verify_time_index(log: Any, time_index: Any, base_offset: int | None = None) -> pa.Table:
-    """Entries of a .timeindex that do not fit its log, a row each; none where all do.
+    """List the entries of a .timeindex that do not fit its log, a row each; none if all fit.
 
-    An entry fits where a batch ends with its offset and has its timestamp as the largest, and no
-    batch before has a later one. The columns are `kafkajit.schema.TIME_INDEX_PROBLEM_COLUMNS`.
+    An entry fits if a batch ends with its offset and has its timestamp as the largest, and no
+    earlier batch has a later one. The columns are `kafkajit.schema.TIME_INDEX_PROBLEM_COLUMNS`.
 
     Args:
         log: the segment, as for `kafkajit.read_records`.
@@ -135,19 +135,19 @@ class _Batches(NamedTuple):
 
 
 def _at(values: Int64s, rows: npt.NDArray[np.intp], otherwise: int) -> Int64s:
-    """The values of these rows; something else where a row is behind the last."""
+    """The values in these rows; `otherwise` for a row behind the last."""
     return np.append(values, otherwise)[np.minimum(rows, values.size)]
 
 
 def _next(position: Int64s) -> Int64s:
-    """Where the next entry's batch begins, if it does so later; else the end of all."""
+    """The position of the next entry, if it is larger; otherwise the end of all files."""
     following = np.append(position[1:], -1)[: position.size]
     return np.where(following > position, following, np.int64(2**62))
 
 
-def _grows(values: Int64s, before: int, least: int) -> npt.NDArray[np.bool_]:
-    """Whether each is so much larger than the one before it."""
-    grows: npt.NDArray[np.bool_] = np.diff(values, prepend=before) >= least
+def _grows(values: Int64s, before: int, least: int) -> Mask:
+    """Whether each value is at least `least` larger than the one before it."""
+    grows: Mask = np.diff(values, prepend=before) >= least
     return grows
 
 

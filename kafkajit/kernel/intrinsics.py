@@ -35,13 +35,13 @@ def _copy_half_plain(target, t, source, s):
 
 
 def _address(context, builder, signature, arguments, array_at, index_at):
-    """Of an array argument's element, in an intrinsic."""
+    """The address of an array argument's element, in an intrinsic."""
     array = context.make_array(signature.args[array_at])(context, builder, arguments[array_at])
     return builder.gep(array.data, [arguments[index_at]])
 
 
 def _call(builder, name, result, *arguments):
-    """An LLVM intrinsic."""
+    """Call an LLVM intrinsic."""
     function_type = ir.FunctionType(result, [argument.type for argument in arguments])
     function = cgutils.get_or_insert_function(builder.module, function_type, name)
     return builder.call(function, arguments)
@@ -69,7 +69,7 @@ def _copy_of(size):
 # copy_wide(target, t, source, s): WIDE bytes in one load and one store, unchecked. A slice
 # assignment costs about 20 ns before it moves its first byte; most keys are shorter than that.
 copy_wide = _copy_wide_plain if PLAIN else _copy_of(WIDE)
-# copy_half(target, t, source, s): HALF bytes, where less is moved at a time.
+# copy_half(target, t, source, s): as copy_wide, HALF bytes.
 copy_half = _copy_half_plain if PLAIN else _copy_of(HALF)
 
 
@@ -200,9 +200,9 @@ read_word = _read_word_plain if PLAIN else _load_word
 
 @kernel
 def read_little_endian(content, position, size):
-    """A number of so many bytes, seven at most, the lowest first, as an int64.
+    """A number of `size` bytes, seven at most, the lowest first, as an int64.
 
-    Ask for np.int64(4), not 4: a literal is a type of its own, and numba makes a kernel for each.
+    Pass np.int64(4), not 4: a literal is a type of its own, and numba compiles a kernel for each.
     """
     number = np.int64(0)
     for i in range(size):
@@ -210,13 +210,13 @@ def read_little_endian(content, position, size):
     return number
 
 
-# Whether kernels may call C: not in the checked modes, which see nothing of what it does.
+# Whether kernels may call C; not in the checked modes, which cannot check what C does.
 HAS_C = not PLAIN
 
 
 @intrinsic
 def address_of(typing_context, array, index):  # noqa: ARG001
-    """Where an element stands in memory."""
+    """The address of an element in memory."""
     signature = types.int64(array, types.int64)
 
     def generate(context, builder, signature, arguments):
@@ -228,9 +228,10 @@ def address_of(typing_context, array, index):  # noqa: ARG001
 
 @intrinsic
 def call_c(typing_context, function, a, b, c, d, e, f, g):  # noqa: ARG001
-    """Call the C function at an address with integers and addresses: what it returns, 64 bits.
+    """Call the C function at an address with integers and addresses; returns its result, 64 bits.
 
-    One that takes fewer does not see the rest, zeros. Of an int only the lower half counts.
+    A function with fewer parameters ignores the rest, which are zeros. If it returns an int, only
+    the lower half counts.
     """
     signature = types.int64(*[types.int64] * 8)
 
@@ -285,7 +286,7 @@ def _multiply_high(typing_context, a, b):  # noqa: ARG001
 multiply_high = _multiply_high_plain if PLAIN else _multiply_high
 
 
-# Whether crc32c_word and crc32c_byte are there: x86 with SSE 4.2, and not in the checked modes.
+# Whether crc32c_word and crc32c_byte work: on x86 with SSE 4.2, and not in the checked modes.
 HAS_CRC32C = not PLAIN and bool(get_host_cpu_features().get("sse4.2"))
 
 
@@ -318,17 +319,17 @@ def crc32c_byte(typing_context, crc, byte):  # noqa: ARG001
     return signature, generate
 
 
-# Whether crc32_fold is there: x86 with carry-less multiplication, and not in the checked modes.
+# Whether crc32_fold works: on x86 with carry-less multiplication, and not in the checked modes.
 HAS_CRC32_FOLD = not PLAIN and bool(get_host_cpu_features().get("pclmul"))
 
 
 @intrinsic
 def crc32_fold(typing_context, content, position, blocks, head, row, low_over, high_over):  # noqa: ARG001
-    """Sixteen bytes with the same CRC-32 as so many blocks of sixteen, two at least.
+    """Fold blocks of sixteen bytes, two at least, into one block with the same CRC-32.
 
-    They come as two words of read_int64's, unchecked. The caller knows what to multiply a block's
-    halves with, to move them over the next block. At `head[row]` is what to keep of the first
-    block, and what to turn over in the first two, two words each.
+    Returns the block as two words in read_int64's order, unchecked. `low_over` and `high_over` are
+    the factors that move a block's halves over the next block. At `head[row]` are the masks of the
+    first block, and the bits to flip in the first two, two words each.
     """
     pair = types.UniTuple(types.uint64, 2)
     number = types.int64
@@ -394,5 +395,5 @@ def _prefetch(typing_context, content, position):  # noqa: ARG001
     return signature, generate
 
 
-# prefetch(content, position): have a cache line brought; any position will do, there or not.
+# prefetch(content, position): load a cache line; any position is allowed, even outside the array.
 prefetch = _prefetch_plain if PLAIN else _prefetch

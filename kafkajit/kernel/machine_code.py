@@ -40,7 +40,7 @@ except ImportError:  # not a POSIX system: processes do not wait for each other
 CHECKED = bool(numba.config.BOUNDSCHECK)  # type: ignore[attr-defined]
 _IS_ON = os.environ.get("KAFKAJIT_CACHE", "1") != "0"
 _PACKAGE = __name__.partition(".")[0]
-# What describes itself: a value of these types is its own fingerprint.
+# A value of these types is its own fingerprint.
 _LITERALS = (bool, int, float, str, bytes, type(None))
 
 Dispatcher = Any  # numba's, of a compiled function
@@ -176,7 +176,7 @@ def _turn(folder: str) -> Iterator[None]:
 
 
 def _comes(file: int) -> bool:
-    """Wait for the turn; whether it came."""
+    """Wait for the turn, and return whether it came."""
     patient_until = time.monotonic() + _PATIENCE
     while time.monotonic() < patient_until:
         try:
@@ -192,7 +192,7 @@ def _comes(file: int) -> bool:
 
 @functools.cache
 def _announce() -> None:
-    """Tell a person at a terminal, once, why the first call takes seconds."""
+    """Explain at a terminal, once, why the first call takes seconds."""
     if sys.stderr is not None and sys.stderr.isatty():
         sys.stderr.write("kafkajit: compiling kernels on first use; later runs start at once\n")
 

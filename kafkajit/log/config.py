@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from typing import Any
 
+from kafkajit.errors import did_you_mean
 from kafkajit.format.limits import MAX_INT32, MAX_INT64
 
 _DAY = 24 * 60 * 60 * 1000
@@ -153,9 +153,9 @@ def _number(name: str, value: Any) -> float:
 
 def _meant(name: str) -> str:
     """What may be said of a name that no topic config has."""
-    close = get_close_matches(name.replace("_", "."), sorted(TOPIC_CONFIGS), n=1)
-    if close:
-        return f": did you mean {close[0]!r}?"
+    hint = did_you_mean(name, TOPIC_CONFIGS, spelled=lambda given: given.replace("_", "."))
+    if hint:
+        return f": {hint}"
     known = [field.name.replace("_", ".") for field in fields(LogConfig)]
     known = sorted([*known, "remote.storage.enable"])  # which retention asks for
     return f"; there are: {', '.join(known)}"

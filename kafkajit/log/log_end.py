@@ -23,7 +23,7 @@ from kafkajit.errors import (
     NotALogError,
 )
 from kafkajit.format.limits import MAX_INT64
-from kafkajit.format.log_path import parse_log_path
+from kafkajit.format.log_path import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, parse_log_path
 from kafkajit.index.index_file import IndexFile
 from kafkajit.index.offset_index import OffsetIndex
 from kafkajit.index.time_index import NO_TIMESTAMP, TimeIndex
@@ -252,8 +252,8 @@ def _torn(source: Source, position: int) -> CorruptRecordError:
 
 def _is_closed(segment: Segment, kind: type[IndexFile], timestamp: int = NO_TIMESTAMP) -> bool:
     """Whether an index was cut to its entries, and its last one is of no earlier timestamp."""
-    suffix = ".index" if kind is OffsetIndex else ".timeindex"
-    path = Path(segment.log.key.removesuffix(".log") + suffix)
+    suffix = INDEX_SUFFIX if kind is OffsetIndex else TIME_INDEX_SUFFIX
+    path = Path(segment.log.key.removesuffix(LOG_SUFFIX) + suffix)
     if not path.exists():
         return False
     index = kind(str(path), segment.base_offset)

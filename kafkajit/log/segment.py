@@ -21,7 +21,7 @@ import numpy as np
 from kafkajit.errors import CorruptIndexError, KafkaJitError
 from kafkajit.format.layout import BATCH_LENGTH_OFFSET, LOG_OVERHEAD, MESSAGE_OVERHEAD_V0
 from kafkajit.format.limits import MAX_INT64, MIN_INT64
-from kafkajit.format.log_path import LogPath, parse_log_path
+from kafkajit.format.log_path import INDEX_SUFFIXES, LOG_SUFFIX, LogPath, parse_log_path
 from kafkajit.index.offset_index import OffsetIndex, OffsetPosition
 from kafkajit.index.time_index import NO_TIMESTAMP, TimeIndex
 from kafkajit.kernel.intrinsics import read_int32
@@ -72,17 +72,17 @@ def segments_of(logs: Iterable[StoredFile], files: Mapping[str, StoredFile]) -> 
     """
     named = [(parse_log_path(log.path), log) for log in logs]
     named.sort(key=lambda pair: (pair[0].base_offset or 0, pair[1].path))
-    live = {base for (_, _, base, suffix), _ in named if base is not None and suffix == ".log"}
+    live = {base for (_, _, base, suffix), _ in named if base is not None and suffix == LOG_SUFFIX}
     following = dict(pairwise(sorted(live)))
     segments = []
     for path, log in named:
         base = path.base_offset
-        behind = following.get(base) if path.suffix == ".log" and base is not None else None
-        stem = log.path.removesuffix(".log")
+        behind = following.get(base) if path.suffix == LOG_SUFFIX and base is not None else None
+        stem = log.path.removesuffix(LOG_SUFFIX)
         offsets = Range(
             MIN_INT64 if base is None else base, MAX_INT64 if behind is None else behind - 1
         )
-        beside = (files.get(stem + suffix) for suffix in (".index", ".timeindex", ".txnindex"))
+        beside = (files.get(stem + suffix) for suffix in INDEX_SUFFIXES)
         # An empty one says nothing: a segment is young, or a crash or a bad copy left it so.
         indexes = (file if file is not None and file.size else None for file in beside)
         segments.append(Segment(log, path, offsets, *indexes))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from difflib import get_close_matches
 
 import pyarrow as pa
 import pyarrow.types as pt
 
+from kafkajit.errors import did_you_mean
 from kafkajit.produce.commit import locked, partitions_in
 from kafkajit.produce.options import STATIC, ProduceOptions
 from kafkajit.schema import RECORD_COLUMNS
@@ -57,8 +57,8 @@ def check_columns(schema: pa.Schema, options: ProduceOptions) -> None:
     """Raise where rows of this schema cannot be written."""
     for name in schema.names:
         if name not in RECORD_COLUMNS:
-            close = get_close_matches(name, RECORD_COLUMNS, n=1, cutoff=0.5)
-            hint = f", did you mean {close[0]!r}?" if close else "."
+            hint = did_you_mean(name, RECORD_COLUMNS, cutoff=0.5)
+            hint = f", {hint}" if hint else "."
             raise ValueError(
                 f"a record has no column {name!r}{hint} There are: {', '.join(RECORD_COLUMNS)}"
             )

@@ -16,6 +16,7 @@ from kafkajit.append.rebase import rebase
 from kafkajit.append.rolled_segments import SegmentSeries
 from kafkajit.change.change import Change
 from kafkajit.errors import InvalidOffsetError
+from kafkajit.format.log_path import INDEX_SUFFIXES, LOG_SUFFIX, TXN_INDEX_SUFFIX
 from kafkajit.log.epochs import LeaderEpochs
 from kafkajit.log.log_end import LogEnd, end_of_new_log, read_log_end
 from kafkajit.log.producers import markers_of
@@ -30,7 +31,6 @@ from kafkajit.state.partition_metadata import (
 from kafkajit.storage.source import Source
 from kafkajit.walk.walk import frames
 
-_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex")
 # Smaller segments are put together where they lie behind one another.
 _SMALL = 64 << 20
 
@@ -63,7 +63,7 @@ def place(
         growth.take_snapshot(segment.base_offset)
         if options.keep_offsets:
             _look_into(segment, growth)
-        for suffix in _SUFFIXES:
+        for suffix in (LOG_SUFFIX, *INDEX_SUFFIXES):
             if segment.path(suffix).exists():
                 name = f"{segment.base_offset:020}{suffix}"
                 segment.path(suffix).rename(growth.new(name))
@@ -116,7 +116,7 @@ def _moved(
                 "instead of it (mode overwrite)"
             )
         if segment.leader_epoch is not None and (shift or epoch != segment.leader_epoch):
-            rebase(segment.path(".log"), shift, epoch)
+            rebase(segment.path(LOG_SUFFIX), shift, epoch)
         offset = segment.next_offset + shift
         stem = str(segment.path(""))
         moved.append(
@@ -160,7 +160,7 @@ def _together(segments: list[_Segment], work: Path, options: ProduceOptions) -> 
         series = SegmentSeries(work.joinpath, options.config)
         series.next_offset = run[0].base_offset
         for segment in run:
-            source = Source(segment.path(".log"))
+            source = Source(segment.path(LOG_SUFFIX))
             for framing in frames(source):
                 series.append(source.content, framing.batches)
                 source.forget(framing.position)
@@ -170,7 +170,7 @@ def _together(segments: list[_Segment], work: Path, options: ProduceOptions) -> 
 
 def _look_into(segment: _Segment, growth: LogGrowth) -> None:
     """Tell what a log's batches say of leaders' epochs, and of producers and their transactions."""
-    source = Source(segment.path(".log"))
+    source = Source(segment.path(LOG_SUFFIX))
     aborted = bytearray()
     for framing in frames(source):
         batches = framing.batches
@@ -182,4 +182,4 @@ def _look_into(segment: _Segment, growth: LogGrowth) -> None:
             aborted += growth.producers.update(batches, markers, source.path).tobytes()
         source.forget(framing.position)
     if aborted:
-        segment.path(".txnindex").write_bytes(aborted)
+        segment.path(TXN_INDEX_SUFFIX).write_bytes(aborted)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from kafkajit.change.files import local_folder
 from kafkajit.encode.batch_options import BatchOptions
+from kafkajit.errors import did_you_mean
 from kafkajit.format.compression import COMPRESSION_IDS
 from kafkajit.format.limits import MAX_INT32
 from kafkajit.format.topic import check_topic
@@ -121,9 +121,9 @@ def _parsed(name: str, text: str) -> Any:
 def _suggestion(key: str, names: Mapping[str, str]) -> str:
     if key.lower() in {name.lower() for name in SCAN_OPTIONS}:
         return " of what is written: it says how logs are read"
-    close = get_close_matches(_plain(key), names, n=1)
-    if close:
-        return f": did you mean {names[close[0]]!r}?"
+    hint = did_you_mean(key, names.values(), spelled=_plain)
+    if hint:
+        return f": {hint}"
     return f"; there are: {', '.join(OPTIONS)}"
 
 

@@ -1,1 +1,1 @@
-"""Batches and records: where they begin and end, and what stands in them."""
+"""Batches and records: where they begin and end, and what is in them."""

@@ -1,12 +1,12 @@
-"""Framing: a log's bytes → where each record batch begins and ends, and its header.
+"""Framing: finds where each record batch of a log begins and ends, and reads its header.
 
 Answers to Kafka's FileLogInputStream (which bytes are a batch), DefaultRecordBatch (what its header
-says) and ensureValid (whether to believe it). Nothing is decompressed, and no record is looked at.
+says) and ensureValid (whether to believe it). Framing decompresses nothing and reads no record.
 
-A message of v0 or v1 is a batch too, of one record or, compressed, of a set of them: its header
-is given as if it were of v2, with -1 for what it does not have (AbstractLegacyRecordBatch). Which
-records are in a set is known when it has been read: until then its offset, the last one's, stands
-for the first as well.
+A message of v0 or v1 is a batch too: of one record or, if compressed, of a set of them. It gets a
+header in the layout of v2, with -1 for what messages lack (AbstractLegacyRecordBatch). The records
+of a set are known only once the set has been read. Until then its own offset, which is that of its
+last record, stands for the first as well.
 """
 
 from __future__ import annotations
@@ -47,26 +47,24 @@ from kafkajit.format.message_checksum import message_checksums
 from kafkajit.format.sequence import increment_sequence
 from kafkajit.kernel import kernel
 from kafkajit.kernel.intrinsics import read_int32, read_int64
-from kafkajit.storage.source import Bytes, Int64s, Source
+from kafkajit.storage.source import Bytes, Int32s, Int64s, Mask, Source
 
-Int32s = npt.NDArray[np.int32]
-
-# How many batches one call of the kernel may find.
+# The most batches that one call of the kernel finds.
 _FRAMES = 16384
 
 
 @dataclass(frozen=True)
 class Batches:
-    """Headers of consecutive batches: a row each, fields as arrays, in Kafka's words."""
+    """The headers of consecutive batches: a row each, fields as arrays, with Kafka's names."""
 
     position: Int64s
     header: npt.NDArray[np.void]  # NATIVE_BATCH_HEADER
-    first_offset: Int64s | None = None  # of messages that have been read
+    first_offset: Int64s | None = None  # for messages that have been read
 
     def __len__(self) -> int:
         return self.position.size
 
-    def __getitem__(self, rows: slice | npt.NDArray[np.bool_]) -> Batches:
+    def __getitem__(self, rows: slice | Mask) -> Batches:
         every = range(len(self))
         if rows.all() if isinstance(rows, np.ndarray) else every[rows] == every:
             return self  # with what is known of them
@@ -74,7 +72,7 @@ class Batches:
         return Batches(self.position[rows], self.header[rows], first)
 
     def field(self, name: str) -> npt.NDArray[np.integer]:
-        """A header field; of messages that have been read, baseOffset is their first record's."""
+        """A header field; for messages that have been read, baseOffset is their first record's."""
         if name == "baseOffset" and self.first_offset is not None:
             return self.first_offset
         return self.header[name]
@@ -108,50 +106,48 @@ class Batches:
         return types
 
     @cached_property
-    def is_message(self) -> npt.NDArray[np.bool_]:
-        """Whether it is of v0 or v1."""
+    def is_message(self) -> Mask:
+        """Whether each batch is a message of v0 or v1."""
         magic = self.header["magic"]
-        messages: npt.NDArray[np.bool_] = (magic == MAGIC_V0) | (magic == MAGIC_V1)
+        messages: Mask = (magic == MAGIC_V0) | (magic == MAGIC_V1)
         return messages
 
     @cached_property
-    def is_message_set(self) -> npt.NDArray[np.bool_]:
-        """Whether it is a compressed set of messages: its header says little of its records."""
-        sets: npt.NDArray[np.bool_] = self.is_message & (self.codec != 0)
+    def is_message_set(self) -> Mask:
+        """Whether each is a compressed set of messages, whose header is not that of its records."""
+        sets: Mask = self.is_message & (self.codec != 0)
         return sets
 
     @cached_property
-    def is_transactional(self) -> npt.NDArray[np.bool_]:
+    def is_transactional(self) -> Mask:
         return self._flag(TRANSACTIONAL_MASK)
 
     @cached_property
-    def is_control(self) -> npt.NDArray[np.bool_]:
+    def is_control(self) -> Mask:
         return self._flag(CONTROL_MASK)
 
     @cached_property
-    def has_delete_horizon(self) -> npt.NDArray[np.bool_]:
+    def has_delete_horizon(self) -> Mask:
         return self._flag(DELETE_HORIZON_MASK)
 
-    def _flag(self, mask: int) -> npt.NDArray[np.bool_]:
-        flags: npt.NDArray[np.bool_] = (self.header["attributes"] & mask) != 0
+    def _flag(self, mask: int) -> Mask:
+        flags: Mask = (self.header["attributes"] & mask) != 0
         return flags
 
     @cached_property
-    def is_whole(self) -> npt.NDArray[np.bool_]:
-        """Whether there is room for a header. Of a message framing has seen to that."""
-        whole: npt.NDArray[np.bool_] = self.is_message | (
-            self.size_in_bytes >= RECORD_BATCH_OVERHEAD
-        )
+    def is_whole(self) -> Mask:
+        """Whether each is large enough for its header; framing ensures that for messages."""
+        whole: Mask = self.is_message | (self.size_in_bytes >= RECORD_BATCH_OVERHEAD)
         return whole
 
-    def is_valid(self, content: Bytes) -> npt.NDArray[np.bool_]:
-        """Kafka's isValid: large enough for a header, and the stored CRC is the computed one."""
+    def is_valid(self, content: Bytes) -> Mask:
+        """Kafka's isValid: large enough for a header, and stored and computed checksum agree."""
         valid = self.is_whole.copy()
         valid[valid] = self[valid].checksums(content) == self.header["crc"][valid]
         return valid
 
     def checksums(self, content: Bytes) -> npt.NDArray[np.uint32]:
-        """Each batch's checksum, computed from its bytes."""
+        """Compute each batch's checksum from its bytes."""
         messages = self.is_message
         if not messages.any():
             return batch_checksums(content, self.position, self.end)
@@ -165,7 +161,7 @@ class Batches:
 
 @dataclass(frozen=True)
 class Framing:
-    """Batches found, the position behind the last, and why the search stopped there."""
+    """The batches found, the position behind the last one, and why the search stopped there."""
 
     batches: Batches
     position: int
@@ -180,10 +176,10 @@ def frame(
     max_bytes: int = 2**62,
     max_records: int = 2**62,
 ) -> Framing:
-    """The next batches from `position` on: at least one if there is one, at most 16,384.
+    """Find the next batches from `position` on: at least one if there is one, at most 16,384.
 
-    Stops before a batch that would pass `max_bytes` or `max_records`. What is left when nothing is
-    found and the status is OK is an incomplete batch (or nothing), which is no error.
+    Stops before a batch that would exceed `max_bytes` or `max_records`. If no batch is found and
+    the status is OK, the rest is an incomplete batch, or nothing; neither is an error.
     """
     positions = np.empty(_FRAMES, dtype=np.int64)
     end = content.size if end is None else end
@@ -198,7 +194,7 @@ def _headers(content: Bytes, positions: Int64s) -> npt.NDArray[np.void]:
     room = BATCH_HEADER.itemsize
     whole = int(np.searchsorted(positions, content.size - room, side="right"))
     _read_headers(content, positions[:whole], headers[:whole], bytes_of(headers[:whole]))
-    if whole < positions.size:  # at the end, smaller than a header of v2
+    if whole < positions.size:  # these are at the end, and smaller than a header of v2
         start = int(positions[whole])
         rest = np.zeros(content.size - start + room, dtype=np.uint8)
         rest[:-room] = content[start:]
@@ -207,7 +203,7 @@ def _headers(content: Bytes, positions: Int64s) -> npt.NDArray[np.void]:
 
 
 def framing_error(source: Source, framing: Framing) -> KafkaJitError | None:
-    """What ended the framing, if it was more than the end of the bytes."""
+    """The error that ended the framing; None if only the bytes ended."""
     if framing.status == OK:
         return None
     length = read_int32(source.content, framing.position + BATCH_LENGTH_OFFSET)
@@ -216,11 +212,11 @@ def framing_error(source: Source, framing: Framing) -> KafkaJitError | None:
 
 @kernel
 def _frame(content, position, end, max_bytes, max_records, positions):
-    """(batches found, position behind them, status); FileLogInputStream.nextBatch, many times."""
+    """(batches found, position behind them, status): FileLogInputStream.nextBatch in a loop."""
     found = 0
     total_bytes = np.int64(0)
     total_records = np.int64(0)
-    # Kafka asks for one byte more than the header up to magic before it looks.
+    # Kafka requires one byte more than the header up to magic before it looks.
     while found < positions.size and position < end - HEADER_SIZE_UP_TO_MAGIC:
         length = read_int32(content, position + BATCH_LENGTH_OFFSET)
         if length < MIN_ENTRY_SIZE:
@@ -244,7 +240,7 @@ def _frame(content, position, end, max_bytes, max_records, positions):
 
 @kernel
 def _read_headers(content, positions, headers, headers_bytes):
-    """What each batch says of itself; a message as AbstractLegacyRecordBatch answers for it."""
+    """Read each batch's header; a message's as AbstractLegacyRecordBatch answers for it."""
     for row in range(positions.size):
         p = positions[row]
         magic = content[p + MAGIC_OFFSET]

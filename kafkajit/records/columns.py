@@ -1,14 +1,14 @@
-"""What is asked of each record, and the memory it is written to while the records are read.
+"""The columns that a reader asks for, and the memory that the records are written to.
 
 Offsets, timestamps, keys, values and headers go straight into Arrow's layout: reading and copying
 in one pass takes two thirds of the time of finding the fields first and gathering them afterwards.
-Everything else is found again later from `fields`, which says where a record's parts stand.
+Everything else is found later from `fields`, which holds the positions of a record's parts.
 
-The data of a binary column is as large as the last chunk lets expect, and there is room for as many
-headers. Where that is not enough the chunk is read again with as much room as there are bytes.
+The memory for a binary column's data is sized by the previous chunk, and so is the room for
+headers. If that is not enough, the chunk is read again with as much room as it has bytes.
 
-Messages of v0 and v1 are found first and gathered afterwards: each is a batch of its own, and what
-there is to know of a batch takes longer than that.
+Messages of v0 and v1 are found first and gathered afterwards: each is a batch of its own, and its
+header takes longer than its record.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from kafkajit.format.varint import varint_before
 from kafkajit.kernel import inlined
 from kafkajit.kernel.intrinsics import WIDE, copy_bytes
 from kafkajit.records.gather import copy_binary, plan_binary, write_validity
-from kafkajit.storage.source import Bytes
+from kafkajit.storage.source import Bytes, Int64s
 
-# Where the parts of a record stand. A size is -1 for null, the position then that of what follows.
-# A message of v0 or v1 has its entry's place for that of headers.
+# The positions of a record's parts. A size is -1 for null; the position is then that of the next
+# part. A message of v0 or v1 has the position of its entry in place of that of headers.
 RECORD = np.dtype(
     [
         ("offset", np.int64),
@@ -45,7 +45,7 @@ Allocate = Callable[[int, Any], npt.NDArray[Any]]
 
 
 class BinaryColumn(NamedTuple):
-    """A column of byte strings in Arrow's layout; arrays of no length where it is not asked for."""
+    """A column of byte strings in Arrow's layout; arrays of length 0 if it is not asked for."""
 
     offsets: npt.NDArray[np.int32]
     data: npt.NDArray[np.uint8]  # with WIDE bytes of room behind the last
@@ -61,10 +61,10 @@ class HeaderColumns(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """Columns to be filled; an array of no length is not asked for."""
+    """The columns to fill; an array of length 0 if a column is not asked for."""
 
-    offset: npt.NDArray[np.int64]
-    timestamp: npt.NDArray[np.int64]
+    offset: Int64s
+    timestamp: Int64s
     fields: npt.NDArray[np.void]  # RECORD
     key: BinaryColumn
     value: BinaryColumn
@@ -73,7 +73,7 @@ class Columns(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """Which of the columns are asked for."""
+    """The columns that are asked for."""
 
     offset: bool = False
     timestamp: bool = False
@@ -85,39 +85,39 @@ class Wanted(NamedTuple):
 
 @dataclass(frozen=True)
 class Reading:
-    """Records read, batch by batch, and what stopped the reading, if anything did."""
+    """The records read, batch by batch, and the error that stopped the reading, if any."""
 
     columns: Columns
-    rows: int  # filled in the columns
-    counts: npt.NDArray[np.int64]  # of records in each batch
+    rows: int  # how many are filled in the columns
+    counts: Int64s  # of records in each batch
     status: int
     a: int
     b: int
-    batch: int  # of the record that was not read
+    batch: int  # the batch of the record that was not read
 
 
 class ColumnMemory:
-    """Makes columns for chunk after chunk, of the size that the last one lets expect.
+    """Allocates columns for chunk after chunk, sized by the previous one.
 
-    `allocate` gives memory that leaves with the columns; `fields` stays and is used again.
+    Memory from `allocate` goes away with the columns; `fields` is kept and reused.
     """
 
     def __init__(self, wanted: Wanted, allocate: Allocate = np.empty) -> None:
         self.wanted = wanted
         self._allocate = allocate
         self._fields = np.empty(0, dtype=RECORD)
-        # Of a chunk's bytes, with some to spare. Most logs have few headers, or none.
+        # Shares of a chunk's bytes, with some to spare. Most logs have few headers, or none.
         self._shares = {"key": 1.0, "value": 1.0, "headerKey": 0.05, "headerValue": 0.1}
         self._headers = 0.01  # for each byte
 
     def records(self, rows: int) -> npt.NDArray[np.void]:
-        """Where to say of so many records where their parts stand; `fields` are there too."""
+        """Rows for the positions of this many records' parts; the same memory as `fields`."""
         if self._fields.size < rows:
             self._fields = np.empty(rows, dtype=RECORD)
         return self._fields[:rows]
 
     def columns(self, rows: int, content_bytes: int, *, roomy: bool = False) -> Columns:
-        """Columns for so many rows out of so many bytes; `roomy` ones cannot be too small."""
+        """Columns for `rows` rows out of `content_bytes` bytes; `roomy`: large enough for any."""
         wanted = self.wanted
 
         def offsets(entries: int) -> npt.NDArray[np.int32]:
@@ -135,7 +135,7 @@ class ColumnMemory:
         def headers() -> HeaderColumns:
             if not wanted.headers:
                 return _NO_HEADERS
-            most = content_bytes // 2  # one has two lengths at least
+            most = content_bytes // 2  # a header has at least two lengths
             if not roomy:
                 most = min(most, int(content_bytes * self._headers))
             return HeaderColumns(
@@ -153,11 +153,11 @@ class ColumnMemory:
         )
 
     def gathered(self, content: Bytes, records: npt.NDArray[np.void]) -> Columns:
-        """Columns of `records`, which have no headers, that are filled."""
+        """Filled columns of `records`, which have no headers."""
         wanted = self.wanted
         has_nulls = np.zeros(3, dtype=np.uint8)
 
-        def numbers(name: str, is_wanted: bool) -> npt.NDArray[np.int64]:
+        def numbers(name: str, is_wanted: bool) -> Int64s:
             if not is_wanted:
                 return _NO_INT64
             column = self._allocate(records.size, np.int64)
@@ -189,7 +189,7 @@ class ColumnMemory:
         )
 
     def learn(self, columns: Columns, rows: int, content_bytes: int) -> None:
-        """Take this chunk for a measure of the next."""
+        """Remember this chunk's sizes for the next one."""
         if rows == 0:
             return
         headers = int(columns.headers.offsets[rows]) if columns.headers.offsets.size else 0
@@ -215,9 +215,9 @@ _NO_HEADERS = HeaderColumns(np.empty(0, dtype=np.int32), _NO_BINARY, _NO_BINARY)
 
 @inlined
 def put_headers(content, position, stop, count, columns, row):
-    """(position behind so many headers, their row behind the last), written from `row` on.
+    """Write headers from row `row` on: (position behind them, the row behind the last).
 
-    The position is -1 where one is none, or goes past `stop`, or there is no more room.
+    The position is -1 if a header is malformed or runs past `stop`, or the columns are full.
     """
     key_offsets, key_data, _ = columns.headers.keys
     value_offsets, value_data, validity = columns.headers.values

@@ -1,8 +1,8 @@
 """Control records: the markers that brokers write between the data.
 
-Answers to Kafka's ControlRecordType and EndTransactionMarker. The key says which kind (version
-int16, type int16; longer keys of newer versions are read the same), the value of COMMIT and ABORT
-says which coordinator (version int16, coordinatorEpoch int32).
+Answers to Kafka's ControlRecordType and EndTransactionMarker. The key holds the kind (version
+int16, type int16; longer keys of newer versions are read the same way). The value of a COMMIT or
+ABORT holds the coordinator's epoch (version int16, coordinatorEpoch int32).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from kafkajit.errors import InvalidRecordError
 from kafkajit.kernel import kernel
 from kafkajit.kernel.intrinsics import read_int32
-from kafkajit.storage.source import Bytes
+from kafkajit.storage.source import Bytes, Mask
 
 CONTROL_TYPES = {
     0: "ABORT",
@@ -53,7 +53,7 @@ def control_type_id(key: bytes | None) -> int:
 
 
 def control_type(key: bytes | None) -> str:
-    """COMMIT, ABORT, …, or UNKNOWN for a type this version does not know.
+    """The name of a control record's type: COMMIT, ABORT, …; UNKNOWN for types not known here.
 
     >>> control_type(bytes([0, 0, 0, 1]))
     'COMMIT'
@@ -83,7 +83,7 @@ def coordinator_epoch(value: bytes | None) -> int:
 
 
 def end_transaction_marker(control_type: str, coordinator_epoch: int) -> tuple[bytes, bytes]:
-    r"""Key and value of a COMMIT or an ABORT.
+    r"""Build the key and value of a COMMIT or an ABORT.
 
     >>> end_transaction_marker("COMMIT", 7)
     (b'\x00\x00\x00\x01', b'\x00\x00\x00\x00\x00\x07')
@@ -93,21 +93,21 @@ def end_transaction_marker(control_type: str, coordinator_epoch: int) -> tuple[b
 
 
 def check_marker(key: bytes | None, value: bytes | None) -> None:
-    """Raise where a control record cannot be read."""
+    """Raise an InvalidRecordError if a control record cannot be read."""
     if control_type(key) in END_TRANSACTION:
         coordinator_epoch(value)
 
 
 class ControlRecords(NamedTuple):
-    """What control records say, a row each."""
+    """The contents of control records, a row each."""
 
     type_id: npt.NDArray[np.int16]
-    coordinator_epoch: npt.NDArray[np.int32]  # -1 but in a COMMIT or ABORT
-    is_bad: npt.NDArray[np.bool_]  # `check_marker` says why
+    coordinator_epoch: npt.NDArray[np.int32]  # -1 except in a COMMIT or ABORT
+    is_bad: Mask  # `check_marker` raises the reason
 
 
 def read_control_records(content: Bytes, records: npt.NDArray[np.void]) -> ControlRecords:
-    """Many control records at once, given where their parts stand: rows of columns.RECORD."""
+    """Read many control records at once; `records` are rows of columns.RECORD."""
     found = ControlRecords(
         np.full(records.size, -1, dtype=np.int16),
         np.full(records.size, -1, dtype=np.int32),

@@ -1,4 +1,4 @@
-"""Framed batches → chunks of plain records: check, decompress, find the records.
+"""Decodes framed batches into chunks of records: checks, decompresses, finds the records.
 
 A chunk is a run of batches of about CHUNK_BYTES: large enough to pay for a handful of Python calls,
 small enough to stay in the processor's cache from one stage to the next.
@@ -33,26 +33,27 @@ from kafkajit.format.compression import (
     Scratch,
     with_right_lz4_checksum,
 )
-from kafkajit.format.decompressors import decompress_run
+from kafkajit.format.decompressors import CompressedBatches, decompress_run
 from kafkajit.format.layout import MAGIC_V0, MAGIC_V1, MAGIC_V2, RECORD_BATCH_OVERHEAD
+from kafkajit.format.limits import MAX_INT32
 from kafkajit.format.log_path import LogPath, parse_log_path
 from kafkajit.records.batches import Batches
 from kafkajit.records.columns import ColumnMemory, Columns, Reading, Wanted
 from kafkajit.records.control_records import check_marker, read_control_records
 from kafkajit.records.default_records import EXTENT, read_default_records
 from kafkajit.records.message_sets import IS_NULL, read_message_sets, value_extents
-from kafkajit.storage.source import Bytes, Int64s, Source
+from kafkajit.storage.source import Bytes, Int64s, Mask, Source
 
 CHUNK_BYTES = 8 << 20
 # Positions in a chunk are int32, and a chunk may be nearly full when its last batch is added.
-MAX_DECOMPRESSED_BYTES = 2**31 - 1 - 2 * CHUNK_BYTES
+MAX_DECOMPRESSED_BYTES = MAX_INT32 - 2 * CHUNK_BYTES
 
-# Kernels may look this far behind a chunk's last batch, where the source has that much.
+# Kernels may look this far behind a chunk's last batch, if the source has that much.
 _SLACK = 64
 
 
 class Plain(NamedTuple):
-    """Where the plain records of batches are, and what is wrong with the batch behind them."""
+    """The positions of batches' plain records, and the error in the batch behind them."""
 
     content: Bytes
     starts: Int64s
@@ -60,12 +61,12 @@ class Plain(NamedTuple):
     error: KafkaJitError | None
 
     def error_before(self, later: KafkaJitError | None, batches: int) -> KafkaJitError | None:
-        """The first error, where a later one is of the batch behind so many."""
+        """The first error; `later` is the one in the batch behind all of these."""
         return self.error or (later if self.ends.size == batches else None)
 
 
 class Read(NamedTuple):
-    """Batches with what is known once they are read, and their records in `content`."""
+    """Batches with what is known once they have been read, and their records in `content`."""
 
     batches: Batches
     content: Bytes
@@ -75,23 +76,23 @@ class Read(NamedTuple):
 
 @dataclass
 class Chunk:
-    """Decoded batches: their headers, the bytes their records stand in, and where in those."""
+    """Decoded batches: their headers, the bytes that hold their records, and the columns."""
 
     path: str | None
     log_path: LogPath
     batches: Batches
-    counts: Int64s  # records of each batch
+    counts: Int64s  # how many records each batch has
     content: Bytes  # what `fields` points into
     columns: Columns
-    rows: int  # that count in the columns
-    error: KafkaJitError | None = None  # what is wrong with the batch behind the last
+    rows: int  # how many rows of the columns are filled
+    error: KafkaJitError | None = None  # in the batch behind the last
 
     def __len__(self) -> int:
         return self.rows
 
     @property
     def fields(self) -> npt.NDArray[np.void]:
-        """Where the parts of each record stand: rows of RECORD."""
+        """The positions of each record's parts: rows of columns.RECORD."""
         return self.columns.fields[: self.rows]
 
     def field(self, row: int, name: str) -> bytes | None:
@@ -102,7 +103,7 @@ class Chunk:
 
 
 def without_bad_markers(chunk: Chunk) -> Chunk:
-    """The chunk up to the first control batch that says nothing sensible."""
+    """The chunk up to the first control batch with a marker that cannot be read."""
     if not chunk.batches.is_control.any():
         return chunk
     rows = np.flatnonzero(np.repeat(chunk.batches.is_control, chunk.counts))
@@ -126,7 +127,7 @@ def without_bad_markers(chunk: Chunk) -> Chunk:
 
 
 def located(error: KafkaJitError, path: str | None, batches: Batches, row: int) -> KafkaJitError:
-    """The error, told where: the batch that it is about."""
+    """Add to the error the place of the batch that it is about."""
     error.path = path
     error.position = int(batches.position[row])
     error.base_offset = int(batches.field("baseOffset")[row])
@@ -134,9 +135,9 @@ def located(error: KafkaJitError, path: str | None, batches: Batches, row: int) 
 
 
 class Decoder:
-    """Decodes a source's batches, in buffers that are used again from chunk to chunk.
+    """Decodes a source's batches, in buffers that it reuses from chunk to chunk.
 
-    A chunk is good until the next one is decoded; without `recycle` its content stays.
+    A chunk is valid until the next one is decoded; without `recycle` its content stays.
     """
 
     def __init__(
@@ -158,13 +159,13 @@ class Decoder:
         self._scratch = Scratch(max_decompressed_bytes)
         self._log_path = parse_log_path(source.path) if source.path else LogPath()
 
-    def sound(self, batches: Batches, *, check_crcs: bool) -> npt.NDArray[np.bool_]:
-        """Which batches are of a known format and, if asked, what their checksums say."""
-        sound: npt.NDArray[np.bool_] = batches.is_message | (batches.field("magic") == MAGIC_V2)
+    def sound(self, batches: Batches, *, check_crcs: bool) -> Mask:
+        """Which batches have a known format and, if `check_crcs`, the checksum that they store."""
+        sound: Mask = batches.is_message | (batches.field("magic") == MAGIC_V2)
         if check_crcs:
             whole = sound & batches.is_whole
             if whole.all():
-                holds: npt.NDArray[np.bool_]
+                holds: Mask
                 holds = batches.checksums(self._source.content) == batches.field("crc")
                 return holds
             computed = batches[whole].checksums(self._source.content)
@@ -172,7 +173,7 @@ class Decoder:
         return sound
 
     def unsound(self, batches: Batches, row: int, computed: int | None = None) -> KafkaJitError:
-        """What is wrong with a batch that is not sound; `computed`: its checksum, if known."""
+        """The error in a batch that is not sound; `computed` is its checksum, if known."""
         magic, stored = int(batches.field("magic")[row]), int(batches.field("crc")[row])
         if magic not in (MAGIC_V0, MAGIC_V1, MAGIC_V2):
             message = f"Invalid magic found in record: {magic}"
@@ -197,13 +198,13 @@ class Decoder:
         )
 
     def decode(self, batches: Batches, *, keep_bad: bool = False, lazy: bool = False) -> Chunk:
-        """The first of these batches as a chunk: all, unless they grow large or one is bad.
+        """Decode the first of these batches as a chunk: all, unless they grow large or one is bad.
 
-        Messages of v0 and v1 and batches of v2 are not in one chunk.
+        Messages of v0 and v1 and batches of v2 are never in one chunk.
 
-        A chunk ends before a bad batch and says what is wrong with it. With `keep_bad` it ends
-        with that batch and the records before the damage, as Kafka's iterator hands them out: none
-        where the batch is compressed, except in a set of messages, which it has read by then.
+        A chunk ends before a bad batch and has its error. With `keep_bad` it ends with that batch
+        and the records before the damage, as Kafka's iterator hands them out. A compressed batch
+        then has no records, unless it is a set of messages, which Kafka has read by then.
         With `lazy` the sizes in messages are not checked (`read_message_sets`).
         """
         messages = batches.is_message
@@ -236,7 +237,7 @@ class Decoder:
         )
 
     def _read_batches(self, batches: Batches) -> Read:
-        """Batches of v2."""
+        """Read batches of v2."""
         error = None
         if not batches.is_whole.all():
             bad = int(np.argmin(batches.is_whole))
@@ -248,7 +249,7 @@ class Decoder:
         return Read(batches, plain.content, reading, plain.error_before(error, len(whole)))
 
     def _read_messages(self, batches: Batches, lazy: bool) -> Read:
-        """Messages and compressed sets of v0 and v1."""
+        """Read messages and compressed sets of v0 and v1."""
         starts, ends = batches.position, batches.end
         is_set = batches.is_message_set
         error = None
@@ -281,9 +282,9 @@ class Decoder:
         return Read(batches, plain.content, reading, plain.error_before(error, starts.size))
 
     def _plain(self, batches: Batches, starts: Int64s, ends: Int64s) -> Plain:
-        """The plain records of batches: in the source itself if none is compressed, else scratch.
+        """Find the plain records of batches: in the source if none is compressed, else in scratch.
 
-        Given is where they are in the source, compressed or not.
+        `starts` and `ends` are their positions in the source, compressed or not.
         """
         if (batches.codec != 0).any():
             return self._decompress(batches, starts, ends)
@@ -295,18 +296,20 @@ class Decoder:
     def _decompress(
         self, batches: Batches, compressed_starts: Int64s, compressed_ends: Int64s
     ) -> Plain:
-        """The records of as many batches as make a chunk, one behind the other in scratch."""
+        """Decompress, one after the other, the records of as many batches as make a chunk."""
         scratch = self._scratch
         scratch.reset(recycle=self._recycle)
         extents = np.zeros((len(batches), 2), dtype=np.int64)
         run = partial(
             decompress_run,
             self._source.content,
-            compressed_starts,
-            compressed_ends,
-            np.ascontiguousarray(batches.codec),
-            np.ascontiguousarray(batches.field("magic")),
-            np.ascontiguousarray(batches.field("recordsCount")),
+            CompressedBatches(
+                compressed_starts,
+                compressed_ends,
+                np.ascontiguousarray(batches.codec),
+                np.ascontiguousarray(batches.field("magic")),
+                np.ascontiguousarray(batches.field("recordsCount")),
+            ),
             extents=extents,
             limit=scratch.limit,
             enough=CHUNK_BYTES,
@@ -330,7 +333,7 @@ class Decoder:
     def _decompress_one(
         self, batches: Batches, row: int, compressed: memoryview
     ) -> KafkaJitError | None:
-        """Append a batch's records to scratch; what is wrong, if they cannot be had."""
+        """Append a batch's records to scratch; return the error if that fails."""
         scratch = self._scratch
         codec, magic = int(batches.codec[row]), int(batches.field("magic")[row])
         unreadable = _unreadable(codec, magic)
@@ -339,7 +342,7 @@ class Decoder:
         try:
             if codec == 0:
                 scratch.append(np.frombuffer(compressed, dtype=np.uint8))
-            elif batches.field("recordsCount")[row] != 0:  # else Kafka does not look into it
+            elif batches.field("recordsCount")[row] != 0:  # an empty batch is not read, as in Kafka
                 if codec == LZ4 and magic == MAGIC_V0:
                     compressed = with_right_lz4_checksum(compressed)
                 scratch.decompress(codec, compressed)
@@ -371,7 +374,7 @@ def _too_small(batches: Batches, row: int) -> str:
 
 
 def _unreadable(codec: int, magic: int) -> str | None:
-    """Why no batch of this format can be compressed so; None where it can."""
+    """Why no batch of this format can have that codec; None if it can."""
     if codec not in COMPRESSION_TYPES:
         return f"Unknown compression type id: {codec}"
     if codec == ZSTD and magic in (MAGIC_V0, MAGIC_V1):

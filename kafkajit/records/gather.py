@@ -1,4 +1,4 @@
-"""Kernels that copy what was asked for out of a chunk: fields at scattered places → Arrow's layout.
+"""Kernels that copy fields from scattered positions of a chunk into Arrow's layout.
 
 A binary column takes two steps, so that its memory is exactly as large as its data: `plan_binary`
 adds up the sizes into offsets, `copy_binary` moves the bytes.
@@ -27,7 +27,7 @@ def spread(values, counts, column):
 
 @kernel
 def plan_binary(sizes, offsets):
-    """Fill `offsets`; (bytes in all, nulls)."""
+    """Fill `offsets`, and return (bytes in all, number of nulls)."""
     total = np.int64(0)
     nulls = np.int64(0)
     for i in range(sizes.size):
@@ -49,7 +49,7 @@ def copy_binary(content, starts, offsets, data):
 
 @kernel
 def write_validity(sizes, bitmap):
-    """A bit for each size that is not negative, least significant first; `bitmap` begins as 0."""
+    """Set a bit for each size that is not negative, lowest bit first; `bitmap` begins as zeros."""
     for i in range(sizes.size):
         if sizes[i] >= 0:
             bitmap[i >> 3] |= np.uint8(1) << np.uint8(i & 7)
@@ -57,9 +57,10 @@ def write_validity(sizes, bitmap):
 
 @kernel
 def write_views(content, starts, sizes, views):
-    """Arrow's binary views, two words each; how many are null.
+    """Write Arrow's binary views, two words each, and return how many are null.
 
-    Size and first 4 bytes, then 8 more bytes of short data, or buffer 0 and the position.
+    A view is the size and the first 4 bytes, then 8 more bytes of short data, or buffer 0 and the
+    position of long data.
     """
     nulls = np.int64(0)
     for i in range(starts.size):
@@ -81,7 +82,7 @@ def write_views(content, starts, sizes, views):
 
 @kernel
 def is_ascii(data, size):
-    """Whether none of the first bytes has its highest bit set."""
+    """Whether the first `size` bytes are ASCII."""
     words = size // 8
     seen = np.int64(0)
     for i in range(words):

@@ -1,4 +1,4 @@
-"""Control batches → how transactions ended: which way, by which coordinator, when.
+"""Reads from control batches how transactions ended: which way, by which coordinator, when.
 
 Answers to EndTransactionMarker.deserialize, which looks at a batch's first record.
 """
@@ -14,6 +14,7 @@ from kafkajit.errors import KafkaJitError
 from kafkajit.records.batches import Batches
 from kafkajit.records.control_records import read_control_records
 from kafkajit.records.decode import Chunk, Decoder, without_bad_markers
+from kafkajit.storage.source import Int64s, Mask
 
 # The type of a batch that compaction has emptied.
 NO_MARKER = -1
@@ -24,13 +25,13 @@ class Markers(NamedTuple):
 
     type_id: npt.NDArray[np.int16]
     coordinator_epoch: npt.NDArray[np.int32]
-    timestamp: npt.NDArray[np.int64]
+    timestamp: Int64s
 
     def __len__(self) -> int:
         return self.type_id.size
 
     def between(self, start: int, end: int) -> Markers:
-        """Those of these rows."""
+        """The markers of these rows."""
         rows = slice(start, end)
         return Markers(self.type_id[rows], self.coordinator_epoch[rows], self.timestamp[rows])
 
@@ -39,11 +40,11 @@ NO_MARKERS = Markers(np.empty(0, np.int16), np.empty(0, np.int32), np.empty(0, n
 
 
 def read_markers(
-    decoder: Decoder, batches: Batches, sound: npt.NDArray[np.bool_]
+    decoder: Decoder, batches: Batches, sound: Mask
 ) -> tuple[Markers, KafkaJitError | None]:
-    """What control batches say, up to the first that cannot be read, and why it cannot.
+    """Read control batches up to the first that cannot be read, and return that one's error.
 
-    The decoder is one of `fields`, and has said which of them are sound.
+    The decoder must be one that finds `fields`; `sound` is what it says about the batches.
     """
     good, error = len(batches), None
     if not sound.all():

@@ -1,4 +1,4 @@
-"""Records of formats v0 and v1: messages by themselves, or in compressed sets.
+"""Reads the records of formats v0 and v1: single messages, and compressed sets.
 
 Answers to Kafka's LegacyRecord and AbstractLegacyRecordBatch with its DeepRecordsIterator. A
 message is an entry of a log:
@@ -14,9 +14,9 @@ message is an entry of a log:
     valueSize   int32   negative: null
     value
 
-The value of a compressed message is a set: more entries, one behind the other, and a part of one at
-the end is left out. In v0 their offsets are those of the log. In v1 they count from the first, and
-the last one's is that of the message around them, except where a client wrote 0 there.
+The value of a compressed message is a set: more entries, one after the other; a partial entry at
+the end is ignored. In v0 their offsets are those of the log. In v1 they count from the first, and
+the last one has the offset of the message around them, unless a client wrote 0 there.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from kafkajit.records.batches import Batches
 from kafkajit.records.columns import ColumnMemory, Reading
 from kafkajit.storage.source import Bytes, Int64s
 
-# In place of where a value starts.
+# Returned instead of the position of a value.
 IS_NULL = -1
 IS_NOWHERE = -2
 
@@ -68,12 +68,13 @@ def read_message_sets(
     *,
     lazy: bool = False,
 ) -> tuple[Reading, Int64s]:
-    """Every record of messages and sets, in order, into columns; the first offset of each.
+    """Read every record of messages and sets, in order, into columns; also each one's first offset.
 
-    Given is where their entries are: a message itself, or the messages of its set. Stops at the
-    first message that Kafka would refuse; those before it stand. With `lazy` sizes are not checked,
-    nor the formats in a set, as Kafka's iterator does not: a key or value may end past its message,
-    and is IS_NOWHERE if not even its size is in it.
+    `starts` and `ends` are the positions of their entries: a message itself, or the messages of its
+    set. Stops at the first message that Kafka would refuse; the columns hold those before it.
+
+    With `lazy` neither sizes nor the formats in a set are checked, as Kafka's iterator does not: a
+    key or value may end past its message, and is IS_NOWHERE if not even its size is in it.
     """
     rows = np.where(batches.is_message_set, (ends - starts) // MESSAGE_OVERHEAD_V0 + 1, 1)
     records = memory.records(int(rows.sum()))
@@ -89,7 +90,7 @@ def read_message_sets(
 def value_extents(
     content: Bytes, positions: Int64s, ends: Int64s, magic: npt.NDArray[np.integer]
 ) -> tuple[Int64s, Int64s]:
-    """Where the value of each message starts and ends, or IS_NULL, or IS_NOWHERE."""
+    """Where each message's value starts and ends; the start may be IS_NULL or IS_NOWHERE."""
     starts = np.empty(positions.size, dtype=np.int64)
     value_ends = np.empty(positions.size, dtype=np.int64)
     _locate_values(content, positions, ends, magic.astype(np.int64), starts, value_ends)
@@ -106,7 +107,7 @@ def _locate_values(content, positions, ends, magic, starts, value_ends):
 
 @kernel
 def _locate(content, position, end, magic):
-    """(key, its size, value, its size) of a message; the value IS_NOWHERE if they do not fit."""
+    """(key, its size, value, its size) of a message; the value is IS_NOWHERE if they do not fit."""
     nothing = np.int64(0), np.int64(-1), np.int64(IS_NOWHERE), np.int64(-1)
     p = position + (KEY_SIZE_OFFSET_V0 if magic == MAGIC_V0 else KEY_SIZE_OFFSET_V1)
     if p + 4 > end:
@@ -124,7 +125,7 @@ def _locate(content, position, end, magic):
 
 @kernel
 def _locate_sizes(content, position, end, magic):
-    """(key, its size, value, its size) of a message, which may not fit; or IS_NOWHERE for a place.
+    """Locate (key, its size, value, its size) of a message; IS_NOWHERE for a place outside of it.
 
     A size past the end is there as it stands.
     """
@@ -143,7 +144,7 @@ def _locate_sizes(content, position, end, magic):
 
 @kernel
 def _find_records(content, headers, starts, ends, lazy, records, first_offsets, counts):
-    """(records found, status, a, b, batch where it stopped)."""
+    """Find records: (records found, status, a, b, batch where it stopped)."""
     found, zero = np.int64(0), np.int64(0)
     for batch in range(starts.size):
         header = headers[batch]
@@ -185,7 +186,7 @@ def _find_records(content, headers, starts, ends, lazy, records, first_offsets, 
                 record["timestamp"] = read_int64(content, p + MESSAGE_TIMESTAMP_OFFSET)
             record["key"], record["keySize"] = key, key_size
             record["value"], record["valueSize"] = value, value_size
-            record["headers"], record["headersCount"] = p, 0  # where there are none: its entry
+            record["headers"], record["headersCount"] = p, 0  # no headers: its entry's position
             if counts[batch] == 0:
                 first_offsets[batch] = record["offset"]
             counts[batch] += 1
@@ -196,7 +197,7 @@ def _find_records(content, headers, starts, ends, lazy, records, first_offsets, 
 
 @kernel
 def _measure_set(content, position, end):
-    """(where the last whole entry of a set ends, how many there are, its offset, status)."""
+    """(end of the last whole entry of a set, how many there are, the last one's offset, status)."""
     count, last = np.int64(0), np.int64(0)
     while end - position >= LOG_OVERHEAD:
         size = np.int64(read_int32(content, position + BATCH_LENGTH_OFFSET))

@@ -1,9 +1,9 @@
-"""Which transactions were aborted, and which are still open: found from markers, or .txnindex.
+"""Finds which transactions were aborted and which are still open, from markers or a .txnindex.
 
 Answers to Kafka's ProducerStateManager and TransactionIndex. A producer's transaction begins with
-its first batch behind its last marker, and ends with the next: what it wrote between is aborted
-when that says ABORT. Consumers that read committed data stop at the first offset of the earliest
-transaction without a marker, the last stable offset.
+its first batch behind its last marker, and ends with the next marker; if that is an ABORT, the
+batches between are aborted. Consumers that read committed data stop at the last stable offset: the
+first offset of the earliest transaction without a marker.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkajit.records.batches import Batches
-from kafkajit.storage.source import Int64s
+from kafkajit.storage.source import Int64s, Mask
 
 _NO_OFFSETS: Int64s = np.empty(0, dtype=np.int64)
 
 
 class AbortedTransactions(NamedTuple):
-    """A row each: the producer, and its first and last offset in the transaction."""
+    """Aborted transactions, a row each: the producer, and its first and last offset."""
 
     producer_id: Int64s
     first_offset: Int64s
     last_offset: Int64s
 
-    def holds(self, batches: Batches) -> npt.NDArray[np.bool_]:
+    def holds(self, batches: Batches) -> Mask:
         """Which batches belong to one of these transactions."""
         held = np.zeros(len(batches), dtype=np.bool_)
         rows = np.flatnonzero(batches.is_transactional)
@@ -36,7 +36,7 @@ class AbortedTransactions(NamedTuple):
             return held
         producers = batches.field("producerId")[rows]
         offsets = batches.field("baseOffset")[rows]
-        # The last transaction of that producer which begins at or before the batch.
+        # The producer's last transaction that begins at or before the batch.
         order = np.lexsort((self.first_offset, self.producer_id))
         sorted_ = AbortedTransactions(*(column[order] for column in self))
         before = _last_at_or_before(sorted_, producers, offsets)
@@ -47,7 +47,7 @@ class AbortedTransactions(NamedTuple):
         return held
 
     def within(self, first: int, last: int) -> AbortedTransactions:
-        """Those that have an offset in that range."""
+        """The transactions that have an offset in that range."""
         inside = (self.first_offset <= last) & (self.last_offset >= first)
         return AbortedTransactions(*(column[inside] for column in self))
 
@@ -60,7 +60,7 @@ def _last_at_or_before(
     producers: npt.NDArray[np.integer],
     offsets: npt.NDArray[np.integer],
 ) -> npt.NDArray[np.intp]:
-    """For each batch the row before the first (producer, first offset) that is larger, or -1."""
+    """For each batch, the row before the first larger (producer, first offset), or -1."""
     keys = np.empty(transactions.producer_id.size, dtype=_KEY)
     keys["producer"], keys["offset"] = transactions.producer_id, transactions.first_offset
     asked = np.empty(producers.size, dtype=_KEY)
@@ -74,18 +74,18 @@ _KEY = np.dtype([("producer", np.int64), ("offset", np.int64)])
 
 @dataclass(frozen=True)
 class TransactionalBatches:
-    """What the search for transactions needs of batches: a row each, markers included."""
+    """What the search for transactions needs to know about batches: a row each, with markers."""
 
     producer_id: Int64s
     base_offset: Int64s
-    is_marker: npt.NDArray[np.bool_]
-    is_abort: npt.NDArray[np.bool_]
+    is_marker: Mask
+    is_abort: Mask
 
 
 def find_transactions(
     log: Iterable[TransactionalBatches],
 ) -> tuple[AbortedTransactions, int | None]:
-    """Aborted transactions of a partition's log, and the first offset of the earliest open one."""
+    """Find a log's aborted transactions, and the first offset of the earliest open one."""
     parts = list(log)
     if not any(part.producer_id.size for part in parts):
         return NONE_ABORTED, None
@@ -96,7 +96,7 @@ def find_transactions(
     order = np.lexsort((offset, producer))
     producer, offset = producer[order], offset[order]
     is_marker, is_abort = is_marker[order], is_abort[order]
-    # A run begins with a new producer, and behind each marker.
+    # A run begins with a new producer, and after each marker.
     begins = np.ones(producer.size, dtype=np.bool_)
     begins[1:] = (producer[1:] != producer[:-1]) | is_marker[:-1]
     first = np.flatnonzero(begins)

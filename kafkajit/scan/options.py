@@ -9,21 +9,21 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
+from kafkajit.errors import did_you_mean
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.moment import milliseconds
 from kafkajit.records.decode import MAX_DECOMPRESSED_BYTES
-from kafkajit.state.sidecar_files import INDEXES, SIDE_FILES
+from kafkajit.state.sidecar_files import INDEXES, SIDECAR_FILES
 from kafkajit.storage.locations import glob_to_regex
 from kafkajit.walk.walk import FAILFAST, MODES
 
 READ_UNCOMMITTED = "read_uncommitted"
 READ_COMMITTED = "read_committed"
 
-KINDS = ("records", "batches", "files", "corruption", INDEXES, *SIDE_FILES)
+KINDS = ("records", "batches", "files", "corruption", INDEXES, *SIDECAR_FILES)
 
 # Offsets by topic and partition; earliest and latest are left out.
 Offsets = dict[str, dict[int, int]]
@@ -94,9 +94,9 @@ class Option(NamedTuple):
 
 
 def _suggestion(key: str, names: Mapping[str, str]) -> str:
-    close = get_close_matches(key, names, n=1)
-    if close:
-        return f": did you mean {names[close[0]]!r}?"
+    hint = did_you_mean(key, names.values())
+    if hint:
+        return f": {hint}"
     return f"; there are: {', '.join(OPTIONS)}"
 
 
@@ -107,9 +107,10 @@ def one_of(choices: tuple[str, ...]) -> Callable[[str], str]:
         for choice in choices:
             if text.lower() == choice.lower():
                 return choice
-        close = get_close_matches(text.lower(), [choice.lower() for choice in choices], n=1)
-        hint = f" (did you mean {close[0]!r}?)" if close else ""
-        raise ValueError(f"there is no {text!r}{hint}, but {', '.join(choices)}")
+        hint = did_you_mean(text, choices)
+        raise ValueError(
+            f"there is no {text!r}{f' ({hint})' if hint else ''}, but {', '.join(choices)}"
+        )
 
     return parse
 

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from kafkajit.state.sidecar_files import PLACES
+from kafkajit.state.sidecar_files import PATH_COLUMNS
 from kafkajit.walk.selection import Range
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -41,8 +41,8 @@ class Predicate(NamedTuple):
 
     def is_exact(self, kind: str) -> bool:
         """Whether a scan gives no row that does not meet it."""
-        if kind in PLACES:
-            return self.column in PLACES[kind]
+        if kind in PATH_COLUMNS:
+            return self.column in PATH_COLUMNS[kind]
         if self.column in ("topic", "partition") or kind == "files":
             return self.column != "modificationTime"
         return (

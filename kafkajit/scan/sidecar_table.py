@@ -15,12 +15,17 @@ import pyarrow as pa
 
 from kafkajit.arrow import table_in_microseconds
 from kafkajit.errors import KafkaJitError
-from kafkajit.format.log_path import parse_log_path
+from kafkajit.format.log_path import (
+    INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    parse_log_path,
+)
 from kafkajit.index.verify import verify_offset_index, verify_time_index
 from kafkajit.scan.options import Options
 from kafkajit.scan.plan import packed, task_share
 from kafkajit.scan.predicates import Predicate, meets
-from kafkajit.state.sidecar_files import INDEXES, PLACES, SIDE_FILES, is_live, kind_of
+from kafkajit.state.sidecar_files import INDEXES, PATH_COLUMNS, SIDECAR_FILES, is_live, kind_of
 from kafkajit.storage.locations import StoredFile, find_named, glob_to_regex, shown
 from kafkajit.storage.source import as_bytes
 from kafkajit.walk.walk import FAILFAST, PERMISSIVE
@@ -31,9 +36,9 @@ logger = logging.getLogger("kafkajit")
 _BATCH_ROWS = 1 << 16
 # suffix: the kind of index, and the column that has its entries' offsets
 _INDEXES = {
-    ".index": ("offsetIndex", "offset"),
-    ".timeindex": ("timeIndex", "offset"),
-    ".txnindex": ("transactionIndex", "lastOffset"),
+    INDEX_SUFFIX: ("offsetIndex", "offset"),
+    TIME_INDEX_SUFFIX: ("timeIndex", "offset"),
+    TXN_INDEX_SUFFIX: ("transactionIndex", "lastOffset"),
 }
 _VERIFY = {"offsetIndex": verify_offset_index, "timeIndex": verify_time_index}
 
@@ -52,10 +57,10 @@ class SideSplit(NamedTuple):
 def plan_side_files(options: Options, predicates: Sequence[Predicate]) -> list[list[SideSplit]]:
     """The files of a kind that a query has to read, task by task."""
     kinds = [kind for kind, _ in _INDEXES.values()] if options.kind == INDEXES else [options.kind]
-    names = [SIDE_FILES[kind].name for kind in kinds]
+    names = [SIDECAR_FILES[kind].name for kind in kinds]
     if options.path_glob_filter is not None:
         names = [glob_to_regex(options.path_glob_filter)]
-    called = ", ".join(SIDE_FILES[kind].called for kind in kinds)
+    called = ", ".join(SIDECAR_FILES[kind].called for kind in kinds)
     found, files = find_named(options.paths, names, called)
     if options.path_glob_filter is None:
         found = [file for file in found if is_live(file.name)]
@@ -83,7 +88,7 @@ def _place(file: StoredFile, kind: str) -> dict[str, Any]:
         "name": file.name,
         "path": file.path,
     }
-    return {name: said[name] for name in PLACES[kind]}
+    return {name: said[name] for name in PATH_COLUMNS[kind]}
 
 
 def _log_beside(index: StoredFile) -> str:
@@ -113,7 +118,7 @@ def read_side_files(
 def _rows_of(split: SideSplit, schema: pa.Schema, options: Options) -> pa.Table:
     place = _place(split.file, options.kind)
     content = as_bytes(split.file.read_now())
-    side = SIDE_FILES[options.kind]
+    side = SIDECAR_FILES[options.kind]
     try:
         table = side.parse(content, split.file.path, place.get("baseOffset"))
     except KafkaJitError as error:
@@ -144,7 +149,7 @@ def _index_row(split: SideSplit) -> dict[str, Any]:
     kind, offsets = _INDEXES[f".{split.file.name.split('.')[1]}"]
     content = as_bytes(split.file.read_now())
     try:
-        last = SIDE_FILES[kind].parse(content, split.file.path, row["baseOffset"])[offsets]
+        last = SIDECAR_FILES[kind].parse(content, split.file.path, row["baseOffset"])[offsets]
     except KafkaJitError as error:
         row |= {"problems": 1, "problem": _reason(error)}
     else:

@@ -20,7 +20,7 @@ from kafkajit.scan.predicates import Predicate, meets, millisecond_range_of, ran
 from kafkajit.scan.sidecar_table import SideSplit, plan_side_files, read_side_files
 from kafkajit.scan.small_segments import read_together, small_segments
 from kafkajit.schema import in_microseconds, table_schema, with_corruption
-from kafkajit.state.sidecar_files import PLACES, TABLES, TELLING
+from kafkajit.state.sidecar_files import PATH_COLUMNS, TABLES, TELLING
 from kafkajit.storage.locations import files_at
 from kafkajit.walk.selection import EVERYTHING, Range, Selection
 from kafkajit.walk.walk import PERMISSIVE
@@ -42,14 +42,14 @@ def schema_of(options: Options) -> pa.Schema:
 
 def plan_tasks(options: Options, predicates: Sequence[Predicate]) -> Sequence[Task]:
     """What each task reads: segments, or files beside them."""
-    if options.kind in PLACES:
+    if options.kind in PATH_COLUMNS:
         return plan_side_files(options, predicates)
     return plan_table(options, predicates).tasks
 
 
 def read_task(task: Task, schema: pa.Schema, options: Options) -> Iterator[pa.RecordBatch]:
     """A task's rows, as record batches of the schema's columns."""
-    if options.kind in PLACES:
+    if options.kind in PATH_COLUMNS:
         yield from read_side_files(cast("list[SideSplit]", task), schema, options)
         return
     splits = cast("list[Split]", task)

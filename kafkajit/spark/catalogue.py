@@ -24,12 +24,12 @@ from kafkajit.schema import (
     LOG_PATH_TYPE,
     RECORDS_TYPE,
     TIME_INDEX_PROBLEM_COLUMNS,
-    Column,
+    TableColumn,
     in_microseconds,
     table_schema,
 )
 from kafkajit.spark.worker import reported
-from kafkajit.state.sidecar_files import SIDE_FILES
+from kafkajit.state.sidecar_files import SIDECAR_FILES
 
 TABLE_FUNCTION = "kafka_log"
 
@@ -47,26 +47,26 @@ class SqlFunction(NamedTuple):
     has_try: bool = True
 
 
-def _struct(columns: Mapping[str, Column]) -> pa.DataType:
+def _struct(columns: Mapping[str, TableColumn]) -> pa.DataType:
     return pa.struct(list(in_microseconds(table_schema(columns))))
 
 
-def _array(columns: Mapping[str, Column]) -> pa.DataType:
+def _array(columns: Mapping[str, TableColumn]) -> pa.DataType:
     return pa.list_(_struct(columns))
 
 
 def _index(kind: str) -> SqlFunction:
-    type_ = _array(SIDE_FILES[kind].columns)
+    type_ = _array(SIDECAR_FILES[kind].columns)
     return SqlFunction(type_, "index_arrays.entries", {"kind": kind})
 
 
 def _file(kind: str) -> SqlFunction:
-    type_ = _array(SIDE_FILES[kind].columns)
+    type_ = _array(SIDECAR_FILES[kind].columns)
     return SqlFunction(type_, "file_arrays.rows", {"kind": kind})
 
 
 def _file_of_one_row(kind: str) -> SqlFunction:
-    type_ = _struct(SIDE_FILES[kind].columns)
+    type_ = _struct(SIDECAR_FILES[kind].columns)
     return SqlFunction(type_, "file_arrays.row", {"kind": kind})
 
 
@@ -74,8 +74,8 @@ def _topic(topic: str) -> SqlFunction:
     return SqlFunction(DECODED_TYPE, "topic_arrays.decode", {"topic": topic})
 
 
-_OFFSET_ENTRY = _struct(SIDE_FILES["offsetIndex"].columns)
-_TIME_ENTRY = _struct(SIDE_FILES["timeIndex"].columns)
+_OFFSET_ENTRY = _struct(SIDECAR_FILES["offsetIndex"].columns)
+_TIME_ENTRY = _struct(SIDECAR_FILES["timeIndex"].columns)
 _INDEX_PROBLEMS = _array(INDEX_PROBLEM_COLUMNS)
 _TIME_INDEX_PROBLEMS = _array(TIME_INDEX_PROBLEM_COLUMNS)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import (
@@ -21,6 +20,7 @@ from pyspark.sql.datasource import (
     InputPartition,
 )
 
+from kafkajit.errors import did_you_mean
 from kafkajit.spark.filters import accept_far_timestamps
 from kafkajit.spark.worker import AckOnUnpickle, in_worker, reported
 
@@ -140,8 +140,8 @@ def _check_columns(asked: StructType, known: StructType, kind: str) -> None:
     text = TEXT_COLUMNS if kind == "records" else ()
     for field in asked:
         if field.name not in types:
-            close = get_close_matches(field.name, types, n=1, cutoff=0.5)
-            hint = f", did you mean {close[0]!r}?" if close else "."
+            hint = did_you_mean(field.name, types, cutoff=0.5)
+            hint = f", {hint}" if hint else "."
             raise ValueError(
                 f"kind {kind} has no column {field.name!r}{hint} There are: {', '.join(types)}"
             )

@@ -10,7 +10,7 @@ import pyarrow as pa
 from kafkajit.arrow import table_in_microseconds
 from kafkajit.schema import in_microseconds, table_schema
 from kafkajit.spark.arrays import Parts, as_lists, as_structs, buffers, each
-from kafkajit.state.sidecar_files import SIDE_FILES
+from kafkajit.state.sidecar_files import SIDECAR_FILES
 from kafkajit.storage.source import as_bytes
 
 
@@ -33,11 +33,11 @@ def row(content: pa.Array, *, kind: str, lenient: bool) -> pa.Array:
 
 def schema_of(kind: str) -> pa.Schema:
     """The columns of a kind of file, with Spark's types."""
-    return in_microseconds(table_schema(SIDE_FILES[kind].columns))
+    return in_microseconds(table_schema(SIDECAR_FILES[kind].columns))
 
 
 def parse(kind: str, held: pa.Buffer, base_offset: int | None = None) -> Parts:
     """The content of one file."""
-    table = SIDE_FILES[kind].parse(as_bytes(held), None, base_offset)
+    table = SIDECAR_FILES[kind].parse(as_bytes(held), None, base_offset)
     parts: Parts = table_in_microseconds(table).to_batches()
     return parts

@@ -21,13 +21,13 @@ from kafkajit.index.verify import verify_time_index as verify_time_index_of
 from kafkajit.schema import (
     INDEX_PROBLEM_COLUMNS,
     TIME_INDEX_PROBLEM_COLUMNS,
-    Column,
+    TableColumn,
     in_microseconds,
     table_schema,
 )
 from kafkajit.spark.arrays import Parts, as_lists, as_structs, buffers, check_type, each, integers
 from kafkajit.spark.file_arrays import parse, schema_of
-from kafkajit.state.sidecar_files import SIDE_FILES
+from kafkajit.state.sidecar_files import SIDECAR_FILES
 from kafkajit.storage.source import Int64s, as_bytes
 
 Find = Callable[[pa.Buffer, int, Int64s], tuple[Int64s, Int64s]]
@@ -103,7 +103,7 @@ def _look_up(
             continue
         for column, values in zip(columns, found, strict=True):
             column[rows] = values
-    schema = table_schema(SIDE_FILES[kind].columns)
+    schema = table_schema(SIDECAR_FILES[kind].columns)
     arrays = [
         pa.array(column).cast(field.type) for column, field in zip(columns, schema, strict=True)
     ]
@@ -174,7 +174,7 @@ def verify_time_index(log: pa.Array, timeIndex: pa.Array, baseOffset: pa.Array) 
 
 def _problems(
     verify: Callable[..., pa.Table],
-    columns: dict[str, Column],
+    columns: dict[str, TableColumn],
     logs: Iterator[pa.Buffer | None],
     indexes: Iterator[pa.Buffer | None],
     bases: list[int | None],

@@ -1,1 +1,1 @@
-"""The small files that Kafka keeps beside its segments: what it has to know after a restart."""
+"""The small files that Kafka keeps beside its segments, to start from after a restart."""

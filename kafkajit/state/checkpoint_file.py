@@ -1,8 +1,7 @@
-"""The format that checkpoints have in common (CheckpointFile).
+"""The format that all checkpoints have in common (CheckpointFile).
 
-Lines in, entries out, and back. A version, the number of entries, and an entry a line, its parts
-between white space. A file that ends before it says how many entries there are has none, as in
-Kafka.
+A checkpoint is text: a version, the number of entries, and one entry a line, its parts separated by
+white space. As in Kafka, a file that ends before the number of entries has none.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ VERSION = 0
 
 # Java's \s, which is ASCII alone.
 _WHITE_SPACE = re.compile(r"[ \t\n\x0b\f\r]+")
-# Rows that are Python objects at a time: Arrow's take a tenth of the memory.
+# How many rows are Python objects at a time: Arrow's take a tenth of the memory.
 _ROWS = 1 << 14
 
 
 def parse_checkpoint(content: Bytes, path: str | None, schema: pa.Schema) -> pa.Table:
-    """The entries of a checkpoint, whose parts are this schema's strings and integers."""
+    """Parse a checkpoint whose parts are this schema's strings and integers."""
     batches: list[pa.RecordBatch] = []
     rows: list[list[Any]] = []
-    # What each part is: a number of so many bits, or 0 for a string.
+    # For each part, the bits of a number, or 0 for a string.
     bits = [0 if field.type == pa.string() else field.type.bit_width for field in schema]
     expected: int | None = None
     found = 0
@@ -57,7 +56,7 @@ def parse_checkpoint(content: Bytes, path: str | None, schema: pa.Schema) -> pa.
 
 
 def checkpoint_text(entries: Iterable[Sequence[object]]) -> bytes:
-    r"""A checkpoint of these entries as Kafka writes it.
+    r"""Write these entries as a checkpoint, as Kafka does.
 
     >>> checkpoint_text([(0, 0), (2, 5)])
     b'0\n2\n0 0\n2 5\n'
@@ -80,7 +79,7 @@ def _check_version(line: str, path: str | None) -> None:
 
 def _entry(line: str, bits: list[int]) -> list[Any] | None:
     parts = _WHITE_SPACE.split(line)
-    while parts and not parts[-1]:  # Java's split drops what is empty at the end
+    while parts and not parts[-1]:  # Java's split drops empty parts at the end
         parts.pop()
     if len(parts) != len(bits):
         return None

@@ -1,11 +1,11 @@
-"""The four checkpoints of a log.dirs folder: an offset for each partition (OffsetCheckpointFile).
+"""The four checkpoints of a log.dirs folder, which have an offset for each partition.
 
-cleaner-offset-checkpoint            up to where a log is compacted
-log-start-offset-checkpoint          where a log begins, if records before it were deleted
-recovery-point-offset-checkpoint     up to where a log is flushed
+cleaner-offset-checkpoint            up to where the log is compacted
+log-start-offset-checkpoint          where the log begins, if records before it were deleted
+recovery-point-offset-checkpoint     up to where the log is flushed
 replication-offset-checkpoint        the high watermark
 
-Bytes in, a row for each partition out, and back.
+Answers to OffsetCheckpointFile: reads the bytes into a row for each partition, and writes them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NAMES = (CLEANER_OFFSETS, START_OFFSETS, RECOVERY_POINTS, HIGH_WATERMARKS)
 
 
 def read_checkpoint(source: Any) -> pa.Table:
-    r"""The offsets of a checkpoint of partitions, in `kafkajit.schema.CHECKPOINT_COLUMNS`.
+    r"""Read a checkpoint of partitions, in `kafkajit.schema.CHECKPOINT_COLUMNS`.
 
     Args:
         source: bytes, a memoryview, a numpy array, a pyarrow Buffer, or a path.
@@ -39,12 +39,12 @@ def read_checkpoint(source: Any) -> pa.Table:
 
 
 def parse_offsets(content: Bytes, path: str | None = None) -> pa.Table:
-    """The same of bytes and the path that they came from."""
+    """As `read_checkpoint`, from bytes and the path that they came from."""
     return parse_checkpoint(content, path, table_schema(CHECKPOINT_COLUMNS))
 
 
 def offsets_text(offsets: Iterable[tuple[str, int, int]]) -> bytes:
-    r"""The file that Kafka writes of topics, partitions and offsets, in the order that is given.
+    r"""Write topics, partitions and offsets, in the given order, as Kafka does.
 
     >>> offsets_text([("orders", 3, 42)])
     b'0\n1\norders 3 42\n'

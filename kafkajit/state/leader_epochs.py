@@ -1,6 +1,6 @@
-"""leader-epoch-checkpoint: which leader's epoch began at which offset (LeaderEpochCheckpointFile).
+"""leader-epoch-checkpoint: the offset at which each leader's epoch began.
 
-Bytes in, a row for each epoch out, and back.
+Answers to LeaderEpochCheckpointFile: reads the bytes into a row for each epoch, and writes them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LEADER_EPOCHS = "leader-epoch-checkpoint"
 
 
 def read_leader_epochs(source: Any) -> pa.Table:
-    r"""The epochs of a leader-epoch-checkpoint file, in `kafkajit.schema.LEADER_EPOCH_COLUMNS`.
+    r"""Read a leader-epoch-checkpoint file, in `kafkajit.schema.LEADER_EPOCH_COLUMNS`.
 
     Args:
         source: bytes, a memoryview, a numpy array, a pyarrow Buffer, or a path.
@@ -30,12 +30,12 @@ def read_leader_epochs(source: Any) -> pa.Table:
 
 
 def parse_leader_epochs(content: Bytes, path: str | None = None) -> pa.Table:
-    """The same of bytes and the path that they came from."""
+    """As `read_leader_epochs`, from bytes and the path that they came from."""
     return parse_checkpoint(content, path, table_schema(LEADER_EPOCH_COLUMNS))
 
 
 def leader_epochs_text(epochs: Iterable[tuple[int, int]]) -> bytes:
-    r"""The file that Kafka writes of epochs and their start offsets, in order.
+    r"""Write epochs and their start offsets, in order, as Kafka does.
 
     >>> leader_epochs_text([(0, 0), (2, 5)])
     b'0\n2\n0 0\n2 5\n'

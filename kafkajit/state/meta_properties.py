@@ -1,8 +1,9 @@
-"""meta.properties: whose log folder it is (MetaProperties, in java.util.Properties' format).
+"""meta.properties: the cluster and the node that a log folder belongs to (MetaProperties).
 
-Bytes in, a row for each property out, in the file's order; of a key that is there twice, the last
-value, as in Java. What MetaProperties refuses is refused in its words: versions but 0 (broker.id)
-and 1 (node.id and cluster.id), and ids that are none. Other properties are shown as they are.
+Reads the bytes, which are in java.util.Properties' format, into a row for each property, in the
+file's order. As in Java, the last value of a repeated key counts. What MetaProperties refuses is
+refused in its words: versions other than 0 (broker.id) and 1 (node.id and cluster.id), and
+malformed ids. Other properties are kept as they are.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from kafkajit.state.uuid import parse_uuid
 from kafkajit.storage.source import Bytes, whole
 
 META_PROPERTIES = "meta.properties"
-# Kafka has no limit; it writes some hundred bytes.
+# Kafka has no limit; it writes a few hundred bytes.
 MAX_SIZE = 1 << 20
 
 _WHITE_SPACE = " \t\f"
@@ -29,15 +30,15 @@ _KEY = re.compile(r"(?:\\.|[^\\=: \t\f])*+", re.DOTALL)
 _SEPARATOR = re.compile(r"[ \t\f]*+(?:[=:][ \t\f]*+)?")
 _ESCAPED = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
 _MEANINGS = {"t": "\t", "r": "\r", "n": "\n", "f": "\f"}
-_TRIMMED = "".join(map(chr, range(33)))  # what String.trim takes away
+_TRIMMED = "".join(map(chr, range(33)))  # what String.trim removes
 
 
 class _MalformedEscapeError(ValueError):
-    """A backslash and u that four hexadecimal digits do not follow."""
+    """A backslash and u are not followed by four hexadecimal digits."""
 
 
 def read_meta_properties(source: Any) -> pa.Table:
-    r"""The properties of a meta.properties file, in `kafkajit.schema.META_PROPERTIES_COLUMNS`.
+    r"""Read a meta.properties file, in `kafkajit.schema.META_PROPERTIES_COLUMNS`.
 
     Args:
         source: bytes, a memoryview, a numpy array, a pyarrow Buffer, or a path.
@@ -49,10 +50,11 @@ def read_meta_properties(source: Any) -> pa.Table:
 
 
 def parse_meta_properties(content: Bytes, path: str | None = None) -> pa.Table:
-    """The same of bytes and the path that they came from."""
+    """As `read_meta_properties`, from bytes and the path that they came from."""
     if content.size > MAX_SIZE:
         raise CorruptCheckpointError(
-            f"No meta.properties of Kafka's has {content.size} bytes", path=path
+            f"the file has {content.size} bytes, and Kafka writes no meta.properties that large",
+            path=path,
         )
     properties: dict[str, str] = {}
     for number, line in _logical_lines(content.tobytes().decode("latin-1")):
@@ -73,7 +75,7 @@ def parse_meta_properties(content: Bytes, path: str | None = None) -> pa.Table:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with those that continue them, and the number of the first; no comments."""
+    """Join lines with their continuations, and number them by the first; skip comments."""
     parts: list[str] = []  # none of them empty
     first = 0
     for number, line in enumerate(_LINE_END.split(text), start=1):
@@ -106,7 +108,7 @@ def _unescaped(text: str) -> str:
 
 
 def _complaint(properties: dict[str, str]) -> str | None:
-    """What MetaProperties has against them."""
+    """Kafka's reason to refuse these properties; None if it accepts them."""
     stated = properties.get("version", "0")
     version = parse_number(stated.strip(_TRIMMED), 32)
     if version is None:

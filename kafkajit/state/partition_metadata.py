@@ -1,7 +1,7 @@
 """partition.metadata: the id of a partition's topic (PartitionMetadataFile, PartitionMetadata).
 
-Bytes in, one row out, and back. Two lines, `version: 0` and `topic_id: …`; as in Kafka, what stands
-before the colons and behind the second line is not looked at.
+Reads the bytes into one row, and writes them. The file has two lines, `version: 0` and `topic_id:
+…`; as in Kafka, the text before the colons and behind the second line is ignored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SEPARATOR = re.compile(r":[ \t\n\x0b\f\r]+")
 
 
 def read_partition_metadata(source: Any) -> pa.Table:
-    r"""What a partition.metadata file says, in `kafkajit.schema.PARTITION_METADATA_COLUMNS`.
+    r"""Read a partition.metadata file, in `kafkajit.schema.PARTITION_METADATA_COLUMNS`.
 
     Args:
         source: bytes, a memoryview, a numpy array, a pyarrow Buffer, or a path.
@@ -37,7 +37,7 @@ def read_partition_metadata(source: Any) -> pa.Table:
 
 
 def parse_partition_metadata(content: Bytes, path: str | None = None) -> pa.Table:
-    """The same of bytes and the path that they came from."""
+    """As `read_partition_metadata`, from bytes and the path that they came from."""
     first, second, *_ = [*islice(lines(content, path), 2), None, None]
     version = parse_number(_value(first, 1, path), 32)
     if version is None:
@@ -58,7 +58,7 @@ def parse_partition_metadata(content: Bytes, path: str | None = None) -> pa.Tabl
 
 
 def partition_metadata_text(topic_id: str) -> bytes:
-    r"""The file that Kafka writes of a topic's id.
+    r"""Write a topic's id as Kafka does.
 
     >>> partition_metadata_text("pUM3BMsVQk2fe-klgEgLLA")
     b'version: 0\ntopic_id: pUM3BMsVQk2fe-klgEgLLA'
@@ -70,7 +70,7 @@ def _value(line: str | None, number: int, path: str | None) -> str:
     if line is None:
         raise CorruptCheckpointError("File ended prematurely", path=path, line=number)
     parts = _SEPARATOR.split(line)
-    while parts and not parts[-1]:  # Java's split drops what is empty at the end
+    while parts and not parts[-1]:  # Java's split drops empty parts at the end
         parts.pop()
     if len(parts) != 2:
         raise malformed_line(line, number, path)

@@ -1,15 +1,15 @@
 """A .snapshot file: the producers whose records a log holds (ProducerStateManager).
 
-Bytes in, a row for each producer out, and back. The file is a version (int16), a CRC-32C of all
-that follows it, the number of entries (int32), and the entries in `ENTRY`'s layout. Kafka has
-written version 1 since 0.11. Bytes behind the last entry are left alone where the checksum holds,
-as Kafka does.
+Reads the bytes into a row for each producer, and writes them. The file is a version (int16), a
+CRC-32C of all that follows it, the number of entries (int32), and the entries in `ENTRY`'s layout.
+Kafka has written version 1 since 0.11. As in Kafka, bytes behind the last entry are ignored if the
+checksum holds.
 
-A snapshot is read in Kafka's order: first its structure, then its checksum. No kernel is needed.
+A snapshot is checked in Kafka's order: first its structure, then its checksum. No kernel is needed.
 
-Producers stand there as a Java HashMap hands them out. Where nine of them fall into one bucket Java
-makes a tree of it, and its order is another than the one here: the ids of brokers are consecutive,
-and none do.
+Producers are in the order of a Java HashMap. If nine of them fell into one bucket, Java would make
+a tree of it, and its order would differ from the one here; but brokers assign consecutive ids, so
+no bucket gets nine.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ ENTRY = np.dtype(
     ]
 )
 _HEAD = np.dtype([("version", ">i2"), ("crc", ">u4"), ("count", ">i4")])
-_CHECKED = 6  # where what the checksum covers begins
+_CHECKED = 6  # the checksum covers the bytes from here on
 _INVALID = "Snapshot failed schema validation: "
 
 
 class SnapshotCutShortError(CorruptSnapshotError):
-    """The bytes end before the entries do; of this Kafka only says `null`."""
+    """The bytes end before the entries do; Kafka reports only `null`."""
 
 
 def read_producer_snapshot(source: Any) -> pa.Table:
-    """The producers of a .snapshot file, in the columns of `kafkajit.schema.PRODUCER_COLUMNS`.
+    """Read a .snapshot file, in the columns of `kafkajit.schema.PRODUCER_COLUMNS`.
 
     Args:
         source: bytes, a memoryview, a numpy array, a pyarrow Buffer, or a path.
@@ -69,7 +69,7 @@ def read_producer_snapshot(source: Any) -> pa.Table:
 
 
 def parse_producer_snapshot(content: Bytes, path: str | None = None) -> pa.Table:
-    """The same of bytes and the path that they came from."""
+    """As `read_producer_snapshot`, from bytes and the path that they came from."""
     entries = snapshot_entries(content, path)
     without_batch = entries["lastOffset"] < 0
     native = {
@@ -90,9 +90,9 @@ def parse_producer_snapshot(content: Bytes, path: str | None = None) -> pa.Table
 
 
 def producer_snapshot_bytes(producers: npt.NDArray[np.void]) -> bytes:
-    """The file that Kafka writes of producers: the fields of ENTRY, in any byte order.
+    """Write producers, which have the fields of ENTRY in any byte order, as Kafka does.
 
-    They are given in the order in which a broker came to know them.
+    They must be in the order in which the broker first saw them.
 
     >>> producers = np.zeros(2, ENTRY)
     >>> producers["producerId"] = [20, 3]
@@ -120,7 +120,7 @@ def _hash_map_buckets(keys: Int64s) -> npt.NDArray[np.uint32]:
 
 
 def snapshot_entries(content: Bytes, path: str | None = None) -> npt.NDArray[np.void]:
-    """The entries of a snapshot as they stand there; a view.
+    """The entries of a snapshot as stored; a view.
 
     >>> snapshot_entries(np.frombuffer(producer_snapshot_bytes(np.zeros(2, ENTRY)), np.uint8)).size
     2
@@ -134,7 +134,7 @@ def snapshot_entries(content: Bytes, path: str | None = None) -> npt.NDArray[np.
             f"Snapshot is cut short in {part}", path=path, position=content.size
         )
 
-    # The version is judged before what a short file lacks behind it.
+    # The version is checked before the parts that a short file lacks.
     head = np.frombuffer(content[: _HEAD.itemsize].tobytes().ljust(_HEAD.itemsize, b"\0"), _HEAD)[0]
     if content.size < 2:
         raise cut_short("its header")

@@ -1,7 +1,7 @@
-"""quorum-state: what a node of the KRaft quorum knows of its election (QuorumStateData).
+"""quorum-state: what a node of the KRaft quorum knows about its election (QuorumStateData).
 
-Bytes in, one row out. The first line is a JSON object, of version 0 or 1 (FileQuorumStateStore);
-the fields that a version does not have are NULL where the file does not have them either.
+Reads the bytes into one row. The first line is a JSON object of version 0 or 1
+(FileQuorumStateStore). Fields that a version does not have are NULL, unless the file has them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MIN_VERSION, _MAX_VERSION = 0, 1
 _INT32 = range(-(2**31), 2**31)
 _INT64 = range(-(2**63), 2**63)
 
-# From which version on, and up to which, a field has to be there.
+# The versions in which each field is mandatory.
 _MANDATORY = {
     "clusterId": range(1),
     "leaderId": range(2),
@@ -34,11 +34,11 @@ _MANDATORY = {
 
 
 class _RefusedError(ValueError):
-    """What Kafka says of an object that is none of its own."""
+    """Kafka's reason to refuse an object."""
 
 
 def read_quorum_state(source: Any) -> pa.Table:
-    r"""What a quorum-state file says, in `kafkajit.schema.QUORUM_STATE_COLUMNS`.
+    r"""Read a quorum-state file, in `kafkajit.schema.QUORUM_STATE_COLUMNS`.
 
     Args:
         source: bytes, a memoryview, a numpy array, a pyarrow Buffer, or a path.
@@ -53,7 +53,7 @@ def read_quorum_state(source: Any) -> pa.Table:
 
 
 def parse_quorum_state(content: Bytes, path: str | None = None) -> pa.Table:
-    """The same of bytes and the path that they came from."""
+    """As `read_quorum_state`, from bytes and the path that they came from."""
     line = next(lines(content, path), None)
     if line is None:
         raise CorruptCheckpointError("File ended prematurely.", path=path)
@@ -65,7 +65,7 @@ def parse_quorum_state(content: Bytes, path: str | None = None) -> pa.Table:
 
 
 def _json_object(line: str) -> dict[str, Any]:
-    """The object that the line begins with: like Jackson's, a reader of one value."""
+    """The object that the line begins with; like Jackson's, this parser reads one value."""
     text = line.strip(" \t")
     try:
         node, _ = _DECODER.raw_decode(text)
@@ -78,7 +78,7 @@ def _json_object(line: str) -> dict[str, Any]:
 
 
 def _no_number(text: str) -> None:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")
 
 
 _DECODER = json.JSONDecoder(parse_constant=_no_number)
@@ -140,7 +140,7 @@ def _uuid(name: str, value: Any, version: int) -> str:
     text = _text(name, value, version)
     uuid = parse_uuid(text)
     if uuid is None:
-        raise _RefusedError(f"QuorumStateData: {name} is no Uuid: {shown(text)}")
+        raise _RefusedError(f"QuorumStateData: {name} is not a Uuid: {shown(text)}")
     return uuid
 
 
@@ -164,7 +164,7 @@ def _voters(name: str, value: Any, version: int) -> list[int] | None:
 
 
 def _described(value: Any) -> str:
-    """A number, or what else it is: not what may be nested as deeply as Python goes."""
+    """A number, or the name of another type: a nested value may be as deep as Python allows."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return shown(str(value))
     return _NODE_TYPES[type(value)]

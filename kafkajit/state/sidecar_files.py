@@ -1,7 +1,8 @@
-"""Which files lie beside a log: how they are called, what is in them, and who reads them.
+"""The kinds of files beside a log: their names, their columns, and their parsers.
 
-`SIDE_FILES` is the one table of them. In come a file's bytes, its path and the offset that its name
-begins with; out comes an Arrow table in the columns that kafkajit/schema.py spells for its kind.
+`SIDECAR_FILES` is the only table of them. A parser gets a file's bytes, its path, and the offset
+that its name begins with. It returns an Arrow table with the columns that schema.py has for the
+kind.
 """
 
 from __future__ import annotations
@@ -14,23 +15,32 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from kafkajit.format.log_path import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    SWAP_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+)
 from kafkajit.schema import (
     CHECKPOINT_COLUMNS,
     CORRUPTION_COLUMNS,
     FILE_COLUMNS,
+    FILE_PATH_COLUMNS,
     INDEX_FILE_COLUMNS,
     LEADER_EPOCH_COLUMNS,
     META_PROPERTIES_COLUMNS,
     OFFSET_INDEX_COLUMNS,
     PARTITION_METADATA_COLUMNS,
-    PLACE_COLUMNS,
     PRODUCER_COLUMNS,
     QUORUM_STATE_COLUMNS,
     RECORD_COLUMNS,
     SEGMENT_BATCH_COLUMNS,
     TIME_INDEX_COLUMNS,
     TRANSACTION_INDEX_COLUMNS,
-    Column,
+    TableColumn,
 )
 from kafkajit.state.checkpoints import NAMES, parse_offsets
 from kafkajit.state.leader_epochs import LEADER_EPOCHS, parse_leader_epochs
@@ -40,38 +50,38 @@ from kafkajit.state.producer_snapshot import parse_producer_snapshot
 from kafkajit.state.quorum_state import parse_quorum_state
 from kafkajit.storage.source import Bytes
 
-# content, its path, the offset that the file's name begins with → a table.
+# content, its path, the offset in the file's name → a table
 Parser = Callable[[Bytes, str | None, int | None], pa.Table]
 
 
-class SideFile(NamedTuple):
-    """A kind of file: names of files are matched as a whole."""
+class SidecarFile(NamedTuple):
+    """A kind of file; `name` matches the whole name of a file."""
 
     name: re.Pattern[str]
-    called: str  # the same for people
-    columns: dict[str, Column]  # of what is in it
-    place: tuple[str, ...]  # what its path says, of PLACE_COLUMNS, in tables of many files
+    called: str  # the name in error messages
+    columns: dict[str, TableColumn]  # its contents
+    path_columns: tuple[str, ...]  # of FILE_PATH_COLUMNS, in tables of many files
     parse: Parser
 
     @property
-    def folder_columns(self) -> dict[str, Column]:
-        """The columns of a table of many files: where, what, and the file last."""
-        where = {name: PLACE_COLUMNS[name] for name in self.place}
-        return {**where, **self.columns, "path": PLACE_COLUMNS["path"]}
+    def folder_columns(self) -> dict[str, TableColumn]:
+        """The columns of a table of many files: place, contents, and the path last."""
+        where = {name: FILE_PATH_COLUMNS[name] for name in self.path_columns}
+        return {**where, **self.columns, "path": FILE_PATH_COLUMNS["path"]}
 
 
 def kind_of(path: str | os.PathLike[str]) -> str | None:
-    """The kind of a file by its name, None where it is none of SIDE_FILES.
+    """The kind of a file by its name; None if no kind has that name.
 
     >>> kind_of("/var/kafka/orders-3/00000000000000000042.snapshot.deleted")
     'producers'
     """
     name = Path(path).name
-    return next((kind for kind, file in SIDE_FILES.items() if file.name.fullmatch(name)), None)
+    return next((kind for kind, file in SIDECAR_FILES.items() if file.name.fullmatch(name)), None)
 
 
 def _whatever_offset(parse: Callable[[Bytes, str | None], pa.Table]) -> Parser:
-    """A parser of a file whose entries do not count from the offset in its name."""
+    """A parser for a file whose entries do not count from the offset in its name."""
 
     def parser(content: Bytes, path: str | None, _base_offset: int | None) -> pa.Table:
         return parse(content, path)
@@ -79,7 +89,7 @@ def _whatever_offset(parse: Callable[[Bytes, str | None], pa.Table]) -> Parser:
     return parser
 
 
-# Parsers of indexes bring numba along, which takes a while: whoever only asks for names or columns
+# The parsers of indexes import numba, which takes a while. Code that needs only names or columns
 # does without.
 def _offset_index(content: Bytes, path: str | None, base_offset: int | None) -> pa.Table:
     from kafkajit.index.offset_index import parse_offset_index
@@ -105,104 +115,104 @@ _SEGMENT = (*_PARTITION, "baseOffset")
 
 
 def _of_segment(suffix: str, *later: str) -> re.Pattern[str]:
-    """Names of 20 digits and a suffix, and what they are called on their way out or in."""
+    """Match 20 digits and a suffix, and the same on its way out or in."""
     last = "|".join(re.escape(suffix) for suffix in ("", *later))
     return re.compile(rf"\d{{20}}{re.escape(suffix)}(?:{last})", re.ASCII)
 
 
-_INDEX_ON_ITS_WAY = (".deleted", ".cleaned", ".swap")
+_INDEX_ON_ITS_WAY = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX)
 
-SIDE_FILES: dict[str, SideFile] = {
-    "offsetIndex": SideFile(
-        name=_of_segment(".index", *_INDEX_ON_ITS_WAY),
+SIDECAR_FILES: dict[str, SidecarFile] = {
+    "offsetIndex": SidecarFile(
+        name=_of_segment(INDEX_SUFFIX, *_INDEX_ON_ITS_WAY),
         called="20 digits and .index",
         columns=OFFSET_INDEX_COLUMNS,
-        place=_SEGMENT,
+        path_columns=_SEGMENT,
         parse=_offset_index,
     ),
-    "timeIndex": SideFile(
-        name=_of_segment(".timeindex", *_INDEX_ON_ITS_WAY),
+    "timeIndex": SidecarFile(
+        name=_of_segment(TIME_INDEX_SUFFIX, *_INDEX_ON_ITS_WAY),
         called="20 digits and .timeindex",
         columns=TIME_INDEX_COLUMNS,
-        place=_SEGMENT,
+        path_columns=_SEGMENT,
         parse=_time_index,
     ),
-    "transactionIndex": SideFile(
-        name=_of_segment(".txnindex", *_INDEX_ON_ITS_WAY),
+    "transactionIndex": SidecarFile(
+        name=_of_segment(TXN_INDEX_SUFFIX, *_INDEX_ON_ITS_WAY),
         called="20 digits and .txnindex",
         columns=TRANSACTION_INDEX_COLUMNS,
-        place=_SEGMENT,
+        path_columns=_SEGMENT,
         parse=_transaction_index,
     ),
-    "producers": SideFile(
-        name=_of_segment(".snapshot", ".deleted"),
+    "producers": SidecarFile(
+        name=_of_segment(SNAPSHOT_SUFFIX, DELETED_SUFFIX),
         called="20 digits and .snapshot",
         columns=PRODUCER_COLUMNS,
-        place=_SEGMENT,
+        path_columns=_SEGMENT,
         parse=_whatever_offset(parse_producer_snapshot),
     ),
-    "leaderEpochs": SideFile(
+    "leaderEpochs": SidecarFile(
         name=re.compile(re.escape(LEADER_EPOCHS)),
         called=LEADER_EPOCHS,
         columns=LEADER_EPOCH_COLUMNS,
-        place=_PARTITION,
+        path_columns=_PARTITION,
         parse=_whatever_offset(parse_leader_epochs),
     ),
-    "checkpoints": SideFile(
+    "checkpoints": SidecarFile(
         name=re.compile("|".join(map(re.escape, NAMES))),
         called=", ".join(NAMES),
         columns=CHECKPOINT_COLUMNS,
-        place=("name",),  # topic and partition are in it
+        path_columns=("name",),  # topic and partition are in it
         parse=_whatever_offset(parse_offsets),
     ),
-    "partitionMetadata": SideFile(
+    "partitionMetadata": SidecarFile(
         name=re.compile(re.escape(PARTITION_METADATA)),
         called=PARTITION_METADATA,
         columns=PARTITION_METADATA_COLUMNS,
-        place=_PARTITION,
+        path_columns=_PARTITION,
         parse=_whatever_offset(parse_partition_metadata),
     ),
-    "metaProperties": SideFile(
+    "metaProperties": SidecarFile(
         name=re.compile(re.escape(META_PROPERTIES)),
         called=META_PROPERTIES,
         columns=META_PROPERTIES_COLUMNS,
-        place=(),
+        path_columns=(),
         parse=_whatever_offset(parse_meta_properties),
     ),
-    "quorumState": SideFile(
+    "quorumState": SidecarFile(
         name=re.compile("quorum-state"),
         called="quorum-state",
         columns=QUORUM_STATE_COLUMNS,
-        place=_PARTITION,
+        path_columns=_PARTITION,
         parse=_whatever_offset(parse_quorum_state),
     ),
 }
 
-# The kind with a row for each index, whatever is in it.
+# The kind that has a row for each index file, whatever its contents.
 INDEXES = "indexes"
 
-# kind: the columns that a file's path says; of these kinds files are read whole
-PLACES: dict[str, tuple[str, ...]] = {
+# kind: the columns that a file's path fills; files of these kinds are read whole
+PATH_COLUMNS: dict[str, tuple[str, ...]] = {
     INDEXES: (*_SEGMENT, "suffix", "path"),
-    **{kind: (*file.place, "path") for kind, file in SIDE_FILES.items()},
+    **{kind: (*file.path_columns, "path") for kind, file in SIDECAR_FILES.items()},
 }
 
 # kind: the columns of a table of a log folder
-TABLES: dict[str, Mapping[str, Column]] = {
+TABLES: dict[str, Mapping[str, TableColumn]] = {
     "records": RECORD_COLUMNS,
     "batches": SEGMENT_BATCH_COLUMNS,
     "files": FILE_COLUMNS,
     "corruption": CORRUPTION_COLUMNS,
     INDEXES: INDEX_FILE_COLUMNS,
-    **{kind: file.folder_columns for kind, file in SIDE_FILES.items()},
+    **{kind: file.folder_columns for kind, file in SIDECAR_FILES.items()},
 }
 
-# Kinds of which PERMISSIVE tells what is damaged, in a row of its own.
-TELLING = ("records", "batches", *SIDE_FILES)
+# The kinds whose tables have a row for each damage under PERMISSIVE.
+TELLING = ("records", "batches", *SIDECAR_FILES)
 
 
 def is_live(name: str) -> bool:
-    """Whether a file is in use, and not on its way out or in.
+    """Whether a file is in use, rather than on its way out or in.
 
     >>> is_live("00000000000000000042.index"), is_live("00000000000000000042.index.deleted")
     (True, False)

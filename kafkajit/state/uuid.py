@@ -1,4 +1,4 @@
-"""Kafka's way to write a UUID: base64 for URLs, without padding (Uuid)."""
+"""Parses UUIDs as Kafka writes them: in base64 for URLs, without padding (Uuid)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ ZERO = "A" * 22
 
 
 def parse_uuid(text: str) -> str | None:
-    """The id as Kafka prints it, None where Uuid.fromString throws.
+    """The id as Kafka prints it; None if Uuid.fromString would throw.
 
-    The last of 22 characters has four bits that nobody looks at, and Kafka prints zeros.
+    Kafka ignores four bits of the last of 22 characters, and prints them as zeros.
 
     >>> parse_uuid("pUM3BMsVQk2fe-klgEgLLB==")
     'pUM3BMsVQk2fe-klgEgLLA'

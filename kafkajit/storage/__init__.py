@@ -1,1 +1,1 @@
-"""Where bytes come from: local files, buffers, and every file system that pyarrow opens."""
+"""Where logs are stored, and how their bytes are read: local files and remote ones."""

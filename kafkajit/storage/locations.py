@@ -1,11 +1,11 @@
-"""Where logs lie: local paths and every file system that pyarrow opens (s3, gs, hdfs, abfs, file).
+"""Finds logs: at local paths and on every file system that pyarrow opens (s3, gs, hdfs, abfs).
 
 A location is a segment file, a partition's folder (orders-0), a broker's log.dirs root, which holds
-such folders, or a glob of any of them; `sample:` stands for the folder of the sample logs. Folders
-are listed, never walked deeper than that: a tree with several brokers' copies of a partition would
-otherwise give every record twice. For the same reason a folder whose name begins with a dot is
-skipped unless the location spells the dot: changes of a log are prepared there, and keep there what
-they replace.
+such folders, or a glob of any of them; `sample:` is the folder of the sample logs. Folders are
+listed no deeper than that: a tree with several brokers' copies of a partition would otherwise yield
+every record twice. For the same reason a folder whose name begins with a dot is found only by a
+location that spells the dot: such folders hold changes of a log that are being prepared, and the
+files that they replaced.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from kafkajit.storage.source import (
 
 logger = logging.getLogger("kafkajit")
 
-# A scheme of one letter would be a drive. A secret may have slashes, and a port is none.
+# A scheme of one letter would be a drive. A secret may contain slashes; a port may not.
 _URI = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?=/)"
     r"(?://(?P<user>[^/?:@]*(?::(?!\d+/)[^?@]*)?@)?(?P<host>[^/?]*))?"
@@ -39,13 +39,13 @@ _URI = re.compile(
 )
 _GLOB = re.compile(r"[*?\[{]")
 _SET = re.compile(r"\[(?P<negated>[!^]?)(?P<inside>.[^\]]*)\]")
-# Hadoop's names for what pyarrow calls s3
+# Hadoop's names for file systems, and pyarrow's.
 _ALIASES = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfs"}
 SEGMENT_NAME = re.compile(r"\d{20}\.log")
 # Backups of segments, which nobody reads as they are.
 _COMPRESSED = re.compile(r"\d{20}\.log\.(?:gz|zst|lz4|bz2|xz|sz|snappy|br|Z|zip)")
 _SWAP = re.compile(r"\d{20}\.log\.swap")
-# The folder of a topic's partition; those on their way out or in have another suffix.
+# The folder of a topic's partition; a folder on its way out or in has another suffix.
 _PARTITION = re.compile(r"[a-zA-Z0-9._-]+-\d+")
 _SUFFIXES = ("-delete", "-future", "-stray")
 _ON_ITS_WAY = re.compile(rf".+\.[0-9a-f]{{32}}(?:{'|'.join(_SUFFIXES)})")
@@ -55,11 +55,11 @@ _ON_ITS_WAY = re.compile(rf".+\.[0-9a-f]{{32}}(?:{'|'.join(_SUFFIXES)})")
 class StoredFile:
     """A file of a log folder, and how to open it."""
 
-    path: str  # as a user writes it: plain where it is local, else a URI
+    path: str  # as a user writes it: a plain path if it is local, otherwise a URI
     size: int
-    modified_ns: int | None  # not every file system says
+    modified_ns: int | None  # None if the file system does not report it
     key: str  # its path on the file system
-    filesystem: FileSystem | None  # None where it is local
+    filesystem: FileSystem | None  # None if it is local
 
     @property
     def name(self) -> str:
@@ -70,9 +70,9 @@ class StoredFile:
         return self.path.rpartition("/")[0]
 
     def open(self, start: int = 0, end: int | None = None, *, leaps: bool = False) -> Source:
-        """Its bytes: memory-mapped, or a range of them loaded as they are asked for.
+        """Open the file's bytes: memory-mapped, or a range of them that is loaded on demand.
 
-        They are those of the size that was listed, even where a broker has appended to it since.
+        The size is the one that was listed, even if a broker has appended to the file since.
         """
         if self.filesystem is None:
             return Source(self.key, size=self.size, leaps=leaps)
@@ -83,19 +83,19 @@ class StoredFile:
         return Source(ranges, path=self.path, place=place)
 
     def read(self, position: int = 0, count: int | None = None) -> bytes:
-        """So many bytes from there on."""
+        """Read `count` bytes from `position` on; by default, the whole file."""
         with self._opened.open_input_file(self.key) as file:
             content: bytes = file.read_at(self.size if count is None else count, position)
         return content
 
     def read_now(self) -> bytes:
-        """All of a small file as it is now: a broker replaces checkpoints by others."""
+        """Read a small file as it is now, because a broker replaces its checkpoints."""
         with self._opened.open_input_file(self.key) as file:
             content: bytes = file.read()
         return content
 
     def beside(self) -> list[StoredFile]:
-        """The files of its folder."""
+        """The files in its folder."""
         prefix = self.path.removesuffix(self.key)
         folder = FileSelector(self.key.rpartition("/")[0])
         return [
@@ -105,7 +105,7 @@ class StoredFile:
         ]
 
     def above(self, name: str) -> StoredFile | None:
-        """The file of that name beside its folder, if there is one: a checkpoint of the broker."""
+        """The file of that name beside its folder, such as a broker's checkpoint, or None."""
         parent = self.key.rpartition("/")[0].rpartition("/")[0]
         if not parent:
             return None
@@ -201,7 +201,7 @@ def files_at(locations: Iterable[str]) -> dict[str, StoredFile]:
     return {file.path: file for location in locations for file in find_files(location)}
 
 
-# What else a path may be.
+# The end of an error message: what a path may be.
 _PLACES = (
     "a partition's folder such as orders-0, a log.dirs root that holds such folders, or a glob; "
     "the option pathGlobFilter allows other names"
@@ -211,9 +211,9 @@ _PLACES = (
 def find_segments(
     locations: Iterable[str], glob: str | None = None
 ) -> tuple[list[StoredFile], dict[str, StoredFile]]:
-    """The segments at these locations, and all files there by their paths.
+    """Find the segments at these locations, and all files there by their paths.
 
-    A glob says which names are segments; without one a file that is asked for by itself is one too.
+    A glob selects the names of segments; without one, a file that is named itself is one too.
     """
     locations = list(locations)
     files = files_at(locations)
@@ -246,14 +246,14 @@ def _several(paths: list[str]) -> str:
 
 
 def _warn_of_swaps(files: dict[str, StoredFile]) -> None:
-    """Say where a log is about to change, or somebody died amid that: old files may be gone."""
+    """Warn if segments are being swapped, or a swap was interrupted: old files may be gone."""
     swapped = {file.folder for file in files.values() if _SWAP.fullmatch(file.name)}
-    # Beside a .cleaned what is old is all there.
+    # Beside a .cleaned, all old files are still there.
     cleaned = {file.folder for file in files.values() if file.name.endswith(".cleaned")}
     for folder in sorted(swapped - cleaned):
         logger.warning(
-            "%s: segments are being swapped (.swap), or somebody died amid that: records may be "
-            "missing or there twice until a broker or `kafkajit repair` has finished it",
+            "%s: segments are being swapped (.swap), or a swap was interrupted: records may be "
+            "missing or duplicated until a broker or `kafkajit repair` completes it",
             folder,
         )
 
@@ -261,10 +261,10 @@ def _warn_of_swaps(files: dict[str, StoredFile]) -> None:
 def find_named(
     locations: Iterable[str], names: Sequence[re.Pattern[str]], called: str
 ) -> tuple[list[StoredFile], dict[str, StoredFile]]:
-    """The files of these names at the locations, and all files there by their paths.
+    """Find the files of these names at the locations, and all files there by their paths.
 
-    There may be none where segments are: a log without aborted transactions has no .txnindex. In
-    a place that has neither, somebody has looked in the wrong one.
+    Where there are segments, none need be found: a log without aborted transactions has no
+    .txnindex. A place with neither segments nor such files is an error: it is the wrong place.
     """
     locations = list(locations)
     files = files_at(locations)
@@ -278,7 +278,7 @@ def find_named(
 
 
 def absolute(location: str) -> str:
-    """The location for a process that may run in another folder.
+    """Make a location absolute, for a process that may run in another folder.
 
     >>> absolute("s3://bucket/orders-0"), absolute("/logs/../k/orders-0")
     ('s3://bucket/orders-0', '/k/orders-0')
@@ -289,7 +289,7 @@ def absolute(location: str) -> str:
 
 
 def shown(location: str) -> str:
-    """A location as the paths of its files begin: without a query, or anybody's secrets.
+    """A location as the paths of its files begin: without a query or secrets.
 
     >>> shown("s3://key:secret@bucket/orders-0?region=eu-west-1")
     's3://bucket/orders-0'
@@ -303,7 +303,7 @@ def shown(location: str) -> str:
 
 
 def as_location(path: str, locations: Iterable[str]) -> str:
-    """The path of a file or folder that was found at one of these, with that one's credentials.
+    """Add to a path that was found at one of these locations that location's credentials.
 
     >>> as_location("s3://bucket/orders-0", ["s3://key:secret@bucket?region=eu-west-1"])
     's3://key:secret@bucket/orders-0?region=eu-west-1'
@@ -320,7 +320,7 @@ def as_location(path: str, locations: Iterable[str]) -> str:
 def _files_under(place: _Place, folder: FileInfo) -> Iterator[FileInfo]:
     """The files of a folder and, unless it is a partition's own, of the partitions in it.
 
-    A name does not tell: a broker's root may be called kafka-logs-1.
+    A name does not decide: a broker's root may be called kafka-logs-1.
     """
     inside = place.listed(folder.path)
     files = place.files(inside)
@@ -351,11 +351,11 @@ class _Place:
             try:
                 self._filesystem, top = FileSystem.from_uri(root)
             except (ValueError, ImportError, OSError) as error:
-                # Their words repeat the URI.
+                # The error's text repeats the URI.
                 reason = str(error).partition("\n")[0].replace(root, f"{scheme}://{host}/")
                 raise ValueError(f"cannot open {shown(location)}: {reason}") from None
             self.path = f"{top.rstrip('/')}/{uri['path'].strip('/')}".rstrip("/")
-            # What stands before the path on the file system.
+            # The text before the path on the file system.
             self._prefix = f"{uri['scheme']}://{host if self.path.startswith('/') else ''}"
 
     @property
@@ -377,7 +377,7 @@ class _Place:
             check_regular(Path(info.path))
 
     def listed(self, folder: str, *, hidden: bool = False) -> list[FileInfo]:
-        """Files and folders in one; hidden are folders only, and never the one that is listed."""
+        """Files and folders in a folder; `hidden` adds folders whose names begin with a dot."""
         listed = [
             info
             for info in self._opened.get_file_info(FileSelector(folder))
@@ -393,7 +393,7 @@ class _Place:
         return [info for info in listed if info.type == FileType.File]
 
     def matches(self) -> list[FileInfo]:
-        """Files and folders that a glob names, level by level; nothing where it is no glob."""
+        """Files and folders that match a glob, level by level; empty if the path is not a glob."""
         glob = _GLOB.search(self.path)
         (literally,) = self._opened.get_file_info([self.path])
         if glob is None or literally.type != FileType.NotFound:
@@ -408,7 +408,7 @@ class _Place:
                 if folder.type == FileType.Directory
                 for info in self.listed(folder.path, hidden=part.startswith("."))
                 if named.fullmatch(info.base_name)
-                # A copy on its way out or in is asked for by its suffix only.
+                # A copy on its way out or in is found only by its suffix.
                 and (part.endswith(_SUFFIXES) or not _ON_ITS_WAY.fullmatch(info.base_name))
             ]
         if not found:
@@ -417,7 +417,7 @@ class _Place:
 
 
 def glob_to_regex(glob: str) -> re.Pattern[str]:
-    r"""Hadoop's globs for one name: ? * [a-z] [^a] {a,b}.
+    r"""Compile a Hadoop glob for one name: ? * [a-z] [^a] {a,b}.
 
     >>> glob_to_regex("orders-{0,12}").pattern
     'orders\\-(?:0|12)'
@@ -448,4 +448,4 @@ def glob_to_regex(glob: str) -> re.Pattern[str]:
     try:
         return re.compile(regex)
     except re.error as error:
-        raise ValueError(f"the glob {glob!r} makes no sense: {error.msg}") from None
+        raise ValueError(f"the glob {glob!r} is malformed: {error.msg}") from None

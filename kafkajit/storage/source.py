@@ -1,7 +1,7 @@
-"""Whatever holds a log's bytes → one read-only array of uint8, made once, at the door.
+"""Turns whatever holds a log's bytes into one read-only array of uint8, once, at the door.
 
-Kernels are compiled for exactly that type (C-contiguous, read-only), so nothing behind this door
-ever causes a second compilation.
+Kernels are compiled for exactly that type (C-contiguous, read-only), so no other code causes a
+second compilation.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 Bytes = npt.NDArray[np.uint8]
+Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
@@ -28,7 +29,7 @@ _PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE"
 _FORGET_STEP = 32 << 20
 
 
-# How much of a file that is not local is read at once.
+# How much of a remote file is read at once.
 _WINDOW = 8 << 20
 
 # A path that begins with this leads to the sample logs in the installed package.
@@ -37,11 +38,11 @@ SAMPLE_FOLDER = Path(__file__).absolute().parents[1] / "sample"
 
 
 class RangeReader(NamedTuple):
-    """A file that is read in ranges: `read_at(count, position)` gives the bytes of one."""
+    """A file that is read in ranges: `read_at(count, position)` returns the bytes of one."""
 
     read_at: Callable[[int, int], bytes]
     size: int
-    start: int  # nothing before it will be asked for,
+    start: int  # nothing before it will be read,
     end: int  # nor from here on
 
 
@@ -53,14 +54,15 @@ class Place(NamedTuple):
 
 
 class Source:
-    """A log's bytes, with the path they came from, if any.
+    """A log's bytes, with the path that they came from, if any.
 
-    A path is memory-mapped: nothing is read before it is looked at, and `forget` gives the pages
-    back, so that a reader that moves forward holds a few megabytes of a file of any size. The
-    bytes of a RangeReader appear in memory of the file's size as they are loaded, and go the same
-    way: positions are those in the file, whatever part of it is read. `size` is what a path's file
-    is taken to have, where it was longer ago that somebody looked. Who `leaps` reads here and there
-    instead: the system reads nothing ahead for them.
+    A path is memory-mapped: no byte is read before it is used, and `forget` gives pages back. So a
+    reader that moves forward holds a few megabytes of a file of any size. The bytes of a
+    RangeReader appear, as they are loaded, in memory of the file's size, and are given back in the
+    same way: positions are the file's, whichever part of it is read.
+
+    `size` is the size that an earlier listing found: bytes that were appended since are ignored. A
+    reader that `leaps` reads here and there, so the system reads nothing ahead for it.
     """
 
     def __init__(
@@ -109,15 +111,15 @@ class Source:
         return self._ranges is None
 
     def shared(self) -> Source:
-        """The same bytes for several who each look elsewhere: none of them may forget."""
+        """The same bytes for several readers at different positions: none of them may forget."""
         return Source(self.content, path=self.path, place=self.place)
 
     def load(self, end: int) -> int:
-        """See to it that the bytes before `end` are there; up to where they are."""
+        """Load the bytes before `end`, and return up to where they are there."""
         return self.content.size if self._ranges is None else self._ranges.load(end)
 
     def forget(self, position: int) -> None:
-        """Say that the bytes before `position` will not be looked at again."""
+        """Give back the bytes before `position`, which will not be used again."""
         if self._map is None or not hasattr(mmap, "MADV_DONTNEED"):
             return
         length = (position - self._forgotten) // _FORGET_STEP * _FORGET_STEP
@@ -171,7 +173,7 @@ def _size_of(path: Path) -> int:
 
 
 class _Loader:
-    """Reads ranges into memory, one ahead of what is asked for."""
+    """Reads ranges into memory, one ahead of the one that is needed."""
 
     def __init__(self, file: RangeReader, memory: mmap.mmap, name: str) -> None:
         self._file = file
@@ -212,14 +214,14 @@ def resolve_sample(path: str) -> str:
 
 
 def whole(source: Any) -> tuple[Bytes, str | None]:
-    """All of a small file's bytes, and the path they came from, if any."""
+    """All bytes of a small file, and the path that they came from, if any."""
     opened = source if isinstance(source, Source) else Source(source)
     opened.load(opened.content.size)
     return opened.content, opened.path
 
 
 def as_bytes(source: Any) -> Bytes:
-    """bytes, memoryview, numpy array, pyarrow Buffer → read-only uint8, without a copy."""
+    """View bytes, a memoryview, a numpy array or a pyarrow Buffer as read-only uint8."""
     if isinstance(source, np.ndarray):
         if not source.flags.c_contiguous:
             raise TypeError("a log's bytes must be contiguous; pass numpy.ascontiguousarray(array)")

@@ -21,6 +21,7 @@ from kafkajit.format.layout import (
     MAGIC_V2,
     MESSAGE_CRC_OFFSET,
 )
+from kafkajit.format.limits import MAX_INT32
 from kafkajit.format.message_checksum import crc32
 from kafkajit.format.utf8 import MAX_GROWTH, sequence_size, write_string
 from kafkajit.format.varint import read_varint
@@ -461,7 +462,7 @@ def _sequence(line, record):
     if base < 0:
         return np.int64(-1)
     delta = record["offset"] - line["baseOffset"]
-    last_before_wrap = ((2**31 - 1 - delta) & 0xFFFFFFFF ^ 0x80000000) - 0x80000000
+    last_before_wrap = ((MAX_INT32 - delta) & 0xFFFFFFFF ^ 0x80000000) - 0x80000000
     total = base + delta
     if base > last_before_wrap:
         total -= 2**31

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from kafkajit.errors import InvalidRecordError, KafkaJitError
 from kafkajit.format.decimal import write_decimal
+from kafkajit.format.limits import MAX_INT32
 from kafkajit.kernel import kernel
 from kafkajit.kernel.intrinsics import WIDE
 from kafkajit.schema import DECODED_TYPE
@@ -58,7 +59,7 @@ from kafkajit.topics.single import Payload, frame_complaint, read_key, read_meta
 _NO_KEY = 10
 _OF_VALUE = 100
 
-_MAX_TEXT = 2**31 - 1  # offsets in an array of Arrow's are int32
+_MAX_TEXT = MAX_INT32  # Arrow's offsets are int32
 _ROOM = 192
 
 _REASONS = {
@@ -105,33 +106,28 @@ class _Texts:
 def decode_payloads(
     topic: str, keys: pa.Array | None, values: pa.Array, *, lenient: bool = False
 ) -> pa.StructArray:
-    r"""Keys and values of one kind of internal topic, as JSON.
+    r"""Decode keys and values of one kind of internal topic, as JSON.
 
-    Parameters
-    ----------
-    topic : str
-        Whose records they are: offsets, transaction_state, cluster_metadata, share_group_state or
-        remote_log_metadata.
-    keys, values : pyarrow.Array or pyarrow.ChunkedArray
-        Binary, of one length. Records of cluster metadata and remote log metadata have no keys:
-        what is given is not looked at, and may be None.
-    lenient : bool
-        Whether a row that cannot be decoded is NULL instead of an InvalidRecordError.
+    Args:
+        topic: the kind of topic: offsets, transaction_state, cluster_metadata, share_group_state or
+            remote_log_metadata.
+        keys: a binary array, or chunked array, as long as `values`. Records of cluster metadata
+            and remote log metadata have no keys: for them it is ignored, and may be None.
+        values: a binary array or chunked array.
+        lenient: return NULL for a row that cannot be decoded, instead of raising an
+            InvalidRecordError.
 
     Returns:
-    -------
-    pyarrow.StructArray
-        struct<key: string, value: string>; NULL for NULL.
+        An array of struct<key: string, value: string>; NULL for NULL.
 
     Examples:
-    --------
-    >>> key = b"\x00\x01" + b"\x00\x05group" + b"\x00\x06orders" + bytes(4)
-    >>> value = b"\x00\x03" + bytes(7) + b"\x2a" + bytes(4) + bytes(2) + bytes(8)
-    >>> row = decode_payloads("offsets", pa.array([key]), pa.array([value]))[0].as_py()
-    >>> print(row["key"])
-    {"type":"1","data":{"group":"group","topic":"orders","partition":0}}
-    >>> print(row["value"])
-    {"version":"3","data":{"offset":42,"leaderEpoch":0,"metadata":"","commitTimestamp":0}}
+        >>> key = b"\x00\x01" + b"\x00\x05group" + b"\x00\x06orders" + bytes(4)
+        >>> value = b"\x00\x03" + bytes(7) + b"\x2a" + bytes(4) + bytes(2) + bytes(8)
+        >>> row = decode_payloads("offsets", pa.array([key]), pa.array([value]))[0].as_py()
+        >>> print(row["key"])
+        {"type":"1","data":{"group":"group","topic":"orders","partition":0}}
+        >>> print(row["value"])
+        {"version":"3","data":{"offset":42,"leaderEpoch":0,"metadata":"","commitTimestamp":0}}
     """
     kind = topic_kind(topic)
     value = _column(values, "values")

@@ -59,7 +59,7 @@ KINDS = {
     "data": ("--print-data-log",),
     "skip": ("--print-data-log", "--skip-record-metadata"),
 }
-SIDE_FILES = {".index", ".timeindex", ".txnindex", ".snapshot"}
+SIDECAR_FILES = {".index", ".timeindex", ".txnindex", ".snapshot"}
 DECODERS = ("Long", "Integer", "String", "Default")
 DECODER_KINDS = {
     name.lower(): tuple(
@@ -561,7 +561,7 @@ def golden_jobs(data: Path, parts: Iterable[str]) -> Iterator[tuple[Path, str, t
             plain = {} if path.parent.parent.name == "payloads" else KINDS
             for kind, flags in (plain | of_folder | decoded_kinds(path)).items():
                 yield path, kind, flags
-        elif path.suffix in SIDE_FILES:
+        elif path.suffix in SIDECAR_FILES:
             watched = path.parent.name in INDEX_FOLDERS and path.suffix in {".index", ".timeindex"}
             if watched or path.stat().st_size:
                 for kind, flags in (SIDE_KINDS | (INDEX_KINDS if watched else {})).items():

@@ -57,7 +57,7 @@ def test_a_flipped_bit_shows_from_the_attributes_on(at: int) -> None:
     assert same == (at < 21)  # brokers set the base offset and the leader's epoch on append
 
 
-# around every length at which the kernel changes from one kind of step to another
+# Lengths around those at which the kernel changes from one kind of step to another.
 SIZES = [*range(20), *range(760, 790), *range(12_280, 12_310), 13_000, 65_536, 100_001]
 
 

@@ -24,7 +24,7 @@ from kafkajit.format.compression import (
 VARIANTS = [name for name in kt.COMPRESSORS if name != "none"]
 by_variant = pytest.mark.parametrize("variant", VARIANTS)
 
-# around the blocks of snappy-java (32 KiB), LZ4 (64 KiB) and zstd (128 KiB), and some of each
+# Sizes around the blocks of snappy-java (32 KiB), LZ4 (64 KiB) and zstd (128 KiB), and some more.
 SIZES = [0, 1, 2, 13, 100, 32_767, 32_768, 32_769, 65_536, 131_072, 131_073, 400_000]
 
 
@@ -110,7 +110,7 @@ def test_a_bomb_is_stopped_at_the_limit(variant: str) -> None:
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    # the decoder's own tables, the buffer before it grew, and one copy
+    # The decoder's own tables, the buffer before it grew, and one copy.
     assert most < 6 * limit + 2 * len(compressed)
 
 
@@ -204,7 +204,7 @@ def test_a_stream_cut_anywhere_is_an_error(variant: str) -> None:
         if size in allowed:
             assert plain.startswith(decompress(variant, compressed[:size], 1 << 16))
         else:
-            # what is left of snappy's magic reads as the size of a raw block
+            # The rest of snappy's magic reads as the size of a raw block.
             with pytest.raises((DecodeError, OutputFull)) as caught:
                 decompress(variant, compressed[:size], 1 << 16)
             assert str(caught.value).startswith(f"{name}: ") or (name == "snappy" and size < 8)

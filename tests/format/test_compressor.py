@@ -33,7 +33,7 @@ LEVELS_OF_ALL = [(codec, level) for codec in CODECS for level in levels_of(codec
 by_level = pytest.mark.parametrize(("codec", "level"), LEVELS_OF_ALL)
 
 
-# The highest levels of zstd take long to begin.
+# The highest levels of zstd are slow to start.
 compressor = functools.cache(Compressor)
 
 

@@ -13,13 +13,13 @@ import kafkajit
 from kafkajit import testing as kt
 from kafkajit.format import decompressors
 from kafkajit.format.compression import LZ4_KAFKA_HEADER, DecodeError, decompress_into
-from kafkajit.format.decompressors import decompress_run
+from kafkajit.format.decompressors import CompressedBatches, decompress_run
 from kafkajit.kernel.intrinsics import HAS_C
 
 CODECS = ["gzip", "snappy", "lz4", "zstd"]
 by_codec = pytest.mark.parametrize("codec", CODECS)
 by_variant = pytest.mark.parametrize("variant", [name for name in kt.COMPRESSORS if name != "none"])
-# snappy's own kernel needs no C; interpreted nobody wants it
+# snappy's kernel needs no C; without compilation it is not used.
 TAKEN = {codec: HAS_C or (codec == "snappy" and not NO_JIT) for codec in CODECS}
 
 
@@ -33,7 +33,7 @@ def run(
     magic: int = 2,
     counts: list[int] | None = None,
 ) -> list[bytes]:
-    """What the kernel takes of payloads that stand one behind the other."""
+    """The payloads that the kernel decompresses, given one after the other."""
     content = np.frombuffer(b"".join(payloads), dtype=np.uint8)
     ends = np.cumsum([len(payload) for payload in payloads], dtype=np.int64)
     starts = ends - [len(payload) for payload in payloads]
@@ -42,11 +42,13 @@ def run(
     extents = np.zeros((rows, 2), dtype=np.int64)
     stopped = decompress_run(
         content,
-        starts,
-        ends,
-        np.full(rows, codec, dtype=np.int16),
-        np.full(rows, magic, dtype=np.int8),
-        np.array(counts or [1] * rows, dtype=np.int32),
+        CompressedBatches(
+            starts,
+            ends,
+            np.full(rows, codec, dtype=np.int16),
+            np.full(rows, magic, dtype=np.int8),
+            np.array(counts or [1] * rows, dtype=np.int32),
+        ),
         out[:room],
         extents,
         0,
@@ -109,7 +111,7 @@ def test_what_is_taken_is_what_the_general_way_gives(variant: str) -> None:
                 for plain in run(code(variant), [one], room):
                     general = the_general_way(code(variant), one, room)
                     if isinstance(general, DecodeError):
-                        # Where there is room, zstd minds no block larger than the format allows.
+                        # If there is room, zstd accepts blocks larger than the format allows.
                         assert "Data corruption detected" in str(general)
                         assert len(plain) > 1 << 17
                     else:

@@ -6,7 +6,7 @@ import pytest
 
 from kafkajit.format import layout
 
-# Kafka's DefaultRecordBatch: X_OFFSET and X_LENGTH
+# The constants X_OFFSET and X_LENGTH of Kafka's DefaultRecordBatch.
 FIELDS = {
     "baseOffset": (0, 8),
     "batchLength": (8, 4),

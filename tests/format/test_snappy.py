@@ -91,7 +91,7 @@ def test_a_block_that_is_larger_than_its_room_is_refused(length: int) -> None:
 def test_copies_of_every_kind_reach_back_as_far_as_the_block(kind: int, length: int) -> None:
     before = random.Random(kind * length).randbytes(1200)
     for back in [*range(1, 70), 255, 256, 1199, 1200]:
-        # followed by so much that the copy is not near the end
+        # Followed by enough bytes that the copy is not near the end.
         block = size(1200 + length + 300) + literal(before, 2) + copy(kind, length, back)
         block += literal(bytes(300), 2)
         assert decompress(block, 4096) == twin(block, 4096)

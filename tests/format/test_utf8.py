@@ -13,7 +13,7 @@ from kafkajit.format.utf8 import MAX_GROWTH, is_ascii, java_string, write_replac
 from kafkajit.kernel.intrinsics import WIDE
 from kafkajit.storage.source import as_bytes
 
-# The Unicode standard's table 3-7, and the parts that one U+FFFD stands for in Java.
+# The Unicode standard's table 3-7, and the parts that Java replaces with one U+FFFD.
 _WELL_FORMED = (
     rb"[\x00-\x7f]|[\xc2-\xdf][\x80-\xbf]"
     rb"|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]{2}|\xed[\x80-\x9f][\x80-\xbf]"
@@ -100,7 +100,7 @@ def test_valid_text_is_itself(text: str) -> None:
     assert java_string(text.encode()) == text
 
 
-# bytes that stand where a sequence begins, goes on or breaks off
+# Bytes that begin, continue or break off a sequence.
 _EDGES = bytes.fromhex("00417f808f909fa0bfc0c1c2dfe0e1edeff0f1f4f5ff")
 _NASTY = st.lists(st.sampled_from(_EDGES), max_size=12).map(bytes)
 

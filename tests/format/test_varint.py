@@ -17,11 +17,10 @@ from kafkajit.format.varint import (
     TOO_LONG,
     read_varint,
     read_varlong,
-    size_of_varint,
-    size_of_varlong,
     varint_rest,
     varlong_rest,
 )
+from kafkajit.sizes import size_of_varint, size_of_varlong
 from kafkajit.storage.source import as_bytes
 
 MASK = 2**64 - 1
@@ -185,14 +184,3 @@ def test_an_int64_comes_back(value: int, before: bytes) -> None:
     raw = before + kt.varint(value)
     assert read_varlong(as_bytes(raw), len(before), len(raw)) == (value, len(raw))
     assert size_of_varlong(value) == len(raw) - len(before)
-
-
-def test_sizes_keep_the_shape_of_the_values() -> None:
-    assert size_of_varint([[0, 64], [-65, 8192]]).tolist() == [[1, 2], [2, 3]]
-    assert size_of_varlong(np.arange(0, 200, 64)[::2]).tolist() == [1, 2]
-    assert size_of_varlong([]).tolist() == []
-
-
-def test_a_value_that_is_no_int32_has_no_size_as_a_varint() -> None:
-    with pytest.raises(OverflowError):
-        size_of_varint([2**31])

@@ -38,7 +38,7 @@ def test_the_entries_are_those_that_kafka_prints(path: Path) -> None:
         re.M,
     )
     index = TimeIndex(path)
-    # Of a preallocated index without an entry the tool prints one of zeros.
+    # For a preallocated index without entries, Kafka's tool prints an entry of zeros.
     expected = [
         (int(timestamp), int(offset))
         for timestamp, offset in printed
@@ -108,39 +108,6 @@ def test_a_lookup_finds_the_last_entry_that_is_no_later(
     for target in targets:
         earlier = [entry for entry in entries if entry[0] < target]
         assert index.before(target) == (earlier[-1] if earlier else (-1, base))
-
-
-def test_entries_are_appended_as_kafka_does(tmp_path: Path) -> None:
-    index = TimeIndex(tmp_path / NAME, writable=True, max_index_size=30 * 12)
-    assert index.last_entry == (-1, 45)
-    for i in range(1, 30):
-        assert not index.is_full
-        index.maybe_append(i * 10, 45 + i * 10)
-    # The last one is kept for the roll of the segment.
-    assert index.is_full
-    with pytest.raises(ValueError, match=r"full time index \(size = 29\)"):
-        index.maybe_append(1000, 1000)
-    index.maybe_append(1000, 1000, skip_full_check=True)
-    index.maybe_append(1000, 1001, skip_full_check=True)  # no later timestamp: no entry
-    assert (len(index), index.last_entry) == (30, (1000, 1000))
-    with pytest.raises(ValueError, match=r"a timestamp \(999\) to slot 30"):
-        index.maybe_append(999, 1002, skip_full_check=True)
-    with pytest.raises(kafkajit.InvalidOffsetError, match=r"an offset \(999\) to slot 30"):
-        index.maybe_append(1001, 999, skip_full_check=True)
-    index.truncate_to(45 + 25)
-    index.make_read_only()
-    assert (tmp_path / NAME).read_bytes() == encode((10, 10), (20, 20))
-
-
-@pytest.mark.parametrize(("offset", "kept"), [(0, 0), (55, 0), (56, 1), (65, 1), (66, 2), (99, 2)])
-def test_truncating_keeps_what_is_before_the_offset(tmp_path: Path, offset: int, kept: int) -> None:
-    index = TimeIndex(tmp_path / NAME, writable=True, max_index_size=120)
-    index.maybe_append(100, 55)
-    index.maybe_append(101, 65)
-    index.truncate_to(offset)
-    assert (len(index), len(TimeIndex(tmp_path / NAME))) == (kept, kept)
-    index.maybe_append(102, 99)
-    assert index.lookup(1000) == (102, 99)
 
 
 def test_the_sanity_check_is_that_of_a_broker(tmp_path: Path) -> None:

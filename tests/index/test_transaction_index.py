@@ -13,7 +13,6 @@ from strategies import INT64
 import kafkajit
 from kafkajit.index.transaction_index import (
     ENTRY,
-    AbortedTxn,
     TransactionIndex,
     aborted_transactions,
 )
@@ -73,56 +72,13 @@ def test_an_entry_of_another_version_is_an_error_with_its_place(version: int) ->
     assert (caught.value.path, caught.value.position) == ("a/b", 34)
 
 
-def test_transactions_are_appended_and_truncated_as_kafka_does(tmp_path: Path) -> None:
-    index = TransactionIndex(tmp_path / "00000000000000000000.txnindex")
-    transactions = [AbortedTxn(7, 0, 10, 11), AbortedTxn(8, 5, 15, 13), AbortedTxn(7, 18, 35, 25)]
-    assert (index.aborted, index.path.exists()) == ([], False)
-    for transaction in transactions:
-        index.append(transaction)
-    assert TransactionIndex(index.path).aborted == transactions
-    for written in (index, TransactionIndex(index.path)):
-        with pytest.raises(
-            kafkajit.InvalidOffsetError, match="35 is not greater than current last"
-        ):
-            written.append(AbortedTxn(9, 1, 35, 40))
-    for offset, kept in ((36, 3), (35, 2), (16, 2), (15, 1), (0, 0)):
-        index.truncate_to(offset)
-        assert index.aborted == transactions[:kept]
-    index.append(transactions[0])
-    assert index.path.stat().st_size == 34
-
-
-@pytest.mark.parametrize(
-    ("fetch", "upper_bound", "rows", "is_complete"),
-    [
-        (0, 100, [0, 1, 2, 3, 4], False),
-        (0, 32, [0, 1, 2], True),
-        (0, 35, [0, 1, 2, 3], True),
-        (10, 35, [0, 1, 2, 3], True),
-        (11, 35, [1, 2, 3], True),
-        (20, 41, [2, 3], True),
-    ],
-)
-def test_aborted_transactions_of_a_range_are_collected_as_kafka_does(
-    tmp_path: Path, fetch: int, upper_bound: int, rows: list[int], is_complete: bool
-) -> None:
-    index = TransactionIndex(tmp_path / "00000000000000000000.txnindex")
-    transactions = [
-        AbortedTxn(0, 0, 10, 11),
-        AbortedTxn(1, 5, 15, 13),
-        AbortedTxn(2, 18, 35, 25),
-        AbortedTxn(3, 32, 50, 40),
-        AbortedTxn(4, 45, 60, 50),
-    ]
-    for transaction in transactions:
-        index.append(transaction)
-    expected = [transactions[row] for row in rows]
-    assert index.collect_aborted_txns(fetch, upper_bound) == (expected, is_complete)
+def test_a_file_that_is_not_there_has_no_transactions(tmp_path: Path) -> None:
+    assert TransactionIndex(tmp_path / "00000000000000000000.txnindex").aborted == []
 
 
 def test_a_transaction_that_ends_before_its_segment_is_refused(tmp_path: Path) -> None:
     index = TransactionIndex(tmp_path / "00000000000000000100.txnindex")
-    index.append(AbortedTxn(7, 0, 99, 11))
+    index.path.write_bytes(reference.AbortedTransaction(7, 0, 99, 11, 0).encode())
     index.sanity_check(99)
     with pytest.raises(kafkajit.CorruptIndexError, match="is less than start offset 100"):
         index.sanity_check(100)

@@ -9,8 +9,8 @@ from corpus import DATA
 from hypothesis import given
 from hypothesis import strategies as st
 
-import kafkajit
 import kafkajit.testing as kt
+from kafkajit.index import OffsetIndex
 from kafkajit.index.verify import verify_offset_index, verify_time_index
 
 INDEXES = [
@@ -30,7 +30,7 @@ def problems(path: Path) -> list[str]:
 def test_a_brokers_indexes_fit_its_logs_but_where_kafka_says_so_too(path: Path) -> None:
     error = path.with_name(f"{path.name}.dump.err")
     told = error.read_text() if error.exists() else ""
-    # To messages that were appended at once Kafka's tool says that they do not match.
+    # For messages that were appended at once, Kafka's tool reports a mismatch.
     expected = ["no batch ends with its offset"] if "offsets are not found" in told else []
     assert problems(path) == expected
 
@@ -146,7 +146,7 @@ def test_of_a_damaged_log_what_is_sound_is_compared() -> None:
 def test_an_index_of_another_segment_fits_nowhere() -> None:
     log = DATA / "v2" / "segments-0" / f"{0:020}.log"
     other = (DATA / "v2" / "segments-lz4-0" / f"{0:020}.index").read_bytes()
-    assert verify_offset_index(log, other, 0).num_rows == len(kafkajit.OffsetIndex(other, 0)) > 0
+    assert verify_offset_index(log, other, 0).num_rows == len(OffsetIndex(other, 0)) > 0
 
 
 def test_an_empty_and_a_preallocated_index_have_no_problem() -> None:

@@ -11,10 +11,10 @@ import pytest
 from corpus import NO_JIT, REPOSITORY, run_python
 
 SIZES = """
-from kafkajit.records import default_records
-print(default_records.record_size_in_bytes([0, 70], 0, 3, 4).tolist())
-print(sum(getattr(default_records._record_sizes, "stats").cache_hits.values())
-      if hasattr(default_records._record_sizes, "stats") else 1)
+from kafkajit import sizes
+print(sizes.record_size_in_bytes([0, 70], 0, 3, 4).tolist())
+print(sum(getattr(sizes._record_sizes, "stats").cache_hits.values())
+      if hasattr(sizes._record_sizes, "stats") else 1)
 """
 
 
@@ -64,8 +64,10 @@ def _with_a_comment(parent: Path) -> None:
 
 def _with_another_docstring(parent: Path) -> None:
     source = (parent / VARINT).read_text()
-    assert source.count('"""Bytes of one varlong') == 1
-    (parent / VARINT).write_text(source.replace('"""Bytes of one', '"""How many bytes are in one'))
+    assert source.count('"""The bytes of one varlong') == 1
+    (parent / VARINT).write_text(
+        source.replace('"""The bytes of one', '"""How many bytes are in one')
+    )
 
 
 def _with_another_command(parent: Path) -> None:
@@ -208,7 +210,7 @@ comes, waits = machine_code._comes, []
 machine_code._comes = lambda file: waits.append(comes(file)) or waits[-1]
 """
 MORE_SIZES = """
-default_records.header_size_in_bytes([1], [1])
+sizes.header_size_in_bytes([1], [1])
 print(waits.count(False))
 """
 
@@ -219,7 +221,7 @@ def test_who_waited_too_long_for_another_process_compiles_and_waits_no_more(
 ) -> None:
     parent = copied_package(tmp_path)
     cache = {"NUMBA_CACHE_DIR": "", "KAFKAJIT_CACHE": "1"}
-    folder = parent / "kafkajit" / "records" / "__pycache__"
+    folder = parent / "kafkajit" / "__pycache__"
     folder.mkdir()
     held = os.open(folder, os.O_RDONLY)
     try:

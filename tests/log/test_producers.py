@@ -14,6 +14,7 @@ from log_twin import Entry
 
 import kafkajit
 import kafkajit.testing as kt
+from kafkajit.index import TransactionIndex
 from kafkajit.index.transaction_index import ENTRY as ABORTED
 from kafkajit.log.producers import ProducerStates, are_markers, markers_of
 from kafkajit.records.batches import Batches, frame
@@ -264,7 +265,7 @@ def test_snapshots_and_aborted_transactions_are_those_of_a_broker(folder: Path) 
             assert states.snapshot() == snapshots.pop(int(log.stem))
         aborted = update(states, log.read_bytes())
         index = log.with_suffix(".txnindex")
-        written = kafkajit.TransactionIndex(index).aborted
+        written = TransactionIndex(index).aborted
         assert aborted == [tuple(entry) for entry in written]
     # those left are of the ends that the log had when the broker stopped
     assert not snapshots or states.snapshot() == snapshots[max(snapshots)]

@@ -124,7 +124,7 @@ def test_a_chunk_is_of_about_the_size_that_stays_in_the_cache(codec: str) -> Non
         chunk = decoder.decode(batches)
         lengths.append(len(chunk.batches))
         batches = batches[len(chunk.batches) :]
-    # what is not compressed is framed in such runs before
+    # Uncompressed batches come in such runs from framing.
     assert lengths == ([3 * fitting] if codec == "none" else [fitting] * 3)
 
 

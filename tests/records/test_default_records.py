@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,7 @@ import reference
 from corpus import DAMAGED_LOGS, by_v2_log, log_id, plain_twin, rows_of
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import BATCH, HEADER, INT32, VARINTS, VARLONGS
-from strategies import RECORD as ANY_RECORD
+from strategies import BATCH
 
 import kafkajit
 from kafkajit import testing as kt
@@ -20,9 +18,7 @@ from kafkajit.records.columns import BinaryColumn, ColumnMemory, Wanted
 from kafkajit.records.default_records import (
     EXTENT,
     Reading,
-    header_size_in_bytes,
     read_default_records,
-    record_size_in_bytes,
 )
 from kafkajit.storage.source import as_bytes
 
@@ -74,7 +70,7 @@ def expected_fields(log: bytes) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("room", [0, 64])
 def test_the_kernels_find_what_the_reference_finds(path: Path, room: int) -> None:
     log = plain_twin(path.read_bytes())
-    # without room behind them the last records are read with every byte checked
+    # Without room behind them, the last records are read with every byte checked.
     reading, content = read_plain(log, behind=bytes(room))
     assert reading.status == OK
     assert fields_of(reading, content) == expected_fields(log)
@@ -90,7 +86,7 @@ def test_what_stands_behind_a_batch_changes_nothing(batches: list[bytes], behind
     assert fields_of(reading, content) == expected_fields(log)
 
 
-# how many records stand before the bad one; in the other breaks it is the second
+# How many records come before the bad one; in the other breaks, it is the second.
 _BEFORE = {"negative records count": 0, "cut inside a record": 2, "too few records": 3}
 
 
@@ -365,47 +361,6 @@ def test_a_record_cut_anywhere_is_an_error(cut: int, codec: str) -> None:
     with pytest.raises(kafkajit.InvalidRecordError) as caught:
         kafkajit.read_records(log)
     assert "record 1 of the batch" in str(caught.value)
-
-
-@given(ANY_RECORD, VARLONGS, VARINTS)
-def test_sizes_are_those_of_what_is_written(
-    record: kt.Record, timestamp_delta: int, offset_delta: int
-) -> None:
-    record = replace(record, timestamp=timestamp_delta, offset_delta=offset_delta)
-    sizes = [
-        header_size_in_bytes(len(key.encode()), -1 if value is None else len(value))
-        for key, value in record.headers
-    ]
-    size = record_size_in_bytes(
-        offset_delta,
-        timestamp_delta,
-        -1 if record.key is None else len(record.key),
-        -1 if record.value is None else len(record.value),
-        len(sizes),
-        sum(sizes),
-    )
-    assert size == len(record.encode(0, 0))
-    assert size.dtype == np.int32
-
-
-@given(HEADER)
-def test_a_headers_size_is_what_it_adds_to_a_record(header: tuple[str, bytes | None]) -> None:
-    key, value = header
-    size = header_size_in_bytes(len(key.encode()), -1 if value is None else len(value))
-    body = kt.varint(len(key.encode())) + key.encode()
-    body += kt.varint(-1) if value is None else kt.varint(len(value)) + value
-    assert size == len(body)
-
-
-def test_sizes_take_rows_and_broadcast() -> None:
-    assert record_size_in_bytes([0, 1, 2], 0, 3, [[4], [-9]]).tolist() == [[14] * 3, [10] * 3]
-    assert record_size_in_bytes([], [], [], []).tolist() == []
-    assert header_size_in_bytes(3, [-1, -7, 0, 64]).tolist() == [5, 5, 5, 70]
-
-
-@given(INT32)
-def test_a_size_for_any_offset_delta(delta: int) -> None:
-    assert record_size_in_bytes(delta, 0, -1, -1) == len(kt.Record(offset_delta=delta).encode(0, 0))
 
 
 @pytest.mark.parametrize("path", DAMAGED_LOGS, ids=log_id)

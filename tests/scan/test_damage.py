@@ -72,7 +72,7 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     },
 }
 by_damage = pytest.mark.parametrize("kind", list(DAMAGE)[:: 5 if NO_JIT else 1])
-PLACES = [0, 5, len(GOOD) - 2]
+PATH_COLUMNS = [0, 5, len(GOOD) - 2]
 
 
 def damaged(kind: str, at: int) -> bytes:
@@ -129,7 +129,7 @@ def locations(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
 def test_damage_costs_its_own_batch_however_a_segment_is_split(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for at in PLACES:
+    for at in PATH_COLUMNS:
         folder = write_partition(tmp_path, {0: damaged(kind, at)})
         kept = [offset for offset in OFFSETS if offset // RECORDS != at]
         gap = (POSITIONS[at], len(GOOD[at]))
@@ -239,7 +239,7 @@ def test_what_lies_between_batches_is_a_gap_however_a_segment_is_split(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     between = BETWEEN[kind]
-    for at in PLACES[: 1 if NO_JIT else 3]:
+    for at in PATH_COLUMNS[: 1 if NO_JIT else 3]:
         folder = write_partition(tmp_path, {0: b"".join([*GOOD[:at], between, *GOOD[at:]])})
         index = true_index(moved_from=at, by=len(between))
         for how in READINGS:

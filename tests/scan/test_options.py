@@ -98,7 +98,7 @@ BAD: list[tuple[str, str, str]] = [
     ("paths", '["/a"', "a list of paths in JSON"),
     ("kind", "record", r"there is no 'record' \(did you mean 'records'\?\), but records, batches,"),
     ("kind", "", "there is no '', but records, batches, files, corruption"),
-    ("kind", "offsetIndexes", "there is no .offsetIndexes. .did you mean .offsetindex"),
+    ("kind", "offsetIndexes", "there is no .offsetIndexes. .did you mean .offsetIndex"),
     ("pathGlobFilter", "{a,b", "opens a {"),
     ("pathGlobFilter", "[z-a]", "bad character range"),
     ("startingOffsets", "latest", "earliest or " + _OFFSETS + "'latest'"),
@@ -134,7 +134,7 @@ BAD: list[tuple[str, str, str]] = [
     (
         "mode",
         "PERMISIVE",
-        r"there is no 'PERMISIVE' \(did you mean 'permissive'\?\), but FAILFAST,",
+        r"there is no 'PERMISIVE' \(did you mean 'PERMISSIVE'\?\), but FAILFAST,",
     ),
     ("maxDecompressedBytes", "0", _BYTES + "'0'"),
     ("maxDecompressedBytes", str(MAX_DECOMPRESSED_BYTES + 1), _BYTES),

@@ -16,7 +16,7 @@ import kafkajit.testing as kt
 from kafkajit.scan.predicates import Predicate
 from kafkajit.scan.table import plan_tasks, schema_of
 from kafkajit.schema import MICROSECONDS_TYPE, TIMESTAMP_TYPE
-from kafkajit.state.sidecar_files import SIDE_FILES
+from kafkajit.state.sidecar_files import SIDECAR_FILES
 
 READERS = {
     "offsetIndex": kafkajit.read_offset_index,
@@ -56,7 +56,7 @@ SAMPLES: dict[str, tuple[str, bytes, bytes]] = {
 by_corpus_folder = pytest.mark.parametrize(
     "folder", [DATA / "v2", DATA / "internal"], ids=lambda folder: folder.name
 )
-by_kind = pytest.mark.parametrize("kind", SIDE_FILES)
+by_kind = pytest.mark.parametrize("kind", SIDECAR_FILES)
 
 
 def files_of(kind: str, folder: Path) -> list[Path]:
@@ -65,7 +65,7 @@ def files_of(kind: str, folder: Path) -> list[Path]:
     return sorted(
         path
         for path in found
-        if SIDE_FILES[kind].name.fullmatch(path.name) and not path.name.endswith(".deleted")
+        if SIDECAR_FILES[kind].name.fullmatch(path.name) and not path.name.endswith(".deleted")
     )
 
 
@@ -75,10 +75,10 @@ def expected_rows(kind: str, folder: Path) -> list[dict[str, Any]]:
         path = kafkajit.parse_log_path(file)
         place = {"topic": path.topic, "partition": path.partition, "baseOffset": path.base_offset}
         place = {"name": file.name, **place}
-        where = {name: place[name] for name in SIDE_FILES[kind].place}
+        where = {name: place[name] for name in SIDECAR_FILES[kind].path_columns}
         rows += [where | row | {"path": str(file)} for row in rows_of(READERS[kind](file))]
     for row in rows:
-        for name, column in SIDE_FILES[kind].columns.items():
+        for name, column in SIDECAR_FILES[kind].columns.items():
             if column.type == TIMESTAMP_TYPE and row[name] is not None:
                 row[name] *= 1000
     return rows
@@ -108,8 +108,8 @@ def test_rows_are_those_of_its_reader_over_everything_that_a_broker_wrote(kind: 
 @by_kind
 def test_columns_are_where_what_and_the_path_with_sparks_timestamps(kind: str) -> None:
     schema = schema_of(options_of("/logs", kind=kind))
-    assert schema.names == list(SIDE_FILES[kind].folder_columns)
-    for name, column in SIDE_FILES[kind].folder_columns.items():
+    assert schema.names == list(SIDECAR_FILES[kind].folder_columns)
+    for name, column in SIDECAR_FILES[kind].folder_columns.items():
         wanted = MICROSECONDS_TYPE if column.type == TIMESTAMP_TYPE else column.type
         assert schema.field(name).type == wanted
 
@@ -129,7 +129,7 @@ def test_a_place_without_such_files_says_how_they_are_called(kind: str, tmp_path
     (tmp_path / "notes.txt").write_text("nothing")
     with pytest.raises(FileNotFoundError) as raised:
         read_table(tmp_path, kind=kind)
-    assert f"no files ({SIDE_FILES[kind].called}) and no segments at {tmp_path}" in str(
+    assert f"no files ({SIDECAR_FILES[kind].called}) and no segments at {tmp_path}" in str(
         raised.value
     )
 
@@ -139,7 +139,7 @@ def test_a_log_without_such_files_has_no_rows(kind: str, tmp_path: Path) -> None
     write_partition(tmp_path, {0: kt.batch([kt.Record(value=b"v")])})
     table = read_table(tmp_path, kind=kind)
     assert table.num_rows == 0
-    assert table.column_names == list(SIDE_FILES[kind].folder_columns)
+    assert table.column_names == list(SIDECAR_FILES[kind].folder_columns)
 
 
 @by_kind
@@ -171,15 +171,15 @@ def test_permissive_also_tells_of_the_bad_file(kind: str, tmp_path: Path) -> Non
         read_table(tmp_path, kind=kind)
     assert f"{gap['reason']} in {bad}" == str(raised.value)
     said = {"topic": "orders", "partition": 1, "baseOffset": 7, "name": bad.name}
-    for name in SIDE_FILES[kind].folder_columns:
-        wanted = said.get(name) if name in SIDE_FILES[kind].place else None
+    for name in SIDECAR_FILES[kind].folder_columns:
+        wanted = said.get(name) if name in SIDECAR_FILES[kind].path_columns else None
         assert told[name] == (str(bad) if name == "path" else wanted)
 
 
 @by_kind
 def test_a_narrower_schema_gives_fewer_columns(kind: str, tmp_path: Path) -> None:
     good, _ = two_files(kind, tmp_path)
-    for name in SIDE_FILES[kind].folder_columns:
+    for name in SIDECAR_FILES[kind].folder_columns:
         rows = read_rows(good, kind=kind, columns=[name])
         assert rows == [{name: row[name]} for row in expected_rows(kind, good.parent)]
 

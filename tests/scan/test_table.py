@@ -47,7 +47,7 @@ from kafkajit.schema import (
     INDEX_FILE_COLUMNS,
     RECORD_COLUMNS,
 )
-from kafkajit.state.sidecar_files import SIDE_FILES
+from kafkajit.state.sidecar_files import SIDECAR_FILES
 from kafkajit.storage.locations import StoredFile, find_files
 
 LEASTS = ["1", "300", "1g"]  # maxPartitionBytes: a batch each, a few, all in one
@@ -344,7 +344,7 @@ COLUMNS = {
     "files": [*FILE_COLUMNS],
     "corruption": [*CORRUPTION_COLUMNS],
     "indexes": [*INDEX_FILE_COLUMNS],
-    **{kind: [*file.folder_columns] for kind, file in SIDE_FILES.items()},
+    **{kind: [*file.folder_columns] for kind, file in SIDECAR_FILES.items()},
 }
 
 

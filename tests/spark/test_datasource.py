@@ -25,7 +25,7 @@ from kafkajit.schema import (
     SEGMENT_BATCH_COLUMNS,
 )
 from kafkajit.spark.filters import accept_far_timestamps
-from kafkajit.state.sidecar_files import SIDE_FILES
+from kafkajit.state.sidecar_files import SIDECAR_FILES
 
 V2 = DATA / "v2"
 SEGMENTS = sorted(path for path in V2.glob("*/*.log"))
@@ -91,14 +91,14 @@ def read(path: Path) -> pa.Table:
         ("files", FILE_COLUMNS),
         ("corruption", CORRUPTION_COLUMNS),
         ("indexes", INDEX_FILE_COLUMNS),
-        *((kind, file.folder_columns) for kind, file in SIDE_FILES.items()),
+        *((kind, file.folder_columns) for kind, file in SIDECAR_FILES.items()),
     ],
 )
 def test_a_kind_has_its_columns(kind: str, columns: dict, load: Load) -> None:
     assert load(kt.SAMPLE, kind=kind).columns == list(columns)
 
 
-@pytest.mark.parametrize("kind", ["indexes", *SIDE_FILES])
+@pytest.mark.parametrize("kind", ["indexes", *SIDECAR_FILES])
 def test_files_beside_logs_are_the_same_rows_in_spark(kind: str, load: Load) -> None:
     of_a_root = kind in ("checkpoints", "metaProperties")
     path = DATA / ("internal/log-dir" if of_a_root else "internal")

@@ -107,7 +107,7 @@ def test_whatever_the_text_it_is_read_or_refused_as_kafka_does(start: str, rest:
         ),
         (
             b"0\n1\nt\xff 0 5\n",
-            "The file is not UTF-8: invalid start byte, byte 1 of what stands",
+            "not UTF-8: invalid start byte, byte 1",
             3,
         ),
     ],
@@ -142,7 +142,7 @@ def test_white_space_is_java_s_behind_an_entry_too_and_before_it_makes_a_part() 
 @pytest.mark.parametrize("path", EPOCHS, ids=lambda path: path.parent.name)
 def test_the_epochs_of_a_broker_are_written_as_they_were(path: Path) -> None:
     rows = [(epoch, offset) for epoch, offset in epochs(path.read_bytes())]
-    # a broker makes an empty file before it knows of an epoch
+    # A broker creates an empty file before it knows an epoch.
     assert leader_epochs_text(rows) == (path.read_bytes() or b"0\n0\n")
 
 

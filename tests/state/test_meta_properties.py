@@ -105,7 +105,11 @@ def test_whatever_java_stores_is_read_back(expected: dict[str, str]) -> None:
         ("directory.id=x", "Unable to read directory.id as a Uuid: x", None),
         ("\na\\\n=\\u12g4", "Malformed \\uxxxx encoding.", 2),
         ("a\\u00", "Malformed \\uxxxx encoding.", 1),
-        ("a" * (MAX_SIZE + 1), f"No meta.properties of Kafka's has {MAX_SIZE + 1} bytes", None),
+        (
+            "a" * (MAX_SIZE + 1),
+            f"the file has {MAX_SIZE + 1} bytes, and Kafka writes no meta.properties that large",
+            None,
+        ),
     ],
 )
 def test_what_kafka_refuses_is_an_error(text: str, message: str, line: int | None) -> None:

@@ -244,6 +244,6 @@ def test_producers_are_written_in_the_order_of_a_hash_map(ids: list[int], rng: A
 
 
 def test_the_order_of_a_hash_map_is_javas() -> None:
-    # new HashMap<>() with these put into it in this order
+    # The order of a new HashMap<>() into which these are put in this order.
     ids = [4294967296, 17, 1, 33, -1, 1000, 16, 65536]
     assert list(HashMap(ids)) == [-1, 16, 4294967296, 17, 1, 33, 65536, 1000]

@@ -126,7 +126,7 @@ def test_a_field_that_lacks_is_an_error_that_names_it(version: dict[str, Any]) -
             {"votedDirectoryId": 1},
             "QuorumStateData expected a string type, but votedDirectoryId is 1",
         ),
-        ({"votedDirectoryId": "x"}, "QuorumStateData: votedDirectoryId is no Uuid: x"),
+        ({"votedDirectoryId": "x"}, "QuorumStateData: votedDirectoryId is not a Uuid: x"),
         (
             {"currentVoters": {}},
             "QuorumStateData expected a JSON array, but currentVoters is OBJECT",
@@ -162,11 +162,11 @@ def test_version_1_has_no_voters() -> None:
         (b"{", "The line is not JSON (Expecting property name"),
         (b"[1]", "Deserialized node [1] is not an object node"),
         (b"{}", "Deserialized node does not have data_version field"),
-        (b'{"data_version":NaN}', "The line is not JSON (NaN is no number)"),
+        (b'{"data_version":NaN}', "The line is not JSON (NaN is not a number)"),
         (b'{"data_version":' + b"9" * 5000 + b"}", "The line is not JSON (Exceeds the limit"),
         (b"[" * 60_000, "The line is not JSON (nested too deeply)"),
         (b'{"data_version":' + b"[" * 500 + b"]" * 500 + b"}", "data_version (ARRAY) is not"),
-        (b'{"clusterId":"\xff"}', "The file is not UTF-8"),
+        (b'{"clusterId":"\xff"}', "not UTF-8"),
     ],
 )
 def test_what_is_no_object_is_an_error(content: bytes, message: str) -> None:

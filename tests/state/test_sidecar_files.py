@@ -8,7 +8,7 @@ from corpus import DATA
 
 import kafkajit
 from kafkajit.schema import table_schema
-from kafkajit.state.sidecar_files import SIDE_FILES, kind_of
+from kafkajit.state.sidecar_files import SIDECAR_FILES, kind_of
 from kafkajit.storage.source import as_bytes
 
 BASE_OFFSET = 42
@@ -60,8 +60,8 @@ def test_every_file_of_a_broker_is_known_and_read_as_its_reader_reads_it() -> No
         kind = kind_of(path)
         if kind is None:
             continue
-        table = SIDE_FILES[kind].parse(as_bytes(path.read_bytes()), str(path), BASE_OFFSET)
-        assert table.schema == table_schema(SIDE_FILES[kind].columns)
+        table = SIDECAR_FILES[kind].parse(as_bytes(path.read_bytes()), str(path), BASE_OFFSET)
+        assert table.schema == table_schema(SIDECAR_FILES[kind].columns)
         assert table == READERS[kind](path)
         assert table == READERS[kind](memoryview(path.read_bytes()))
         kinds.add(kind)
@@ -71,20 +71,20 @@ def test_every_file_of_a_broker_is_known_and_read_as_its_reader_reads_it() -> No
 @pytest.mark.parametrize("kind", READERS)
 def test_an_error_of_a_parser_names_the_path(kind: str) -> None:
     with pytest.raises(kafkajit.KafkaJitError) as caught:
-        SIDE_FILES[kind].parse(as_bytes(b"\xff=\\u\nversion"), "a/b", BASE_OFFSET)
+        SIDECAR_FILES[kind].parse(as_bytes(b"\xff=\\u\nversion"), "a/b", BASE_OFFSET)
     assert caught.value.path == "a/b"
 
 
-@pytest.mark.parametrize("kind", SIDE_FILES)
+@pytest.mark.parametrize("kind", SIDECAR_FILES)
 def test_a_table_of_many_files_names_no_column_twice(kind: str) -> None:
-    side_file = SIDE_FILES[kind]
-    names = [*side_file.place, *side_file.columns, "path"]
+    side_file = SIDECAR_FILES[kind]
+    names = [*side_file.path_columns, *side_file.columns, "path"]
     assert list(side_file.folder_columns) == names
     assert all(column.doc for column in side_file.folder_columns.values())
     assert all(isinstance(column.type, pa.DataType) for column in side_file.folder_columns.values())
 
 
-@pytest.mark.parametrize("kind", SIDE_FILES)
+@pytest.mark.parametrize("kind", SIDECAR_FILES)
 def test_a_file_is_called_what_its_name_is_matched_by(kind: str) -> None:
-    names = SIDE_FILES[kind].called.replace("20 digits and ", OFFSET).split(", ")
+    names = SIDECAR_FILES[kind].called.replace("20 digits and ", OFFSET).split(", ")
     assert [kind_of(name) for name in names] == [kind] * len(names)

@@ -115,7 +115,7 @@ LOCATIONS = {
         f"orders-0/{LOG}.{suffix}" for suffix in ("cleaned", "deleted", "swap")
     ],
     "/../logs/orders-12": [f"orders-12/{LOG}"],
-    # Hidden folders are found by whoever writes their dot.
+    # A location finds a hidden folder if it spells the dot.
     "/*/*/orders-0": [],
     "/*/*/*/*.log": [],
     f"/{KEPT}": [f"{KEPT}/cleaner-offset-checkpoint", f"{KEPT}/orders-0/{LOG}"],
@@ -328,7 +328,7 @@ def test_a_glob_that_makes_no_sense_is_named(glob: str, message: str, tmp_path: 
 
 
 SECRET = "wJalrXUtnFEMI"
-# pyarrow refuses them all before it asks the network for anything.
+# pyarrow refuses all of these before it uses the network.
 WITH_SECRETS = [
     f"s3://AKIA:{SECRET}@bucket/logs?region=x&bogus=1",
     f"s3a://AKIA:{SECRET}@bucket?bogus=1",

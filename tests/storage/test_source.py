@@ -168,7 +168,7 @@ def test_a_path_is_as_large_as_somebody_says(tmp_path: Path) -> None:
         Source(path, size=3 * len(LOG))
 
 
-# Ranges: as a file of an object store is read.
+# Ranges, which is how a file in an object store is read.
 
 
 class Ranges:

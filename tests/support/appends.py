@@ -22,7 +22,7 @@ TIME = 1_000_000_000
 
 @dataclass(frozen=True)
 class Append:
-    """A log, and how it is kept."""
+    """A log, and its topic config."""
 
     config: dict[str, Any]
     start: int
@@ -37,7 +37,7 @@ class Append:
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    """What is in a folder, but for what Kafka is about to delete."""
+    """The files in a folder, without those that Kafka is about to delete."""
     paths = sorted(path for path in folder.iterdir() if path.is_file())
     return {path.name: path.read_bytes() for path in paths if path.suffix != ".deleted"}
 
@@ -60,7 +60,7 @@ def digests(files: Mapping[str, bytes], start: int) -> dict[str, str]:
 
 
 def append(seed: int) -> Append:
-    """The log of this seed."""
+    """Append the log of this seed."""
     rng = random.Random(seed)
     start = rng.choice([0, 0, 77, 2**40])
     maker = _Maker(rng, start)

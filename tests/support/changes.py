@@ -200,7 +200,7 @@ def _stage(made: Change, root: Path, scenario: Scenario, before: Files, after: F
 
 
 def live(root: Path) -> Files:
-    """What everybody sees: files that are not in a hidden folder."""
+    """The files that a broker sees: those that are not in a hidden folder."""
     found = {}
     for folder, folders, names in os.walk(root):
         folders[:] = [name for name in folders if not name.startswith(".")]
@@ -217,7 +217,7 @@ def hidden(root: Path) -> list[str]:
 
 
 def check_loads(root: Path, scenario: Scenario, size: int = 100) -> None:
-    """What must hold at any moment, for readers and for a broker that is started then."""
+    """Check what must hold at any moment, for readers and for a broker that is started then."""
     found = live(root)
     loaded = as_loaded(found, scenario)
     for names in (found, loaded):
@@ -245,7 +245,7 @@ def is_log(name: str) -> bool:
 
 
 def check_reads(found: Files, scenario: Scenario, size: int) -> None:
-    """That files are whole, and indexes beside their own log."""
+    """Check that files are whole, and indexes beside their own log."""
     before, after = files(scenario, after=False, size=size), files(scenario, after=True, size=size)
     for name, bytes_ in found.items():
         if not name.endswith((".swap", ".cleaned")):
@@ -260,7 +260,7 @@ def check_reads(found: Files, scenario: Scenario, size: int) -> None:
 
 
 def as_loaded(found: Files, scenario: Scenario) -> Files:
-    """What LogLoader makes of names before it looks into any file."""
+    """The names that LogLoader arrives at before it looks into any file."""
     loaded = dict(found)
     for folder in {name.partition("/")[0] for name in found if "/" in name}:
         inside = [name for name in found if name.startswith(f"{folder}/0")]
@@ -291,7 +291,7 @@ def as_loaded(found: Files, scenario: Scenario) -> Files:
 
 
 def check_whole(root: Path, scenario: Scenario, size: int = 100) -> str:
-    """Whether all is old or all is new, and nothing is left behind but what is kept."""
+    """Check that all files are old or all are new, and only kept files are left behind."""
     found = live(root)
     # A process that is killed cannot remove its .lock.
     left = [name for name in hidden(root) if name not in (CLEAN_SHUTDOWN, ".lock")]
@@ -304,7 +304,7 @@ def check_whole(root: Path, scenario: Scenario, size: int = 100) -> str:
 
 
 class Stopped(BaseException):
-    """The process is dead: nothing that it still tries is done."""
+    """The process is dead: nothing that it attempts from here on happens."""
 
 
 # What changes a file system, and so may fail.
@@ -313,7 +313,7 @@ CALLS = ("open", "mkdir", "rename", "replace", "link", "unlink", "rmdir", "fsync
 
 @contextmanager
 def stopping_after(calls: int) -> Iterator[None]:
-    """Ends the process, as it were, after so many calls of the system."""
+    """Pretend that the process ends after this many system calls."""
     numbers = count()
 
     def stop(*_: object) -> None:
@@ -326,7 +326,7 @@ def stopping_after(calls: int) -> Iterator[None]:
 
 @contextmanager
 def failing_after(calls: int, code: int) -> Iterator[list[OSError]]:
-    """Lets one call of the system fail; gives the error, once it has."""
+    """Let one system call fail, and yield the error once it has."""
     numbers, errors = count(), []
 
     def fail(_: str, arguments: tuple[object, ...]) -> None:
@@ -341,7 +341,7 @@ def failing_after(calls: int, code: int) -> Iterator[list[OSError]]:
 
 @contextmanager
 def recording() -> Iterator[list[Call]]:
-    """Gives the calls of the system and their arguments."""
+    """Yield the system calls and their arguments."""
     calls: list[Call] = []
     with _before_each_call(lambda name, arguments: calls.append((name, arguments))):
         yield calls
@@ -365,7 +365,7 @@ def _before_each_call(do: Callable[[str, tuple[object, ...]], None]) -> Iterator
 
 
 def put(root: Path, scenario: Scenario) -> Path:
-    """The partition as a broker has left it that was stopped."""
+    """Write the partition as a broker leaves it when it is stopped."""
     place(root, files(scenario, after=False))
     (root / CLEAN_SHUTDOWN).touch()
     return root

@@ -91,7 +91,7 @@ class Cluster:
 
 
 def spark_class(name: str) -> list[str]:
-    """What bin/spark-submit and sbin/start-master.sh come to, in a process that is its JVM."""
+    """The command that bin/spark-submit and sbin/start-master.sh run, which becomes the JVM."""
     return [str(SPARK_HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}"]
 
 
@@ -133,7 +133,7 @@ def pack_environment(folder: Path) -> None:
 def run(
     command: Sequence[str | Path], cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> str:
-    """What a program prints, whose errors end in ours."""
+    """Run a program, and return what it prints; its errors end in ours."""
     done = subprocess.run(
         command, cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=RUN_SECONDS
     )

@@ -1,4 +1,4 @@
-"""The corpus, and what tests/reference.py says about a log, as the tests ask for it."""
+"""The corpus, and what tests/reference.py reads in a log, in the forms that tests compare."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ Decompress = Callable[[int, bytes], bytes]
 def batch_rows(
     log: bytes, batch: reference.Batch, *, check_crcs: bool = True
 ) -> list[dict[str, Any]]:
-    """What the reference reads in one batch; Invalid where a reader has to refuse it."""
+    """The rows that the reference reads in one batch; Invalid if a reader must refuse it."""
     batch_records(batch, check_crcs=check_crcs)
     whole = log[batch.position : batch.position + batch.size]
     return [row | {"position": batch.position} for row in reference.rows(whole)]
 
 
 def batch_records(batch: reference.Batch, *, check_crcs: bool = True) -> list[reference.Record]:
-    """The same as the reference's records."""
+    """As `batch_rows`, as the reference's records."""
     if batch.magic not in (0, 1, 2) or (batch.magic == 2 and batch.size < 61):
         raise reference.Invalid("no batch and no message")
     if check_crcs and not batch.is_valid:
@@ -103,7 +103,7 @@ def _check_control(record: reference.Record) -> None:
 def expected_rows(
     log: bytes, *, check_crcs: bool = True
 ) -> tuple[list[dict[str, Any]], reference.Invalid | None]:
-    """Rows of the whole batches before the first bad one, and why that is bad."""
+    """The rows of the whole batches before the first bad one, and the error in that one."""
     batches, _, error = reference.framed(log)
     rows: list[dict[str, Any]] = []
     for batch in batches:
@@ -135,7 +135,7 @@ def plain_twin(log: bytes) -> bytes:
 
 
 def encode(batch: reference.Batch) -> bytes:
-    """The batch's bytes, with the length and the checksum that fit."""
+    """The batch's bytes, with the right length and checksum."""
     import kafkajit.testing as kt
 
     fields = struct.pack(

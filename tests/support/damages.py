@@ -30,7 +30,7 @@ def damaged_seeds(count: int) -> dict[int, Append]:
 
 
 def damage(seed: int, folder: Path) -> None:
-    """Damage the log of that seed, or what is beside it."""
+    """Damage the log of that seed, or the files beside it."""
     rng = random.Random(f"damage {seed}")
     what = rng.choice(["log", "log", "sides", "epochs", "log and epochs"])
     if "log" in what:

@@ -61,7 +61,7 @@ _GUARDED_BYTES = 4 << 20
 
 
 def our_decompress(codec: int, payload: bytes) -> bytes:
-    """What our decoder makes of a payload, as the reference says it."""
+    """Our decoder's result for a payload, in the reference's form."""
     if codec == 0:
         return payload
     if codec > 4:
@@ -75,7 +75,7 @@ def our_decompress(codec: int, payload: bytes) -> bytes:
 
 
 def check_decoders(log: bytes) -> None:
-    """Both decoders give the same bytes of every batch that both take."""
+    """Check that both decoders return the same bytes for every batch that both accept."""
     try:
         batches, _ = reference.read_batches(log)
     except reference.Invalid:
@@ -120,7 +120,7 @@ def values_of(column: BinaryColumn, rows: int, has_nulls: bool) -> list[bytes | 
 
 
 class Guarded:
-    """Memory with a page behind it that nobody may touch."""
+    """Memory with a page behind it that must not be touched."""
 
     def __init__(self, size: int = _GUARDED_BYTES) -> None:
         self._memory = mmap.mmap(-1, size + mmap.PAGESIZE)
@@ -143,7 +143,7 @@ SOUND = [kt.batch([kt.Record(value=b"sound")], base_offset=i) for i in range(ROU
 
 @dataclass
 class Fuzzer:
-    """Rounds of mutants, and what became of them."""
+    """Rounds of mutants, and their results."""
 
     seed: int
     guarded: Guarded = field(default_factory=Guarded)
@@ -155,7 +155,7 @@ class Fuzzer:
         self._memory = ColumnMemory(Wanted(True, True, True, True, True, True))
 
     def round(self, size: int = ROUND) -> None:
-        """One log of so many mutants."""
+        """Read one log of mutants."""
         mutants = [framed_mutant(self._random, self._seeds) for _ in range(size)]
         checks = [self._check_rows if self._random.random() < 0.1 else self._check_records]
         if self._random.random() < 0.03:
@@ -183,7 +183,7 @@ class Fuzzer:
         self.counts["mutants"] += len(mutants)
 
     def _check_records(self, mutants: list[bytes], content: memoryview) -> None:
-        """As far as offsets, timestamps, keys and values: without Arrow, in half the time."""
+        """Check offsets, timestamps, keys and values: without Arrow, in half the time."""
         found: dict[int, list[tuple[Any, ...]]] = {}
         gaps: dict[int, int] = {}
         for part in Walk(Source(content), mode="PERMISSIVE").chunks(
@@ -230,7 +230,7 @@ class Fuzzer:
             return None
 
     def _check_rows(self, mutants: list[bytes], content: memoryview) -> None:
-        """With every column, as Arrow."""
+        """Check every column, as Arrow."""
         table = kafkajit.read_records(content, mode="PERMISSIVE", max_decompressed_bytes=ROOM)
         table.validate(full=True)
         found: dict[int, list[dict[str, Any]]] = {}
@@ -268,7 +268,7 @@ class Fuzzer:
         return [row | {"position": position} for row in rows]
 
     def _read_alone(self, content: memoryview) -> None:
-        """With nothing behind it that would be read instead of the guard."""
+        """Read a mutant with nothing between it and the guard page."""
         for check_crcs in (True, False):
             try:
                 kafkajit.read_records(content, check_crcs=check_crcs, max_decompressed_bytes=ROOM)
@@ -276,7 +276,7 @@ class Fuzzer:
                 self.counts[f"alone: {type(error).__name__}"] += 1
 
     def _read_otherwise(self, mutants: list[bytes], content: memoryview) -> None:
-        """A named error or none, whatever reads it; then each mutant alone."""
+        """Check that other readers raise a named error or none; then read each mutant alone."""
         for reader in (
             kafkajit.read_records,
             lambda log: kafkajit.read_records(log, check_crcs=False, max_decompressed_bytes=ROOM),
@@ -302,7 +302,7 @@ class Fuzzer:
 
 
 def run(batches: int, seed: int) -> Counter[str]:
-    """So many mutants in this process; the run ends with what is wrong, if anything is."""
+    """Read mutants in this process; the run ends with an error, if there is one."""
     reference.decompress = our_decompress
     fuzzer = Fuzzer(seed)
     fuzzer.round()
@@ -318,7 +318,7 @@ def run(batches: int, seed: int) -> Counter[str]:
 
 
 def main() -> None:
-    """Share the mutants among processes, and print what became of them."""
+    """Share the mutants among processes, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--batches", type=int, default=100_000, help="how many (%(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of the first process (%(default)s)")

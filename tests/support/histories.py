@@ -13,7 +13,7 @@ KINDS = ("append", "recover", "truncate", "retain", "compact")
 
 
 class Step(NamedTuple):
-    """What was done, what Kafka said, and the folder before and after it: name → bytes."""
+    """An operation, Kafka's answer, and the folder before and after it: name → bytes."""
 
     told: dict[str, Any]
     before: dict[str, bytes]

@@ -74,7 +74,7 @@ def framed_mutant(rng: random.Random, sources: list[bytes]) -> bytes:
 
 
 def _compressed(rng: random.Random, batch: bytes) -> bytes:
-    """What is there as the payload of a compressed batch or message."""
+    """The log as the payload of a compressed batch or message."""
     codec, compress = kt.COMPRESSORS[rng.choice(list(kt.COMPRESSORS))]
     if batch[16:17] >= b"\x02":
         attributes = bytes([batch[22] & ~7 | codec]) if len(batch) > 22 else b""

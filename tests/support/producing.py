@@ -50,7 +50,7 @@ class Job:
         self._sent = pickle.dumps(writer)  # to tasks, and where it is committed
 
     def attempt(self, task: Iterable[pa.RecordBatch]) -> TaskMessage:
-        """Do a task, and leave it to the caller whether that counts."""
+        """Run a task; the caller decides whether it counts."""
         message = pickle.loads(self._sent).write(iter(task))
         return pickle.loads(pickle.dumps(message))
 
@@ -66,7 +66,7 @@ class Job:
 
 
 def write(folder: Path, tasks: Sequence[Task], mode: str = "append", **options: object) -> None:
-    """A whole job."""
+    """Run a whole job."""
     job = Job(folder, tasks[0][0].schema, mode, **options)
     try:
         messages = [job.attempt(task) for task in tasks]
@@ -107,7 +107,7 @@ with FolderLock(sys.argv[1] + "/any-0"):
 
 
 def holding(folder: Path, seconds: float) -> subprocess.Popen[str]:
-    """Another process that has the folder's lock, as a broker does."""
+    """Have another process hold the folder's lock, as a broker does."""
     command = [sys.executable, "-c", _HOLD, str(folder), str(seconds)]
     holder = subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True)
     assert holder.stdout is not None

@@ -81,7 +81,7 @@ def column_functions(asked: Asked) -> Rows:
 
 
 def errors(asked: Asked) -> list[list[Any]]:
-    """Lines that are ours, each with whether a traceback of Python's is shown."""
+    """Our error lines, each with whether Python's traceback is shown."""
     broken = asked.spark.read.format("kafkaLog").load(asked.damaged)
     bad = f"binaryFile.`{asked.damaged}/*.log`"
     return [
@@ -156,7 +156,7 @@ def rows(frame: DataFrame) -> Rows:
 
 
 def answers(asked: Asked, names: Iterable[str]) -> dict[str, Any]:
-    """Answers by question: to those that need no registration first."""
+    """Answers by question; first to those that need no registration."""
     from kafkajit.spark import register
 
     bare = [name for name in names if name in ("unregistered", "executors")]

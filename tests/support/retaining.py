@@ -1,4 +1,4 @@
-"""Partitions whose segments are as many and as old as a test wants them."""
+"""Partitions with as many segments, and as old, as a test needs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def log_name(offset: int, suffix: str = ".log") -> str:
 
 
 def files_in(folder: Path) -> dict[str, bytes]:
-    """Those of a partition, but for what is hidden."""
+    """The files of a partition that are not hidden."""
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
 
 
@@ -60,7 +60,7 @@ def bases_in(folder: Path) -> list[int]:
 
 
 def checkpoint(root: Path, name: str, partition: str, offset: int) -> None:
-    """Have a checkpoint of log.dirs say something of a partition, and of another one."""
+    """Write a checkpoint of log.dirs with an offset for a partition, and for another one."""
     topic, _, number = partition.rpartition("-")
     (root / name).write_text(f"0\n2\nother 7 99\n{topic} {number} {offset}\n")
 
@@ -76,7 +76,7 @@ with open(sys.argv[1], "w") as lock:
 
 @contextmanager
 def broker_of(root: Path) -> Iterator[None]:
-    """Another process has the lock of a log.dirs folder."""
+    """Have another process hold the lock of a log.dirs folder."""
     broker = subprocess.Popen(
         [sys.executable, "-c", _BROKER, str(root / ".lock")],
         stdin=subprocess.PIPE,

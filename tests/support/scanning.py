@@ -65,7 +65,7 @@ def read_table(
 
 
 def read_rows(*locations: str | Path, **asked: Any) -> list[dict[str, Any]]:
-    """The same as dicts, timestamps in microseconds."""
+    """As `read_table`, as dicts; timestamps in microseconds."""
     return rows_of(read_table(*locations, **asked))
 
 
@@ -89,13 +89,13 @@ def logs_of(folder: Path) -> list[Path]:
 
 
 def records_by_segment(folder: Path) -> pa.Table:
-    """What read_records gives for each segment of a folder, with Spark's timestamps."""
+    """What read_records returns for each segment of a folder, with Spark's timestamps."""
     table = pa.concat_tables(kafkajit.read_records(log) for log in logs_of(folder))
     return table.replace_schema_metadata().cast(in_microseconds(table.schema.remove_metadata()))
 
 
 def batches_by_segment(folder: Path, location: str | None = None) -> pa.Table:
-    """What read_record_batches gives for each segment, and where it is from."""
+    """What read_record_batches returns for each segment, and where it is from."""
     tables = []
     for log in logs_of(folder):
         table = kafkajit.read_record_batches(log).replace_schema_metadata()
@@ -168,6 +168,6 @@ def far_away(monkeypatch: pytest.MonkeyPatch, root: Path) -> str:
 
 
 def read_in_small_pieces(monkeypatch: pytest.MonkeyPatch, window: int = 64) -> None:
-    """A range is smaller than any batch, and a chunk hardly larger than one's header."""
+    """Make a range smaller than any batch, and a chunk hardly larger than a batch's header."""
     monkeypatch.setattr(kafkajit.storage.source, "_WINDOW", window)
     monkeypatch.setattr(kafkajit.walk.walk, "CHUNK_BYTES", 70)

@@ -55,7 +55,7 @@ BATCH = st.builds(
 
 @st.composite
 def honest_batches(draw: st.DrawFn, base_offset: int) -> tuple[bytes, int]:
-    """A batch as a broker keeps it, whose header says what is in it; and the offset behind it."""
+    """A batch as a broker keeps it, with a true header; and the offset behind it."""
     deltas = draw(st.lists(st.integers(0, 4), max_size=4, unique=True).map(sorted))
     last_delta = max(deltas, default=0) + draw(st.integers(0, 2))  # compaction takes the last
     base_timestamp = draw(BROKER_TIMESTAMPS)

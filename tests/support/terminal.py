@@ -1,4 +1,4 @@
-"""A command as a person meets it: in a terminal of 80 columns."""
+"""A command as a user sees it: in a terminal of 80 columns."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def command(*arguments: str) -> list[str]:
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """What a command runs in: this checkout, and a mark that all its processes inherit."""
+    """A command's environment: this checkout, and a mark that all its processes inherit."""
     inherited = {
         name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")
     }
@@ -99,7 +99,7 @@ class Terminal:
         os.write(self._terminal, keys.encode())
 
     def read_until(self, text: str, seconds: float = 120) -> str:
-        """What is printed up to that text."""
+        """Read what is printed, up to that text."""
         end = time.monotonic() + seconds
         while text not in self._unread:
             left = end - time.monotonic()
@@ -130,7 +130,7 @@ class Terminal:
         return self.wait()
 
     def wait(self, seconds: float = 30) -> tuple[int, str]:
-        """Until it ends: its exit code, and what else it has printed."""
+        """Wait until it ends: its exit code, and what else it has printed."""
         end = time.monotonic() + seconds
         while self._receive(max(end - time.monotonic(), 0)):
             pass
@@ -155,7 +155,7 @@ def _take_terminal() -> None:
 
 
 def as_shown(text: str) -> str:
-    """What is on the screen after all this was printed: lines that were written over are not."""
+    """The screen after all this was printed: lines that were overwritten are not on it."""
     text = re.sub(r"\x1b\[\?2004[hl]\r?", "", text)  # readline tells of pasting
     lines = [re.sub(r".*\r(?!$)", "", line.removesuffix("\r")) for line in text.split("\n")]
     return "\n".join(lines)

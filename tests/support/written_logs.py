@@ -127,7 +127,7 @@ def _append_time(**options: Any) -> pa.Buffer:
 
 
 def written_logs() -> dict[str, bytes]:
-    """The logs by name; what is not compressed has the same bytes every time."""
+    """The logs by name; uncompressed ones have the same bytes every time."""
     logs = {}
     for magic, codecs in CODECS.items():
         for codec in codecs:

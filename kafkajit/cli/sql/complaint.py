@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from kafkajit.cli.error_text import of_system
 from kafkajit.cli.sql.statements import line_and_column, tokens
+from kafkajit.errors import did_you_mean
 
 _HEAP = "Java heap space"
 _MORE_HEAP = "Spark has not enough memory for this; give it more: --conf spark.driver.memory=8g"
@@ -138,10 +138,9 @@ def _plain(name: str) -> str:
 
 def meant(name: str, candidates: Iterable[str], there: Sequence[str] = ()) -> str:
     """The candidate that was meant, or else what there is: how a sentence on a name ends."""
-    by_lower = {candidate.lower(): candidate for candidate in candidates}
-    close = get_close_matches(name.lower(), by_lower, n=1)
-    if close:
-        return f", did you mean {by_lower[close[0]]}?"
+    hint = did_you_mean(name, candidates, quoted=False)
+    if hint:
+        return f", {hint}"
     return f"; there are: {', '.join(there)}" if there else ""
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kafkajit.schema import (
     CONSUMER_OFFSET_COLUMNS,
     TRANSACTION_COLUMNS,
-    Column,
+    TableColumn,
     in_microseconds,
     table_schema,
 )
@@ -35,7 +35,7 @@ class TopicView(NamedTuple):
 
     topic: str
     function: str  # that decodes it
-    columns: Mapping[str, Column]
+    columns: Mapping[str, TableColumn]
     key: str  # what is needed of keys and of values, as the fields of a STRUCT
     value: str
     types: tuple[str, ...]  # of keys that have rows here

@@ -15,8 +15,8 @@ import pyarrow as pa
 from kafkajit.cli.sql.topic_views import RECORDS_NEEDED, TOPIC_VIEWS, no_rows, taken_apart
 from kafkajit.cli.sql.view_names import BINARY_FILE
 from kafkajit.format.log_path import parse_log_path
-from kafkajit.schema import GAP_TYPE, MICROSECONDS_TYPE, Column, in_microseconds
-from kafkajit.state.sidecar_files import PLACES, TABLES, TELLING, kind_of
+from kafkajit.schema import GAP_TYPE, MICROSECONDS_TYPE, TableColumn, in_microseconds
+from kafkajit.state.sidecar_files import PATH_COLUMNS, TABLES, TELLING, kind_of
 from kafkajit.storage.locations import (
     StoredFile,
     absolute,
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _CONTENT_COLUMNS = {
-    "path": Column(pa.string(), "the segment's file"),
-    "modificationTime": Column(MICROSECONDS_TYPE, "of the file"),
-    "length": Column(pa.int64(), "in bytes"),
-    "content": Column(pa.binary(), "its bytes, for kafka_records(content) and the like"),
+    "path": TableColumn(pa.string(), "the segment's file"),
+    "modificationTime": TableColumn(MICROSECONDS_TYPE, "of the file"),
+    "length": TableColumn(pa.int64(), "in bytes"),
+    "content": TableColumn(pa.binary(), "its bytes, for kafka_records(content) and the like"),
 }
 
 
@@ -50,7 +50,7 @@ KAFKA_LOG = "kafkaLog"
 KINDS = {_view_of(kind): kind for kind in TABLES}
 
 # view: its columns
-VIEWS: dict[str, Mapping[str, Column]] = {
+VIEWS: dict[str, Mapping[str, TableColumn]] = {
     **{view: TABLES[kind] for view, kind in KINDS.items()},
     BINARY_FILE: _CONTENT_COLUMNS,
     **{name: view.columns for name, view in TOPIC_VIEWS.items()},
@@ -58,7 +58,7 @@ VIEWS: dict[str, Mapping[str, Column]] = {
 
 _GLOB_LETTERS = re.compile(r"[\\*?\[\]{}]")
 _REMOVE_SCHEME = "regexp_replace(path, '^file:/+', '/')"
-_CORRUPTION = Column(GAP_TYPE, "under PERMISSIVE: what is damaged; NULL for sound rows")
+_CORRUPTION = TableColumn(GAP_TYPE, "under PERMISSIVE: what is damaged; NULL for sound rows")
 
 
 class Place:
@@ -87,7 +87,7 @@ class Place:
             raise
         return logs
 
-    def columns_of(self, view: str) -> Mapping[str, Column]:
+    def columns_of(self, view: str) -> Mapping[str, TableColumn]:
         """A view's columns under these options."""
         columns = VIEWS[view]
         if KINDS.get(view) in TELLING and self._mode == "PERMISSIVE":
@@ -109,7 +109,7 @@ class Place:
             return self._load_topic(spark, view)
         kind = KINDS[view]
         options = {**self.options, "kind": kind}
-        if kind in PLACES:  # what segments are called is no matter there
+        if kind in PATH_COLUMNS:  # what segments are called is no matter there
             options = {
                 name: value for name, value in options.items() if name.lower() != "pathglobfilter"
             }

@@ -12,6 +12,7 @@ from io import BufferedWriter
 from pathlib import Path
 
 from kafkajit.change.change import Change
+from kafkajit.format.log_path import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
 from kafkajit.log.config import LogConfig
 from kafkajit.log.indexing import SegmentIndexes
 from kafkajit.log.segment import Segment
@@ -51,14 +52,17 @@ class CleanedSegment:
             return
         self._opened(self._change).close()
         self._indexes.close()
-        indexes = {".index": self._indexes.offset_index, ".timeindex": self._indexes.time_index}
+        indexes = {
+            INDEX_SUFFIX: self._indexes.offset_index,
+            TIME_INDEX_SUFFIX: self._indexes.time_index,
+        }
         if aborted:
-            indexes[".txnindex"] = aborted
+            indexes[TXN_INDEX_SUFFIX] = aborted
         for suffix, content in indexes.items():
             self._change.new(self._log.with_suffix(suffix)).write_bytes(content)
         # How old a segment is may decide when its records go.
         modified = modified_ms(self._group[-1].log) * 1_000_000
-        for suffix in (".log", ".index", ".timeindex"):
+        for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             os.utime(self._change.new(self._log.with_suffix(suffix)), ns=(modified, modified))
 
     def _opened(self, change: Change) -> BufferedWriter:

@@ -16,9 +16,14 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from weakref import finalize
 
-from kafkajit.change.journal import INDEXES
 from kafkajit.change.partition_offsets import PartitionOffsets
 from kafkajit.errors import CorruptCheckpointError, CorruptSnapshotError
+from kafkajit.format.log_path import (
+    INDEX_SUFFIX,
+    INDEX_SUFFIXES,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+)
 from kafkajit.log.config import LogConfig
 from kafkajit.log.epochs import LeaderEpochs
 from kafkajit.state.checkpoints import NAMES as CHECKPOINTS
@@ -185,14 +190,14 @@ class _Finding:
     def _indexes(self, segment: LoadedSegment, *, is_new: bool) -> None:
         aborted = segment.all_aborted
         contents = (*segment.indexes(), aborted.tobytes())
-        for suffix, asked in zip(INDEXES, contents, strict=True):
+        for suffix, asked in zip(INDEX_SUFFIXES, contents, strict=True):
             path = self._folder / (segment.name + suffix)
             there = self._left.files.get(path.name)
             what = "make anew" if there is not None else "make"
             if is_new:
-                if there is not None or asked or suffix != ".txnindex":
+                if there is not None or asked or suffix != TXN_INDEX_SUFFIX:
                     self._write(path, asked, f"{what}: the log changes")
-            elif there is None and suffix != ".txnindex":
+            elif there is None and suffix != TXN_INDEX_SUFFIX:
                 self._write(path, asked, "make: it is missing")
             elif (misfit := self._misfit(segment, suffix, there, asked, aborted)) is not None:
                 self._write(path, asked, f"{what}: {misfit}")
@@ -209,10 +214,10 @@ class _Finding:
     ) -> str | None:
         content = as_bytes(b"") if path is None else whole(str(path))[0]
         log, base_offset = str(segment.log), segment.base_offset
-        if suffix == ".index":
+        if suffix == INDEX_SUFFIX:
             size, interval = segment.size, self._interval
             return misfit_of_offset_index(content, asked, log, size, base_offset, interval)
-        if suffix == ".timeindex":
+        if suffix == TIME_INDEX_SUFFIX:
             return misfit_of_time_index(content, asked, log, base_offset)
         segments = self._loading.segments
         logs = [str(one.log) for one in segments if one.base_offset <= base_offset]

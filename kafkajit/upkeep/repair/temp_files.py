@@ -20,12 +20,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kafkajit.format.log_path import CLEANED_SUFFIX, DELETED_SUFFIX, LOG_SUFFIX, SWAP_SUFFIX
 from kafkajit.storage.source import Source
 from kafkajit.walk.walk import DROPMALFORMED, Walk
 
-DELETED = ".deleted"
-CLEANED = ".cleaned"
-SWAP = ".swap"
 # Snapshots of Raft are deleted by somebody else.
 _RAFT_DELETED = ".checkpoint.deleted"
 _OFFSET = re.compile(r"\d+(?=\.)", re.ASCII)
@@ -47,14 +45,14 @@ class Leftovers:
 def without_leftovers(folder: Path) -> Leftovers:
     """The files of a folder as a broker has them when it begins to load the log."""
     found = Leftovers({path.name: path for path in _readable_files(folder)})
-    for name in [name for name in found.files if name.endswith(DELETED)]:
+    for name in [name for name in found.files if name.endswith(DELETED_SUFFIX)]:
         if not name.endswith(_RAFT_DELETED):
             _remove(found, name, "it was to be deleted")
-    cleaned = [name for name in found.files if _is_leftover(name, CLEANED)]
+    cleaned = [name for name in found.files if _is_leftover(name, CLEANED_SUFFIX)]
     least_cleaned = min(map(_offset, cleaned), default=None)
     for name in cleaned:
         _remove(found, name, "the cleaner had not finished it")
-    swaps = [name for name in found.files if _is_leftover(name, SWAP)]
+    swaps = [name for name in found.files if _is_leftover(name, SWAP_SUFFIX)]
     if least_cleaned is not None:
         for name in [name for name in swaps if _offset(name) >= least_cleaned]:
             _remove(found, name, "the cleaner had not finished what came with it")
@@ -64,17 +62,17 @@ def without_leftovers(folder: Path) -> Leftovers:
 
 
 def _swap(found: Leftovers, swaps: list[str]) -> None:
-    logs = [name for name in swaps if name.endswith(".log" + SWAP)]
+    logs = [name for name in swaps if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
     if logs:
         first = min(map(_offset, logs))
         behind = max(_next_offset(found.files[name], _offset(name)) for name in logs)
         for name in sorted(found.files):
-            is_numbered = _OFFSET.match(name) is not None and not name.endswith(SWAP)
+            is_numbered = _OFFSET.match(name) is not None and not name.endswith(SWAP_SUFFIX)
             if is_numbered and first <= _offset(name) < behind:
                 _remove(found, name, f"{min(logs)} has its offsets")
     for name in swaps:
-        found.files[name.removesuffix(SWAP)] = found.files.pop(name)
-        found.removed.pop(name.removesuffix(SWAP), None)
+        found.files[name.removesuffix(SWAP_SUFFIX)] = found.files.pop(name)
+        found.removed.pop(name.removesuffix(SWAP_SUFFIX), None)
 
 
 def _remove(found: Leftovers, name: str, why: str) -> None:

@@ -22,6 +22,7 @@ from kafkajit.change.partition_offsets import PartitionOffsets, offset_in
 from kafkajit.change.partition_plan import Moment, PartitionPlan, Plan
 from kafkajit.change.partitions import partitions_at
 from kafkajit.errors import KafkaJitError
+from kafkajit.format.log_path import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
 from kafkajit.log.log import Log
 from kafkajit.log.log_end import (
     REPAIR,
@@ -127,7 +128,7 @@ class PartitionRetention(PartitionPlan):
         staying = [s.base_offset for s in log.segments if s.base_offset not in gone]
         first = staying[0] if staying else self.log_end_offset
         if not staying:
-            for suffix in (".log", ".index", ".timeindex"):
+            for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
                 change.new(self.folder / f"{first:020d}{suffix}").touch()
         for offset, path in snapshots.items():
             if offset < first:
