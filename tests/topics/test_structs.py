@@ -1,4 +1,4 @@
-"""decode_payloads, against what Kafka printed and against the twin."""
+"""decode_payloads, compared with Kafka's output and with the twin."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def decode(topic: str, rows: list[Row], **options: bool) -> list[dict | None]:
 
 
 def expected(topic: str, key: bytes | None, value: bytes | None) -> dict | None:
-    """What the twin makes of a row; None where it cannot be decoded."""
+    """The twin's result for a row; None if it cannot be decoded."""
     try:
         return expected_row(topic, key, value)
     except (twin.Malformed, ValueError):
