@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from kafkajit.encode.batch_options import BATCH_NAMES, BatchOptions
+from kafkajit.encode.encode_options import BATCH_NAMES, EncodeOptions
 from kafkajit.encode.writer import Encoder
 from kafkajit.errors import KafkaJitError
 from kafkajit.schema import RECORD_COLUMNS
@@ -28,7 +28,7 @@ def kafka_encode_batch(records: pa.Array, options: pa.Array | None = None) -> pa
 def try_kafka_encode_batch(records: pa.Array, options: pa.Array | None = None) -> pa.Array:
     """The same, NULL where records cannot be written."""
 
-    def attempt(rows: pa.RecordBatch, options: BatchOptions) -> bytes | None:
+    def attempt(rows: pa.RecordBatch, options: EncodeOptions) -> bytes | None:
         try:
             return _encode(rows, options)
         except KafkaJitError:
@@ -45,7 +45,7 @@ FUNCTIONS = {
 def _encoded(
     records: pa.Array,
     options: pa.Array | None,
-    encode: Callable[[pa.RecordBatch, BatchOptions], bytes | None],
+    encode: Callable[[pa.RecordBatch, EncodeOptions], bytes | None],
 ) -> pa.Array:
     check_type(records, "records must be an ARRAY of STRUCT, as kafka_records gives", _is_records)
     if pa.types.is_null(records.type):
@@ -53,7 +53,7 @@ def _encoded(
     if options is None:
         options = pa.nulls(len(records))
     check_type(options, "options must be a MAP of STRING to STRING", pa.types.is_map)
-    parsed: dict[tuple[tuple[str, str | None], ...], BatchOptions] = {}
+    parsed: dict[tuple[tuple[str, str | None], ...], EncodeOptions] = {}
     encoded: list[bytes | None] = []
     ends = records.offsets.to_pylist()
     for row, (is_valid, given) in enumerate(
@@ -76,7 +76,7 @@ def _is_records(type_: pa.DataType) -> bool:
     return bool(pa.types.is_list(type_) and pa.types.is_struct(type_.value_type))
 
 
-def _encode(rows: pa.RecordBatch, options: BatchOptions) -> bytes:
+def _encode(rows: pa.RecordBatch, options: EncodeOptions) -> bytes:
     known = {name.lower(): name for name in RECORD_COLUMNS}
     # What is NULL in all records is not there: kafka_records(content, 'key') leaves it so.
     kept = [
@@ -92,6 +92,6 @@ def _encode(rows: pa.RecordBatch, options: BatchOptions) -> bytes:
     return b"".join(Encoder(options).encode([part]))
 
 
-def _options(stated: tuple[tuple[str, str | None], ...]) -> BatchOptions:
+def _options(stated: tuple[tuple[str, str | None], ...]) -> EncodeOptions:
     """Options as SQL has them: names such as compressionType, values as text."""
-    return BatchOptions.of({name: text for name, text in stated if text is not None})
+    return EncodeOptions.parse({name: text for name, text in stated if text is not None})

@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kafkajit.produce.options import ProduceOptions
-    from kafkajit.produce.task_output import Staged
+    from kafkajit.produce.task_output import StagedSegment
 
 
 @dataclass
 class TaskMessage(WriterCommitMessage):
     """What a task has written."""
 
-    staged: list[Staged]
+    staged: list[StagedSegment]
 
 
 class KafkaLogWriter(DataSourceArrowWriter):
@@ -68,7 +68,7 @@ class KafkaLogWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
         """A task's rows, into a folder of its own: Spark may try a task more than once."""
-        from kafkajit.produce.task_output import TaskWriter
+        from kafkajit.produce.task_output import TaskOutput
 
         with guest():
             context = TaskContext.get()
@@ -78,7 +78,7 @@ class KafkaLogWriter(DataSourceArrowWriter):
                     f"{self._options.path} is a folder of the driver's alone. Driver and executors "
                     "must share it"
                 )
-            with TaskWriter(
+            with TaskOutput(
                 self._work / uuid.uuid4().hex,
                 self._options,
                 timestamp=self._now,

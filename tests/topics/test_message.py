@@ -127,7 +127,7 @@ def test_what_kafka_wrote_is_read_in_every_version(name: str) -> None:
 
 
 @by_message
-def test_whatever_is_changed_the_twin_says_the_same(name: str) -> None:
+def test_a_changed_message_is_read_as_the_twin_reads_it(name: str) -> None:
     message, chance = message_of(name), random.Random(f"{SEED} {name}")
     for version, data in payloads()[name]:
         for _ in range(MUTANTS // 3):
