@@ -12,7 +12,7 @@ import pyarrow as pa
 import kafkajit
 from kafkajit.produce.commit import commit
 from kafkajit.produce.options import ProduceOptions
-from kafkajit.produce.task_output import Staged, TaskWriter
+from kafkajit.produce.task_output import StagedSegment, TaskOutput
 
 from . import segments
 from .rolled_logs import temporary_folder
@@ -56,11 +56,11 @@ class WriteLogs:
     def new_job(self) -> ProduceOptions:
         return ProduceOptions.parse({**self.given, "path": tempfile.mkdtemp(dir=self.folder.name)})
 
-    def tasks(self, options: ProduceOptions) -> list[Staged]:
+    def tasks(self, options: ProduceOptions) -> list[StagedSegment]:
         staged = []
         for task in range(TASKS):
             folder = Path(options.path) / f".{task}-delete"
-            with TaskWriter(folder, options, timestamp=1, task=task) as writer:
+            with TaskOutput(folder, options, timestamp=1, task=task) as writer:
                 for records in self.rows:
                     writer.write(records)
                 staged += writer.close()

@@ -1,1 +1,1 @@
-"""Batches → a partition's segments, as a broker appends them."""
+"""Batches → new segments of a partition's log, written as a broker appends them."""

@@ -1,8 +1,8 @@
-"""What an append changes of a log besides its segments.
+"""The changes that an append makes to a log in addition to its new segments.
 
-Answers to what UnifiedLog does when it rolls and when it is closed: a snapshot of producers where a
-segment begins and at the end, leader epochs, and of the segment that was the last what a broker
-would have closed.
+Answers to what UnifiedLog does when it rolls and when it is closed. It writes a snapshot of
+producers where a segment begins and at the end of the log, and the leader epochs. It closes the
+segment that was the last before the append: its indexes are completed, or it is removed if empty.
 """
 
 from __future__ import annotations
@@ -15,10 +15,15 @@ from kafkajit.log.log_end import LogEnd
 from kafkajit.state.leader_epochs import LEADER_EPOCHS
 
 
-class LogGrowth:
-    """Goes along with segments that come behind a log's end.
+class AppendEffects:
+    """The files beside new segments at a log's end.
 
-    `producers` and `epochs` are to be told of their batches.
+    The caller updates `producers` and `epochs` with each batch it appends.
+
+    Args:
+        folder: of the partition
+        end: the end of the log before the append
+        change: collects the new files
     """
 
     def __init__(self, folder: Path, end: LogEnd, change: Change) -> None:
@@ -30,30 +35,32 @@ class LogGrowth:
         self._snapshot = end.snapshot
 
     def new(self, name: str) -> Path:
-        """Where to write a file of the log."""
+        """The path to write a new file of the log to."""
         return self._change.new(self._folder / name)
 
     def take_snapshot(self, offset: int) -> None:
-        """Write the producers as they are now, unless there is a snapshot of this offset."""
+        """Write a snapshot of the producers, unless there is one of this offset."""
         if offset > self._snapshot:
             self.new(f"{offset:020}.snapshot").write_bytes(self.producers.snapshot())
             self._snapshot = offset
 
     def finish(self, base_offset: int, end_offset: int) -> None:
-        """Stage all that is not yet there.
+        """Write the remaining files, after the last batch.
 
         Args:
-            base_offset: of the first new segment
-            end_offset: the log's
+            base_offset: the first new segment's
+            end_offset: the log's, after the append
         """
         self.take_snapshot(end_offset)
         end = self._end
         if self.epochs.is_changed:
             self.new(LEADER_EPOCHS).write_bytes(self.epochs.text())
         elif not (self._folder / LEADER_EPOCHS).exists():
-            self.new(LEADER_EPOCHS).write_bytes(b"")  # a broker's is empty until it knows of one
+            self.new(LEADER_EPOCHS).write_bytes(
+                b""
+            )  # a broker writes an empty file until it knows an epoch
         if end.active is not None and not end.active.stat().st_size:
-            if int(end.active.stem) != base_offset:  # else another takes its place
+            if int(end.active.stem) != base_offset:  # else the new segment replaces it
                 self._change.remove(end.active)
         elif end.active is not None and end.indexes is not None:
             end.indexes.close()

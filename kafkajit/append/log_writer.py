@@ -1,10 +1,10 @@
-"""Batches → new segments behind a partition's log, as a broker that is rolled would write them.
+"""Batches → new segments at the end of a partition's log, as a broker writes them after a roll.
 
-Answers to UnifiedLog.appendAsFollower, roll and close of Kafka 4.1.1: the files are the same, byte
-for byte, where each batch is appended by itself, as a leader and a coordinator do.
+Answers to UnifiedLog.appendAsFollower, roll and close of Kafka 4.1.1. The files are the same, byte
+for byte, as those of a broker that appends one batch at a time, as leaders and coordinators do.
 
-    batches ─▶ validate ─▶ new_segment (.log, indexes) ─┐
-               log_end ──▶ growth (producers, epochs) ──┴─▶ change ─▶ live names
+    batches ─▶ validate ─▶ new_segment (.log, indexes) ─────────┐
+               log_end ──▶ append_effects (producers, epochs) ──┴─▶ change ─▶ live names
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from kafkajit.append.append_effects import LogGrowth
+from kafkajit.append.append_effects import AppendEffects
 from kafkajit.append.new_segment import NewSegment
 from kafkajit.append.validate import check_appendable
 from kafkajit.change.change import Change
@@ -42,28 +42,29 @@ from kafkajit.walk.walk import frames
 class LogWriter:
     """Appends batches to the log in a partition's folder, such as orders-0, which may be new.
 
-    What is appended goes into new segments, the first of which begins at the log end offset. They
-    are written aside; `commit`, or leaving a `with` block without an error, makes them the log's,
-    all of them or none, whatever happens. Until then nothing that is live is touched, and the
-    folder's lock is held: no broker runs on it. The log is then as a broker leaves it that was
-    stopped: indexes, aborted transactions, snapshots of producers, leader epochs.
+    The writer appends to new segments, the first of which begins at the log end offset. It writes
+    them aside. `commit`, or leaving a `with` block without an error, makes all of them part of the
+    log in one step, or, if the process fails, none. Until then no live file changes, and the writer
+    holds the folder's lock, so no broker can run on it. After the commit the log is as a stopped
+    broker leaves it, with indexes, aborted transactions, snapshots of producers and leader epochs.
 
-    What a broker makes of the same batches is the same, byte for byte, where it appends them one by
-    one. It rolls a log whose first record has no timestamp by its clock; here that record's segment
-    is not rolled by time, and what a broker forgets of producers with time is kept.
+    The files are the same, byte for byte, as those of a broker that appends the same batches one by
+    one, with two exceptions. A broker rolls a segment whose first record has no timestamp by its
+    clock; here that segment is not rolled by time. A broker forgets producers after some time; here
+    they are kept.
 
-    Batches of message formats v0 and v1 may be appended too: Kafka 4 writes none, but loads,
-    recovers and serves them. They have no leader epoch, and like a broker this forgets those that
-    were known before.
+    Batches of message formats v0 and v1 may be appended, too: Kafka 4 does not write them, but
+    loads, recovers and serves them. They have no leader epoch; like a broker, the writer then
+    forgets the epochs known before.
 
     Args:
-        folder: of the partition; a broker's, or a new one, with folders around it that are missing.
-        config: a `LogConfig`, or topic configs by Kafka's names. It says when segments are rolled
-            (segment.bytes, segment.ms by the timestamps of records, segment.index.bytes), which
-            entries indexes have (index.interval.bytes), and how large a batch may be
+        folder: the partition's folder. Missing folders are created.
+        config: a `LogConfig`, or topic configs by Kafka's names. These apply: when segments are
+            rolled (segment.bytes, segment.ms by the timestamps of records, segment.index.bytes),
+            which entries indexes have (index.interval.bytes), and how large a batch may be
             (max.message.bytes).
-        start_offset: where a new log begins: at 0 by default.
-        force: go on where a broker holds the lock.
+        start_offset: where a new log begins. If None, 0.
+        force: continue although a broker holds the lock.
 
     >>> import tempfile
     >>> import kafkajit, pyarrow
@@ -89,11 +90,11 @@ class LogWriter:
         self.folder = local_folder(folder)
         if parse_log_path(self.folder / "any").topic is None:
             raise ValueError(
-                f"{self.folder} is no partition's folder: it is called TOPIC-PARTITION, such as "
-                "orders-0"
+                f"{self.folder} is not a partition's folder, whose name is TOPIC-PARTITION, such "
+                "as orders-0"
             )
         self.config = LogConfig.of(config)
-        self.folder.parent.mkdir(parents=True, exist_ok=True)  # which is where the lock is
+        self.folder.parent.mkdir(parents=True, exist_ok=True)  # the lock is in there
         self._lock = ExitStack()
         self._lock.enter_context(FolderLock(self.folder, force=force))
         try:
@@ -106,27 +107,27 @@ class LogWriter:
         self._is_open = True
         self._is_broken = False
         self._segment: NewSegment | None = None
-        self._growth = LogGrowth(self.folder, self._end, self._change)
+        self._effects = AppendEffects(self.folder, self._end, self._change)
         self._epoch = self._end.latest_epoch
 
     @property
     def log_end_offset(self) -> int:
-        """The offset that the next batch may have at least."""
+        """The least offset that the next batch may have."""
         return self._offset
 
     def append(self, batches: Any, leader_epoch: int | None = None) -> None:
         """Append batches: bytes, any buffer of them, or the path of a segment.
 
-        They keep their offsets, which have to be behind those that are there, and everything else
-        but a leader's epoch. All are looked at before the first is written: where one may not be
-        appended the error says so, where it is, and none of them is.
+        Batches are written as they are, except for the leader epoch. Their offsets must be at or
+        after the log end offset. All batches are checked before the first is written: if one may
+        not be appended, none is, and the error names its position.
 
         Args:
-            batches: whole ones of any format, compressed or not.
-            leader_epoch: what all are to say; by default what each says, and where it says nothing
-                (-1) the log's latest, or 0. A broker that follows another takes no batch without
-                an epoch, nor of one that is later than its leader's: of a topic that is new to a
-                cluster, 0.
+            batches: whole batches of any format, compressed or not.
+            leader_epoch: the epoch to write into all batches. If None, each batch keeps its own; a
+                batch without one (-1) gets the log's latest epoch, or 0. A follower refuses batches
+                without an epoch, and those with a later epoch than its leader's; in a topic that is
+                new to a cluster that is 0.
         """
         self._check_open()
         latest = -1 if self._epoch is None else self._epoch
@@ -137,7 +138,7 @@ class LogWriter:
             )
         source = Source(batches)
         only = self._check(source)
-        if only is None:  # not one piece: all of it is read once more
+        if only is None:  # framed in several steps: read it again
             source = Source(batches)
         try:
             for framing in frames(source) if only is None else [only]:
@@ -149,12 +150,12 @@ class LogWriter:
             raise
 
     def commit(self) -> None:
-        """Make what was appended the log's, and write no more."""
+        """Make the appended batches part of the log, and close the writer."""
         self._check_open()
         try:
             if self._segment is not None:
                 self._segment.close()
-                self._growth.finish(self._base_offset, self._offset)
+                self._effects.finish(self._base_offset, self._offset)
             self._change.commit(keep=False)
         except OSError as error:
             say_where(error, self.folder)
@@ -163,7 +164,7 @@ class LogWriter:
             self.abort()
 
     def abort(self) -> None:
-        """Leave the log as it was; after a commit there is nothing to do."""
+        """Leave the log as it was, and close the writer; does nothing after a commit."""
         if not self._is_open:
             return
         self._is_open = False
@@ -192,7 +193,8 @@ class LogWriter:
             raise ValueError(f"the writer of {self.folder} is closed")
         if self._is_broken:
             raise ValueError(
-                f"what was appended to {self.folder} could not be written: abort, and append again"
+                f"an append to {self.folder} failed: abort the writer, and append again with a new "
+                "one"
             )
 
     def _first_offset(self, start_offset: int | None) -> int:
@@ -207,37 +209,37 @@ class LogWriter:
         if start_offset < end.end_offset:
             raise InvalidOffsetError(
                 f"a log cannot begin at {start_offset} before its start offset {end.end_offset}, "
-                "which its first segment or log-start-offset-checkpoint says",
+                "which its first segment or log-start-offset-checkpoint gives",
                 path=str(self.folder),
             )
         return start_offset
 
     def _check(self, source: Source) -> Framing | None:
-        """Raise where a batch may not be appended; the framing, if it is one piece."""
+        """Raise if a batch may not be appended; return the framing if there is only one."""
         decoder = Decoder(source, ColumnMemory(Wanted()))
-        offset, position, pieces = self._offset, 0, 0
+        offset, position, steps = self._offset, 0, 0
         producers: ProducerStates | None = None
         framing = None
         for framing in frames(source):
             batches = framing.batches
             offset = check_appendable(decoder, batches, offset, self.config, source.path)
             if (batches.header["producerId"] >= 0).any():
-                producers = self._growth.producers.copy() if producers is None else producers
+                producers = self._effects.producers.copy() if producers is None else producers
                 producers.update(batches, markers_of(source, batches), source.path)
             position = framing.position
-            pieces += 1
+            steps += 1
             source.forget(position)
         if position != source.content.size:
             raise CorruptRecordError(
-                "take as many bytes as kafkajit.valid_bytes says: they do not end with a batch, "
-                f"{source.content.size - position} are left behind the last whole one",
+                "append only as many bytes as kafkajit.valid_bytes returns: "
+                f"{source.content.size - position} bytes after the last batch are not a whole one",
                 path=source.path,
                 position=position,
             )
-        return framing if pieces == 1 else None
+        return framing if steps == 1 else None
 
     def _write(self, source: Source, batches: Batches, leader_epoch: int | None) -> None:
-        """Write batches that were looked at, rolling where a broker would."""
+        """Write batches that were checked, and roll where a broker would."""
         markers, are_control = markers_of(source, batches), are_markers(batches)
         content = self._stamped(source.content, batches, leader_epoch)
         if self._segment is None:
@@ -252,52 +254,52 @@ class LogWriter:
                 taken = 1
             run = batches[row : row + taken]
             of_run = int(are_control[row : row + taken].sum())
-            aborted = self._growth.producers.update(run, markers.between(marker, marker + of_run))
+            aborted = self._effects.producers.update(run, markers.between(marker, marker + of_run))
             start, end = int(run.position[0]) - first, int(run.end[-1]) - first
             self._segment.write(content[start:end], aborted)
             self._offset = int(run.last_offset[-1]) + 1
             row, marker = row + taken, marker + of_run
 
     def _stamped(self, content: Bytes, batches: Batches, leader_epoch: int | None) -> Bytes:
-        """The bytes of batches, each with its leader's epoch, which are taken note of."""
-        said = batches.header["partitionLeaderEpoch"]
-        epochs = said.copy()
+        """The bytes of batches with their leader epochs set; remembers those epochs."""
+        stored = batches.header["partitionLeaderEpoch"]
+        epochs = stored.copy()
         if leader_epoch is not None:
             epochs[:] = leader_epoch
         elif (epochs < 0).any():
             known = np.maximum.accumulate(np.where(epochs >= 0, np.arange(epochs.size), -1))
             before = 0 if self._epoch is None else self._epoch
             epochs = np.where(known >= 0, epochs[known], before).astype(epochs.dtype)
-        self._growth.epochs.append(batches, epochs)
+        self._effects.epochs.append(batches, epochs)
         self._epoch = int(epochs[-1])
         first, end = int(batches.position[0]), int(batches.end[-1])
-        piece = content[first:end]
-        changed = (epochs != said) & ~batches.is_message
+        part = content[first:end]
+        changed = (epochs != stored) & ~batches.is_message
         if changed.any():
-            piece = piece.copy()
-            _stamp(piece, batches.position[changed] - first, epochs[changed])
-        return piece
+            part = part.copy()
+            _stamp(part, batches.position[changed] - first, epochs[changed])
+        return part
 
     def _begin(self) -> NewSegment:
-        """The first new segment."""
-        self._growth.take_snapshot(self._offset)
-        return NewSegment(self._growth.new, self._offset, self.config)
+        """Create the first new segment."""
+        self._effects.take_snapshot(self._offset)
+        return NewSegment(self._effects.new, self._offset, self.config)
 
     def _roll(self, segment: NewSegment, batches: Batches) -> NewSegment:
-        """The segment that begins with the first of these batches."""
+        """Close the segment, and create the one that begins with the first of these batches."""
         base_offset = int(batches.header["baseOffset"][0])
-        if batches.is_message[0]:  # its first offset is not known
+        if batches.is_message[0]:  # a message set does not give its first offset
             base_offset -= MAX_INT32
         base_offset = max(base_offset, self._offset)
         if segment.is_empty and segment.base_offset == base_offset:
             return segment
         segment.close()
-        self._growth.take_snapshot(base_offset)
-        return NewSegment(self._growth.new, base_offset, self.config)
+        self._effects.take_snapshot(base_offset)
+        return NewSegment(self._effects.new, base_offset, self.config)
 
 
 @kernel
 def _stamp(content, positions, epochs):
-    """Set the leader's epoch of batches, which their checksums do not cover."""
+    """Set the leader epochs of batches; a batch's checksum does not cover its epoch."""
     for row in range(positions.size):
         write_int32(content, positions[row] + PARTITION_LEADER_EPOCH_OFFSET, epochs[row])

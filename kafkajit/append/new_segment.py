@@ -1,6 +1,6 @@
-"""A segment that is being written: its log, its indexes, and when it has to be rolled.
+"""A segment being written: its log, its indexes, and when to roll it.
 
-Answers to LogSegment.append and shouldRoll of Kafka 4.1.1, for one batch at a time.
+Answers to LogSegment.append and shouldRoll of Kafka 4.1.1, called once per batch.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from kafkajit.storage.source import Bytes
 
 
 class NewSegment:
-    """A segment whose files are made where `place` says for each of their names."""
+    """A segment being written; `path_of` returns the path to create for each file name."""
 
-    def __init__(self, place: Callable[[str], Path], base_offset: int, config: LogConfig) -> None:
+    def __init__(self, path_of: Callable[[str], Path], base_offset: int, config: LogConfig) -> None:
         self.base_offset = base_offset
-        self._place = place
+        self._path_of = path_of
         self._config = config
         self._indexes = SegmentIndexes(base_offset, config)
         self._first_timestamp = NO_TIMESTAMP
@@ -36,7 +36,7 @@ class NewSegment:
 
     @property
     def size(self) -> int:
-        """Bytes of its log."""
+        """Bytes of the segment's log."""
         return self._indexes.size
 
     @property
@@ -44,7 +44,7 @@ class NewSegment:
         return self.size == 0
 
     def take(self, batches: Batches) -> int:
-        """Count in the batches before the first for which a broker rolls the segment; how many."""
+        """Count in batches up to the first that rolls the segment; return how many."""
         rows = _rows_until_roll(
             batches.header,
             self._indexes.size,
@@ -61,22 +61,22 @@ class NewSegment:
         self._indexes.add(batch)
 
     def write(self, content: Bytes, aborted: npt.NDArray[np.void]) -> None:
-        """Write the bytes of batches that were counted in, and the transactions they abort."""
+        """Write the bytes of counted batches, and the transactions that they abort."""
         if self._is_suspended:
             self._log = self._new(".log").open("ab", buffering=0)
             self._is_suspended = False
         rest = content.data
-        while rest:  # the system may take a part at a time
+        while rest:  # the system may write only a part
             rest = rest[self._log.write(rest) :]
         self._aborted += aborted.tobytes()
 
     def suspend(self) -> None:
-        """Hold no file open until more is written: there may be thousands of such segments."""
+        """Close the file until more is written: there may be thousands of such segments."""
         self._log.close()
         self._is_suspended = True
 
     def close(self) -> None:
-        """Write the indexes as a broker leaves them when it rolls or closes a segment."""
+        """Close the log, and write the indexes as a broker does when it rolls a segment."""
         self._log.close()
         self._indexes.close()
         self._new(INDEX_SUFFIX).write_bytes(self._indexes.offset_index)
@@ -85,7 +85,7 @@ class NewSegment:
             self._new(TXN_INDEX_SUFFIX).write_bytes(self._aborted)
 
     def abandon(self) -> None:
-        """Write no more; its files are somebody else's to remove."""
+        """Stop writing; the caller removes the files."""
         self._log.close()
 
     def _note_first(self, batches: Batches) -> None:
@@ -93,18 +93,18 @@ class NewSegment:
             self._first_timestamp = int(batches.header["maxTimestamp"][0])
 
     def _new(self, suffix: str) -> Path:
-        return self._place(f"{self.base_offset:020}{suffix}")
+        return self._path_of(f"{self.base_offset:020}{suffix}")
 
 
 @kernel
 def _rows_until_roll(headers, size, first_timestamp, most_bytes, most_ms):
-    """Batches before the first that is too much for a segment, by its bytes or its time."""
+    """How many batches come before the first that exceeds a segment's size or time."""
     for row in range(headers.size):
         header = headers[row]
         timestamp = max(np.int64(header["maxTimestamp"]), np.int64(NO_TIMESTAMP))
         added = np.int64(header["batchLength"]) + LOG_OVERHEAD
         if size > 0:
-            # Where the first batch has no timestamp a broker looks at its clock.
+            # If the first batch has no timestamp, a broker would use its clock.
             is_late = first_timestamp >= 0 and timestamp - first_timestamp > most_ms
             if is_late or size + added > most_bytes:
                 return row

@@ -1,4 +1,4 @@
-"""Batches → segments that lie behind one another, rolled where a broker rolls them."""
+"""Batches → consecutive segments, rolled where a broker rolls them."""
 
 from __future__ import annotations
 
@@ -18,31 +18,35 @@ from kafkajit.storage.source import Bytes
 _NONE_ABORTED = np.empty(0, dtype=ABORTED)
 
 
-class Written(NamedTuple):
-    """A segment with its indexes, closed."""
+class RolledSegment(NamedTuple):
+    """A segment that was written and closed, with its indexes."""
 
     base_offset: int
     next_offset: int
     size: int
-    has_producers: bool  # idempotent or transactional ones
+    has_producers: bool  # idempotent or transactional
 
 
-class SegmentSeries:
-    """Segments of batches whose offsets grow; their files are made where `place` says for names.
+class RolledSegments:
+    """Writes batches of increasing offsets to consecutive segments.
 
-    `next_offset` is behind what was written, or where the first batch begins.
+    `next_offset` is the offset after the last batch written, or the least that the first may have.
+
+    Args:
+        path_of: returns the path to create for each file name
+        config: when to roll a segment
     """
 
-    def __init__(self, place: Callable[[str], Path], config: LogConfig) -> None:
+    def __init__(self, path_of: Callable[[str], Path], config: LogConfig) -> None:
         self.next_offset = 0
-        self._place = place
+        self._path_of = path_of
         self._config = config
-        self._written: list[Written] = []
+        self._written: list[RolledSegment] = []
         self._segment: NewSegment | None = None
         self._has_producers = False
 
     def append(self, content: Bytes, batches: Batches) -> None:
-        """Write batches, whose positions are those in these bytes."""
+        """Write batches; `content` holds their bytes at their positions."""
         if self._segment is None:
             self._segment = self._begin(batches[:1])
         row = 0
@@ -61,31 +65,31 @@ class SegmentSeries:
             row += taken
 
     def suspend(self) -> None:
-        """Keep no file open until more is written."""
+        """Close the file until more is written."""
         if self._segment is not None:
             self._segment.suspend()
 
-    def close(self) -> list[Written]:
-        """The segments, when no more comes."""
+    def close(self) -> list[RolledSegment]:
+        """Close the last segment, and return all of them."""
         if self._segment is not None:
             self._close(self._segment)
             self._segment = None
         return self._written
 
     def abandon(self) -> None:
-        """Write no more; its files are somebody else's to remove."""
+        """Stop writing; the caller removes the files."""
         if self._segment is not None:
             self._segment.abandon()
 
     def _begin(self, batch: Batches) -> NewSegment:
         base_offset = int(batch.header["baseOffset"][0])
-        if batch.is_message[0]:  # its first offset is not known
+        if batch.is_message[0]:  # a message set does not give its first offset
             base_offset = max(base_offset - MAX_INT32, self.next_offset)
-        return NewSegment(self._place, base_offset, self._config)
+        return NewSegment(self._path_of, base_offset, self._config)
 
     def _close(self, segment: NewSegment) -> None:
         segment.close()
         self._written.append(
-            Written(segment.base_offset, self.next_offset, segment.size, self._has_producers)
+            RolledSegment(segment.base_offset, self.next_offset, segment.size, self._has_producers)
         )
         self._has_producers = False

@@ -1,7 +1,7 @@
-"""Whether batches may be appended behind a log's end.
+"""Whether batches may be appended to a log.
 
-Answers to UnifiedLog.analyzeAndValidateRecords of Kafka 4.1.1 and what a follower's append asks
-besides, in the same words; records are not looked at.
+Answers to UnifiedLog.analyzeAndValidateRecords of Kafka 4.1.1 and the additional checks of a
+follower's append, with the same messages. Records are not checked.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from kafkajit.records.decode import Decoder, located
 def check_appendable(
     decoder: Decoder, batches: Batches, next_offset: int, config: LogConfig, path: str | None
 ) -> int:
-    """The offset behind these batches; an error names the first of them that may not be there.
+    """Return the offset after these batches; raise for the first that may not be appended.
 
-    Of a set of v0 or v1 the first offset is not known: as in Kafka, its last one has to be behind
-    the log's.
+    The first offset of a message set of v0 or v1 is not known: as in Kafka, its last offset has to
+    be at or after the log end offset.
     """
     sound = decoder.sound(batches, check_crcs=True) & batches.is_whole
     most = min(config.max_message_bytes, config.segment_bytes)
@@ -37,7 +37,7 @@ def check_appendable(
     before = np.empty_like(first)
     before[0], before[1:] = next_offset - 1, batches.last_offset[:-1]
     is_before = (first <= before) | (batches.last_offset < first)
-    is_before |= batches.last_offset == MAX_INT64  # there is none behind it
+    is_before |= batches.last_offset == MAX_INT64  # no offset could follow it
     bad = ~sound | is_large | is_unknown | is_before
     if not bad.any():
         return int(batches.last_offset[-1]) + 1

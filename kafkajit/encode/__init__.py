@@ -1,1 +1,1 @@
-"""Arrow tables → record batches."""
+"""Arrow tables → record batches: the way back of `records`."""

@@ -1,4 +1,4 @@
-"""Arrow → rows: what control records have as key and value, where a table only names their type."""
+"""Arrow → rows: keys and values for control records of which a table has only the type."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from kafkajit.encode.record_writer import Field
-from kafkajit.encode.rows import field_of, numbers_of
+from kafkajit.encode.batch_plan import ByteStrings
+from kafkajit.encode.rows import byte_strings_of, numbers_of
 from kafkajit.errors import InvalidRecordError
 from kafkajit.format.limits import MAX_INT32
 from kafkajit.records.control_records import (
@@ -23,7 +23,7 @@ from kafkajit.records.control_records import (
 
 
 def control_types(records: pa.RecordBatch, control_type: str | None) -> pa.Array | None:
-    """The type of each record, null where it is data; None where all are."""
+    """The control type of each record, null for data; None if all records are data."""
     if control_type is not None:
         return pa.array([control_type] * records.num_rows, pa.string())
     if "controlType" not in records.schema.names:
@@ -34,7 +34,7 @@ def control_types(records: pa.RecordBatch, control_type: str | None) -> pa.Array
     if pt.is_dictionary(types.type):
         types = types.dictionary_decode()
     if not (pt.is_string(types.type) or pt.is_large_string(types.type)):
-        raise TypeError(f"controlType is a column of {types.type}; what is written is string")
+        raise TypeError(f"controlType is a column of {types.type}; it must be string")
     known = pa.array([*CONTROL_TYPES.values(), UNKNOWN], types.type)
     unknown = pc.and_(types.is_valid(), pc.invert(pc.is_in(types, known))).to_numpy(False)
     if unknown.any():
@@ -49,7 +49,7 @@ def control_types(records: pa.RecordBatch, control_type: str | None) -> pa.Array
 def with_markers(
     records: pa.RecordBatch, types: pa.Array, coordinator_epoch: int | None
 ) -> pa.RecordBatch:
-    """The records; every COMMIT and ABORT without a key is given its key and value."""
+    """The records, with a key and value for each COMMIT and ABORT that has no key."""
     names = records.schema.names
     lacks = types.is_valid()
     if "key" in names:
@@ -77,8 +77,8 @@ def with_markers(
     )
 
 
-def check_markers(types: pa.Array, key: Field, value: Field) -> None:
-    """Raise where a control record cannot be read, or is of another type than is said."""
+def check_markers(types: pa.Array, key: ByteStrings, value: ByteStrings) -> None:
+    """Raise if a control record cannot be read, or its key is of another type than its column."""
     rows = np.flatnonzero(types.is_valid().to_numpy(False))
     known = pa.array(CONTROL_TYPES.values(), pa.string())
     of_row = types.take(pa.array(rows))
@@ -107,14 +107,14 @@ def _epochs(records: pa.RecordBatch, coordinator_epoch: int | None) -> npt.NDArr
     bad = (epochs < -MAX_INT32 - 1) | (epochs > MAX_INT32)
     if bad.any():
         row = int(np.argmax(bad))
-        raise InvalidRecordError(f"coordinatorEpoch is no int32: {epochs[row]}", row=row)
+        raise InvalidRecordError(f"coordinatorEpoch does not fit an int32: {epochs[row]}", row=row)
     return epochs
 
 
 def _values(records: pa.RecordBatch, name: str) -> list[bytes | None]:
     if name not in records.schema.names:
         return [None] * records.num_rows
-    field = field_of(records.column(name), name)
+    field = byte_strings_of(records.column(name), name)
     return [
         None if size < 0 else field.data[start : start + size].tobytes()
         for start, size in zip(field.starts.tolist(), field.sizes.tolist(), strict=True)

@@ -1,7 +1,7 @@
-"""Rows → plans, where a table says which batches there are: each takes the rows of its position.
+"""Rows → plans, if a table lists the batches: each batch takes the rows with its position.
 
-What records do not say of their batches is kept so: compaction's gaps, delete horizons, batches
-without records. Records may be missing; then headers say what is left.
+This keeps what records do not hold: gaps left by compaction, delete horizons, and batches without
+records. If records are missing, the headers count those that are left.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kafkajit.encode.batch_options import BatchOptions
+from kafkajit.encode.batch_plan import BatchPlan, RecordRows
+from kafkajit.encode.encode_options import EncodeOptions
 from kafkajit.encode.planned_batches import check_offsets
-from kafkajit.encode.record_writer import Plan, Rows
 from kafkajit.encode.rows import milliseconds_of, numbers_of
 from kafkajit.errors import InvalidRecordError
 from kafkajit.format.compression import COMPRESSION_IDS, ZSTD
@@ -30,8 +30,8 @@ from kafkajit.format.layout import (
 )
 from kafkajit.storage.source import Int64s
 
-# Of read_record_batches, what a header says.
-_STATED = (
+# The columns of read_record_batches that are fields of a header.
+_HEADER_COLUMNS = (
     "position",
     "baseOffset",
     "lastOffset",
@@ -54,33 +54,36 @@ _FLAGS = {
     "isControlBatch": CONTROL_MASK,
     "timestampType": TIMESTAMP_TYPE_MASK,
 }
-# Options that say something else.
-_BESIDE = ("compression_type", "compression_level")
+# The options that go with given batches.
+_ALLOWED_OPTIONS = ("compression_type", "compression_level")
 
 
-class StatedBatches:
-    """Batches whose headers are known."""
+class GivenBatches:
+    """Plans batches whose headers are given in a table."""
 
-    def __init__(self, batches: pa.Table | pa.RecordBatch, options: BatchOptions) -> None:
+    def __init__(self, batches: pa.Table | pa.RecordBatch, options: EncodeOptions) -> None:
         if not isinstance(batches, (pa.Table, pa.RecordBatch)):
-            raise TypeError(f"batches is a table of Arrow's, not a {type(batches).__name__}")
-        for name in _STATED:
+            raise TypeError(f"batches must be an Arrow table, not a {type(batches).__name__}")
+        for name in _HEADER_COLUMNS:
             if name not in batches.schema.names:
                 raise ValueError(f"batches have no column {name}: see read_record_batches")
         for option in fields(options):
-            if option.name not in _BESIDE and getattr(options, option.name) != option.default:
-                raise ValueError(f"batches say what {option.name} would: leave one of the two out")
+            if (
+                option.name not in _ALLOWED_OPTIONS
+                and getattr(options, option.name) != option.default
+            ):
+                raise ValueError(f"batches already set {option.name}: leave the option out")
         self._header = _headers(batches, options.codec)
         self._position = _numbers(batches, "position")
         _refuse(
             np.diff(self._position, prepend=-1) <= 0,
-            "position is not behind that of the batch before it",
+            "position is not after that of the batch before it",
         )
         self._next = 0
         self._last_position = -1
 
-    def plan(self, rows: Rows, position: Int64s, *, is_last: bool) -> Plan:
-        """Batches of the rows, and those before them that have none; see `Batching.plan`."""
+    def plan(self, rows: RecordRows, position: Int64s, *, is_last: bool) -> BatchPlan:
+        """Plan the batches of the rows, and the empty batches before those."""
         goes_back = np.diff(position, prepend=self._last_position) < 0
         if goes_back.any():
             row = int(np.argmax(goes_back))
@@ -89,7 +92,7 @@ class StatedBatches:
                 "in the order of their batches",
                 row=row,
             )
-        if not is_last:  # the last row's batch may have more
+        if not is_last:  # the last row's batch may continue
             position = position[: np.searchsorted(position, position[-1])]
         stop = self._next
         if position.size:
@@ -109,25 +112,25 @@ class StatedBatches:
     def has_more(self) -> bool:
         return self._next < self._position.size
 
-    def rest(self, rows: Rows) -> Plan:
-        """Those that are left, which have no rows."""
+    def rest(self, rows: RecordRows) -> BatchPlan:
+        """Plan the remaining batches, which have no rows."""
         left = self._position.size - self._next
         return self._take(self._position.size, rows, np.zeros(left + 1, dtype=np.int64))
 
-    def _take(self, stop: int, rows: Rows, firsts: Int64s) -> Plan:
+    def _take(self, stop: int, rows: RecordRows, firsts: Int64s) -> BatchPlan:
         headers = self._header[self._next : stop]
         self._next = stop
-        # A message of v0 or v1 goes with its record, and a set with its last.
+        # A message of v0 or v1 cannot be empty: it goes with its record, a set with its last.
         stays = (np.diff(firsts) > 0) | (headers["magic"] == MAGIC_V2)
         headers, firsts = headers[stays], np.append(firsts[:-1][stays], firsts[-1])
         _count_records(headers, rows, firsts)
         check_offsets(headers, rows, firsts)
         _check_record_headers(headers, rows, firsts)
-        return Plan(headers, firsts)
+        return BatchPlan(headers, firsts)
 
 
-def _count_records(headers: npt.NDArray[np.void], rows: Rows, firsts: Int64s) -> None:
-    """Have headers say what is left of their records."""
+def _count_records(headers: npt.NDArray[np.void], rows: RecordRows, firsts: Int64s) -> None:
+    """Set the headers' fields to the records that are left."""
     counts = np.diff(firsts)
     shrunk = np.flatnonzero(counts != headers["recordsCount"])
     headers["recordsCount"] = counts
@@ -135,12 +138,12 @@ def _count_records(headers: npt.NDArray[np.void], rows: Rows, firsts: Int64s) ->
         stamps = rows.timestamp[firsts[batch] : firsts[batch + 1]]
         if stamps.size and not headers["attributes"][batch] & TIMESTAMP_TYPE_MASK:
             headers["maxTimestamp"][batch] = stamps.max()
-    # As Kafka's cleaner leaves them: where nothing is, nothing is compressed.
+    # As Kafka's cleaner leaves them: an empty batch is not compressed.
     headers["attributes"][counts == 0] &= ~np.int16(COMPRESSION_CODEC_MASK)
 
 
-def _check_record_headers(headers: npt.NDArray[np.void], rows: Rows, firsts: Int64s) -> None:
-    """Raise where a message of v0 or v1 would have headers."""
+def _check_record_headers(headers: npt.NDArray[np.void], rows: RecordRows, firsts: Int64s) -> None:
+    """Raise if a message of v0 or v1 has record headers."""
     is_old = headers["magic"] < MAGIC_V2
     if not is_old.any():
         return
@@ -154,7 +157,7 @@ def _check_record_headers(headers: npt.NDArray[np.void], rows: Rows, firsts: Int
 
 def _headers(batches: pa.Table | pa.RecordBatch, codec: int | None) -> npt.NDArray[np.void]:
     headers = np.zeros(batches.num_rows, dtype=NATIVE_BATCH_HEADER)
-    # Of a set of messages the header says neither where it begins nor how many they are.
+    # The header of a message set gives neither its first offset nor its record count.
     last = _numbers(batches, "lastOffset")
     is_set = _column(batches, "baseOffset").is_null().to_numpy(False)
     base = np.where(is_set, last, _numbers(batches, "baseOffset", null=0))
@@ -186,7 +189,7 @@ def _headers(batches: pa.Table | pa.RecordBatch, codec: int | None) -> npt.NDArr
 def _codecs(batches: pa.Table | pa.RecordBatch) -> Int64s:
     types = _column(batches, "compressionType").to_pylist()
     codecs = np.array([COMPRESSION_IDS.get(name, -1) for name in types], dtype=np.int64)
-    _refuse(codecs < 0, f"compressionType is none of {', '.join(COMPRESSION_IDS)}")
+    _refuse(codecs < 0, f"compressionType is not one of {', '.join(COMPRESSION_IDS)}")
     return codecs
 
 

@@ -1,8 +1,8 @@
-"""Columns → messages of v0 and v1, plain or compressed in sets (LegacyRecord).
+"""Rows → messages of v0 and v1, plain or compressed in sets (LegacyRecord).
 
-A plain message is a batch of its own. A set is a message too, around its compressed messages: v1
-counts their offsets from 0 and stamps the set with the latest of their timestamps; v0 has no
-timestamps, and leaves offsets as they are.
+A plain message is a batch of its own. A set is a message that holds compressed messages. In v1
+their offsets count from 0, and the set has the latest of their timestamps. In v0 offsets are
+absolute, and messages have no timestamps.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ from kafkajit.kernel.intrinsics import copy_bytes, write_int32, write_int64
 
 
 @kernel
-def write_messages(
-    offset, timestamp,
-    key_data, key_starts, key_sizes,
-    value_data, value_starts, value_sizes,
-    header, first, behind, out, w,
-):  # fmt: skip
-    """The messages of one batch; where they end. `out` has WIDE bytes of room behind that."""
+def write_messages(spans, header, first, behind, out, w):
+    """Write the messages of one batch; the position after them.
+
+    `out` must have WIDE bytes of room after that position.
+    """
+    offset, timestamp = spans.offset, spans.timestamp
+    key_data, key_starts, key_sizes = spans.key
+    value_data, value_starts, value_sizes = spans.value
     magic, attributes = np.int64(header["magic"]), np.int64(header["attributes"])
     base_offset = np.int64(0)
     if attributes & COMPRESSION_CODEC_MASK != 0:
@@ -56,13 +57,13 @@ def write_messages(
 
 @kernel
 def message_set_overhead(magic):
-    """What a set takes besides its compressed messages."""
+    """Bytes of a set in addition to its compressed messages."""
     return MESSAGE_OVERHEAD_V0 if magic == MAGIC_V0 else MESSAGE_OVERHEAD_V1
 
 
 @kernel
 def finish_message_set(offset, timestamp, header, first, behind, out, position, end):
-    """Write the head of the message around a set that is there."""
+    """Write the head of the message that holds a set already written."""
     stamp = header["maxTimestamp"]
     if header["attributes"] & TIMESTAMP_TYPE_MASK == 0:
         for row in range(first, behind):
@@ -76,7 +77,7 @@ def finish_message_set(offset, timestamp, header, first, behind, out, position, 
 
 @inlined
 def _put_head(out, w, magic, offset, attributes, timestamp):
-    """Everything before the key's size, but size and checksum."""
+    """Write everything before the key size, except size and checksum."""
     known = np.int64(COMPRESSION_CODEC_MASK)
     if magic != MAGIC_V0:
         known |= TIMESTAMP_TYPE_MASK

@@ -1,9 +1,9 @@
 """Keys → the partitions that Kafka's producers put their records in.
 
-A key's hash is murmur2 without its sign bit, and the partition what is left over when it is divided
-by their number: the same in every client that keeps to Java's. Records without a key have no
-partition of their own; producers spread them, each in its way. Answers to
-BuiltInPartitioner.partitionForKey and Utils.murmur2 of Kafka 4.1.1.
+The partition is the key's murmur2 hash without its sign bit, modulo the number of partitions. Every
+client that follows Java's computes the same. Records without a key have no such partition: each
+client spreads them in its own way. Answers to BuiltInPartitioner.partitionForKey and Utils.murmur2
+of Kafka 4.1.1.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from kafkajit.encode.record_writer import Field
+from kafkajit.encode.batch_plan import ByteStrings
 from kafkajit.kernel import kernel
 
 NO_KEY = -1
@@ -22,12 +22,14 @@ _LOW = np.uint64(0xFFFFFFFF)
 _POSITIVE = np.uint64(0x7FFFFFFF)
 
 
-def partitions_of(keys: Field, partitions: int | npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The partition of each key among so many, of all or of each; NO_KEY where there is none.
+def partitions_of(
+    keys: ByteStrings, partitions: int | npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """The partition of each key, given one number of partitions or one per key; NO_KEY for null.
 
-    >>> from kafkajit.encode.rows import field_of
+    >>> from kafkajit.encode.rows import byte_strings_of
     >>> import pyarrow as pa
-    >>> partitions_of(field_of(pa.array(["a", "b", None]), "key"), 10).tolist()
+    >>> partitions_of(byte_strings_of(pa.array(["a", "b", None]), "key"), 10).tolist()
     [4, 6, -1]
     """
     hashes = np.empty(keys.sizes.size, dtype=np.int64)
@@ -37,7 +39,7 @@ def partitions_of(keys: Field, partitions: int | npt.NDArray[np.int64]) -> npt.N
 
 @kernel
 def _hash(data, starts, sizes, hashes):
-    """Of each key, positive; NO_KEY where there is none."""
+    """The positive hash of each key; NO_KEY for null."""
     for row in range(sizes.size):
         if sizes[row] < 0:
             hashes[row] = NO_KEY
@@ -47,7 +49,7 @@ def _hash(data, starts, sizes, hashes):
 
 @kernel
 def _murmur2(data, start, size):
-    """Java's int in the lower half: products of two of its size fit the whole."""
+    """murmur2 in uint64, whose lower half is Java's int: a product of two ints fits."""
     hashed = _SEED ^ np.uint64(size) & _LOW
     end = start + (size & ~np.int64(3))
     for position in range(start, end, 4):

@@ -1,6 +1,6 @@
-"""Arrow → rows: where each record's key, value and headers stand, for those who write records.
+"""Arrow → rows: where each record's key, value and headers are, for the writers of records.
 
-Keys and values stay in Arrow's buffers. Headers are laid out as they stand in a record, once.
+Keys and values stay in Arrow's buffers. Headers are copied once, into the layout of a record.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from kafkajit.encode.record_writer import Field
+from kafkajit.encode.batch_plan import ByteStrings
 from kafkajit.errors import InvalidRecordError, KafkaJitError
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.varint import MAX_VARINT_SIZE, put_varint
@@ -21,8 +21,8 @@ from kafkajit.kernel import kernel
 from kafkajit.kernel.intrinsics import WIDE, copy_bytes
 from kafkajit.storage.source import Int64s, as_bytes
 
-# Nanoseconds and all that: how many of a unit are a millisecond, or the other way round.
-_UNITS_OF_MILLISECOND = {"s": (1000, 1), "ms": (1, 1), "us": (1, 1000), "ns": (1, 1_000_000)}
+# For each of Arrow's units: (milliseconds per unit, units per millisecond); one of them is 1.
+_MILLISECONDS = {"s": (1000, 1), "ms": (1, 1), "us": (1, 1000), "ns": (1, 1_000_000)}
 
 _CAST_TO_LARGE_BINARY = (
     pt.is_large_string,
@@ -32,21 +32,21 @@ _CAST_TO_LARGE_BINARY = (
 )
 
 
-def field_of(array: pa.Array, name: str) -> Field:
-    """Where the byte strings of a column stand; text as its UTF-8.
+def byte_strings_of(array: pa.Array, name: str) -> ByteStrings:
+    """Where the byte strings of a column are; text is UTF-8.
 
-    >>> field = field_of(pa.array(["a", None, "bc"]), "key")
-    >>> field.data[:3].tobytes(), field.starts.tolist(), field.sizes.tolist()
+    >>> keys = byte_strings_of(pa.array(["a", None, "bc"]), "key")
+    >>> keys.data[:3].tobytes(), keys.starts.tolist(), keys.sizes.tolist()
     (b'abc', [0, 1, 1], [1, -1, 2])
     """
     if pt.is_dictionary(array.type):
-        return _entries_of(field_of(array.dictionary, name), array.indices)
+        return _entries_of(byte_strings_of(array.dictionary, name), array.indices)
     if pt.is_null(array.type) or pt.is_string(array.type):
         array = array.cast(pa.binary())
     elif any(is_kind(array.type) for is_kind in _CAST_TO_LARGE_BINARY):
         array = array.cast(pa.large_binary())
     if not (pt.is_binary(array.type) or pt.is_large_binary(array.type)):
-        raise TypeError(f"{name} is a column of {array.type}; what is written is binary or string")
+        raise TypeError(f"{name} is a column of {array.type}; it must be binary or string")
     validity, offsets, data = array.buffers()
     kind = np.int64 if pt.is_large_binary(array.type) else np.int32
     starts = np.empty(len(array), dtype=np.int64)
@@ -60,27 +60,29 @@ def field_of(array: pa.Array, name: str) -> Field:
             starts,
             sizes,
         )
-    return Field(as_bytes(b"" if data is None else data), starts, sizes)
+    return ByteStrings(as_bytes(b"" if data is None else data), starts, sizes)
 
 
-def _entries_of(field: Field, indices: pa.Array) -> Field:
-    """Some of a field's byte strings; a null index is null."""
-    taken = indices.cast(pa.int64()).fill_null(field.sizes.size).to_numpy()
-    starts, sizes = np.append(field.starts, 0), np.append(field.sizes, -1)
-    return Field(field.data, starts[taken], sizes[taken])
+def _entries_of(entries: ByteStrings, indices: pa.Array) -> ByteStrings:
+    """The byte strings at these indices; a null index is null."""
+    taken = indices.cast(pa.int64()).fill_null(entries.sizes.size).to_numpy()
+    starts, sizes = np.append(entries.starts, 0), np.append(entries.sizes, -1)
+    return ByteStrings(entries.data, starts[taken], sizes[taken])
 
 
-def no_field(rows: int, size: int = -1) -> Field:
-    """A column that is not there: nulls, or empty strings.
+def missing_column(rows: int, size: int = -1) -> ByteStrings:
+    """The byte strings of a missing column: nulls, or with size 0 empty strings.
 
-    >>> no_field(2).sizes.tolist()
+    >>> missing_column(2).sizes.tolist()
     [-1, -1]
     """
-    return Field(as_bytes(b""), np.zeros(rows, dtype=np.int64), np.full(rows, size, dtype=np.int64))
+    return ByteStrings(
+        as_bytes(b""), np.zeros(rows, dtype=np.int64), np.full(rows, size, dtype=np.int64)
+    )
 
 
-def headers_of(array: pa.Array) -> Field:
-    r"""The headers of each record as they stand in it, their count in front.
+def headers_of(array: pa.Array) -> ByteStrings:
+    r"""The headers of each record as they are laid out in it, beginning with their count.
 
     >>> column = pa.array([[("a", b"1")], None], pa.map_(pa.string(), pa.binary()))
     >>> headers = headers_of(column)
@@ -88,17 +90,17 @@ def headers_of(array: pa.Array) -> Field:
     (b'\x02\x02a\x021', [5, 0])
     """
     if pt.is_null(array.type):
-        return no_field(len(array), 0)
+        return missing_column(len(array), 0)
     header_keys, header_values = _entries(array.type)
     offsets = array.offsets.to_numpy().astype(np.int64)
-    # Of a column that is large the rows here are a part, and so are their headers.
+    # These rows may be a slice of a large column: take only their headers.
     entries = array.values.slice(offsets[0], offsets[-1] - offsets[0])
     offsets -= offsets[0]
     parts = entries.flatten()  # nulls where the struct itself is null
-    keys = field_of(parts[header_keys], "a header's key")
-    values = field_of(parts[header_values], "a header's value")
+    keys = byte_strings_of(parts[header_keys], "a header's key")
+    values = byte_strings_of(parts[header_values], "a header's value")
     if array.null_count:
-        # What a null list spans does not count.
+        # Ignore what a null list spans.
         sizes = np.where(array.is_null().to_numpy(False), 0, np.diff(offsets))
         starts = offsets[:-1]
     else:
@@ -111,11 +113,11 @@ def headers_of(array: pa.Array) -> Field:
     row = _lay_out_headers(starts, sizes, *keys, *values, data, positions, lengths)
     if row < len(array):
         raise InvalidRecordError("Invalid null header key found in headers", row=int(row))
-    return Field(as_bytes(data), positions, lengths)
+    return ByteStrings(as_bytes(data), positions, lengths)
 
 
 def milliseconds_of(array: pa.Array, name: str = "timestamp", null: int | None = -1) -> Int64s:
-    """Timestamps in Kafka's milliseconds, or another number where there is none.
+    """Timestamps in Kafka's milliseconds, with the number `null` for null.
 
     >>> milliseconds_of(pa.array([1_999, None, -1], pa.timestamp("us"))).tolist()
     [1, -1, -1]
@@ -123,11 +125,11 @@ def milliseconds_of(array: pa.Array, name: str = "timestamp", null: int | None =
     if not pt.is_timestamp(array.type):
         if not _holds_numbers(array.type):
             raise TypeError(
-                f"{name} is a column of {array.type}; what is written is timestamps, or integers "
+                f"{name} is a column of {array.type}; it must be timestamps, or integers "
                 "of milliseconds"
             )
         return numbers_of(array, name, null)
-    times, over = _UNITS_OF_MILLISECOND[array.type.unit]
+    times, over = _MILLISECONDS[array.type.unit]
     values = numbers_of(array.cast(pa.int64()), name, null)
     if times == over:
         return values
@@ -136,23 +138,23 @@ def milliseconds_of(array: pa.Array, name: str = "timestamp", null: int | None =
         most = MAX_INT64 // times
         _refuse(
             is_given & ((values > most) | (values < -most)),
-            f"{name} is further from 1970 than an int64 of milliseconds says",
+            f"{name} is out of range for an int64 of milliseconds since 1970",
         )
     return frozen(np.where(is_given, values // over * times, values))
 
 
 def numbers_of(array: pa.Array, name: str, null: int | None = None) -> Int64s:
-    """A column of integers, or of truth values; nulls are an error unless they stand for a number.
+    """A column of integers or booleans, with the number `null` for null, which else is an error.
 
     >>> numbers_of(pa.array([3, None], pa.int16()), "producerEpoch", null=-1).tolist()
     [3, -1]
     """
     if not _holds_numbers(array.type):
-        raise TypeError(f"{name} is a column of {array.type}; what is written is integers")
+        raise TypeError(f"{name} is a column of {array.type}; it must be integers")
     if pt.is_dictionary(array.type):
         array = array.dictionary_decode()
     if array.null_count and null is None:
-        _refuse(array.is_null().to_numpy(False), f"{name} is null, where there has to be a number")
+        _refuse(array.is_null().to_numpy(False), f"{name} is null, and must be a number")
     if pt.is_uint64(array.type):
         values = array.fill_null(0).to_numpy()
         _refuse(values > MAX_INT64, f"{name} is larger than an int64")
@@ -163,14 +165,14 @@ def numbers_of(array: pa.Array, name: str, null: int | None = None) -> Int64s:
 
 
 def frozen(numbers: Int64s) -> Int64s:
-    """Read-only, as columns of Arrow's are: kernels are compiled for that alone."""
+    """Make the array read-only, as Arrow's columns are: kernels are compiled only for those."""
     numbers.flags.writeable = False
     return numbers
 
 
 @contextmanager
 def rows_counted_from(first: int) -> Iterator[None]:
-    """Errors within name a row of this part of the records: have them name it among all."""
+    """Add `first` to the row that an error in the block names: it counts from this slice."""
     try:
         yield
     except KafkaJitError as error:
@@ -191,7 +193,7 @@ def _refuse(is_bad: npt.NDArray[np.bool_], message: str) -> None:
 
 
 def _entries(kind: pa.DataType) -> tuple[int, int]:
-    """Which fields of a list's structs are a header's key and value."""
+    """The indices of a header's key and value in a list's structs."""
     if pt.is_map(kind):
         return 0, 1
     if (pt.is_list(kind) or pt.is_large_list(kind)) and pt.is_struct(kind.value_type):
@@ -199,8 +201,7 @@ def _entries(kind: pa.DataType) -> tuple[int, int]:
         if sorted(names) == ["key", "value"]:
             return names.index("key"), names.index("value")
     raise TypeError(
-        f"headers is a column of {kind}; what is written is a list of structs of key and value, or "
-        "a map"
+        f"headers is a column of {kind}; it must be a list of structs of key and value, or a map"
     )
 
 
@@ -224,7 +225,7 @@ def _lay_out_headers(
     value_data, value_starts, value_sizes,
     out, positions, sizes,
 ):  # fmt: skip
-    """The first row with a header that has no key."""
+    """Lay out headers; the first row with a null header key, else the number of rows."""
     w = np.int64(0)
     for row in range(starts.size):
         positions[row] = w

@@ -1,7 +1,7 @@
-"""Records in pieces of any size → pieces to be written one by one.
+"""Tables of any size → chunks of rows, and how many rows of a chunk are a window.
 
-A batch ends where a piece does. So small ones are put together, and where records name their
-batches pieces are cut where those end.
+A batch ends where its chunk ends. So small tables are joined, and if records name their batches,
+chunks are cut where those end.
 """
 
 from __future__ import annotations
@@ -12,37 +12,38 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kafkajit.encode.batch_options import BATCH_NAMES
+from kafkajit.encode.encode_options import BATCH_NAMES
 from kafkajit.encode.rows import numbers_of, rows_counted_from
 from kafkajit.errors import InvalidRecordError
 from kafkajit.schema import RECORD_COLUMNS, check_columns
 
-# Rows that are laid out at a time: their positions and sizes stay in the processor's cache.
+# The most rows of a window: their positions and sizes stay in the processor's cache.
 _WINDOW_ROWS = 65536
-# Tables of smaller pieces than this are put together first.
+# Tables with fewer rows are joined first.
 _FEW_ROWS = 4096
-# Rows of more than this, or about as much, are laid out in several goes: a window's batches are in
-# memory, all of them.
+# About the most bytes of a window: all of its batches are in memory.
 _WINDOW_BYTES = 8 << 20
 
 _NO_RECORD_BATCH = (
-    "records are a table or record batches of Arrow's, not {}: pyarrow.table(…) makes one of "
+    "records must be an Arrow table or record batches, not {}: pyarrow.table(…) makes one of "
     "columns or of a data frame, pyarrow.Table.from_pylist(…) of rows"
 )
 
 
-def pieces_of(records: Any, *, whole_batches: bool) -> Iterator[pa.RecordBatch]:
-    """The records of a table, a record batch, or an iterable of those."""
-    pieces = _of_some_rows(_record_batches(records))
-    return _of_whole_batches(pieces) if whole_batches else pieces
+def chunks_of(records: Any, *, whole_batches: bool) -> Iterator[pa.RecordBatch]:
+    """The records of a table, a record batch, or an iterable of those, as chunks to encode."""
+    chunks = _joined_small(_record_batches(records))
+    return _cut_at_batches(chunks) if whole_batches else chunks
 
 
-def rows_of_a_window(chunk: pa.RecordBatch) -> int:
-    """As many as are laid out at a time, fewer where they are large."""
+def window_rows(chunk: pa.RecordBatch) -> int:
+    """The rows of a window of this chunk: fewer if the rows are large."""
     size = 0
     for name in {"key", "value", "headers"} & {*chunk.schema.names}:
         column = chunk.column(name)
-        if pa.types.is_dictionary(column.type):  # an entry is written for each row that names it
+        if pa.types.is_dictionary(
+            column.type
+        ):  # an entry is written once per row that refers to it
             entries = column.dictionary
             size += entries.nbytes * len(column) // max(len(entries), 1)
         else:
@@ -52,49 +53,51 @@ def rows_of_a_window(chunk: pa.RecordBatch) -> int:
 
 
 def _record_batches(records: Any) -> Iterator[pa.RecordBatch]:
-    """Whatever holds records, as Arrow record batches of the same columns."""
+    """The given records as Arrow record batches of one schema."""
     if isinstance(records, (pa.Table, pa.RecordBatch)):
         records = [records]
     elif not isinstance(records, Iterable):
         raise TypeError(_NO_RECORD_BATCH.format(type(records).__name__))
     schema = None
-    for piece in records:
-        if not isinstance(piece, (pa.Table, pa.RecordBatch)):
-            # What goes through a dict or a data frame meets the names of columns.
-            given = piece if isinstance(records, (list, tuple, Iterator)) else records
+    for part in records:
+        if not isinstance(part, (pa.Table, pa.RecordBatch)):
+            # Iterating a dict or a data frame yields the names of columns: report the whole.
+            given = part if isinstance(records, (list, tuple, Iterator)) else records
             raise TypeError(_NO_RECORD_BATCH.format(type(given).__name__))
         if schema is None:
-            schema = piece.schema
+            schema = part.schema
             check_columns(schema.names or ["key"], RECORD_COLUMNS)
-        elif not piece.schema.equals(schema):
-            raise ValueError("records have other columns here than before: they are of one schema")
-        yield from piece.to_batches() if isinstance(piece, pa.Table) else [piece]
+        elif not part.schema.equals(schema):
+            raise ValueError(
+                "records change their columns: all record batches must have one schema"
+            )
+        yield from part.to_batches() if isinstance(part, pa.Table) else [part]
 
 
-def _of_some_rows(records: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Small pieces put together: a batch does not end where one of them does."""
+def _joined_small(records: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Small record batches joined: a batch may then span several of them."""
     few: list[pa.RecordBatch] = []
     rows = size = 0
-    for piece in records:
-        if piece.num_rows == 0:
+    for part in records:
+        if part.num_rows == 0:
             continue
-        is_small = piece.num_rows < _FEW_ROWS and piece.nbytes < _WINDOW_BYTES
+        is_small = part.num_rows < _FEW_ROWS and part.nbytes < _WINDOW_BYTES
         if is_small:
-            few.append(piece)
-            rows += piece.num_rows
-            size += piece.nbytes
+            few.append(part)
+            rows += part.num_rows
+            size += part.nbytes
         if few and (not is_small or rows >= _WINDOW_ROWS or size >= _WINDOW_BYTES):
-            yield _together(few)
+            yield _concatenated(few)
             few, rows, size = [], 0, 0
         if not is_small:
-            yield piece
+            yield part
     if few:
-        yield _together(few)
+        yield _concatenated(few)
 
 
-def _of_whole_batches(chunks: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Pieces cut anew where the batches end that records name."""
-    held: list[pa.RecordBatch] = []  # its last batch may go on, and if it is many, is all of it
+def _cut_at_batches(chunks: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Chunks cut where the batches end that their records name."""
+    held: list[pa.RecordBatch] = []  # its last batch may continue; several parts are one batch
     last_batch, last_names = 0, None
     before = 0
     for chunk in chunks:
@@ -117,20 +120,20 @@ def _of_whole_batches(chunks: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBat
             chunk, begins = chunk.slice(cut), begins[1:] - cut
         if chunk.num_rows:
             if held:
-                yield _together(held)
+                yield _concatenated(held)
             held, last_batch = [chunk], int(begins[-1])
         last_names = [column[-1] for column in columns]
     if held:
-        yield _together(held)
+        yield _concatenated(held)
 
 
-def _together(pieces: list[pa.RecordBatch]) -> pa.RecordBatch:
-    if len(pieces) == 1:
-        return pieces[0]
+def _concatenated(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(parts) == 1:
+        return parts[0]
     try:
-        return pa.concat_batches(pieces)
-    except pa.ArrowInvalid as error:  # of an array whose offsets are int32
+        return pa.concat_batches(parts)
+    except pa.ArrowInvalid as error:  # the offsets of a binary array are int32
         raise InvalidRecordError(
-            "the records that name one batch would pass 2 GiB: leave out baseOffset and position, "
-            "or give a batch_size"
+            "the records that name one batch are more than 2 GiB: leave out baseOffset and "
+            "position, or give a batch_size"
         ) from error

@@ -1,129 +1,229 @@
-"""The way back on one screen: Arrow tables → windows of rows → batches → bytes.
+"""Encoding on one screen: Arrow tables → windows of rows → batches → bytes.
 
-table ─▶ windows ─▶ rows ─▶ where batches begin ─▶ headers ─▶ records, checksums
-                    └── columns of records ──┘     columns of batches, and what the caller says
+table ─▶ windows ─▶ rows ─▶ batches ─▶ headers ─▶ records, checksums
+                    └── columns of records ──┘    columns of batches, and the options
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kafkajit.encode.batch_options import BatchOptions
+from kafkajit.encode.batch_plan import BatchPlan, RecordRows
 from kafkajit.encode.control_rows import check_markers, control_types, with_markers
-from kafkajit.encode.given_batches import StatedBatches
-from kafkajit.encode.planned_batches import Batching
-from kafkajit.encode.record_writer import BatchWriter, Plan, Rows
+from kafkajit.encode.encode_options import CompressionType, ControlType, EncodeOptions
+from kafkajit.encode.given_batches import GivenBatches
+from kafkajit.encode.planned_batches import BatchPlanner
+from kafkajit.encode.record_writer import BatchWriter
 from kafkajit.encode.rows import (
-    field_of,
+    byte_strings_of,
     frozen,
     headers_of,
     milliseconds_of,
-    no_field,
+    missing_column,
     numbers_of,
     rows_counted_from,
 )
-from kafkajit.encode.windows import pieces_of, rows_of_a_window
+from kafkajit.encode.windows import chunks_of, window_rows
 from kafkajit.errors import InvalidOffsetError
 from kafkajit.format.limits import MAX_INT64
 
 
+# These two functions exceed the house's limit of 12 parameters. Like pyarrow's writers they spell
+# every option, keyword-only and flat, for editors, type checkers and help().
 def encode_batches(
-    records: pa.Table | pa.RecordBatch, *, batches: pa.Table | None = None, **options: Any
+    records: pa.Table | pa.RecordBatch,
+    *,
+    batches: pa.Table | None = None,
+    compression_type: CompressionType | None = None,
+    compression_level: int | None = None,
+    batch_size: int | None = None,
+    batch_records: int | None = None,
+    base_offset: int = 0,
+    timestamp: int | None = None,
+    timestamp_type: Literal[0, 1] | None = None,
+    partition_leader_epoch: int | None = None,
+    producer_id: int | None = None,
+    producer_epoch: int | None = None,
+    base_sequence: int | None = None,
+    is_transactional: bool | None = None,
+    control_type: ControlType | None = None,
+    coordinator_epoch: int | None = None,
+    delete_horizon_ms: int | None = None,
+    magic: Literal[0, 1, 2] | None = None,
 ) -> pa.Buffer:
-    """Records → record batches, as they stand in a log.
+    """Encode records as record batches, the bytes of a log segment.
 
-    A record is a row. Its columns are those that `read_records` gives, and none has to be there:
-    key, value, headers, offset (else they count up from `base_offset`), timestamp (else now). A
-    batch ends where it is full, and wherever a column that speaks of batches has another value:
+    Each row is a record. The columns are those that `read_records` returns, all of them optional:
+    key, value, headers, offset (if missing, offsets count up from `base_offset`) and timestamp (if
+    missing, now). A batch ends when it is full, and where a column that describes batches changes:
     baseOffset, position, partitionLeaderEpoch, producerId, producerEpoch, sequence,
-    isTransactional, timestampType, magic. A row with a controlType is a marker: COMMIT and ABORT
-    need no key and value, coordinatorEpoch says whose they are.
+    isTransactional, timestampType or magic. A row with a controlType is a control record. COMMIT
+    and ABORT need no key and value; coordinatorEpoch is their coordinator's epoch.
 
-    So what `read_records` gives comes out in the batches that it came from: a log that is not
-    compressed, byte for byte. What records do not say of their batches (compaction's gaps, delete
-    horizons, batches without records) is said by `batches`. Under LogAppendTime a record has its
-    batch's timestamp: what its producer had given it is not in the columns, so there the same
-    records come out, not the same bytes. Where a log was compressed its records come out the same.
+    So the result of `read_records` is encoded into the batches that it was read from, and an
+    uncompressed log comes out byte for byte; of a compressed log the same records come out. Pass
+    `batches` to keep what records do not hold: gaps left by compaction, delete horizons, and
+    batches without records. One thing is lost: under LogAppendTime a record has its batch's
+    timestamp, and the columns do not hold the timestamp that the producer set.
 
-    What cannot be written is an error before anything is: it says the row, from 0, and the column,
-    or the option.
+    A record that cannot be written raises an error before anything is returned. The error names the
+    row, counted from 0, and the column or option.
 
     Args:
-        records: a table; columns of bytes may be strings, views or dictionaries, headers a map.
-        batches: what `read_record_batches` says of the log that the records are from. A record's
-            `position` names its batch; offset and timestamp are needed, too. Records may be
-            missing: their batch has fewer. Of the options only compression's go with it.
-        compression_type: none, gzip, snappy, lz4 or zstd; else as `batches` says, or none.
-        compression_level: as in Kafka's compression.gzip.level and its like
-        batch_size: bytes of a batch before compression, its header included; 16,384 where records
-            do not know their batches. Where they do, they stay together unless this is given.
-        batch_records: records of a batch; as many as there is room for
-        base_offset: of the first record, where there is no column offset
-        timestamp: milliseconds, where there is no column timestamp, or where one is null
-        timestamp_type: 0 CreateTime, 1 LogAppendTime: then `timestamp` is that of all records, and
-            without it a batch ends where the column timestamp changes
-        partition_leader_epoch: of all batches, whatever a column says; so are the next five
-        producer_id: 0 or more for an idempotent producer
-        producer_epoch: its epoch
-        base_sequence: of the first record; sequence numbers count on from it
-        is_transactional: whether they are part of a transaction
-        control_type: COMMIT or ABORT: every record is a marker
-        coordinator_epoch: of who writes markers
-        delete_horizon_ms: when tombstones may go; of all batches
-        magic: the message format's version: 2, or 1 or 0, which have neither headers nor producers
+        records: a table. Columns of bytes may be strings, views or dictionaries; headers may be a
+            map.
+        batches: the result of `read_record_batches` for the log that the records come from. A
+            record's `position` names its batch; offset and timestamp are required, too. If some
+            records of a batch are missing, it is written with the rest. The only other options
+            allowed are those of compression.
+        compression_type: the codec. If None, each batch keeps the codec that `batches` gives, and
+            without `batches` nothing is compressed.
+        compression_level: as in Kafka's compression.gzip.level, compression.lz4.level and
+            compression.zstd.level. If None, Kafka's default.
+        batch_size: the most bytes of a batch before compression, including its header. If None,
+            16,384, except that records that name their batches stay together.
+        batch_records: the most records of a batch. If None, as many as fit.
+        base_offset: the offset of the first record, if there is no column offset.
+        timestamp: milliseconds since 1970, for records without a timestamp. If None, now.
+        timestamp_type: 0 is CreateTime, 1 is LogAppendTime. With 1, `timestamp` is the timestamp of
+            all records; without `timestamp`, a batch ends where the column timestamp changes.
+        partition_leader_epoch: the leader epoch of all batches. This option and those below, if
+            given, override the columns.
+        producer_id: the id of an idempotent producer, 0 or more.
+        producer_epoch: the producer's epoch.
+        base_sequence: the sequence number of the first record; the others count on from it.
+        is_transactional: whether the records belong to a transaction.
+        control_type: makes every record a control record of this type.
+        coordinator_epoch: the epoch of the transaction coordinator, for COMMIT and ABORT.
+        delete_horizon_ms: when tombstones may be deleted, milliseconds since 1970.
+        magic: the message format's version. If None, 2. Versions 0 and 1 have neither headers nor
+            producers.
 
     >>> import kafkajit
     >>> log = encode_batches(pa.table({"key": ["a", "b"]}), base_offset=7, compression_type="zstd")
     >>> kafkajit.read_records(log, columns=["offset", "key"]).to_pylist()
     [{'offset': 7, 'key': b'a'}, {'offset': 8, 'key': b'b'}]
     """
-    return _joined(list(iter_encoded_batches(records, batches=batches, **options)))
+    options = EncodeOptions(
+        compression_type=compression_type,
+        compression_level=compression_level,
+        batch_size=batch_size,
+        batch_records=batch_records,
+        base_offset=base_offset,
+        timestamp=timestamp,
+        timestamp_type=timestamp_type,
+        partition_leader_epoch=partition_leader_epoch,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        is_transactional=is_transactional,
+        control_type=control_type,
+        coordinator_epoch=coordinator_epoch,
+        delete_horizon_ms=delete_horizon_ms,
+        magic=magic,
+    )
+    return _joined(list(Encoder(options).encode(records, batches)))
 
 
 def iter_encoded_batches(
     records: pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch],
     *,
     batches: pa.Table | None = None,
-    **options: Any,
+    compression_type: CompressionType | None = None,
+    compression_level: int | None = None,
+    batch_size: int | None = None,
+    batch_records: int | None = None,
+    base_offset: int = 0,
+    timestamp: int | None = None,
+    timestamp_type: Literal[0, 1] | None = None,
+    partition_leader_epoch: int | None = None,
+    producer_id: int | None = None,
+    producer_epoch: int | None = None,
+    base_sequence: int | None = None,
+    is_transactional: bool | None = None,
+    control_type: ControlType | None = None,
+    coordinator_epoch: int | None = None,
+    delete_horizon_ms: int | None = None,
+    magic: Literal[0, 1, 2] | None = None,
 ) -> Iterator[pa.Buffer]:
-    """The same, a few megabytes of whole batches at a time; memory stays bounded.
+    """Encode records as `encode_batches` does, in buffers of a few megabytes of whole batches.
 
-    A record that cannot be written is an error when its turn comes.
+    Memory use does not grow with the records. An option that is wrong raises an error at once; a
+    record that cannot be written raises one when its turn comes.
 
     Args:
-        records: also an iterable of Arrow record batches, such as `iter_records` gives
-        batches: as for `encode_batches`
-        **options: as for `encode_batches`
+        records: as for `encode_batches`, or an iterable of record batches, such as `iter_records`
+            returns.
+        batches: the result of `read_record_batches`, as for `encode_batches`.
+        compression_type: the codec. If None, each batch keeps the codec that `batches` gives, and
+            without `batches` nothing is compressed.
+        compression_level: as in Kafka's compression.gzip.level, compression.lz4.level and
+            compression.zstd.level. If None, Kafka's default.
+        batch_size: the most bytes of a batch before compression, including its header. If None,
+            16,384, except that records that name their batches stay together.
+        batch_records: the most records of a batch. If None, as many as fit.
+        base_offset: the offset of the first record, if there is no column offset.
+        timestamp: milliseconds since 1970, for records without a timestamp. If None, now.
+        timestamp_type: 0 is CreateTime, 1 is LogAppendTime. With 1, `timestamp` is the timestamp of
+            all records; without `timestamp`, a batch ends where the column timestamp changes.
+        partition_leader_epoch: the leader epoch of all batches. This option and those below, if
+            given, override the columns.
+        producer_id: the id of an idempotent producer, 0 or more.
+        producer_epoch: the producer's epoch.
+        base_sequence: the sequence number of the first record; the others count on from it.
+        is_transactional: whether the records belong to a transaction.
+        control_type: makes every record a control record of this type.
+        coordinator_epoch: the epoch of the transaction coordinator, for COMMIT and ABORT.
+        delete_horizon_ms: when tombstones may be deleted, milliseconds since 1970.
+        magic: the message format's version. If None, 2. Versions 0 and 1 have neither headers nor
+            producers.
 
     >>> table = pa.table({"value": [bytes(1000)] * 100})
     >>> sum(buffer.size for buffer in iter_encoded_batches(table))
     101327
     """
-    encoder = Encoder(BatchOptions.named(options))
-    return encoder.encode(records, batches)
+    options = EncodeOptions(
+        compression_type=compression_type,
+        compression_level=compression_level,
+        batch_size=batch_size,
+        batch_records=batch_records,
+        base_offset=base_offset,
+        timestamp=timestamp,
+        timestamp_type=timestamp_type,
+        partition_leader_epoch=partition_leader_epoch,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        is_transactional=is_transactional,
+        control_type=control_type,
+        coordinator_epoch=coordinator_epoch,
+        delete_horizon_ms=delete_horizon_ms,
+        magic=magic,
+    )
+    return Encoder(options).encode(records, batches)
 
 
 class Encoder:
-    """Encodes records; of what comes later, offsets and sequences go on where they ended.
+    """Encodes records; offsets and sequence numbers continue from one call to the next.
 
     Args:
-        options: of all of them
-        writer: of these options, whose buffers several encoders use in turn
+        options: how records become batches
+        writer: a writer made for these options; several encoders may take turns with its buffers
     """
 
-    def __init__(self, options: BatchOptions, writer: BatchWriter | None = None) -> None:
+    def __init__(self, options: EncodeOptions, writer: BatchWriter | None = None) -> None:
         self.next_offset = options.base_offset
         self._options = options
-        self._batching = Batching(options)
+        self._planner = BatchPlanner(options)
         self._writer = writer or BatchWriter(options.compression_level)
         self._now = int(time.time() * 1000) if options.timestamp is None else options.timestamp
-        # The time of an append is that of all its records.
+        # Under LogAppendTime all records have the time of the append.
         self._is_stamped = options.timestamp_type == 1 and options.timestamp is not None
 
     def encode(
@@ -131,45 +231,45 @@ class Encoder:
         records: pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch],
         batches: pa.Table | None = None,
     ) -> Iterator[pa.Buffer]:
-        """The records' batches, a few megabytes at a time."""
-        stated = None if batches is None else StatedBatches(batches, self._options)
-        keeps = stated is not None or self._options.batch_size is None
+        """Encode the records, a few megabytes of batches at a time."""
+        given = None if batches is None else GivenBatches(batches, self._options)
+        keeps = given is not None or self._options.batch_size is None
         before = 0
-        for piece in pieces_of(records, whole_batches=keeps):
-            start, count = 0, rows_of_a_window(piece)
-            while start < piece.num_rows:
-                window = piece.slice(start, count)
-                is_last = start + count >= piece.num_rows
+        for chunk in chunks_of(records, whole_batches=keeps):
+            start, count = 0, window_rows(chunk)
+            while start < chunk.num_rows:
+                window = chunk.slice(start, count)
+                is_last = start + count >= chunk.num_rows
                 with rows_counted_from(before + start):
-                    rows, plan = self._plan(window, stated, is_last=is_last)
+                    rows, plan = self._plan(window, given, is_last=is_last)
                     taken = int(plan.first_row[-1])
-                    if taken == 0:  # the batch is larger than the window
+                    if taken == 0:  # the first batch is larger than the window
                         count *= 2
                         continue
                     encoded = self._write(rows, plan)
                 start += taken
                 self.next_offset = int(rows.offset[taken - 1]) + 1
                 yield encoded
-            before += piece.num_rows
-        if stated is not None and stated.has_more:
+            before += chunk.num_rows
+        if given is not None and given.has_more:
             rows = self._rows(_NO_RECORDS)
-            yield self._write(rows, stated.rest(rows))
+            yield self._write(rows, given.rest(rows))
 
     def _plan(
-        self, window: pa.RecordBatch, stated: StatedBatches | None, *, is_last: bool
-    ) -> tuple[Rows, Plan]:
-        """The window's first rows as whole batches; all of them where no more follow."""
-        if stated is None:
+        self, window: pa.RecordBatch, given: GivenBatches | None, *, is_last: bool
+    ) -> tuple[RecordRows, BatchPlan]:
+        """Plan whole batches of the window's first rows; of all its rows if it is the last."""
+        if given is None:
             rows = self._rows(window)
-            return rows, self._batching.plan(window, rows, is_last=is_last)
+            return rows, self._planner.plan(window, rows, is_last=is_last)
         for name in ("position", "offset", "timestamp"):
             if name not in window.schema.names:
-                raise ValueError(f"with batches, records need the column {name} that they had")
+                raise ValueError(f"with batches, records need the column {name}")
         rows = self._rows(window, nulls_are_now=False)
         position = numbers_of(window.column("position"), "position")
-        return rows, stated.plan(rows, position, is_last=is_last)
+        return rows, given.plan(rows, position, is_last=is_last)
 
-    def _rows(self, window: pa.RecordBatch, *, nulls_are_now: bool = True) -> Rows:
+    def _rows(self, window: pa.RecordBatch, *, nulls_are_now: bool = True) -> RecordRows:
         names, count = window.schema.names, window.num_rows
         if "offset" in names:
             offset = numbers_of(window.column("offset"), "offset")
@@ -185,18 +285,20 @@ class Encoder:
             window = with_markers(window, types, self._options.coordinator_epoch)
             names = window.schema.names
         key, value = (
-            field_of(window.column(name), name) if name in names else no_field(count)
+            byte_strings_of(window.column(name), name) if name in names else missing_column(count)
             for name in ("key", "value")
         )
         if types is not None:
             check_markers(types, key, value)
-        headers = headers_of(window.column("headers")) if "headers" in names else no_field(count, 0)
-        return Rows(offset, timestamp, key, value, headers)
+        headers = (
+            headers_of(window.column("headers")) if "headers" in names else missing_column(count, 0)
+        )
+        return RecordRows(offset, timestamp, key, value, headers)
 
-    def _write(self, rows: Rows, plan: Plan) -> pa.Buffer:
+    def _write(self, rows: RecordRows, plan: BatchPlan) -> pa.Buffer:
         buffer = pa.allocate_buffer(self._writer.bound(rows, plan), resizable=True)
         end = self._writer.write(rows, plan, np.frombuffer(buffer, dtype=np.uint8))
-        # What compresses well would hold on to much that it does not need.
+        # The bound is the uncompressed size: give back what compression saved.
         buffer.resize(end, shrink_to_fit=True)
         return buffer
 
@@ -205,7 +307,7 @@ _NO_RECORDS = pa.RecordBatch.from_pydict({"key": pa.array([], pa.binary())})
 
 
 def _counted_up(first: int, count: int) -> npt.NDArray[np.int64]:
-    """Offsets of so many records, where they have none."""
+    """Offsets for `count` records that have none."""
     if first + count - 1 > MAX_INT64:
         raise InvalidOffsetError(
             f"its offset would be larger than {MAX_INT64}", row=MAX_INT64 - first + 1
@@ -221,5 +323,5 @@ def _joined(parts: list[pa.Buffer]) -> pa.Buffer:
     for at, part in enumerate(parts):
         out[end : end + part.size] = np.frombuffer(part, dtype=np.uint8)
         end += part.size
-        parts[at] = None  # its memory is the next one's
+        parts[at] = None  # frees it before the next part is copied
     return joined

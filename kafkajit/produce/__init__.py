@@ -1,1 +1,1 @@
-"""Tables → partitions' logs: what producers and brokers do, without either of them."""
+"""Tables → the logs of partitions: what producers and brokers do, without either."""

@@ -1,4 +1,4 @@
-"""What is wrong with a job is said before it begins."""
+"""Checks of a job before it begins: the columns of its rows, and the folder."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _are_headers(kind: pa.DataType) -> bool:
     )
 
 
-# What the columns of Spark's Kafka sink may be, and one more: when a record was created.
+# The columns of Spark's Kafka sink with their types, and timestamp, when a record was created.
 _SINK: dict[str, tuple[str, _Kind]] = {
     "key": ("STRING or BINARY", _is_bytes),
     "value": ("STRING or BINARY", _is_bytes),
@@ -54,7 +54,7 @@ _SINK: dict[str, tuple[str, _Kind]] = {
 
 
 def check_columns(schema: pa.Schema, options: ProduceOptions) -> None:
-    """Raise where rows of this schema cannot be written."""
+    """Raise if rows of this schema cannot be written."""
     for name in schema.names:
         if name not in RECORD_COLUMNS:
             hint = did_you_mean(name, RECORD_COLUMNS, cutoff=0.5)
@@ -71,12 +71,12 @@ def check_columns(schema: pa.Schema, options: ProduceOptions) -> None:
             kind = schema.field(name).type
             raise ValueError(f"column {name} must be {wanted}, not {kind}")
     if "value" not in schema.names:
-        raise ValueError("required column 'value' not found: what is not there cannot be written")
+        raise ValueError("required column 'value' not found")
     if options.topic is None and "topic" not in schema.names:
-        raise ValueError("topic is not said: set the option topic, or bring a column topic")
+        raise ValueError("topic is missing: set the option topic, or add a column topic")
     if options.partitions is None and "partition" not in schema.names:
         raise ValueError(
-            "partition is not said: set the option partitions to how many the topic has, or bring "
+            "partition is missing: set the option partitions to the topic's number of them, or add "
             "a column partition"
         )
     if options.keep_offsets and "offset" not in schema.names:
@@ -84,12 +84,12 @@ def check_columns(schema: pa.Schema, options: ProduceOptions) -> None:
 
 
 def check_folder(options: ProduceOptions, *, overwrite: bool) -> None:
-    """Raise where a folder is not for logs, or not to be written to now."""
+    """Raise if the folder is not one for logs, or cannot be written to now."""
     path = options.path
     if not path.exists():
         return
     if not path.is_dir():
-        raise NotADirectoryError(f"{path} is no folder")
+        raise NotADirectoryError(f"{path} is not a folder")
     if any(SEGMENT_NAME.fullmatch(file.name) for file in path.glob("*.log")):
         raise ValueError(
             f"{path} is a partition's folder, which rows get to by their topic and partition: name "

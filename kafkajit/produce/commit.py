@@ -1,4 +1,4 @@
-"""Segments that tasks have written → partitions' logs, all of them or none."""
+"""Segments that tasks have staged → the logs of partitions, all of them or none."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pathlib import Path
 from kafkajit.change.change import Change
 from kafkajit.change.lock import FolderLock
 from kafkajit.errors import InvalidOffsetError, LockedError
-from kafkajit.produce.commit_partition import place
+from kafkajit.produce.commit_partition import commit_partition
 from kafkajit.produce.options import STATIC, ProduceOptions
 from kafkajit.produce.router import TopicPartition
-from kafkajit.produce.task_output import SORT, Staged
+from kafkajit.produce.task_output import SORT, StagedSegment
 from kafkajit.state.checkpoints import NAMES as CHECKPOINTS
 from kafkajit.state.checkpoints import offsets_text, parse_offsets
 from kafkajit.state.leader_epochs import LEADER_EPOCHS
@@ -28,23 +28,24 @@ _OF_LOG = re.compile(
     r"\d{20}\.(?:log|index|timeindex|txnindex|snapshot)(?:\.deleted|\.cleaned|\.swap)?"
     rf"|{re.escape(LEADER_EPOCHS)}"
 )
-# A partition's folder, as far as locks are concerned, but no topic's.
+# A name that locks the folder as a partition's would; no topic can have it.
 _ANY = "?-0"
-# Another job has the lock while it commits, a broker for as long as it runs.
+# Another job holds the lock while it commits, a broker as long as it runs.
 _PATIENCE_SECONDS = 300
 _POLL_SECONDS = 0.2
 
 
 def commit(
-    staged: Iterable[Staged], work: Path, options: ProduceOptions, *, overwrite: bool
+    staged: Iterable[StagedSegment], work: Path, options: ProduceOptions, *, overwrite: bool
 ) -> None:
-    """Bring what tasks have staged into the logs below the folder that options name.
+    """Add staged segments to the logs in the folder that the options name.
 
     Args:
-        staged: by task, in the order in which the rows of a partition are to be in its log.
-        work: a folder on the same file system, for what is put together.
-        options: of the job.
-        overwrite: whether logs that are there are replaced, instead of appended to.
+        staged: the segments in the order of tasks: the order that a partition's rows have in its
+            log.
+        work: a folder on the same file system, for segments that are written again.
+        options: the job's options.
+        overwrite: whether to replace existing logs instead of appending to them.
     """
     by_partition = _by_partition(staged, options)
     with locked(options, _PATIENCE_SECONDS):
@@ -53,7 +54,7 @@ def commit(
         if not every:
             return
         with ExitStack() as held:
-            # Nobody in this process is changing one of them.
+            # These locks keep out other threads of this process, too.
             for partition in every:
                 held.enter_context(FolderLock(options.path / str(partition), force=options.force))
             change = held.enter_context(Change(options.path / str(every[0]), "write"))
@@ -63,16 +64,16 @@ def commit(
                 _remove(change, options.path / str(partition), metadata=is_gone)
             for partition, segments in by_partition.items():
                 is_new = partition in replaced
-                place(change, partition, segments, work, options, is_new=is_new)
+                commit_partition(change, partition, segments, work, options, is_new=is_new)
             change.commit(keep=False)
         for partition in set(replaced) - by_partition.keys():
-            with suppress(OSError):  # where something is in it that is no log's
+            with suppress(OSError):  # if it holds other files
                 (options.path / str(partition)).rmdir()
 
 
 @contextmanager
 def locked(options: ProduceOptions, patience: float) -> Iterator[None]:
-    """The lock of the folder, once it is to be had; for so many seconds others may have it."""
+    """Hold the folder's lock; wait up to `patience` seconds while others hold it."""
     deadline = time.monotonic() + patience
     with ExitStack() as held:
         while True:
@@ -87,16 +88,16 @@ def locked(options: ProduceOptions, patience: float) -> Iterator[None]:
 
 
 def _by_partition(
-    staged: Iterable[Staged], options: ProduceOptions
-) -> dict[TopicPartition, list[Staged]]:
+    staged: Iterable[StagedSegment], options: ProduceOptions
+) -> dict[TopicPartition, list[StagedSegment]]:
     of_partition = lambda segment: segment.partition  # noqa: E731
-    in_order = sorted(staged, key=of_partition)  # and those of a partition as they come
+    in_order = sorted(staged, key=of_partition)  # stable: a partition's segments keep their order
     grouped = {key: list(group) for key, group in groupby(in_order, of_partition)}
     for segment in in_order:
         log = segment.path(".log")
         if not log.exists() or log.stat().st_size != segment.size:
             raise FileNotFoundError(
-                f"{log} is not as a task has left it: driver and executors must share the folder "
+                f"{log} is not as its task left it: driver and executors must share the folder "
                 "that is written to"
             )
     topics = sorted({partition.topic for partition in grouped})
@@ -118,7 +119,7 @@ def _by_partition(
 
 
 def _replaced(written: Collection[TopicPartition], options: ProduceOptions) -> list[TopicPartition]:
-    """Partitions whose logs go away."""
+    """The partitions whose logs are removed."""
     there = partitions_in(options.path)
     if options.partition_overwrite_mode == STATIC:
         return there
@@ -126,7 +127,7 @@ def _replaced(written: Collection[TopicPartition], options: ProduceOptions) -> l
 
 
 def partitions_in(folder: Path) -> list[TopicPartition]:
-    """Those whose folders have a log."""
+    """The partitions whose folders hold a log."""
     found = []
     for path in sorted(folder.iterdir()):
         name = _FOLDER.fullmatch(path.name)
@@ -141,7 +142,7 @@ def partitions_in(folder: Path) -> list[TopicPartition]:
 
 
 def _forget(change: Change, folder: Path, partitions: Collection[TopicPartition]) -> None:
-    """Take partitions out of the checkpoints of log.dirs: their logs begin anew."""
+    """Remove partitions from the folder's checkpoints, because their logs begin anew."""
     for name in CHECKPOINTS:
         path = folder / name
         if not partitions or not path.exists():
@@ -158,7 +159,7 @@ def _forget(change: Change, folder: Path, partitions: Collection[TopicPartition]
 
 
 def _remove(change: Change, folder: Path, *, metadata: bool) -> None:
-    """Take a partition's log away, and if it is to be no more what says whose it was."""
+    """Remove a partition's log, and with `metadata` its partition.metadata."""
     for path in folder.iterdir():
         if _OF_LOG.fullmatch(path.name) or (metadata and path.name == PARTITION_METADATA):
             change.remove(path)

@@ -1,8 +1,12 @@
-"""A partition's segments → its log: at their offsets, by their names, with the files beside them.
+"""A partition's staged segments → its log, with their offsets, names and the files beside them.
 
-What was a log's first offset in a task becomes the log's end: batches are written over where they
-say their offset, and files get their names. Segments stay as the tasks made them, but for small
-ones that several tasks have made one behind the other: those become one, and are written anew.
+A task counts offsets from 0; here they become those at the log's end. The base offsets of batches
+are overwritten in place, and the files are renamed. Otherwise segments stay as the tasks wrote
+them, except that small consecutive segments of several tasks are written again as one.
+
+A batch's base offset and leader epoch are outside of what its checksum covers, and its records
+count from the base offset: a broker that appends a producer's batches overwrites only these two.
+The entries of an index count from the offset in the segment's name, so they stay as they are.
 """
 
 from __future__ import annotations
@@ -11,18 +15,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from kafkajit.append.append_effects import LogGrowth
-from kafkajit.append.rebase import rebase
-from kafkajit.append.rolled_segments import SegmentSeries
+import numpy as np
+
+from kafkajit.append.append_effects import AppendEffects
+from kafkajit.append.rolled_segments import RolledSegments
 from kafkajit.change.change import Change
 from kafkajit.errors import InvalidOffsetError
+from kafkajit.format.layout import PARTITION_LEADER_EPOCH_OFFSET
 from kafkajit.format.log_path import INDEX_SUFFIXES, LOG_SUFFIX, TXN_INDEX_SUFFIX
+from kafkajit.kernel import kernel
+from kafkajit.kernel.intrinsics import write_int32, write_int64
 from kafkajit.log.epochs import LeaderEpochs
 from kafkajit.log.log_end import LogEnd, end_of_new_log, read_log_end
 from kafkajit.log.producers import markers_of
 from kafkajit.produce.options import ProduceOptions
 from kafkajit.produce.router import TopicPartition
-from kafkajit.produce.task_output import Staged
+from kafkajit.produce.task_output import StagedSegment
 from kafkajit.state.partition_metadata import (
     PARTITION_METADATA,
     partition_metadata_text,
@@ -31,49 +39,49 @@ from kafkajit.state.partition_metadata import (
 from kafkajit.storage.source import Source
 from kafkajit.walk.walk import frames
 
-# Smaller segments are put together where they lie behind one another.
+# Consecutive segments of several tasks that are smaller than this are written as one.
 _SMALL = 64 << 20
 
 
-def place(
+def commit_partition(
     change: Change,
     partition: TopicPartition,
-    segments: list[Staged],
+    segments: list[StagedSegment],
     work: Path,
     options: ProduceOptions,
     *,
     is_new: bool,
 ) -> None:
-    """Bring a partition's segments behind its log's end.
+    """Append a partition's segments to its log, as part of a change.
 
     Args:
-        change: what they go into.
-        partition: whose they are.
-        segments: in the order that they are to have.
-        work: a folder for what is put together.
-        options: of the job.
-        is_new: whether what is there goes away.
+        change: collects the log's new files.
+        partition: the partition.
+        segments: its staged segments, in the order of the log.
+        work: a folder for segments that are written again.
+        options: the job's options.
+        is_new: whether the log is new, or replaces the one that is there.
     """
     folder = options.path / str(partition)
     _identify(change, folder, options, is_new=is_new)
     end = end_of_new_log(0, LeaderEpochs()) if is_new else read_log_end(folder, options.config)
-    growth = LogGrowth(folder, end, change)
+    effects = AppendEffects(folder, end, change)
     moved = _moved(partition, segments, end, options)
-    for segment in _together(moved, work / str(partition), options):
-        growth.take_snapshot(segment.base_offset)
+    for segment in _joined_small(moved, work / str(partition), options):
+        effects.take_snapshot(segment.base_offset)
         if options.keep_offsets:
-            _look_into(segment, growth)
+            _count_in(segment, effects)
         for suffix in (LOG_SUFFIX, *INDEX_SUFFIXES):
             if segment.path(suffix).exists():
                 name = f"{segment.base_offset:020}{suffix}"
-                segment.path(suffix).rename(growth.new(name))
+                segment.path(suffix).rename(effects.new(name))
     if not options.keep_offsets:
-        growth.epochs.assign(_epoch(partition, end, options), moved[0].base_offset)
-    growth.finish(moved[0].base_offset, moved[-1].next_offset)
+        effects.epochs.assign(_epoch(partition, end, options), moved[0].base_offset)
+    effects.finish(moved[0].base_offset, moved[-1].next_offset)
 
 
 def _identify(change: Change, folder: Path, options: ProduceOptions, *, is_new: bool) -> None:
-    """Write whose topic's partition it is, if that is said."""
+    """Write partition.metadata, if the option topicId is set."""
     if options.topic_id is None:
         return
     path = folder / PARTITION_METADATA
@@ -88,8 +96,8 @@ def _identify(change: Change, folder: Path, options: ProduceOptions, *, is_new: 
     change.new(path).write_bytes(partition_metadata_text(options.topic_id))
 
 
-class _Segment(NamedTuple):
-    """A segment that knows its offsets in the log; its files are called as they were."""
+class _Moved(NamedTuple):
+    """A segment whose offsets are those in the log; its files still have the task's names."""
 
     stem: str
     base_offset: int
@@ -102,9 +110,9 @@ class _Segment(NamedTuple):
 
 
 def _moved(
-    partition: TopicPartition, segments: list[Staged], end: LogEnd, options: ProduceOptions
-) -> list[_Segment]:
-    """The segments at their offsets in the log."""
+    partition: TopicPartition, segments: list[StagedSegment], end: LogEnd, options: ProduceOptions
+) -> list[_Moved]:
+    """The segments, moved to their offsets in the log."""
     moved = []
     offset, epoch = end.end_offset, _epoch(partition, end, options)
     for segment in segments:
@@ -112,21 +120,21 @@ def _moved(
         if segment.base_offset + shift < offset:
             raise InvalidOffsetError(
                 f"the log of {partition} goes on at {offset}, and rows begin at "
-                f"{segment.base_offset}: with keepOffsets they come behind what is there, or "
-                "instead of it (mode overwrite)"
+                f"{segment.base_offset}: with keepOffsets they must come after it, or replace "
+                "the log (mode overwrite)"
             )
         if segment.leader_epoch is not None and (shift or epoch != segment.leader_epoch):
             rebase(segment.path(LOG_SUFFIX), shift, epoch)
         offset = segment.next_offset + shift
         stem = str(segment.path(""))
         moved.append(
-            _Segment(stem, segment.base_offset + shift, offset, segment.size, segment.has_producers)
+            _Moved(stem, segment.base_offset + shift, offset, segment.size, segment.has_producers)
         )
     return moved
 
 
 def _epoch(partition: TopicPartition, end: LogEnd, options: ProduceOptions) -> int:
-    """The leader's, of batches that do not bring theirs."""
+    """The leader epoch of batches that do not have their own."""
     latest = 0 if end.latest_epoch is None else end.latest_epoch
     if options.leader_epoch is None:
         return latest
@@ -138,10 +146,10 @@ def _epoch(partition: TopicPartition, end: LogEnd, options: ProduceOptions) -> i
     return options.leader_epoch
 
 
-def _together(segments: list[_Segment], work: Path, options: ProduceOptions) -> Iterator[_Segment]:
-    """The segments, with one for small ones that several tasks have made."""
+def _joined_small(segments: list[_Moved], work: Path, options: ProduceOptions) -> Iterator[_Moved]:
+    """The segments, with consecutive small ones of several tasks written as one."""
     small = min(_SMALL, options.config.segment_bytes // 2)
-    runs: list[list[_Segment]] = []
+    runs: list[list[_Moved]] = []
     for segment in segments:
         before = runs[-1][-1] if runs else None
         if (
@@ -157,7 +165,7 @@ def _together(segments: list[_Segment], work: Path, options: ProduceOptions) -> 
             yield run[0]
             continue
         work.mkdir(parents=True, exist_ok=True)
-        series = SegmentSeries(work.joinpath, options.config)
+        series = RolledSegments(work.joinpath, options.config)
         series.next_offset = run[0].base_offset
         for segment in run:
             source = Source(segment.path(LOG_SUFFIX))
@@ -165,21 +173,54 @@ def _together(segments: list[_Segment], work: Path, options: ProduceOptions) -> 
                 series.append(source.content, framing.batches)
                 source.forget(framing.position)
         for written in series.close():
-            yield _Segment(str(work / f"{written.base_offset:020}"), *written)
+            yield _Moved(str(work / f"{written.base_offset:020}"), *written)
 
 
-def _look_into(segment: _Segment, growth: LogGrowth) -> None:
-    """Tell what a log's batches say of leaders' epochs, and of producers and their transactions."""
+def _count_in(segment: _Moved, effects: AppendEffects) -> None:
+    """Note the leader epochs and producers of a segment's batches; index aborted transactions."""
     source = Source(segment.path(LOG_SUFFIX))
     aborted = bytearray()
     for framing in frames(source):
         batches = framing.batches
         epochs = batches.header["partitionLeaderEpoch"]
         is_known = (epochs >= 0) | batches.is_message
-        growth.epochs.append(batches[is_known], epochs[is_known])
+        effects.epochs.append(batches[is_known], epochs[is_known])
         if segment.has_producers:
             markers = markers_of(source, batches)
-            aborted += growth.producers.update(batches, markers, source.path).tobytes()
+            aborted += effects.producers.update(batches, markers, source.path).tobytes()
         source.forget(framing.position)
     if aborted:
         segment.path(TXN_INDEX_SUFFIX).write_bytes(aborted)
+
+
+def rebase(log: Path, shift: int, leader_epoch: int) -> None:
+    """Move the offsets of a segment's batches, and set their leader epoch.
+
+    Messages of v0 and v1 keep their offsets; they have no epoch. The caller syncs the file when it
+    becomes part of a log: until then losing it costs nothing.
+
+    Args:
+        log: the segment's file, which nobody else uses.
+        shift: added to each offset.
+        leader_epoch: the epoch of all batches.
+    """
+    source = Source(log)
+    if source.content.size == 0:
+        return
+    content = np.memmap(log, dtype=np.uint8, mode="r+")
+    for framing in frames(source):
+        batches = framing.batches[~framing.batches.is_message]
+        _rebase(
+            content.view(np.ndarray),
+            batches.position,
+            batches.header["baseOffset"] + np.int64(shift),
+            np.int64(leader_epoch),
+        )
+        source.forget(framing.position)
+
+
+@kernel
+def _rebase(content, positions, offsets, leader_epoch):
+    for row in range(positions.size):
+        write_int64(content, positions[row], offsets[row])
+        write_int32(content, positions[row] + PARTITION_LEADER_EPOCH_OFFSET, leader_epoch)

@@ -1,7 +1,7 @@
-"""The options of `df.write.format("kafkaLog")`, as Kafka and Spark name them, and what they may be.
+"""The options of `df.write.format("kafkaLog")`: Kafka's and Spark's names, and their values.
 
-Option keys arrive in lower case from Spark; values are strings. Kafka's names may be written with
-their dots or as words: batch.size is batchSize.
+Spark hands over option keys in lower case, and values as strings. Kafka's names may be written with
+dots or as one word: batch.size or batchSize.
 """
 
 from __future__ import annotations
@@ -12,20 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from kafkajit.change.files import local_folder
-from kafkajit.encode.batch_options import BatchOptions
-from kafkajit.errors import did_you_mean
+from kafkajit.encode.encode_options import CompressionType, EncodeOptions
 from kafkajit.format.compression import COMPRESSION_IDS
 from kafkajit.format.limits import MAX_INT32
+from kafkajit.format.text_options import Option, boolean, is_sparks_own, one_of, suggestion
 from kafkajit.format.topic import check_topic
 from kafkajit.log.config import TOPIC_CONFIGS, LogConfig
 from kafkajit.scan.options import OPTIONS as SCAN_OPTIONS
-from kafkajit.scan.options import SPARKS_OWN, Option, boolean, one_of
 from kafkajit.state.uuid import ZERO, parse_uuid
 
 STATIC = "static"
 DYNAMIC = "dynamic"
 
-# Topic configs that say how segments are written.
+# The topic configs that control how segments are written.
 _CONFIGS = {
     "segment.bytes": "roll a segment before it is larger; 1073741824 by default",
     "segment.ms": "roll it where a timestamp is so much later than its first; 604800000 by default",
@@ -37,13 +36,13 @@ _CONFIGS = {
 
 @dataclass(frozen=True, kw_only=True)
 class ProduceOptions:
-    """How rows become partitions' logs."""
+    """How rows become the logs of partitions."""
 
     path: Path
     topic: str | None = None
     partitions: int | None = None
     keep_offsets: bool = False
-    compression_type: str | None = None
+    compression_type: CompressionType | None = None
     compression_level: int | None = None
     batch_size: int | None = None
     leader_epoch: int | None = None
@@ -54,7 +53,7 @@ class ProduceOptions:
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> ProduceOptions:
-        """Options as Spark hands them over.
+        """Parse the options as Spark hands them over.
 
         >>> options = ProduceOptions.parse({"path": "/k", "compression.type": "zstd"})
         >>> options.compression_type
@@ -69,7 +68,7 @@ class ProduceOptions:
         values: dict[str, Any] = {}
         configs: dict[str, str] = {}
         for key, text in given.items():
-            if key.lower() in SPARKS_OWN or key.lower().startswith("option."):
+            if is_sparks_own(key):
                 continue
             name = names.get(_plain(key))
             if name in _CONFIGS:
@@ -79,7 +78,7 @@ class ProduceOptions:
             elif key.lower() in TOPIC_CONFIGS:
                 configs[key.lower()] = text
             else:
-                raise ValueError(f"unknown option {key!r}{_suggestion(key, names)}")
+                raise ValueError(f"unknown option {key!r}{_suggestion(key)}")
         if "path" not in values:
             raise ValueError(
                 "option path is missing: the folder that partitions' folders are in, as in "
@@ -93,12 +92,12 @@ class ProduceOptions:
         if "compression_level" in values and values.get("compression_type") in (None, "none"):
             raise ValueError("option compressionLevel needs a compression.type that has levels")
         options = cls(**values, config=LogConfig.of(configs))
-        options.of_batches(0)  # which checks the rest
+        options.encode_options(0)  # checks the rest
         return options
 
-    def of_batches(self, timestamp: int) -> BatchOptions:
-        """How batches are made; what has no timestamp has this one."""
-        return BatchOptions(
+    def encode_options(self, timestamp: int) -> EncodeOptions:
+        """How rows become batches; rows without a timestamp have this one."""
+        return EncodeOptions(
             compression_type=self.compression_type,
             compression_level=self.compression_level,
             batch_size=self.batch_size,
@@ -118,13 +117,10 @@ def _parsed(name: str, text: str) -> Any:
         raise ValueError(f"option {name}: {error}") from None
 
 
-def _suggestion(key: str, names: Mapping[str, str]) -> str:
+def _suggestion(key: str) -> str:
     if key.lower() in {name.lower() for name in SCAN_OPTIONS}:
         return " of what is written: it says how logs are read"
-    hint = did_you_mean(key, names.values(), spelled=_plain)
-    if hint:
-        return f": {hint}"
-    return f"; there are: {', '.join(OPTIONS)}"
+    return suggestion(key, OPTIONS, _plain)
 
 
 def _count(least: int, what: str) -> Callable[[str], int]:
@@ -200,7 +196,7 @@ OPTIONS: dict[str, Option] = {
     "topicId": Option(
         "topic_id",
         _topic_id,
-        "what partition.metadata says; without, none is written, and one that is there stays",
+        "the id in partition.metadata; if not set, the file is not written, or stays",
     ),
     "partitionOverwriteMode": Option(
         "partition_overwrite_mode",

@@ -1,8 +1,8 @@
-"""Rows → the partition that each is for: its columns say, or its key as with Kafka's producer.
+"""Rows → the partition of each, from its columns, or from its key as Kafka's producer does.
 
-Answers to KafkaRowWriter of Spark's format("kafka") and to KafkaProducer.partition, but for records
-without a key: producers leave them in one partition until a batch is full, which depends on time.
-Here they go to each partition in turn, the same way every time.
+Answers to KafkaRowWriter of Spark's format("kafka") and to KafkaProducer.partition, except for
+records without a key. A producer sends those to one partition until a batch is full, which depends
+on time; here they go to each partition in turn, the same way every time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kafkajit.encode.partitioner import NO_KEY, partitions_of
-from kafkajit.encode.rows import field_of, no_field, numbers_of
+from kafkajit.encode.rows import byte_strings_of, missing_column, numbers_of
 from kafkajit.format.limits import MAX_INT32
 from kafkajit.format.topic import check_topic
 from kafkajit.produce.options import ProduceOptions
@@ -24,7 +24,7 @@ _NO_PARTITION = -1
 
 
 class TopicPartition(NamedTuple):
-    """A partition, by the name of its folder."""
+    """A partition; its text is the name of its folder."""
 
     topic: str
     partition: int
@@ -34,11 +34,11 @@ class TopicPartition(NamedTuple):
 
 
 class Router:
-    """Which partition rows are for; `partitions` are those that there were so far.
+    """Finds the partitions of rows; `partitions` lists those found so far.
 
     Args:
-        options: topic and partitions, if they say so.
-        turn: which partition the first row without a key goes to.
+        options: may set the topic and the number of partitions.
+        turn: the partition of the first row without a key.
     """
 
     def __init__(self, options: ProduceOptions, turn: int = 0) -> None:
@@ -46,12 +46,12 @@ class Router:
         self._options = options
         self._turn = turn
         self._topics: dict[str, int] = {}
-        self._numbers: dict[int, int] = {}  # of what a row says, the place in `partitions`
+        self._numbers: dict[int, int] = {}  # (topic, partition) as one number → index
 
     def route(self, records: pa.RecordBatch) -> Int64s:
-        """For each row the place of its partition in `partitions`."""
+        """For each row the index of its partition in `partitions`."""
         said = self._topics_of(records) << 31 | self._partitions_of(records)
-        # By a hash table: to sort them, as np.unique does, takes longer than all that follows.
+        # A hash table: sorting, as np.unique does, takes longer than everything after this.
         found = pa.array(said).dictionary_encode()
         known = [self._number(value) for value in found.dictionary.to_pylist()]
         routed: Int64s = np.array(known, dtype=np.int64)[found.indices.to_numpy()]
@@ -95,7 +95,11 @@ class Router:
         bad = (said < 0) | (said > (MAX_INT32 if most is None else most - 1))
         if bad.any():
             number = said[np.argmax(bad)]
-            of = "" if most is None else f" of a topic of {most}, as the option partitions says"
+            of = (
+                ""
+                if most is None
+                else f" in a topic of {most}, the number that the option partitions gives"
+            )
             raise ValueError(f"there is no partition {number}{of}")
         return said
 
@@ -108,7 +112,11 @@ class Router:
                 "their keys"
             )
         has_key = "key" in records.schema.names
-        keys = field_of(records.column("key"), "key") if has_key else no_field(len(records))
+        keys = (
+            byte_strings_of(records.column("key"), "key")
+            if has_key
+            else missing_column(len(records))
+        )
         found = partitions_of(keys, most)
         in_turn = np.flatnonzero((found == NO_KEY) & is_missing)
         found[in_turn] = (self._turn + np.arange(in_turn.size)) % most

@@ -9,12 +9,12 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
-from kafkajit.errors import did_you_mean
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.moment import milliseconds
+from kafkajit.format.text_options import Option, boolean, is_sparks_own, one_of, suggestion
 from kafkajit.records.decode import MAX_DECOMPRESSED_BYTES
 from kafkajit.state.sidecar_files import INDEXES, SIDECAR_FILES
 from kafkajit.storage.locations import glob_to_regex
@@ -64,11 +64,12 @@ class Options:
         if "location" in given:  # what CREATE TABLE makes of the path
             given = {"path": given["location"], **given}
         for key, text in given.items():
-            if key.lower() in SPARKS_OWN or key.lower().startswith("option."):
+            if is_sparks_own(key):
                 continue
             name = names.get(key.lower())
             if name is None:
-                raise ValueError(f"unknown option {key!r}{_suggestion(key.lower(), names)}")
+                hint = suggestion(key, OPTIONS)
+                raise ValueError(f"unknown option {key!r}{hint}")
             option = OPTIONS[name]
             try:
                 values[option.attribute] = option.parse(text)
@@ -83,43 +84,6 @@ class Options:
                 "temporary view instead"
             )
         return cls(paths=paths, **values)
-
-
-class Option(NamedTuple):
-    """An option, for parsing and for the docs."""
-
-    attribute: str
-    parse: Callable[[str], Any]
-    doc: str
-
-
-def _suggestion(key: str, names: Mapping[str, str]) -> str:
-    hint = did_you_mean(key, names.values())
-    if hint:
-        return f": {hint}"
-    return f"; there are: {', '.join(OPTIONS)}"
-
-
-def one_of(choices: tuple[str, ...]) -> Callable[[str], str]:
-    """Parses one of these words, however it is written."""
-
-    def parse(text: str) -> str:
-        for choice in choices:
-            if text.lower() == choice.lower():
-                return choice
-        hint = did_you_mean(text, choices)
-        raise ValueError(
-            f"there is no {text!r}{f' ({hint})' if hint else ''}, but {', '.join(choices)}"
-        )
-
-    return parse
-
-
-def boolean(text: str) -> bool:
-    """Parses true or false."""
-    if text.lower() not in ("true", "false"):
-        raise ValueError(f"true or false, not {text!r}")
-    return text.lower() == "true"
 
 
 def _number(least: int, most: int) -> Callable[[str], int]:
@@ -240,17 +204,4 @@ OPTIONS: dict[str, Option] = {
         _number(1, 2**40),
         "bytes of log for one task; by default an eighth of all, from 16m to 128m",
     ),
-}
-
-# What CREATE TABLE adds of its own (TableCatalog's reserved properties), besides each option once
-# more as option.NAME.
-SPARKS_OWN = {
-    "collation",
-    "comment",
-    "external",
-    "is_managed_location",
-    "location",
-    "owner",
-    "provider",
-    "serialization.format",
 }

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from kafkajit.encode.batch_options import BATCH_NAMES, BatchOptions
+from kafkajit.encode.encode_options import BATCH_NAMES, EncodeOptions
 from kafkajit.encode.writer import Encoder
 from kafkajit.schema import RECORD_COLUMNS
 from kafkajit.spark.arrays import check_type, forgiving
@@ -24,7 +24,7 @@ def encode_batch(records: pa.Array, options: pa.Array | None = None, *, lenient:
         options = pa.nulls(len(records))
     check_type(options, "options must be a MAP of STRING to STRING", pa.types.is_map)
     encode = forgiving(_encode, lenient)
-    parsed: dict[tuple[tuple[str, str | None], ...], BatchOptions] = {}
+    parsed: dict[tuple[tuple[str, str | None], ...], EncodeOptions] = {}
     encoded: list[bytes | None] = []
     ends = records.offsets.to_pylist()
     for row, (is_valid, given) in enumerate(
@@ -47,7 +47,7 @@ def _is_records(type_: pa.DataType) -> bool:
     return bool(pa.types.is_list(type_) and pa.types.is_struct(type_.value_type))
 
 
-def _encode(rows: pa.RecordBatch, options: BatchOptions) -> bytes:
+def _encode(rows: pa.RecordBatch, options: EncodeOptions) -> bytes:
     known = {name.lower(): name for name in RECORD_COLUMNS}
     # A column that is NULL in all records was not decoded, as after kafka_records(content, 'key').
     kept = [
@@ -63,6 +63,6 @@ def _encode(rows: pa.RecordBatch, options: BatchOptions) -> bytes:
     return b"".join(Encoder(options).encode([part]))
 
 
-def _options(stated: tuple[tuple[str, str | None], ...]) -> BatchOptions:
+def _options(stated: tuple[tuple[str, str | None], ...]) -> EncodeOptions:
     """Options as SQL spells them: names such as compressionType, values as text."""
-    return BatchOptions.of({name: text for name, text in stated if text is not None})
+    return EncodeOptions.parse({name: text for name, text in stated if text is not None})

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from kafkajit import reader
 from kafkajit.encode.partitioner import NO_KEY, partitions_of
-from kafkajit.encode.rows import field_of, numbers_of
+from kafkajit.encode.rows import byte_strings_of, numbers_of
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.reader import SegmentReader
 from kafkajit.schema import (
@@ -160,6 +160,6 @@ def partition(key: pa.Array, partitions: pa.Array) -> pa.Array:
     bad = counts[(counts < 1) | (counts > _MOST_PARTITIONS)]
     if bad.size:
         raise ValueError(f"a topic has from 1 to {_MOST_PARTITIONS} partitions, not {bad[0]}")
-    found = partitions_of(field_of(key, "key"), counts)
+    found = partitions_of(byte_strings_of(key, "key"), counts)
     is_null = (found == NO_KEY) | partitions.is_null().to_numpy(False)
     return pa.array(found, pa.int32(), mask=is_null)

@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kafkajit.produce.options import ProduceOptions
-    from kafkajit.produce.task_output import Staged
+    from kafkajit.produce.task_output import StagedSegment
 
 
 @dataclass
 class TaskMessage(WriterCommitMessage):
     """The segments that a task has written."""
 
-    staged: list[Staged]
+    staged: list[StagedSegment]
 
 
 class KafkaLogWriter(DataSourceArrowWriter):
@@ -69,7 +69,7 @@ class KafkaLogWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
         """Write a task's rows into a folder of its own: Spark may run a task more than once."""
-        from kafkajit.produce.task_output import TaskWriter
+        from kafkajit.produce.task_output import TaskOutput
 
         with in_worker():
             context = TaskContext.get()
@@ -78,7 +78,7 @@ class KafkaLogWriter(DataSourceArrowWriter):
                     f"{self._work} does not exist: the job was aborted, or executors do not see "
                     f"the driver's {self._options.path}, which they must share with the driver"
                 )
-            with TaskWriter(
+            with TaskOutput(
                 self._work / uuid.uuid4().hex,
                 self._options,
                 timestamp=self._now,

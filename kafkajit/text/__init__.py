@@ -1,6 +1,6 @@
-"""What kafka-dump-log.sh prints: logs and the files beside them → lines, or objects of JSON."""
+"""Logs and the files beside them → the lines of kafka-dump-log.sh, or objects of JSON."""
 
-# Kafka's classes that keys and values are decoded with, in the order of `lines.STRING` and so on.
+# Kafka's decoder classes for keys and values, in the order of `line_codes.STRING` and so on.
 DECODER_PACKAGE = "org.apache.kafka.tools.api"
 DECODER_CLASSES = tuple(
     f"{DECODER_PACKAGE}.{name}Decoder" for name in ("String", "Long", "Integer", "Default")

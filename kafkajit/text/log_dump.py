@@ -1,10 +1,10 @@
 """A log → the lines that kafka-dump-log.sh prints of it, byte for byte.
 
-Answers to Kafka 4.1.1's DumpLogSegments.dumpLog. What is printed before an error is what Kafka
-prints before it throws: a line may break off in the middle. Text is written by kernels into a
-buffer that is used again; Python sees a few megabytes of finished lines at a time.
+Answers to Kafka 4.1.1's DumpLogSegments.dumpLog. Before an error it prints what Kafka prints
+before it throws: a line may break off in the middle. Kernels write the text into a buffer that is
+used again; Python sees a few megabytes of finished lines at a time.
 
-In the modes that step over damage, the lines are those of the batches that every reader reads then.
+The modes that skip damage print the batches that the reader reads in those modes.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from kafkajit.errors import (
 )
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.format.layout import BATCH_LENGTH_OFFSET, LOG_OVERHEAD, RECORD_BATCH_OVERHEAD
+from kafkajit.format.limits import MAX_INT32
 from kafkajit.kernel.intrinsics import read_int32
 from kafkajit.records.batches import Batches, frame, framing_error
 from kafkajit.records.columns import ColumnMemory, Wanted
@@ -34,14 +35,13 @@ from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder, located
 from kafkajit.storage.source import Source
 from kafkajit.text import DECODER_CLASSES
 from kafkajit.text.fragments import JSON
-from kafkajit.text.lines import (
+from kafkajit.text.line_codes import (
     BAD_CONTROL_KEY,
     BAD_MARKER,
     BAD_MESSAGE,
     BY_PYTHON,
     BYTES,
     COORDINATOR,
-    DONE,
     FLAG_CONTENTS,
     FLAG_FORM,
     FLAG_KEY_DECODER,
@@ -52,7 +52,6 @@ from kafkajit.text.lines import (
     INTEGER,
     LONG,
     METADATA,
-    NEW_DOUBLE,
     NO_KEY,
     NO_NUMBER,
     NO_TOPIC,
@@ -60,25 +59,24 @@ from kafkajit.text.lines import (
     RAFT_RECORD,
     STRING,
     UNKNOWN_CODEC,
-    batch_lines,
-    write_lines,
 )
-from kafkajit.topics.json_text import new_doubles
+from kafkajit.text.lines import batch_lines, write_lines
 from kafkajit.topics.kinds import TopicKind
-from kafkajit.topics.message import learn, new_scratch
+from kafkajit.topics.message import MessageTables, learn, new_tables
 from kafkajit.topics.raft import raft_message
 from kafkajit.topics.single import printed, printed_misfit
+from kafkajit.topics.status import DONE, NEW_DOUBLE
 from kafkajit.walk.walk import FAILFAST, PERMISSIVE, Gap, Walk
 
 DECODERS = dict(zip(DECODER_CLASSES, (STRING, LONG, INTEGER, BYTES), strict=True))
 
-NO_LIMIT = 2**31 - 1  # of --max-bytes
+NO_LIMIT = MAX_INT32  # of --max-bytes
 
 _TEXT_BYTES = 4 << 20
 
 
 class UnreadableByDecoder(InvalidRecordError):
-    """A key or value that is not what the decoder that was asked for reads."""
+    """A key or value that the chosen decoder cannot decode."""
 
 
 _MESSAGES: dict[int, tuple[type[KafkaJitError], str]] = {
@@ -111,18 +109,20 @@ _MESSAGES: dict[int, tuple[type[KafkaJitError], str]] = {
 
 @dataclass
 class Style:
-    """What is printed of each record."""
+    """Which parts of each record are printed, and how."""
 
     records: bool = False  # --deep-iteration
     contents: bool = False  # --print-data-log
     metadata: bool = True  # not --skip-record-metadata
     key_decoder: int = STRING
     value_decoder: int = STRING
-    topic: TopicKind | None = None  # whose payloads keys and values are, instead of the decoders
+    topic: TopicKind | None = (
+        None  # decode keys and values as this topic's payloads, not with the decoders
+    )
     json: bool = False  # --format json
 
     def flags(self) -> npt.NDArray[np.int64]:
-        """The same for kernels."""
+        """The style as kernels take it."""
         flags = np.zeros(FLAGS, dtype=np.int64)
         flags[FLAG_CONTENTS] = self.contents
         flags[FLAG_METADATA] = self.metadata
@@ -137,26 +137,24 @@ class Style:
             return NO_TOPIC
         if self.topic.has_keys:
             return COORDINATOR
-        # What Kafka prints of remote log metadata is Java's toString.
+        # Kafka prints remote log metadata with Java's toString.
         return METADATA if self.topic.name == "cluster_metadata" else BY_PYTHON
 
-    def tables(self) -> tuple[Any, ...]:
-        """What kernels need to read the topic's payloads.
+    def tables(self) -> MessageTables | None:
+        """What kernels need to decode the topic's payloads.
 
-        None where there is no topic: numba then makes a kernel that lacks the readers of messages.
+        None if there is no topic: numba then compiles a kernel without the readers of messages.
         """
         if self.topic is None:
-            return (None,) * 5
-        programs = self.topic.programs
-        scratch = new_scratch(programs)
-        return programs.rows, programs.texts, self.topic.types, new_doubles(), scratch
+            return None
+        return new_tables(self.topic.programs, self.topic.types)
 
 
 class LogDump:
-    """One dump of one log: read `text` to its end, then see what was found on the way.
+    """One dump of one log: read `text` to its end, then look at the findings.
 
-    Without a mode it is what Kafka's tool prints, which takes whatever is behind the last whole
-    batch for bytes that are left over; with one, damage there is told as all readers tell it.
+    Without a mode, it prints what Kafka's tool prints, for which all bytes after the last whole
+    batch are invalid bytes. With a mode, it reports damage there as all readers do.
     """
 
     def __init__(
@@ -169,8 +167,8 @@ class LogDump:
         mode: str | None = None,
     ) -> None:
         self.non_consecutive: list[tuple[int, int]] = []  # offsets next to each other
-        self.error: KafkaJitError | None = None  # what ended the dump early
-        self.position = 0  # behind the last batch that was looked at
+        self.error: KafkaJitError | None = None  # the error that ended the dump early
+        self.position = 0  # after the last batch that was read
         self._source = source
         self._style = style
         self._flags = style.flags()
@@ -185,7 +183,7 @@ class LogDump:
         self._buffer = np.empty(_TEXT_BYTES, dtype=np.uint8)
 
     def text(self) -> Iterator[memoryview]:
-        """The lines, in pieces that are good until the next one is asked for."""
+        """The lines, in buffers that are valid until the next one is requested."""
         yield from self._as_kafka() if self._mode is None else self._as_readers(self._mode)
         trailing = self._end - self.position
         if self.error is None and trailing and not self._limited:
@@ -194,25 +192,25 @@ class LogDump:
             yield self._line(kafkas, "invalidBytes", file=name, size=trailing)
 
     def _as_readers(self, mode: str) -> Iterator[memoryview]:
-        """What other readers read in this mode; the error that ends it under FAILFAST is kept."""
+        """The batches that other readers read in this mode; keeps the error that ends FAILFAST."""
         walk = Walk(self._source, mode=mode, end=self._end)
         try:
             yield from self._walked(walk)
         except CorruptIndexError as error:
-            if not self._limited:  # or --max-bytes cuts a batch: that is no damage
+            if not self._limited:  # otherwise --max-bytes cuts a batch, which is not damage
                 self.error = error
         except KafkaJitError as error:
             self.error = error
         self.position = walk.position
 
     def _walked(self, walk: Walk) -> Iterator[memoryview]:
-        """The lines of what a walk finds, and in PERMISSIVE one for each bad batch and gap."""
+        """The lines of a walk's batches, and in PERMISSIVE one for each bad batch and gap."""
         parts: Iterator[Chunk | Batches | Gap] = walk.headers()
         if self._style.records:
             parts = walk.chunks(self._memory, max_decompressed_bytes=self._max_decompressed_bytes)
         for part in parts:
             if isinstance(part, Gap):
-                # --max-bytes may cut a batch: that is no damage.
+                # --max-bytes may cut a batch, which is not damage.
                 is_cut = self._limited and part.position + part.length == self._end
                 if self._mode == PERMISSIVE and not is_cut:
                     yield self._gap_line(part)
@@ -226,7 +224,7 @@ class LogDump:
                 yield from self._judged(chunk)
             while self.error is not None:
                 if self._mode == FAILFAST or isinstance(self.error, UnreadableByDecoder):
-                    return  # the latter is a matter of what was asked for
+                    return  # in the second case the decoder does not fit, which is not damage
                 chunk, gap = _behind_error(chunk, self.error)
                 self.error = None
                 if not self._style.json:
@@ -292,13 +290,13 @@ class LogDump:
             batches = batches[len(chunk.batches) :]
         has_begun = unreadable is not None and unreadable.base_offset is not None
         if has_begun and not self._style.json:
-            # To Kafka anything below v2 is a legacy batch, until it looks inside.
+            # Kafka takes anything below v2 for a legacy batch, until it reads the message.
             assert unreadable is not None
             yield memoryview(f"offset: {unreadable.base_offset}".encode())
         self.error = unreadable
 
     def _readable(self, batches: Batches) -> tuple[Batches, KafkaJitError | None]:
-        """The batches whose headers can be printed, and what is wrong with the next."""
+        """The batches whose headers can be printed, and the error of the next one."""
         negative = batches.field("magic") < 0
         cut = batches.position + RECORD_BATCH_OVERHEAD > self._source.content.size
         cut &= ~batches.is_message
@@ -332,7 +330,7 @@ class LogDump:
                 chunk.counts,
                 chunk.fields if self._style.records else None,
                 self._flags,
-                *self._tables,
+                self._tables,
                 True if chunk.batches.is_message.any() else None,
                 True if self._style.json else None,
                 self._buffer,
@@ -363,8 +361,8 @@ class LogDump:
                 record += 1
                 row += 1
             elif status == NEW_DOUBLE:
-                *_, doubles, scratch = self._tables
-                learn(doubles, scratch)
+                assert self._tables is not None
+                learn(self._tables)
             elif not written:  # one record larger than the buffer
                 self._buffer = np.empty(2 * self._buffer.size, dtype=np.uint8)
 
@@ -374,17 +372,17 @@ class LogDump:
 
     def _gap_line(self, gap: Gap) -> memoryview:
         kafkas = f"damaged position: {gap.position} size: {gap.length} reason: {gap.reason}"
-        # Kernels that are interpreted give numpy's numbers, which JSON does not know.
+        # Without compilation kernels return numpy's numbers, which json cannot write.
         place = {"position": int(gap.position), "size": int(gap.length)}
         return self._line(kafkas, "gap", **place, reason=gap.reason)
 
     def _complaint(self, error: KafkaJitError) -> str:
-        """The rest of the line of a record that no decoder can read."""
-        said = f"{type(error).__name__}: {error.message}"
-        return f',"error":{json.dumps(said)}}}\n' if self._style.json else f" {said}\n"
+        """The rest of the line of a record that the decoder cannot read."""
+        reason = f"{type(error).__name__}: {error.message}"
+        return f',"error":{json.dumps(reason)}}}\n' if self._style.json else f" {reason}\n"
 
     def _raft_record(self, chunk: Chunk, row: int) -> str:
-        """The rest of the line of one of Raft's control records."""
+        """The rest of the line of a Raft control record."""
         text = raft_message(chunk.field(row, "key"), chunk.field(row, "value"))
         if not self._style.json:
             return f" {text}\n"
@@ -392,7 +390,7 @@ class LogDump:
         return f',"{head.strip(": ")}":{{{fields}}}\n'
 
     def _payloads(self, chunk: Chunk, row: int) -> str:
-        """The rest of a record's line that says what is wrong, or is Java's toString."""
+        """The rest of a record's line that reports an error, or is Java's toString."""
         assert self._style.topic is not None
         offset = int(chunk.fields["offset"][row])
         misfit = _misfit(chunk, row, with_key=self._style.topic.has_keys)
@@ -427,7 +425,7 @@ class LogDump:
 
 
 def _behind_error(chunk: Chunk, error: KafkaJitError) -> tuple[Chunk, Gap]:
-    """What is left of a chunk behind the batch that the error is about, and that batch as a gap."""
+    """The part of a chunk after the batch of the error, and that batch as a gap."""
     batch = int(np.flatnonzero(chunk.batches.position == error.position)[0])
     rows = int(chunk.counts[: batch + 1].sum())
     rest = replace(
@@ -465,12 +463,12 @@ def _misfit(chunk: Chunk, row: int, *, with_key: bool) -> str | None:
 
 
 def _as_json(text: str | None) -> str:
-    """What is JSON already, or a string of it."""
+    """The text if it is JSON already, else as a JSON string."""
     return text if text is not None and text.startswith("{") else json.dumps(text)
 
 
 def json_line(kind: str, **fields: Any) -> bytes:
-    r"""A line of --format json that is put together in Python.
+    r"""A line of --format json that Python writes.
 
     >>> json_line("gap", position=69)
     b'{"kind":"gap","position":69}\n'

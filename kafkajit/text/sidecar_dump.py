@@ -1,8 +1,8 @@
 """Files beside a log → the lines that kafka-dump-log.sh prints of them, byte for byte.
 
 Answers to Kafka 4.1.1's DumpLogSegments: dumpProducerIdSnapshot, dumpIndex, dumpTimeIndex and
-dumpTxnIndex. Whole columns become strings and are joined row by row, some tens of thousands at a
-time. What is printed before an error is what Kafka prints before it throws.
+dumpTxnIndex. Whole columns become strings and are joined row by row, tens of thousands at a time.
+Before an error they print what Kafka prints before it throws.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _OF_BATCH = ("firstSequence", "lastSequence", "lastOffset", "offsetDelta", "time
 def snapshot_text(
     content: Bytes, path: str | None = None, *, json: bool = False
 ) -> Iterator[bytes]:
-    """The lines of a .snapshot file, many at a time; CorruptSnapshotError before the first."""
+    """The lines of a .snapshot file; raises CorruptSnapshotError before the first."""
     table = parse_producer_snapshot(content, path)
 
     def lines(start: int) -> bytes:
@@ -75,9 +75,9 @@ def snapshot_text(
 
 
 def snapshot_complaint(error: CorruptSnapshotError) -> str:
-    """The line that Kafka prints on stderr instead of the entries of a snapshot like that.
+    """The line that Kafka prints on stderr instead of the entries of a corrupt snapshot.
 
-    It then goes on with the next file, and this one counts for nothing in the exit code.
+    Kafka then continues with the next file; a corrupt snapshot does not change the exit code.
     """
     if isinstance(error, SnapshotCutShortError):
         return "Snapshot failed schema validation: null"  # Java's BufferUnderflowException
@@ -87,13 +87,13 @@ def snapshot_complaint(error: CorruptSnapshotError) -> str:
 def transaction_index_text(
     content: Bytes, path: str | None = None, *, json: bool = False
 ) -> Iterator[bytes]:
-    """The lines of a .txnindex file: Kafka leaves a part of an entry at its end alone."""
+    """The lines of a .txnindex file. Like Kafka, it ignores an incomplete entry at the end."""
     whole = content.size // TRANSACTION.itemsize * TRANSACTION.itemsize
     entries = content[:whole].view(TRANSACTION)
-    # Kafka takes the first byte for the version, and minds none below 0.
+    # Kafka takes the first byte for the version, and accepts any below 0.
     versions = content[:whole].view(np.int8)[:: TRANSACTION.itemsize]
     if (versions > 0).any():
-        transaction_entries(content[:whole], path)  # which says what is wrong
+        transaction_entries(content[:whole], path)  # raises the error
     for start in range(0, entries.size, _ROWS):
         rows = entries[start : start + _ROWS]
         columns = {name: _numbers(rows[name]) for name in rows.dtype.names or ()}
@@ -102,7 +102,7 @@ def transaction_index_text(
 
 
 class OffsetIndexDump:
-    """One dump of one .index file: read `text` to its end, then see what was found on the way."""
+    """One dump of one .index file: read `text` to its end, then look at the findings."""
 
     def __init__(
         self, index: OffsetIndex, log: Source, *, max_message_size: int, json: bool = False
@@ -114,7 +114,7 @@ class OffsetIndexDump:
         self._json = json
 
     def text(self) -> Iterator[bytes]:
-        """A line for each entry whose batch was found."""
+        """Lines, one for each entry whose batch is found."""
         entries = _entries_up_to_zero(self._index)
         base_offset, content = self._index.base_offset, self._log.content
         for start in range(0, entries.size, _ROWS):
@@ -141,7 +141,7 @@ class OffsetIndexDump:
 
 
 class TimeIndexDump:
-    """One dump of one .timeindex file: read `text` to its end, then see what was found."""
+    """One dump of one .timeindex file: read `text` to its end, then look at the findings."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class TimeIndexDump:
         self._time_index = time_index
         self._index = index
         self._log = log
-        # position: from there on no batch ends at this offset or behind it
+        # position → an offset: from that position on, every batch ends before the offset
         self._nothing_from: dict[int, int] = {}
         self._decoder = Decoder(
             log,
@@ -168,7 +168,7 @@ class TimeIndexDump:
         )
 
     def text(self) -> Iterator[bytes]:
-        """A line for each entry up to the first whose batch cannot be read."""
+        """Lines, one for each entry up to the first whose batch cannot be read."""
         entries = _entries_up_to_zero(self._time_index)
         before = NO_TIMESTAMP
         for start in range(0, entries.size, _ROWS):
@@ -211,9 +211,10 @@ class TimeIndexDump:
             self.out_of_order.append((timestamp, before))
 
     def _find(self, offsets: Int64s) -> tuple[Int64s, Int64s, KafkaJitError | None]:
-        """The first batch, from where the index leads, that ends at each offset or behind it.
+        """For each offset the first batch from the index's position on that ends at or after it.
 
-        Its position and last offset, -1 where there is none; of as many offsets as can be followed.
+        (positions, last offsets, error): -1 if there is no such batch, and only the offsets before
+        the one that the error is about.
         """
         keys = self._index.whole_file["relativeOffset"].astype(np.int64)
         slots = slots_as_found(keys, offsets - self._index.base_offset, _LAST_ENTRIES)
@@ -222,7 +223,7 @@ class TimeIndexDump:
         rows = np.searchsorted(batches.position, starts)
         is_known = np.append(batches.position, -1)[rows] == starts
         firsts = np.searchsorted(np.maximum.accumulate(last_offsets), offsets)
-        # Offsets of a sound log grow, and the first batch of all is no earlier than that one.
+        # In a sound log offsets increase, so the first such batch of all is not before that one.
         is_known &= (firsts >= rows) | (np.append(last_offsets, 0)[rows] >= offsets)
         rows = np.maximum(rows, firsts)
         is_known &= rows < len(batches)
@@ -237,13 +238,13 @@ class TimeIndexDump:
         return positions, log_offsets, None
 
     def _look(self, position: int, offset: int) -> tuple[int, int]:
-        """The position and last offset of that batch, from a position that may be any."""
+        """Search that batch from any position: its position and last offset."""
         if not 0 <= position <= self._log.content.size:
             raise CorruptIndexError(
                 f"the index names position {position} for offset {offset}, but {self._log.path} "
                 f"has {self._log.content.size} bytes"
             )
-        # Entries past a log's end would read it as often as there are entries.
+        # Otherwise each entry beyond the log's end would read the whole log.
         if offset >= self._nothing_from.get(position, offset + 1):
             return -1, -1
         for batches in _framed(self._log, position):
@@ -255,7 +256,7 @@ class TimeIndexDump:
 
     @cached_property
     def _batches(self) -> Batches:
-        """All of the log, up to what is none."""
+        """The log's batches, up to the first that cannot be framed."""
         parts = [frame(self._log.content, self._log.content.size).batches]
         with suppress(KafkaJitError):
             parts.extend(_framed(self._log, 0))
@@ -268,9 +269,11 @@ class TimeIndexDump:
     def _largest_timestamps(
         self, positions: Int64s
     ) -> tuple[dict[int, int], dict[int, KafkaJitError]]:
-        """Of the records of the batches at these positions; of some only why they have none."""
+        """The largest timestamp of the batches at these positions, and the errors of the others."""
         batches = self._batches[np.isin(self._batches.position, positions)]
-        alone = np.setdiff1d(positions, batches.position).tolist()  # within others, to Kafka
+        alone = np.setdiff1d(
+            positions, batches.position
+        ).tolist()  # inside of other batches: Kafka reads them
         left = [batches, *(frame(self._log.content, at, max_bytes=0).batches[:1] for at in alone)]
         largest: dict[int, int] = {}
         errors: dict[int, KafkaJitError] = {}
@@ -303,11 +306,11 @@ class TimeIndexDump:
 
 
 def _framed(log: Source, position: int) -> Iterator[Batches]:
-    """Batches from there on, many at a time; what ends them is an error if it is one to Kafka."""
+    """Batches from a position on, many at a time; raises where Kafka would."""
     while True:
         framing = frame(log.content, position)
         batches = framing.batches
-        # Kafka reads a whole header, of whatever is there.
+        # Kafka reads a whole header, whatever the bytes are.
         is_cut = ~batches.is_message & (batches.position > log.content.size - RECORD_BATCH_OVERHEAD)
         if is_cut.any():
             whole = batches[~is_cut]
@@ -328,7 +331,7 @@ def _framed(log: Source, position: int) -> Iterator[Batches]:
 
 
 def _has_long_header(batches: Batches) -> npt.NDArray[np.bool_]:
-    """Whether Kafka takes them for v2 or later: any other magic, below 0 too, is a message."""
+    """Whether Kafka takes batches for v2 or later; any other magic, even below 0, is a message."""
     later: npt.NDArray[np.bool_] = batches.field("magic").astype(np.int8) >= MAGIC_V2
     return later
 
@@ -360,7 +363,7 @@ def _producer_lines(text: dict[str, _Part]) -> bytes:
 
 
 def _entries_up_to_zero(index: OffsetIndex | TimeIndex) -> npt.NDArray[np.void]:
-    """What Kafka takes for entries: up to one of the base offset that is not the first."""
+    """The entries that Kafka sees: up to one of the base offset that is not the first."""
     entries = index.whole_file
     is_zero = entries["relativeOffset"] == 0
     is_zero[:1] = False
@@ -368,7 +371,7 @@ def _entries_up_to_zero(index: OffsetIndex | TimeIndex) -> npt.NDArray[np.void]:
 
 
 def _fields(columns: dict[str, _Part]) -> bytes:
-    """A line of all columns for each row."""
+    """Lines, one for each row, with all columns."""
     parts: list[_Part] = []
     for name, texts in columns.items():
         parts += [f"{' ' if parts else ''}{name}: ", texts]
@@ -376,7 +379,7 @@ def _fields(columns: dict[str, _Part]) -> bytes:
 
 
 def _objects(kind: str, columns: dict[str, _Part]) -> bytes:
-    """The same as JSON."""
+    """Lines of JSON, one for each row."""
     parts: list[_Part] = [f'{{"kind":"{kind}"']
     for name, texts in columns.items():
         parts += [f',"{name}":', texts.fill_null("null")]
@@ -384,7 +387,7 @@ def _objects(kind: str, columns: dict[str, _Part]) -> bytes:
 
 
 def _joined(parts: list[_Part]) -> bytes:
-    """Rows of text, one behind the other."""
+    """The rows' parts joined, as bytes."""
     joined = pc.binary_join_element_wise(*parts, "")
     return "".join(joined.to_pylist()).encode()
 
@@ -401,9 +404,9 @@ def _strings(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 @kernel
 def _last_offsets_at(content, positions, most, found):
-    """The last offset of the batch at each position: (how many were found, why no more).
+    """Find the last offset of the batch at each position: (how many were found, the status).
 
-    FileRecords.slice(position, most) and FileLogInputStream.nextBatch, many times.
+    Answers to FileRecords.slice(position, most) and FileLogInputStream.nextBatch for each.
     """
     for row in range(positions.size):
         position = positions[row]

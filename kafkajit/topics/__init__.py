@@ -1,6 +1,6 @@
-"""What brokers keep in topics of their own: payloads → the JSON that kafka-dump-log prints."""
+"""The payloads of brokers' internal topics → the JSON that kafka-dump-log prints."""
 
-# Kinds of internal topics, by the names that messages.schema has for them, and the topics.
+# The kinds of internal topics: the name in messages.schema → the topic.
 TOPICS = {
     "offsets": "__consumer_offsets",
     "transaction_state": "__transaction_state",

@@ -1,7 +1,7 @@
 """Values → JSON as Jackson writes it: strings, base64, UUIDs, and numbers with a fraction.
 
-Kernels write into an array of bytes and say where it goes on; how much room they need is theirs to
-say and the caller's to keep.
+Kernels write into an array of bytes and return the position after what they wrote. Each documents
+the room it needs, which the caller has to provide.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kafkajit.format.utf8 import write_character
 from kafkajit.kernel import inlined, kernel
 from kafkajit.kernel.intrinsics import WIDE, copy_bytes, copy_wide, read_int64
 
-# A control character is six bytes.
+# A control character becomes six bytes.
 MAX_JSON_GROWTH = 6
 UUID_TEXT = 24  # its 22 characters in quotes
 
@@ -31,7 +31,7 @@ _HEX = np.frombuffer(b"0123456789ABCDEF", dtype=np.uint8)
 
 
 def _escapes() -> npt.NDArray[np.uint8]:
-    """What follows the backslash of each byte: 0 nothing is escaped, u four digits do."""
+    """The letter after each byte's backslash; 0 if it is not escaped, u if four digits follow."""
     table = np.zeros(256, dtype=np.uint8)
     table[:32] = ord("u")
     for character, letter in {"\b": "b", "\t": "t", "\n": "n", "\f": "f", "\r": "r"}.items():
@@ -49,7 +49,8 @@ _UNICODE = ord("u")
 def is_plain(content, position, size):
     """Whether bytes are ASCII that JSON does not escape.
 
-    Eight at a time, the last eight anew: 4 ns for a topic's name, where byte by byte took 12.
+    It checks eight bytes at a time, the last eight overlapping: 4 ns for a topic's name; byte by
+    byte took 12.
     """
     end = position + size
     odd = np.uint8(0)
@@ -61,7 +62,7 @@ def is_plain(content, position, size):
             word = np.uint64(read_int64(content, position))
             quote = word ^ np.uint64(_EACH * _QUOTE)
             backslash = word ^ np.uint64(_EACH * _BACKSLASH)
-            # A byte's high bit is set where it was not before it was subtracted from.
+            # The subtraction sets the high bit of a byte that is too small.
             bits |= word | (word - np.uint64(_EACH * 32)) & ~word
             bits |= (quote - np.uint64(_EACH)) & ~quote
             bits |= (backslash - np.uint64(_EACH)) & ~backslash
@@ -79,9 +80,9 @@ def is_plain(content, position, size):
 
 @inlined
 def write_json_string(content, position, size, out, w):
-    """Write bytes as a JSON string, malformed ones as Java decodes them.
+    """Write bytes as a JSON string; malformed UTF-8 is decoded as Java does.
 
-    It needs room for MAX_JSON_GROWTH times the size, two quotes, and WIDE bytes behind.
+    It needs room for MAX_JSON_GROWTH times the size, two quotes, and WIDE bytes after those.
     """
     out[w] = _QUOTE
     w += 1
@@ -121,7 +122,7 @@ def _write_escaped(content, p, end, out, w):
 
 @kernel
 def write_base64(content, position, size, out, w):
-    """Write bytes in base64 and quotes: four characters for three bytes, begun or whole."""
+    """Write bytes as base64 in quotes: four characters for each three bytes, rounded up."""
     out[w] = _QUOTE
     w += 1
     p, end = position, position + size
@@ -163,21 +164,21 @@ def write_uuid(content, position, out, w):
     return w + 23
 
 
-# Java's text of a double is not for a kernel to find: a table keeps those that were asked for, each
-# at the place that its bits say, with the bits in front of it.
+# Python computes Java's text of a double. A table keeps the texts computed so far: a hash of the
+# double's bits is the row, which holds the bits, the text's size and the text.
 _DOUBLES = 256
 _DOUBLE_ROW = 8 + 1 + WIDE
 
 
 def new_doubles() -> npt.NDArray[np.uint8]:
-    """The texts of doubles that kernels know: none yet but 0's."""
+    """A new table of the texts of doubles; it has the text of 0."""
     doubles = np.zeros(_DOUBLES * _DOUBLE_ROW, dtype=np.uint8)
     learn_double(doubles, 0)
     return doubles
 
 
 def learn_double(doubles: npt.NDArray[np.uint8], bits: int) -> None:
-    """Put one double's text into the table, in the place of another if need be."""
+    """Put a double's text into the table; it may replace another."""
     raw = (bits & (2**64 - 1)).to_bytes(8)
     text = java_double(struct.unpack(">d", raw)[0]).encode()
     at = double_row(np.int64(bits)) * _DOUBLE_ROW
@@ -196,7 +197,7 @@ def java_double(value: float) -> str:
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
     shortest = repr(value)
-    # Java wants two digits at least, and of those the nearest.
+    # Java writes at least two digits, and among those the nearest.
     if len(Decimal(shortest).as_tuple().digits) == 1 and float(f"{value:.1e}") == value:
         shortest = f"{value:.1e}"
     sign, digits, exponent = Decimal(shortest).as_tuple()
@@ -207,16 +208,38 @@ def java_double(value: float) -> str:
 
 @kernel
 def double_row(bits):
-    """Which row of the table a double has to itself and others."""
+    """The row of the table that a double shares with others."""
     mixed = np.uint64(np.int64(bits)) * np.uint64(0x9E3779B97F4A7C15)
     return np.int64(mixed >> np.uint64(56))
 
 
 @inlined
 def write_double(doubles, bits, out, w):
-    """Write a double that the table knows, where `out` goes on; -1 where it does not."""
+    """Write a double; -1 if the table does not have its text."""
     at = double_row(bits) * _DOUBLE_ROW
     if read_int64(doubles, at) != bits:
         return np.int64(-1)
     copy_wide(out, w, doubles, at + 9)
     return w + np.int64(doubles[at + 8])
+
+
+@inlined
+def write_null(out, w):
+    """Write null, unchecked."""
+    out[w] = 0x6E
+    out[w + 1] = 0x75
+    out[w + 2] = 0x6C
+    out[w + 3] = 0x6C
+    return w + 4
+
+
+_BOOLS = np.frombuffer(b"falsetrue", dtype=np.uint8)
+
+
+@kernel
+def write_bool(out, w, value):
+    """Write true or false, unchecked."""
+    first, size = (5, 4) if value else (0, 5)
+    for i in range(size):
+        out[w + i] = _BOOLS[first + i]
+    return w + size

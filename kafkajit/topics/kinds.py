@@ -1,8 +1,8 @@
-"""The internal topics, and what their records' payloads are.
+"""The kinds of internal topics, and the payloads of their records.
 
-A coordinator's records name their type in the key and their version in the value, an int16 each
-(Kafka's CoordinatorRecordSerde). Metadata records have no key; in front of the value are three
-unsigned varints, the frame's version, the type and the version (AbstractApiMessageSerde).
+A coordinator's records have their type in the key and their version in the value, an int16 each
+(Kafka's CoordinatorRecordSerde). Metadata records have no key; the value begins with three unsigned
+varints: the frame's version, the type and the version (AbstractApiMessageSerde).
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from kafkajit.topics.schemas import record_types
 
 _WITHOUT_KEYS = ("cluster_metadata", "remote_log_metadata")
 
-# Columns of `types`, one row for each number up to the largest that is known.
+# Columns of `types`, which has a row for each number up to the largest type's.
 KEY, VALUE, NAME_AT, NAME_SIZE = range(4)
 UNKNOWN = -1  # in VALUE: no type has this number
 
 
 @dataclass(frozen=True)
 class TopicKind:
-    """One of the topics, as kernels need it."""
+    """An internal topic as kernels need it."""
 
     name: str
     has_keys: bool
     programs: Programs
-    types: npt.NDArray[np.int32]  # the MESSAGE rows of a type's key and value, and its name
+    types: npt.NDArray[np.int32]  # the MESSAGE rows of each type's key and value, and its name
     type_names: dict[int, str]
 
 
 @functools.cache
 def topic_kind(name: str) -> TopicKind:
-    """The kind of internal topic that has this name.
+    """The kind of internal topic with this name.
 
     >>> topic_kind("share_group_state").type_names
     {0: 'SHARE_SNAPSHOT', 1: 'SHARE_UPDATE'}

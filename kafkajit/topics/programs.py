@@ -1,14 +1,14 @@
-"""Schemas → programs: rows of numbers that one kernel reads messages by (`message.py`).
+"""Schemas → programs: rows of numbers that one kernel interprets (`message.py`).
 
-Each version of a message is a program of its own, so that the kernel never asks for versions. A row
-is an operation and what it needs; fields of a struct stand next to each other, in the order of
-Kafka's JSON, and a struct in its place within them. Texts, such as the names of fields, lie in one
-array of bytes.
+Each version of a message is a program of its own, so the kernel never checks versions. A row is an
+operation with its operands. The rows of a struct's fields follow each other in the order of Kafka's
+JSON, with nested structs in their place. Texts, such as the names of fields, are in one array of
+bytes.
 
-Tags make the one difficulty: they come last in a struct's bytes, in any order, and some stand
-between the other fields in its JSON. TAGS notes where each begins (in a slot) and TAGGED rows then
-read from there. A struct with such a tag before another field is run twice: silently up to its
-tags, then aloud (LOOK_AHEAD).
+Tagged fields are the difficulty: they come last in a struct's bytes, in any order, but some come
+between other fields in its JSON. TAGS stores the position of each in a slot, and TAGGED rows then
+read from there. A struct with a tagged field before another field is read twice: silently up to its
+tags, then again to write it (LOOK_AHEAD).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kafkajit.topics.schemas import NUMBERS, Field, Message, record_types
 CODE, TEXT, TEXT_SIZE, A, B, C, NAME = range(7)
 COLUMNS = 8
 
-# Operations, with what their columns hold. TEXT is written before the value: `,"name":`.
+# Operations, with the contents of their columns. TEXT is written before the value: `,"name":`.
 (
     INT8,
     INT16,
@@ -38,18 +38,18 @@ COLUMNS = 8
     BOOL,
     FLOAT64,
     UUID,
-    STRING,  # A: is compact, B: may be null, C: selects what `holds` bytes are
-    BYTES,  # A, B: as STRING's; C: the MESSAGE row of what they hold, or -1
-    ARRAY,  # A, B: as STRING's; C: the row behind it
+    STRING,  # A: is compact, B: may be null, C: decides whether `holds` applies
+    BYTES,  # A, B: as in STRING; C: the MESSAGE row of the message they hold, or -1
+    ARRAY,  # A, B: as in STRING; C: the row after the array
     ARRAY_END,  # A: the row of an element
-    STRUCT,  # A: LOOK_AHEAD; B: 0 never null, 1 by a byte, 2 by a varint; C: the row behind it
+    STRUCT,  # A: LOOK_AHEAD; B: 0 never null, 1 by a byte, 2 by a varint; C: the row after it
     STRUCT_END,
-    TAGS,  # A: how many TAG rows follow; C: the row behind those
-    TAG,  # A: the tag, B: its TAGGED row, or -1 where it is not of this version; C: its slot
-    TAGGED,  # A: its slot; B, C: its default in the texts, and how long; NAME: the row behind it
+    TAGS,  # A: how many TAG rows follow; C: the row after those
+    TAG,  # A: the tag, B: its TAGGED row, or -1 if it is not of this version; C: its slot
+    TAGGED,  # A: its slot; B, C: where its default is, and its size; NAME: the row after it
     TAGGED_END,
     CONSTANT,  # only TEXT
-    TOO_NEW,  # in a struct within a message that is newer than Kafka: it cannot read it
+    TOO_NEW,  # in a nested struct of a message newer than those known: Kafka cannot read it
     MESSAGE,  # A: the lowest version, B: the highest; VERSION rows follow, one more than versions
     VERSION,  # A: the row where the program begins
 ) = range(23)
@@ -69,25 +69,25 @@ _CODES = {
 }
 NUMBER_SIZES = np.array([NUMBERS[name] for name in list(_CODES)[:5]], dtype=np.int64)
 _NEVER, _BY_BYTE, _BY_VARINT = range(3)
-_SELECTING = "protocolType"  # the field that says whether `holds` is to be believed
+_SELECTING = "protocolType"  # the field that decides whether `holds` applies
 
 
 @dataclass(frozen=True)
 class Programs:
-    """Programs as the kernel takes them, and where each message's stand."""
+    """Programs as the kernel takes them, and the row of each message."""
 
     rows: npt.NDArray[np.int32]
     texts: npt.NDArray[np.uint8]
-    names: list[str]  # of fields, for complaints: the column NAME
+    names: list[str]  # of fields, for error messages, by the column NAME
     messages: dict[str, int]  # the MESSAGE row of each message, by its class's name
-    text_at: dict[str, tuple[int, int]]  # where a text stands, and how long it is
-    slots: int  # that the kernel needs
-    depth: int  # of structs and arrays within each other
+    text_at: dict[str, tuple[int, int]]  # the position and size of each text
+    slots: int  # how many the kernel needs
+    depth: int  # the deepest nesting of structs and arrays
 
 
 @functools.cache
 def programs(*topics: str) -> Programs:
-    """All programs of some topics' messages, keys and values, the texts of their types included.
+    """The programs of all keys and values of these topics, with the names of their types.
 
     >>> compiled = programs("offsets", "consumer_protocol")
     >>> compiled.rows[compiled.messages["OffsetCommitValue"], :5].tolist()[3:]
@@ -103,9 +103,9 @@ def programs(*topics: str) -> Programs:
 
 
 def written_program(topic: str, type_id: int, written: int) -> Programs:
-    """The program that reads version 0 of one message, and writes it as another version would be.
+    """The program that reads version 0 of a message, and writes the fields of version `written`.
 
-    Kafka's tool prints Raft's control records so: what version 0 lacks has its default.
+    Kafka's tool prints Raft's control records this way: fields that version 0 lacks have defaults.
     """
     message = record_types(topic)[type_id].value
     return _written(message, min(max(written, message.versions[0]), message.versions[-1]))
@@ -142,7 +142,7 @@ class _Compiler:
         )
 
     def message(self, message: Message, written: int | None = None) -> int:
-        """Its MESSAGE row. The last of its programs is for versions that are newer than it."""
+        """Compile a message; return its MESSAGE row. Its last program is for newer versions."""
         if message.name in self._messages:
             return self._messages[message.name]
         held = [
@@ -195,7 +195,7 @@ class _Compiler:
     def _name(self, name: str) -> int:
         return self._names.setdefault(name, len(self._names))
 
-    def _note(self, slots: int, depth: int) -> None:
+    def _reserve(self, slots: int, depth: int) -> None:
         self._slots = max(self._slots, slots)
         self._depth = max(self._depth, depth)
 
@@ -222,7 +222,7 @@ class _Program:
         name: str = "",
     ) -> None:
         rows, row = self._compiler._rows, self._compiler._row
-        self._compiler._note(slot, depth)
+        self._compiler._reserve(slot, depth)
         there = [f for f in fields if self._version in f.versions]
         tagged = [f for f in there if f.tag is not None]
         plain = [f for f in there if f.tag is None]
@@ -232,7 +232,7 @@ class _Program:
             row(TOO_NEW, name=self._compiler._name(name))
         slots = {f.name: slot + number for number, f in enumerate(tagged)}
         free = slot + len(tagged)
-        self._compiler._note(free, depth)
+        self._compiler._reserve(free, depth)
         places: dict[str, int] = {}
         for field in fields:
             if field not in there:
@@ -267,7 +267,7 @@ class _Program:
         return head
 
     def field(self, field: Field, name: str, text: str, slot: int, depth: int) -> None:
-        """A field, or an element of an array, whose name is empty."""
+        """Compile a field, or an element of an array, whose name is empty."""
         rows, row = self._compiler._rows, self._compiler._row
         if field.is_array:
             head = row(
@@ -290,7 +290,7 @@ class _Program:
             held = 0
             if field.type == "bytes":
                 held = self._held(field)
-                self._compiler._note(slot, depth + 2)
+                self._compiler._reserve(slot, depth + 2)
             row(
                 _CODES[field.type],
                 text,

@@ -1,7 +1,7 @@
-"""The schemas of Kafka's messages: the table beside this file, read.
+"""The schemas of Kafka's messages, parsed from the table messages.schema beside this file.
 
-Answers to the JSON files that Kafka generates its message classes from. messages.schema explains
-its notation at its head; tests/broker/make_schemas.py writes it.
+Answers to the JSON files that Kafka generates its message classes from. The table explains its
+notation at its head; tests/broker/make_schemas.py writes it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 
-# The value of a field that its schema gives no default, as JSON.
+# The default, as JSON, of a field whose schema has none.
 _IMPLIED = {
     "bool": "false",
     "float64": "0.0",
@@ -20,7 +20,7 @@ _IMPLIED = {
     "string": '""',
     "bytes": '""',
 }
-NUMBERS = {"int8": 1, "int16": 2, "uint16": 2, "int32": 4, "int64": 8}  # and their bytes
+NUMBERS = {"int8": 1, "int16": 2, "uint16": 2, "int32": 4, "int64": 8}  # with their sizes in bytes
 
 _FIELD = re.compile(
     r"(?P<name>\w+) (?P<array>\[\])?(?P<type>\w+)(?P<nullable>\?)?"
@@ -41,14 +41,14 @@ class Field:
     is_array: bool
     is_nullable: bool
     tag: int | None
-    holds: str | None  # the type of the message that its bytes are
+    holds: str | None  # the type of the message that its bytes hold
     default: str  # as JSON
-    fields: tuple[Field, ...]  # of a struct, or of each in an array
+    fields: tuple[Field, ...]  # of a struct, or of an array's structs
 
 
 @dataclass(frozen=True)
 class Message:
-    """A message: what one of Kafka's generated classes reads and writes."""
+    """A message, which one of Kafka's generated classes reads and writes."""
 
     name: str
     versions: range
@@ -58,7 +58,7 @@ class Message:
 
 @dataclass(frozen=True)
 class RecordType:
-    """What a payload's number stands for in a topic."""
+    """A type of record in a topic, with the number that payloads have for it."""
 
     id: int
     name: str
@@ -68,7 +68,7 @@ class RecordType:
 
 @functools.cache
 def record_types(topic: str) -> dict[int, RecordType]:
-    """The types of a topic's records, by their numbers.
+    """The types of a topic's records, by number.
 
     >>> record_types("offsets")[1].value.fields[1].name
     'leaderEpoch'
@@ -94,7 +94,7 @@ def _topics() -> dict[str, list[RecordType]]:
 
 
 def _below(lines: list[str], number: int) -> list[str]:
-    """The lines under a line that are indented further."""
+    """The lines after a line that are indented further."""
     indent = _indent(lines[number])
     end = number + 1
     while end < len(lines) and _indent(lines[end]) > indent:
@@ -115,11 +115,11 @@ def _heads(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
 
 def _messages(lines: list[str]) -> Iterator[tuple[str, Message]]:
     for line, below in _heads(lines):
-        told = _MESSAGE.fullmatch(line)
-        assert told, line
-        versions = _range(told["versions"], None)
-        flexible = _range(told["flexible"], versions) if told["flexible"] else range(0)
-        yield told["role"], Message(told["name"], versions, flexible, _fields(below, versions))
+        found = _MESSAGE.fullmatch(line)
+        assert found, line
+        versions = _range(found["versions"], None)
+        flexible = _range(found["flexible"], versions) if found["flexible"] else range(0)
+        yield found["role"], Message(found["name"], versions, flexible, _fields(below, versions))
 
 
 def _fields(lines: list[str], every: range) -> tuple[Field, ...]:
@@ -127,30 +127,30 @@ def _fields(lines: list[str], every: range) -> tuple[Field, ...]:
 
 
 def _field(line: str, below: list[str], every: range) -> Field:
-    told = _FIELD.fullmatch(line)
-    assert told, line
-    versions = _range(told["versions"], every) if told["versions"] else every
+    found = _FIELD.fullmatch(line)
+    assert found, line
+    versions = _range(found["versions"], every) if found["versions"] else every
     fields = _fields(below, versions) if below else ()
-    default = told["default"]
-    if told["array"]:
+    default = found["default"]
+    if found["array"]:
         default = default or "[]"
-    elif default is None and told["type"] == "struct":
+    elif default is None and found["type"] == "struct":
         default = "{" + ",".join(f'"{f.name}":{f.default}' for f in fields) + "}"
     return Field(
-        name=told["name"],
-        type=told["type"],
+        name=found["name"],
+        type=found["type"],
         versions=versions,
-        is_array=told["array"] is not None,
-        is_nullable=told["nullable"] is not None,
-        tag=int(told["tag"]) if told["tag"] else None,
-        holds=told["holds"],
-        default=default or _IMPLIED.get(told["type"], "0"),
+        is_array=found["array"] is not None,
+        is_nullable=found["nullable"] is not None,
+        tag=int(found["tag"]) if found["tag"] else None,
+        holds=found["holds"],
+        default=default or _IMPLIED.get(found["type"], "0"),
         fields=fields,
     )
 
 
 def _range(text: str, every: range | None) -> range:
-    """3, 1-3 or 2+, the last within `every`."""
+    """Parse 3, 1-3 or 2+; 2+ ends where `every` does."""
     first, last = re.fullmatch(r"(\d+)(-\d+|\+)?", text).groups()  # type: ignore[union-attr]
     if last is None:
         return range(int(first), int(first) + 1)

@@ -1,7 +1,7 @@
-"""One record of an internal topic at a time: what is wrong with it, and what Kafka says to that.
+"""One record of an internal topic at a time: what is wrong with it, in Java's words and in ours.
 
-Kernels go through records until one does not fit; here it is looked at again. Also what
-kafka-dump-log prints of remote log metadata: not JSON but what Java's toString gives.
+Kernels stop at a record that they cannot decode; this module decodes it again to find out why. It
+also prints remote log metadata as kafka-dump-log does: not as JSON, but as Java's toString.
 """
 
 from __future__ import annotations
@@ -13,30 +13,22 @@ from typing import Any
 import numpy as np
 
 from kafkajit.errors import InvalidRecordError
-from kafkajit.topics.json_text import new_doubles
 from kafkajit.topics.kinds import TopicKind
-from kafkajit.topics.message import (
+from kafkajit.topics.message import POSITION, learn, new_tables
+from kafkajit.topics.message_errors import complaint, java_complaint
+from kafkajit.topics.payloads import write_key, write_metadata, write_value
+from kafkajit.topics.primitives import read_unsigned_varint
+from kafkajit.topics.status import (
+    BAD_FRAME,
     DONE,
     FULL,
+    GARBAGE,
     MALFORMED,
     NEW_DOUBLE,
-    POSITION,
-    complaint,
-    java_complaint,
-    learn,
-    new_scratch,
-    read_unsigned_varint,
-)
-from kafkajit.topics.payloads import (
-    BAD_FRAME,
-    GARBAGE,
     NO_TYPE,
     NO_VERSION,
     UNKNOWN_TYPE,
     UNKNOWN_VERSION,
-    write_key,
-    write_metadata,
-    write_value,
 )
 
 _SEGMENT_STATES = (
@@ -58,30 +50,30 @@ _NO_VALUE = (
 
 @dataclass
 class Payload:
-    """What came of one key or value."""
+    """The result of decoding one key or value."""
 
     status: int
-    text: str  # JSON where the status is DONE
+    text: str  # JSON if the status is DONE
     type_id: int
     version: int
-    java_reason: str  # what Java's exception says
+    java_reason: str  # the message of Java's exception
     reason: str
-    position: int  # in the payload, where it is malformed or garbage begins
+    position: int  # in the payload: where it is malformed, or where garbage begins
 
 
 class _Refused(Exception):
-    """What Java's exception says where it cannot make an object of a message."""
+    """The message of Java's exception if it cannot construct an object from a message."""
 
 
 def read_key(kind: TopicKind, key: bytes) -> Payload:
-    """A coordinator's key."""
+    """Decode a coordinator's key."""
     payload = _read(write_key, kind, key, (0, len(key)))
     payload.type_id = _int16(key)
     return payload
 
 
 def read_value(kind: TopicKind, key: bytes, value: bytes) -> Payload:
-    """A coordinator's value, whose key can be read."""
+    """Decode a coordinator's value, whose key must be readable."""
     extent = (_int16(key), 0, len(value))
     payload = _read(write_value, kind, value, extent, version=_int16(value))
     payload.type_id = _int16(key)
@@ -89,7 +81,7 @@ def read_value(kind: TopicKind, key: bytes, value: bytes) -> Payload:
 
 
 def read_metadata(kind: TopicKind, value: bytes, *, any_version: bool) -> Payload:
-    """A metadata record."""
+    """Decode a metadata record."""
     content = np.frombuffer(value, dtype=np.uint8)
     numbers, p = [], 0
     for _ in range(3):
@@ -112,24 +104,14 @@ def _read(
 ) -> Payload:
     programs = kind.programs
     content = np.frombuffer(raw, dtype=np.uint8)
-    scratch, doubles = new_scratch(programs), new_doubles()
+    tables = new_tables(programs, kind.types)
     out = np.empty(4096, dtype=np.uint8)
     while True:
-        status, end = kernel(
-            programs.rows,
-            programs.texts,
-            doubles,
-            kind.types,
-            content,
-            *extent,
-            out,
-            0,
-            scratch,
-        )
+        status, end = kernel(tables, content, *extent, out, 0)
         if status == FULL:
             out = np.empty(4 * out.size, dtype=np.uint8)
         elif status == NEW_DOUBLE:
-            learn(doubles, scratch)
+            learn(tables)
         else:
             break
     malformed = status == MALFORMED
@@ -138,16 +120,16 @@ def _read(
         text=out[:end].tobytes().decode() if status == DONE else "",
         type_id=0,
         version=version,
-        java_reason=java_complaint(programs, scratch, version) if malformed else "",
-        reason=complaint(programs, scratch, version) if malformed else "",
-        position=int(scratch[POSITION]) if status in (MALFORMED, GARBAGE) else 0,
+        java_reason=java_complaint(programs, tables.scratch, version) if malformed else "",
+        reason=complaint(programs, tables.scratch, version) if malformed else "",
+        position=int(tables.scratch[POSITION]) if status in (MALFORMED, GARBAGE) else 0,
     )
 
 
 def printed(
     kind: TopicKind, offset: int, key: bytes | None, value: bytes | None
 ) -> tuple[str | None, str | None]:
-    r"""What kafka-dump-log prints as a record's key and payload; None where it prints neither.
+    r"""The texts that kafka-dump-log prints as a record's key and payload; None if it prints none.
 
     >>> from kafkajit.topics.kinds import topic_kind
     >>> printed(topic_kind("offsets"), 7, b"\0\x63", b"")
@@ -222,7 +204,7 @@ def _metadata_complaint(read: Payload, value: bytes, unknown: str) -> str:
 
 
 def frame_complaint(value: bytes) -> str:
-    """What is wrong with the numbers in front of a metadata record."""
+    """What is wrong with the numbers before a metadata record."""
     content, p = np.frombuffer(value, dtype=np.uint8), 0
     for entity in ("frame version", "type", "version"):
         number, p, reason = read_unsigned_varint(content, p, content.size)
@@ -241,7 +223,7 @@ def frame_complaint(value: bytes) -> str:
                 f"Could not deserialize metadata record due to unknown frame version {frame}"
                 "(only frame version 1 is supported)"
             )
-    raise AssertionError("there is nothing wrong with the frame")
+    raise AssertionError("the frame is not malformed")
 
 
 def _remote_payload(kind: TopicKind, offset: int, value: bytes | None) -> str:
@@ -260,7 +242,7 @@ def _remote_payload(kind: TopicKind, offset: int, value: bytes | None) -> str:
 
 
 def _segment(data: dict[str, Any]) -> str:
-    """RemoteLogSegmentMetadata.toString, or what its constructor says."""
+    """RemoteLogSegmentMetadata.toString, or the message of its constructor's exception."""
     _check_offsets(data)
     epochs = _epochs(data)
     return (
@@ -331,7 +313,7 @@ def _partition(data: dict[str, Any]) -> str:
 
 
 def _epochs(data: dict[str, Any]) -> str:
-    """Java's sorted map: of an epoch that is there twice, the last."""
+    """Java's sorted map, which keeps the last entry of an epoch."""
     epochs = {entry["leaderEpoch"]: entry["offset"] for entry in data["segmentLeaderEpochs"]}
     if not epochs:
         raise _Refused("segmentLeaderEpochs can not be null or empty")

@@ -1,100 +1,71 @@
 """Arrays of keys and values of an internal topic → Arrow structs of JSON.
 
-The JSON is what kafka-dump-log prints, with three exceptions, since rows are for queries: remote
-log metadata is JSON too (Kafka prints Java's toString); what cannot be decoded is an error or NULL,
-not a sentence; and of a type that is not known, or a version newer than those that are, the bytes
-are kept: {"type":"99","data":"unknown","bytes":"<base64>"}, and in a value "version" in place of
+The JSON is what kafka-dump-log prints, with three exceptions, because rows are for queries. Remote
+log metadata is JSON, too; Kafka prints Java's toString. A payload that cannot be decoded is an
+error or NULL, not a sentence. A payload of an unknown type, or of a version newer than those known,
+keeps its bytes: {"type":"99","data":"unknown","bytes":"<base64>"}; in a value, "version" replaces
 "type".
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from kafkajit.errors import InvalidRecordError, KafkaJitError
-from kafkajit.format.decimal import write_decimal
 from kafkajit.format.limits import MAX_INT32
-from kafkajit.kernel import kernel
-from kafkajit.kernel.intrinsics import WIDE
 from kafkajit.schema import DECODED_TYPE
 from kafkajit.topics import TOPICS
-from kafkajit.topics.json_text import new_doubles, write_base64
-from kafkajit.topics.kinds import NAME_AT, NAME_SIZE, UNKNOWN, VALUE, TopicKind, topic_kind
-from kafkajit.topics.message import (
+from kafkajit.topics.kinds import TopicKind, topic_kind
+from kafkajit.topics.message import learn, new_tables
+from kafkajit.topics.payload_columns import OF_VALUE, BinaryColumn, TextColumn, write_rows
+from kafkajit.topics.single import Payload, frame_complaint, read_key, read_metadata, read_value
+from kafkajit.topics.status import (
+    BAD_FRAME,
     DONE,
     FULL,
+    GARBAGE,
     MALFORMED,
     NEW_DOUBLE,
-    learn,
-    new_scratch,
-    read_int16,
-    read_unsigned_varint,
-)
-from kafkajit.topics.payloads import (
-    BAD_FRAME,
-    GARBAGE,
+    NO_KEY,
     NO_TYPE,
     NO_VERSION,
-    NUMBER,
-    ONLY_UNKNOWN,
-    QUOTED_UNKNOWN,
-    TYPE,
-    UNKNOWN_DATA,
-    UNKNOWN_TYPE,
-    UNKNOWN_VERSION,
-    VERSION,
-    put_text,
-    write_key,
-    write_metadata,
-    write_value,
 )
-from kafkajit.topics.single import Payload, frame_complaint, read_key, read_metadata, read_value
 
-# Beside the statuses of payloads: a value whose key is NULL. The side is added to what is wrong
-# with a value.
-_NO_KEY = 10
-_OF_VALUE = 100
-
-_MAX_TEXT = MAX_INT32  # Arrow's offsets are int32
-_ROOM = 192
-
+_MAX_TEXT = MAX_INT32  # the offsets of an Arrow string array are int32
 _REASONS = {
-    _NO_KEY: "it is NULL, and the value is not",
+    NO_KEY: "it is NULL, and the value is not",
     NO_TYPE: "there is no type in it",
     NO_VERSION: "there is no version in it",
 }
 
 
-class _Column(NamedTuple):
-    """A binary column as kernels take it."""
-
-    data: npt.NDArray[np.uint8]
-    offsets: npt.NDArray[np.int64]
-    is_valid: npt.NDArray[np.bool_]
-
-
 class _Texts:
-    """One of the two columns of JSON, as it grows."""
+    """A column of JSON that grows as it is written."""
 
-    def __init__(self, source: _Column, rows: int) -> None:
-        # A message's JSON is about twice its size, and what names its fields.
+    def __init__(self, source: BinaryColumn, rows: int) -> None:
+        # A message's JSON is about twice its size, plus the names of its fields.
         size = int(source.offsets[-1] - source.offsets[0])
-        self.data = _allocate(min(2 * size + 96 * rows + 4096, _MAX_TEXT), np.uint8)
-        self.offsets = _allocate(rows + 1, np.int32)
+        self.data = allocate(min(2 * size + 96 * rows + 4096, _MAX_TEXT), np.uint8)
+        self.offsets = allocate(rows + 1, np.int32)
         self.offsets[0] = 0
         self.is_valid = np.zeros(rows, dtype=np.bool_)
 
     def grow(self, written: int) -> None:
-        """Twice the room; no copy where `written` says that nothing is there."""
+        """Double the room, and keep the first `written` bytes."""
         if self.data.size == _MAX_TEXT:
             raise KafkaJitError(f"The JSON is larger than {_MAX_TEXT} bytes: decode fewer rows")
-        grown = _allocate(min(2 * self.data.size, _MAX_TEXT), np.uint8)
+        grown = allocate(min(2 * self.data.size, _MAX_TEXT), np.uint8)
         grown[:written] = self.data[:written]
         self.data = grown
+
+    @property
+    def column(self) -> TextColumn:
+        """The column as kernels write it."""
+        return TextColumn(self.data, self.offsets, self.is_valid)
 
     def array(self) -> pa.Array:
         rows = self.is_valid.size
@@ -106,14 +77,14 @@ class _Texts:
 def decode_payloads(
     topic: str, keys: pa.Array | None, values: pa.Array, *, lenient: bool = False
 ) -> pa.StructArray:
-    r"""Decode keys and values of one kind of internal topic, as JSON.
+    r"""Decode keys and values of an internal topic as JSON.
 
     Args:
         topic: the kind of topic: offsets, transaction_state, cluster_metadata, share_group_state or
             remote_log_metadata.
-        keys: a binary array, or chunked array, as long as `values`. Records of cluster metadata
-            and remote log metadata have no keys: for them it is ignored, and may be None.
-        values: a binary array or chunked array.
+        keys: binary, an Array or ChunkedArray as long as `values`. Records of cluster metadata and
+            remote log metadata have no keys: theirs are ignored and may be None.
+        values: binary, an Array or ChunkedArray.
         lenient: return NULL for a row that cannot be decoded, instead of raising an
             InvalidRecordError.
 
@@ -133,7 +104,9 @@ def decode_payloads(
     value = _column(values, "values")
     rows = value.is_valid.size
     if not kind.has_keys:
-        key = _Column(_read_only(np.empty(0, np.uint8)), np.zeros(1, np.int64), np.zeros(0, bool))
+        key = BinaryColumn(
+            _read_only(np.empty(0, np.uint8)), np.zeros(1, np.int64), np.zeros(0, bool)
+        )
     elif keys is None:
         raise ValueError(f"records of {TOPICS[topic]} have keys")
     else:
@@ -152,35 +125,26 @@ def decode_payloads(
 
 def _decode(
     kind: TopicKind,
-    key: _Column,
-    value: _Column,
+    key: BinaryColumn,
+    value: BinaryColumn,
     key_texts: _Texts,
     value_texts: _Texts,
     is_good: npt.NDArray[np.bool_],
     *,
     lenient: bool,
 ) -> None:
-    programs = kind.programs
-    scratch, doubles = new_scratch(programs), new_doubles()
+    tables = new_tables(kind.programs, kind.types)
     row = key_end = value_end = 0
     while True:
-        status, row, key_end, value_end = _write_rows(
-            programs.rows,
-            programs.texts,
-            doubles,
-            kind.types,
+        status, row, key_end, value_end = write_rows(
+            tables,
             kind.has_keys,
-            *key,
-            *value,
+            key,
+            value,
             lenient,
-            key_texts.data,
-            key_texts.offsets,
-            key_texts.is_valid,
-            value_texts.data,
-            value_texts.offsets,
-            value_texts.is_valid,
+            key_texts.column,
+            value_texts.column,
             is_good,
-            scratch,
             row,
             key_end,
             value_end,
@@ -189,22 +153,22 @@ def _decode(
             return
         if status == FULL:
             key_texts.grow(key_end)
-        elif status == FULL + _OF_VALUE:
+        elif status == FULL + OF_VALUE:
             value_texts.grow(value_end)
-        elif status % _OF_VALUE == NEW_DOUBLE:
-            learn(doubles, scratch)
+        elif status % OF_VALUE == NEW_DOUBLE:
+            learn(tables)
         else:
             raise _error(kind, int(status), row, key, value)
 
 
 def _error(
-    kind: TopicKind, status: int, row: int, key: _Column, value: _Column
+    kind: TopicKind, status: int, row: int, key: BinaryColumn, value: BinaryColumn
 ) -> InvalidRecordError:
-    """What is wrong with a row, looked at once more."""
-    side = "value" if status >= _OF_VALUE else "key"
+    """The error for a row, decoded again to find the reason."""
+    side = "value" if status >= OF_VALUE else "key"
     raw_key = _bytes(key, row) if kind.has_keys else b""
     raw_value = _bytes(value, row)
-    reason, position = _REASONS.get(status % _OF_VALUE), None
+    reason, position = _REASONS.get(status % OF_VALUE), None
     if reason is None:
         payload = _payload(kind, side, raw_key, raw_value)
         reason = payload.reason
@@ -224,7 +188,7 @@ def _payload(kind: TopicKind, side: str, key: bytes, value: bytes) -> Payload:
     return read_key(kind, key) if side == "key" else read_value(kind, key, value)
 
 
-def _column(array: Any, name: str) -> _Column:
+def _column(array: Any, name: str) -> BinaryColumn:
     if not isinstance(array, pa.Array | pa.ChunkedArray):
         raise TypeError(f"{name} must be a pyarrow.Array of binary, not {type(array).__name__}")
     if isinstance(array, pa.ChunkedArray):
@@ -246,7 +210,7 @@ def _column(array: Any, name: str) -> _Column:
         )
     content = np.empty(0, np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
     is_valid = array.is_valid().to_numpy(zero_copy_only=False)
-    return _Column(_read_only(content), held.astype(np.int64), is_valid)
+    return BinaryColumn(_read_only(content), held.astype(np.int64), is_valid)
 
 
 def _read_only(array: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
@@ -255,12 +219,12 @@ def _read_only(array: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     return array
 
 
-def _bytes(column: _Column, row: int) -> bytes:
+def _bytes(column: BinaryColumn, row: int) -> bytes:
     return column.data[column.offsets[row] : column.offsets[row + 1]].tobytes()
 
 
-def _allocate(size: int, dtype: Any) -> npt.NDArray[Any]:
-    """Memory of Arrow's pool: what it had before is warm."""
+def allocate(size: int, dtype: Any) -> npt.NDArray[Any]:
+    """An array in memory of Arrow's pool, which hands the same warm pages out again."""
     return np.frombuffer(pa.allocate_buffer(size * np.dtype(dtype).itemsize), dtype=dtype)
 
 
@@ -268,139 +232,3 @@ def _bitmap(is_valid: npt.NDArray[np.bool_]) -> pa.Buffer | None:
     if is_valid.all():
         return None
     return pa.py_buffer(np.packbits(is_valid, bitorder="little"))
-
-
-@kernel
-def _write_rows(
-    rows,
-    texts,
-    doubles,
-    types,
-    has_keys,
-    keys,
-    key_offsets,
-    key_is_valid,
-    values,
-    value_offsets,
-    value_is_valid,
-    lenient,
-    key_out,
-    key_ends,
-    key_is_there,
-    value_out,
-    value_ends,
-    value_is_there,
-    is_good,
-    scratch,
-    row,
-    k,
-    v,
-):
-    """Write on from a row until all is written: (status, row, ends of both columns of text)."""
-    while row < value_is_valid.size:
-        has_key = has_keys and key_is_valid[row]
-        has_value = value_is_valid[row]
-        status = np.int64(DONE)
-        next_k, next_v = k, v
-        type_id = np.int64(0)
-        if has_key:
-            p = key_offsets[row]
-            size = key_offsets[row + 1] - p
-            status, next_k = write_key(
-                rows, texts, doubles, types, keys, p, size, key_out, k, scratch
-            )
-            if status == UNKNOWN_TYPE:
-                status, next_k = _write_unknown_key(keys, p, size, key_out, k)
-            if status == DONE:
-                type_id = read_int16(keys, p)
-        elif has_keys and has_value:
-            status = np.int64(_NO_KEY)
-        if status == DONE and has_value:
-            p = value_offsets[row]
-            size = value_offsets[row + 1] - p
-            if not has_keys:
-                status, next_v = write_metadata(
-                    rows, texts, doubles, types, values, p, size, False, value_out, v, scratch
-                )
-                if status in (UNKNOWN_TYPE, UNKNOWN_VERSION):
-                    status, next_v = _write_unknown_metadata(
-                        texts, types, values, p, size, value_out, v
-                    )
-            elif _is_known(types, type_id):
-                status, next_v = write_value(
-                    rows, texts, doubles, types, values, type_id, p, size, value_out, v, scratch
-                )
-                if status == UNKNOWN_VERSION:
-                    status, next_v = _write_unknown_value(values, p, size, value_out, v)
-            else:
-                status, next_v = _write_unknown_value(values, p, size, value_out, v)
-            if status != DONE:
-                status += _OF_VALUE
-        if status != DONE:
-            again = status % _OF_VALUE in (FULL, NEW_DOUBLE)
-            if again or not lenient:
-                return status, row, k, v
-            is_good[row] = False
-            has_key, has_value, next_k, next_v = False, False, k, v
-        k, v = next_k, next_v
-        key_is_there[row] = has_key
-        value_is_there[row] = has_value
-        row += 1
-        key_ends[row] = k
-        value_ends[row] = v
-    return np.int64(DONE), row, k, v
-
-
-@kernel
-def _is_known(types, type_id):
-    return 0 <= type_id < types.shape[0] and types[type_id, VALUE] != UNKNOWN
-
-
-@kernel
-def _write_unknown_key(content, p, size, out, w):
-    if w + size // 3 * 4 + _ROOM > out.size:
-        return FULL, w
-    w = write_decimal(out, put_text(out, w, TYPE), read_int16(content, p))
-    return DONE, _write_bytes(content, p, size, out, put_text(out, w, QUOTED_UNKNOWN))
-
-
-@kernel
-def _write_unknown_value(content, p, size, out, w):
-    if w + size // 3 * 4 + _ROOM > out.size:
-        return FULL, w
-    if size < 2:
-        w = put_text(out, w, ONLY_UNKNOWN)
-    else:
-        w = write_decimal(out, put_text(out, w, VERSION), read_int16(content, p))
-        w = put_text(out, w, QUOTED_UNKNOWN)
-    return DONE, _write_bytes(content, p, size, out, w)
-
-
-@kernel
-def _write_unknown_metadata(texts, types, content, p, size, out, w):
-    """The frame has been read before: it is good."""
-    if w + size // 3 * 4 + _ROOM > out.size:
-        return FULL, w
-    _, at, _ = read_unsigned_varint(content, p, p + size)
-    type_id, at, _ = read_unsigned_varint(content, at, p + size)
-    version, _, _ = read_unsigned_varint(content, at, p + size)
-    w = put_text(out, w, TYPE)
-    if _is_known(types, type_id):
-        name = np.int64(types[type_id, NAME_AT])
-        for i in range(types[type_id, NAME_SIZE]):
-            out[w] = texts[name + i]
-            w += 1
-    else:
-        w = write_decimal(out, w, type_id)
-    w = write_decimal(out, put_text(out, w, NUMBER), version)
-    return DONE, _write_bytes(content, p, size, out, put_text(out, w, UNKNOWN_DATA))
-
-
-@kernel
-def _write_bytes(content, p, size, out, w):
-    w = write_base64(content, p, size, out, w)
-    out[w] = 0x7D
-    return w + 1
-
-
-assert WIDE < _ROOM

@@ -33,7 +33,7 @@ def test_files_are_kafkas_and_the_twins(seed: int, tmp_path: Path) -> None:
     folder = tmp_path / "orders-0"
     writer, log = begun(folder, seed)
     rng, at = random.Random(seed), 0
-    while at < len(log.batches):  # however many at a time
+    while at < len(log.batches):  # several at a time
         count = rng.choice([1, 2, 7, 100])
         writer.append(b"".join(log.batches[at : at + count]))
         at += count
@@ -56,14 +56,14 @@ def test_a_log_goes_on_as_kafkas_that_was_rolled(seed: int, tmp_path: Path) -> N
         writer = LogWriter(folder, log.config)
     writer.abort()
     assert digests(files_of(folder), log.start) == KAFKAS[str(seed)]["twice"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["orders-0"]  # and no lock
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["orders-0"]  # the lock file is gone
     read = kafkajit.Log(folder)
     assert (read.start_offset, read.end_offset) == (log.start, end)
 
 
 @by_seed
-def test_a_log_goes_on_where_nobody_closed_it(seed: int, tmp_path: Path) -> None:
-    # A live broker's indexes are preallocated and without a last entry, and there is no snapshot.
+def test_an_append_continues_a_log_that_was_not_closed(seed: int, tmp_path: Path) -> None:
+    # A running broker's indexes are preallocated and lack the last entry; it has no snapshot.
     folder = tmp_path / "orders-0"
     writer, log = begun(folder, seed)
     with writer:
@@ -115,14 +115,14 @@ def test_what_is_not_committed_leaves_no_trace(folder: Path) -> None:
     writer.append(record(3))
     with pytest.raises(kafkajit.InvalidOffsetError), writer:
         writer.append(record(2))
-    with LogWriter(folder) as writer:  # nothing is appended
+    with LogWriter(folder) as writer:  # append nothing
         writer.append(b"")
     assert files_of(folder) == before
     assert sorted(folder.parent.iterdir()) == [folder]
     assert not any(path.name.startswith(".") for path in folder.iterdir())
 
 
-def test_a_new_folder_without_a_batch_is_none(tmp_path: Path) -> None:
+def test_a_writer_without_a_batch_makes_no_folder(tmp_path: Path) -> None:
     with LogWriter(tmp_path / "orders-0"):
         pass
     assert list(tmp_path.iterdir()) == []
@@ -152,9 +152,21 @@ def test_a_commit_is_the_end(folder: Path) -> None:
         (record(3), kafkajit.InvalidOffsetError, "First offset 3 is less than the next offset 4"),
         (record(4, crc=1), kafkajit.CorruptRecordError, "Record is corrupt"),
         (record(4, 2 << 20), kafkajit.RecordTooLargeError, r"\(max.message.bytes\)"),
-        (record(4)[:-1], kafkajit.CorruptRecordError, "do not end with a batch, 67 are left"),
-        (b"\0" * 40, kafkajit.CorruptRecordError, "do not end with a batch, 40 are left"),
-        (b"garbage" * 40, kafkajit.CorruptRecordError, "do not end with a batch, 280 are left"),
+        (
+            record(4)[:-1],
+            kafkajit.CorruptRecordError,
+            ": 67 bytes after the last batch are not a whole one",
+        ),
+        (
+            b"\0" * 40,
+            kafkajit.CorruptRecordError,
+            ": 40 bytes after the last batch are not a whole one",
+        ),
+        (
+            b"garbage" * 40,
+            kafkajit.CorruptRecordError,
+            ": 280 bytes after the last batch are not a whole one",
+        ),
         (b"\0" * 11 + b"\1" * 40, kafkajit.CorruptRecordError, "smaller than minimum record"),
         (
             record(4, producer_id=1, is_transactional=True) + record(5, producer_id=1),
@@ -197,7 +209,7 @@ def test_a_segment_is_appended_by_its_path(folder: Path, tmp_path: Path) -> None
     assert offsets_in(folder) == [0, 1, 2, 3, 4]
 
 
-# Where the log does not end as it should.
+# Logs that do not end as they should.
 
 
 @pytest.mark.parametrize(
@@ -232,7 +244,7 @@ def test_a_log_that_does_not_end_in_a_whole_batch_is_refused(
     ):
         LogWriter(folder)
     assert files_of(folder) == before
-    with FolderLock(folder):  # which nobody holds any more
+    with FolderLock(folder):  # nobody holds it any more
         pass
 
 
@@ -264,11 +276,11 @@ def test_a_time_index_without_its_last_entry_gets_it(folder: Path) -> None:
     assert {name: files_of(folder)[name] for name in before} == before
 
 
-# Where it begins, and goes on.
+# The first offset, and the next.
 
 
 def test_an_empty_active_segment_is_replaced(tmp_path: Path) -> None:
-    # what a broker makes of a new topic
+    # the files that a broker creates for a new topic
     folder = tmp_path / "orders-0"
     folder.mkdir()
     (folder / f"{0:020}.log").touch()
@@ -302,7 +314,7 @@ def test_only_a_new_log_has_a_start_to_choose(folder: Path) -> None:
         assert writer.log_end_offset == 3
 
 
-def test_a_log_starts_where_its_checkpoint_says(tmp_path: Path) -> None:
+def test_a_log_starts_at_its_checkpoints_offset(tmp_path: Path) -> None:
     checkpoint = tmp_path / "log-start-offset-checkpoint"
     checkpoint.write_text("0\n2\norders 1 7\norders 0 50\n")
     folder = tmp_path / "orders-0"
@@ -329,7 +341,7 @@ def test_snapshots_that_the_log_has_not_are_taken_away(folder: Path) -> None:
         assert content == kt.producer_snapshot([])
 
 
-def test_producers_are_looked_for_where_a_snapshot_is_corrupt_or_missing(
+def test_producers_are_read_from_the_log_if_a_snapshot_is_corrupt_or_missing(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with LogWriter(folder, {"index.interval.bytes": 0}) as writer:
@@ -386,7 +398,7 @@ def test_an_epoch_is_given_to_all(folder: Path) -> None:
             writer.append(record(5), leader_epoch=6)
         writer.append(message.replace((3).to_bytes(8), (5).to_bytes(8)), leader_epoch=2**31 - 1)
     assert batch_epochs_in(folder) == [0, 0, 0, 7, 7, -1]
-    assert epochs_in(folder) == []  # as nothing is known before the message
+    assert epochs_in(folder) == []  # no epoch is known before the message
 
 
 def test_a_leader_that_has_appended_nothing_is_the_latest(folder: Path) -> None:
@@ -425,7 +437,7 @@ def test_partitions_are_written_side_by_side(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_called_as_a_partition_is(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="is no partition's folder"):
+    with pytest.raises(ValueError, match="is not a partition's folder"):
         LogWriter(tmp_path / "orders")
 
 
@@ -478,7 +490,7 @@ def test_a_disk_that_fills_breaks_the_writer(folder: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     for more in (lambda: writer.append(record(4)), writer.commit):
-        with pytest.raises(ValueError, match="could not be written: abort, and append again"):
+        with pytest.raises(ValueError, match="failed: abort the writer, and append again"):
             more()
     writer.abort()
     assert files_of(folder) == before
@@ -512,5 +524,5 @@ def test_a_system_may_take_a_part_at_a_time(folder: Path, monkeypatch: pytest.Mo
 
 @pytest.fixture(autouse=True)
 def _no_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is on the disk is tests/segment/test_change.py's."""
+    """tests/change/test_change.py checks the files on disk."""
     monkeypatch.setattr("os.fsync", lambda _: None)

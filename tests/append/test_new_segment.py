@@ -21,7 +21,7 @@ NONE = np.empty(0, dtype=ABORTED)
 
 @st.composite
 def logs(draw: st.DrawFn) -> bytes:
-    """Batches with timestamps near each other, far apart, or without."""
+    """Batches with timestamps close together, far apart, or missing."""
     offset, log = 7, b""
     for _ in range(draw(st.integers(1, 10))):
         timestamp = draw(st.sampled_from([-(2**63), -1, 0, 5, 90, 100, 105, 106, 2**63 - 1]))

@@ -10,18 +10,18 @@ from appends import append
 from corpus import NO_JIT
 
 from kafkajit import LogConfig
-from kafkajit.append.rolled_segments import SegmentSeries, Written
+from kafkajit.append.rolled_segments import RolledSegment, RolledSegments
 from kafkajit.records.batches import frame
 from kafkajit.storage.source import as_bytes
 
 SEEDS = range(15 if NO_JIT else 60)
 
 
-def series_of(folder: Path, seed: int, *, suspends: bool) -> list[Written]:
-    """A random log, however many batches at a time."""
+def series_of(folder: Path, seed: int, *, suspends: bool) -> list[RolledSegment]:
+    """A random log, appended several batches at a time."""
     log, rng = append(seed), random.Random(seed)
     folder.mkdir()
-    series = SegmentSeries(folder.joinpath, LogConfig.of(log.config))
+    series = RolledSegments(folder.joinpath, LogConfig.of(log.config))
     series.next_offset = first_offset(log.batches)
     at = 0
     while at < len(log.batches):
@@ -61,15 +61,15 @@ def test_segments_are_rolled_where_kafkas_are(seed: int, suspends: bool, tmp_pat
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_segment_says_whether_it_has_producers(seed: int, tmp_path: Path) -> None:
+def test_a_segment_reports_whether_it_has_producers(seed: int, tmp_path: Path) -> None:
     for one in series_of(tmp_path / "series", seed, suspends=False):
         log = (tmp_path / "series" / f"{one.base_offset:020}.log").read_bytes()
         ids = [batch.producer_id for batch in reference.read_batches(log)[0]]
         assert one.has_producers == any(producer >= 0 for producer in ids)
 
 
-def test_nothing_is_no_segment(tmp_path: Path) -> None:
-    series = SegmentSeries(tmp_path.joinpath, LogConfig())
+def test_without_batches_there_is_no_segment(tmp_path: Path) -> None:
+    series = RolledSegments(tmp_path.joinpath, LogConfig())
     series.suspend()
     series.abandon()
     assert series.close() == []

@@ -124,7 +124,7 @@ def test_offsets_only_grow(steps: list[tuple[int, int, bool]], next_offset: int)
         ),
     ],
 )
-def test_what_may_not_be_appended_is_told(
+def test_a_batch_that_may_not_be_appended_is_an_error(
     log: bytes, config: dict[str, int], kind: type[Exception], message: str
 ) -> None:
     before = record(7)

@@ -10,7 +10,7 @@ import kafkajit
 from kafkajit import InvalidRecordError, encode_batches
 from kafkajit import testing as kt
 from kafkajit.encode.control_rows import check_markers, control_types, with_markers
-from kafkajit.encode.rows import field_of
+from kafkajit.encode.rows import byte_strings_of
 from kafkajit.records.control_records import CONTROL_TYPES
 
 BYTES = [pa.binary(), pa.large_binary(), pa.binary_view(), pa.dictionary(pa.int8(), pa.binary())]
@@ -29,11 +29,15 @@ def record_batch(**columns: Any) -> pa.RecordBatch:
 
 
 def completed(records: pa.RecordBatch, control_type: str | None = None, **epoch: Any) -> Any:
-    """Keys and values as they are written, checked."""
+    """The keys and values that are written, after the checks."""
     types = control_types(records, control_type)
     assert types is not None
     whole = with_markers(records, types, epoch.get("coordinator_epoch"))
-    check_markers(types, field_of(whole.column("key"), "key"), field_of(whole.column("value"), "v"))
+    check_markers(
+        types,
+        byte_strings_of(whole.column("key"), "key"),
+        byte_strings_of(whole.column("value"), "v"),
+    )
     return list(zip(whole["key"].to_pylist(), whole["value"].to_pylist(), strict=True))
 
 
@@ -61,7 +65,7 @@ def test_data_between_markers_stays_as_it_is(kind: pa.DataType) -> None:
     assert completed(records) == [(b"k", b"v"), (key_of(0), value_of(0)), (keys[2], values[2])]
 
 
-def test_what_is_said_of_all_goes_before_columns() -> None:
+def test_an_option_for_all_records_overrides_columns() -> None:
     records = record_batch(controlType=["ABORT", None], coordinatorEpoch=[1, 2])
     both = completed(records, "COMMIT", coordinator_epoch=9)
     assert both == [(key_of(1), value_of(9))] * 2
@@ -106,7 +110,7 @@ def test_a_control_record_of_a_type_to_come_is_written_with_its_key() -> None:
         ({"controlType": [None, "commit"]}, "controlType is 'commit'; there are: ABORT, COMMIT, L"),
         (
             {"controlType": [None, "COMMIT"], "coordinatorEpoch": [1, 2**31]},
-            "coordinatorEpoch is no int32: 2147483648",
+            "coordinatorEpoch does not fit an int32: 2147483648",
         ),
         *(
             (
@@ -132,8 +136,8 @@ def test_what_no_reader_would_take_for_that_marker_is_an_error(
         encode_batches(record_batch(**columns))
 
 
-def test_a_type_that_is_no_text_is_a_type_error() -> None:
-    with pytest.raises(TypeError, match="controlType is a column of int64; what is written is str"):
+def test_a_control_type_that_is_not_text_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match="controlType is a column of int64; it must be str"):
         encode_batches(record_batch(controlType=[1]))
 
 

@@ -18,7 +18,7 @@ T = 1_700_000_000_000
 
 
 def log_of_all_kinds() -> bytes:
-    """Batches of v2 with gaps, a marker, a delete horizon, one that is empty; messages and sets."""
+    """v2 batches with gaps, a marker, a delete horizon, an empty one; messages and sets."""
     records = [kt.Record(b"k%d" % n, b"v%d" % n, timestamp=T + n) for n in range(4)]
     gone = [
         kt.Record(b"k", b"v", offset_delta=3, timestamp=T),
@@ -42,7 +42,7 @@ def log_of_all_kinds() -> bytes:
 
 
 LOG = log_of_all_kinds()
-# Of a batch of the log, what is compared: not where it is, nor what another compressor makes of it.
+# The compared columns of a batch: not its position, and nothing that depends on the compressor.
 OF_PLACE = ("position", "sizeInBytes", "crc")
 
 
@@ -68,7 +68,7 @@ def test_what_is_not_compressed_comes_out_byte_for_byte() -> None:
     plain = [
         whole
         for whole, batch in zip(split(LOG), reference.read_batches(LOG)[0], strict=True)
-        # Records under LogAppendTime have timestamps of their own, which no column says.
+        # Records under LogAppendTime store timestamps of their own, which no column holds.
         if not batch.codec and batch.timestamp_type != 1
     ]
     log = b"".join(plain)
@@ -129,7 +129,7 @@ def test_another_codec_may_be_asked_for(codec: str) -> None:
     records, batches = read(log)
     encoded = encode_batches(records, batches=batches, compression_type=codec)
     counts = batches["recordsCount"].to_pylist()
-    expected = [codec if count else "none" for count in counts]  # of nothing nothing is compressed
+    expected = [codec if count else "none" for count in counts]  # an empty batch is not compressed
     assert kafkajit.read_record_batches(encoded)["compressionType"].to_pylist() == expected
     assert kafkajit.read_records(encoded, columns=["offset", "key", "timestamp"]).equals(
         records.select(["offset", "key", "timestamp"])
@@ -166,7 +166,7 @@ def test_a_delete_horizon_is_the_one_that_is_stated() -> None:
     assert reference.read_records(batch)[0].timestamp == T
 
 
-# What does not go together
+# Options and columns that exclude each other
 
 
 def changed(table: pa.Table, name: str, values: Any) -> pa.Table:
@@ -206,13 +206,13 @@ def test_a_record_of_a_batch_that_is_not_stated_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("name", ["position", "offset", "timestamp"])
-def test_records_need_what_says_where_they_were(name: str) -> None:
+def test_records_need_the_columns_that_locate_them(name: str) -> None:
     error = error_of(RECORDS.drop_columns([name]))
     assert isinstance(error, ValueError)
-    assert str(error) == f"with batches, records need the column {name} that they had"
+    assert str(error) == f"with batches, records need the column {name}"
     nulls = pa.nulls(RECORDS.num_rows, RECORDS.schema.field(name).type)
     error = error_of(changed(RECORDS, name, nulls))
-    assert str(error) == f"row 0: {name} is null, where there has to be a number"
+    assert str(error) == f"row 0: {name} is null, and must be a number"
 
 
 @pytest.mark.parametrize("row", [1, 3])
@@ -240,7 +240,7 @@ def test_headers_that_an_old_message_cannot_have_are_an_error() -> None:
 def test_batches_that_are_no_table_are_a_type_error() -> None:
     error = error_of(batches=[1])
     assert isinstance(error, TypeError)
-    assert str(error) == "batches is a table of Arrow's, not a list"
+    assert str(error) == "batches must be an Arrow table, not a list"
 
 
 @pytest.mark.parametrize("name", ["position", "baseOffset", "compressionType", "deleteHorizonMs"])
@@ -269,10 +269,10 @@ def test_batches_without_a_column_are_an_error(name: str) -> None:
     ],
     ids=str,
 )
-def test_what_batches_say_is_not_said_twice(options: dict[str, Any]) -> None:
+def test_an_option_that_batches_already_set_is_an_error(options: dict[str, Any]) -> None:
     (name,) = options
     error = error_of(**options)
-    assert str(error) == f"batches say what {name} would: leave one of the two out"
+    assert str(error) == f"batches already set {name}: leave the option out"
 
 
 COUNT = BATCHES.num_rows
@@ -281,25 +281,25 @@ COUNT = BATCHES.num_rows
 @pytest.mark.parametrize(
     ("name", "values", "message"),
     [
-        ("position", [0, 9, 9], "position is not behind that of the batch before it"),
-        ("position", [0, 9, 5], "position is not behind that of the batch before it"),
+        ("position", [0, 9, 9], "position is not after that of the batch before it"),
+        ("position", [0, 9, 5], "position is not after that of the batch before it"),
         ("lastOffset", [0, 0, 2**31], "lastOffsetDelta is more than int32 holds"),
         ("producerEpoch", [0, 0, 2**15], "producerEpoch is more than int16 holds"),
         ("partitionLeaderEpoch", [0, 0, 2**31], "partitionLeaderEpoch is more than int32 holds"),
         ("baseSequence", [0, 0, -(2**31) - 1], "baseSequence is more than int32 holds"),
         ("magic", [2, 2, 3], "magic is neither 0, 1 nor 2"),
         ("magic", [2, 2, -1], "magic is neither 0, 1 nor 2"),
-        ("producerId", [1, 1, None], "producerId is null, where there has to be a number"),
-        ("baseTimestamp", [1, 1, None], "baseTimestamp is null, where there has to be a number"),
+        ("producerId", [1, 1, None], "producerId is null, and must be a number"),
+        ("baseTimestamp", [1, 1, None], "baseTimestamp is null, and must be a number"),
         (
             "compressionType",
             ["none", "lz4", "br"],
-            "compressionType is none of none, gzip, snappy,",
+            "compressionType is not one of none, gzip, snappy,",
         ),
         (
             "compressionType",
             ["none", "lz4", None],
-            "compressionType is none of none, gzip, snappy,",
+            "compressionType is not one of none, gzip, snappy,",
         ),
     ],
 )

@@ -38,7 +38,7 @@ def test_messages_are_byte_for_byte_those_of_the_twin(
 
 
 @by_magic
-def test_messages_have_nothing_of_what_a_batch_says(magic: int) -> None:
+def test_messages_have_none_of_a_batchs_fields(magic: int) -> None:
     record = kt.Record(b"k", b"v", timestamp=5)
     said = {"baseOffset": 3, "producerId": 7, "baseTimestamp": 9, "maxTimestamp": 11}
     said |= {"attributes": 0x70, "partitionLeaderEpoch": 4}
@@ -55,7 +55,7 @@ def test_messages_that_were_stamped_have_the_time_of_the_append(
     stamped = [kt.Record(record.key, record.value) for record in records]
     expected = kt.message_set(stamped, timestamp=append_time, timestamp_type=1)
     assert written(rows, plan_of([header | {"magic": 1}])) == expected
-    # v0 has neither timestamps nor types of them.
+    # v0 has neither timestamps nor timestamp types.
     assert written(rows, plan_of([header | {"magic": 0}])) == kt.message_set(stamped, magic=0)
 
 
@@ -93,7 +93,7 @@ def test_within_a_set_v1_counts_from_0_and_v0_as_the_log_does(magic: int, codec:
     assert int.from_bytes(log[head - 4 : head]) == len(log) - head
     frame = log[head:]
     if magic == 0 and codec == "lz4":
-        assert frame[6] == 0x1A  # a checksum that no library takes
+        assert frame[6] == 0x1A  # a checksum that no library accepts
         frame = frame[:6] + b"\x82" + frame[7:]
     inner = reference.decompress(CODECS[codec], frame)
     assert inner == b"".join(

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import NULLABLE
 
+from kafkajit.encode.batch_plan import ByteStrings
 from kafkajit.encode.partitioner import NO_KEY, partitions_of
-from kafkajit.encode.record_writer import Field
-from kafkajit.encode.rows import field_of
+from kafkajit.encode.rows import byte_strings_of
 from kafkajit.storage.source import as_bytes
 
 HEAD, *ROWS = [line.split("\t") for line in (DATA / "partitions.tsv").read_text().splitlines()]
@@ -18,7 +18,7 @@ KEYS = [bytes.fromhex(row[0]) for row in ROWS]
 
 
 def murmur2(key: bytes) -> int:
-    """The twin: MurmurHash2 as its author has it, with Java's seed."""
+    """The twin: its author's MurmurHash2, with the seed of Java's client."""
     factor, low = 0x5BD1E995, 2**32 - 1
     hashed = 0x9747B28C ^ len(key)
     whole = len(key) // 4 * 4
@@ -32,8 +32,8 @@ def murmur2(key: bytes) -> int:
     return hashed ^ hashed >> 15
 
 
-def keys_of(keys: list[bytes | None]) -> Field:
-    return field_of(pa.array(keys, pa.binary()), "key")
+def keys_of(keys: list[bytes | None]) -> ByteStrings:
+    return byte_strings_of(pa.array(keys, pa.binary()), "key")
 
 
 @pytest.mark.parametrize("column", range(2, len(HEAD)))
@@ -47,14 +47,14 @@ def test_the_twin_hashes_as_kafka_does() -> None:
 
 
 @given(st.lists(NULLABLE, max_size=20), st.integers(1, 2**31 - 1))
-def test_keys_are_hashed_where_they_stand_and_those_that_are_not_there_have_no_partition(
+def test_keys_are_hashed_in_place_and_null_keys_have_no_partition(
     keys: list[bytes | None], partitions: int
 ) -> None:
     data = b"<" + b"|".join(key or b"" for key in keys) + b">"
     starts = np.cumsum([1, *(len(key or b"") + 1 for key in keys)])[: len(keys)]
     sizes = np.array([-1 if key is None else len(key) for key in keys], dtype=np.int64)
     expected = [NO_KEY if key is None else (murmur2(key) & 0x7FFFFFFF) % partitions for key in keys]
-    found = partitions_of(Field(as_bytes(data), starts.astype(np.int64), sizes), partitions)
+    found = partitions_of(ByteStrings(as_bytes(data), starts.astype(np.int64), sizes), partitions)
     assert found.tolist() == expected
 
 

@@ -19,13 +19,13 @@ MAX_INT32, MAX_INT64 = 2**31 - 1, 2**63 - 1
 
 
 def batches_of(columns: dict[str, Any], **options: Any) -> list[reference.Batch]:
-    """The batches that records of these columns come out in, as the reference reads them."""
+    """The batches of records with these columns, as the reference reads them."""
     log = encode_batches(pa.table(columns), timestamp=options.pop("timestamp", 0), **options)
     batches, end = reference.read_batches(bytes(log))
     assert end == log.size
     assert all(batch.is_valid for batch in batches)
     for batch in batches:
-        if batch.records_count >= 0:  # a set does not say
+        if batch.records_count >= 0:  # a set does not have the count
             assert len(reference.read_records(batch)) == batch.records_count
     return batches
 
@@ -37,7 +37,7 @@ def counts_of(columns: dict[str, Any], **options: Any) -> list[int]:
 # Where a batch ends
 
 
-def test_a_batch_is_as_full_as_a_producers_unless_told_otherwise() -> None:
+def test_a_batch_is_as_full_as_a_producers_by_default() -> None:
     sizes = [batch.size for batch in batches_of({"value": [bytes(100)] * 1000})]
     assert all(DEFAULT_BATCH_SIZE - 120 < size <= DEFAULT_BATCH_SIZE for size in sizes[:-1])
     assert len(sizes) == 7
@@ -87,21 +87,19 @@ def test_records_that_name_their_batches_stay_together_whatever_their_size() -> 
         ("timestampType", [0, -1, 1, 1, 0]),
     ],
 )
-def test_a_batch_ends_where_a_column_that_speaks_of_batches_changes(
-    column: str, values: list[Any]
-) -> None:
+def test_a_batch_ends_where_a_column_of_batches_changes(column: str, values: list[Any]) -> None:
     defaults = {"producerId": -1, "isTransactional": False, "magic": 2}
     said = [defaults[column] if value is None else value for value in values]
     begins = [0, *(row for row, (before, here) in enumerate(pairwise(said), 1) if before != here)]
     log = encode_batches(pa.table({column: values}), compression_type="gzip", timestamp=5)
     found = kafkajit.read_records(log)
     assert sorted(set(found["baseOffset"].to_pylist())) == begins
-    # No timestamp type is CreateTime in v2.
+    # In v2 a null timestamp type is CreateTime.
     read = [0 if column == "timestampType" and value == -1 else value for value in said]
     assert found[column].to_pylist() == read
 
 
-def test_what_is_said_of_all_batches_goes_before_columns() -> None:
+def test_an_option_for_all_batches_overrides_columns() -> None:
     columns = {
         "partitionLeaderEpoch": [1, 2],
         "producerId": [1, 2],
@@ -148,7 +146,7 @@ def test_a_marker_is_alone_in_its_batch() -> None:
     assert counts_of({"offset": [4, 5, 6]}, control_type="ABORT") == [1, 1, 1]
 
 
-def test_a_commit_or_abort_is_transactional_unless_something_else_is_said() -> None:
+def test_a_commit_or_abort_is_transactional_by_default() -> None:
     types = {"controlType": ["ABORT"]}
     assert batches_of(types)[0].is_transactional
     assert batches_of({"offset": [1]}, control_type="COMMIT")[0].is_transactional
@@ -181,7 +179,7 @@ def test_sequence_numbers_of_two_batches_never_overlap_where_offsets_have_gaps()
     assert [(b.base_sequence, b.last_sequence) for b in far] == [(7, 6), (7, 6)]
 
 
-def test_markers_have_no_sequence_numbers_and_count_for_none() -> None:
+def test_markers_neither_have_nor_use_sequence_numbers() -> None:
     types = [None, None, "COMMIT", None]
     batches = batches_of({"controlType": types}, base_sequence=4, producer_id=1)
     assert [batch.base_sequence for batch in batches] == [4, -1, 6]
@@ -196,7 +194,7 @@ def test_markers_have_no_sequence_numbers_and_count_for_none() -> None:
         ([0, 1, 2], [5, 7, 8], [5, 7]),
         ([0, 1, 2], [-1, -1, -1], [-1]),
         ([0, 1, 2], [None, -1, 0], [-1, 0]),
-        ([0, 3, 4], [5, 8, 9], [5]),  # offsets with gaps: sequence numbers go with them
+        ([0, 3, 4], [5, 8, 9], [5]),  # offsets with gaps: sequence numbers have the same gaps
         ([0, 3, 4], [5, 6, 7], [5, 6]),
         ([0, 1, 2], [MAX_INT32 - 1, MAX_INT32, 0], [MAX_INT32 - 1]),
         ([0, 1, 2], [MAX_INT32, 0, 1], [MAX_INT32]),
@@ -225,16 +223,16 @@ def test_the_first_sequence_number_is_found_where_the_first_records_are_gone() -
     assert [row["sequence"] for row in sequences_in(batch)] == [1, 2]
 
 
-# What batches are said to begin with
+# Base offsets that columns name
 
 
-def test_a_batch_begins_where_its_records_say() -> None:
+def test_a_batch_begins_at_the_base_offset_that_its_records_name() -> None:
     columns = {"offset": [12, 15, 21], "baseOffset": [10, 10, 20]}
     batches = batches_of(columns)
     assert [(b.base_offset, b.last_offset_delta) for b in batches] == [(10, 5), (20, 1)]
 
 
-def test_only_the_first_of_what_a_named_batch_becomes_begins_where_that_did() -> None:
+def test_only_the_first_part_of_a_named_batch_keeps_its_base_offset() -> None:
     columns = {"offset": [12, 13, 14, 15, 21], "baseOffset": [10, 10, 10, 10, 20]}
     for options in ({"batch_records": 2}, {"batch_records": 1}):
         batches = batches_of(columns, **options)
@@ -248,7 +246,7 @@ def test_only_the_first_of_what_a_named_batch_becomes_begins_where_that_did() ->
 
 
 @pytest.mark.parametrize("cut", [1, 2, 3])
-def test_that_holds_where_rows_are_laid_out_in_several_goes(
+def test_that_holds_if_rows_are_encoded_in_several_windows(
     cut: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kafkajit.encode.windows._WINDOW_ROWS", cut)
@@ -337,7 +335,7 @@ def test_a_column_of_another_type_is_a_type_error_that_names_it(name: str) -> No
         batches_of({name: ["1"]})
 
 
-# What v0 and v1 do not have
+# Features that v0 and v1 lack
 
 
 @pytest.mark.parametrize("magic", [0, 1])

@@ -1,39 +1,34 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import reference
 from corpus import NO_JIT
-from encoding import field, plan_of, rows_of_records, written
+from encoding import field, huge_rows, plan_of, rows_of_records, written
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import DATA, HEADER, INT64, NULLABLE, VARLONGS
 
-from kafkajit import InvalidOffsetError, InvalidRecordError
+from kafkajit import InvalidRecordError
 from kafkajit import testing as kt
 from kafkajit.encode import record_writer as encode
-from kafkajit.encode.record_writer import (
-    BatchWriter,
-    Field,
-    Plan,
-    Rows,
-    first_rows,
-    not_behind,
+from kafkajit.encode.batch_plan import (
+    BatchPlan,
+    ByteStrings,
+    RecordRows,
     plain_headers,
 )
-from kafkajit.storage.source import as_bytes
+from kafkajit.encode.record_writer import BatchWriter
 
 UNLIMITED = 2**62
 MAX_INT32 = 2**31 - 1
 HEAD = 61
 
 
-# A record as its writer has it: nothing in it lies.
+# A record whose counts and sizes are all true.
 RECORD = st.builds(
     kt.Record,
     key=NULLABLE,
@@ -41,140 +36,6 @@ RECORD = st.builds(
     headers=st.lists(HEADER, max_size=3),
     timestamp=INT64,
 )
-
-# Where batches begin
-
-
-def slow_first_rows(
-    records: Sequence[kt.Record],
-    offsets: Sequence[int],
-    begins: Sequence[bool],
-    batch_size: int,
-    batch_records: int,
-    base_timestamp: int | None = None,
-) -> list[int]:
-    """The same, by building every batch that might be."""
-    firsts = [0]
-    for row in range(1, len(records)):
-        first = firsts[-1]
-        fits = offsets[row] - offsets[first] <= MAX_INT32
-        if fits:
-            base = records[first].timestamp if base_timestamp is None else base_timestamp
-            assert base is not None
-            size = HEAD + sum(
-                len(records[at].encode(offsets[at] - offsets[first], base))
-                for at in range(first, row + 1)
-            )
-            fits = size <= batch_size and row - first < batch_records
-        if begins[row] or not fits:
-            firsts.append(row)
-    return [*firsts, len(records)] if records else [0]
-
-
-STEPS = st.integers(1, 3) | st.sampled_from([63, 64, 8191, 8192, MAX_INT32, MAX_INT32 + 1])
-
-
-@given(
-    st.lists(st.tuples(RECORD, STEPS, st.integers(0, 5)), max_size=15),
-    st.integers(1, 700),
-    st.sampled_from([1, 2, 3, UNLIMITED]),
-    st.none() | INT64,
-)
-def test_a_batch_ends_where_it_is_full_and_where_it_is_told_to(
-    given_rows: list[tuple[kt.Record, int, int]],
-    batch_size: int,
-    batch_records: int,
-    base_timestamp: int | None,
-) -> None:
-    records = [record for record, _, _ in given_rows]
-    offsets = [0, *np.cumsum([step for _, step, _ in given_rows]).tolist()][: len(records)]
-    begins = np.array([chance == 0 for _, _, chance in given_rows], dtype=np.bool_)
-    found = first_rows(
-        rows_of_records(records, offsets),
-        begins,
-        batch_size=batch_size,
-        batch_records=batch_records,
-        base_timestamp=base_timestamp,
-    )
-    expected = slow_first_rows(records, offsets, begins, batch_size, batch_records, base_timestamp)
-    assert found.tolist() == expected
-
-
-@pytest.mark.parametrize("size", [*range(50, 70), *range(8150, 8200)])
-def test_a_record_that_fits_to_the_byte_is_not_the_next_batchs(size: int) -> None:
-    records = [kt.Record(value=b"a"), kt.Record(value=bytes(size))]
-    rows = rows_of_records(records, [0, 1])
-    exact = len(kt.batch(records, base_timestamp=0))
-    for batch_size, batches in ((exact, 1), (exact - 1, 2)):
-        begins = np.zeros(2, dtype=np.bool_)
-        found = first_rows(rows, begins, batch_size=batch_size, batch_records=UNLIMITED)
-        assert found.size == batches + 1
-
-
-def test_offsets_of_a_batch_are_within_an_int32_of_each_other() -> None:
-    offsets = [0, MAX_INT32, MAX_INT32 + 1, 2**40, 2**40 + MAX_INT32, 2**62, 2**63 - 1]
-    rows = rows_of_records([kt.Record()] * len(offsets), offsets)
-    begins = np.zeros(len(offsets), dtype=np.bool_)
-    found = first_rows(rows, begins, batch_size=UNLIMITED, batch_records=UNLIMITED)
-    assert found.tolist() == [0, 2, 3, 5, 6, 7]
-
-
-def test_sizes_are_counted_with_the_varints_before_them() -> None:
-    edges = [2 ** (7 * n - 1) + step for n in range(1, 5) for step in (-1, 0)]
-    sizes = [-1, 0, 1, *edges, MAX_INT32]
-    for name in ("key", "value"):
-        rows = replace(huge([0] * len(sizes)), **{name: huge(sizes).value})
-        other = 1  # of null or of nothing
-        expected = [1 + len(kt.varint(size)) + max(size, 0) + other + 1 for size in sizes]
-        assert rows.fixed_sizes.tolist() == expected
-        assert rows.bound > sum(expected)
-
-
-def test_other_sizes_than_those_of_records_may_be_said() -> None:
-    rows = rows_of_records([kt.Record()] * 4, range(4))
-    begins = np.zeros(4, dtype=np.bool_)
-    sizes = np.full(4, 100, dtype=np.int64)
-    found = first_rows(rows, begins, batch_size=HEAD + 210, batch_records=9, sizes=sizes)
-    assert found.tolist() == [0, 2, 4]
-
-
-@pytest.mark.parametrize("offsets", [[5, 5], [5, 4], [5, 6, 6], [5, 6, 2**40, 0], [0, -(2**63)]])
-@pytest.mark.parametrize("batch_records", [1, 2, 9])
-def test_offsets_that_do_not_grow_are_an_error(offsets: list[int], batch_records: int) -> None:
-    rows = rows_of_records([kt.Record()] * len(offsets), offsets)
-    with pytest.raises(InvalidOffsetError) as raised:
-        first_rows(
-            rows, np.zeros(len(offsets), np.bool_), batch_size=999, batch_records=batch_records
-        )
-    assert raised.value.row == len(offsets) - 1
-    assert str(raised.value) == str(not_behind(offsets[-1], offsets[-2], len(offsets) - 1))
-
-
-# Headers
-
-
-def test_plain_headers_say_what_a_producer_without_idempotence_does() -> None:
-    records = [kt.Record(timestamp=stamp) for stamp in (5, 3, 9, 7, 1)]
-    rows = rows_of_records(records, [10, 11, 20, 30, 35])
-    headers = plain_headers(rows, np.array([0, 2, 3, 5]))
-    assert headers["baseOffset"].tolist() == [10, 20, 30]
-    assert headers["lastOffsetDelta"].tolist() == [1, 0, 5]
-    assert headers["baseTimestamp"].tolist() == [5, 9, 7]
-    assert headers["maxTimestamp"].tolist() == [5, 9, 7]
-    assert headers["recordsCount"].tolist() == [2, 1, 2]
-    assert set(headers["magic"].tolist()) == {2}
-    for name in ("producerId", "producerEpoch", "baseSequence"):
-        assert set(headers[name].tolist()) == {-1}
-    for name in ("attributes", "partitionLeaderEpoch"):
-        assert set(headers[name].tolist()) == {0}
-
-
-def test_rows_behind_the_last_batch_say_nothing_of_it() -> None:
-    rows = rows_of_records([kt.Record(timestamp=t) for t in (5, 3, 9, 7, 1)], range(5))
-    headers = plain_headers(rows, np.array([0, 1, 2]))
-    assert headers["maxTimestamp"].tolist() == [5, 3]
-    assert plain_headers(rows, np.array([0])).size == 0
-
 
 # Bytes
 
@@ -190,7 +51,7 @@ HEADER_FIELDS = {
 
 @st.composite
 def batches(draw: st.DrawFn) -> tuple[list[kt.Record], dict[str, Any], dict[str, Any]]:
-    """Records, what their header says, and how kafkajit.testing is told the same."""
+    """Records, the fields of their header, and the same as arguments of kafkajit.testing."""
     records = draw(st.lists(RECORD, max_size=5))
     deltas = draw(
         st.lists(
@@ -239,7 +100,7 @@ def test_batches_are_byte_for_byte_those_of_the_twin(
     plan = plan_of([header for _, header, _ in given_batches])
     expected = [twin_of(batch, told) for batch, _, told in given_batches]
     assert written(rows_of_records(records, offsets), plan, position) == b"".join(expected)
-    # What is only known afterwards is put into the plan.
+    # Copy fields that are known only afterwards into the plan.
     assert plan.header["batchLength"].tolist() == [len(batch) - 12 for batch in expected]
     assert plan.header["crc"].tolist() == [
         struct.unpack_from(">I", batch, 17)[0] for batch in expected
@@ -282,7 +143,7 @@ def test_records_of_every_size_have_lengths_of_as_few_bytes_as_can_be(
         size = 2**14
     records = [kt.Record(key=b"k", value=bytes(size), timestamp=0), kt.Record(timestamp=stamp)]
     rows = rows_of_records(records, [0, MAX_INT32])
-    plan = Plan(plain_headers(rows, np.array([0, 2])), np.array([0, 2]))
+    plan = BatchPlan(plain_headers(rows, np.array([0, 2])), np.array([0, 2]))
     twin = [records[0], kt.Record(timestamp=stamp, offset_delta=MAX_INT32)]
     assert written(rows, plan) == kt.batch(twin, base_timestamp=0)
 
@@ -290,10 +151,10 @@ def test_records_of_every_size_have_lengths_of_as_few_bytes_as_can_be(
 @given(DATA, st.integers(0, 40), st.sampled_from(range(5)))
 def test_nothing_is_read_behind_the_end_of_the_data(value: bytes, left: int, codec: int) -> None:
     data = np.frombuffer(b"x" * 100 + value + b"y" * left, dtype=np.uint8)
-    spans = Field(data, np.array([100], np.int64), np.array([len(value)], np.int64))
+    spans = ByteStrings(data, np.array([100], np.int64), np.array([len(value)], np.int64))
     none = field([None])
     numbers = np.zeros(1, dtype=np.int64)
-    rows = Rows(numbers, numbers, spans, spans, none._replace(sizes=numbers))
+    rows = RecordRows(numbers, numbers, spans, spans, none._replace(sizes=numbers))
     log = written(rows, plan_of([{"rows": 1, "attributes": codec}]))
     ((batch,), _) = reference.read_batches(log)
     (record,) = reference.read_records(batch)
@@ -347,7 +208,7 @@ def _nothing(codec: int) -> bytes:
     return out[: Compressor(codec).write(out[:0], out, 0)].tobytes()
 
 
-# The buffer that compressed batches' records go through
+# The buffer for the records of compressed batches
 
 
 @pytest.mark.parametrize("scratch", [100, 1000, 10_000])
@@ -384,15 +245,7 @@ def test_a_writer_is_used_again_for_other_codecs_and_sizes() -> None:
             assert [record.value for record in reference.read_records(batch)] == [bytes(size)]
 
 
-# What is too large
-
-
-def huge(sizes: list[int]) -> Rows:
-    """Rows that claim so many bytes, which are nowhere."""
-    numbers = np.arange(len(sizes), dtype=np.int64)
-    nothing = Field(as_bytes(b""), np.zeros_like(numbers), np.zeros_like(numbers))
-    value = nothing._replace(sizes=np.array(sizes, dtype=np.int64))
-    return Rows(numbers, numbers, nothing._replace(sizes=numbers - numbers - 1), value, nothing)
+# Batches that are too large
 
 
 @pytest.mark.parametrize("attributes", [0, 4])
@@ -409,21 +262,21 @@ def huge(sizes: list[int]) -> Rows:
 def test_a_batch_beyond_2_gib_is_an_error_before_there_is_memory_for_it(
     sizes: list[int], counts: list[int], row: int, records: int, magic: int, attributes: int
 ) -> None:
-    rows = huge(sizes)
+    rows = huge_rows(sizes)
     plan = plan_of([{"rows": n, "magic": magic, "attributes": attributes} for n in counts])
     message = f"^row {row}: its batch of {records} records would be larger than 2 GiB$"
     with pytest.raises(InvalidRecordError, match=message):
         BatchWriter.bound(rows, plan)
 
 
-def test_many_batches_of_more_than_2_gib_together_are_none() -> None:
-    rows = huge([1 << 29] * 8)
+def test_small_batches_of_more_than_2_gib_together_are_no_error() -> None:
+    rows = huge_rows([1 << 29] * 8)
     assert BatchWriter.bound(rows, plan_of([{"rows": 2}] * 4)) > 1 << 32
 
 
 def test_a_compressed_batch_that_is_too_large_is_found_before_its_records_are_written() -> None:
-    # By so few bytes that it was not certain before.
-    rows = huge([MAX_INT32 - 70])
+    # Too large by so few bytes that `bound` could not be certain.
+    rows = huge_rows([MAX_INT32 - 70])
     plan = plan_of([{"rows": 1, "attributes": 1}])
     BatchWriter.bound(rows, plan)
     with pytest.raises(InvalidRecordError, match="row 0: its batch of 1 records would be larger"):

@@ -11,12 +11,12 @@ from strategies import INT64, NULLABLE
 
 from kafkajit import InvalidRecordError
 from kafkajit import testing as kt
-from kafkajit.encode.record_writer import Field
+from kafkajit.encode.batch_plan import ByteStrings
 from kafkajit.encode.rows import (
-    field_of,
+    byte_strings_of,
     headers_of,
     milliseconds_of,
-    no_field,
+    missing_column,
     numbers_of,
     rows_counted_from,
 )
@@ -37,8 +37,8 @@ TEXTS = [
 ]
 
 
-def values_of(field: Field) -> list[bytes | None]:
-    """The byte strings of a field."""
+def values_of(field: ByteStrings) -> list[bytes | None]:
+    """The byte strings as Python objects."""
     assert field.data.dtype == np.uint8
     assert not field.data.flags.writeable
     return [
@@ -48,7 +48,7 @@ def values_of(field: Field) -> list[bytes | None]:
 
 
 def slices(array: pa.Array) -> list[pa.Array]:
-    """The array, and parts of it that begin and end elsewhere than its buffers."""
+    """The array, and slices of it that do not begin or end where its buffers do."""
     most = len(array)
     return [array, array.slice(1), array.slice(0, most // 2), array.slice(most // 3, most // 2)]
 
@@ -62,7 +62,7 @@ def test_bytes_are_found_in_every_type_of_column_and_in_its_slices(
     kind: pa.DataType, values: list[bytes | None]
 ) -> None:
     for array in slices(pa.array(values, kind)):
-        assert values_of(field_of(array, "key")) == array.to_pylist()
+        assert values_of(byte_strings_of(array, "key")) == array.to_pylist()
 
 
 @pytest.mark.parametrize("kind", TEXTS, ids=str)
@@ -70,35 +70,35 @@ def test_bytes_are_found_in_every_type_of_column_and_in_its_slices(
 def test_text_is_its_utf8(kind: pa.DataType, values: list[str | None]) -> None:
     for array in slices(pa.array(values, kind)):
         expected = [None if text is None else text.encode() for text in array.to_pylist()]
-        assert values_of(field_of(array, "key")) == expected
+        assert values_of(byte_strings_of(array, "key")) == expected
 
 
 @pytest.mark.parametrize("width", [0, 3, 40])
 def test_bytes_of_a_fixed_size_are_found(width: int) -> None:
     values = [bytes([number]) * width if number % 3 else None for number in range(10)]
     for array in slices(pa.array(values, pa.binary(width))):
-        assert values_of(field_of(array, "key")) == array.to_pylist()
+        assert values_of(byte_strings_of(array, "key")) == array.to_pylist()
 
 
 def test_a_column_of_nulls_has_no_bytes() -> None:
-    assert values_of(field_of(pa.nulls(3), "key")) == [None] * 3
-    assert values_of(field_of(pa.nulls(0), "key")) == []
-    assert values_of(no_field(2)) == [None] * 2
-    assert values_of(no_field(2, 0)) == [b""] * 2
+    assert values_of(byte_strings_of(pa.nulls(3), "key")) == [None] * 3
+    assert values_of(byte_strings_of(pa.nulls(0), "key")) == []
+    assert values_of(missing_column(2)) == [None] * 2
+    assert values_of(missing_column(2, 0)) == [b""] * 2
 
 
 def test_a_dictionary_that_has_a_null_or_nothing_at_all_is_read() -> None:
     with_null = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 1]), pa.array([b"a", None]))
-    assert values_of(field_of(with_null, "key")) == [b"a", None, None, None]
+    assert values_of(byte_strings_of(with_null, "key")) == [b"a", None, None, None]
     empty = pa.DictionaryArray.from_arrays(pa.nulls(2, pa.int8()), pa.array([], pa.binary()))
-    assert values_of(field_of(empty, "key")) == [None, None]
+    assert values_of(byte_strings_of(empty, "key")) == [None, None]
 
 
 def test_a_dictionarys_entries_are_not_copied_for_each_row() -> None:
     column = pa.DictionaryArray.from_arrays(
         pa.array(np.zeros(5000, dtype=np.int8)), pa.array([bytes(1 << 20)])
     )
-    field = field_of(column, "value")  # 5 GiB if they were
+    field = byte_strings_of(column, "value")  # 5 GiB if the values were copied
     assert field.data.size < 2 << 20
     assert field.sizes.sum() == 5000 << 20
 
@@ -116,8 +116,8 @@ def test_a_dictionarys_entries_are_not_copied_for_each_row() -> None:
     ids=lambda column: str(column.type),
 )
 def test_a_column_that_holds_no_bytes_is_a_type_error_that_names_it(column: pa.Array) -> None:
-    with pytest.raises(TypeError, match=r"^my key is a column of .*what is written is binary or"):
-        field_of(column, "my key")
+    with pytest.raises(TypeError, match=r"^my key is a column of .*it must be binary or"):
+        byte_strings_of(column, "my key")
 
 
 # Headers
@@ -152,12 +152,12 @@ def headers_column(rows: list[Any], kind: pa.DataType) -> pa.Array:
 
 
 def laid_out(headers: list[tuple[str, bytes | None]] | None) -> bytes:
-    """What stands in a record behind its value: the count, then keys and values with their sizes.
+    """The bytes after a record's value: the count, then keys and values with their sizes.
 
     Where there are none, nothing: the writer puts the count 0 there.
     """
     encoded = kt.Record(headers=headers or ()).encode(0, 0)
-    # Length, attributes, two deltas, null key and null value come before.
+    # Skip length, attributes, two deltas, null key and null value.
     before = len(kt.Record().encode(0, 0)) - 2 + len(kt.varint(len(encoded) - 1))
     return encoded[before:] if headers else b""
 
@@ -246,7 +246,7 @@ def test_a_timestamp_is_the_millisecond_that_it_is_in(
 @pytest.mark.parametrize("value", [2**63 // 1000 + 1, -(2**63) // 1000 - 1, -(2**63)])
 def test_a_timestamp_past_kafkas_is_an_error(value: int) -> None:
     column = pa.array([0, None, value], pa.timestamp("s"))
-    with pytest.raises(InvalidRecordError, match="row 2: maxTimestamp is further from 1970 than"):
+    with pytest.raises(InvalidRecordError, match="row 2: maxTimestamp is out of range for"):
         milliseconds_of(column, "maxTimestamp")
 
 
@@ -287,7 +287,7 @@ def test_truth_values_are_numbers() -> None:
     assert numbers_of(pa.array([True, None, False]), "isTransactional", 0).tolist() == [1, 0, 0]
 
 
-def test_a_null_is_an_error_where_it_stands_for_nothing() -> None:
+def test_a_null_without_a_number_for_it_is_an_error() -> None:
     with pytest.raises(InvalidRecordError, match="row 1: offset is null"):
         numbers_of(pa.array([3, None]), "offset")
     assert numbers_of(pa.nulls(2), "sequence", null=-1).tolist() == [-1, -1]
@@ -301,12 +301,12 @@ def test_an_integer_past_an_int64_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("column", [pa.array(["1"]), pa.array([1.0]), pa.array([b"1"])], ids=str)
-def test_what_is_no_integer_is_a_type_error_that_names_the_column(column: pa.Array) -> None:
+def test_a_column_that_is_not_of_integers_is_a_type_error_that_names_it(column: pa.Array) -> None:
     with pytest.raises(TypeError, match=r"^producerId is a column of .*integers"):
         numbers_of(column, "producerId")
 
 
-def test_errors_count_rows_from_where_they_are_told() -> None:
+def test_errors_count_rows_from_the_given_first() -> None:
     with (
         pytest.raises(InvalidRecordError, match="row 1005: bad") as raised,
         rows_counted_from(1000),

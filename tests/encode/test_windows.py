@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkajit import InvalidRecordError
-from kafkajit.encode import windows as pieces
-from kafkajit.encode.windows import pieces_of, rows_of_a_window
+from kafkajit.encode import windows
+from kafkajit.encode.windows import chunks_of, window_rows
 
 
 def in_pieces(table: pa.Table, cuts: list[int]) -> list[pa.RecordBatch]:
@@ -25,8 +25,8 @@ def in_pieces(table: pa.Table, cuts: list[int]) -> list[pa.RecordBatch]:
 
 
 def rows_in(records: Any, *, whole_batches: bool = False) -> list[list[Any]]:
-    """The first column of each piece."""
-    found = pieces_of(records, whole_batches=whole_batches)
+    """The first column of each chunk."""
+    found = chunks_of(records, whole_batches=whole_batches)
     return [piece.column(0).to_pylist() for piece in found]
 
 
@@ -53,7 +53,7 @@ def test_a_table_a_record_batch_and_many_of_either_are_records() -> None:
     ],
 )
 def test_what_holds_no_records_is_a_type_error(records: Any, kind: str) -> None:
-    with pytest.raises(TypeError, match=f"records are a table .*not {kind}: pyarrow"):
+    with pytest.raises(TypeError, match=f"records must be an Arrow table .*not {kind}: pyarrow"):
         rows_in(records)
 
 
@@ -68,13 +68,13 @@ def test_a_column_that_no_record_has_is_an_error_that_names_those_that_there_are
 
 
 def test_records_have_the_same_columns_from_first_to_last() -> None:
-    with pytest.raises(ValueError, match="records have other columns here than before"):
+    with pytest.raises(ValueError, match="records change their columns"):
         rows_in([pa.table({"key": [b"a"]}), pa.table({"value": [b"a"]})])
-    with pytest.raises(ValueError, match="records have other columns here than before"):
+    with pytest.raises(ValueError, match="records change their columns"):
         rows_in([pa.table({"key": [b"a"]}), pa.table({"key": ["a"]})])
 
 
-# Small pieces
+# Small tables
 
 
 def test_small_pieces_are_put_together_and_large_ones_left_alone() -> None:
@@ -92,33 +92,33 @@ def test_small_pieces_are_put_together_and_large_ones_left_alone() -> None:
 def test_small_pieces_are_put_together_as_long_as_they_are_few() -> None:
     lengths = [len(rows) for rows in rows_in([pa.table({"offset": range(1000)})] * 200)]
     assert sum(lengths) == 200_000
-    assert max(lengths) < pieces._WINDOW_ROWS + 1000
+    assert max(lengths) < windows._WINDOW_ROWS + 1000
     assert len(lengths) == 4
 
 
-def test_pieces_of_few_but_large_values_are_not_put_together_without_end() -> None:
+def test_joined_tables_of_large_values_have_a_limit() -> None:
     piece = pa.table({"value": [bytes(1 << 20)] * 3})
-    found = list(pieces_of([piece] * 20, whole_batches=False))
+    found = list(chunks_of([piece] * 20, whole_batches=False))
     assert sum(part.num_rows for part in found) == 60
-    assert max(part.nbytes for part in found) < pieces._WINDOW_BYTES + (4 << 20)
+    assert max(part.nbytes for part in found) < windows._WINDOW_BYTES + (4 << 20)
     assert len(found) > 4
 
 
 def test_a_piece_with_one_large_value_is_not_small() -> None:
     large = pa.table({"value": [bytes(9 << 20)]})
     small = pa.table({"value": [b"a"]})
-    found = pieces_of([small, large, small, small], whole_batches=False)
+    found = chunks_of([small, large, small, small], whole_batches=False)
     assert [part.num_rows for part in found] == [1, 1, 2]
 
 
-# Pieces of whole batches
+# Chunks of whole batches
 
 
 @given(st.lists(st.integers(1, 9), max_size=12), st.lists(st.integers(0, 60), max_size=8))
-def test_pieces_are_cut_where_named_batches_end(counts: list[int], cuts: list[int]) -> None:
+def test_chunks_are_cut_where_named_batches_end(counts: list[int], cuts: list[int]) -> None:
     names = [name for name, count in enumerate(counts) for _ in range(count)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pieces, "_FEW_ROWS", 0)
+        patch.setattr(windows, "_FEW_ROWS", 0)
         found = rows_in(
             in_pieces(pa.table({"position": pa.array(names, pa.int64())}), cuts),
             whole_batches=True,
@@ -131,12 +131,12 @@ def test_pieces_are_cut_where_named_batches_end(counts: list[int], cuts: list[in
 def test_a_batch_is_named_by_base_offset_and_position_together() -> None:
     rows = pa.table({"offset": [0, 1, 2, 3], "baseOffset": [0, 0, 0, 2], "position": [0, 0, 9, 9]})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pieces, "_FEW_ROWS", 0)
+        patch.setattr(windows, "_FEW_ROWS", 0)
         found = rows_in(in_pieces(rows, [1, 2, 3]), whole_batches=True)
     assert found == [[0, 1], [2], [3]]
 
 
-def test_pieces_that_end_where_batches_do_are_left_as_they_are() -> None:
+def test_tables_that_end_with_a_batch_are_not_cut() -> None:
     table = pa.table({"position": np.repeat(np.arange(100), 100)})
     lengths = [len(rows) for rows in rows_in(in_pieces(table, [5000]), whole_batches=True)]
     assert lengths == [5000, 5000]
@@ -156,20 +156,20 @@ def test_a_batch_of_more_than_an_arrow_array_holds_is_an_error() -> None:
         [None, pa.py_buffer(np.array([0, zeros.size], np.int32)), pa.py_buffer(zeros)],
     )
     piece = pa.record_batch({"value": value, "position": pa.array([7])})
-    with pytest.raises(InvalidRecordError, match="would pass 2 GiB: leave out baseOffset and posi"):
-        list(pieces_of([piece] * 3, whole_batches=True))
+    with pytest.raises(InvalidRecordError, match="are more than 2 GiB: leave out baseOffset"):
+        list(chunks_of([piece] * 3, whole_batches=True))
 
 
 # Windows
 
 
-def test_a_window_has_fewer_rows_where_they_are_large() -> None:
+def test_a_window_of_large_rows_has_fewer_rows() -> None:
     def rows(**columns: Any) -> int:
-        return rows_of_a_window(pa.record_batch(columns))
+        return window_rows(pa.record_batch(columns))
 
     many = 100_000
-    assert rows(offset=range(many)) == pieces._WINDOW_ROWS
-    assert rows(key=[b"k" * 10] * many) == pieces._WINDOW_ROWS
+    assert rows(offset=range(many)) == windows._WINDOW_ROWS
+    assert rows(key=[b"k" * 10] * many) == windows._WINDOW_ROWS
     assert 7000 < rows(value=[bytes(1 << 10)] * many) <= 1 << 13
     assert rows(key=[bytes(1 << 10)] * 50, value=[bytes(1 << 10)] * 50) in range(4000, 4097)
     assert rows(value=[bytes(9 << 20)]) == 1
@@ -181,7 +181,7 @@ def test_a_dictionarys_entries_count_for_each_row_that_names_one() -> None:
     column = pa.DictionaryArray.from_arrays(
         pa.array(np.zeros(1000, dtype=np.int8)), pa.array([bytes(1 << 20)])
     )
-    assert rows_of_a_window(pa.record_batch({"value": column})) == 7
-    assert rows_of_a_window(pa.record_batch({"value": column.slice(0, 5)})) == 7
+    assert window_rows(pa.record_batch({"value": column})) == 7
+    assert window_rows(pa.record_batch({"value": column.slice(0, 5)})) == 7
     empty = pa.DictionaryArray.from_arrays(pa.nulls(9, pa.int8()), pa.array([], pa.binary()))
-    assert rows_of_a_window(pa.record_batch({"value": empty})) == pieces._WINDOW_ROWS
+    assert window_rows(pa.record_batch({"value": empty})) == windows._WINDOW_ROWS

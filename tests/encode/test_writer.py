@@ -1,4 +1,4 @@
-"""encode_batches from end to end: what is read again, of whatever tables and options."""
+"""encode_batches from end to end: any table, with any options, is read back."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ import kafkajit.testing as kt
 from kafkajit import encode_batches, iter_encoded_batches
 from kafkajit.encode import record_writer as encode
 from kafkajit.encode import windows as pieces
-from kafkajit.encode.batch_options import BatchOptions
+from kafkajit.encode.encode_options import EncodeOptions
 from kafkajit.encode.writer import Encoder
 
-# Logs of a broker, of other clients and of our own builder
+# Logs of a broker, of other clients and of kafkajit.testing
 
 CLIENTS_LOGS = sorted(DATA.glob("clients/*/*.log")) + sorted(DATA.glob("messages/*/*.log"))
 
@@ -49,7 +49,7 @@ def of_log(path: Path) -> tuple[bytes, pa.Table, pa.Table]:
 
 
 def is_stamped(batches: pa.Table) -> bool:
-    """Whether records of v2 have timestamps of their own beside that of the append."""
+    """Whether v2 records have timestamps that differ from that of the append."""
     kinds = zip(batches["timestampType"].to_pylist(), batches["magic"].to_pylist(), strict=True)
     return (1, 2) in set(kinds)
 
@@ -59,7 +59,7 @@ def is_plain(batches: pa.Table) -> bool:
 
 
 def says_all(records: pa.Table, batches: pa.Table) -> bool:
-    """Whether the records say all of their batches: nothing was compacted."""
+    """Whether records describe their batches completely: nothing was compacted."""
     last = dict(zip(records["position"].to_pylist(), records["offset"].to_pylist(), strict=True))
     return (
         set(batches["position"].to_pylist()) == last.keys()
@@ -111,7 +111,7 @@ def test_most_logs_come_out_without_anything_but_their_records() -> None:
 
 
 def same_columns(records: pa.Table) -> pa.Table:
-    """All but where a batch is, which another compressor changes."""
+    """All columns except position, which depends on the compressor."""
     return records.drop_columns(["position"])
 
 
@@ -122,7 +122,7 @@ def test_a_log_that_is_compressed_comes_out_with_the_same_columns(path: Path) ->
     again, headers = kafkajit.read_records(encoded), kafkajit.read_record_batches(encoded)
     assert same_columns(again).equals(same_columns(records))
     of_bytes = ["position", "sizeInBytes", "crc"]
-    if path in SOUND_LOGS:  # others say of themselves what a writer does not
+    if path in SOUND_LOGS:  # other logs have headers that a writer does not produce
         assert headers.drop_columns(of_bytes).equals(batches.drop_columns(of_bytes))
 
 
@@ -145,7 +145,7 @@ def test_a_log_comes_out_with_the_same_columns_in_every_codec(name: str, codec: 
 
 
 def typed(draw: st.DrawFn, values: list[Any], kinds: list[pa.DataType]) -> pa.Array:
-    """The values as one of these types, as a part of a longer column."""
+    """The values as one of these types, in a slice of a longer column."""
     kind = draw(st.sampled_from(kinds))
     before = draw(st.integers(0, 2))
     filler = next((value for value in values if value is not None), None)
@@ -162,7 +162,7 @@ HEADERS = st.none() | st.lists(st.tuples(st.text(max_size=4), NULLABLE), max_siz
 
 @st.composite
 def tables(draw: st.DrawFn) -> tuple[pa.Table, dict[str, Any], list[dict[str, Any]]]:
-    """A table, options, and the rows that have to come out."""
+    """A table, options, and the rows expected back."""
     count = draw(st.integers(0, 25))
     magic = draw(st.sampled_from([2, 2, 2, 1, 0]))
     codecs = kt.CODECS if magic == 2 else kt.CODECS[:4]
@@ -228,7 +228,7 @@ def tables(draw: st.DrawFn) -> tuple[pa.Table, dict[str, Any], list[dict[str, An
 def _say_producers(
     draw: st.DrawFn, count: int, columns: dict[str, Any], options: dict[str, Any], rows: list[Any]
 ) -> None:
-    """What is said of batches, of each record or of all of them."""
+    """Batch fields, for each record or for all of them."""
     for column, option, values in (
         ("partitionLeaderEpoch", "partition_leader_epoch", [0, 3, 2**31 - 1]),
         ("producerId", "producer_id", [-1, 0, 2**63 - 1]),
@@ -315,13 +315,13 @@ def test_a_batch_is_byte_for_byte_that_of_the_twin(
         records,
         base_offset=base_offset,
         base_timestamp=given_records[0][2],
-        # None of the records' is earlier than the first of them.
+        # No record of a batch has an earlier timestamp than its first.
         max_timestamp=max(stamp for _, _, stamp in given_records),
         partition_leader_epoch=epoch,
     )
 
 
-# What records do not say
+# Things that records do not hold
 
 
 def test_records_without_offsets_are_counted_from_the_base_offset() -> None:
@@ -356,8 +356,8 @@ def test_no_records_are_no_bytes(table: pa.Table) -> None:
     assert list(iter_encoded_batches([])) == []
 
 
-def test_an_encoder_goes_on_where_it_ended() -> None:
-    options = BatchOptions(base_offset=5, base_sequence=2**31 - 2, producer_id=1)
+def test_an_encoder_continues_where_it_ended() -> None:
+    options = EncodeOptions(base_offset=5, base_sequence=2**31 - 2, producer_id=1)
     encoder = Encoder(options)
     logs = [b"".join(map(bytes, encoder.encode(pa.table({"key": ["a"] * 3})))) for _ in range(2)]
     rows = reference.rows(b"".join(logs))
@@ -368,12 +368,12 @@ def test_an_encoder_goes_on_where_it_ended() -> None:
         list(encoder.encode(pa.table({"offset": [10]})))
 
 
-# Rows, wherever they are
+# Rows in errors and windows
 
 
 @pytest.fixture
 def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few rows at a time, as millions of rows are encoded."""
+    """Windows of a few rows, so that a small table needs many."""
     monkeypatch.setattr(pieces, "_WINDOW_ROWS", 8)
     monkeypatch.setattr(pieces, "_FEW_ROWS", 4)
 
@@ -476,7 +476,7 @@ def test_what_a_buffer_does_not_need_is_given_back() -> None:
 
 
 def test_a_batch_beyond_2_gib_is_an_error_that_names_its_first_row() -> None:
-    # Of one value that is there once.
+    # A dictionary of one value.
     value = pa.DictionaryArray.from_arrays(pa.array([1] + [0] * 4000), [bytes(1 << 20), b"a"])
     table = pa.table({"value": value, "position": [0] + [1] * 4000})
     before = pa.total_allocated_bytes()

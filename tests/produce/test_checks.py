@@ -62,12 +62,12 @@ HEADERS = "ARRAY<STRUCT<key: STRING, value: BINARY>>"
         (GOOD | {"headers": pa.string()}, {}, f"column headers must be {HEADERS}, not string"),
         (GOOD | {"headers": pa.list_(pa.string())}, {}, f"column headers must be {HEADERS}"),
         ({"topic": pa.string(), "partition": pa.int32()}, {}, "required column 'value' not found"),
-        ({"partition": pa.int32(), "value": pa.binary()}, {}, "set the option topic, or bring a"),
-        ({"topic": pa.string(), "value": pa.binary()}, {}, "set the option partitions to how many"),
+        ({"partition": pa.int32(), "value": pa.binary()}, {}, "set the option topic, or add a"),
+        ({"topic": pa.string(), "value": pa.binary()}, {}, "set the option partitions to the top"),
         (GOOD, {"keepOffsets": "true"}, "keepOffsets needs a column offset"),
     ],
 )
-def test_columns_that_cannot_be_written_are_said_before_the_job(
+def test_columns_that_cannot_be_written_are_an_error_before_the_job(
     columns: dict[str, pa.DataType], given: dict[str, str], told: str
 ) -> None:
     with pytest.raises(ValueError, match=re.escape(told)):
@@ -81,7 +81,7 @@ def test_columns_that_cannot_be_written_are_said_before_the_job(
         ({"topic": pa.string(), "value": pa.binary()}, {"partitions": "3"}),
     ],
 )
-def test_what_is_not_said_by_columns_is_by_options(
+def test_options_replace_missing_columns(
     columns: dict[str, pa.DataType], given: dict[str, str]
 ) -> None:
     check(columns, **given)
@@ -95,9 +95,9 @@ def test_a_partitions_folder_is_not_what_is_written_to(tmp_path: Path) -> None:
     assert files_of(tmp_path) == before
 
 
-def test_a_file_is_no_folder(tmp_path: Path) -> None:
+def test_a_file_instead_of_a_folder_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(NotADirectoryError, match="file is no folder"):
+    with pytest.raises(NotADirectoryError, match="file is not a folder"):
         Job(tmp_path / "file", ROWS.schema)
 
 

@@ -99,16 +99,16 @@ def test_an_append_leaves_checkpoints_alone(tmp_path: Path) -> None:
     write(tmp_path, [one("a", 0, b"1"), one("b", 0, b"2")])
     assert (tmp_path / CHECKPOINTS[1]).read_text() == "0\n2\na 0 5\nb 0 7\n"
     logs = [kafkajit.Log(tmp_path / name) for name in ("a-0", "b-0")]
-    # A log that comes back after it was deleted up to an offset goes on there.
+    # A log that is written again after its records were deleted continues at that offset.
     assert [(log.start_offset, log.end_offset) for log in logs] == [(5, 10), (7, 8)]
 
 
-def test_only_what_an_attempt_says_that_counts_is_committed(tmp_path: Path) -> None:
+def test_only_the_segments_of_attempts_that_count_are_committed(tmp_path: Path) -> None:
     job = Job(tmp_path, one("a", 0, b"")[0].schema)
     with pytest.raises(ValueError, match="null topic"):
         job.attempt([*one("a", 0, b"1"), rows(topic=[None], partition=[0], value=[b""])])
     message = job.attempt(one("a", 0, b"1"))
-    job.attempt(one("a", 0, b"1"))  # a speculative one, or one whose executor was lost
+    job.attempt(one("a", 0, b"1"))  # a speculative attempt, or one whose executor was lost
     job.commit([message])
     assert partitions(tmp_path) == {"a-0": [b"1"]}
     assert {path.name for path in tmp_path.iterdir()} == {"a-0"}

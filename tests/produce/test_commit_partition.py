@@ -1,23 +1,29 @@
 from __future__ import annotations
 
 import shutil
+import struct
 from pathlib import Path
 from typing import Any
 
 import pytest
+import reference
 from corpus import DATA
+from hypothesis import given
+from hypothesis import strategies as st
 from producing import all_columns, files_of, log_of, rows, write
+from strategies import BATCH
 
 import kafkajit
 import kafkajit.testing as kt
 from kafkajit import LogWriter
 from kafkajit.errors import InvalidOffsetError
 from kafkajit.log.producers import ProducerStates
-from kafkajit.produce import commit_partition as placing
+from kafkajit.produce import commit_partition
+from kafkajit.produce.commit_partition import rebase
 from kafkajit.storage.source import as_bytes
 
 TOPIC_ID = "pUM3BMsVQk2fe-klgEgLLA"
-# As many bytes as there are batches in it, nearly.
+# Segments of a few batches.
 SMALL = {"segment.bytes": 2000, "index.interval.bytes": 300, "batch.size": 200}
 
 
@@ -36,7 +42,7 @@ def records(first: int, count: int, partition: int = 0) -> Any:
 def appended(
     folder: Path, first: int, count: int, epoch: int | None = None, **options: Any
 ) -> None:
-    """The same rows as a broker that is stopped afterwards leaves them: LogWriter's promise."""
+    """Append the same rows with LogWriter, which leaves files as a stopped broker does."""
     data = records(first, count).select(["key", "value", "timestamp"])
     codec = options.pop("compression.type", "none")
     size = options.pop("batch.size", 16384)
@@ -52,7 +58,7 @@ def appended(
 def test_files_are_those_of_a_broker(codec: str, options: dict[str, Any], tmp_path: Path) -> None:
     ours, brokers = tmp_path / "ours", tmp_path / "brokers" / "orders-0"
     brokers.parent.mkdir()
-    for first, count in ((0, 100), (100, 1), (101, 150)):  # each behind the one before
+    for first, count in ((0, 100), (100, 1), (101, 150)):  # each after the one before
         options = {"compression.type": codec, **options}
         write(ours, [[records(first, count)]], **options)
         appended(brokers, first, count, **options)
@@ -69,7 +75,7 @@ def test_what_several_tasks_have_little_of_is_one_segment(tmp_path: Path) -> Non
     write(tmp_path / "ours", [[records(3 * n, 3)] for n in range(20)])
     folder = tmp_path / "ours" / "orders-0"
     assert [path.name for path in folder.glob("*.log")] == [f"{0:020}.log"]
-    # Each task has begun batches of its own.
+    # Each task begins its own batches.
     batches = b"".join(
         kafkajit.encode_batches(records(3 * n, 3), base_offset=3 * n) for n in range(20)
     )
@@ -81,7 +87,7 @@ def test_what_several_tasks_have_little_of_is_one_segment(tmp_path: Path) -> Non
 def test_a_large_segment_is_moved_and_never_written_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(placing, "_SMALL", 1000)
+    monkeypatch.setattr(commit_partition, "_SMALL", 1000)
     moved: dict[int, str] = {}
     renamed = Path.rename
 
@@ -104,7 +110,7 @@ def test_a_large_segment_is_moved_and_never_written_again(
 
 
 @pytest.mark.parametrize("said", [None, 7, 9])
-def test_batches_are_of_the_logs_latest_leaders_epoch_or_of_one_that_is_said(
+def test_batches_have_the_logs_latest_leader_epoch_or_the_options(
     said: int | None, tmp_path: Path
 ) -> None:
     ours, brokers = tmp_path / "ours", tmp_path / "brokers" / "orders-0"
@@ -124,7 +130,7 @@ def test_an_epoch_that_has_passed_is_refused(tmp_path: Path) -> None:
     assert files_of(tmp_path) == before
 
 
-def test_partition_metadata_is_written_where_the_topics_id_is_said(tmp_path: Path) -> None:
+def test_partition_metadata_is_written_if_the_topics_id_is_set(tmp_path: Path) -> None:
     write(tmp_path, [[records(0, 10)]])
     metadata = tmp_path / "orders-0" / "partition.metadata"
     assert not metadata.exists()
@@ -168,7 +174,7 @@ def test_offsets_that_are_kept_restore_a_log_as_it_was(
         folder / "leader-epoch-checkpoint"
     ).read_bytes()
     newest = max(found.glob("*.snapshot"))
-    if name != "epochs-0":  # whose broker took none at its end
+    if name != "epochs-0":  # its broker took no snapshot at the end
         assert producers(newest) == producers(folder / newest.name)
 
 
@@ -204,7 +210,9 @@ def test_tasks_whose_kept_offsets_overlap_are_an_error(tmp_path: Path) -> None:
         write(tmp_path, [[one], [other]], keepOffsets="true")
     assert files_of(tmp_path) == {}
     one, other = one.slice(0, 1), other.slice(0, 1)
-    write(tmp_path, [[other], [one]], keepOffsets="true")  # in order, if not in Spark's
+    write(
+        tmp_path, [[other], [one]], keepOffsets="true"
+    )  # in order of offsets, though not of tasks
     assert [row[0] for row in log_of(tmp_path / "a-0")] == [5, 7]
 
 
@@ -222,3 +230,62 @@ def test_producers_go_on_from_those_that_the_log_knows(tmp_path: Path) -> None:
     assert aborted_in(folder) == aborted_in(tmp_path / "source-0")
     states = ProducerStates.of_snapshot(as_bytes(max(folder.glob("*.snapshot")).read_bytes()))
     assert (len(states), states.first_open_offset) == (1, None)
+
+
+# Offsets that are overwritten in place
+
+
+def rebased(log: bytes, shift: int, epoch: int) -> bytes:
+    """The slow twin of rebase."""
+    out = bytearray(log)
+    for batch in reference.read_batches(log)[0]:
+        if batch.magic == 2:
+            offset = (batch.base_offset + shift + 2**63) % 2**64 - 2**63
+            struct.pack_into(">q", out, batch.position, offset)
+            struct.pack_into(">i", out, batch.position + 12, epoch)
+    return bytes(out)
+
+
+@pytest.fixture(scope="module")
+def segment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("rebase") / "segment"
+
+
+@given(st.lists(BATCH, max_size=4), st.integers(-(2**40), 2**62), st.integers(0, 2**31 - 1))
+def test_only_the_offset_and_epoch_of_batches_are_overwritten(
+    segment: Path, batches: list[bytes], shift: int, epoch: int
+) -> None:
+    log = b"".join(batches)
+    segment.write_bytes(log)
+    rebase(segment, shift, epoch)
+    assert segment.read_bytes() == rebased(log, shift, epoch)
+
+
+def test_records_are_the_same_at_other_offsets(tmp_path: Path) -> None:
+    log = tmp_path / f"{0:020}.log"
+    records = [kt.Record(key=b"k", value=b"v"), kt.Record(value=b"w")]
+    log.write_bytes(kt.batch(records) + kt.batch(records, base_offset=2, codec="zstd"))
+    rebase(log, 40, 7)
+    table = kafkajit.read_records(log, columns=["offset", "value", "partitionLeaderEpoch"])
+    assert [tuple(row.values()) for row in table.to_pylist()] == [
+        (40, b"v", 7),
+        (41, b"w", 7),
+        (42, b"v", 7),
+        (43, b"w", 7),
+    ]
+    assert kafkajit.read_record_batches(log)["isValid"].to_pylist() == [True, True]
+
+
+def test_messages_of_old_formats_stay_as_they_are(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    messages = kt.message(kt.Record(value=b"v"), magic=1) + kt.message(kt.Record(), magic=0)
+    log.write_bytes(messages + kt.batch([kt.Record()], base_offset=2))
+    rebase(log, 0, 7)
+    assert log.read_bytes() == rebased(messages + kt.batch([kt.Record()], base_offset=2), 0, 7)
+    assert log.read_bytes().startswith(messages)
+
+
+def test_an_empty_segment_has_nothing_to_move(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(b"")
+    rebase(tmp_path / "log", 1, 1)
+    assert (tmp_path / "log").read_bytes() == b""

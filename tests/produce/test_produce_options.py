@@ -36,7 +36,9 @@ def test_a_name_is_kafkas_or_its_words_however_spark_spells_it(name: str) -> Non
         ("force", "true", "force", True),
     ],
 )
-def test_an_option_is_what_it_says(name: str, text: str, attribute: str, value: object) -> None:
+def test_an_option_is_parsed_into_its_attribute(
+    name: str, text: str, attribute: str, value: object
+) -> None:
     assert getattr(parsed(**{name: text}), attribute) == value
 
 
@@ -53,7 +55,7 @@ def test_topic_configs_that_concern_no_file_may_come_along() -> None:
 @pytest.mark.parametrize("name", ["compressionLevel", "compression.zstd.level"])
 def test_a_codec_has_its_level(name: str) -> None:
     options = parsed(**{"compression.type": "zstd", name: "9", "compression.gzip.level": "1"})
-    assert options.of_batches(0).compression_level == 9
+    assert options.encode_options(0).compression_level == 9
 
 
 @pytest.mark.parametrize("text", ["file:/var/my logs", "file:///var/my logs", "/var/my logs"])
@@ -70,7 +72,7 @@ def test_a_uri_is_the_folder_that_a_reader_finds_under_it(name: str, tmp_path: P
     assert Path(log.path).parent.parent == tmp_path / name
 
 
-def test_a_path_is_relative_to_where_the_driver_is(
+def test_a_path_is_relative_to_the_drivers_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -108,12 +110,12 @@ def test_a_remote_path_is_refused_with_what_to_do(text: str) -> None:
         ({"path": ""}, "option path: a folder, not an empty text"),
     ],
 )
-def test_what_an_option_cannot_be_is_said(given: dict[str, str], told: str) -> None:
+def test_an_option_with_a_wrong_value_is_an_error(given: dict[str, str], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         ProduceOptions.parse(PATH | given)
 
 
-def test_without_a_path_the_error_says_how_one_is_given() -> None:
+def test_without_a_path_the_error_shows_how_to_give_one() -> None:
     with pytest.raises(ValueError, match=r"option path is missing: .*\.save\(.* temporary view"):
         ProduceOptions.parse({"topic": "orders"})
 

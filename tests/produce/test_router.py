@@ -7,7 +7,7 @@ from producing import rows
 from strategies import NULLABLE
 
 from kafkajit.encode.partitioner import partitions_of
-from kafkajit.encode.rows import field_of
+from kafkajit.encode.rows import byte_strings_of
 from kafkajit.produce.options import ProduceOptions
 from kafkajit.produce.router import Router
 
@@ -23,11 +23,11 @@ def router(turn: int = 0, **options: str) -> Router:
 
 
 def by_key(key: bytes, partitions: int) -> int:
-    return int(partitions_of(field_of(rows(key=[key]).column("key"), "key"), partitions)[0])
+    return int(partitions_of(byte_strings_of(rows(key=[key]).column("key"), "key"), partitions)[0])
 
 
 @given(st.lists(st.lists(ROW, max_size=8), max_size=4), st.integers(0, 20))
-def test_a_row_goes_where_it_says_else_where_its_key_does_else_to_each_partition_in_turn(
+def test_a_row_goes_to_its_partition_else_to_its_keys_else_to_each_in_turn(
     pieces: list[list[tuple[str, int | None, bytes | None]]], turn: int
 ) -> None:
     found, expected = [], []
@@ -72,11 +72,11 @@ def test_rows_without_a_column_key_take_turns() -> None:
         (
             {"topic": ["a"], "partition": [4]},
             {"partitions": "4"},
-            "there is no partition 4 of a topic of 4, as the option partitions says",
+            "there is no partition 4 in a topic of 4, the number that the option partitions gives",
         ),
     ],
 )
-def test_a_row_that_is_for_no_partition_is_an_error_that_says_what_to_do(
+def test_a_row_without_a_partition_is_an_error_with_advice(
     columns: dict, options: dict[str, str], told: str
 ) -> None:
     with pytest.raises(ValueError, match=told):

@@ -15,20 +15,20 @@ import kafkajit
 from kafkajit.errors import InvalidOffsetError, InvalidRecordError, RecordTooLargeError
 from kafkajit.produce import task_output as staging
 from kafkajit.produce.options import ProduceOptions
-from kafkajit.produce.task_output import Staged, TaskWriter
+from kafkajit.produce.task_output import StagedSegment, TaskOutput
 
 ROW = st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 3), NULLABLE)
 TRANSACTIONS = DATA / "v2" / "transactions-0" / f"{0:020}.log"
 
 
-def begun(folder: Path, timestamp: int = 7, **options: object) -> TaskWriter:
+def begun(folder: Path, timestamp: int = 7, **options: object) -> TaskOutput:
     given = {name.replace("_", "."): str(value) for name, value in options.items()}
-    return TaskWriter(
+    return TaskOutput(
         folder, ProduceOptions.parse({"path": "/kafka", **given}), timestamp=timestamp
     )
 
 
-def staged(folder: Path, *records: pa.RecordBatch, **options: object) -> list[Staged]:
+def staged(folder: Path, *records: pa.RecordBatch, **options: object) -> list[StagedSegment]:
     with begun(folder, **options) as writer:
         for part in records:
             writer.write(part)
@@ -81,7 +81,7 @@ def test_a_task_keeps_few_files_open(tmp_path: Path, monkeypatch: pytest.MonkeyP
     }
 
 
-def test_what_is_staged_says_which_offsets_it_has(tmp_path: Path) -> None:
+def test_a_staged_segment_has_its_offsets(tmp_path: Path) -> None:
     records = rows(topic=["a"] * 6, partition=[0] * 6, value=[bytes(100)] * 6)
     segments = staged(tmp_path / "task", records, batch_size=1, segment_bytes=400)
     assert [(s.base_offset, s.next_offset) for s in segments] == [(0, 2), (2, 4), (4, 6)]
@@ -151,7 +151,7 @@ def test_batches_that_are_kept_lie_behind_one_another(tmp_path: Path) -> None:
 
 def test_every_offset_that_is_kept_is_there(tmp_path: Path) -> None:
     records = rows(topic=["a"] * 2, partition=[0] * 2, value=[b""] * 2, offset=[3, None])
-    with pytest.raises(ValueError, match="every row has an offset, and some are null"):
+    with pytest.raises(ValueError, match="every row needs an offset, and some are null"):
         staged(tmp_path / "task", records, keepOffsets="true")
 
 
@@ -163,7 +163,7 @@ def test_a_batch_that_no_topic_takes_is_an_error(tmp_path: Path) -> None:
         staged(tmp_path / "other", records, segment_bytes=1000)
 
 
-def test_an_error_says_nothing_of_what_is_in_a_row(tmp_path: Path) -> None:
+def test_an_error_shows_nothing_of_a_rows_contents(tmp_path: Path) -> None:
     headers = [[{"key": None, "value": b"secret"}]]
     records = rows(topic=["a"], partition=[0], value=[b"secret"], headers=headers)
     with pytest.raises(InvalidRecordError) as raised:

@@ -110,7 +110,7 @@ def test_no_rows_are_no_error(spark: SparkSession, tmp_path: Path) -> None:
     ("options", "told"),
     [
         ({"topik": "a"}, "ValueError: unknown option 'topik': did you mean 'topic'"),
-        ({}, "ValueError: partition is not said: set the option partitions to how many"),
+        ({}, "ValueError: partition is missing: set the option partitions to the topic's"),
     ],
 )
 def test_what_is_wrong_with_a_job_is_said_before_it_begins(

@@ -1,4 +1,4 @@
-"""Rows and plans for encode/record_writer.py, from what kafkajit.testing builds batches of."""
+"""Rows and plans for encode/record_writer.py, built from the records of kafkajit.testing."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from kafkajit import testing as kt
-from kafkajit.encode.record_writer import BatchWriter, Field, Plan, Rows
+from kafkajit.encode.batch_plan import BatchPlan, ByteStrings, RecordRows
+from kafkajit.encode.record_writer import BatchWriter
 from kafkajit.format.layout import NATIVE_BATCH_HEADER
 from kafkajit.storage.source import as_bytes
 
 
-def field(values: Sequence[bytes | None]) -> Field:
-    """The values in an order of their own, with a byte of something else between them."""
+def field(values: Sequence[bytes | None]) -> ByteStrings:
+    """The values in shuffled order, each with another byte before it."""
     data = b""
     starts = [0] * len(values)
     for place in sorted(range(len(values)), key=lambda place: place * 7 % 5):
@@ -22,11 +23,13 @@ def field(values: Sequence[bytes | None]) -> Field:
         starts[place] = len(data)
         data += values[place] or b""
     sizes = [-1 if value is None else len(value) for value in values]
-    return Field(as_bytes(data), np.array(starts, dtype=np.int64), np.array(sizes, dtype=np.int64))
+    return ByteStrings(
+        as_bytes(data), np.array(starts, dtype=np.int64), np.array(sizes, dtype=np.int64)
+    )
 
 
-def headers_field(records: Sequence[kt.Record]) -> Field:
-    """Headers as a record stores them; no bytes if there are none."""
+def headers_field(records: Sequence[kt.Record]) -> ByteStrings:
+    """Headers as they are laid out in a record; empty for a record without headers."""
     encoded = []
     for record in records:
         laid_out = kt.varint(len(record.headers))
@@ -40,10 +43,10 @@ def headers_field(records: Sequence[kt.Record]) -> Field:
 
 def rows_of_records(
     records: Sequence[kt.Record], offsets: Sequence[int], timestamp: int = 0
-) -> Rows:
-    """The rows that encode these records."""
+) -> RecordRows:
+    """These records as rows."""
     stamps = [timestamp if record.timestamp is None else record.timestamp for record in records]
-    return Rows(
+    return RecordRows(
         np.array(offsets, dtype=np.int64),
         np.array(stamps, dtype=np.int64),
         field([record.key for record in records]),
@@ -52,22 +55,33 @@ def rows_of_records(
     )
 
 
-def plan_of(batches: Sequence[dict[str, Any]]) -> Plan:
-    """A plan of batches with these counts of records, and these header fields."""
+def plan_of(batches: Sequence[dict[str, Any]]) -> BatchPlan:
+    """A plan of batches with these row counts and header fields."""
     headers = np.zeros(len(batches), dtype=NATIVE_BATCH_HEADER)
     for header, batch in zip(headers, batches, strict=True):
         for name, value in ({"magic": 2, "recordsCount": batch["rows"]} | batch).items():
             if name != "rows":
                 header[name] = value
     counts = [batch["rows"] for batch in batches]
-    return Plan(headers, np.append(0, np.cumsum(counts)).astype(np.int64))
+    return BatchPlan(headers, np.append(0, np.cumsum(counts)).astype(np.int64))
 
 
-def written(rows: Rows, plan: Plan, position: int = 0, level: int | None = None) -> bytes:
-    """The bytes written, between bytes that must not change, in exactly the room that is needed."""
+def written(
+    rows: RecordRows, plan: BatchPlan, position: int = 0, level: int | None = None
+) -> bytes:
+    """The bytes written, after checking that those around them stay as they were."""
     most = BatchWriter.bound(rows, plan)
     out = np.full(position + most + 9, 0xAA, dtype=np.uint8)
     end = BatchWriter(level).write(rows, plan, out[: position + most], position)
     assert (out[:position] == 0xAA).all()
     assert (out[position + most :] == 0xAA).all()
     return out[position:end].tobytes()
+
+
+def huge_rows(sizes: list[int]) -> RecordRows:
+    """Rows that claim values of these sizes, without any data."""
+    numbers = np.arange(len(sizes), dtype=np.int64)
+    nothing = ByteStrings(as_bytes(b""), np.zeros_like(numbers), np.zeros_like(numbers))
+    value = nothing._replace(sizes=np.array(sizes, dtype=np.int64))
+    keys = nothing._replace(sizes=np.full_like(numbers, -1))
+    return RecordRows(numbers, numbers, keys, value, nothing)

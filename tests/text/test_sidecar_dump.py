@@ -42,7 +42,7 @@ def test_the_corpus_has_lines_of_every_sort() -> None:
 
 
 def line_of(row: dict[str, int | None]) -> str:
-    """One line as Scala puts it together."""
+    """One line, built as Scala builds it."""
     open_since = row["currentTxnFirstOffset"]
     optional = "OptionalLong.empty" if open_since is None else f"OptionalLong[{open_since}]"
     line = (
@@ -74,7 +74,7 @@ SOUND = kt.producer_snapshot([kt.Producer(1)])
 INVALID = "Snapshot failed schema validation: "
 
 
-# What Kafka 4.1.1's DumpLogSegments says of these bytes.
+# The output of Kafka 4.1.1's DumpLogSegments for these bytes.
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
@@ -116,7 +116,7 @@ def test_entries_past_the_logs_end_do_not_read_it_each_anew(
     leads: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = kt.batch([kt.Record(value=b"v")]) + kt.batch([kt.Record(value=b"v")], base_offset=1)
-    # At position 1 begins what looks like a batch to the log's end.
+    # The bytes from position 1 look like a batch that ends with the log.
     log = log if not leads else b"\0" + log
     framed: list[int] = []
 

@@ -25,7 +25,7 @@ from kafkajit.topics.json_text import (
 )
 
 
-# is_plain and write_json_string are written into their callers.
+# is_plain and write_json_string are inlined: kernels of their own call them here.
 @kernel
 def _is_plain(content, position, size):
     return is_plain(content, position, size)

@@ -1,4 +1,4 @@
-"""Every message that the table knows, against the slow twin."""
+"""Every message of the table, compared with the slow twin."""
 
 from __future__ import annotations
 
@@ -19,22 +19,11 @@ from hypothesis import strategies as st
 from kafkajit.errors import InvalidRecordError
 from kafkajit.kernel.intrinsics import WIDE
 from kafkajit.topics import TOPICS
-from kafkajit.topics.json_text import new_doubles
-from kafkajit.topics.message import (
-    DONE,
-    FULL,
-    MALFORMED,
-    NEW_DOUBLE,
-    POSITION,
-    java_complaint,
-    learn,
-    new_scratch,
-    raft_json,
-    version_row,
-    write_message,
-)
+from kafkajit.topics.message import POSITION, learn, new_tables, version_row, write_message
+from kafkajit.topics.message_errors import java_complaint
 from kafkajit.topics.programs import programs
-from kafkajit.topics.raft import raft_message
+from kafkajit.topics.raft import raft_json, raft_message
+from kafkajit.topics.status import DONE, FULL, MALFORMED, NEW_DOUBLE
 
 TABLE = twin.table()
 COMPILED = programs(*TABLE)
@@ -50,41 +39,30 @@ SEED = 411
 
 
 def read(name: str, version: int, data: bytes, room: int = 1 << 14) -> tuple[int, str, int]:
-    """(status, JSON or Java's complaint, position), among bytes that are not the message's."""
-    # whoever reads outside finds what makes sense: lengths, and letters
+    """(status, JSON or Java's complaint, position), with other bytes around the message."""
+    # a read outside of the message finds plausible lengths and letters
     content = np.frombuffer(b"\1\1\1\1\1aaa" * 8 + data + b"\1\1\1\1aaaa" * 8, dtype=np.uint8)
-    scratch, doubles = new_scratch(COMPILED), new_doubles()
+    tables = new_tables(COMPILED)
     row = version_row(COMPILED.rows, COMPILED.messages[name], version)
     while True:
         out = np.full(room + WIDE, 0xEE, dtype=np.uint8)
-        status, end = write_message(
-            COMPILED.rows,
-            COMPILED.texts,
-            doubles,
-            content,
-            64,
-            64 + len(data),
-            row,
-            out[:room],
-            0,
-            scratch,
-        )
+        status, end = write_message(tables, content, 64, 64 + len(data), row, out[:room], 0)
         assert (out[room:] == 0xEE).all(), "written behind the end"
         if status == NEW_DOUBLE:
-            learn(doubles, scratch)
+            learn(tables)
         elif status == FULL:
             room *= 4
         else:
             break
-    position = int(scratch[POSITION]) - 64
+    position = int(tables.scratch[POSITION]) - 64
     if status == MALFORMED:
-        return int(status), java_complaint(COMPILED, scratch, version), position
+        return int(status), java_complaint(COMPILED, tables.scratch, version), position
     assert status == DONE
     return int(status), out[:end].tobytes().decode(), position
 
 
 def check(message: twin.Message, version: int, data: bytes) -> bool:
-    """Hold one message against the twin; whether it is one."""
+    """Compare one message with the twin; whether it is well-formed."""
     status, text, position = read(message.name, version, data)
     expected = complaint = None
     try:
@@ -95,7 +73,7 @@ def check(message: twin.Message, version: int, data: bytes) -> bool:
         assert (status, (text, position)) == (DONE, expected)
         return True
     assert status == MALFORMED
-    # of a newer version Java names the struct's class, which the table does not know
+    # for a newer version Java names the struct's class, which the table does not have
     assert text == complaint or complaint.startswith("Can't read")
     assert 0 <= position <= len(data)
     return False
@@ -149,7 +127,7 @@ def test_what_kafka_wrote_is_read_in_every_version(name: str) -> None:
 
 
 @by_message
-def test_whatever_is_changed_the_twin_says_the_same(name: str) -> None:
+def test_a_changed_message_is_read_as_the_twin_reads_it(name: str) -> None:
     message, chance = message_of(name), random.Random(f"{SEED} {name}")
     for version, data in payloads()[name]:
         for _ in range(MUTANTS // 3):
@@ -157,7 +135,7 @@ def test_whatever_is_changed_the_twin_says_the_same(name: str) -> None:
 
 
 def mutant(data: bytes, chance: random.Random) -> bytes:
-    """Cut, or with some bytes changed, left out or put in."""
+    """The data, cut, or with some bytes changed, removed or inserted."""
     changed = bytearray(data)
     for _ in range(chance.randint(1, 3)):
         at = chance.randrange(len(changed) + 1)
@@ -206,7 +184,7 @@ def test_a_compact_string_is_no_longer_than_a_plain_one_can_be(size: int) -> Non
 
 
 def test_a_tag_that_stands_among_plain_fields_is_found_wherever_it_lies() -> None:
-    """PartitionRecord has tags 1 and 2 of version 2 behind the others, tag 0 among them."""
+    """PartitionRecord's tags 1 and 2, of version 2, come last in its JSON; tag 0 does not."""
     plain = bytes(4) + bytes(16) + b"\1\1\1\1" + bytes(12) + b"\1"
     tags = b"\3" + b"\2\5\2\0\0\0\7" + b"\0\1\1" + b"\1\1\1"
     status, text, _ = read("PartitionRecord", 2, plain + tags)

@@ -1,4 +1,4 @@
-"""The table, read by kafkajit and by the twin."""
+"""The table of schemas, parsed by kafkajit and by the twin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`printed`, against what Kafka printed of every record of the payloads."""
+"""`printed`, compared with Kafka's output for every record of the payloads."""
 
 from __future__ import annotations
 

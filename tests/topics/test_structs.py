@@ -1,4 +1,4 @@
-"""decode_payloads, against what Kafka printed and against the twin."""
+"""decode_payloads, compared with Kafka's output and with the twin."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def decode(topic: str, rows: list[Row], **options: bool) -> list[dict | None]:
 
 
 def expected(topic: str, key: bytes | None, value: bytes | None) -> dict | None:
-    """What the twin makes of a row; None where it cannot be decoded."""
+    """The twin's result for a row; None if it cannot be decoded."""
     try:
         return expected_row(topic, key, value)
     except (twin.Malformed, ValueError):
@@ -175,7 +175,7 @@ def test_each_bad_row_alone_is_an_error_that_names_it(topic: str) -> None:
         ((b"\0\2\xff\xff", None), "non-nullable field group was serialized as null at position 4"),
     ],
 )
-def test_an_error_says_what_and_where(row: Row, message: str) -> None:
+def test_an_error_names_the_reason_and_the_position(row: Row, message: str) -> None:
     side = "value" if row[0] == OFFSET_KEY else "key"
     with pytest.raises(InvalidRecordError) as caught:
         decode("offsets", [(OFFSET_KEY, OFFSET_VALUE), row])
@@ -190,7 +190,9 @@ def test_an_error_says_what_and_where(row: Row, message: str) -> None:
         (b"\1\2", "Error while reading version"),
     ],
 )
-def test_a_metadata_record_that_is_none_is_told_why(value: bytes, message: str) -> None:
+def test_a_malformed_metadata_record_is_reported_with_its_reason(
+    value: bytes, message: str
+) -> None:
     with pytest.raises(InvalidRecordError, match=message):
         decode_payloads("cluster_metadata", None, pa.array([value]))
 

@@ -1,14 +1,20 @@
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from dataclasses import fields
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 import pytest
 
 import kafkajit
 from kafkajit import encode_batches
-from kafkajit.encode.batch_options import BatchOptions
+from kafkajit.encode import writer
+from kafkajit.encode.encode_options import CompressionType, ControlType, EncodeOptions
+from kafkajit.encode.writer import Encoder
+from kafkajit.format.compression import COMPRESSION_IDS
+from kafkajit.records.control_records import CONTROL_TYPES
 
 MAX_INT32, MAX_INT64 = 2**31 - 1, 2**63 - 1
 NUMBERS = {
@@ -29,14 +35,49 @@ NUMBERS = {
 
 def test_every_option_is_checked() -> None:
     others = {"compression_type", "compression_level", "is_transactional", "control_type"}
-    assert {field.name for field in fields(BatchOptions)} == NUMBERS.keys() | others
+    assert {field.name for field in fields(EncodeOptions)} == NUMBERS.keys() | others
+
+
+@pytest.mark.parametrize("function", [encode_batches, kafkajit.iter_encoded_batches])
+def test_the_signature_and_the_docstring_have_every_option(function: Callable[..., Any]) -> None:
+    spelled = inspect.signature(function).parameters
+    given = {
+        name: (parameter.annotation, parameter.default)
+        for name, parameter in spelled.items()
+        if name not in ("records", "batches")
+    }
+    assert given == {field.name: (field.type, field.default) for field in fields(EncodeOptions)}
+    assert all(spelled[name].kind is inspect.Parameter.KEYWORD_ONLY for name in given)
+    documented = function.__doc__ or ""
+    assert all(f"        {name}: " in documented for name in spelled)
+
+
+def test_every_option_of_the_signature_reaches_the_batches() -> None:
+    given = {name: least for name, (least, _) in NUMBERS.items()} | {
+        "magic": 2,
+        "compression_type": "gzip",
+        "compression_level": 1,
+        "is_transactional": True,
+        "control_type": "ABORT",
+    }
+    seen: list[EncodeOptions] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(writer, "Encoder", lambda options: seen.append(options) or Encoder(options))
+        encode_batches(pa.table({}), **given)
+        kafkajit.iter_encoded_batches(pa.table({}), **given)
+    assert seen == [EncodeOptions(**given)] * 2
+
+
+def test_the_names_that_types_know_are_those_of_the_format() -> None:
+    assert get_args(CompressionType) == tuple(COMPRESSION_IDS)
+    assert get_args(ControlType) == tuple(CONTROL_TYPES.values())
 
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_a_number_out_of_range_is_an_error_that_names_the_option(name: str) -> None:
     least, most = NUMBERS[name]
     for number in (least, most):
-        assert getattr(BatchOptions.named({name: number}), name) == number
+        assert getattr(EncodeOptions(**{name: number}), name) == number
     for number in (least - 1, most + 1):
         with pytest.raises(ValueError, match=f"^{name} is from {least} to {most}, not {number}$"):
             encode_batches(pa.table({}), **{name: number})
@@ -53,7 +94,7 @@ def test_a_base_offset_is_a_number() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"linger_ms": 5}, TypeError, "there is no option linger_ms: there are compression_type, "),
+        ({"linger_ms": 5}, TypeError, r"iter_encoded_batches\(\) got an unexpected keyword"),
         (
             {"compression_type": "brotli"},
             ValueError,
@@ -92,13 +133,13 @@ def test_an_option_that_is_wrong_is_an_error_before_anything_is_read(
 
 def test_options_that_come_as_text_are_checked_under_the_names_that_they_have_there() -> None:
     given = {"compressionType": "zstd", "BATCHSIZE": "5", "isTransactional": "False"}
-    options = BatchOptions(compression_type="zstd", batch_size=5, is_transactional=False)
-    assert BatchOptions.of(given) == options
+    options = EncodeOptions(compression_type="zstd", batch_size=5, is_transactional=False)
+    assert EncodeOptions.parse(given) == options
     with pytest.raises(ValueError, match=r"^batchSize is from 1 to 2147483647, not 0$"):
-        BatchOptions.of({"batchSize": "0"})
+        EncodeOptions.parse({"batchSize": "0"})
     with pytest.raises(ValueError, match=r"^producerId is a number, not 'x'$"):
-        BatchOptions.of({"producerId": "x"})
+        EncodeOptions.parse({"producerId": "x"})
     with pytest.raises(ValueError, match=r"^isTransactional is true or false, not '1'$"):
-        BatchOptions.of({"isTransactional": "1"})
+        EncodeOptions.parse({"isTransactional": "1"})
     with pytest.raises(ValueError, match=r"^unknown option 'codec'; there are: compressionType, c"):
-        BatchOptions.of({"codec": "zstd"})
+        EncodeOptions.parse({"codec": "zstd"})

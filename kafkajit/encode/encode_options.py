@@ -1,22 +1,33 @@
-"""How records become batches, as a caller says it: the options of encode_batches, checked."""
+"""The options of encode_batches: how records become batches."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal
 
 from kafkajit.format.compression import COMPRESSION_IDS
 from kafkajit.format.compressor import check_level
 from kafkajit.format.limits import MAX_INT32, MAX_INT64, MIN_INT64
 from kafkajit.records.control_records import CONTROL_TYPES
 
-# Columns that say which batch a record is from.
+# Columns that identify the batch that a record comes from.
 BATCH_NAMES = ("baseOffset", "position")
 
+CompressionType = Literal["none", "gzip", "snappy", "lz4", "zstd"]
+ControlType = Literal[
+    "ABORT",
+    "COMMIT",
+    "LEADER_CHANGE",
+    "SNAPSHOT_HEADER",
+    "SNAPSHOT_FOOTER",
+    "KRAFT_VERSION",
+    "KRAFT_VOTERS",
+]
+
 _RANGES = {
-    "compression_level": (-MAX_INT32 - 1, MAX_INT32),  # what a codec has: check_level
+    "compression_level": (-MAX_INT32 - 1, MAX_INT32),  # check_level knows the codec's own range
     "batch_size": (1, MAX_INT32),
     "batch_records": (1, MAX_INT32),
     "base_offset": (0, MAX_INT64),
@@ -33,43 +44,30 @@ _RANGES = {
 
 
 @dataclass(frozen=True)
-class BatchOptions:
-    """How records become batches, and what is said of every batch; see `encode_batches`."""
+class EncodeOptions:
+    """How records become batches, and the header fields of every batch; see `encode_batches`."""
 
-    compression_type: str | None = None
+    compression_type: CompressionType | None = None
     compression_level: int | None = None
     batch_size: int | None = None
     batch_records: int | None = None
     base_offset: int = 0
     timestamp: int | None = None
-    timestamp_type: int | None = None
+    timestamp_type: Literal[0, 1] | None = None
     partition_leader_epoch: int | None = None
     producer_id: int | None = None
     producer_epoch: int | None = None
     base_sequence: int | None = None
     is_transactional: bool | None = None
-    control_type: str | None = None
+    control_type: ControlType | None = None
     coordinator_epoch: int | None = None
     delete_horizon_ms: int | None = None
-    magic: int | None = None
-
-    @classmethod
-    def named(cls, given: dict[str, Any]) -> BatchOptions:
-        """Those that a caller named.
-
-        >>> BatchOptions.named({"batch_size": 1000}).batch_size
-        1000
-        """
-        names = [field.name for field in fields(cls)]
-        for name in given:
-            if name not in names:
-                raise TypeError(f"there is no option {name}: there are {', '.join(names)}")
-        return cls(**given)
+    magic: Literal[0, 1, 2] | None = None
 
     def __post_init__(self) -> None:
         for name, (least, most) in _RANGES.items():
             number = getattr(self, name)
-            if number is not None or name == "base_offset":  # which is 0 where nobody says it
+            if number is not None or name == "base_offset":  # which has a default of 0
                 _check_number(name, number, least, most)
         if self.is_transactional not in (None, False, True):
             raise TypeError(f"is_transactional is True or False, not {self.is_transactional!r}")
@@ -87,22 +85,22 @@ class BatchOptions:
             check_level(self.codec, self.compression_level)
 
     @classmethod
-    def of(cls, texts: Mapping[str, str]) -> BatchOptions:
-        """Options that come as text, in the spelling of columns: compressionType and the like.
+    def parse(cls, texts: Mapping[str, str]) -> EncodeOptions:
+        """Parse options given as text, with names spelled like columns: compressionType.
 
-        >>> BatchOptions.of({"compressionType": "zstd", "baseOffset": "42"}).base_offset
+        >>> EncodeOptions.parse({"compressionType": "zstd", "baseOffset": "42"}).base_offset
         42
         """
-        known = {_camel(field.name).lower(): field for field in fields(cls)}
+        names = {_camel(field.name).lower(): field.name for field in fields(cls)}
         options: dict[str, Any] = {}
-        for name, text in texts.items():
-            field = known.get(name.lower())
-            if field is None:
-                names = ", ".join(_camel(field.name) for field in fields(cls))
-                raise ValueError(f"unknown option {name!r}; there are: {names}")
-            parsed = options[field.name] = _parsed(name, text, str(field.type))
-            if field.name in _RANGES:
-                _check_number(name, parsed, *_RANGES[field.name])
+        for given, text in texts.items():
+            name = names.get(given.lower())
+            if name is None:
+                every = ", ".join(map(_camel, names.values()))
+                raise ValueError(f"unknown option {given!r}; there are: {every}")
+            parsed = options[name] = _parsed(given, text, name)
+            if name in _RANGES:
+                _check_number(given, parsed, *_RANGES[name])
         return cls(**options)
 
     @property
@@ -119,17 +117,17 @@ def _camel(name: str) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
-def _parsed(name: str, text: str, kind: str) -> int | bool | str:
-    if kind.startswith("str"):
+def _parsed(given: str, text: str, name: str) -> int | bool | str:
+    if name in ("compression_type", "control_type"):
         return text
-    if kind.startswith("bool"):
+    if name == "is_transactional":
         if text.lower() not in ("true", "false"):
-            raise ValueError(f"{name} is true or false, not {text!r}")
+            raise ValueError(f"{given} is true or false, not {text!r}")
         return text.lower() == "true"
     try:
         return int(text)
     except ValueError:
-        raise ValueError(f"{name} is a number, not {text!r}") from None
+        raise ValueError(f"{given} is a number, not {text!r}") from None
 
 
 def _check_number(name: str, number: Any, least: int, most: int) -> None:
