@@ -19,7 +19,7 @@ from kafkajit.cli import upkeep as changing
 from kafkajit.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from kafkajit.upkeep.repair.repairs import Options
+    from kafkajit.upkeep.repair.options import RepairOptions
 
 EXAMPLE = f"""\
 {changing.SAFETY}
@@ -53,9 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Say what is to be done to each partition, or do it."""
     from kafkajit.log.config import LogConfig
-    from kafkajit.upkeep.repair.repairs import Options
+    from kafkajit.upkeep.repair.options import RepairOptions
 
-    asked = Options(LogConfig.of(dict(options.config)), options.salvage, options.truncate_to)
+    asked = RepairOptions(LogConfig.of(dict(options.config)), options.salvage, options.truncate_to)
     needed: list[bool] = []
 
     def repair(folder: Path, is_alone: bool) -> bool:
@@ -72,7 +72,9 @@ def run(options: argparse.Namespace) -> int:
     return changing.exit_code(options, code)
 
 
-def _repair(folder: Path, asked: Options, options: argparse.Namespace, *, is_alone: bool) -> bool:
+def _repair(
+    folder: Path, asked: RepairOptions, options: argparse.Namespace, *, is_alone: bool
+) -> bool:
     """One partition; whether something was to be done."""
     from kafkajit.upkeep.repair.plan import plan_of
 
@@ -90,5 +92,5 @@ def _repair(folder: Path, asked: Options, options: argparse.Namespace, *, is_alo
         for line in plan.lines:
             changing.print_line(line)
     if plan.is_needed and options.apply:
-        changing.print_done(plan.carry_out(keep=options.keep))
+        changing.print_done(plan.apply(keep=options.keep))
     return plan.is_needed

@@ -53,7 +53,7 @@ def test_a_dry_run_says_each_thing_and_how_to_do_it(
     assert f"  {log_name(20)}        {removed}" in lines
     assert lines[-3:] == [
         f"  then: 2 segments, {4 * position} bytes, offsets 0 to 11",
-        "  with --salvage sound batches behind damage stay",
+        "  with --salvage, sound batches behind damage stay",
         f"Nothing was changed. To do it: kafkajit repair --apply {' '.join(CONFIG)} {folder}",
     ]
 

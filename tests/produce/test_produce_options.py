@@ -103,9 +103,9 @@ def test_a_remote_path_is_refused_with_what_to_do(text: str) -> None:
         ({"topicId": "orders"}, "option topicId: a topic's id as kafka-topics.sh"),
         ({"topicId": "A" * 22}, "option topicId: a topic's id"),
         ({"partitionOverwriteMode": "all"}, "there is no 'all', but static, dynamic"),
-        ({"segment.bytes": "1g"}, r"segment.bytes is a number of bytes, not '1g'"),
+        ({"segment.bytes": "1g"}, r"segment.bytes must be a number of bytes, not '1g'"),
         ({"segment.bytes": "3"}, "segment.bytes must be 14 to 2147483647, not 3"),
-        ({"path": ""}, "option path: a folder, not an empty text"),
+        ({"path": ""}, "option path: the folder's path is empty"),
     ],
 )
 def test_what_an_option_cannot_be_is_said(given: dict[str, str], told: str) -> None:
