@@ -16,7 +16,6 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 
 from kafkajit.change.files import own
 from kafkajit.change.journal import is_log, resume
@@ -84,12 +83,7 @@ class FolderLock:
             held.folders.add(self.folder)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with _guard:
             held = _held[self.root]
             held.folders.remove(self.folder)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kafkajit.change.files import Identity, identity
 from kafkajit.errors import CorruptCheckpointError
-from kafkajit.format.log_path import parse_log_path
+from kafkajit.format.log_path import partition_of
 from kafkajit.state.checkpoints import offsets_text, parse_offsets
 from kafkajit.storage.source import as_bytes
 
@@ -23,7 +23,7 @@ class PartitionOffsets:
     def __init__(self, folder: Path, name: str) -> None:
         self.path = folder.parent / name
         self.problem: str | None = None  # why the file cannot be read; it has no offset then
-        named = parse_log_path(folder / "any")
+        named = partition_of(folder)
         self._partition: _Partition = (named.topic, named.partition)
         self._offsets: dict[_Partition, int] = {}
         self._is_there = self.path.is_file() and not folder.name.endswith("-future")

@@ -12,7 +12,7 @@ from kafkajit.change.journal import DONE, READY, STAGED
 from kafkajit.change.lock import log_dirs_of
 from kafkajit.change.partition_offsets import PartitionOffsets
 from kafkajit.errors import KafkaJitError
-from kafkajit.format.log_path import parse_log_path
+from kafkajit.format.log_path import partition_of
 from kafkajit.state.checkpoints import NAMES as CHECKPOINTS
 
 _TO_BE_DELETED = ("-delete", "-stray")
@@ -42,7 +42,7 @@ def partitions_at(path: Path) -> list[Path]:
         folder
         for folder in sorted(path.iterdir())
         if folder.is_dir()
-        and parse_log_path(folder / "any").topic is not None
+        and partition_of(folder).topic is not None
         and not folder.name.endswith(_TO_BE_DELETED)
         and not folder.name.startswith(".")  # hidden on purpose
     ]

@@ -157,7 +157,7 @@ class SegmentIndexes:
         return bytes(self._time_entries)
 
     def _add(self, batches: Batches, path: str | None, *, rolls: bool) -> tuple[int, int]:
-        """Add batches; return their number, and the status that says why not more."""
+        """Add batches; return their number, and the status, which is the reason to stop."""
         added = int(batches.size_in_bytes.sum())
         if self.size + added > MAX_INT32:
             raise CorruptRecordError(

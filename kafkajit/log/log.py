@@ -101,7 +101,7 @@ class Log:
         self._bases = [segment.base_offset for segment in self.segments]
         if self._bases[-1] > MAX_INT64:
             raise InvalidOffsetError(
-                "the segment's name is no offset: `kafkajit repair` takes it out of the log",
+                "the segment's name is not an offset: `kafkajit repair` removes it from the log",
                 path=self.segments[-1].log.path,
             )
         self._opened = [OpenSegment(segment) for segment in self.segments]

@@ -21,7 +21,7 @@ from kafkajit.errors import (
     KafkaJitError,
 )
 from kafkajit.format.limits import MAX_INT64
-from kafkajit.format.log_path import parse_log_path
+from kafkajit.format.log_path import partition_of
 from kafkajit.index.index_file import IndexFile
 from kafkajit.index.offset_index import OffsetIndex
 from kafkajit.index.time_index import NO_TIMESTAMP, TimeIndex
@@ -214,7 +214,7 @@ def _files(folder: Path) -> list[Path]:
 
 def _checkpointed_start(folder: Path) -> int:
     path = folder.parent / START_OFFSETS
-    name = parse_log_path(folder / "any")
+    name = partition_of(folder)
     file = stored_file(str(path)) if path.exists() else None
     return checkpointed_offset(file, name.topic, name.partition)
 

@@ -135,7 +135,7 @@ class ProducerStates:
                 batches.header,
                 batches.last_sequence,
                 rows,
-                *markers,
+                markers,
                 done,
                 marker,
                 found,
@@ -265,9 +265,7 @@ def _update(
     headers,
     last_sequences,
     rows,
-    type_ids,
-    coordinator_epochs,
-    timestamps,
+    markers,
     done,
     marker,
     found,
@@ -277,6 +275,7 @@ def _update(
     aborted,
 ):
     """Return the numbers of rows, markers and aborted transactions done, and the status."""
+    type_ids = markers.type_id
     while done < rows.size:
         header = headers[rows[done]]
         slot = _slot(header["producerId"], producers, slots)
@@ -311,8 +310,8 @@ def _update(
                     found += 1
                 _end_transaction(row, producers, ends)
             _take_epoch(header["producerEpoch"], row, producers)
-            producers[row]["coordinatorEpoch"] = coordinator_epochs[marker]
-            producers[row]["timestamp"] = timestamps[marker]
+            producers[row]["coordinatorEpoch"] = markers.coordinator_epoch[marker]
+            producers[row]["timestamp"] = markers.timestamp[marker]
         marker += is_control
         done += 1
     return done, marker, found, OK

@@ -43,7 +43,7 @@ def offsets_at(log: Log, offset: int, count: int) -> list[int]:
 def test_a_name_that_is_no_offset_is_told(tmp_path: Path) -> None:
     for base in (0, 2**63):
         (tmp_path / f"{base:020d}.log").touch()
-    with pytest.raises(InvalidOffsetError, match=f"name is no offset.*/{2**63:020d}.log"):
+    with pytest.raises(InvalidOffsetError, match=f"name is not an offset.*/{2**63:020d}.log"):
         Log(tmp_path)
 
 

@@ -79,7 +79,9 @@ def test_a_path_is_relative_to_where_the_driver_is(
 
 @pytest.mark.parametrize("text", ["s3://bucket/logs", "hdfs://namenode/logs", "gs://b"])
 def test_a_remote_path_is_refused_with_what_to_do(text: str) -> None:
-    with pytest.raises(ValueError, match=r"option path: .* take a local folder, .* copy the log"):
+    with pytest.raises(
+        ValueError, match=r"option path: .* use a local or shared folder, .* copy the log"
+    ):
         ProduceOptions.parse({"path": text})
 
 

@@ -1,7 +1,7 @@
 """The options of `compact`, and which logs it leaves alone.
 
-A partition's folder does not say how its topic is configured, and a topic that is not compacted
-would lose records.
+A partition's folder does not show how its topic is configured. Compaction would lose records of a
+topic that is not compacted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from kafkajit.change.partition_offsets import offset_in
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
-from kafkajit.format.log_path import parse_log_path
+from kafkajit.format.log_path import partition_of
 from kafkajit.log.config import LogConfig
 from kafkajit.log.producers import PRODUCER_EXPIRATION_MS
 from kafkajit.state.checkpoints import CLEANER_OFFSETS
@@ -63,7 +63,7 @@ def why_left_alone(folder: Path, options: CompactOptions, *, is_named: bool) -> 
 
     The configuration can allow it for a partition that is named by itself, not for one of several.
     """
-    topic = parse_log_path(folder / "any").topic
+    topic = partition_of(folder).topic
     if folder.name.endswith("-future"):
         return "a replica that a broker is moving here"
     internal = {topic: name for name, topic in TOPICS.items()}.get(topic or "")

@@ -1,7 +1,7 @@
 """The segments of a log in order, each under the base offset that its batches ask for.
 
 A broker does not load a log if a batch has an offset from before its segment's base offset:
-somebody has given the file a wrong name. If no other segment has offsets of the file, it becomes a
+the file must have got a wrong name. If no other segment has offsets of the file, it becomes a
 segment that begins with its first offset.
 """
 

@@ -3,7 +3,7 @@
 Each check returns None, or what is wrong with the file. There is more than one right file: the
 entries of an index depend on when the broker opened the log, on the broker's version and on the
 topic's configuration. A broker forgets producers with time, and compaction removes what it knew of
-them. So a file is right if all it says is true of the log, and if it says enough.
+them. So a file is right if all of it is true of the log, and if nothing needed is missing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The options of `retain`: how much of a log may stay, and which logs it leaves to brokers.
 
 A compacted topic's segments hold the last values of its keys, and a tiered topic's segments may be
-stored nowhere else. A partition's folder does not say how its topic is configured: a log that looks
-compacted or tiered is left alone unless the configuration says otherwise. Answers to the topic
+stored nowhere else. A partition's folder does not show how its topic is configured: a log that
+looks compacted or tiered is left alone unless the configuration allows it. Answers to the topic
 configs of Kafka 4.1.1 that UnifiedLog.deleteOldSegments reads, and to
 ReplicaManager.deleteRecordsOnLocalLog.
 """
@@ -18,7 +18,7 @@ from typing import Any, Self
 from kafkajit.change.journal import logs_in
 from kafkajit.change.partition_offsets import offset_in
 from kafkajit.format.limits import MAX_INT64
-from kafkajit.format.log_path import parse_log_path
+from kafkajit.format.log_path import partition_of
 from kafkajit.log.config import LogConfig
 from kafkajit.state.checkpoints import CLEANER_OFFSETS, START_OFFSETS
 from kafkajit.topics import TOPICS
@@ -28,7 +28,7 @@ _BOOLEANS = ("true", "false")
 
 @dataclass(frozen=True)
 class RetainOptions:
-    """The limits of a log, and what the configuration says of its topic."""
+    """The limits of a log, and what the configuration tells of its topic."""
 
     retention_ms: int
     retention_bytes: int
@@ -97,7 +97,7 @@ def why_left_alone(folder: Path, options: RetainOptions, *, is_named: bool) -> s
 
     The configuration can allow it for a partition that is named by itself, not for one of several.
     """
-    topic = parse_log_path(folder / "any").topic
+    topic = partition_of(folder).topic
     if folder.name.endswith("-future"):
         return "a replica that a broker is moving here"
     if topic == TOPICS["cluster_metadata"]:

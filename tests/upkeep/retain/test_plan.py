@@ -425,7 +425,7 @@ def test_a_swap_that_a_broker_did_not_finish_is_to_be_repaired_first(folder: Pat
 
 def test_a_log_that_is_said_to_start_behind_its_end_is_refused(folder: Path) -> None:
     checkpoint(folder.parent, STARTS, "orders-0", 11)
-    with pytest.raises(kafkajit.InvalidOffsetError, match="a broker would delete it"):
+    with pytest.raises(kafkajit.InvalidOffsetError, match="a broker that loads it would delete it"):
         kafkajit.retain(folder, config={"retention.bytes": 0})
 
 
