@@ -13,7 +13,7 @@ def put(folder: Path, *names: str) -> None:
         (folder / name).write_bytes(b"")
 
 
-def test_a_folder_without_leftovers_is_as_it_is(tmp_path: Path) -> None:
+def test_a_folder_without_temporary_files_is_as_it_is(tmp_path: Path) -> None:
     put(tmp_path, log_name(0), "partition.metadata", "leader-epoch-checkpoint", "notes.swap.txt")
     (tmp_path / f"{log_name(7)}.deleted").mkdir()
     found = live_files(tmp_path)
