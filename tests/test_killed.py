@@ -1,4 +1,4 @@
-"""Whole commands killed at their changes to files: what a broker finds then, and what comes next.
+"""Commands killed at any change of a file: what a broker then finds, and how they are finished.
 
 tests/disk does the same to each step of a change, whatever it is for.
 """
@@ -24,12 +24,12 @@ from producing import write as produce
 import kafkajit
 import kafkajit.testing as kt
 from kafkajit.cli import main
-from kafkajit.upkeep.repair.temp_files import without_leftovers
+from kafkajit.upkeep.repair.temp_files import live_files
 
 TIME = 1_700_000_000_000
 CONFIG = {"segment.bytes": 300, "index.interval.bytes": 100}
 RECORDS = 36
-# Of several hundred calls; `KAFKAJIT_KILLS=1` is all of them.
+# Every so many of several hundred calls; KAFKAJIT_KILLS=1 takes all of them.
 EVERY = int(os.environ.get("KAFKAJIT_KILLS", "13"))
 CHANGES = {f"os.{name}" for name in ("rename", "remove", "mkdir", "rmdir", "link", "utime")}
 
@@ -37,7 +37,7 @@ Rows = list[tuple[int, bytes, bytes]]
 
 
 def batch(offset: int) -> bytes:
-    """Three records of five keys, of a producer that goes on."""
+    """Three records with five possible keys, of a producer that continues."""
     return kt.batch(
         [kt.Record(b"k%d" % (n % 5), b"v%d" % n * 10) for n in range(offset, offset + 3)],
         base_offset=offset,
@@ -84,7 +84,7 @@ def make_damaged(root: Path) -> None:
 class Command(NamedTuple):
     make: Callable[[Path], None]
     run: Callable[[Path], Any]
-    cuts: bool = False  # segments go one by one from an end
+    cuts: bool = False  # segments go one by one from one end
 
 
 INDEXED = ("--config", "index.interval.bytes=100")
@@ -100,14 +100,14 @@ COMMANDS = {
 
 @pytest.fixture
 def root() -> Iterator[Path]:
-    """A log.dirs folder, in memory where there is such a file system."""
+    """A log.dirs folder, in memory if possible."""
     shared = "/dev/shm" if Path("/dev/shm").is_dir() else None
     with TemporaryDirectory(dir=shared) as folder:
         yield Path(folder) / "kafka"
 
 
 def killed_at(call: int, run: Callable[[], Any]) -> bool:
-    """Run it in a process that dies before so many changes to files; whether it died."""
+    """Run a command in a process that dies after `count` changes of files; whether it died."""
     process = os.fork()
     if process == 0:
         numbers = count()
@@ -126,8 +126,8 @@ def killed_at(call: int, run: Callable[[], Any]) -> bool:
 
 
 def loaded(folder: Path) -> Rows:
-    """The sound records that a broker has when it loads what is there."""
-    names = without_leftovers(folder).files.items() if folder.exists() else ()
+    """The sound records that a broker has after it loads the folder."""
+    names = live_files(folder).files.items() if folder.exists() else ()
     logs = [path.read_bytes() for name, path in sorted(names) if name.endswith(".log")]
     return [(row["offset"], row["key"], row["value"]) for log in logs for row in _rows(log)]
 
@@ -139,7 +139,7 @@ def _rows(log: bytes) -> list[dict[str, Any]]:
 
 
 def live(root: Path) -> dict[str, bytes]:
-    """Whatever is not hidden."""
+    """All files that are not hidden."""
     paths = {path.relative_to(root): path for path in root.rglob("*") if path.is_file()}
     return {
         str(name): path.read_bytes()

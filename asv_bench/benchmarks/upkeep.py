@@ -75,7 +75,7 @@ class Retain:
 
     def time_find_out(self) -> None:
         """All but deleting them."""
-        assert kafkajit.retain(self.path, retention_ms=0, now=self.now).is_needed
+        assert kafkajit.retain(self.path, config={"retention.ms": 0}, now=self.now).is_needed
 
 
 class Compact:

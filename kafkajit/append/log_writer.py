@@ -26,7 +26,7 @@ from kafkajit.change.lock import FolderLock
 from kafkajit.errors import CorruptRecordError, InvalidOffsetError
 from kafkajit.format.layout import PARTITION_LEADER_EPOCH_OFFSET
 from kafkajit.format.limits import MAX_INT32
-from kafkajit.format.log_path import parse_log_path
+from kafkajit.format.log_path import partition_of
 from kafkajit.kernel import kernel
 from kafkajit.kernel.intrinsics import write_int32
 from kafkajit.log.config import LogConfig
@@ -88,7 +88,7 @@ class LogWriter:
         force: bool = False,
     ) -> None:
         self.folder = local_folder(folder)
-        if parse_log_path(self.folder / "any").topic is None:
+        if partition_of(self.folder).topic is None:
             raise ValueError(
                 f"{self.folder} is not a partition's folder, whose name is TOPIC-PARTITION, such "
                 "as orders-0"

@@ -1,1 +1,1 @@
-"""Files on a disk, changed all or none."""
+"""Change files on a disk, all or none."""

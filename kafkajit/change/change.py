@@ -1,4 +1,4 @@
-"""Several files of a log replaced, added or removed: all of them or none, whatever happens.
+"""Replace, add or remove several files of a log: all of them or none, whatever happens.
 
     with FolderLock(folder):
         with Change(folder, "repair") as change:
@@ -7,19 +7,20 @@
             change.new(folder.parent / "cleaner-offset-checkpoint").write_bytes(offsets)
             kept = change.commit()
 
-Everything lies in the partition's folder, where a broker looks at files only. It does not in its
-log.dirs: LogManager.loadLogs of Kafka 4.1.1 dies of a folder there that is no topic-partition, so a
-crash of ours would keep a broker from starting. Checkpoints of log.dirs and files of other
-partitions are named in the same Change, and staged here with the rest.
+All new files are staged in the partition's folder, where a broker looks only at files. They are not
+staged in log.dirs: LogManager.loadLogs of Kafka 4.1.1 fails on a folder there that is not named
+like a topic-partition, so after a crash the broker would not start. A Change may also name
+checkpoints of log.dirs and files of other partitions, which are staged in the same folder.
 
-    orders-0/.kafkajit-change/              being written: whoever finds it removes it
-    orders-0/.kafkajit-change.ready/        whole and synced, renamed from the above, which is the
-                                            commit: whoever finds it carries it out (`resume`)
-    orders-0/.kafkajit-change.done/         carried out, to be tidied
-    orders-0/.kafkajit-repair-<UTC time>/   what was replaced or removed, laid out as in log.dirs:
-                                            a location that every reader takes
+    orders-0/.kafkajit-change/              being written; the next process removes it
+    orders-0/.kafkajit-change.ready/        complete and synced; the rename of the folder above to
+                                            this name is the commit; the next process carries the
+                                            change out (`resume`)
+    orders-0/.kafkajit-change.done/         carried out, but not tidied up yet
+    orders-0/.kafkajit-repair-<UTC time>/   the replaced and removed files, laid out as in log.dirs:
+                                            a location that every reader accepts
 
-What is done then, and in which order, is kafkajit/change/journal.py.
+kafkajit/change/journal.py has the steps after the commit, and their order.
 """
 
 from __future__ import annotations
@@ -62,24 +63,29 @@ from kafkajit.format.log_path import INDEX_SUFFIXES, SNAPSHOT_SUFFIX
 
 
 class Change:
-    """A change of the log in a partition's folder, which may not be there yet.
+    """A change of the log in a partition's folder, which may not exist yet.
 
-    Paths are those of live files: in this folder, in another partition's, or in the log.dirs folder
-    around them. What is not committed when the block is left is removed.
+    Paths are those of live files: in this folder, in another partition's folder, or in the log.dirs
+    folder around them. Leaving the block without a commit removes what was staged.
+
+    Args:
+        folder: the partition's folder.
+        action: what is done, such as "repair"; it names the folder of the replaced files.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], what: str) -> None:
-        # Of a link to a folder, log.dirs is what the link is in.
+    def __init__(self, folder: str | os.PathLike[str], action: str) -> None:
+        # If the folder is a link, log.dirs is the folder that the link is in.
         self.folder = Path(os.path.abspath(folder))  # noqa: PTH100
         self._root = self.folder.parent
-        self._what = what
+        self._action = action
         self._new: set[str] = set()
         self._removed: set[str] = set()
         self._first: set[str] = set()
         self._absorbed: set[str] = set()
         if (self.folder / READY).exists():
             raise KafkaJitError(
-                "an interrupted change is to be finished first", path=str(self.folder / READY)
+                "an interrupted change must be finished first: lock the folder",
+                path=str(self.folder / READY),
             )
         self._staged = self.folder / STAGED
         self._made_folder = not self.folder.exists()
@@ -115,15 +121,15 @@ class Change:
         instead_of: Iterable[str | os.PathLike[str]] = (),
         first: bool = False,
     ) -> Path:
-        """Where to write the file that is to be live under this path.
+        """Return the path under which to write a new live file.
 
-        The indexes of a log that is replaced go away, unless they are new too.
+        The indexes of a replaced log are removed, unless they are new too.
 
         Args:
-            path: of the live file, which may be there or not.
-            instead_of: logs whose offsets are in this new log, and which go away.
-            first: it goes in before any log is touched, as a log start offset that goes back must:
-                a broker deletes a log that ends before its start.
+            path: the path of the live file, which may exist or not.
+            instead_of: logs whose offsets are in this new log; they are removed.
+            first: put the file in place before any log is touched. A log start offset that goes
+                back needs this: a broker deletes a log that ends before its start.
         """
         name = self._name(path)
         self._new.add(name)
@@ -137,17 +143,20 @@ class Change:
         return staged
 
     def remove(self, path: str | os.PathLike[str]) -> None:
-        """Takes a file away; with a log its indexes and its snapshot, unless they are new."""
+        """Remove a live file; a log's indexes and its snapshot go with it, unless they are new."""
         self._removed.add(self._name(path))
 
     def commit(self, *, keep: bool = True) -> Path | None:
-        """Carries it out, and returns the folder where the replaced files are kept, if any are.
+        """Carry out the change.
 
-        An error before everything is safely on the disk changes nothing. After that the change is
-        finished by `resume`.
+        If an error is raised before everything is safely on the disk, nothing has changed. After
+        that, `resume` finishes the change.
+
+        Returns:
+            The folder in which the replaced files are kept, if there are any.
         """
         if not self._is_open:
-            raise ValueError("a change is committed once")
+            raise ValueError("the change is already committed or aborted")
         if not self._new and not self._removed:
             self.abort()
             return None
@@ -157,7 +166,7 @@ class Change:
         self._check_untouched()
         kept = self._keep(live) if keep else None
         journal = Journal(
-            self._what,
+            self._action,
             self.folder.name,
             stages_of(self._new, self._removed, self._absorbed, self._first, live.keys()),
             self._synced(),
@@ -177,49 +186,50 @@ class Change:
             carry_out(journal, ready)
         except OSError as error:
             raise KafkaJitError(
-                f"{error}: the change is committed but not finished, which is done when kafkajit "
-                "next locks the folder to change it",
+                f"{error}: the change is committed but not finished; kafkajit finishes it when it "
+                "next locks the folder",
                 path=str(ready),
             ) from error
         return self.folder / journal.kept if journal.kept else None
 
     def abort(self) -> None:
-        """Removes what was staged; after a commit there is nothing to do."""
+        """Remove what was staged; after a commit this does nothing."""
         if not self._is_open:
             return
         self._is_open = False
         shutil.rmtree(self._staged, ignore_errors=True)
         if self._made_folder:
-            with suppress(OSError):  # somebody else has put something there
+            with suppress(OSError):  # another process has put something there
                 self.folder.rmdir()
 
     def _name(self, path: str | os.PathLike[str]) -> str:
-        """A live file's path from log.dirs on."""
+        """A live file's path relative to log.dirs."""
         full = Path(os.path.abspath(path))  # noqa: PTH100
         if self._root not in (full.parent, full.parent.parent) or full == self._root:
             raise ValueError(f"{full} is neither in {self._root} nor in a partition's folder there")
         return full.relative_to(self._root).as_posix()
 
     def _take_along(self) -> None:
-        """Side files that cannot stay without their log, or beside another one."""
+        """Add the sidecar files that cannot stay without their log, or beside a new one."""
         gone = set(self._removed)
         for name in filter(is_log, self._removed | self._new):
             stem = name.removesuffix(".log")
             suffixes = INDEX_SUFFIXES if name in self._new else (*INDEX_SUFFIXES, SNAPSHOT_SUFFIX)
             gone.update(stem + suffix for suffix in suffixes)
-        # Those that are not there go as well: a broker may make them before a change is finished.
+        # Files that do not exist are added as well: a broker may create them before the change is
+        # finished.
         self._removed = gone - self._new
         for folder in self._partitions():
             self._removed |= {f"{folder.name}/{path.name}" for path in folder.glob("*.cleaned")}
 
     def _check(self) -> None:
-        """What would stop the change half-way is found before it begins."""
+        """Raise an error for anything that would stop the change half-way."""
         for log in sorted(filter(is_log, self._new)):
             missing = {
                 log.removesuffix(".log") + suffix for suffix in INDEX_SUFFIXES[:2]
             } - self._new
             if missing:
-                raise ValueError(f"{log} is new, and needs a new {min(missing)}")
+                raise ValueError(f"{log} is new and needs a new {min(missing)}")
         for name in sorted(self._new | self._removed):
             live = self._root / name
             if live.is_dir():
@@ -235,30 +245,30 @@ class Change:
             for path in sorted(there.glob("*.swap")):
                 if self._name(path) not in self._removed:
                     raise KafkaJitError(
-                        "a broker was stopped in a swap of segments, which it would finish over "
-                        "this change",
+                        "a broker was stopped while it swapped segments, and would finish that "
+                        "over this change: run `kafkajit repair` on the folder first",
                         path=str(path),
                     )
 
     def _check_untouched(self) -> None:
-        """Raise where a log of the folder is another than when this began: a copy may go on."""
+        """Raise an error if a log of the folder has been written since the change began."""
         logs = {*self._begun, *logs_in(self.folder)}
         for name in sorted(logs):
             if self._begun.get(name) != identity(self._root / name):
                 raise KafkaJitError(
-                    "it has been written since the change began, and nothing was changed: is "
-                    "somebody copying, or a broker running?",
+                    "the file has been written since the change began, and nothing was changed: is "
+                    "a copy still running, or a broker?",
                     path=str(self._root / name),
                 )
 
     def _live(self) -> dict[str, Identity]:
-        """What is to be replaced or to go, and every log beside it, as they are now."""
+        """The present files that are replaced or removed, and every log beside them."""
         logs = {name for folder in self._partitions() for name in logs_in(folder)}
         found = {name: identity(self._root / name) for name in self._new | self._removed | logs}
         return {name: known for name, known in sorted(found.items()) if known is not None}
 
     def _synced(self) -> dict[str, Identity]:
-        """The new files, each brought to the disk, and belonging to whom the old one does."""
+        """Sync the new files, and give each the old one's owner and mode."""
         new = {name: self._staged / "new" / name for name in sorted(self._new)}
         for name, staged in new.items():
             live = self._root / name
@@ -272,7 +282,7 @@ class Change:
         return {name: known for name, known in found.items() if known is not None}
 
     def _keep(self, live: Collection[str]) -> str | None:
-        """Links to what is to go, so that its names can be given away; where they will be."""
+        """Link the files that go into the staged folder; return the folder that will keep them."""
         going = [name for name in live if name in self._new | self._removed]
         for name in going:
             kept = self._staged / "old" / name
@@ -280,12 +290,12 @@ class Change:
             link(self._root / name, kept)
         if not going:
             return None
-        name = f".kafkajit-{self._what}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+        name = f".kafkajit-{self._action}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
         names = (f"{name}-{number}" if number else name for number in count())
         return next(name for name in names if not (self.folder / name).exists())
 
     def _folders(self) -> list[Path]:
-        """Those in which something is to change."""
+        """The folders in which a file changes."""
         return sorted({(self._root / name).parent for name in self._new | self._removed})
 
     def _partitions(self) -> list[Path]:

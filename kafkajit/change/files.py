@@ -1,4 +1,4 @@
-"""Files on a disk: where, that they are there when the power fails, which they are, and whose."""
+"""Local files: where they lie, who owns them, and how they survive a power failure."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from urllib.parse import urlsplit
 from kafkajit.storage.locations import shown
 from kafkajit.storage.source import check_regular, resolve_sample
 
-# File systems that have no links say so in their own ways.
+# What file systems without hard links answer.
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
-# So many files are synced at a time, where there are more than a few.
+# The number of files synced at a time, if there are more than a few.
 _SYNCS = 16
 _FEW = 32
 
 
 class Identity(NamedTuple):
-    """What tells a file from another of its name: a rename keeps it, who writes changes it."""
+    """Tells a file from another one of its name: a rename keeps it, a write changes it."""
 
     size: int
     modified_ns: int
 
 
 def local_folder(location: str | os.PathLike[str]) -> Path:
-    """The folder of a path or a file: URI, absolute; of a link it is what the link is in.
+    """The absolute path of a folder, given as a path or a file: URI. A link is not resolved.
 
     >>> local_folder("file:///var/kafka/../kafka-logs/")
     PosixPath('/var/kafka-logs')
@@ -41,12 +41,11 @@ def local_folder(location: str | os.PathLike[str]) -> Path:
         return Path(shown(text))  # the folder that a reader finds under this name
     if scheme and text[len(scheme) :].startswith(":/"):
         raise ValueError(
-            f"{scheme}: is not a local file system, and logs are written where files can be synced "
-            "and renamed: take a local folder, or one that all machines share, and copy the log to "
-            "it, or from it"
+            f"{scheme}: is not a local file system, and kafkajit changes logs only where files can "
+            "be synced and renamed: use a local or shared folder, and copy the log"
         )
     if not text:
-        raise ValueError("a folder, not an empty text")
+        raise ValueError("the folder's path is empty")
     return Path(os.path.abspath(text))  # noqa: PTH100
 
 
@@ -58,7 +57,7 @@ def check_files(folder: Path) -> None:
 
 
 def identity(path: Path) -> Identity | None:
-    """Of the file that is there now, if one is."""
+    """The identity of the file at this path; None if there is no file."""
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -67,7 +66,7 @@ def identity(path: Path) -> Identity | None:
 
 
 def sync(path: Path) -> None:
-    """Brings a file's bytes, or a folder's names, to the disk."""
+    """Sync a file's bytes, or a folder's names, to the disk."""
     opened = os.open(path, os.O_RDONLY)
     try:
         os.fsync(opened)
@@ -78,10 +77,10 @@ def sync(path: Path) -> None:
 
 
 def sync_all(paths: Iterable[Path]) -> None:
-    """Brings many files or folders to the disk, in any order.
+    """Sync many files or folders, in any order.
 
-    A file system's journal takes what waits for it in one go: 2,000 small files take 1.1 s to 4.5 s
-    one after the other, and 0.2 s by 16 threads (ext4).
+    A file system's journal takes all waiting files at once: 2,000 small files take 1.1 s to 4.5 s
+    one after the other, and 0.2 s with 16 threads (ext4).
     """
     waiting = list(paths)
     if len(waiting) < _FEW:
@@ -90,17 +89,17 @@ def sync_all(paths: Iterable[Path]) -> None:
         return
     with ThreadPoolExecutor(_SYNCS) as pool:
         for _ in pool.map(sync, waiting):
-            pass  # raises what a thread has raised
+            pass  # raises the error of a thread
 
 
 def sync_around(paths: Iterable[Path]) -> None:
-    """Brings to the disk what was done to the names of these files."""
+    """Sync the folders around these files, whose names have changed."""
     folders = {path.parent for path in paths}
     sync_all(folder for folder in sorted(folders) if folder.exists())
 
 
 def link(source: Path, target: Path) -> None:
-    """Gives a file another name, or makes another file where the file system has no links."""
+    """Link a file under another name, or copy it if the file system has no hard links."""
     try:
         target.hardlink_to(source)
     except OSError as error:
@@ -112,20 +111,20 @@ def link(source: Path, target: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Makes a folder that belongs to whom the folder around it does."""
+    """Create a folder with the owner of the folder around it."""
     path.mkdir()
     own(path, like=path.parent)
     sync(path.parent)
 
 
 def say_where(error: BaseException, path: Path) -> None:
-    """Name a place in an error of the system that names none: that of a write does not."""
+    """Name a path in a system error without one: errors of a write have none."""
     if isinstance(error, OSError) and error.errno is not None and error.filename is None:
         error.filename = str(path)
 
 
 def own(path: Path, like: Path) -> None:
-    """Gives a file to whom another one belongs: a broker must open what root has repaired."""
+    """Give a file the owner of another one: a broker must open what root has repaired."""
     model, found = like.stat(), path.stat()
     if (found.st_uid, found.st_gid) != (model.st_uid, model.st_gid):
         with suppress(PermissionError):

@@ -1,23 +1,23 @@
-"""What a committed change does to live files, step by step, and how it goes on after a crash.
+"""Carry out a committed change step by step, and finish it after a crash.
 
-A process that is killed leaves some files old and some new, and a broker that is started then must
-load them: all of a change's logs or none, if it can be. Nothing is written under a live name. There
-are only links, renames and removals, in these stages, each on the disk before the next begins:
+A killed process leaves some files old and some new. A broker that starts then must still load the
+folder, if possible with all of the change's logs or none. So no live file is written. The steps are
+links, renames and removals, in these stages; each stage is synced before the next begins:
 
-    in      what is to be first, and partition.metadata: a broker puts a log without one aside
-    out     logs at the end that go, one by one from the last one on; then their indexes
-    swap    new logs, with those that they replace or whose offsets they have now: all that lie
-            side by side at once, as a broker's cleaner does it (see `_swap`)
-    out     other logs that go, one by one from the first one on; then their indexes
+    in      files that go first, and partition.metadata: a broker puts a log without one aside
+    out     removed logs at the end, one by one from the last one on; then their indexes
+    swap    new logs together with the logs that they replace or whose offsets they have; adjacent
+            logs at once, as a broker's cleaner does it (see `_swap`)
+    out     other removed logs, one by one from the first one on; then their indexes
     in/out  snapshots, leader epochs
     in/out  .timeindex and .txnindex of logs that stay; then .index, without which LogLoader
-            makes all three from the log
-    in/out  files of log.dirs, which say up to where logs are whole
+            rebuilds all three from the log
+    in/out  files of log.dirs, which note how far logs are complete
 
-.kafka_cleanshutdown is put aside meanwhile: a broker that finds it, and no snapshots, believes that
+.kafka_cleanshutdown is put aside meanwhile: a broker that finds it without snapshots believes that
 there are no producers, instead of looking for them in the log.
 
-Answers to Kafka's LocalLog.replaceSegments, and to what LogLoader makes of a folder.
+Answers to LocalLog.replaceSegments of Kafka 4.1.1, and to what its LogLoader does with a folder.
 """
 
 from __future__ import annotations
@@ -46,37 +46,37 @@ STAGED = ".kafkajit-change"
 READY = ".kafkajit-change.ready"
 DONE = ".kafkajit-change.done"
 JOURNAL = "change.json"
-# What a broker makes again from the log: it may have done so, and nothing is lost.
+# Files that a broker rebuilds from the log: if it has done so, nothing is lost.
 DERIVED = (*INDEX_SUFFIXES, SNAPSHOT_SUFFIX, f"/{LEADER_EPOCHS}")
-# A broker that was stopped has left the first. It lies beside the second meanwhile, since a
-# partition may be a link to another disk.
+# The file that a stopped broker leaves, and its name while a change is carried out. Both are in
+# log.dirs, since a partition may be a link to another disk.
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 _PUT_ASIDE = ".kafkajit-cleanshutdown"
 _LOG = re.compile(r"(?:.*/)?\d{20}\.log")
 _IN, _OUT, _SWAP = "in", "out", "swap"
-# A process may change several partitions at a time, which have one such file.
+# A process may change several partitions at a time, which share that file.
 _carrying_out = threading.Lock()
 
 
 @dataclass(frozen=True)
 class Stage:
-    """What is done to live files, which are named by their paths below log.dirs."""
+    """A stage: what is done to live files, which are named by their paths below log.dirs."""
 
     kind: str
     names: list[str]
-    gone: list[str] = field(default_factory=list)  # in a swap: logs that have no successor
+    gone: list[str] = field(default_factory=list)  # in a swap: logs without a successor
 
 
 @dataclass(frozen=True)
 class Journal:
-    """A change that is to be carried out."""
+    """A committed change."""
 
-    what: str
-    home: str  # the folder that it is made in
+    what: str  # is done, such as "repair"
+    home: str  # the name of the partition's folder
     stages: list[Stage]
     new: dict[str, Identity]
-    live: dict[str, Identity]  # before: what is to go, and all logs beside it
-    kept: str | None  # the folder for what goes
+    live: dict[str, Identity]  # before the change: the files that go, and all logs beside them
+    kept: str | None  # the name of the folder that keeps the replaced files
 
     def write(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self), indent=1))
@@ -97,16 +97,16 @@ class Journal:
 
 
 def resume(root: str | os.PathLike[str]) -> list[str]:
-    """Finishes what was interrupted in the partitions of a log.dirs folder, and says what it was.
+    """Finish interrupted changes in the partitions of a log.dirs folder, and describe them.
 
-    Whoever calls it holds the folder's lock: what is being written there is a dead process's, and
-    is removed.
+    The caller holds the folder's lock. So a change that is still being written belongs to a dead
+    process, and is removed.
     """
     finished = []
     with os.scandir(root) as entries:
         folders = sorted(entry.name for entry in entries if entry.is_dir())
     for folder in (Path(root) / name for name in folders):
-        # Of a folder that nobody lets us into, nothing is known.
+        # Nothing is known of a folder that this process may not enter.
         if not os.access(folder, os.R_OK | os.X_OK):
             continue
         for left in (STAGED, DONE):
@@ -115,7 +115,7 @@ def resume(root: str | os.PathLike[str]) -> list[str]:
         if ready.exists():
             journal = Journal.read(ready / JOURNAL)
             if journal.home != folder.name:
-                logger.warning("%s is a change of %s, and left alone", ready, journal.home)
+                logger.warning("%s is a change of %s and is left alone", ready, journal.home)
                 continue
             _check_untouched(journal, ready)
             carry_out(journal, ready)
@@ -124,7 +124,7 @@ def resume(root: str | os.PathLike[str]) -> list[str]:
 
 
 def carry_out(journal: Journal, ready: Path) -> None:
-    """Does what of a change is not yet done."""
+    """Take the steps of a change that are not yet taken."""
     root, new = ready.parent.parent, ready / "new"
     with _carrying_out, _without_clean_shutdown(root):
         for stage in journal.stages:
@@ -146,12 +146,12 @@ def carry_out(journal: Journal, ready: Path) -> None:
 
 
 def tidy(left: Path) -> None:
-    """Removes what a change leaves behind; of one that was carried out, what it keeps stays."""
+    """Remove what a change leaves behind; the replaced files that it keeps stay."""
     if not left.exists():
         return
     if left.name == DONE and (left / "old").exists():
         kept = Journal.read(left / JOURNAL).kept
-        assert kept is not None, "what is not to be kept was not linked"
+        assert kept is not None, "only files to keep are linked"
         (left / "old").rename(left.with_name(kept))
         sync(left.parent)
     shutil.rmtree(left, ignore_errors=True)
@@ -159,9 +159,9 @@ def tidy(left: Path) -> None:
 
 @contextmanager
 def _without_clean_shutdown(root: Path) -> Iterator[None]:
-    """Puts the file aside that says so; for ever, if this process dies meanwhile.
+    """Put the file of a clean shutdown aside; for ever, if this process dies meanwhile.
 
-    Nobody knows then what has happened since.
+    The folder is then not as the broker left it.
     """
     path, aside = root / CLEAN_SHUTDOWN, root / _PUT_ASIDE
     aside.unlink(missing_ok=True)
@@ -176,15 +176,15 @@ def _without_clean_shutdown(root: Path) -> Iterator[None]:
 
 
 def _swap(stage: Stage, root: Path, staged: Path) -> None:
-    """Brings logs in as a broker's cleaner does.
+    """Bring logs in as a broker's cleaner does.
 
-    When a broker loads a log in which there is NAME.log.swap, it removes all segments whose offsets
-    that one has, and gives it its name; but not while there is a file .cleaned of the same offset
-    or a lower one: then it removes both. So to remove that guard is what makes a broker load the
-    new logs instead of the old ones, whatever else has been done by then.
+    A broker that loads a log with a file NAME.log.swap removes all segments whose offsets that file
+    has, and renames the file to NAME.log. But if there is a .cleaned file of the same offset or a
+    lower one, it removes both instead. So the removal of that guard is the one step after which a
+    broker loads the new logs instead of the old ones, whatever other steps were taken by then.
 
-    LogLoader looks into NAME.index.swap, and makes one full of zeros if there is none: indexes have
-    to be there first.
+    LogLoader looks into NAME.index.swap, and creates one full of zeros if there is none: so the
+    indexes must be there first.
     """
     logs = sorted(filter(is_log, stage.names))
     sides = sorted(name for name in stage.names if name not in logs)
@@ -202,7 +202,7 @@ def _swap(stage: Stage, root: Path, staged: Path) -> None:
         link(staged / name, swap_of(name))
 
     def drop_indexes(of: list[str]) -> None:
-        # .index goes first: without it, a broker builds all of them again.
+        # .index first: without it, a broker rebuilds all.
         for suffix in INDEX_SUFFIXES if of else ():
             for log in of:
                 (root / log).with_suffix(suffix).unlink(missing_ok=True)
@@ -217,17 +217,17 @@ def _swap(stage: Stage, root: Path, staged: Path) -> None:
         for name in [*sides, *logs]:
             bring(name)
         sync(guard.parent)
-        # A broker would not take away the indexes of a log that has no offsets any more.
+        # A broker would not remove the indexes of a log that has no offsets any more.
         drop_indexes([log for log in logs if swap_of(log).stat().st_size == 0])
         guard.unlink()
         sync(guard.parent)
-    # From here on a broker would finish it.
+    # From here on a broker would finish the swap.
     for log in reversed(stage.gone):
         (root / log).unlink(missing_ok=True)
         sync(guard.parent)
     drop_indexes([*stage.gone, *(log for log in logs if not is_new(log))])
     others, offset_indexes = (list(filter(of, sides)) for of in (_is_other_index, _is_offset_index))
-    # Logs from the first one on: one between two others that are .swap yet would be removed.
+    # Logs from the first one on: a broker would remove one between two that are still .swap.
     for names in (*([log] for log in logs), others, offset_indexes):
         for name in names:
             if is_new(name):
@@ -240,9 +240,9 @@ def _swap(stage: Stage, root: Path, staged: Path) -> None:
 
 
 def _check_untouched(journal: Journal, ready: Path) -> None:
-    """Whether the logs are those that the change knows: a broker may have run since.
+    """Raise an error if the logs are not those that the change knows: a broker may have run since.
 
-    What it has written into files of log.dirs stays.
+    If it has written files of log.dirs, these stay.
     """
     root = ready.parent.parent
     named = {name for stage in journal.stages for name in [*stage.names, *stage.gone]}
@@ -264,9 +264,9 @@ def _check_untouched(journal: Journal, ready: Path) -> None:
             staged.unlink(missing_ok=True)
             continue
         raise KafkaJitError(
-            f"a change ({journal.what}) was interrupted, and {root / name} has been written since: "
-            "it cannot be finished. What it replaced is in old/, what did not come in is in new/: "
-            "take what you need, and remove the folder",
+            f"a change ({journal.what}) was interrupted and cannot be finished, since "
+            f"{root / name} has been written after that. The replaced files are in old/, the "
+            "remaining new files in new/: take what you need, and remove the folder",
             path=str(ready),
         )
 
@@ -278,14 +278,14 @@ def stages_of(
     first: Collection[str],
     live: Collection[str],
 ) -> list[Stage]:
-    """The stages of a change; the first is always what is to be first.
+    """The stages of a change; the first stage is always that of the files that go first.
 
     Args:
-        new: what comes in.
-        removed: what goes out.
-        absorbed: logs among it whose offsets others have now.
-        first: what comes in before all others.
-        live: what is there before.
+        new: the files that come in.
+        removed: the files that go out.
+        absorbed: the removed logs whose offsets are in new logs.
+        first: the files that come in before all others.
+        live: the files that are there before the change.
     """
     tails: list[str] = []
     swaps: list[Stage] = []
@@ -294,7 +294,7 @@ def stages_of(
     staying = {name for name in live if name not in removed}
     for _, inside in groupby(sorted(logs), key=lambda name: name.rpartition("/")[0]):
         segments = list(inside)
-        # There must be a log at any time.
+        # There must be at least one log at any time.
         while staying & set(segments) and segments[-1] in set(removed) - set(absorbed):
             tails.append(segments.pop())
         for is_touched, run in groupby(segments, key=lambda name: name in new or name in removed):
@@ -309,7 +309,7 @@ def stages_of(
     rest_in = set(new) - swapped - first
     swapped |= {name for stage in swaps for name in _indexes(filter(is_log, stage.names))}
     rest_out = set(removed) - swapped - {*tails, *heads}
-    # What a broker was cleaning when it was stopped. It would take new logs for more of that.
+    # What a stopped broker's cleaner has left. It would take new .swap files for more of that.
     cleaned = {name for name in rest_out if name.endswith((".cleaned", ".swap"))}
     after = (_is_of_partition, _is_other_index, _is_offset_index, _is_of_log_dirs)
     stages = [
@@ -329,7 +329,7 @@ def stages_of(
 
 
 def _swap_of(logs: list[str], new: Collection[str]) -> Stage:
-    """New logs side by side, and what goes with them."""
+    """The stage of adjacent new logs and their indexes."""
     coming = [log for log in logs if log in new]
     sides = [name for name in _indexes(coming) if name in new]
     return Stage(_SWAP, [*coming, *sides], [log for log in logs if log not in new])
@@ -356,11 +356,11 @@ def _is_of_partition(name: str) -> bool:
 
 
 def is_log(name: str) -> bool:
-    """Whether this is a segment's log, and live."""
+    """Whether this is the name of a live segment's log."""
     return _LOG.fullmatch(name) is not None
 
 
 def logs_in(folder: Path) -> list[str]:
-    """The live logs of a partition, by their names below log.dirs."""
+    """The live logs of a partition as paths below log.dirs."""
     names = (f"{folder.name}/{path.name}" for path in folder.glob("*.log"))
     return sorted(filter(is_log, names))

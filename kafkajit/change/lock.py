@@ -1,8 +1,8 @@
-"""The lock of a log.dirs folder: nobody changes a log that a running broker has open.
+"""Lock a log.dirs folder, so that no log changes while a running broker has it open.
 
-A broker holds an exclusive lock of its log.dirs' file .lock for as long as it runs. Java's
-FileChannel.tryLock is fcntl's, which is what is taken here: each keeps the other out. Answers to
-Kafka's LogManager.lockLogDirs and FileLock.
+A broker holds an exclusive lock of the file .lock in its log.dirs as long as it runs. Java's
+FileChannel.tryLock takes the lock of fcntl, and so does this module: each keeps the other out.
+Answers to LogManager.lockLogDirs and FileLock of Kafka 4.1.1.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 
 from kafkajit.change.files import own
 from kafkajit.change.journal import is_log, resume
@@ -28,21 +27,21 @@ logger = logging.getLogger("kafkajit")
 
 _LOCK = ".lock"
 _PARTITION = re.compile(r".+-\d+")
-# fcntl's locks are a process's: one that has the lock would get it again. So what is held here is
-# remembered: the open file of each log.dirs, and the folders for which it is held.
+# A lock of fcntl belongs to a process, which could take it twice. So the process remembers its
+# locks: the open file of each log.dirs, and the folders for which it is held.
 _held: dict[Path, _Held] = {}
 _guard = threading.Lock()
 
 
 def log_dirs_of(folder: str | os.PathLike[str]) -> Path:
-    """The log.dirs folder of a partition's folder, or this one if it is one itself.
+    """The log.dirs folder around a partition's folder, or the folder itself if it is log.dirs.
 
-    A name does not tell: a broker's root may be called kafka-logs-1.
+    The name does not decide this: a log.dirs folder may be called kafka-logs-1.
 
     >>> log_dirs_of("/var/kafka/orders-0")
     PosixPath('/var/kafka')
     """
-    path = Path(os.path.abspath(folder))  # noqa: PTH100  of a link it is what the link is in
+    path = Path(os.path.abspath(folder))  # noqa: PTH100  links are not resolved
     names = os.listdir(path) if path.is_dir() else []  # noqa: PTH208  names are enough
     is_partition = any(map(is_log, names)) or (
         _PARTITION.fullmatch(path.name) is not None
@@ -53,14 +52,14 @@ def log_dirs_of(folder: str | os.PathLike[str]) -> Path:
 
 
 class FolderLock:
-    """Held while logs of a log.dirs folder are changed, of which the folder may be a partition.
+    """The lock of a log.dirs folder, held while logs in it are changed.
 
-    Who is the first to enter finds changes finished that were interrupted there. In one process
-    several partitions may be changed at a time, each of them once.
+    The first to take it finishes interrupted changes. A process may change several partitions at a
+    time, but each of them only once.
 
     Args:
         folder: a partition's folder or a log.dirs folder.
-        force: go on without the lock where somebody else has it.
+        force: go on without the lock if another process holds it.
     """
 
     def __init__(self, folder: str | os.PathLike[str], *, force: bool = False) -> None:
@@ -80,7 +79,7 @@ class FolderLock:
                 held = self._take()
                 try:
                     for finished in resume(self.root):
-                        logger.warning("finished what was interrupted: %s", finished)
+                        logger.warning("finished an interrupted change: %s", finished)
                 except BaseException:
                     held.release(self.root)
                     raise
@@ -90,12 +89,7 @@ class FolderLock:
             held.folders.add(self.folder)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with _guard:
             held = _held[self.root]
             held.folders.remove(self.folder)
@@ -114,7 +108,7 @@ class FolderLock:
             if not self._force or not self.root.is_dir():
                 raise
             is_held = isinstance(error, LockedError)
-            reason = f"somebody else holds it in {self.root}" if is_held else str(error)
+            reason = f"another process holds it in {self.root}" if is_held else str(error)
             logger.warning("going on without the lock: %s", reason)
             return _Held(None, was_made=False)
 
@@ -123,7 +117,7 @@ class FolderLock:
 class _Held:
     """A lock of this process."""
 
-    opened: int | None  # None: it is done without
+    opened: int | None  # None: the process goes on without the lock
     was_made: bool
     folders: set[Path] = field(default_factory=set)
 
@@ -138,7 +132,7 @@ class _Held:
         return cls(opened, was_made=True)
 
     def lock(self, path: Path) -> bool:
-        """Takes it, unless another one of us has removed the file since it was opened."""
+        """Take the lock; False if another process of kafkajit has removed the file meanwhile."""
         assert self.opened is not None
         try:
             fcntl.lockf(self.opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -159,8 +153,8 @@ class _Held:
     def release(self, root: Path) -> None:
         if self.opened is None:
             return
-        # A broker leaves its .lock where it is, and may open it at any moment; in a folder that is
-        # no broker's, the file would be a riddle.
+        # A broker leaves its .lock where it is, and may open it at any moment. In a folder without
+        # a broker, nobody would know what the file is for.
         if self.was_made and not (root / META_PROPERTIES).exists():
             (root / _LOCK).unlink(missing_ok=True)
         os.close(self.opened)

@@ -1,4 +1,4 @@
-"""What the checkpoints of a log.dirs folder say of one partition, and saying something else."""
+"""Read and change one partition's offset in a checkpoint of a log.dirs folder."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kafkajit.change.files import Identity, identity
 from kafkajit.errors import CorruptCheckpointError
-from kafkajit.format.log_path import parse_log_path
+from kafkajit.format.log_path import partition_of
 from kafkajit.state.checkpoints import offsets_text, parse_offsets
 from kafkajit.storage.source import whole
 
@@ -22,8 +22,8 @@ class PartitionOffsets:
 
     def __init__(self, folder: Path, name: str) -> None:
         self.path = folder.parent / name
-        self.problem: str | None = None  # why it cannot be read; then it says nothing
-        named = parse_log_path(folder / "any")
+        self.problem: str | None = None  # why the file cannot be read; it has no offset then
+        named = partition_of(folder)
         self._partition: _Partition = (named.topic, named.partition)
         self._offsets: dict[_Partition, int] = {}
         self._is_there = self.path.is_file() and not folder.name.endswith("-future")
@@ -35,21 +35,21 @@ class PartitionOffsets:
 
     @property
     def offset(self) -> int | None:
-        """The partition's; None where it is not named."""
+        """The partition's offset; None if the file has no entry for it."""
         return self._offsets.get(self._partition)
 
     def with_offset(self, offset: int | None) -> bytes:
-        """The file, as it is now, with another offset for the partition, or without it."""
+        """The present file with another offset for the partition, or without its entry."""
         offsets = _read(self.path) if self._is_there else {}
         if offset is not None:
-            offsets[self._partition] = offset  # where it was
+            offsets[self._partition] = offset  # at its place in the file
         else:
             offsets.pop(self._partition, None)
         return offsets_text((*name, value) for name, value in offsets.items())  # type: ignore[misc]
 
 
 def offset_in(folder: Path, name: str) -> int | None:
-    """What a checkpoint says of the partition in a folder; one that cannot be read is an error."""
+    """The offset that a checkpoint has for a partition; an unreadable file is an error."""
     offsets = PartitionOffsets(folder, name)
     if offsets.problem is not None:
         message = offsets.problem.removeprefix(f"{CorruptCheckpointError.__name__}: ")
@@ -57,7 +57,7 @@ def offset_in(folder: Path, name: str) -> int | None:
     return offsets.offset
 
 
-# Every partition of a log.dirs folder asks for the same few files.
+# All partitions of a log.dirs folder read the same few files.
 @lru_cache(maxsize=16)
 def _read_once(path: Path, _: Identity | None) -> dict[_Partition, int]:
     return _read(path)

@@ -1,7 +1,7 @@
-"""What is to become of logs: a plan says it first, and does it when it is told to.
+"""Plans to change logs: a plan describes the changes first, and `apply` makes them.
 
-Repairing, retention and compaction plan for one partition, or for each of a log.dirs folder. A
-partition is changed whole or not at all, and only if it is as it was when the plan was made.
+Repair, retention and compaction plan for one partition, or for each partition of a log.dirs folder.
+A partition is changed whole or not at all, and only if it is as it was when the plan was made.
 """
 
 from __future__ import annotations
@@ -18,74 +18,78 @@ from kafkajit.change.partitions import check_finished, interrupted_in, seen_in
 from kafkajit.errors import KafkaJitError
 
 
-class Moment:
-    """How a partition's folder was when somebody looked."""
+class FolderState:
+    """The state of a partition's folder when the plan was made."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._seen = seen_in(folder)
-        # What is left of a change that was not finished, and what becomes of it.
+        # What an unfinished change has left, and what becomes of it.
         self.interrupted = interrupted_in(folder)
 
     @property
-    def is_over(self) -> bool:
-        """Whether something in the folder has been written since."""
+    def has_changed(self) -> bool:
+        """Whether a file in the folder has been written since."""
         return self._seen != seen_in(self._folder)
 
 
 class PartitionPlan(ABC):
-    """What becomes of one partition's log."""
+    """The changes of one partition's log."""
 
-    WHAT: ClassVar[str]  # is done: it names the folder with what is kept
+    ACTION: ClassVar[str]  # names the folder in which replaced files are kept
     folder: Path
-    moment: Moment
+    state: FolderState
 
     @property
     @abstractmethod
     def is_needed(self) -> bool:
-        """Whether anything is to be done."""
+        """Whether the log needs a change."""
 
     @property
     @abstractmethod
     def lines(self) -> Iterable[str]:
-        """What is to be done."""
+        """The changes, line by line."""
 
     @abstractmethod
-    def again(self) -> Self:
-        """The same plan for what is there now."""
+    def replanned(self) -> Self:
+        """The same plan for the folder as it is now."""
 
     @abstractmethod
-    def put_into(self, change: Change) -> None:
-        """All that is to be done, as a change of files."""
+    def stage(self, change: Change) -> None:
+        """Stage all changes of files."""
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
 
     @abstractmethod
     def summary(self) -> str:
-        """What is to be done, in a few words."""
+        """The changes in a few words."""
 
     @abstractmethod
     def document(self) -> dict[str, Any]:
-        """The plan as JSON has it."""
+        """The plan as a JSON object."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.folder.name}: {self.summary()}>"
 
-    def carry_out(self, *, keep: bool = True) -> Path | None:
-        """Do it, with the folder's lock held; where the files are that went, if they are kept."""
-        if self.moment.interrupted:  # which who took the lock has finished: all is another now
+    def apply(self, *, keep: bool = True) -> Path | None:
+        """Change the files while the caller holds the folder's lock.
+
+        Returns:
+            The folder in which replaced and removed files are kept, if there are any.
+        """
+        if self.state.interrupted:  # the lock's taker has finished that: the plan is out of date
             check_finished(self.folder)
-            return self.again().carry_out(keep=keep)
+            return self.replanned().apply(keep=keep)
         if not self.is_needed:
             return None
-        if self.moment.is_over:
+        if self.state.has_changed:
             raise KafkaJitError(
-                "files have changed since they were looked at: make another plan",
+                "files have changed since the plan was made: make another plan",
                 path=str(self.folder),
             )
-        with Change(self.folder, self.WHAT) as change:
-            self.put_into(change)
+        with Change(self.folder, self.ACTION) as change:
+            self.stage(change)
             return change.commit(keep=keep)
 
 
@@ -93,15 +97,15 @@ P = TypeVar("P", bound=PartitionPlan)
 
 
 @dataclass(repr=False)
-class Plan(Generic[P]):
-    """What becomes of the partitions of a place; its text is a command's output."""
+class UpkeepPlan(Generic[P]):
+    """The plans for all partitions of a location; its text is a command's output."""
 
     location: Path
     partitions: list[P]
 
     @property
     def is_needed(self) -> bool:
-        """Whether anything is to be done."""
+        """Whether any log needs a change."""
         return any(partition.is_needed for partition in self.partitions)
 
     def __repr__(self) -> str:
@@ -116,12 +120,15 @@ class Plan(Generic[P]):
         return "\n".join(line for partition in self.partitions for line in partition.lines)
 
     def apply(self, *, keep: bool = True, force: bool = False) -> list[Path]:
-        """Do it all; the folders in which files are kept that went or were replaced.
+        """Change the logs.
 
         Args:
-            keep: keep them, and with them the room that they take.
-            force: go on where a running broker, or somebody else, has the logs' lock.
+            keep: keep the replaced and removed files, which still use their disk space.
+            force: go on although a running broker, or another process, holds the logs' lock.
+
+        Returns:
+            The folders in which files are kept.
         """
         with FolderLock(self.location, force=force):
-            kept = [partition.carry_out(keep=keep) for partition in self.partitions]
+            kept = [partition.apply(keep=keep) for partition in self.partitions]
         return [path for path in kept if path is not None]

@@ -22,7 +22,8 @@ from kafkajit.cli import upkeep as changing
 from kafkajit.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from kafkajit.upkeep.compact.plan import Options, PartitionCompaction
+    from kafkajit.upkeep.compact.options import CompactOptions
+    from kafkajit.upkeep.compact.plan import PartitionCompaction
 
 REST = "dirs"
 EXAMPLE = f"""\
@@ -56,13 +57,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Say what stays of each partition, or make it so."""
     from kafkajit.log.config import LogConfig
-    from kafkajit.upkeep.compact.plan import Options
+    from kafkajit.upkeep.compact.options import CompactOptions
 
     settings = dict(options.config)
     config = LogConfig.of(settings)
     if "cleanup.policy" in settings and not config.compact:
         raise ValueError(f"with cleanup.policy={settings['cleanup.policy']} nothing is compacted")
-    asked = Options.of(config, now=options.now, dedupe_buffer_size=options.dedupe_buffer_size)
+    asked = CompactOptions.of(
+        config, now=options.now, dedupe_buffer_size=options.dedupe_buffer_size
+    )
     report = changing.Report(options)
     compacting = _Compacting(options, asked, report)
     code = changing.each_partition(options, compacting.partition, report)
@@ -74,7 +77,7 @@ class _Compacting:
     """One partition after the other, and what is said of all of them."""
 
     def __init__(
-        self, options: argparse.Namespace, asked: Options, report: changing.Report
+        self, options: argparse.Namespace, asked: CompactOptions, report: changing.Report
     ) -> None:
         self._options = options
         self._report = report
@@ -109,7 +112,7 @@ class _Compacting:
 
             plan.progress = progress
             if self._options.apply:
-                return plan.carry_out(keep=self._options.keep)
+                return plan.apply(keep=self._options.keep)
             plan.find_out()
             return None
 

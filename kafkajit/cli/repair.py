@@ -20,7 +20,7 @@ from kafkajit.cli import upkeep as changing
 from kafkajit.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from kafkajit.upkeep.repair.repairs import Options
+    from kafkajit.upkeep.repair.options import RepairOptions
 
 REST = "dirs"
 EXAMPLE = f"""\
@@ -64,15 +64,15 @@ def run(options: argparse.Namespace) -> int:
     """Say what is to be done to each partition, or do it."""
     from kafkajit.change.partitions import partitions_at
     from kafkajit.log.config import LogConfig
+    from kafkajit.upkeep.repair.options import RepairOptions
     from kafkajit.upkeep.repair.plan import discarded
-    from kafkajit.upkeep.repair.repairs import Options
 
     if options.discard and not options.keep:
         raise ValueError("--discard keeps what it replaces: leave --no-keep out")
     folders = [folder for place in options.dirs for folder in partitions_at(place)]
     discard = discarded(options.discard, folders) if options.discard else frozenset()
     config = LogConfig.of(dict(options.config))
-    asked = Options(config, options.salvage, options.truncate_to, discard)
+    asked = RepairOptions(config, options.salvage, options.truncate_to, discard)
     report = changing.Report(options)
     needed: list[bool] = []
 
@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _repair(
     folder: Path,
-    asked: Options,
+    asked: RepairOptions,
     options: argparse.Namespace,
     report: changing.Report,
     *,
@@ -116,7 +116,7 @@ def _repair(
         report.lines(plan.lines)
     kept = None
     if plan.is_needed and options.apply:
-        kept = plan.carry_out(keep=options.keep)
+        kept = plan.apply(keep=options.keep)
         report.done(kept)
     report.partition(plan, kept)
     return plan.is_needed

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from kafkajit.cli import upkeep as changing
 
 if TYPE_CHECKING:
-    from kafkajit.upkeep.retain.limits import Limits
+    from kafkajit.upkeep.retain.options import RetainOptions
     from kafkajit.upkeep.retain.plan import PartitionRetention
 
 _LIMITS = {"retention.ms", "retention.bytes"}
@@ -55,10 +55,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Say what goes of each partition, and with --apply have it go."""
-    from kafkajit.upkeep.retain.limits import Limits
+    from kafkajit.upkeep.retain.options import RetainOptions
 
     settings = dict(options.config)
-    limits = Limits.of(settings, log_start_offset=options.log_start_offset, now=options.now)
+    limits = RetainOptions.of(settings, log_start_offset=options.log_start_offset, now=options.now)
     if options.log_start_offset is None and not _LIMITS & settings.keys():
         raise ValueError(
             "no limit was given: --config retention.ms=…, --config retention.bytes=… or "
@@ -77,7 +77,7 @@ class _Retaining:
     """One partition after the other, and what is said of all of them."""
 
     def __init__(
-        self, options: argparse.Namespace, limits: Limits, report: changing.Report
+        self, options: argparse.Namespace, limits: RetainOptions, report: changing.Report
     ) -> None:
         self._options = options
         self._report = report
@@ -95,7 +95,7 @@ class _Retaining:
             self._report.lines(plan.lines)
         kept = None
         if plan.is_needed and self._options.apply:
-            kept = plan.carry_out(keep=self._options.keep)
+            kept = plan.apply(keep=self._options.keep)
             self._kept += plan.expired_size if kept else 0
             self._report.done(kept)
         self._report.partition(plan, kept)

@@ -206,10 +206,11 @@ def is_named(folder: Path, options: argparse.Namespace) -> bool:
 
 def check_alone(options: argparse.Namespace, name: str) -> None:
     """Refuse an option that is for one partition where none was named."""
+    from kafkajit.change.files import local_folder
     from kafkajit.change.partitions import partitions_at
 
     first, *others = options.dirs
-    if others or not is_named(partitions_at(first)[0], options):
+    if others or not is_named(partitions_at(local_folder(first))[0], options):
         raise ValueError(f"{name} is for one log: let DIR be a partition's folder")
 
 

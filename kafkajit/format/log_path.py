@@ -59,3 +59,12 @@ def parse_log_path(path: str | os.PathLike[str]) -> LogPath:
         base_offset=int(file["base_offset"]) if file else None,
         suffix=file["suffix"] if file else None,
     )
+
+
+def partition_of(folder: Path) -> LogPath:
+    """The topic and the partition in the name of a partition's folder.
+
+    >>> partition_of(Path("/var/kafka/orders-3"))[:2]
+    ('orders', 3)
+    """
+    return parse_log_path(folder / "any")

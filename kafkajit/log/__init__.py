@@ -1,1 +1,1 @@
-"""Segments of a log on disk: their files, and what their indexes know of them."""
+"""A partition's log on a disk: its segments, and the files beside them."""

@@ -1,6 +1,6 @@
-"""How a topic's log is to be kept: Kafka's topic configuration, as far as it concerns files.
+"""Kafka's topic configuration, as far as it concerns the files of a log.
 
-Answers to Kafka's LogConfig: names, defaults and limits are those of Kafka 4.1.1.
+Answers to LogConfig: names, defaults and limits are those of Kafka 4.1.1.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ COMPACT = "compact"
 DELETE = "delete"
 _POLICIES = (COMPACT, DELETE)
 
-# Which values each may have. Kafka 4 asks for segments of a MiB or more, but keeps topics that were
-# made before; in an index of fewer bytes there is no room for an entry.
+# The values that each config may have. Kafka 4 requires segments of at least 1 MiB, but keeps
+# smaller ones of older topics. An index of less than 12 bytes has no room for an entry.
 _RANGES: dict[str, tuple[float, float]] = {
     "segment.bytes": (14, MAX_INT32),
     "segment.ms": (1, MAX_INT64),
@@ -34,7 +34,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "max.compaction.lag.ms": (1, MAX_INT64),
     "min.cleanable.dirty.ratio": (0, 1),
 }
-# Names that a topic's configuration may have besides, and that change none of its files here.
+# Other names in a topic's configuration, which do not change its files here.
 _WITHOUT_EFFECT = {
     *("compression.type", "compression.gzip.level", "compression.lz4.level"),
     *("compression.zstd.level", "file.delete.delay.ms", "flush.messages", "flush.ms"),
@@ -44,10 +44,10 @@ _WITHOUT_EFFECT = {
     *("preallocate", "remote.log.copy.disable", "remote.log.delete.on.disable"),
     *("remote.storage.enable", "unclean.leader.election.enable"),
 }
-# Kafka's own tests make small segments by this name.
+# Kafka's own tests set small segments with this name.
 _SMALL_SEGMENTS = "internal.segment.bytes"
 _UNITS = {"ms": " of milliseconds", "bytes": " of bytes"}
-# All that a topic may have.
+# All names that a topic's configuration may have.
 TOPIC_CONFIGS = frozenset({*_RANGES, "cleanup.policy", _SMALL_SEGMENTS, *_WITHOUT_EFFECT})
 
 
@@ -55,7 +55,8 @@ TOPIC_CONFIGS = frozenset({*_RANGES, "cleanup.policy", _SMALL_SEGMENTS, *_WITHOU
 class LogConfig:
     """A topic's configuration; each field is Kafka's name with _ for a dot.
 
-    `segment_jitter_ms` has brokers roll many partitions at different times; here it has no effect.
+    With `segment_jitter_ms`, brokers roll many partitions at different times; it has no effect
+    here.
 
     >>> LogConfig(segment_bytes=1 << 20).retention_ms
     604800000
@@ -83,8 +84,8 @@ class LogConfig:
         unknown = set(self.cleanup_policy) - set(_POLICIES)
         if unknown or not self.cleanup_policy:
             raise ValueError(
-                f"cleanup.policy must be of {', '.join(_POLICIES)}, "
-                f"not {', '.join(self.cleanup_policy) or 'nothing'}"
+                f"cleanup.policy must be one or both of {', '.join(_POLICIES)}, "
+                f"not {', '.join(self.cleanup_policy) or 'empty'}"
             )
         if self.min_compaction_lag_ms > self.max_compaction_lag_ms:
             raise ValueError(
@@ -94,9 +95,9 @@ class LogConfig:
 
     @classmethod
     def of(cls, settings: LogConfig | Mapping[str, Any] | None) -> LogConfig:
-        """A configuration in Kafka's spelling, values as text or not; the rest as by default.
+        """A configuration from Kafka's names; values may be text, and missing names get defaults.
 
-        Names that Kafka has and that concern no file here are left alone.
+        Kafka's names that do not concern files have no effect.
 
         >>> config = LogConfig.of({"segment.bytes": "1048576", "cleanup.policy": "compact,delete"})
         >>> config.segment_bytes, config.compact, config.delete
@@ -108,7 +109,9 @@ class LogConfig:
             return cls()
         if not isinstance(settings, Mapping):
             kind = type(settings).__name__
-            raise TypeError(f"topic configs are a LogConfig or names with values, not {kind}")
+            raise TypeError(
+                f"config must be a LogConfig or a mapping of names to values, not {kind}"
+            )
         values: dict[str, Any] = {}
         for name, value in settings.items():
             if name in _RANGES:
@@ -123,17 +126,17 @@ class LogConfig:
 
     @property
     def compact(self) -> bool:
-        """Whether a key's older records are removed."""
+        """Whether compaction removes the older records of a key."""
         return COMPACT in self.cleanup_policy
 
     @property
     def delete(self) -> bool:
-        """Whether old segments are removed."""
+        """Whether retention deletes old segments."""
         return DELETE in self.cleanup_policy
 
     @property
     def max_segment_ms(self) -> int:
-        """How much later a record may be than the first of its segment."""
+        """How much later a record may be than the first record of its segment."""
         return min(self.max_compaction_lag_ms, self.segment_ms) if self.compact else self.segment_ms
 
 
@@ -144,15 +147,15 @@ def _field_name(name: str) -> str:
 def _number(name: str, value: Any) -> float:
     kind = float if name == "min.cleanable.dirty.ratio" else int
     try:
-        # int() would cut what is behind a point.
+        # int() would drop the decimals of a float.
         return kind(value if isinstance(value, str) or kind is float else str(value))
     except (TypeError, ValueError):
         unit = _UNITS.get(name.rpartition(".")[2], "")
-        raise ValueError(f"{name} is a number{unit}, not {value!r}") from None
+        raise ValueError(f"{name} must be a number{unit}, not {value!r}") from None
 
 
 def _meant(name: str) -> str:
-    """What may be said of a name that no topic config has."""
+    """Advice for a name that is not a topic config."""
     hint = did_you_mean(name, TOPIC_CONFIGS, spelled=lambda given: given.replace("_", "."))
     if hint:
         return f": {hint}"

@@ -1,4 +1,4 @@
-"""Which leader's epoch began at which offset, as a log grows and is cut.
+"""The start offsets of leader epochs, kept up to date as a log grows and is cut.
 
 Answers to LeaderEpochFileCache of Kafka 4.1.1.
 """
@@ -15,7 +15,7 @@ from kafkajit.state.leader_epochs import leader_epochs_text
 
 
 class LeaderEpochs:
-    """Epochs and their start offsets, both growing.
+    """Leader epochs with their start offsets, both in ascending order.
 
     >>> epochs = LeaderEpochs([(0, 0), (1, 20), (3, 50)])
     >>> epochs.assign(2, 40)
@@ -27,17 +27,17 @@ class LeaderEpochs:
         self.entries: list[tuple[int, int]] = []
         for entry in entries:
             self.assign(*entry)
-        self.is_changed = False  # since then
+        self.is_changed = False  # since these entries
 
     @property
     def latest(self) -> int | None:
-        """The last leader's."""
+        """The latest epoch, if there is one."""
         return self.entries[-1][0] if self.entries else None
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Say that an epoch begins at this offset, if no other entry says where.
+        """Add an entry for an epoch that begins at this offset, unless the epoch has one.
 
-        Later entries, and entries of later offsets, are taken back.
+        Entries of later epochs or later offsets are removed.
         """
         if self.entries:
             latest, since = self.entries[-1]
@@ -51,9 +51,9 @@ class LeaderEpochs:
         self.is_changed = True
 
     def append(self, batches: Batches, epochs: npt.NDArray[np.integer]) -> None:
-        """Take in batches that are appended, each of its leader's epoch.
+        """Add the epochs of appended batches.
 
-        Messages of v0 and v1 have none: before them nothing is known any more.
+        Messages of v0 and v1 have no epoch: they remove all entries.
         """
         begins = np.ones(len(batches), dtype=np.bool_)
         begins[1:] = epochs[1:] != epochs[:-1]
@@ -66,13 +66,13 @@ class LeaderEpochs:
                 self.assign(int(epochs[row]), int(batches.header["baseOffset"][row]))
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """Forget the entries of this offset and of those behind it."""
+        """Remove the entries of this offset and of later ones."""
         while self.entries and self.entries[-1][1] >= end_offset:
             self.entries.pop()
             self.is_changed = True
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Forget the entries before this offset; the one that it lies in begins there."""
+        """Remove the entries before this offset; the epoch of this offset now begins here."""
         before = [entry for entry in self.entries if entry[1] <= start_offset]
         after = [(before[-1][0], start_offset)] if before else []
         if before != after:
@@ -80,5 +80,5 @@ class LeaderEpochs:
             self.is_changed = True
 
     def text(self) -> bytes:
-        """The leader-epoch-checkpoint file that a broker writes."""
+        """The content of the leader-epoch-checkpoint file, as a broker writes it."""
         return leader_epochs_text(self.entries)

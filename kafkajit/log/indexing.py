@@ -1,15 +1,16 @@
-"""Batches of a segment → the entries of its .index and .timeindex.
+"""Build the entries of a segment's .index and .timeindex from its batches.
 
 Answers to LogSegment.append, recover and onBecomeInactiveSegment of Kafka 4.1.1, which write the
-same entries. A batch has one where more than index.interval.bytes lie between its position and that
-of the last batch which had one, or the segment's beginning: its last offset and its position in the
-.index, and in the .timeindex the largest timestamp up to it with the last offset of the batch that
-has it, if it is later than the last entry's. When a segment is closed the .timeindex gets its
-largest timestamp too. Batches without a timestamp (-1) leave no entry there.
+same entries. A batch gets entries if more than index.interval.bytes lie between its position and
+that of the last batch with an entry, or the segment's beginning. Its .index entry has its last
+offset and its position. Its .timeindex entry has the largest timestamp up to this batch and the
+last offset of the batch with that timestamp; it is left out unless the timestamp is later than the
+last entry's. A closed segment's .timeindex also ends with its largest timestamp. Batches without a
+timestamp (-1) get no entry there.
 
-A broker rolls a segment when an index is full, before the next append. Where that is too late, as
-for a log that is recovered with a smaller segment.index.bytes, a broker gives up; here the batches
-behind have no entries, which costs whoever looks them up time, and nothing else.
+If an index is full, a broker rolls the segment before the next append. If it is too late for that,
+as for a log recovered with a smaller segment.index.bytes, the broker gives up. Here the batches
+behind get no entries, which only makes looking them up slower.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ from kafkajit.records.batches import Batches
 # The kernel's status for a batch before which a broker would roll.
 _FULL = -1
 
-# What is carried from batch to batch: a row of numbers that the kernel writes back.
+# The state between two batches: a row of numbers that the kernel writes back.
 _STATE = np.dtype(
     [
         ("size", np.int64),  # bytes of the log so far
         ("indexed", np.int64),  # the position of the last batch with an entry
         ("timestamp", np.int64),  # the largest so far
-        ("timestampOffset", np.int64),  # and the last offset of the batch that has it
+        ("timestampOffset", np.int64),  # the last offset of the batch with that timestamp
         ("offsetEntries", np.int64),
         ("lastOffset", np.int64),  # of the last entry
         ("timeEntries", np.int64),
@@ -54,7 +55,7 @@ _STATE = np.dtype(
 
 
 class SegmentIndexes:
-    """The indexes of a segment, entry by entry while its batches go by.
+    """The indexes of a segment, built batch by batch.
 
     >>> import kafkajit.testing as kt
     >>> from kafkajit.records.batches import frame
@@ -82,18 +83,18 @@ class SegmentIndexes:
 
     @property
     def size(self) -> int:
-        """Bytes of the log that these indexes are of."""
+        """The size of the indexed log in bytes."""
         return int(self._state["size"][0])
 
     @property
     def largest_timestamp(self) -> TimestampOffset:
-        """So far, and the last offset of its batch; (-1, base offset) where there is none."""
+        """The largest timestamp and its batch's last offset; (-1, base offset) without one."""
         state = self._state[0]
         return TimestampOffset(int(state["timestamp"]), int(state["timestampOffset"]))
 
     @property
     def is_full(self) -> bool:
-        """Whether a broker would roll: in the .timeindex it keeps an entry free for that."""
+        """Whether a broker would roll. It keeps one .timeindex entry free for that."""
         state = self._state[0]
         return bool(
             state["offsetEntries"] >= self._most_offsets
@@ -101,10 +102,10 @@ class SegmentIndexes:
         )
 
     def add(self, batches: Batches, path: str | None = None) -> None:
-        """Take in the next batches of the segment, which lie behind one another there.
+        """Add the next, consecutive batches of the segment.
 
-        An offset that does not fit the segment, or that an index cannot take behind the last, is an
-        InvalidOffsetError; the batches before it have been taken in.
+        An offset that does not fit the segment, or that does not follow an index's last entry, is
+        an InvalidOffsetError. The batches before it have been added then.
         """
         row, status = self._add(batches, path, rolls=False)
         if status == OK:
@@ -127,9 +128,10 @@ class SegmentIndexes:
         )
 
     def add_until_roll(self, batches: Batches, path: str | None = None) -> int:
-        """The same up to the first batch before which the segment has to be rolled; how many.
+        """Add batches up to the first before which a broker rolls, and return their number.
 
-        That is where an index is full, or the batch's last offset too far from the base offset.
+        A broker rolls if an index is full, or if a batch's last offset is too far from the base
+        offset.
         """
         row, _ = self._add(batches, path, rolls=True)
         return row
@@ -146,16 +148,16 @@ class SegmentIndexes:
 
     @property
     def offset_index(self) -> bytes:
-        """What is in the .index."""
+        """The content of the .index."""
         return bytes(self._offset_entries)
 
     @property
     def time_index(self) -> bytes:
-        """What is in the .timeindex."""
+        """The content of the .timeindex."""
         return bytes(self._time_entries)
 
     def _add(self, batches: Batches, path: str | None, *, rolls: bool) -> tuple[int, int]:
-        """(how many were taken in, why not more)."""
+        """Add batches; return their number, and the status, which is the reason to stop."""
         added = int(batches.size_in_bytes.sum())
         if self.size + added > MAX_INT32:
             raise CorruptRecordError(
@@ -199,7 +201,7 @@ def _add(
     offset_entries,
     time_entries,
 ):
-    """(batches taken in, status, entries of the one index, of the other)."""
+    """Return the number of batches added, the status, and the new entries of either index."""
     state = states[0]
     size, indexed = state["size"], state["indexed"]
     timestamp, timestamp_offset = state["timestamp"], state["timestampOffset"]
@@ -215,7 +217,7 @@ def _add(
         if rolls and is_full:
             status = _FULL
             break
-        # The difference wraps where it does not fit an int64, as Java's does.
+        # The difference wraps if it does not fit an int64, as Java's does.
         if not 0 <= offset - base_offset <= MAX_INT32:
             status = OFFSET_OVERFLOW
             break

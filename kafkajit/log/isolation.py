@@ -1,8 +1,8 @@
-"""What a consumer with isolation.level=read_committed may see of a partition's log.
+"""Find what a consumer with isolation.level=read_committed may see of a partition's log.
 
-Aborted transactions come from a segment's .txnindex where there is one (in the lenient modes: a
-sound one), else from the markers in it; open ones from the headers of its batches. A transaction
-may span segments, so all of them are looked at, in order.
+Aborted transactions come from a segment's .txnindex, or from the markers in the segment if it has
+no .txnindex (in the lenient modes: no sound one). Open transactions come from the headers of
+batches. A transaction may span segments, so all segments are read, in order.
 """
 
 from __future__ import annotations
@@ -38,9 +38,12 @@ logger = logging.getLogger("kafkajit")
 def find_isolation(
     segments: Iterable[tuple[StoredFile, StoredFile | None]], mode: str, *, check_crcs: bool = True
 ) -> tuple[AbortedTransactions, int | None]:
-    """Aborted transactions, and the last stable offset where a transaction is open.
+    """Aborted transactions, and the last stable offset if a transaction is open.
 
-    `segments` are all logs of a partition in order, each with its transaction index, if any.
+    Args:
+        segments: all logs of a partition in order, each with its transaction index, if any.
+        mode: how to treat damage.
+        check_crcs: whether to check the checksums of markers.
     """
     indexed: list[AbortedTransactions] = []
     found: list[TransactionalBatches] = []
@@ -62,10 +65,13 @@ def find_isolation(
 def first_open_offset(
     producers: pa.Table, logs: Iterable[tuple[Source, int]], since: int, mode: str
 ) -> int | None:
-    """Where the earliest transaction that is open at a log's end begins, if one is.
+    """The start offset of the earliest transaction that is open at a log's end, if there is one.
 
-    `producers` were there at the offset `since`; `logs` are the segments from there on, each with a
-    position to begin at.
+    Args:
+        producers: the producers at the offset `since`.
+        logs: the segments from that offset on, each with a position to begin at.
+        since: the offset of the producers' snapshot.
+        mode: how to treat damage.
     """
     known = producers.filter(pc.is_valid(producers["currentTxnFirstOffset"]))
     none = np.zeros(known.num_rows, dtype=np.bool_)
@@ -107,7 +113,7 @@ def _transactional(
 def _aborts(
     decoder: Decoder, markers: Batches, mode: str, check_crcs: bool
 ) -> npt.NDArray[np.bool_]:
-    """Which of these control batches say ABORT; in the lenient modes a bad one says nothing."""
+    """Which of these control batches are ABORT markers; the lenient modes skip bad batches."""
     sound = decoder.sound(markers, check_crcs=check_crcs)
     aborts = np.zeros(len(markers), dtype=np.bool_)
     done = 0
@@ -116,5 +122,5 @@ def _aborts(
         aborts[done : done + len(found)] = found.type_id == ABORT
         if error is not None and mode == FAILFAST:
             raise error
-        done += len(found) + 1  # behind the bad one, if there is one
+        done += len(found) + 1  # behind the bad batch, if there is one
     return aborts

@@ -1,7 +1,7 @@
-"""A partition's folder, opened for lookups: what a broker would answer, without one.
+"""A partition's log opened for lookups that otherwise need a broker.
 
-Answers to Kafka's UnifiedLog, for reading: which segment has an offset, what is read from there on,
-where a timestamp begins, how far consumers may read.
+Answers to the reading half of Kafka's UnifiedLog: which segment has an offset, which records follow
+it, which offset has a timestamp, and how far consumers may read.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from kafkajit.storage.source import Source, as_bytes
 from kafkajit.walk.selection import Range, Selection
 from kafkajit.walk.walk import FAILFAST, Stretch, Walk, mode_named
 
-# Stretches up to this size are read from what is mapped for lookups, larger ones in one go.
+# Stretches up to this size are read from the mapping for lookups, larger ones in one go.
 _LEAP = 1 << 20
 _MOST_HEADERS = 8 << 20
 
 
 def checkpointed_offset(file: StoredFile | None, topic: str | None, partition: int | None) -> int:
-    """What a checkpoint of a log.dirs folder says of a partition; 0 where it says no offset.
+    """A partition's offset in a checkpoint of a log.dirs folder; 0 without an entry.
 
     >>> checkpointed_offset(None, "orders", 0)
     0
@@ -64,8 +64,8 @@ def checkpointed_offset(file: StoredFile | None, topic: str | None, partition: i
 class Log:
     """A partition's log at a path or URI: a folder with its segments, such as orders-0.
 
-    Indexes are used where they fit the log, and only what they lead to is read. What a broker
-    appends later is not seen. Modes and limits are those of `kafkajit.read_records`.
+    Lookups use the indexes if they fit the log, and then read little of the log. Records that a
+    broker appends later are not seen. Modes and limits are those of `kafkajit.read_records`.
 
     >>> import kafkajit.testing as kt
     >>> log = Log(f"{kt.SAMPLE}/payments-0")
@@ -103,7 +103,7 @@ class Log:
         self._bases = [segment.base_offset for segment in self.segments]
         if self._bases[-1] > MAX_INT64:
             raise InvalidOffsetError(
-                "the segment's name is no offset: `kafkajit repair` takes it out of the log",
+                "the segment's name is not an offset: `kafkajit repair` removes it from the log",
                 path=self.segments[-1].log.path,
             )
         self._opened = [OpenSegment(segment) for segment in self.segments]
@@ -112,15 +112,15 @@ class Log:
         return f"Log({self.segments[0].log.folder!r})"
 
     def segment_for(self, offset: int) -> Segment:
-        """The segment that has an offset, if any has: the last that begins no later."""
+        """The segment that has an offset, if any does: the last one that does not begin later."""
         return self.segments[self._row(offset)]
 
     @cached_property
     def start_offset(self) -> int:
         """The first offset that may be read.
 
-        It is the first segment's, or a later one that log-start-offset-checkpoint has in the
-        folder around: records that were deleted before it may still be in the segment.
+        It is the first segment's, or a later one from log-start-offset-checkpoint in the folder
+        around: the segment may still hold deleted records from before it.
         """
         file = self.segments[0].log.above(START_OFFSETS)
         return max(self._bases[0], checkpointed_offset(file, self.topic, self.partition))
@@ -137,10 +137,10 @@ class Log:
 
     @cached_property
     def last_stable_offset(self) -> int:
-        """The offset before which every transaction has ended, where read_committed stops.
+        """The offset before which every transaction has ended; read_committed stops there.
 
-        The newest snapshot of producers says which were open then; only what was appended since is
-        looked at.
+        The newest snapshot of producers has the transactions that were open then. Only the batches
+        appended since are read.
         """
         producers, since = self._snapshot
         later = self._opened[self._row(since) :]
@@ -150,7 +150,7 @@ class Log:
 
     @cached_property
     def _snapshot(self) -> tuple[pa.Table, int]:
-        """Producers, and the offset before which they are known from a snapshot."""
+        """The producers of the newest readable snapshot, and its offset."""
         for file in sorted(self._snapshots, key=lambda file: file.name, reverse=True):
             since = int(file.name[:20])
             try:
@@ -161,7 +161,7 @@ class Log:
         return table_schema(PRODUCER_COLUMNS).empty_table(), self._bases[0]
 
     def aborted_transactions(self, first: int, last: int) -> pa.Table:
-        """Aborted transactions with an offset from `first` to `last`: producerId, and offsets."""
+        """The aborted transactions with an offset from `first` to `last`."""
         found = self._isolation[0].within(first, last)
         order = np.argsort(found.last_offset, kind="stable")
         names = ("producerId", "firstOffset", "lastOffset")
@@ -174,10 +174,10 @@ class Log:
         *,
         columns: Iterable[str] | None = None,
     ) -> pa.Table:
-        """The records from that offset on, so many at most, as `kafkajit.read_records` gives them.
+        """At most `max_records` records from an offset on, as `kafkajit.read_records` returns them.
 
-        Where compaction has taken the offset away they begin behind it. At the log's end there are
-        none; before its start or behind its end is an OffsetOutOfRangeError.
+        If compaction has removed the offset, they begin behind it. At the log's end the table is
+        empty. An offset before the log's start or behind its end is an OffsetOutOfRangeError.
         """
         if max_records < 1:
             raise ValueError(f"max_records must be at least 1, not {max_records}")
@@ -231,7 +231,7 @@ class Log:
     def _records(
         self, opened: OpenSegment, asked: Selection, schema: pa.Schema, count: int
     ) -> Iterator[pa.RecordBatch]:
-        """Records of a segment that are asked for; those first found are read by themselves."""
+        """Records of a segment that are asked for; the first batches with some are read alone."""
         size = opened.segment.log.size
         start = opened.stretch(asked).start
         while start < size:
@@ -251,7 +251,7 @@ class Log:
             start = stretch.end
 
     def _next(self, opened: OpenSegment, start: int, asked: Selection, count: int) -> Stretch:
-        """The batches from there on that may have so many of the records that are asked for."""
+        """The batches from `start` on that may have `count` of the records asked for."""
         size = opened.segment.log.size
         window = 8 << 10
         begin = None
@@ -273,7 +273,7 @@ class Log:
             position = int(batches.end[-1])
             if begin is not None and position - begin > _MOST_HEADERS:
                 return Stretch(begin, position)
-        # What is left is no batch, or is read by somebody who knows the modes.
+        # The rest is not a batch, or a reader that knows the modes reads it.
         return Stretch(position if begin is None else begin, size)
 
     def _source(self, opened: OpenSegment, stretch: Stretch) -> Source:
@@ -282,7 +282,7 @@ class Log:
         return opened.segment.log.open(*stretch)
 
     def _tail(self, opened: OpenSegment, offset: int) -> tuple[Source, int]:
-        """A segment's bytes from a batch on before which all offsets are lower, and where it is."""
+        """A segment's bytes from a position on, and that position; all offsets before are lower."""
         start = 0
         try:
             start = opened.position_of(offset)
@@ -291,7 +291,7 @@ class Log:
         return opened.segment.log.open(start), start
 
     def _last_offset(self, opened: OpenSegment) -> int | None:
-        """Of a segment's last batch; None where there is none."""
+        """The last offset of a segment's last batch; None without a batch."""
         last = None
         source, start = self._tail(opened, MAX_INT64)
         for batches in Walk(source, mode=self._mode, start=start).framed():

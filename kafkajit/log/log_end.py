@@ -1,8 +1,8 @@
-"""What is known where a partition's log ends, and with what an append goes on from there.
+"""The end of a partition's log: all that an append needs to continue it.
 
-Answers to what UnifiedLog and LogLoader have at hand when they have loaded a log that was closed.
-Little is read of it: the last segment behind its index's last entry, the newest snapshot, and what
-was appended since.
+Answers to what UnifiedLog and LogLoader of Kafka 4.1.1 know when they have loaded a log that was
+closed. Little of the log is read: the last segment behind the last entry of its index, the newest
+snapshot, and the batches appended since.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kafkajit.errors import (
     NotALogError,
 )
 from kafkajit.format.limits import MAX_INT64
-from kafkajit.format.log_path import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, parse_log_path
+from kafkajit.format.log_path import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, partition_of
 from kafkajit.index.index_file import IndexFile
 from kafkajit.index.offset_index import OffsetIndex
 from kafkajit.index.time_index import NO_TIMESTAMP, TimeIndex
@@ -32,6 +32,7 @@ from kafkajit.log.epochs import LeaderEpochs
 from kafkajit.log.indexing import SegmentIndexes
 from kafkajit.log.log import Log, checkpointed_offset
 from kafkajit.log.producers import ProducerStates, markers_of
+from kafkajit.log.repair_advice import advise_repair
 from kafkajit.log.segment import OpenSegment, Segment
 from kafkajit.state.checkpoints import START_OFFSETS
 from kafkajit.state.leader_epochs import LEADER_EPOCHS, parse_leader_epochs
@@ -42,27 +43,25 @@ from kafkajit.walk.walk import frames
 
 logger = logging.getLogger("kafkajit")
 
-REPAIR = "`kafkajit repair` the folder first"
-
 
 @dataclass(frozen=True)
 class LogEnd:
-    """A log up to its end."""
+    """The state of a log at its end."""
 
     start_offset: int  # of the first record that may be read
     end_offset: int  # of the next record
-    is_new: bool  # without a segment, or with one that has no batch
+    is_new: bool  # there is no segment, or only an empty one
     active: Path | None  # the last segment's log, if there is one
     producers: ProducerStates
-    snapshot: int  # behind this offset a broker takes the next
+    snapshot: int  # the offset of the newest snapshot
     epochs: LeaderEpochs
-    latest_epoch: int | None  # a leader may have begun without a batch
-    indexes: SegmentIndexes | None  # of the active segment, where nobody has closed its own
-    strays: tuple[Path, ...]  # snapshots of offsets behind its end
+    latest_epoch: int | None  # may be later than those in `epochs`: a leader without a batch
+    indexes: SegmentIndexes | None  # of the active segment, if its own were not closed
+    strays: tuple[Path, ...]  # snapshots with offsets behind the log's end
 
 
 def read_log_end(folder: Path, config: LogConfig) -> LogEnd:
-    """The end of the log in a partition's folder; of a new one where there is no log.
+    """Read the end of the log in a partition's folder; without a log it is a new one.
 
     A log that does not end in a whole batch is an error.
     """
@@ -102,14 +101,14 @@ def end_of_new_log(
     latest_epoch: int | None = None,
     strays: tuple[Path, ...] = (),
 ) -> LogEnd:
-    """The end of a log without a segment, which begins there."""
+    """The end of a log without a segment that begins at this offset."""
     return LogEnd(
         start_offset=start_offset,
         end_offset=start_offset,
         is_new=True,
         active=None,
         producers=ProducerStates(),
-        snapshot=0,  # a broker takes one of a new log's start
+        snapshot=0,  # a broker takes a snapshot of a new log's start
         epochs=epochs,
         latest_epoch=latest_epoch,
         indexes=None,
@@ -118,17 +117,17 @@ def end_of_new_log(
 
 
 class Tail(NamedTuple):
-    """What the last batches of a log say: those behind its index's last entry."""
+    """What the last batches of a log tell: those behind the last entry of its index."""
 
     end_offset: int
-    timestamp: int  # the latest of them
-    is_index_sound: bool  # or all batches had to be looked at
+    timestamp: int  # the latest of these batches
+    is_index_sound: bool  # False: all batches of the segment were read
 
 
 def read_tail(active: Segment) -> Tail:
-    """The end of a log, of which this is the last segment.
+    """Read the end of a log, given its last segment.
 
-    One that does not end in a whole batch is an error.
+    A log that does not end in a whole batch is an error.
     """
     source = Source(active.log.key, size=active.log.size)
     is_index_sound, start = True, 0
@@ -157,11 +156,11 @@ def read_tail(active: Segment) -> Tail:
 
 
 def check_start(start_offset: int, end_offset: int, folder: Path) -> None:
-    """Raise where a log is said to start behind its end."""
+    """Raise an error if the log start offset is behind the log's end."""
     if start_offset > end_offset:
         raise InvalidOffsetError(
-            f"the log ends at {end_offset}, and is said to start at {start_offset}: a broker would "
-            "delete it when it loads it. Put log-start-offset-checkpoint right first",
+            f"the log ends at {end_offset}, before its start {start_offset}, and a broker that "
+            "loads it would delete it: correct log-start-offset-checkpoint first",
             path=str(folder),
         )
 
@@ -172,14 +171,14 @@ def snapshots_in(folder: Path) -> dict[int, Path]:
 
 
 def read_epochs(folder: Path) -> LeaderEpochs:
-    """What a partition's leader-epoch-checkpoint says, if there is one."""
+    """The entries of a partition's leader-epoch-checkpoint, if there is one."""
     path = folder / LEADER_EPOCHS
     if not path.exists():
         return LeaderEpochs()
     try:
         table = parse_leader_epochs(as_bytes(path.read_bytes()), str(path))
     except CorruptCheckpointError as error:
-        error.message += f": {REPAIR},"
+        advise_repair(error)
         raise
     return LeaderEpochs(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
@@ -187,7 +186,10 @@ def read_epochs(folder: Path) -> LeaderEpochs:
 def read_producers(
     log: Log, snapshots: dict[int, Path], start_offset: int, end_offset: int
 ) -> tuple[ProducerStates, int]:
-    """Those of the newest snapshot that the log has, and of what was appended since its offset."""
+    """The producers at the log's end, and the offset of the snapshot they were read from.
+
+    They come from the newest readable snapshot and the batches from its offset on.
+    """
     states, since = ProducerStates(), start_offset
     for offset in sorted(snapshots, reverse=True):
         if not start_offset <= offset <= end_offset:
@@ -196,7 +198,7 @@ def read_producers(
             content = as_bytes(snapshots[offset].read_bytes())
             states = ProducerStates.of_snapshot(content, str(snapshots[offset]))
         except CorruptSnapshotError as error:
-            logger.warning("%s: producers are looked for without it", error)
+            logger.warning("%s: producers are read without it", error)
             continue
         since = offset
         break
@@ -205,7 +207,7 @@ def read_producers(
         try:
             _read_producers(segment, since, states)
         except KafkaJitError as error:
-            error.message += f": {REPAIR}"
+            advise_repair(error)
             raise
     return states, since
 
@@ -219,13 +221,13 @@ def _files(folder: Path) -> list[Path]:
 
 def _checkpointed_start(folder: Path) -> int:
     path = folder.parent / START_OFFSETS
-    name = parse_log_path(folder / "any")
+    name = partition_of(folder)
     file = stored_file(str(path)) if path.exists() else None
     return checkpointed_offset(file, name.topic, name.partition)
 
 
 def _end_of(active: Segment, config: LogConfig) -> tuple[int, SegmentIndexes | None]:
-    """The log end offset; and indexes, where those of the active segment are not closed."""
+    """The log end offset, and new indexes if those of the active segment were not closed."""
     end_offset, timestamp, is_closed = read_tail(active)
     is_closed = is_closed and _is_closed(active, OffsetIndex)
     if is_closed and _is_closed(active, TimeIndex, timestamp):
@@ -236,22 +238,24 @@ def _end_of(active: Segment, config: LogConfig) -> tuple[int, SegmentIndexes | N
         for framing in frames(source):
             indexes.add(framing.batches, source.path)
     except KafkaJitError as reason:
-        reason.message += f": {REPAIR}"
+        advise_repair(reason)
         raise
     return end_offset, indexes
 
 
 def _torn(source: Source, position: int) -> CorruptRecordError:
-    return CorruptRecordError(
-        f"the log does not end in a whole batch, {source.content.size - position} bytes are no "
-        f"sound one: {REPAIR},",
-        path=source.path,
-        position=position,
+    return advise_repair(
+        CorruptRecordError(
+            "the log does not end in a whole batch: its last "
+            f"{source.content.size - position} bytes are not a sound one",
+            path=source.path,
+            position=position,
+        )
     )
 
 
 def _is_closed(segment: Segment, kind: type[IndexFile], timestamp: int = NO_TIMESTAMP) -> bool:
-    """Whether an index was cut to its entries, and its last one is of no earlier timestamp."""
+    """Whether an index was cut to its entries, and its last timestamp is not earlier than this."""
     suffix = INDEX_SUFFIX if kind is OffsetIndex else TIME_INDEX_SUFFIX
     path = Path(segment.log.key.removesuffix(LOG_SUFFIX) + suffix)
     if not path.exists():
@@ -263,7 +267,7 @@ def _is_closed(segment: Segment, kind: type[IndexFile], timestamp: int = NO_TIME
 
 
 def _read_producers(segment: Segment, since: int, states: ProducerStates) -> None:
-    """Take in the batches of a segment from an offset on."""
+    """Update producers with the batches of a segment from an offset on."""
     source = Source(segment.log.key, size=segment.log.size)
     try:
         start = OpenSegment(segment).position_of(since)

@@ -1,13 +1,13 @@
-"""Batches and markers of a log → what a broker knows of its producers.
+"""Follow a log's producers through its batches and markers, as a broker does.
 
 Answers to ProducerStateManager, ProducerAppendInfo and ProducerStateEntry of Kafka 4.1.1, for
-batches that come from a leader or from the log itself: an epoch or a sequence that a client would
-be refused for is taken as it is. Batch after batch, as Kafka recovers a log; where several are
-appended at once a broker computes the last stable offset of a transaction that they end with those
-in mind that they begin later.
+batches from a leader or from the log itself: epochs and sequence numbers that a broker would refuse
+from a client are accepted. Batches are taken one by one, as when Kafka recovers a log. If several
+batches are appended at once and end a transaction, a broker computes its last stable offset with
+the transactions in mind that these batches begin later.
 
-What a broker forgets with time (producer.id.expiration.ms) is kept: when it loads the log, it
-forgets that by itself.
+Producers that a broker forgets with time (producer.id.expiration.ms) are kept: a broker that loads
+the log forgets them by itself.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from kafkajit.records.markers import NO_MARKER, NO_MARKERS, Markers, read_marker
 from kafkajit.state.producer_snapshot import ENTRY, producer_snapshot_bytes, snapshot_entries
 from kafkajit.storage.source import Bytes, Source
 
-# producer.id.expiration.ms: a broker may forget a producer that has had no batch for so long.
+# producer.id.expiration.ms: a broker may forget a producer that has not written for this long.
 PRODUCER_EXPIRATION_MS = 24 * 60 * 60 * 1000
 
-# What is known of a producer. Those with an open transaction are a list, in the order in which
-# these began: `before` and `behind` are its neighbours' rows.
+# The state of a producer. Producers with an open transaction form a list in the order in which the
+# transactions began: `before` and `behind` are the rows of its neighbours.
 _PRODUCER = np.dtype(
     [
         *ENTRY.newbyteorder("=").descr,
@@ -42,9 +42,9 @@ _PRODUCER = np.dtype(
     ]
 )
 _NOBODY = -1
-# The kernel's status: come back with more room.
+# The kernel's status: call it again with more room.
 _NO_ROOM = -1
-# Of the array of what is not a producer's: how many there are, and the list's ends.
+# In the array of totals: the number of producers, and the ends of the list.
 _COUNT, _FIRST, _LAST = range(3)
 
 
@@ -68,7 +68,7 @@ class ProducerStates:
 
     @classmethod
     def of_snapshot(cls, content: Bytes, path: str | None = None) -> Self:
-        """Those of a .snapshot file."""
+        """The producers of a .snapshot file."""
         states = cls()
         entries = snapshot_entries(content, path)
         states._make_room(entries.size)
@@ -84,7 +84,7 @@ class ProducerStates:
         return states
 
     def copy(self) -> Self:
-        """Those that can go another way from here."""
+        """A copy that can be updated with other batches."""
         other = type(self)()
         other._producers = self._producers.copy()
         other._slots = self._slots.copy()
@@ -96,26 +96,34 @@ class ProducerStates:
 
     @property
     def entries(self) -> npt.NDArray[np.void]:
-        """A row for each producer in the order in which they came; the fields of a snapshot."""
+        """A row for each producer in the order in which they came, with a snapshot's fields."""
         return self._producers[: len(self)]
 
     @property
     def first_open_offset(self) -> int | None:
-        """Where the earliest transaction without a marker begins."""
+        """The start offset of the earliest open transaction, if there is one."""
         first = int(self._ends[_FIRST])
         return None if first == _NOBODY else int(self._producers["currentTxnFirstOffset"][first])
 
     def snapshot(self) -> bytes:
-        """The .snapshot file that a broker writes of them."""
+        """The content of the .snapshot file that a broker writes."""
         return producer_snapshot_bytes(self.entries)
 
     def update(
         self, batches: Batches, markers: Markers, path: str | None = None
     ) -> npt.NDArray[np.void]:
-        """Take in the next batches of the log, and return the transactions that they abort.
+        """Update the producers with the next batches of the log.
 
-        These are rows of a .txnindex. `markers` are those of the batches that `are_markers` says.
-        Where a broker would fail it is an InvalidRecordError; batches before have been taken in.
+        Args:
+            batches: the batches.
+            markers: the markers in those batches for which `are_markers` is true.
+            path: of the log, for errors.
+
+        Returns:
+            The transactions that the batches abort, as rows of a .txnindex.
+
+        Raises:
+            InvalidRecordError: a broker would fail here. The batches before have been taken.
         """
         rows = np.flatnonzero(batches.header["producerId"] >= 0)
         if not rows.size:
@@ -127,7 +135,7 @@ class ProducerStates:
                 batches.header,
                 batches.last_sequence,
                 rows,
-                *markers,
+                markers,
                 done,
                 marker,
                 found,
@@ -153,7 +161,7 @@ class ProducerStates:
         return aborted[:found].astype(ABORTED)
 
     def _make_room(self, size: int) -> None:
-        """For so many producers, and twice as many slots."""
+        """Make room for this number of producers, and for twice as many slots."""
         if size <= self._producers.size:
             return
         producers = np.empty(size, dtype=_PRODUCER)
@@ -164,12 +172,12 @@ class ProducerStates:
 
 
 def are_markers(batches: Batches) -> npt.NDArray[np.bool_]:
-    """Which batches `update` wants to know the markers of: a producer's, not Raft's."""
+    """The batches whose markers `update` needs: those of producers, not of Raft."""
     return batches.is_control & (batches.header["producerId"] >= 0)
 
 
 def markers_of(source: Source, batches: Batches, *, check_crcs: bool = False) -> Markers:
-    """What `update` wants to know beside batches; one that cannot be read is an error."""
+    """Read the markers that `update` needs; a marker that cannot be read is an error."""
     control = batches[are_markers(batches)]
     if not len(control):
         return NO_MARKERS
@@ -182,7 +190,7 @@ def markers_of(source: Source, batches: Batches, *, check_crcs: bool = False) ->
 
 @kernel
 def _slot(id_, producers, slots):
-    """The slot of a producer, or the free one where it is to be."""
+    """The slot of a producer, or the free slot for it."""
     mask = slots.size - 1
     slot = np.int64((np.uint64(id_) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & mask
     while slots[slot] != _NOBODY and producers[slots[slot]]["producerId"] != id_:
@@ -198,7 +206,7 @@ def _hash(producers, slots):
 
 @kernel
 def _load(entries, producers, slots, ends):
-    """Producers as a snapshot has them; of one that is there twice the last, as in a map."""
+    """Load the producers of a snapshot; of two entries for one producer the last counts."""
     for entry in range(entries.size):
         slot = _slot(entries[entry]["producerId"], producers, slots)
         row = slots[slot]
@@ -215,7 +223,7 @@ def _load(entries, producers, slots, ends):
 
 @kernel
 def _begin_transaction(row, producers, ends):
-    """Put a producer into the list of those with one; mostly it is the last."""
+    """Add a producer to the list of open transactions; mostly it is the last."""
     first_offset = producers[row]["currentTxnFirstOffset"]
     before, behind = ends[_LAST], np.int64(_NOBODY)
     while before != _NOBODY and producers[before]["currentTxnFirstOffset"] > first_offset:
@@ -226,7 +234,7 @@ def _begin_transaction(row, producers, ends):
 
 @kernel
 def _end_transaction(row, producers, ends):
-    """Take a producer out of the list."""
+    """Remove a producer from the list of open transactions."""
     _link(producers[row]["before"], producers[row]["behind"], producers, ends)
     producers[row]["currentTxnFirstOffset"] = -1
 
@@ -245,7 +253,7 @@ def _link(one, next_, producers, ends):
 
 @kernel
 def _last_stable_offset(row, marker_offset, producers, ends):
-    """Where the earliest transaction of another producer begins; behind the marker without one."""
+    """The start of the earliest other transaction, or the offset behind the marker."""
     other = ends[_FIRST]
     if other == row:
         other = producers[other]["behind"]
@@ -257,9 +265,7 @@ def _update(
     headers,
     last_sequences,
     rows,
-    type_ids,
-    coordinator_epochs,
-    timestamps,
+    markers,
     done,
     marker,
     found,
@@ -268,7 +274,8 @@ def _update(
     ends,
     aborted,
 ):
-    """(rows done, markers read, transactions found aborted, status)."""
+    """Return the numbers of rows, markers and aborted transactions done, and the status."""
+    type_ids = markers.type_id
     while done < rows.size:
         header = headers[rows[done]]
         slot = _slot(header["producerId"], producers, slots)
@@ -303,8 +310,8 @@ def _update(
                     found += 1
                 _end_transaction(row, producers, ends)
             _take_epoch(header["producerEpoch"], row, producers)
-            producers[row]["coordinatorEpoch"] = coordinator_epochs[marker]
-            producers[row]["timestamp"] = timestamps[marker]
+            producers[row]["coordinatorEpoch"] = markers.coordinator_epoch[marker]
+            producers[row]["timestamp"] = markers.timestamp[marker]
         marker += is_control
         done += 1
     return done, marker, found, OK
@@ -326,7 +333,7 @@ def _begin_producer(id_, row, producers):
 
 @kernel
 def _take_epoch(epoch, row, producers):
-    """Batches of another epoch are forgotten."""
+    """Set a producer's epoch, and forget its batches of another epoch."""
     producer = producers[row]
     if producer["producerEpoch"] != epoch:
         producer["producerEpoch"] = epoch
@@ -337,7 +344,7 @@ def _take_epoch(epoch, row, producers):
 
 @kernel
 def _take_batch(header, last_sequence, row, producers, ends):
-    """A batch of data."""
+    """Update a producer with a batch of data."""
     producer = producers[row]
     delta = np.int64(header["lastOffsetDelta"])
     producer["producerEpoch"] = header["producerEpoch"]

@@ -1,9 +1,9 @@
-"""A segment: a log file, the files beside it, and which of its bytes can hold what is asked for.
+"""A segment: a log file, the files beside it, and the stretch of it that a selection needs.
 
-Answers to Kafka's LogSegment. What an index says is believed after the batches that it names have
-been read; one that is missing or wrong costs time, never a row. One lie is not found out: a time
-index in order, each entry true of its batch, though a batch before has a later timestamp. Only all
-headers could tell; `kafkajit.verify_time_index` reads them.
+Answers to Kafka's LogSegment. An index entry is used only after the batch that it names has been
+read, so a missing or wrong index costs time, never a row. One error goes unnoticed: a time index in
+order whose entries match their batches, although an earlier batch has a later timestamp. Only a
+look at all headers can find that; `kafkajit.verify_time_index` takes it.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from kafkajit.walk.walk import Stretch, frames
 
 logger = logging.getLogger("kafkajit")
 
-# Batches are looked for in so many bytes first: Kafka's index.interval.bytes and a header.
+# The bytes in which batches are looked for first: Kafka's index.interval.bytes and a header.
 _WINDOW = 8 << 10
-# What is not local and no larger is read whole: asking an index takes as long.
+# Remote files up to this size are read whole: a look into an index takes as long.
 _SMALL = 64 << 10
-# Entries are so far apart only where a batch is so large, or the index is wrong.
+# Entries are this far apart only if a batch is this large, or if the index is wrong.
 _FARTHEST = 128 << 20
 
 
 @dataclass(frozen=True, repr=False)
 class Segment:
-    """A log file, and what its name and those beside it say."""
+    """A log file with the files beside it, and the offsets that it may have."""
 
     log: StoredFile
     path: LogPath
-    offsets: Range  # it has no others
-    # Those that are there and not empty.
+    offsets: Range
+    # Files that exist and are not empty.
     index: StoredFile | None
     time_index: StoredFile | None
     transaction_index: StoredFile | None
@@ -58,7 +58,7 @@ class Segment:
 
     @property
     def base_offset(self) -> int:
-        """From the name; 0 where that does not say."""
+        """The base offset in the file's name; 0 if the name has none."""
         return self.path.base_offset or 0
 
 
@@ -66,9 +66,9 @@ _Index = TypeVar("_Index", OffsetIndex, TimeIndex)
 
 
 def segments_of(logs: Iterable[StoredFile], files: Mapping[str, StoredFile]) -> list[Segment]:
-    """The logs of one folder as segments: each ends where the next begins.
+    """The logs of one folder as segments, each of which ends where the next begins.
 
-    Logs of other names, such as the cleaner's .deleted ones, lie across the others.
+    Logs with other names, such as .deleted ones, overlap these.
     """
     named = [(parse_log_path(log.path), log) for log in logs]
     named.sort(key=lambda pair: (pair[0].base_offset or 0, pair[1].path))
@@ -83,7 +83,7 @@ def segments_of(logs: Iterable[StoredFile], files: Mapping[str, StoredFile]) -> 
             MIN_INT64 if base is None else base, MAX_INT64 if behind is None else behind - 1
         )
         beside = (files.get(stem + suffix) for suffix in INDEX_SUFFIXES)
-        # An empty one says nothing: a segment is young, or a crash or a bad copy left it so.
+        # An empty index has no information: the segment is young, or a crash left it so.
         indexes = (file if file is not None and file.size else None for file in beside)
         segments.append(Segment(log, path, offsets, *indexes))
     return segments
@@ -97,9 +97,9 @@ class OpenSegment:
 
     @cached_property
     def offset_index(self) -> OffsetIndex | None:
-        """None where there is none, or no entry in it.
+        """The offset index; None if it is missing or has no entry.
 
-        A live log's index may name batches that were appended since the log was listed.
+        A live log's index may name batches that were appended after the log was listed.
         """
         file = self.segment.index
         index = _with_entries(OffsetIndex, file, self.segment.base_offset) if file else None
@@ -109,12 +109,12 @@ class OpenSegment:
 
     @cached_property
     def time_index(self) -> TimeIndex | None:
-        """None where there is none, or no entry in it."""
+        """The time index; None if it is missing or has no entry."""
         file = self.segment.time_index
         return _with_entries(TimeIndex, file, self.segment.base_offset) if file else None
 
     def stretch(self, asked: Selection) -> Stretch:
-        """What can hold the offsets and timestamps that are asked for, as far as indexes know."""
+        """The stretch that can hold the selected offsets and timestamps, as far as indexes tell."""
         first, last = asked.offsets
         start, end = 0, self.segment.log.size
         if self.segment.log.filesystem is not None and end <= _SMALL:
@@ -131,7 +131,7 @@ class OpenSegment:
         return Stretch(start, max(start, end))
 
     def position_of(self, offset: int) -> int:
-        """Where a batch begins before which all offsets are lower."""
+        """The position of a batch before which all offsets are lower."""
         index = self.offset_index
         if index is None:
             return 0
@@ -168,7 +168,7 @@ class OpenSegment:
         return before.offset + 1
 
     def bytes_at(self, position: int, count: int) -> Bytes:
-        """So many bytes of the log from there on, fewer at its end."""
+        """This number of bytes from a position on, or fewer at the log's end."""
         count = min(count, self.segment.log.size - position)
         if self.segment.log.filesystem is None:
             return self.source.content[position : position + count]
@@ -176,11 +176,11 @@ class OpenSegment:
 
     @cached_property
     def source(self) -> Source:
-        """A local log's bytes; of others none are there before they are loaded."""
+        """The log's bytes; those of a remote log must be loaded before they are read."""
         return self.segment.log.open(leaps=True)
 
     def batches_at(self, position: int, most: int = _WINDOW) -> Batches:
-        """Batches that begin there, in so many bytes, but at least one if there is one."""
+        """The batches in `most` bytes from a position on, but at least one if there is one."""
         content = self.bytes_at(position, most)
         batches = frame(content).batches
         if not len(batches) and content.size == most:
@@ -191,10 +191,10 @@ class OpenSegment:
         return Batches(batches.position + position, batches.header)
 
     def _sound_batch(self, position: int) -> Batches | None:
-        """The batch that begins there, if it is one.
+        """The batch at this position, if it is sound.
 
-        A large one is not read for it: where another with higher offsets begins behind it, that is
-        as good as a checksum.
+        A large batch is not read: if a batch with higher offsets begins behind it, that is as good
+        as a checksum.
         """
         size = self.segment.log.size
         if not 0 <= position < size:
@@ -220,7 +220,7 @@ class OpenSegment:
         return bool(Batches(np.zeros(1, np.int64), batch.header).is_valid(content)[0])
 
     def _up_to(self, offset: int) -> Batches | None:
-        """The sound batch that has that offset; None where there is none."""
+        """The sound batch that has this offset; None without one."""
         index = self.offset_index
         position = self.position_of(offset)
         following = index.upper_bound(offset + 1) if index is not None else None
@@ -237,7 +237,7 @@ class OpenSegment:
         return None
 
     def _end_of(self, offset: int) -> int:
-        """Where a batch begins behind which all offsets are higher; the end where none is known."""
+        """The position of a batch behind which all offsets are higher, or the log's end."""
         index, size = self.offset_index, self.segment.log.size
         entry = index.upper_bound(offset) if index is not None else None
         if index is None or entry is None:
@@ -245,7 +245,7 @@ class OpenSegment:
         following = index.upper_bound(entry.offset + 1)
         if following is None or following.position - entry.position > _FARTHEST:
             return size
-        # What was appended at once begins at the one entry and ends before the other.
+        # Batches appended at once begin at the one entry and end before the other.
         batches = None
         if 0 <= entry.position < following.position <= size:
             content = self.bytes_at(entry.position, following.position - entry.position)
@@ -270,7 +270,7 @@ class OpenSegment:
 
 
 def _with_entries(kind: type[_Index], file: StoredFile, base_offset: int) -> _Index | None:
-    # Since it was listed a broker may have cut a preallocated one to its entries, or taken it away.
+    # Since it was listed, a broker may have cut a preallocated index to its entries, or deleted it.
     try:
         if file.filesystem is None:
             size = min(file.size, Path(file.key).stat().st_size)

@@ -1,10 +1,10 @@
-"""How old a segment is: the largest timestamp of its records, or when it was last written.
+"""The age of a segment: the largest timestamp of its records, or when it was last written.
 
-Answers to LogSegment.largestTimestamp of Kafka 4.1.1 for a log that was loaded. A broker believes
-the last entry of the .timeindex; without an entry, or without that file, it takes the time when the
-log was modified; and without an .index it makes all indexes from the log. What it would take
-without a look is believed here only if the log says the same: a damaged index makes a segment older
-or younger than it is, and the log is read instead.
+Answers to LogSegment.largestTimestamp of Kafka 4.1.1 for a log that was loaded. A broker trusts the
+last entry of the .timeindex. Without an entry, or without that file, it takes the modification time
+of the log, and without an .index it rebuilds all indexes from the log. A damaged index would make
+a segment older or younger than it is. So this module checks the entry against the log, and reads
+the log instead if they differ.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from kafkajit.errors import CorruptIndexError, CorruptRecordError
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.index.time_index import NO_TIMESTAMP
-from kafkajit.log.log_end import REPAIR
+from kafkajit.log.repair_advice import advise_repair
 from kafkajit.log.segment import OpenSegment, Segment
 from kafkajit.storage.locations import StoredFile
 from kafkajit.storage.source import Source
@@ -23,18 +23,18 @@ from kafkajit.walk.walk import frames
 
 
 class LargestTimestamp(NamedTuple):
-    """Of a segment, in milliseconds."""
+    """The largest timestamp of a segment."""
 
-    timestamp: int
-    is_of_record: bool  # or the time when the log was last modified
-    problem: str | None = None  # why it was looked for in the log
+    timestamp: int  # in milliseconds
+    is_of_record: bool  # False: it is the time when the log was last modified
+    problem: str | None = None  # why the log was read instead of the index
 
 
 def largest_timestamp(segment: Segment, at_least: int = NO_TIMESTAMP) -> LargestTimestamp:
     """The largest timestamp of a local segment.
 
     Args:
-        segment: of which an .index and a .timeindex are looked at, and a batch.
+        segment: its .index, its .timeindex and one batch are read.
         at_least: a timestamp that is known to be in the segment.
     """
     problem = None
@@ -52,13 +52,13 @@ def largest_timestamp(segment: Segment, at_least: int = NO_TIMESTAMP) -> Largest
 
 
 def modified_ms(file: StoredFile) -> int:
-    """When a local file was modified, in milliseconds as Java gives them."""
+    """The modification time of a local file in milliseconds, rounded as Java rounds it."""
     assert file.modified_ns is not None, "a local file has a time"
     return file.modified_ns // 1_000_000
 
 
 def _of_index(segment: Segment) -> int:
-    """The last entry's, -1 without one. One that is not true of the log is a CorruptIndexError."""
+    """The last entry's timestamp, -1 without an entry; raise an error if the log has another."""
     if segment.index is None and segment.log.size:
         path = Path(segment.log.key.removesuffix(".log") + ".index")
         if not path.exists():
@@ -82,12 +82,12 @@ def _of_log(segment: Segment) -> int:
             position = framing.position
             source.forget(position)
     except CorruptRecordError as error:
-        error.message += f": {REPAIR}"
+        advise_repair(error)
         raise
     if position != source.content.size:
-        raise CorruptRecordError(
-            f"the segment does not end in a whole batch: {REPAIR},",
-            path=source.path,
-            position=position,
+        raise advise_repair(
+            CorruptRecordError(
+                "the segment does not end in a whole batch", path=source.path, position=position
+            )
         )
     return timestamp

@@ -1,1 +1,1 @@
-"""Commands that change the logs of a stopped broker: repair, retain, compact."""
+"""Change the logs of a stopped broker: repair, retain, compact."""

@@ -1,7 +1,7 @@
-"""Past damage: from a batch that is not one to the next place where a log goes on.
+"""Get past damage: find the next place where a log goes on behind a bad batch.
 
-Where the damaged batch's own length leads to another header, or to the end, that is the place.
-Otherwise every byte behind it is tried: a header has to look like one, and its checksum to hold.
+If the damaged batch's own length leads to another header or to the end, that is the place.
+Otherwise every byte behind it is tried: a batch needs a plausible header and a right checksum.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ from kafkajit.kernel import inlined, kernel
 from kafkajit.kernel.intrinsics import read_int32, read_int64
 from kafkajit.storage.source import Bytes
 
-# As long as no more bytes are checked than a few times those that there are, each checksum is
-# computed by itself. Headers without batches, planted to make that quadratic, are met otherwise.
+# Checksums are computed one by one until they have covered a few times the bytes of the log.
+# Planted headers without batches would make this quadratic; prefix checksums avoid that.
 _FREE_BYTES = 16 << 20
 _FREE_SHARE = 4
-# How many zeros a batch may end in for those of a preallocated file to begin behind it.
+# A batch that ends in up to this many zeros may have a preallocated file's zeros behind it.
 _LAST_ZEROS = 64
-# What brokers take unless told otherwise. Noise that claims to be larger has to be plausible too.
+# The largest batch that brokers accept by default. Larger ones must also have plausible fields.
 _USUAL_BATCH = 1 << 20
-# Bytes from one kept checksum of a prefix to the next.
+# Bytes between two kept prefix checksums.
 _STRIDE = 512
 
 KNOWN_ATTRIBUTES = (
@@ -76,10 +76,14 @@ def resync(
     zeros: int | None = None,
     prover: Prover | None = None,
 ) -> int:
-    """Where the log goes on behind the bad batch at `position`; the end of the bytes if nowhere.
+    """The position where the log goes on behind the bad batch at `position`, or the end.
 
-    `is_cut`: the bytes do not end as a log may, but where the next of its batches begins. `zeros`:
-    where the zeros of a preallocated file begin. `prover`: that of a log with more than one gap.
+    Args:
+        content: the bytes of the log.
+        position: of the bad batch.
+        is_cut: the bytes end where the next batch begins, and not as a log may end.
+        zeros: the position of a preallocated file's zeros.
+        prover: the prover of a log with several gaps.
     """
     if content.size - position > HEADER_SIZE_UP_TO_MAGIC:
         after: int = position + LOG_OVERHEAD + read_int32(content, position + BATCH_LENGTH_OFFSET)
@@ -91,10 +95,10 @@ def resync(
 
 
 class Prover:
-    """Says which batches of a log are what was written, in a time proportional to its bytes.
+    """Checks the checksums of a log's batches in a time proportional to the log's size.
 
-    Headers that claim all that follows, one behind the other, would have it checked again and
-    again: where that begins to cost, the checksums of prefixes are computed once for all.
+    If many headers claim all bytes behind them, these would be checked again and again. Once that
+    becomes expensive, the checksums of all prefixes are computed, and later checks use them.
     """
 
     def __init__(self, content: Bytes) -> None:
@@ -103,7 +107,7 @@ class Prover:
         self._free = _FREE_BYTES + _FREE_SHARE * content.size  # to be checked one by one
 
     def next_sound_batch(self, position: int) -> int:
-        """The first place from `position` on where a whole batch's checksum holds, or the end."""
+        """The first position from here on of a whole batch with a right checksum, or the end."""
         found, self._free = _search(self._content, position, 0, self._prefixes, self._free)
         if self._free < 0 and not self.is_needed:
             self._prefixes = _prefix_checksums(self._content, 0)
@@ -111,14 +115,14 @@ class Prover:
         return int(found)
 
     def waste(self, size: int) -> None:
-        """Remember that so many bytes were checked in vain."""
+        """Note the number of bytes that were checked in vain."""
         self._free -= size
         if self._free < 0 and not self.is_needed:
             self._prefixes = _prefix_checksums(self._content, 0)
 
     @property
     def is_needed(self) -> bool:
-        """Whether enough was wasted to ask for each large batch before it is checked."""
+        """Whether enough was wasted to look up large batches before they are checked."""
         return self._prefixes.size > 0
 
     def checksum(self, position: int, end: int) -> int:
@@ -127,7 +131,7 @@ class Prover:
 
 
 def next_sound_batch(content: Bytes, position: int) -> int:
-    """The first place from `position` on where a whole batch's checksum holds, or the end."""
+    """The first position from here on of a whole batch with a right checksum, or the end."""
     return Prover(content).next_sound_batch(position)
 
 
@@ -137,7 +141,7 @@ _NO_PREFIXES = np.empty((2, 0), dtype=np.uint64)
 def _prefix_checksums(content: Bytes, start: int) -> npt.NDArray[np.uint64]:
     """CRC-32C and CRC-32 of the first 0, 512, 1024, … bytes from `start` on.
 
-    The checksum of any stretch is known from two of them, at the price of a few hundred bytes.
+    Any stretch's checksum follows from two of them, at the cost of reading a few hundred bytes.
     """
     prefixes = np.zeros((2, (content.size - start) // _STRIDE + 1), dtype=np.uint64)
     _fill_prefixes(content, start, prefixes)
@@ -147,10 +151,10 @@ def _prefix_checksums(content: Bytes, start: int) -> npt.NDArray[np.uint64]:
 def goes_on(
     content: Bytes, position: int, *, is_cut: bool = False, zeros: int | None = None
 ) -> bool:
-    """Whether what stands here looks like a batch, or the log ends here.
+    """Whether something like a batch begins here, or the log ends here.
 
-    It ends with the bytes, with a batch that was never finished, or where the zeros begin: a place
-    among them is what a damaged length leads to.
+    A log ends with its bytes, with an incomplete batch, or where the zeros begin. A place among the
+    zeros does not count: only a damaged length leads there.
     """
     left = content.size - position
     if left == 0 or (left > HEADER_SIZE_UP_TO_MAGIC and _is_plausible(content, position)):
@@ -163,12 +167,12 @@ def goes_on(
 
 
 def zeros_at_the_end(content: Bytes) -> int:
-    """Where they begin; the end where the last byte is none."""
+    """The position of the zeros at the end; the end itself without any."""
     return int(_behind_last_byte(content))
 
 
 def plausible(content: Bytes, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """At which of these places a whole batch could begin."""
+    """The positions at which a whole batch could begin."""
     found = np.empty(positions.size, dtype=np.bool_)
     _are_plausible(content, positions, found)
     return found
@@ -221,10 +225,10 @@ def _are_plausible(content, positions, found):
 
 @kernel
 def _search(content, position, start, prefixes, free):
-    """(the first sound batch from here on or the end, how many bytes may still be checked).
+    """Return the first sound batch from here on, or the end, and the bytes that may be checked yet.
 
-    Where these are less than none it is where the search gave up: never with the checksums of
-    prefixes from `start` on.
+    If that number is negative, the search gave up at this position. With the prefix checksums from
+    `start` on it never does.
     """
     while True:
         position = _next_magic(content, position + MAGIC_OFFSET) - MAGIC_OFFSET
@@ -261,7 +265,7 @@ def _next_magic(content, position):
 
 @kernel
 def _is_sound(content, position, end, start, prefixes):
-    """Whether the stored checksum is that of the bytes."""
+    """Whether the stored checksum is right."""
     is_message = content[position + MAGIC_OFFSET] < MAGIC_V2
     at = position + (MESSAGE_CRC_OFFSET if is_message else CRC_OFFSET)
     computed = np.int64(_checksum_of(content, position, end, start, prefixes))
@@ -308,13 +312,13 @@ def _fill_prefixes(content, start, prefixes):
 
 @kernel
 def _is_plausible(content, position):
-    """Whether a whole batch seems to begin here: also its fields are what brokers let through."""
+    """Whether a whole batch seems to begin here, with fields that brokers accept."""
     return _may_begin(content, position) and _has_plausible_fields(content, position)
 
 
 @kernel
 def _is_torn(content, position):
-    """Whether a batch begins here that is longer than what is left, as far as that tells."""
+    """Whether a batch seems to begin here that is longer than the bytes left."""
     room = content.size - position
     size = read_int32(content, position + BATCH_LENGTH_OFFSET) + LOG_OVERHEAD
     if content[position + MAGIC_OFFSET] > MAGIC_V2 or size <= room:
@@ -326,7 +330,7 @@ def _is_torn(content, position):
 
 @kernel
 def _has_plausible_fields(content, position):
-    """Of a header that is there, or of a message's."""
+    """Whether the header of a batch or a message has fields that brokers accept."""
     if read_int64(content, position) < 0:
         return False
     if content[position + MAGIC_OFFSET] != MAGIC_V2:
@@ -357,9 +361,9 @@ def _behind_last_byte(content):
 
 @kernel
 def _may_begin(content, position):
-    """Whether a whole batch could begin here. Nothing but its checksum says that it does.
+    """Whether a whole batch could begin here. Only its checksum proves that it does.
 
-    A message says more of itself than a batch: its sizes have to add up, as all writers' do.
+    Messages can be checked further than batches: their sizes must add up, as with all writers.
     """
     room = content.size - position
     if room < MESSAGE_OVERHEAD_V0 or content[position + MAGIC_OFFSET] > MAGIC_V2:
@@ -374,7 +378,7 @@ def _may_begin(content, position):
 
 @kernel
 def _sizes_add_up(content, position, size):
-    """Whether a message's key and value are all of it; they need not all be there."""
+    """Whether a message's key and value sizes add up to its own; bytes may be missing."""
     is_v0 = content[position + MAGIC_OFFSET] == MAGIC_V0
     least = MESSAGE_OVERHEAD_V0 if is_v0 else MESSAGE_OVERHEAD_V1
     if size < least:

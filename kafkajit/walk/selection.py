@@ -1,7 +1,7 @@
-"""Which records are asked for: ranges of offsets and timestamps, and what transactions allow.
+"""Select records by ranges of offsets and timestamps, and by their transactions.
 
-A batch is judged by its header first, so that what cannot match is neither checked nor
-decompressed; rows of the batches at a range's ends are judged one by one.
+A batch is judged by its header first, so that a batch without a match is neither checked nor
+decompressed. The rows of batches at the ends of a range are judged one by one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Range(NamedTuple):
         return Range(max(self.first, other.first), min(self.last, other.last))
 
     def __bool__(self) -> bool:
-        """Whether any number is in it."""
+        """Whether the range contains a number."""
         return self.first <= self.last
 
     @property
@@ -51,11 +51,11 @@ NOTHING = Range(0, -1)
 
 @dataclass(frozen=True)
 class Selection:
-    """What a reader is asked for. Everything by default."""
+    """The records that a reader returns; all records by default."""
 
     offsets: Range = ALL
     timestamps: Range = ALL  # milliseconds
-    committed: bool = False  # neither markers nor aborted transactions
+    committed: bool = False  # without markers and aborted transactions
     aborted: AbortedTransactions = NONE_ABORTED
 
     @property
@@ -67,14 +67,14 @@ class Selection:
         return not (self.offsets.is_everything and self.timestamps.is_everything)
 
     def batches(self, batches: Batches) -> Mask:
-        """Which batches may hold a record that is asked for."""
-        # A compressed set of messages says nothing of its first offset, and a careless client's
-        # nothing of its last or of its timestamps.
+        """Which batches may hold a selected record."""
+        # The header of a compressed message set does not have the first offset. If a careless
+        # client wrote it, its last offset and its timestamps may be wrong too.
         unknown = batches.is_message_set
         wanted: Mask = (batches.last_offset >= self.offsets.first) | unknown
         wanted &= (batches.field("baseOffset") <= self.offsets.last) | unknown
-        # The header knows the largest timestamp only; the base timestamp is the first record's,
-        # or a delete horizon. Under LogAppendTime every record has the largest.
+        # The header has the records' largest timestamp only: the base timestamp is the first
+        # record's, or a delete horizon. With LogAppendTime every record has the largest.
         largest = batches.field("maxTimestamp")
         wanted &= (largest >= self.timestamps.first) | (unknown & (batches.timestamp_type != 1))
         wanted &= (largest <= self.timestamps.last) | (batches.timestamp_type == 0)
@@ -84,7 +84,7 @@ class Selection:
         return wanted
 
     def rows(self, chunk: Chunk) -> Mask | None:
-        """Which records of a chunk are asked for; None for all."""
+        """Which records of a chunk are selected; None if all are."""
         if not self.judges_rows:
             return None
         offset, timestamp = chunk.columns.offset[: len(chunk)], chunk.columns.timestamp

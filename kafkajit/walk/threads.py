@@ -1,4 +1,4 @@
-"""A large segment for several threads: stretches of whole batches, each walked by itself."""
+"""Split a large segment for several threads into stretches of whole batches."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from kafkajit.errors import KafkaJitError
 from kafkajit.storage.source import Source
 from kafkajit.walk.walk import Stretch, frames
 
-# What a thread reads at a time, at least: it begins each stretch with memory of its own.
+# The least bytes of a stretch: a thread begins each stretch with memory of its own.
 LEAST_BYTES = 4 << 20
-# So many stretches for each thread, so that none of them is long alone in the end.
+# The number of stretches for each thread, so that no thread works alone for long in the end.
 _SHARES = 4
 
 
 def thread_count(asked: int | None) -> int:
-    """How many threads; if nobody says, one for each processor that this process may use."""
+    """The number of threads; by default one for each processor that this process may use."""
     if asked is not None:
         count = operator.index(asked)
         if count < 1:
@@ -32,13 +32,13 @@ def thread_count(asked: int | None) -> int:
 
 
 def _is_in_a_task() -> bool:
-    """Whether this is a worker of Spark's, which has as many as there are processors."""
+    """Whether this process is one of Spark's workers, which are as many as the processors."""
     pyspark = sys.modules.get("pyspark")
     return pyspark is not None and pyspark.TaskContext.get() is not None
 
 
 def stretches(source: Source, threads: int) -> Iterator[Stretch]:
-    """A segment from end to end, as far as headers lead; the last stretch has the rest."""
+    """Split a segment where its headers allow it; the last stretch has the rest."""
     start, least = 0, max(LEAST_BYTES, source.content.size // (_SHARES * threads))
     try:
         for framing in frames(source):
@@ -46,5 +46,5 @@ def stretches(source: Source, threads: int) -> Iterator[Stretch]:
                 yield Stretch(start, framing.position)
                 start = framing.position
     except KafkaJitError:
-        pass  # which who walks the last stretch comes upon again
+        pass  # the thread that walks the last stretch reports it
     yield Stretch(start, source.content.size)

@@ -1,8 +1,8 @@
-"""A segment from end to end → chunks of decoded batches, or headers, and gaps where it is damaged.
+"""Walk a segment from end to end: chunks of decoded batches, or headers, and gaps at damage.
 
-The one place that knows what the modes do: what reads a log reads it through here. Only
-dump-log has a way of its own besides, which is Kafka's; compaction, and who follows transactions,
-decode by themselves what is framed here.
+This is the only module that knows what the modes do: all readers of a log use it. dump-log also has
+its own way, which is Kafka's. Compaction, and the modules that follow transactions, decode the
+batches themselves that are framed here.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ def mode_named(name: str) -> str:
 
 
 class Stretch(NamedTuple):
-    """Bytes of a segment from one batch's beginning to another's, or to the log's end."""
+    """Bytes of a segment from the start of one batch to the start of another, or to the end."""
 
     start: int
     end: int
 
 
 class Gap(NamedTuple):
-    """Bytes of a log that are no sound batch, and what is wrong with the first of them."""
+    """Bytes of a log without a sound batch, and what is wrong with the first of them."""
 
     path: str | None
     position: int
@@ -67,8 +67,8 @@ class Gap(NamedTuple):
 class Corruption(NamedTuple):
     """Gaps with nothing sound between them, and the offsets that no batch around them has.
 
-    On a compacted topic some of these may have been gone before. None where the log does not say,
-    and where none is missing.
+    In a compacted topic some of these offsets may have been missing before. They are None if the
+    log does not tell them, or if no offset is missing.
     """
 
     path: str | None
@@ -123,9 +123,9 @@ def frames(
 
 
 class Walk:
-    """One pass over a segment, or a stretch of it, whatever is wrong with some of its batches.
+    """One pass over a segment or a stretch of it, even if some of its batches are damaged.
 
-    A stretch begins and ends where batches do. `is_last` is as for `frames`.
+    A stretch begins and ends at the bounds of batches. `is_last` is as for `frames`.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class Walk:
         recycle: bool = True,
         reads_markers: bool = True,
     ) -> Iterator[Chunk | Gap]:
-        """Batches that are asked for with their records, in `memory`, and gaps."""
+        """Yield the selected batches with their records, in `memory`, and gaps."""
         decoder = Decoder(
             self._source, memory, max_decompressed_bytes=max_decompressed_bytes, recycle=recycle
         )
@@ -177,9 +177,9 @@ class Walk:
         check_crcs: bool = True,
         max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
     ) -> Iterator[Corruption]:
-        """What is damaged; every batch is decoded to know.
+        """Yield the damaged parts of the segment; this decodes every batch.
 
-        `offsets` are those that the segment may have: without them, as its name says.
+        `offsets` are those that the segment may have, by default from the base offset in its name.
         """
         if offsets is None:
             base_offset = self._path.base_offset
@@ -195,7 +195,7 @@ class Walk:
                 continue
             if gaps:
                 behind = int(part.batches.field("baseOffset")[0])
-                # No checksum covers it: what goes back says nothing.
+                # No checksum covers the base offset: one that goes back is not to be trusted.
                 last = behind - 1 if behind > before else MAX_INT64
                 yield corruption(gaps, Range(before + 1, last))
                 gaps = []
@@ -207,15 +207,15 @@ class Walk:
             yield corruption(gaps, Range(before + 1, offsets.last))
 
     def headers(self) -> Iterator[Batches | Gap]:
-        """Headers of batches that are asked for, whatever their checksums say, and gaps."""
+        """Yield the headers of selected batches, without a look at their checksums, and gaps."""
         return self._parts(self._headers)
 
     def checked(self) -> Iterator[Batches | Gap]:
-        """Headers of all batches whose checksums hold, and gaps; no record is looked at."""
+        """Yield the headers of all batches with right checksums, and gaps; no record is read."""
         return self._parts(self._checked)
 
     def framed(self) -> Iterator[Batches]:
-        """Headers of batches that are asked for, as they are found."""
+        """Yield the headers of selected batches as they are found."""
         return (part for part in self.headers() if not isinstance(part, Gap))
 
     def _parts(
@@ -223,7 +223,7 @@ class Walk:
         read: Callable[[Framing], Generator[Part | Gap, None, bool]],
         max_records: int = 2**62,
     ) -> Iterator[Part | Gap]:
-        """What `read` makes of framed batches and, unless the mode is FAILFAST, gaps."""
+        """Yield what `read` makes of framed batches and, unless the mode is FAILFAST, gaps."""
         while True:
             try:
                 for framing in frames(
@@ -241,7 +241,7 @@ class Walk:
                     if self._mode == FAILFAST:
                         self._check_end()
                         return
-                    # A stretch ends where a batch does: the length of what is cut is damaged.
+                    # A stretch ends at a batch, so the length of the one that it cuts is damaged.
                     start = self.position
                     if not self._is_cut or start == self._end:
                         return
@@ -272,7 +272,7 @@ class Walk:
     def _checked(self, framing: Framing) -> Generator[Batches | Gap, None, bool]:
         batches = framing.batches
         decoder = Decoder(self._source, ColumnMemory(Wanted()))
-        # One without room for a header has no checksum. Who decodes batches finds that himself.
+        # A batch without room for a header has no checksum. The decoder reports that.
         sound = self._sound(batches, decoder, check_crcs=True) & batches.is_whole
         while len(batches):
             good = int(np.argmin(sound)) if not sound.all() else len(batches)
@@ -292,7 +292,7 @@ class Walk:
     def _decode(
         self, framing: Framing, decoder: Decoder, check_crcs: bool, reads_markers: bool
     ) -> Generator[Chunk | Gap, None, bool]:
-        """Decode framed batches; whether the log goes on elsewhere than behind the last of them."""
+        """Decode framed batches; return whether the log goes on elsewhere than behind them."""
         batches = framing.batches
         misleading = np.zeros(len(batches), dtype=np.bool_)
         if not self._selection.is_everything:
@@ -321,18 +321,18 @@ class Walk:
             if error is None:
                 continue
             self.position = int(batches.position[0])
-            # Where the checksum holds the length does: nothing within is the log's own.
+            # If the checksum is right, so is the length: nothing inside is a batch of this log.
             is_sure = check_crcs and good > 0 and bool(batches.is_whole[0])
             yield self._gap(error, int(batches.end[0]) if is_sure else None)
             if self.position != int(batches.end[0]):
                 return True
-            # What was decoded behind a bad batch is lost: feel forward after one.
+            # Batches decoded behind a bad one are dropped: go on in small steps after it.
             batches, sound, window = batches[1:], sound[1:], 1
         self.position = framing.position
         return False
 
     def _sound(self, batches: Batches, decoder: Decoder, check_crcs: bool) -> Mask:
-        """Which batches are of a known format and, if asked, what their checksums say."""
+        """Which batches have a known format and, if asked for, a right checksum."""
         if self._prover is None or not self._prover.is_needed or not check_crcs:
             return decoder.sound(batches, check_crcs=check_crcs)
         known = decoder.sound(batches, check_crcs=False)
@@ -369,10 +369,10 @@ class Walk:
         return decoder.unsound(batches, row, computed)
 
     def _misleading(self, framing: Framing, check_crcs: bool = True) -> Mask:
-        """Bad batches behind which no other begins, unless the mode is FAILFAST.
+        """Bad batches behind which no other batch begins, unless the mode is FAILFAST.
 
-        Their lengths may be what is damaged, and they hide batches that somebody asks for, so a
-        header's word is not enough to step over them.
+        Their lengths may be damaged, and may hide selected batches, so the length in a header is
+        not enough to step over them.
         """
         batches = framing.batches
         misleading = np.zeros(len(batches), dtype=np.bool_)
@@ -388,7 +388,7 @@ class Walk:
         return misleading
 
     def _zeros(self, position: int) -> int | None:
-        """Where the zeros of a preallocated file begin, if there may be some from here on."""
+        """The position of a preallocated file's zeros, if there may be some from here on."""
         if self._is_cut or self._source.content[position : position + LOG_OVERHEAD].any():
             return None
         if self._first_zero is None:
@@ -396,7 +396,7 @@ class Walk:
         return self._first_zero
 
     def _gap(self, error: KafkaJitError, end: int | None = None) -> Gap:
-        """Step over what is bad at the present position, up to its end where that is sure."""
+        """Step over the bad bytes at the present position, up to their end if it is certain."""
         if self._mode == FAILFAST:
             raise error
         start = self.position
@@ -416,12 +416,12 @@ class Walk:
         return Gap(self._source.path, start, self.position - start, reason)
 
     def _rest(self) -> Bytes:
-        """The bytes of the stretch: a search does not leave it."""
+        """The bytes of the stretch: a search does not leave the stretch."""
         self._source.load(self._end)
         return self._source.content[: self._end]
 
     def _check_end(self) -> None:
-        """A stretch ends where the next begins, or it was cut at what is no batch."""
+        """Check that the stretch ends where the next begins, at the bounds of a batch."""
         if self._is_cut and self.position < self._end:
             raise CorruptIndexError(
                 f"No record batch ends at position {self._end}, where the segment was split: its "
@@ -432,7 +432,7 @@ class Walk:
 
 
 def corruption(gaps: list[Gap], missing: Range) -> Corruption:
-    """Gaps with nothing sound between them as one, and the offsets that are missing there."""
+    """Join gaps with nothing sound between them, and add the offsets that are missing there."""
     first = gaps[0]
     length = gaps[-1].position + gaps[-1].length - first.position
     reason = first.reason + (f" (and {len(gaps) - 1} more)" if len(gaps) > 1 else "")

@@ -10,7 +10,7 @@ from changes import A, place
 
 @pytest.fixture
 def memory(tmp_path: Path) -> Iterator[Path]:
-    """A folder in memory, where there is such a file system: for thousands of small files."""
+    """A folder in memory if possible: for thousands of small files."""
     shared = Path("/dev/shm")
     if not shared.is_dir():
         yield tmp_path

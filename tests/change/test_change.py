@@ -1,4 +1,4 @@
-"""Changes of a log: whole or not at all, whatever stops them."""
+"""A change of a log is made whole or not at all, whatever stops it."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_whatever_call_fails_the_log_is_as_it_was_or_is_finished_later(
         if error is None:
             if not failed:
                 break
-            resume(root)  # it failed to tidy up
+            resume(root)  # it could not tidy up
             assert check_whole(root, scenario) == "new"
             continue
         told.append(type(error))
@@ -123,7 +123,7 @@ def test_whatever_call_fails_the_log_is_as_it_was_or_is_finished_later(
             assert error.filename, "an error says where"
             assert check_whole(root, scenario) == "old"
         else:
-            assert "committed but not finished, which is done when kafkajit next" in str(error)
+            assert "committed but not finished; kafkajit finishes it when it next" in str(error)
             resume(root)
             assert check_whole(root, scenario) == "new"
         shutil.rmtree(root)
@@ -167,7 +167,7 @@ def test_all_is_on_the_disk_before_the_commit(
     scenario = SCENARIOS["everything"]
     staged = change(put(memory, scenario), scenario)
     staged.commit()
-    # Links to old files have nothing that is not there yet.
+    # Links to old files contain nothing new to sync.
     assert [path for path in committed if "old" not in path.parts] == []
 
 
@@ -179,7 +179,7 @@ def give(made: Change, folder: Path, *names: str) -> None:
 @pytest.mark.parametrize("missing", [".index", ".timeindex"])
 def test_a_new_log_has_new_indexes(missing: str, folder: Path) -> None:
     given = {LOG, f"{0:020d}.index", f"{0:020d}.timeindex"} - {f"{0:020d}{missing}"}
-    told = f"{A}/{LOG} is new, and needs a new {A}/{0:020d}{missing}"
+    told = f"{A}/{LOG} is new and needs a new {A}/{0:020d}{missing}"
     with Change(folder, "test") as made:
         give(made, folder, *given)
         with pytest.raises(ValueError, match=told):
@@ -208,7 +208,7 @@ def test_a_change_is_committed_once(folder: Path) -> None:
     with Change(folder, "test") as made:
         give(made, folder, "leader-epoch-checkpoint")
         made.commit()
-        with pytest.raises(ValueError, match="a change is committed once"):
+        with pytest.raises(ValueError, match="the change is already committed or aborted"):
             made.commit()
     assert live(folder.parent)[f"{A}/leader-epoch-checkpoint"] == b"new"
 
@@ -281,9 +281,9 @@ def test_a_swap_that_a_broker_would_finish_is_in_the_way(folder: Path) -> None:
     swap.write_bytes(b"a broker's")
     with Change(folder, "test") as made:
         give(made, folder, f"{0:020d}.index")
-        with pytest.raises(KafkaJitError, match=f"stopped in a swap of segments.* in {swap}$"):
+        with pytest.raises(KafkaJitError, match=f"stopped while it swapped segments.* in {swap}$"):
             made.commit()
-    with Change(folder, "test") as made:  # by who knows what is in it
+    with Change(folder, "test") as made:  # the caller knows what is in it
         give(made, folder, LOG, f"{0:020d}.index", f"{0:020d}.timeindex")
         made.remove(swap)
         made.commit()
@@ -297,7 +297,7 @@ def test_a_folder_that_has_a_files_name_is_in_the_way(folder: Path, keep: bool) 
     index.unlink(missing_ok=True)
     index.mkdir()
     with Change(folder, "test") as made:
-        made.remove(folder / LOG)  # which would go before it came to that
+        made.remove(folder / LOG)  # it would go before that step
         with pytest.raises(IsADirectoryError) as raised:
             made.commit(keep=keep)
     assert raised.value.filename == str(index)
@@ -406,7 +406,7 @@ import os, sys
 from pathlib import Path
 from kafkajit.change.change import Change
 root = Path(sys.argv[1])
-if os.geteuid() == 0:  # who may write everywhere
+if os.geteuid() == 0:  # root may write everywhere
     os.setgroups([])
     os.setgid(65534)
     os.setuid(65534)
@@ -418,7 +418,7 @@ for folder, others in (("orders-0", []), ("orders-1", ["orders-0/x"]), ("orders-
             made.commit()
     except OSError as error:
         print(error)
-with Change(root / "orders-1", "test") as made:  # nothing outside of it
+with Change(root / "orders-1", "test") as made:  # without files outside of it
     made.remove(root / "orders-1/00000000000000000000.log")
     made.commit(keep=False)
 """
@@ -433,7 +433,7 @@ def test_a_folder_that_may_not_be_written_is_named_and_nothing_changes() -> None
         root.chmod(0o555)
         said = run_python(READ_ONLY, name)
         root.chmod(0o755)
-        (root / CLEAN_SHUTDOWN).touch()  # which must be put aside
+        (root / CLEAN_SHUTDOWN).touch()  # this must be put aside
         place(root, {f"{B}/{LOG}": b"old"})
         root.chmod(0o555)
         with pytest.raises(AssertionError, match=f"PermissionError: .* this folder: '{root}'"):

@@ -65,7 +65,7 @@ def test_a_folder_is_a_local_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for location in ("s3://bucket/a", "hdfs:/a", "file://elsewhere/a"):
         with pytest.raises(ValueError, match=r"is not a local file system, .* copy the log"):
             local_folder(location)
-    with pytest.raises(ValueError, match="a folder, not an empty text"):
+    with pytest.raises(ValueError, match="the folder's path is empty"):
         local_folder("")
 
 

@@ -1,4 +1,4 @@
-"""Changes that are stopped anywhere: what a broker finds then, and how they are finished."""
+"""Changes stopped at any step: what a broker then finds, and how they are finished."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_what_is_not_synced_may_reach_the_disk_in_any_order(
 
 
 def replay(calls: list[Call], root: Path, other: Path) -> None:
-    """What was called in a folder, in another one; without what cannot be, for want of others."""
+    """Replay system calls of one folder in another, without those whose files are missing there."""
     for name, arguments in calls:
         inside = [path for path in arguments if isinstance(path, Path)]
         paths = [other / path.relative_to(root) for path in inside]
@@ -113,7 +113,7 @@ def replay(calls: list[Call], root: Path, other: Path) -> None:
 
 
 def a_broker_runs(root: Path, scenario: Scenario) -> None:
-    """What LogLoader does to a partition, with nobody appending."""
+    """Do to a partition what LogLoader does, without appends."""
     found = live(root)
     loaded = as_loaded(found, scenario)
     for name in sorted(found):
@@ -158,13 +158,14 @@ def test_a_log_that_was_written_since_is_left_alone(name: str, memory: Path) -> 
     with (root / A / name).open("ab") as log:
         log.write(b"appended")
     a_broker_runs(root, SCENARIOS["append"])
-    found, told = live(root), rf"{re.escape(str(root / A / name))} has been written since: it can"
+    path = re.escape(str(root / A / name))
+    found, told = live(root), rf"cannot be finished, since {path} has been written after that"
     for _ in range(2):
         with pytest.raises(KafkaJitError, match=told) as caught:
             resume(root)
         assert live(root) == found
     assert caught.value.path == str(root / A / READY)
-    with pytest.raises(KafkaJitError, match="an interrupted change is to be finished first"):
+    with pytest.raises(KafkaJitError, match="an interrupted change must be finished first"):
         Change(root / A, "test")
 
 
@@ -194,7 +195,7 @@ def test_what_had_to_be_first_must_not_be_written_since(memory: Path) -> None:
         made.commit()
     assert (memory / A / READY).exists()
     (memory / "log-start-offset-checkpoint").write_bytes(b"a broker's")
-    with pytest.raises(KafkaJitError, match="log-start-offset-checkpoint has been written since"):
+    with pytest.raises(KafkaJitError, match="log-start-offset-checkpoint has been written after"):
         resume(memory)
     assert live(memory)[f"{A}/{LOG}"] == b"old"
 
@@ -214,7 +215,7 @@ def test_a_folder_that_was_moved_keeps_its_change(
     found = live(root)
     assert resume(root) == []
     assert live(root) == found
-    assert f"{root}/orders-7/.kafkajit-change.ready is a change of {A}, and left" in caplog.text
+    assert f"{root}/orders-7/.kafkajit-change.ready is a change of {A} and is left" in caplog.text
 
 
 def test_what_is_first_comes_before_any_log() -> None:
@@ -229,7 +230,7 @@ def test_killed_at_any_moment_all_is_old_or_new(memory: Path) -> None:
         run_python("import sys, changes; changes.kill_often(*sys.argv[1:])", str(memory), "210")
     )
     assert counts["old"] + counts["new"] == 211
-    assert min(counts.values()) >= 5, counts  # kills came at every stage
+    assert min(counts.values()) >= 5, counts  # kills hit every stage
 
 
 def test_a_crash_is_no_clean_shutdown(memory: Path) -> None:

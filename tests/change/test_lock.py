@@ -1,4 +1,4 @@
-"""The lock of a log.dirs folder, against a real JVM's and against our own."""
+"""The lock of a log.dirs folder against that of a real JVM, and against our own."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ LOG = f"{0:020d}.log"
 
 @pytest.fixture(scope="module")
 def jvm() -> Iterator[Any]:
-    """A JVM, in which a broker's lock is taken as Kafka's FileLock does."""
+    """A JVM that takes a broker's lock as Kafka's FileLock does."""
     (py4j,) = (Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar")
-    # The channel's own class is the JVM's secret.
+    # The JVM hides the channel's own class.
     options = ["--add-opens=java.base/sun.nio.ch=ALL-UNNAMED"]
     port, token, process = launch_gateway(
         classpath=str(py4j),
@@ -48,7 +48,7 @@ def jvm() -> Iterator[Any]:
 
 
 def try_lock(jvm: Any, log_dirs: Path) -> Any:
-    """What a broker does when it starts; nothing where it may not."""
+    """Take the lock as a broker does when it starts; None if it must not."""
     channel = jvm.java.io.RandomAccessFile(str(log_dirs / ".lock"), "rw").getChannel()
     lock = channel.tryLock()
     if lock is None:
@@ -95,7 +95,7 @@ def test_who_must_may_go_on_without_the_lock(
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
     assert record.getMessage() == (
-        f"going on without the lock: somebody else holds it in {log_dirs}"
+        f"going on without the lock: another process holds it in {log_dirs}"
     )
     assert (log_dirs / ".lock").exists()
     brokers.acquiredBy().close()
@@ -109,7 +109,7 @@ def test_force_takes_a_lock_that_is_free(log_dirs: Path, caplog: pytest.LogCaptu
 
 
 def try_lock_elsewhere(folder: Path) -> bool:
-    """Whether another process of ours gets it."""
+    """Whether another process of ours gets the lock."""
     code = (
         "import sys\n"
         "from kafkajit.change.lock import FolderLock, LockedError\n"
@@ -241,7 +241,7 @@ def test_who_has_the_lock_finds_changes_finished(
     root = just_committed(tmp_path, scenario)
     with FolderLock(root / B):
         assert live(root) == files(scenario, after=True)
-    assert caplog.messages == [f"finished what was interrupted: test of {root / A}"]
+    assert caplog.messages == [f"finished an interrupted change: test of {root / A}"]
 
 
 def test_a_second_lock_leaves_what_this_process_is_writing(log_dirs: Path) -> None:
@@ -263,7 +263,7 @@ def test_a_lock_that_cannot_be_used_is_given_back(tmp_path: Path) -> None:
     assert not (tmp_path / ".lock").exists()
 
 
-# what is in the folder: whether it is a partition's
+# The files in the folder, and whether it is a partition's.
 FOLDERS = {
     "orders-0": ([], True),
     "orders-1": ([LOG], True),

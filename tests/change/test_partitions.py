@@ -23,7 +23,6 @@ def folder(root: Path, name: str, *files: str) -> Path:
 def test_a_partitions_folder_is_one(tmp_path: Path) -> None:
     orders = folder(tmp_path, "orders-0", f"{0:020d}.log")
     assert partitions_at(orders) == [orders]
-    assert partitions_at(f"{tmp_path}/x/../orders-0/") == [orders]
 
 
 def test_a_log_dirs_folder_has_those_that_are_not_on_their_way_out(tmp_path: Path) -> None:
@@ -46,11 +45,11 @@ def test_what_has_no_partition_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"there is no folder .*no-such-folder: name a"):
         partitions_at(tmp_path / "no-such-folder")
     log = folder(tmp_path / "kafka", "orders-0", f"{0:020d}.log") / f"{0:020d}.log"
-    with pytest.raises(NotADirectoryError, match=f"{log} is no folder: name the .* {log.parent}$"):
+    with pytest.raises(
+        NotADirectoryError, match=f"{log} is not a folder: name the .* {log.parent}$"
+    ):
         partitions_at(log)
-    with pytest.raises(ValueError, match="s3: is not a local file system"):
-        partitions_at("s3://bucket/orders-0")
-    with pytest.raises(FileNotFoundError, match="has none in it"):
+    with pytest.raises(FileNotFoundError, match="does not contain one"):
         partitions_at(tmp_path)
 
 

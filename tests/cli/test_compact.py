@@ -95,7 +95,7 @@ def test_a_topic_that_nothing_says_is_compacted_is_refused_where_it_is_named(
     assert (run.code, run.out) == (1, [])
     assert run.err == (
         "kafkajit: nothing says that the topic is compacted, and records would be lost if it is "
-        f"not; if it is, say --config cleanup.policy=compact of the partition in {folder}\n"
+        f"not; if it is, pass --config cleanup.policy=compact for this partition in {folder}\n"
     )
     left_alone = "1 partition left alone: nothing says that the topic is compacted"
     assert compact("--apply", folder.parent) == Run(0, [left_alone], "")
@@ -125,7 +125,7 @@ def test_what_is_compacted_is_not_to_be_done_again_where_no_checkpoint_says_so(
 def test_configs_are_the_topics(compact: Compact, folder: Path) -> None:
     lag = ("--config", "min.compaction.lag.ms=60000")
     run = compact(*lag, "--now", "2023-11-14T22:14:00Z", folder)
-    why = "what follows is younger than min.compaction.lag.ms"
+    why = "the records behind it are younger than min.compaction.lag.ms"
     assert run == Run(0, [f"orders-0: nothing to compact before offset 0: {why}"], "")
     assert compact(*lag, "--now", (TIME + 60) * 1000, folder).code == 2
 
@@ -171,6 +171,6 @@ def test_a_damaged_log_is_an_error_and_stays(compact: Compact, folder: Path) -> 
     assert run.code == 1
     assert run.err.startswith("kafkajit: CorruptRecordError: Record is corrupt (stored crc")
     assert run.err.endswith(
-        f": `kafkajit repair` the folder first, at position 140, base offset 2 in {path}\n"
+        f": run `kafkajit repair` on the folder first, at position 140, base offset 2 in {path}\n"
     )
     assert sizes(folder) == [210, 0]

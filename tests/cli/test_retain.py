@@ -108,7 +108,7 @@ def test_of_a_log_dirs_folder_it_says_what_there_is_to_say(retain: Retain, tmp_p
     summary = [
         "__consumer_offsets: 3 partitions left alone: an internal topic, whose records brokers "
         "need",
-        "keyed: 1 partition left alone: a compacted topic, as cleaner-offset-checkpoint says",
+        "keyed: 1 partition left alone: a compacted topic according to cleaner-offset-checkpoint",
     ]
     assert run.code == 2
     assert run.out[0] == "orders-0: 2 of 4 segments to delete, 354 of 708 bytes"
@@ -133,7 +133,7 @@ def test_damage_in_one_log_keeps_no_other_from_being_done(retain: Retain, tmp_pa
     run = retain("--config", "retention.bytes=0", "--apply", tmp_path)
     assert run.code == 1
     assert run.err.startswith("kafkajit retain: CorruptRecordError: the log does not end in a whol")
-    assert run.err.endswith(f"`kafkajit repair` the folder first, at position 0 in {log}\n")
+    assert run.err.endswith(f"run `kafkajit repair` on the folder first, at position 0 in {log}\n")
     assert run.err.count("\n") == 1
     assert [bases_in(tmp_path / f"orders-{partition}")[0] for partition in range(3)] == [6, 0, 6]
 
@@ -142,7 +142,7 @@ REFUSED = [
     (["{folder}"], "no limit was given: --config retention.ms=…, --config retention.bytes=… or "),
     (["{folder}", "--config", "segment.ms=1"], "no limit was given: "),
     (["{folder}", "--config", "retention.hours=1"], "unknown topic config name"),
-    (["{folder}", "--config", "cleanup.policy=compact"], "records of a topic with"),
+    (["{folder}", "--config", "cleanup.policy=compact"], "retention does not delete"),
     (["{folder}", "--config", "remote.storage.enable=true"], "remote.storage.enable="),
     (["{folder}/..", "--log-start-offset", "3"], "--log-start-offset is for one log"),
     (["{folder}/nothing", "--config", "retention.ms=1"], "there is no folder "),

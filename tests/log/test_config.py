@@ -9,7 +9,7 @@ from kafkajit.log.config import LogConfig
 
 NAMES = [field.name.replace("_", ".") for field in fields(LogConfig)]
 
-# What LogConfig.configKeys() of Kafka 4.1.1 says.
+# What LogConfig.configKeys() of Kafka 4.1.1 returns.
 KAFKAS_DEFAULTS = {
     "cleanup.policy": ("delete",),
     "delete.retention.ms": 86400000,
@@ -72,7 +72,7 @@ def test_what_is_a_configuration_already_is_taken_as_it_is() -> None:
     config = LogConfig(segment_bytes=70)
     assert LogConfig.of(config) is config
     assert LogConfig.of(None) == LogConfig()
-    with pytest.raises(TypeError, match=r"topic configs are a LogConfig or names .*, not str$"):
+    with pytest.raises(TypeError, match=r"config must be a LogConfig or a mapping .*, not str$"):
         LogConfig.of("segment.bytes=70")  # type: ignore[arg-type]
 
 
@@ -83,9 +83,9 @@ def test_names_that_concern_no_file_are_left_alone() -> None:
 @pytest.mark.parametrize(
     ("settings", "wrong"),
     [
-        ({"segment.bytes": "1GB"}, r"segment.bytes is a number of bytes, not '1GB'"),
-        ({"segment.bytes": 1.5}, r"segment.bytes is a number of bytes, not 1.5"),
-        ({"segment.bytes": None}, r"segment.bytes is a number of bytes, not None"),
+        ({"segment.bytes": "1GB"}, r"segment.bytes must be a number of bytes, not '1GB'"),
+        ({"segment.bytes": 1.5}, r"segment.bytes must be a number of bytes, not 1.5"),
+        ({"segment.bytes": None}, r"segment.bytes must be a number of bytes, not None"),
         ({"segment.bytes": 13}, "segment.bytes must be 14 to 2147483647, not 13"),
         ({"segment.bytes": 2**31}, "segment.bytes must be 14 to 2147483647, not 2147483648"),
         ({"segment.ms": 0}, "segment.ms must be 1 to "),
@@ -93,8 +93,8 @@ def test_names_that_concern_no_file_are_left_alone() -> None:
         ({"index.interval.bytes": -1}, "index.interval.bytes must be 0 to "),
         ({"retention.ms": -2}, "retention.ms must be -1 to "),
         ({"min.cleanable.dirty.ratio": 1.1}, "min.cleanable.dirty.ratio must be 0 to 1, not 1.1"),
-        ({"cleanup.policy": "compacted"}, "cleanup.policy must be of compact, delete, not compact"),
-        ({"cleanup.policy": ""}, "cleanup.policy must be of compact, delete, not nothing"),
+        ({"cleanup.policy": "compacted"}, "must be one or both of compact, delete, not compacted"),
+        ({"cleanup.policy": ""}, "must be one or both of compact, delete, not empty"),
         ({"min.compaction.lag.ms": 3, "max.compaction.lag.ms": 2}, "conflict: min.compaction.lag"),
     ],
 )

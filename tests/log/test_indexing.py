@@ -25,7 +25,7 @@ BASES = st.sampled_from([0, 45, 2**31 - 3, 2**62])
 
 @st.composite
 def segments(draw: st.DrawFn) -> tuple[int, list[bytes]]:
-    """A base offset and batches behind it, sometimes far behind; sizes and timestamps vary."""
+    """A base offset with batches behind it, some of them far behind; sizes and timestamps vary."""
     base = draw(BASES)
     offset, batches = base, []
     for _ in range(draw(st.integers(0, 12))):
@@ -115,10 +115,10 @@ def test_a_segment_is_to_be_rolled_where_an_index_is_full_or_an_offset_too_far(
     assert indexes.size == twin.size
 
 
-# What tests/broker/make_corpus.py sets; elsewhere it is Kafka's default.
+# The setting of tests/broker/make_corpus.py; other logs have Kafka's default.
 INTERVALS = {"segments-0": 200, "segments-idempotent-0": 200, "segments-lz4-0": 256}
 INTERVALS |= {"crashed-0": 256, "preallocated-0": 256}
-# Nobody has closed these.
+# These were not closed.
 OPEN = {"crashed-0/00000000000000000096", "preallocated-0/00000000000000000096"}
 LOGS = [
     log
@@ -170,7 +170,7 @@ def test_a_timestamp_of_an_offset_before_the_last_entrys_is_told() -> None:
         kt.batch([kt.Record()], base_offset=offset, max_timestamp=timestamp)
         for offset, timestamp in stamped
     )
-    # the third batch has an entry, the fourth none, and the fifth would name the fourth's offset
+    # The third batch has an entry, the fourth does not, the fifth would name the fourth's offset.
     indexes = SegmentIndexes(0, LogConfig(index_interval_bytes=100))
     with pytest.raises(kafkajit.InvalidOffsetError, match=r"offset 50 to a time index.*\(102\)"):
         indexes.add(framed(log))

@@ -1,4 +1,4 @@
-"""read_committed: the rows of a real consumer with that isolation level."""
+"""The rows of read_committed are those of a real consumer with that isolation level."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_corpus_has_transactions() -> None:
     assert kinds <= {folder.name for folder in TRANSACTIONAL}
 
 
-# What tests/broker/Traffic.java did there.
+# What tests/broker/Traffic.java wrote.
 
 
 def test_what_was_aborted_over_several_segments_is_not_seen() -> None:
@@ -156,7 +156,7 @@ def test_a_bad_index_is_a_named_error(
     with pytest.raises(kafkajit.CorruptIndexError, match=message) as caught:
         read_rows(location, **COMMITTED)
     assert caught.value.path == f"{location}/{index.name}"
-    assert offsets_of(location) == list(range(25))  # which needs no index
+    assert offsets_of(location) == list(range(25))  # this needs no index
 
 
 @pytest.mark.parametrize("mode", ["DROPMALFORMED", "PERMISSIVE"])
@@ -193,7 +193,7 @@ def test_any_interleaving_is_seen_as_a_consumer_sees_it(data: st.DataObject) -> 
         assert offsets_of(location, predicates=some, **options) == [
             offset for offset in expected if first <= offset < last
         ]
-        for log in logs_of(folder)[-1:]:  # of a part, the rest is looked at for its markers
+        for log in logs_of(folder)[-1:]:  # a part of the log: the rest is read for its markers
             assert offsets_of(log, **options) == [
                 offset for offset in expected if offset >= int(log.stem)
             ]
@@ -223,7 +223,7 @@ def test_aborted_transactions_are_those_that_the_broker_wrote_down(folder: Path)
             struct.unpack_from(">qqq", content, at + 2) for at in range(0, len(content), 34)
         ]
     found, _ = aborted_and_open(folder)
-    # Where the cleaner has taken all records of one away, nobody has to know of it.
+    # A transaction may be unknown if the cleaner has removed all of its records.
     is_compacted = folder.name == "compacted-transactions-0"
     assert set(found) < set(entries) if is_compacted else sorted(found) == sorted(entries)
 
@@ -297,7 +297,7 @@ def test_a_wrong_checksum_is_no_error_where_nobody_checks(tmp_path: Path) -> Non
 def test_an_emptied_marker_ends_its_transaction(tmp_path: Path) -> None:
     emptied = kt.batch([], base_offset=1, is_transactional=True, is_control=True, producer_id=1)
     folder = write_partition(tmp_path, {0: data_of(1, 0) + emptied + data_of(-1, 2)})
-    # A consumer sees no ABORT in it either.
+    # A consumer does not see an ABORT marker in it either.
     assert offsets_of(folder, **COMMITTED) == [row["offset"] for row in committed_in(folder)]
 
 

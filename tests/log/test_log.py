@@ -44,7 +44,7 @@ def offsets_at(log: Log, offset: int, count: int) -> list[int]:
 def test_a_name_that_is_no_offset_is_told(tmp_path: Path) -> None:
     for base in (0, 2**63):
         (tmp_path / f"{base:020d}.log").touch()
-    with pytest.raises(InvalidOffsetError, match=f"name is no offset.*/{2**63:020d}.log"):
+    with pytest.raises(InvalidOffsetError, match=f"name is not an offset.*/{2**63:020d}.log"):
         Log(tmp_path)
 
 
@@ -59,7 +59,7 @@ def test_records_are_read_from_any_offset_on(
     assert log.read(log.start_offset, 10**6).equals(whole)
     step = max(1, len(offsets) // 6)
     for row in range(0, len(offsets), step):
-        # What compaction has taken away is begun behind.
+        # If compaction has removed the offset, reading begins behind it.
         first = offsets[row - 1] + 1 if row else offsets[0]
         for count in (1, 3):
             assert log.read(first, count).equals(whole.slice(row, count))
@@ -85,7 +85,7 @@ def test_the_log_ends_behind_its_last_batch(folder: Path) -> None:
 
 
 def test_a_log_ends_where_its_empty_last_segment_begins(tmp_path: Path) -> None:
-    # As Kafka leaves it that truncates to an offset in a gap.
+    # As Kafka leaves it after it truncates to an offset in a gap.
     log = Log(write_partition(tmp_path, {0: kt.batch([kt.Record(value=b"v")]), 7: b""}))
     assert log.end_offset == 7
     assert log.read(7).num_rows == 0
@@ -194,7 +194,7 @@ def test_a_time_index_whose_entries_do_not_grow_hides_no_record(tmp_path: Path) 
         for offset, time in enumerate((500, 100))
     )
     folder = write_partition(tmp_path, {0: log})
-    # Each is true of its batch.
+    # Each entry matches its batch.
     entries = (500).to_bytes(8) + (0).to_bytes(4) + (100).to_bytes(8) + (1).to_bytes(4)
     (folder / f"{0:020}.timeindex").write_bytes(entries)
     (folder / f"{0:020}.index").write_bytes((1).to_bytes(4) + (len(log) // 2).to_bytes(4))
@@ -235,7 +235,7 @@ def test_records_before_the_log_start_offset_are_not_read(tmp_path: Path) -> Non
             log.read(start - 1)
     (folder / f"{0:020}.log").unlink()
     checkpoint.write_text("0\n1\norders 0 3\n")
-    assert Log(folder).start_offset == 5  # what was before is gone, whatever the checkpoint says
+    assert Log(folder).start_offset == 5  # the records before are gone, whatever the checkpoint has
     checkpoint.write_text("0\n2\norders 0 3\n")
     with pytest.raises(kafkajit.CorruptCheckpointError, match="log-start-offset-checkpoint"):
         Log(folder).read(0)
@@ -247,7 +247,7 @@ def test_a_tiered_log_begins_where_its_local_segments_do() -> None:
     assert (starts["tiered"], starts["tiered-expired"]) == (0, 18)
     for topic in ("tiered", "tiered-expired"):
         log = Log(DATA / "tiered" / f"{topic}-0")
-        # 20 was aborted, 21 is its marker: what is before 18 is only remote.
+        # 20 was aborted, and 21 is its marker. Offsets before 18 are only remote.
         assert (log.start_offset, log.end_offset, log.last_stable_offset) == (18, 23, 23)
         assert offsets_at(log, 18, 9) == [18, 19, 20, 21, 22]
         with pytest.raises(kafkajit.OffsetOutOfRangeError):

@@ -17,7 +17,7 @@ from kafkajit.log.log_end import read_log_end
 CONFIG = LogConfig()
 
 
-# Their logs end in zeros, as preallocated ones do until they are closed.
+# Their logs end in zeros: preallocated logs do until they are closed.
 PADDED = {"preallocated-0", "v1-preallocated-0"}
 FOLDERS = [folder for folder in ALL_FOLDERS if folder.name not in PADDED]
 by_folder = pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
@@ -26,7 +26,7 @@ by_folder = pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder
 def test_a_log_that_ends_in_zeros_is_refused() -> None:
     for folder in ALL_FOLDERS:
         if folder.name in PADDED:
-            with pytest.raises(kafkajit.CorruptRecordError, match="bytes are no sound one: `kafka"):
+            with pytest.raises(kafkajit.CorruptRecordError, match="not a sound one: run `kafkajit"):
                 read_log_end(folder, CONFIG)
 
 
@@ -42,12 +42,12 @@ def test_a_brokers_log_goes_on_where_it_ends(folder: Path) -> None:
     if epochs.exists():
         table = kafkajit.read_leader_epochs(epochs)
         rows = [tuple(row.values()) for row in table.to_pylist()]
-        # of a leader that has appended nothing a broker forgets when it loads the log
+        # A broker that loads the log forgets a leader that has not appended anything.
         assert end.epochs.entries == [row for row in rows if row[1] < end.end_offset]
         assert end.latest_epoch == max((epoch for epoch, _ in rows), default=None)
 
 
-# Of a broker that was stopped there is a snapshot of the end; these were copied from a living one.
+# A stopped broker leaves a snapshot of the end; these were copied from a running one.
 LIVING = {"crashed-0", "epochs-0", "v1-crashed-0"}
 
 
@@ -97,7 +97,7 @@ def test_what_was_appended_behind_a_snapshot_is_read(tmp_path: Path) -> None:
             (folder / f"{0:020}.log").write_bytes(log)
             log = b""
     (folder / f"{4:020}.log").write_bytes(log)
-    # of offsets 0 to 2 the snapshot says something else, and is believed
+    # The snapshot differs from the log for offsets 0 to 2, and counts.
     lie = kt.producer_snapshot([kt.Producer(9)])
     (folder / f"{3:020}.snapshot").write_bytes(lie)
     for batch in reference.read_batches(
@@ -118,7 +118,7 @@ def test_a_damaged_marker_is_told_with_what_to_do(tmp_path: Path) -> None:
     bad = kt.control_batch(1, crc=1)
     (folder / f"{0:020}.log").write_bytes(bad + kt.batch([kt.Record()], base_offset=1))
     with pytest.raises(
-        kafkajit.CorruptRecordError, match=r"corrupt .*: `kafkajit repair` the folder first"
+        kafkajit.CorruptRecordError, match=r"corrupt .*: run `kafkajit repair` on the folder first"
     ):
         read_log_end(folder, CONFIG)
 

@@ -44,7 +44,7 @@ def update(states: ProducerStates, log: bytes) -> list[Entry]:
 
 @st.composite
 def batches_of_producers(draw: st.DrawFn) -> list[bytes]:
-    """Batches of a few producers, in and out of transactions, as a log has them or not quite."""
+    """Batches of a few producers, in and out of transactions, some of them not as in a real log."""
     offset, made = draw(st.sampled_from([0, 45, 2**40])), []
     coordinator_epoch = 0
     producer = st.sampled_from([1, 2, 3, 17, 2**62, -1])
@@ -71,7 +71,7 @@ def batches_of_producers(draw: st.DrawFn) -> list[bytes]:
                     **fields,
                 )
             )
-        elif kind == "empty":  # of which compaction has taken the records away
+        elif kind == "empty":  # compaction has removed the records
             control = draw(st.booleans())
             made.append(kt.batch([], is_control=control, is_transactional=True, **fields))
         elif kind == "message":
@@ -160,7 +160,7 @@ def test_a_snapshot_may_have_a_producer_twice() -> None:
     states = ProducerStates.of_snapshot(as_bytes(kt.producer_snapshot(producers)))
     assert [entry[0] for entry in entries_of(states)] == [1, 2, 3, 4]
     assert states.first_open_offset == 2
-    # the earliest ends, and leaves the other
+    # The earliest transaction ends, and the other stays open.
     log = kt.control_batch(0, producer_id=4, base_offset=10)
     assert update(states, log) == [(4, 2, 10, 6)]
     assert states.first_open_offset == 6
@@ -246,12 +246,12 @@ def test_rafts_control_batches_are_nobodys() -> None:
     assert len(states) == 0
 
 
-# What a broker left behind: logs whose last snapshot is of their end.
+# Logs of a stopped broker: the last snapshot is of the end.
 FOLDERS = sorted(
     folder
     for folder in (DATA / "v2").iterdir()
     if any(folder.glob("*.snapshot"))
-    # compaction has taken batches away since, or the broker has gone on
+    # Compaction has removed batches since, or the broker has continued.
     and not folder.name.startswith(("compacted", "tombstones", "emptied", "epochs"))
 )
 
@@ -267,7 +267,7 @@ def test_snapshots_and_aborted_transactions_are_those_of_a_broker(folder: Path) 
         index = log.with_suffix(".txnindex")
         written = TransactionIndex(index).aborted
         assert aborted == [tuple(entry) for entry in written]
-    # those left are of the ends that the log had when the broker stopped
+    # The others are of the ends that the log had when the broker stopped.
     assert not snapshots or states.snapshot() == snapshots[max(snapshots)]
 
 

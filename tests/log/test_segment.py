@@ -15,7 +15,7 @@ from kafkajit.storage.locations import find_segments
 from kafkajit.walk.selection import Range, Selection
 from kafkajit.walk.walk import Stretch
 
-# Those with entries in their indexes.
+# The segments with entries in their indexes.
 INDEXED = [
     folder
     for folder in FOLDERS
@@ -140,7 +140,7 @@ LATE = Selection(timestamps=Range(2_000_000_000_000))
             "neither positive nor a multiple of 8",
         ),
         (".index", INDEX[:8] + b"\0\0\0\x7f\0\0\0\x7f", Range(0, 1), "names position"),
-        # Sound batches at both, but the first is far from having that offset.
+        # There are sound batches at both, but the first does not have that offset.
         (
             ".index",
             struct.pack(">iiii", 47, 144, 48, 288),

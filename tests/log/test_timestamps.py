@@ -68,7 +68,7 @@ def test_it_is_what_kafka_states_of_every_segment_that_it_has_closed(tmp_path: P
     assert seen > 40
 
 
-# Their logs end in zeros, as preallocated ones do until they are closed.
+# Their logs end in zeros: preallocated logs do until they are closed.
 PADDED = {"preallocated-0", "v1-preallocated-0"}
 CLOSED = [folder for folder in FOLDERS if folder.name not in PADDED]
 
@@ -109,7 +109,7 @@ def test_the_time_of_an_empty_segment_is_that_of_its_file(tmp_path: Path) -> Non
 
 def test_a_segment_without_an_index_is_read_as_a_broker_recovers_it(folder: Path) -> None:
     (folder / log_name(0, ".index")).unlink()
-    put(folder, entries((5, 0)))  # which a broker makes anew
+    put(folder, entries((5, 0)))  # a broker rebuilds it
     found = largest_timestamp(segment_of(folder))
     assert found == LargestTimestamp(TIME + 1000, True, "there is no .index")
 
@@ -147,7 +147,7 @@ def test_a_timestamp_that_is_known_to_be_there_finds_out_an_index_that_ends_too_
     folder: Path,
 ) -> None:
     put(folder, entries((TIME, 1)))
-    assert largest_timestamp(segment_of(folder)).timestamp == TIME  # as a broker would believe it
+    assert largest_timestamp(segment_of(folder)).timestamp == TIME  # a broker would trust it
     found = largest_timestamp(segment_of(folder), at_least=TIME + 500)
     assert found.timestamp == TIME + 1000
     assert found.problem == f"the time index ends with timestamp {TIME}, the log has {TIME + 500}"
@@ -159,11 +159,11 @@ def test_what_cannot_be_told_from_a_damaged_log_is_an_error(tmp_path: Path) -> N
     path = folder / log_name(0)
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(
-        kafkajit.CorruptRecordError, match="does not end in a whole batch: `kafkajit repair`"
+        kafkajit.CorruptRecordError, match="does not end in a whole batch: run `kafkajit"
     ):
         largest_timestamp(segment_of(folder))
     path.write_bytes(b"\x00" * 8 + b"\x00\x00\x00\x01" + b"\x07" * SIZE)
-    with pytest.raises(kafkajit.CorruptRecordError, match="`kafkajit repair` the folder first"):
+    with pytest.raises(kafkajit.CorruptRecordError, match="run `kafkajit repair` on"):
         largest_timestamp(segment_of(folder))
 
 

@@ -81,7 +81,9 @@ def test_a_path_is_relative_to_the_drivers_folder(
 
 @pytest.mark.parametrize("text", ["s3://bucket/logs", "hdfs://namenode/logs", "gs://b"])
 def test_a_remote_path_is_refused_with_what_to_do(text: str) -> None:
-    with pytest.raises(ValueError, match=r"option path: .* take a local folder, .* copy the log"):
+    with pytest.raises(
+        ValueError, match=r"option path: .* use a local or shared folder, .* copy the log"
+    ):
         ProduceOptions.parse({"path": text})
 
 
@@ -105,9 +107,9 @@ def test_a_remote_path_is_refused_with_what_to_do(text: str) -> None:
         ({"topicId": "orders"}, "option topicId: a topic's id as kafka-topics.sh"),
         ({"topicId": "A" * 22}, "option topicId: a topic's id"),
         ({"partitionOverwriteMode": "all"}, "there is no 'all', but static, dynamic"),
-        ({"segment.bytes": "1g"}, r"segment.bytes is a number of bytes, not '1g'"),
+        ({"segment.bytes": "1g"}, r"segment.bytes must be a number of bytes, not '1g'"),
         ({"segment.bytes": "3"}, "segment.bytes must be 14 to 2147483647, not 3"),
-        ({"path": ""}, "option path: a folder, not an empty text"),
+        ({"path": ""}, "option path: the folder's path is empty"),
     ],
 )
 def test_an_option_with_a_wrong_value_is_an_error(given: dict[str, str], told: str) -> None:

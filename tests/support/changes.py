@@ -1,4 +1,4 @@
-"""Changes of a partition that are stopped anywhere: what there is to change, and what must hold.
+"""Changes of a partition stopped at any step: scenarios, and what must hold after each step.
 
 Files are stand-ins: their bytes say whose they are, and that they are whole.
 """
@@ -26,12 +26,12 @@ from kafkajit.change.journal import READY, STAGED
 from kafkajit.change.lock import FolderLock
 
 SIDES = (".index", ".timeindex", ".txnindex")
-# What a broker writes again whenever it loads a log.
+# Files that a broker rewrites whenever it loads a log.
 A_BROKERS = (*SIDES, ".snapshot", "leader-epoch-checkpoint")
 
 
 class Segment(NamedTuple):
-    """Offsets of a log, whose file has the first for its name."""
+    """The offsets of a log; the first is in the name of its file."""
 
     start: int
     end: int
@@ -39,11 +39,11 @@ class Segment(NamedTuple):
 
 
 class Scenario(NamedTuple):
-    """Logs before and after, by their folders, and the files that change with them."""
+    """The logs before and after a change, by folder, and the files that change with them."""
 
     before: dict[str, list[Segment]]
     after: dict[str, list[Segment]]
-    # Of the logs before, those whose bytes stay, by (folder, start).
+    # The logs whose bytes stay, by (folder, start).
     stays: frozenset[tuple[str, int]] = frozenset()
     others: tuple[str, ...] = ()
     absorbed: MappingProxyType[tuple[str, int], tuple[int, ...]] = MappingProxyType({})
@@ -54,7 +54,7 @@ TXN = (".index", ".timeindex", ".txnindex")
 A, B = "orders-0", "orders-1"
 LOGS = [Segment(0, 100), Segment(100, 200, TXN), Segment(200, 300), Segment(300, 400, TXN)]
 SCENARIOS = {
-    # One loses its aborted transactions, one is cut off behind damage, the last two go away.
+    # One loses its aborted transactions, one is cut off behind damage, the last two are removed.
     "repair": Scenario(
         {A: [*LOGS, Segment(400, 500)]},
         {A: [LOGS[0], Segment(100, 200), Segment(200, 250, TXN)]},
@@ -104,7 +104,7 @@ SCENARIOS = {
         stays=frozenset({(A, 0), (A, 100)}),
         others=(f"{B}/partition.metadata", f"{A}/leader-epoch-checkpoint"),
     ),
-    # Several replaced, one added, one removed, and everything around them.
+    # Several logs are replaced, one is added and one removed, with all files around them.
     "everything": Scenario(
         {A: [*LOGS, Segment(400, 500), Segment(500, 600)]},
         {A: [Segment(100, 200), Segment(200, 400, TXN), LOGS[3]._replace(start=400, end=450)]},
@@ -115,7 +115,7 @@ SCENARIOS = {
         absorbed=MappingProxyType({(A, 200): (300,)}),
         at_once=False,
     ),
-    # Nothing of the last segment is whole: it is empty now, and has no aborted transactions.
+    # The last segment has no whole batch: it becomes empty, without aborted transactions.
     "empty": Scenario(
         {A: LOGS},
         {A: [*LOGS[:3], Segment(300, 300)]},
@@ -123,7 +123,7 @@ SCENARIOS = {
         others=(f"{A}/leader-epoch-checkpoint",),
     ),
 }
-# Those that have every step between them: thousands of calls are enough.
+# Together these scenarios have every step.
 VARIED = ("everything", "two partitions", "empty")
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 Files = dict[str, bytes]
@@ -143,7 +143,7 @@ def content_of(log: Segment, name: str, version: str, size: int) -> bytes:
 
 
 def files(scenario: Scenario, *, after: bool, size: int = 100) -> Files:
-    """All files of the state before or after."""
+    """All files before or after the change."""
     key = (id(scenario), after, size)
     if key not in _known:
         _known[key] = _files(scenario, after, size)
@@ -175,7 +175,7 @@ def place(root: Path, wanted: Files) -> None:
 
 
 def change(root: Path, scenario: Scenario, size: int = 100, *, keep: bool = True) -> Change:
-    """The change from before to after, staged."""
+    """Stage the change from before to after."""
     before, after = files(scenario, after=False, size=size), files(scenario, after=True, size=size)
     made = Change(root / A, "test")
     try:
@@ -200,7 +200,7 @@ def _stage(made: Change, root: Path, scenario: Scenario, before: Files, after: F
 
 
 def live(root: Path) -> Files:
-    """The files that a broker sees: those that are not in a hidden folder."""
+    """The visible files: those that are not in a hidden folder."""
     found = {}
     for folder, folders, names in os.walk(root):
         folders[:] = [name for name in folders if not name.startswith(".")]
@@ -217,7 +217,7 @@ def hidden(root: Path) -> list[str]:
 
 
 def check_loads(root: Path, scenario: Scenario, size: int = 100) -> None:
-    """Check what must hold at any moment, for readers and for a broker that is started then."""
+    """Check what must hold after every step, for readers and for a broker that starts then."""
     found = live(root)
     loaded = as_loaded(found, scenario)
     for names in (found, loaded):
@@ -245,7 +245,7 @@ def is_log(name: str) -> bool:
 
 
 def check_reads(found: Files, scenario: Scenario, size: int) -> None:
-    """Check that files are whole, and indexes beside their own log."""
+    """Check that files are whole, and that indexes belong to the log beside them."""
     before, after = files(scenario, after=False, size=size), files(scenario, after=True, size=size)
     for name, bytes_ in found.items():
         if not name.endswith((".swap", ".cleaned")):
@@ -260,7 +260,7 @@ def check_reads(found: Files, scenario: Scenario, size: int) -> None:
 
 
 def as_loaded(found: Files, scenario: Scenario) -> Files:
-    """The names that LogLoader arrives at before it looks into any file."""
+    """What LogLoader makes of the names before it reads a file."""
     loaded = dict(found)
     for folder in {name.partition("/")[0] for name in found if "/" in name}:
         inside = [name for name in found if name.startswith(f"{folder}/0")]
@@ -291,9 +291,9 @@ def as_loaded(found: Files, scenario: Scenario) -> Files:
 
 
 def check_whole(root: Path, scenario: Scenario, size: int = 100) -> str:
-    """Check that all files are old or all are new, and only kept files are left behind."""
+    """Whether all files are old or all new, with nothing left behind but kept files."""
     found = live(root)
-    # A process that is killed cannot remove its .lock.
+    # A killed process cannot remove its .lock.
     left = [name for name in hidden(root) if name not in (CLEAN_SHUTDOWN, ".lock")]
     if found == files(scenario, after=False, size=size):
         assert left == []
@@ -304,16 +304,16 @@ def check_whole(root: Path, scenario: Scenario, size: int = 100) -> str:
 
 
 class Stopped(BaseException):
-    """The process is dead: nothing that it attempts from here on happens."""
+    """The process is dead: its further calls do nothing."""
 
 
-# What changes a file system, and so may fail.
+# Calls that change a file system and so may fail.
 CALLS = ("open", "mkdir", "rename", "replace", "link", "unlink", "rmdir", "fsync", "chmod", "chown")
 
 
 @contextmanager
 def stopping_after(calls: int) -> Iterator[None]:
-    """Pretend that the process ends after this many system calls."""
+    """Simulate the end of the process after a number of system calls."""
     numbers = count()
 
     def stop(*_: object) -> None:
@@ -341,7 +341,7 @@ def failing_after(calls: int, code: int) -> Iterator[list[OSError]]:
 
 @contextmanager
 def recording() -> Iterator[list[Call]]:
-    """Yield the system calls and their arguments."""
+    """Yield the system calls with their arguments."""
     calls: list[Call] = []
     with _before_each_call(lambda name, arguments: calls.append((name, arguments))):
         yield calls
@@ -365,7 +365,7 @@ def _before_each_call(do: Callable[[str, tuple[object, ...]], None]) -> Iterator
 
 
 def put(root: Path, scenario: Scenario) -> Path:
-    """Write the partition as a broker leaves it when it is stopped."""
+    """The partition as a stopped broker has left it."""
     place(root, files(scenario, after=False))
     (root / CLEAN_SHUTDOWN).touch()
     return root
@@ -374,7 +374,7 @@ def put(root: Path, scenario: Scenario) -> Path:
 def stopped_everywhere(
     root: Path, scenario: Scenario, *, committed: bool = False
 ) -> Iterator[Path]:
-    """The partition of a process that is dead before each call that would change something."""
+    """Yield the partition of a process that dies before each call that changes something."""
     put(root / "all", scenario)
     with recording() as calls, change(root / "all", scenario) as staged:
         staged.commit()
@@ -392,14 +392,14 @@ def stopped_everywhere(
 
 
 def just_committed(folder: Path, scenario: Scenario) -> Path:
-    """The partition of a process that is dead just after it committed."""
+    """The partition of a process that dies just after its commit."""
     root = next(stopped_everywhere(folder, scenario, committed=True))
     assert (root / A / READY).exists()
     return root
 
 
 def kill_often(folder: str, times: str) -> None:
-    """Changes a partition in children that are killed at random moments; prints what came of it.
+    """Change a partition in children that are killed at random moments, and print the outcomes.
 
     Every other one is killed while it commits, and half of those who finish it are killed as well.
     """
@@ -412,7 +412,7 @@ def kill_often(folder: str, times: str) -> None:
         place(root, files(scenario, after=False, size=size))
         (root / CLEAN_SHUTDOWN).touch()
         kind = "commit" if turn % 2 else "all"
-        # The first is not killed: it says how long they take.
+        # The first is not killed: it shows how long a change takes.
         after = taken[kind] * chance.random() if turn else None
         begun, seconds = _in_child(lambda r=root: _do_change(r, scenario, size), kind, after)
         if turn == 0:
@@ -446,7 +446,7 @@ def _finish(root: Path) -> None:
 
 
 def _in_child(work: Callable[[], None], kind: str, after: float | None) -> tuple[float, float]:
-    """Runs it in a fork, killed some time after it began, or began to commit.
+    """Run it in a fork that is killed some time after its start, or after the start of its commit.
 
     Says when it committed, and how long it took.
     """

@@ -1,4 +1,4 @@
-"""The slow twin of compaction: dicts and loops over what tests/reference.py reads.
+"""The slow twin of compaction: dicts and loops over the batches that tests/reference.py reads.
 
 Follows Kafka's Cleaner, CleanedTransactionMetadata and MemoryRecords.filterTo line by line, and
 shares nothing with the kernels but `kafkajit.testing`, which builds batches.
@@ -260,7 +260,7 @@ def _of_producer(batch: Batch) -> dict[str, int]:
 
 
 def seen(log: bytes) -> list[tuple[object, ...]]:
-    """Batches and their records, whatever the compressor made of them."""
+    """Batches and their records, independent of how they are compressed."""
     batches, end = read_batches(log)
     assert end == len(log)
     assert all(batch.is_valid for batch in batches)

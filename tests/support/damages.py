@@ -1,4 +1,4 @@
-"""Damage to partition folders that a broker recovers from: at random but always the same.
+"""Random but reproducible damage to partition folders, from which a broker recovers.
 
 In: a seed, and the folder of a log of tests/support/appends.py, as a stopped broker leaves it.
 What Kafka makes of the damage is in tests/data/logs/repairs.json.
@@ -13,12 +13,12 @@ from pathlib import Path
 
 from appends import Append, append
 
-_HEADER_UP_TO_CRC = 21  # what no checksum covers, but the length
+_HEADER_UP_TO_CRC = 21  # covered by no checksum, except for the length
 _Damage = Callable[[random.Random, Path], None]
 
 
 def damaged_seeds(count: int) -> dict[int, Append]:
-    """The first logs without v0 and v1: these make brokers forget leaders' epochs."""
+    """The first logs without v0 and v1, which make brokers forget leader epochs."""
     found: dict[int, Append] = {}
     seed = 0
     while len(found) < count:
@@ -30,7 +30,7 @@ def damaged_seeds(count: int) -> dict[int, Append]:
 
 
 def damage(seed: int, folder: Path) -> None:
-    """Damage the log of that seed, or the files beside it."""
+    """Damage the log of this seed, or a file beside it."""
     rng = random.Random(f"damage {seed}")
     what = rng.choice(["log", "log", "sides", "epochs", "log and epochs"])
     if "log" in what:
@@ -74,7 +74,7 @@ _OF_LOGS: list[_Damage] = [_torn, _torn, _flipped, _flipped, _followed, _with_a_
 
 
 def _any_of(rng: random.Random, folder: Path, names: str) -> list[Path]:
-    """One of these files, if there are any."""
+    """One of these files, if there is one."""
     paths = sorted(folder.glob(names))
     return [rng.choice(paths)] if paths else []
 

@@ -1,4 +1,4 @@
-"""tests/data/logs: what Kafka's own log did to partition folders, a history of steps for each."""
+"""The histories in tests/data/logs: what Kafka's own log did to partition folders, step by step."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ KINDS = ("append", "recover", "truncate", "retain", "compact")
 
 
 class Step(NamedTuple):
-    """An operation, Kafka's answer, and the folder before and after it: name → bytes."""
+    """A step: the command, Kafka's answer, and the folder's files before and after it."""
 
     told: dict[str, Any]
     before: dict[str, bytes]
     after: dict[str, bytes]
-    batches: bytes = b""  # what was appended
+    batches: bytes = b""  # the appended batches
 
 
 @cache
 def histories(kind: str) -> list[list[Step]]:
-    """The histories of a kind of operation."""
+    """The histories of one kind of operation."""
     contents = {}
     with tarfile.open(DATA / "logs" / f"{kind}.tar.xz") as archive:
         for entry in archive:

@@ -1,4 +1,4 @@
-"""What a broker's files of a log are, with struct, lists and loops: one batch after the other.
+"""The files that a broker keeps of a log, built with struct, lists and loops, batch by batch.
 
 Answers to Kafka 4.1.1's LogSegment, ProducerStateManager, LeaderEpochFileCache and UnifiedLog.
 """
@@ -23,7 +23,7 @@ class Refused(Exception):
 
 
 class Indexes:
-    """The indexes of one segment."""
+    """The files of one segment."""
 
     def __init__(self, base: int, config: LogConfig) -> None:
         self.base, self.interval = base, config.index_interval_bytes
@@ -93,7 +93,7 @@ class Producer:
 
 
 class Producers:
-    """The producers of a log."""
+    """The files of a whole log."""
 
     def __init__(self) -> None:
         self.states: dict[int, Producer] = {}
@@ -154,7 +154,7 @@ class Producers:
 
 
 class HashMap:
-    """Where a Java HashMap puts longs: buckets of lists, twice as many once three in four are."""
+    """A Java HashMap of longs: lists in buckets, doubled when three in four are used."""
 
     def __init__(self, keys: list[int]) -> None:
         self.table: list[list[int]] = [[] for _ in range(16)]
@@ -217,7 +217,7 @@ class Epochs:
 
 
 class Segment:
-    """A segment that is being written."""
+    """The segment that is being written."""
 
     def __init__(self, base: int, config: LogConfig) -> None:
         self.base, self.config, self.log = base, config, b""
@@ -256,7 +256,7 @@ class Segment:
 
 
 class Log:
-    """A partition's folder, from its beginning on."""
+    """A partition's folder from its first append on."""
 
     def __init__(self, config: LogConfig, start: int = 0) -> None:
         self.config, self.end = config, start
@@ -295,7 +295,7 @@ class Log:
         self.take_snapshot(base)
 
     def files(self) -> dict[str, bytes]:
-        """The files as a broker leaves them when it is stopped."""
+        """The files as a stopped broker leaves them."""
         self.take_snapshot(self.end)
         files = {"leader-epoch-checkpoint": self.epochs.text()}
         files |= {f"{offset:020}.snapshot": content for offset, content in self.snapshots.items()}

@@ -48,7 +48,7 @@ def test_a_batch_whose_checksum_fails_is_not_sound() -> None:
 @pytest.mark.parametrize("behind", [B, b"", b"torn", b"\x00" * 17])
 def test_a_bad_batch_ends_where_its_length_says_if_the_log_goes_on_there(behind: bytes) -> None:
     bad = bytearray(A + behind)
-    bad[30] ^= 1  # its checksum fails
+    bad[30] ^= 1  # its checksum is wrong
     assert resync(as_bytes(bytes(bad)), 0) == len(A)
 
 
@@ -98,14 +98,14 @@ def test_headers_planted_to_have_everything_behind_them_checked_hide_nothing(mag
     for at in range(0, len(planted), len(header)):
         planted[at + 8 : at + 12] = (len(planted) - at - 12).to_bytes(4)
         planted[at + (17 if magic == 2 else 12)] ^= 1  # the checksum
-        if magic < 2:  # sizes have to add up: a null key, and a value of the rest
+        if magic < 2:  # the sizes must add up: a null key, and the rest as value
             sizes = at + (18 if magic == 0 else 26)
             planted[sizes : sizes + 4] = b"\xff" * 4
             planted[sizes + 4 : sizes + 8] = (len(planted) - sizes - 8).to_bytes(4)
     for batch in (A, large(3000, 1)):
         content = as_bytes(bytes(planted) + batch)
         assert next_sound_batch(content, 0) == len(planted)
-        # Each checksum is computed by itself only for the first few of them.
+        # Only the first few checksums are computed one by one.
         given_up, free = _search(content, 0, 0, _NO_PREFIXES, 4 * content.size)
         assert free < 0
         assert given_up < 5000
@@ -118,7 +118,7 @@ def test_a_header_is_plausible_only_with_fields_that_brokers_let_through() -> No
     for fields in ({"records_count": 2}, {"records_count": -1}, {"base_sequence": -2}):
         odd = kt.batch([kt.Record()], last_offset_delta=0, **fields)
         assert not goes_on(as_bytes(odd), 0)
-        assert next_sound_batch(as_bytes(b"x" + odd), 0) == 1  # its checksum is proof enough
+        assert next_sound_batch(as_bytes(b"x" + odd), 0) == 1  # its checksum proves it
 
 
 TORN = kt.batch([kt.Record(value=b"z" * 99)], base_offset=5)[:-20]

@@ -1,4 +1,4 @@
-"""What is asked for: which batches and rows a range of offsets and timestamps lets through."""
+"""Which batches and rows a range of offsets and timestamps selects."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kafkajit.walk.selection import ALL, EVERYTHING, NOTHING, Range, Selection
 
 ENDS = st.one_of(st.integers(-3, 3), st.sampled_from([MIN_INT64, MIN_INT64 + 1, MAX_INT64]))
 RANGES = st.builds(Range, ENDS, ENDS)
-# Where batches are, and mostly all of them.
+# Ranges around the batches; most contain all of them.
 OFFSETS = st.one_of(
     st.just(ALL), st.just(ALL), st.builds(Range, st.integers(-2, 20), st.integers(0, 25))
 )
@@ -43,7 +43,7 @@ def test_a_range_holds_what_is_between_its_ends(one: Range, other: Range) -> Non
 
 
 def test_a_range_may_end_where_no_int64_is() -> None:
-    # WHERE offset > 9223372036854775807 comes to that.
+    # WHERE offset > 9223372036854775807 becomes this.
     assert not Range(MAX_INT64 + 1)
     assert not Range(last=MIN_INT64 - 1)
     assert not Range(MAX_INT64 + 1).holds(NUMBERS).any()
@@ -102,7 +102,7 @@ def test_a_batch_is_dropped_only_if_it_holds_nothing_that_is_asked_for(
             within = batch.base_offset <= offsets.last and offsets.first <= (
                 batch.base_offset + batch.last_offset_delta
             )
-            # Of the smallest timestamp a header says nothing, unless it is every record's.
+            # A header has the smallest timestamp only if all records have the same.
             at_least = batch.max_timestamp if batch.timestamp_type == 1 else MIN_INT64
             later = batch.max_timestamp >= timestamps.first and at_least <= timestamps.last
             assert is_kept == (within and later)
@@ -136,7 +136,7 @@ LOG = b"".join(
 
 def test_what_cannot_match_is_neither_checked_nor_decompressed() -> None:
     spoilt = bytearray(LOG)
-    for batch in reference.read_batches(LOG)[0][1:]:  # their headers stand
+    for batch in reference.read_batches(LOG)[0][1:]:  # their headers stay right
         spoilt[batch.position + 61 : batch.position + batch.size] = bytes(batch.size - 61)
     for selection in (Selection(Range(last=2)), Selection(Range(last=2), Range(last=2))):
         rows = selected(bytes(spoilt), selection)

@@ -1,1 +1,1 @@
-"""Logs compacted: of each key the last record stays."""
+"""Compact logs: the last record of each key stays."""

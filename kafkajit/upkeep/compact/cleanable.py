@@ -1,9 +1,9 @@
-"""What of a partition's log may be compacted, and which of its segments become one.
+"""Which segments of a log may be compacted, and which of them become one.
 
-Answers to LogCleanerManager, LogToClean and Cleaner.groupSegmentsBySize. Before the first dirty
-offset the log has been compacted: no key is there twice. The first uncleanable offset begins a
-segment: the active one, or one that is too young for min.compaction.lag.ms, or that has the last
-stable offset or the high watermark.
+Answers to LogCleanerManager, LogToClean and Cleaner.groupSegmentsBySize of Kafka 4.1.1. Before the
+first dirty offset the log has been compacted: every key is there only once. The first uncleanable
+offset begins a segment: the active segment, one that is too young for min.compaction.lag.ms, or the
+one with the last stable offset or the high watermark.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ class Cleanable:
     segments: Sequence[Segment]
     first_dirty_offset: int
     first_uncleanable_offset: int
-    limit: str  # why that one is not
+    limit: str  # why that offset is not cleanable
 
     @property
     def first_dirty(self) -> int:
-        """The row of the first segment that has a dirty offset."""
+        """The row of the first segment with a dirty offset."""
         return len(self.segments) - len(_from(self.first_dirty_offset, self.segments))
 
     @property
     def dirty_bytes(self) -> int:
-        """Of the segments that have dirty offsets."""
+        """The size of the segments with dirty offsets."""
         if self.first_dirty_offset >= self.first_uncleanable_offset:
             return 0
         return sum(segment.log.size for segment in self.segments[self.first_dirty :])
 
     @property
     def dirty_ratio(self) -> float:
-        """What a broker compares with `min.cleanable.dirty.ratio`."""
+        """The ratio that a broker compares with `min.cleanable.dirty.ratio`."""
         clean = sum(s.log.size for s in self.segments if s.base_offset < self.first_dirty_offset)
         return self.dirty_bytes / (clean + self.dirty_bytes) if self.dirty_bytes else 0.0
 
     def groups(self, config: LogConfig) -> Iterator[list[Segment]]:
-        """Runs of segments that fit into one, whatever is left of them."""
+        """Yield runs of segments that fit into one segment even if they lose nothing."""
         group: list[Segment] = []
         bases = [segment.base_offset for segment in self.segments]
         ends = [*bases, self.first_uncleanable_offset][1:]
@@ -69,7 +69,7 @@ class Cleanable:
 
 
 def find_cleanable(folder: Path, log: Log, config: LogConfig, now: int) -> Cleanable:
-    """What a cleaner would look at in a partition's log at that time, in milliseconds."""
+    """Find the segments that a broker's cleaner would compact at a time in milliseconds."""
     first_dirty = _first_dirty_offset(folder, log)
     stable = log.last_stable_offset
     limits = [
@@ -82,7 +82,7 @@ def find_cleanable(folder: Path, log: Log, config: LogConfig, now: int) -> Clean
     if config.min_compaction_lag_ms > 0:
         latest = now - config.min_compaction_lag_ms
         young = (
-            (segment.base_offset, "what follows is younger than min.compaction.lag.ms")
+            (segment.base_offset, "the records behind it are younger than min.compaction.lag.ms")
             for segment in _from(first_dirty, log.segments[:-1])
             if largest_timestamp(segment).timestamp > latest
         )
@@ -95,7 +95,7 @@ def find_cleanable(folder: Path, log: Log, config: LogConfig, now: int) -> Clean
 
 
 def _first_dirty_offset(folder: Path, log: Log) -> int:
-    """What the checkpoint says, where that is an offset of the log; else the log's start."""
+    """The offset in cleaner-offset-checkpoint if the log has it, or the log start offset."""
     checkpoint = offset_in(folder, CLEANER_OFFSETS)
     if checkpoint is None or not log.start_offset <= checkpoint <= log.end_offset:
         return log.start_offset
@@ -103,13 +103,13 @@ def _first_dirty_offset(folder: Path, log: Log) -> int:
 
 
 def _from(offset: int, segments: Sequence[Segment]) -> Sequence[Segment]:
-    """The segment that has an offset, and those behind it."""
+    """The segment with an offset, and the segments behind it."""
     bases = [segment.base_offset for segment in segments]
     return segments[max(bisect_right(bases, offset) - 1, 0) :]
 
 
 def _fits(group: Sequence[Segment], last_offset: int, config: LogConfig) -> bool:
-    """Whether all of a group go into one segment, the last one of them with that last offset."""
+    """Whether a group fits into one segment that ends with this offset."""
     offsets = sum(_whole(s.index, OFFSET_ENTRY.itemsize) for s in group)
     times = sum(_whole(s.time_index, TIME_ENTRY.itemsize) for s in group)
     return (
@@ -120,5 +120,5 @@ def _fits(group: Sequence[Segment], last_offset: int, config: LogConfig) -> bool
 
 
 def _whole(file: StoredFile | None, entry: int) -> int:
-    """The bytes of an index's whole entries."""
+    """The size of an index's whole entries in bytes."""
     return 0 if file is None else file.size // entry * entry

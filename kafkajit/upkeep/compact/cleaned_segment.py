@@ -1,7 +1,7 @@
-"""What is left of segments → one log with its indexes, staged in a change.
+"""Write what is left of some segments as one segment, staged in a change.
 
-Answers to Cleaner.cleanSegments: LogSegment.append for the log and its indexes, CleanedTransaction-
-Metadata for that of transactions.
+Answers to Cleaner.cleanSegments of Kafka 4.1.1: to LogSegment.append for the log and its indexes,
+and to CleanedTransactionMetadata for the transaction index.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from kafkajit.log.config import LogConfig
 from kafkajit.log.indexing import SegmentIndexes
 from kafkajit.log.segment import Segment
 from kafkajit.log.timestamps import modified_ms
-from kafkajit.upkeep.compact.record_filter import COPIED, Filtered
+from kafkajit.upkeep.compact.batch_rewriting import COPIED
+from kafkajit.upkeep.compact.record_filter import Filtered
 
 
 class CleanedSegment:
-    """The segment that a group becomes; without a change only its size is found out.
+    """The segment that a group becomes; without a change only its size is computed.
 
-    Kafka writes a segment anew that loses nothing. Here it stays, with the indexes that it has.
+    Kafka rewrites a segment that loses nothing. Here the segment and its indexes stay.
     """
 
     def __init__(self, group: Sequence[Segment], config: LogConfig, change: Change | None) -> None:
@@ -36,7 +37,7 @@ class CleanedSegment:
         self.is_changed = len(group) > 1
 
     def add(self, filtered: Filtered) -> None:
-        """Take in what is left of the next batches."""
+        """Add what is left of the next batches."""
         self.is_changed |= bool((filtered.actions != COPIED).any())
         if self._change is not None:
             self._indexes.add(filtered.batches, self._log.name)
@@ -45,7 +46,7 @@ class CleanedSegment:
         self.size += filtered.content.size
 
     def finish(self, aborted: bytes) -> None:
-        """Write the indexes; `aborted` is that of transactions."""
+        """Write the indexes; `aborted` is the content of the transaction index."""
         before = self._group[0].transaction_index
         self.is_changed |= aborted != (b"" if before is None else before.read())
         if self._change is None or not self.is_changed:
@@ -60,13 +61,13 @@ class CleanedSegment:
             indexes[TXN_INDEX_SUFFIX] = aborted
         for suffix, content in indexes.items():
             self._change.new(self._log.with_suffix(suffix)).write_bytes(content)
-        # How old a segment is may decide when its records go.
+        # Retention may look at the age of the segment.
         modified = modified_ms(self._group[-1].log) * 1_000_000
         for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             os.utime(self._change.new(self._log.with_suffix(suffix)), ns=(modified, modified))
 
     def _opened(self, change: Change) -> BufferedWriter:
-        """The new log, from the start: what has not been written is as it was."""
+        """The new log; what was not written so far is copied from the old one."""
         if self._file is None:
             others = [segment.log.path for segment in self._group[1:]]
             self._file = change.new(self._log, instead_of=others).open("wb")

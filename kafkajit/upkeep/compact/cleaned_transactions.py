@@ -1,8 +1,8 @@
-"""Which batches compaction has no use for: aborted data, and markers of transactions without data.
+"""Find the batches that compaction discards: aborted data, and markers without data.
 
-Answers to CleanedTransactionMetadata. Batches go by in the order of the log. The marker of a
-transaction is of use while a batch of it is there; where it is aborted, there is an entry for it in
-the new transaction index of the segment that the marker is in.
+Answers to CleanedTransactionMetadata of Kafka 4.1.1. Batches come in the order of the log. The
+marker of a transaction stays while a batch of the transaction does. If the transaction was aborted,
+the new transaction index of the marker's segment has an entry for it.
 """
 
 from __future__ import annotations
@@ -17,27 +17,28 @@ from kafkajit.records.control_records import ABORT, COMMIT, CONTROL_TYPES, read_
 from kafkajit.records.decode import Chunk
 from kafkajit.storage.source import Mask
 
-# In place of a control type: of data, and of a control batch without records.
+# In place of a control type: a batch of data, and a control batch without records.
 NO_CONTROL, _EMPTY = -1, -2
 
-# What a producer has in the log so far.
+# What the log has of a producer so far.
 _PRODUCER = np.dtype(
     [
-        ("hasCommitted", np.bool_),  # data behind its last COMMIT that nothing says is aborted
-        ("isOpen", np.bool_),  # such data behind its last marker that can be read
-        ("aborted", np.int64),  # the row of the aborted transaction that it is in, or _NONE
-        ("hasAborted", np.bool_),  # data of that
+        ("hasCommitted", np.bool_),  # data behind its last COMMIT that is not known to be aborted
+        ("isOpen", np.bool_),  # such data behind its last marker, from the log start offset on
+        ("aborted", np.int64),  # the row of its current aborted transaction, or _NONE
+        ("hasAborted", np.bool_),  # data of that transaction
     ]
 )
 _NONE = -1
 
 
 class CleanedTransactions:
-    """The transactions of a log, as far as its batches have gone by.
+    """The transactions of a log up to some batch.
 
     Args:
-        aborted: entries of the log's transaction indexes
-        start_offset: of the log; a marker before it may end an aborted transaction that none has
+        aborted: the entries of the log's transaction indexes.
+        start_offset: the log start offset. A marker before it may end an aborted transaction that
+            no index has.
     """
 
     def __init__(self, aborted: npt.NDArray[np.void], start_offset: int) -> None:
@@ -51,7 +52,7 @@ class CleanedTransactions:
         self._firsts = self._aborted["firstOffset"].astype(np.int64)
 
     def discards(self, batches: Batches, types: npt.NDArray[np.int64], path: str | None) -> Mask:
-        """Of which batches no record is needed; `types` are what `control_types` says of them."""
+        """Which batches compaction discards; `types` are their `control_types`."""
         discarded = np.zeros(len(batches), dtype=np.bool_)
         rows = np.flatnonzero(batches.is_transactional | batches.is_control)
         if not rows.size:
@@ -77,7 +78,7 @@ class CleanedTransactions:
         return discarded
 
     def take_ended(self) -> npt.NDArray[np.void]:
-        """Entries of the aborted transactions with data that have ended since the last time."""
+        """The entries of aborted transactions with data that have ended since the last call."""
         ended, self._ended = self._aborted[self._ended], self._ended[:0]
         return ended
 
@@ -93,13 +94,13 @@ class CleanedTransactions:
 
 
 def control_types(chunk: Chunk) -> npt.NDArray[np.int64]:
-    """Of each batch: the type of its first control record, which has been looked at."""
+    """The type of each batch's first control record, which must have been checked."""
     is_control = chunk.batches.is_control
     types = np.where(is_control, _EMPTY, NO_CONTROL)
     has_type = is_control & (chunk.counts > 0)
     first_rows = (np.cumsum(chunk.counts) - chunk.counts)[has_type]
     numbers = read_control_records(chunk.content, chunk.fields[first_rows]).type_id
-    # Kafka takes a negative one for one that it does not know.
+    # Kafka treats a negative type as an unknown one.
     types[has_type] = np.where(numbers < 0, len(CONTROL_TYPES), numbers)
     return types
 
@@ -108,9 +109,11 @@ def control_types(chunk: Chunk) -> npt.NDArray[np.int64]:
 def _follow(
     last_offsets, rows, types, firsts, owners, begun, producers, start_offset, discarded, ended
 ):
-    """(transactions begun, aborted ones with data ended, batch whose transaction is in no index).
+    """Follow transactional batches and markers.
 
-    Of batches of transactions and markers only: for others nothing changes.
+    Returns:
+        The number of aborted transactions that have begun, the number of those with data that have
+        ended, and the row of a batch that ends a transaction without an index entry.
     """
     count = 0
     for batch in range(last_offsets.size):

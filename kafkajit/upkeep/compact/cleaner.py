@@ -1,12 +1,13 @@
-"""The passes over a log that compact it: which records are superseded, then what stays.
+"""Compact a log in two passes: mark the superseded records, then hand out what stays.
 
-Answers to Cleaner. The first goes through the dirty segments and marks each record that another of
-its key follows; where the keys do not fit into memory it does so several times, for some of them
-each. The last goes through all segments and hands out what is left of them.
+Answers to Cleaner of Kafka 4.1.1. The first pass reads the dirty segments and marks each record
+that a later record of its key follows. If the keys do not fit into memory, it runs several times,
+each time for some of the keys. The second pass reads all segments and hands out what is left of
+them.
 
-One thing is not as in Kafka. Where the first dirty offset is in the midst of a segment Kafka begins
-to read behind markers whose transactions it takes for going on, and so leaves out of its map what
-their producers have committed since. Here the segment is read from its start.
+One thing differs from Kafka. If the first dirty offset is in the middle of a segment, Kafka begins
+to read behind markers, takes their transactions for open, and leaves what their producers have
+committed since out of its map. Here the segment is read from its start.
 """
 
 from __future__ import annotations
@@ -32,34 +33,34 @@ from kafkajit.upkeep.compact.cleaned_transactions import (
     CleanedTransactions,
     control_types,
 )
-from kafkajit.upkeep.compact.offset_map import OffsetMap, Words
-from kafkajit.upkeep.compact.record_bitmap import Superseded
-from kafkajit.upkeep.compact.record_filter import Filtered, RecordFilter, Retention, Run
+from kafkajit.upkeep.compact.offset_map import Hashes, OffsetMap
+from kafkajit.upkeep.compact.record_bitmap import RecordBitmap
+from kafkajit.upkeep.compact.record_filter import BatchDecisions, Filtered, RecordFilter, Run
 from kafkajit.walk.walk import frames
 
 _NO_OFFSET = -1
 
 
 class LastRecord(NamedTuple):
-    """Of a producer whose next batch a broker will hold against its last."""
+    """The last record of a producer. Brokers check the producer's next batch against it."""
 
-    offset: int | None  # of its last data; None where there are only markers
+    offset: int | None  # of its last data; None if it has only markers
     epoch: int
 
 
 class Cleaner:
-    """Compacts the cleanable segments of a log: first `index`, then `clean` them, in order.
+    """Compacts the cleanable segments of a log: first `index` them, then `clean` each, in order.
 
     Args:
-        cleanable: those segments
-        segments: all of the log's
-        start_offset: of the log
-        producers: the last record of each that is active
-        now: when this is done, in milliseconds
-        delete_retention_ms: how much later tombstones go
-        dedupe_buffer_size: bytes that the map of keys may take
-        max_decompressed_bytes: of a batch
-        progress: told how many bytes have been read, time after time
+        cleanable: the segments to compact.
+        segments: all segments of the log.
+        start_offset: the log start offset.
+        producers: the last record of each active producer.
+        now: the time in milliseconds.
+        delete_retention_ms: how much later tombstones go.
+        dedupe_buffer_size: memory for the map of keys in bytes.
+        max_decompressed_bytes: the largest batch that is read.
+        progress: is called with the number of bytes read since the last call.
     """
 
     def __init__(
@@ -91,14 +92,14 @@ class Cleaner:
         self._progress = progress
         self._memory = ColumnMemory(Wanted(fields=True))
         self._map = OffsetMap(dedupe_buffer_size)
-        self._is_parted = False  # the map did not have all keys at once
-        self._superseded = Superseded()  # in the dirty segments
-        self._superseded_before = Superseded()  # in the clean ones
+        self._is_parted = False  # whether the map had no room for all keys at once
+        self._superseded = RecordBitmap()  # in the dirty segments
+        self._superseded_before = RecordBitmap()  # in the clean ones
         self._without_key: dict[str, int] = {}
-        self._checked: set[str] = set()  # logs whose checksums hold
+        self._checked: set[str] = set()  # logs whose checksums are right
 
     def index(self) -> None:
-        """Find out which records are superseded."""
+        """Mark the superseded records."""
         parts = [(0, 0)]
         while parts:
             self._map.restart(*parts.pop())
@@ -112,7 +113,7 @@ class Cleaner:
         self._superseded_before.rewind()
 
     def clean(self, segment: Segment) -> Iterator[tuple[Run, Filtered]]:
-        """What is left of a segment, run by run; good until the next."""
+        """Yield what is left of a segment, run by run; each is valid until the next."""
         superseded = self._superseded if self._is_dirty(segment) else self._superseded_before
         is_known = self._is_dirty(segment) or self._is_parted
         if not is_known:
@@ -127,23 +128,23 @@ class Cleaner:
                 left_out = np.repeat(discards | run.batches.is_control, run.counts)
                 hashes = self._hashes(segment, run, left_out)
                 self._map.find(hashes, first, superseded.bits)
-            retention = self._retention(run.batches, discards, keeps_tombstones)
-            yield run, self._filter.filter(run, source.content, retention, superseded.bits, first)
+            decisions = self._decisions(run.batches, discards, keeps_tombstones)
+            yield run, self._filter.filter(run, source.content, decisions, superseded.bits, first)
 
     def take_aborted(self) -> npt.NDArray[np.void]:
-        """Entries of the transaction index for what was cleaned since the last time."""
+        """The transaction index of what was cleaned since the last call."""
         return self._transactions.take_ended()
 
     def records_without_key(self, segment: Segment) -> int:
-        """How many a segment has lost for that, once it has been cleaned."""
+        """The number of records that a cleaned segment has lost because they have no key."""
         return self._without_key[segment.log.path]
 
     def _is_dirty(self, segment: Segment) -> bool:
-        """Whether it has dirty offsets."""
+        """Whether a segment has dirty offsets."""
         return segment.base_offset >= self._dirty[0].base_offset
 
     def _put(self, parts: list[tuple[int, int]]) -> None:
-        """Mark what is superseded in the dirty segments; add to `parts` what was left out."""
+        """Mark superseded records in the dirty segments; add the keys left out to `parts`."""
         superseded, transactions = self._superseded, self._transactions_from(self._dirty[0])
         superseded.rewind()
         for segment in self._dirty:
@@ -156,8 +157,8 @@ class Cleaner:
                 while (row := self._map.put(hashes, first, superseded.bits, row)) < run.chunk.rows:
                     parts.append(self._map.halve())
 
-    def _find(self, segments: Sequence[Segment], superseded: Superseded) -> None:
-        """Mark what is superseded before the first dirty offset."""
+    def _find(self, segments: Sequence[Segment], superseded: RecordBitmap) -> None:
+        """Mark superseded records before the first dirty offset."""
         if not segments:
             return
         transactions = self._transactions_from(segments[0])
@@ -173,12 +174,12 @@ class Cleaner:
                 self._map.find(hashes, first, superseded.bits)
 
     def _transactions_from(self, segment: Segment) -> CleanedTransactions:
-        """Those with a marker there or later: others have no batch that goes by."""
+        """The transactions with a marker in this segment or later."""
         has_part = self._aborted["lastOffset"] >= segment.base_offset
         return CleanedTransactions(self._aborted[has_part], self._start_offset)
 
-    def _hashes(self, segment: Segment, run: Run, left_out: Mask) -> Words:
-        """Of the keys of a run that is read whole; counts the records without."""
+    def _hashes(self, segment: Segment, run: Run, left_out: Mask) -> Hashes:
+        """Hash the keys of a run that is read whole, and count its records without a key."""
         has_no_key = (run.chunk.fields["keySize"] < 0) & ~left_out
         self._without_key[segment.log.path] += int(np.count_nonzero(has_no_key))
         return self._map.hashes(run.chunk.content, run.chunk.fields, left_out)
@@ -186,7 +187,7 @@ class Cleaner:
     def _runs(
         self, segment: Segment, wanted: Callable[[Batches], Mask]
     ) -> Iterator[tuple[Run, Source]]:
-        """All batches of a segment, those that are wanted with their records."""
+        """Yield all batches of a segment, and the records of the wanted ones."""
         log = segment.log
         source = log.open()
         limit = self._max_decompressed_bytes
@@ -204,7 +205,7 @@ class Cleaner:
                     part = slice(done, done + window)
                     run = _read(decoder, batches[part], is_wanted[part])
                     done += len(run.batches)
-                    window = 2 * len(run.batches)  # what comes is much like what went
+                    window = 2 * len(run.batches)  # the next batches are much like the last
                     yield run, source
             if self._progress is not None:
                 self._progress(framing.position - position)
@@ -212,20 +213,20 @@ class Cleaner:
             source.forget(position)
         if position < log.size:
             raise CorruptRecordError(
-                f"{log.size - position} bytes behind the last whole batch are no record batch",
+                f"the last {log.size - position} bytes of the log are not a whole batch",
                 path=log.path,
                 position=position,
             )
         self._checked.add(log.path)
 
-    def _retention(
+    def _decisions(
         self, batches: Batches, discards: Mask, keeps_legacy_tombstones: bool
-    ) -> Retention:
+    ) -> BatchDecisions:
         is_past = batches.has_delete_horizon & (batches.field("baseTimestamp") <= self._now)
         is_past &= ~batches.is_message
         keeps_tombstones = ~is_past
         keeps_tombstones[batches.is_message] = keeps_legacy_tombstones
-        return Retention(
+        return BatchDecisions(
             discards=discards & (~batches.is_control | is_past),
             keeps_header=self._producers.last_of(batches) | (batches.last_offset + 1 == self._end),
             keeps_tombstones=keeps_tombstones,
@@ -234,7 +235,7 @@ class Cleaner:
 
 
 class _Producers:
-    """The last records of active producers, to be looked for in batches."""
+    """The last records of active producers."""
 
     def __init__(self, producers: Mapping[int, LastRecord]) -> None:
         known = sorted(producers.items())
@@ -244,7 +245,7 @@ class _Producers:
         self._epochs = np.array([last.epoch for _, last in known], dtype=np.int64)
 
     def last_of(self, batches: Batches) -> Mask:
-        """Which batches have the last record of their producer."""
+        """Which batches have the last record of their producers."""
         ids = batches.field("producerId")
         if not self._ids.size:
             return np.zeros(ids.size, dtype=np.bool_)
@@ -262,7 +263,7 @@ def _every(batches: Batches) -> Mask:
 
 
 def _left_out(run: Run, transactions: CleanedTransactions) -> Mask:
-    """Which records of a run that is read whole are no data, or aborted."""
+    """Which records of a run that is read whole are aborted, or not data."""
     types = control_types(run.chunk)
     discards = transactions.discards(run.batches, types, run.chunk.path)
     left_out: Mask = np.repeat(discards | run.batches.is_control, run.counts)
@@ -270,14 +271,14 @@ def _left_out(run: Run, transactions: CleanedTransactions) -> Mask:
 
 
 def _of_one_kind(batches: Batches) -> Iterator[Batches]:
-    """The same, messages by themselves."""
+    """Split batches into runs of v2 and of messages."""
     changes = np.flatnonzero(np.diff(batches.is_message)) + 1
     for start, end in pairwise([0, *changes.tolist(), len(batches)]):
         yield batches[start:end]
 
 
 def _read(decoder: Decoder, batches: Batches, is_wanted: Mask) -> Run:
-    """The first of these batches, all unless they grow large."""
+    """Read the first of these batches: all of them unless they are large."""
     asked = batches[is_wanted]
     if len(asked):
         chunk = without_bad_markers(decoder.decode(asked))
@@ -294,7 +295,7 @@ def _read(decoder: Decoder, batches: Batches, is_wanted: Mask) -> Run:
 
 
 def _aborted(segments: Sequence[Segment], first: int, end: int) -> npt.NDArray[np.void]:
-    """Entries of all transaction indexes that concern offsets from `first` up to `end`."""
+    """The entries of all transaction indexes for offsets from `first` up to `end`."""
     files = [segment.transaction_index for segment in segments]
     parts = [transaction_entries(as_bytes(f.read()), f.path) for f in files if f is not None]
     entries = np.concatenate([np.empty(0, dtype=ENTRY), *parts], dtype=ENTRY)
@@ -302,5 +303,5 @@ def _aborted(segments: Sequence[Segment], first: int, end: int) -> npt.NDArray[n
 
 
 def _int64(number: int) -> int:
-    """As Java adds: it wraps."""
+    """Wrap a sum as Java does."""
     return (number + 2**63) % 2**64 - 2**63

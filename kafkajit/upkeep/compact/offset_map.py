@@ -1,18 +1,21 @@
-"""Which records are followed by another of the same key, found in bounded memory.
+"""Find the records that a later record of the same key supersedes, in bounded memory.
 
-Answers to Kafka's SkimpyOffsetMap: keys are known by their hash, and taken for equal where the
-hashes are. Kafka's is MD5. Ours is two polynomials over the field of 2**61 - 1, each at a point
-that is chosen at random when the map is made; 92 bits of the two are kept. Whatever two keys of up
-to 7 * n bytes are, they are taken for the same with a chance of at most (n + 1)**2 in 2**92, since
-nobody who writes keys knows the points. Among 10 million keys of 16 bytes that any two are is one
-chance in 6 * 10**12; what it would mean is that an older record of the one is dropped.
+Answers to Kafka's SkimpyOffsetMap: the map knows keys by their hashes, and takes two keys for equal
+if their hashes are. Kafka's hash is MD5. Ours is two polynomials over the field of 2**61 - 1, each
+at a point that is chosen at random when the map is made. The map keeps 92 bits of the two. Two keys
+of up to 7 * n bytes have the same hash with a chance of at most (n + 1)**2 in 2**92, whoever chose
+them, since nobody who writes keys knows the points. Among 10 million keys of 16 bytes, the chance
+that any two have the same hash is 1 in 6 * 10**12. The map would then drop an older record of one
+of them.
 
-What is kept beside the hash is not the key's last offset but the number of its last record, counted
-from the first that was put. When the next one of that key comes, the one before is marked as
-superseded, in a bitmap with a bit for each record. So records are not looked up a second time, and
-keys that do not fit can be gone through later, from the start: what is marked once stays right.
+Beside the hash the map keeps the number of the key's last record, counted from the first record
+that was put, and not its offset. When the next record of that key comes, the record before it is
+marked as superseded in a bitmap with one bit per record. So no record is looked up a second time.
+Keys that do not fit into memory can wait for another pass from the start: a bit that is set stays
+right.
 
-A slot is two words: 64 bits of the hash; the other 28 above the number, which counts from 1.
+A slot has two words. The first holds 64 bits of the hash, the second the other 28 bits above the
+number, which counts from 1.
 """
 
 from __future__ import annotations
@@ -27,29 +30,30 @@ from kafkajit.kernel.intrinsics import multiply_high, prefetch, read_int64
 from kafkajit.storage.source import Bytes
 from kafkajit.upkeep.compact.record_bitmap import Bitmap, set_bit
 
-Words = npt.NDArray[np.uint64]
+Hashes = npt.NDArray[np.uint64]
 
 _SLOT_BYTES = 16
-# A table that is full gives way to one of four times its size; both are there for a moment.
+# A full table is copied to one of four times its size; both are in memory meanwhile.
 _GROWTH = 4
 _LEAST_SLOTS = 16
-# Fuller, it takes more than 13 slots to find out that a key is not there.
+# In a fuller table, a key that is not there takes more than 13 slots to miss.
 _FULLEST = 0.8
 
 _PRIME = 2**61 - 1
 _WORD_BYTES = 7  # of a key: less than the prime
 _NUMBER_BITS = 36
-# In the number's place, of a record without a key, and of one that is left out.
+_NUMBER_MASK = (1 << _NUMBER_BITS) - 1
+# In place of the number: the record has no key, or is left out.
 _NO_KEY, _LEFT_OUT = 1, 2
-# Memory answers after about as many records.
+# Memory answers after about this many records.
 _AHEAD = 12
 
 
 class OffsetMap:
-    """Hashes of keys, and the number of the last record of each.
+    """The hashes of keys with the number of each key's last record.
 
-    Only keys whose hash ends in a suffix are looked at. `max_bytes` is what the table may take;
-    where that is not enough, `halve` leaves half of the keys for another time.
+    The map looks only at keys whose hashes end in a suffix. Its table takes at most `max_bytes`. If
+    that is not enough, `halve` leaves half of the keys for another pass.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -57,20 +61,20 @@ class OffsetMap:
         if self._most_slots < _LEAST_SLOTS:
             raise ValueError(f"{max_bytes} bytes are too few for a map of keys")
         self._points = np.array([_point(), _point()], dtype=np.uint64)
-        self._hashes: Words = np.empty(0, dtype=np.uint64)
+        self._hashes: Hashes = np.empty(0, dtype=np.uint64)
         self.restart(0, 0)
 
     def restart(self, suffix_bits: int, suffix: int) -> None:
-        """Forget all, and look at the keys with this suffix."""
+        """Forget all keys, and look only at those with this suffix from now on."""
         slots = self._most_slots
         while slots // _GROWTH >= _LEAST_SLOTS:
             slots //= _GROWTH
-        self._table: Words = np.zeros(2 * slots, dtype=np.uint64)
+        self._table: Hashes = np.zeros(2 * slots, dtype=np.uint64)
         self._suffix_bits, self._suffix = suffix_bits, suffix
         self._keys = 0
 
     def __len__(self) -> int:
-        """Keys that are there."""
+        """The number of keys in the map."""
         return self._keys
 
     def hashes(
@@ -78,8 +82,8 @@ class OffsetMap:
         content: Bytes,
         records: npt.NDArray[np.void],
         left_out: npt.NDArray[np.bool_] | None = None,
-    ) -> Words:
-        """Two words for the key of each record; good until it is called again.
+    ) -> Hashes:
+        """Two words for the key of each record; valid until the next call.
 
         Records that are left out are neither put nor marked.
         """
@@ -91,16 +95,18 @@ class OffsetMap:
             hashes[1::2][left_out] = _LEFT_OUT
         return hashes
 
-    def put(self, hashes: Words, first: int, superseded: Bitmap, start: int = 0) -> int:
-        """Take in records from row `start` on, and mark those that they supersede.
+    def put(self, hashes: Hashes, first: int, superseded: Bitmap, start: int = 0) -> int:
+        """Put records from row `start` on into the map, and mark the records they supersede.
 
-        A record without a key is superseded by nothing, and marked all the same: it is not kept.
-        The first row is the record of number `first`. Returns the row where it stopped: before the
-        end only where there is no room for that row's key.
+        A record without a key is marked too: it is not kept. The first row is the record of number
+        `first`.
+
+        Returns:
+            The row where the map stopped. It is before the end if that row's key has no room.
         """
         rows = hashes.size // 2
         if first + rows >= 2**_NUMBER_BITS:
-            raise OverflowError(f"more than {2**_NUMBER_BITS} records are not counted")
+            raise OverflowError(f"the map counts at most {2**_NUMBER_BITS} records")
         while True:
             row, self._keys = _put(
                 *(hashes, start, first, superseded),
@@ -110,12 +116,12 @@ class OffsetMap:
                 return int(row)
             start = row
 
-    def find(self, hashes: Words, first: int, superseded: Bitmap) -> None:
-        """Mark the records whose keys are here, older than all that were put, or that have none."""
+    def find(self, hashes: Hashes, first: int, superseded: Bitmap) -> None:
+        """Mark records, all older than those put, whose keys the map has or that have no key."""
         _find(hashes, first, superseded, self._table, self._suffix_bits, self._suffix)
 
     def halve(self) -> tuple[int, int]:
-        """Look at every other key only; the suffix of those that are left out, bits first."""
+        """Drop every other key; return the suffix of the dropped keys, its number of bits first."""
         left_out = self._suffix | 1 << self._suffix_bits
         self._suffix_bits += 1
         self._keys -= _drop_others(self._table, self._suffix_bits, self._suffix)
@@ -153,7 +159,7 @@ def _hash_keys(content, records, points, hashes):
 
 @kernel
 def _hash(content, start, size, first_point, second_point):
-    """Both polynomials: the size, then every word, seven bytes each."""
+    """Both polynomials over the size, then every word of seven bytes."""
     first = second = np.uint64(size + 1)
     p, end = start, start + size
     last_wide = content.size - 8
@@ -173,7 +179,7 @@ def _hash(content, start, size, first_point, second_point):
 
 @inlined
 def _step(sum_, point, word):
-    """The sum times the point, and the word; reduced to less than 2**62."""
+    """The sum times the point plus the word, reduced to less than 2**62."""
     low = sum_ * point
     high = multiply_high(sum_, point)
     folded = (low & np.uint64(_PRIME)) + (high << np.uint64(3) | low >> np.uint64(61)) + word
@@ -188,9 +194,9 @@ def _reduced(sum_):
 
 @inlined
 def _mixed(word):
-    """The word with every bit depending on every other (MurmurHash3's finalizer).
+    """Mix a word so that every bit depends on every other (MurmurHash3's finalizer).
 
-    Keys that differ little have sums that differ little, which would crowd them in one place.
+    Similar keys have similar sums, which would crowd them in one place of the table.
     """
     word = (word ^ word >> np.uint64(33)) * np.uint64(0xFF51AFD7ED558CCD)
     word = (word ^ word >> np.uint64(33)) * np.uint64(0xC4CEB9FE1A85EC53)
@@ -199,7 +205,7 @@ def _mixed(word):
 
 @inlined
 def _home(word, table):
-    """The slot where a key is looked for first."""
+    """The slot where the search for a key begins."""
     return np.int64(multiply_high(word, np.uint64(table.size >> 1)))
 
 
@@ -211,7 +217,7 @@ def _next(slot, table):
 
 @inlined
 def _slot(word, tagged, table):
-    """The slot of a key, or the free one where it is to be."""
+    """The slot of a key, or the free slot for it."""
     slot = _home(word, table)
     held = table[2 * slot + 1]
     while held != np.uint64(0) and (
@@ -224,60 +230,57 @@ def _slot(word, tagged, table):
 
 @inlined
 def _is_other(tagged, suffix_bits, suffix):
-    """Whether it is a key that is not looked at."""
+    """Whether the map does not look at this key."""
     others = (tagged >> np.uint64(_NUMBER_BITS)) ^ np.uint64(suffix)
     return others & ((np.uint64(1) << np.uint64(suffix_bits)) - np.uint64(1)) != np.uint64(0)
 
 
+@inlined
+def _slot_of_row(hashes, row, first, superseded, table, suffix_bits, suffix):
+    """The slot of a record's key, or -1 if the map does not look at it; marks one without a key."""
+    if 2 * (row + _AHEAD) < hashes.size:
+        prefetch(table, 2 * _home(hashes[2 * (row + _AHEAD)], table))
+    word, tagged = hashes[2 * row], hashes[2 * row + 1]
+    if tagged & np.uint64(_NUMBER_MASK):
+        if tagged & np.uint64(_NO_KEY):
+            set_bit(superseded, first + row)
+        return np.int64(-1)
+    if _is_other(tagged, suffix_bits, suffix):
+        return np.int64(-1)
+    return _slot(word, tagged, table)
+
+
 @kernel
 def _put(hashes, start, first, superseded, table, keys, capacity, suffix_bits, suffix):
-    """(row where it stopped, keys that are there then)."""
+    """Put records into the table; return the row where it stopped, and the number of keys."""
     rows = hashes.size >> 1
-    number_mask = np.uint64((1 << _NUMBER_BITS) - 1)
     for row in range(start, rows):
-        if row + _AHEAD < rows:
-            prefetch(table, 2 * _home(hashes[2 * (row + _AHEAD)], table))
-        word, tagged = hashes[2 * row], hashes[2 * row + 1]
-        if tagged & number_mask:
-            if tagged & np.uint64(_NO_KEY):
-                set_bit(superseded, first + row)
+        slot = _slot_of_row(hashes, row, first, superseded, table, suffix_bits, suffix)
+        if slot < 0:
             continue
-        if _is_other(tagged, suffix_bits, suffix):
-            continue
-        slot = _slot(word, tagged, table)
         held = table[2 * slot + 1]
         if held == np.uint64(0):
             if keys >= capacity:
                 return row, keys
             keys += 1
-            table[2 * slot] = word
+            table[2 * slot] = hashes[2 * row]
         else:
-            set_bit(superseded, np.int64(held & number_mask) - 1)
-        table[2 * slot + 1] = tagged | np.uint64(first + row + 1)
+            set_bit(superseded, np.int64(held & np.uint64(_NUMBER_MASK)) - 1)
+        table[2 * slot + 1] = hashes[2 * row + 1] | np.uint64(first + row + 1)
     return rows, keys
 
 
 @kernel
 def _find(hashes, first, superseded, table, suffix_bits, suffix):
-    rows = hashes.size >> 1
-    number_mask = np.uint64((1 << _NUMBER_BITS) - 1)
-    for row in range(rows):
-        if row + _AHEAD < rows:
-            prefetch(table, 2 * _home(hashes[2 * (row + _AHEAD)], table))
-        word, tagged = hashes[2 * row], hashes[2 * row + 1]
-        if tagged & number_mask:
-            if tagged & np.uint64(_NO_KEY):
-                set_bit(superseded, first + row)
-            continue
-        if _is_other(tagged, suffix_bits, suffix):
-            continue
-        if table[2 * _slot(word, tagged, table) + 1] != np.uint64(0):
+    for row in range(hashes.size >> 1):
+        slot = _slot_of_row(hashes, row, first, superseded, table, suffix_bits, suffix)
+        if slot >= 0 and table[2 * slot + 1] != np.uint64(0):
             set_bit(superseded, first + row)
 
 
 @kernel
 def _move(table, larger):
-    """Every key to a larger table."""
+    """Copy every key to a larger table."""
     for old in range(table.size >> 1):
         if table[2 * old + 1] != np.uint64(0):
             slot = _home(table[2 * old], larger)
@@ -289,7 +292,7 @@ def _move(table, larger):
 
 @kernel
 def _drop_others(table, suffix_bits, suffix):
-    """Take out the keys that are no longer looked at; how many those were."""
+    """Remove the keys that the map no longer looks at, and return their number."""
     dropped = 0
     for slot in range(table.size >> 1):
         while table[2 * slot + 1] != np.uint64(0) and _is_other(
@@ -302,7 +305,7 @@ def _drop_others(table, suffix_bits, suffix):
 
 @kernel
 def _take_out(table, hole):
-    """Empty a slot; keys behind it that were looked for there first move up."""
+    """Empty a slot, and move up the keys behind it that it had pushed back."""
     slots = table.size >> 1
     slot = _next(hole, table)
     while table[2 * slot + 1] != np.uint64(0):

@@ -1,82 +1,45 @@
-"""Logs compacted without a broker: what would stay is said first, and done when it is told to.
+"""Compact logs without a broker.
 
-Answers to what a thread of LogCleaner does with a log; all that may be compacted is so at once, as
-when its map has room for all keys.
+A plan lists what stays of each segment, and its `apply` writes it. Answers to what a thread of
+LogCleaner of Kafka 4.1.1 does with a log. Everything that may be compacted is compacted in one
+pass, as when the cleaner's map has room for all keys.
 """
 
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from kafkajit.change.change import Change
 from kafkajit.change.files import local_folder
-from kafkajit.change.partition_offsets import PartitionOffsets, offset_in
-from kafkajit.change.partition_plan import Moment, PartitionPlan, Plan
+from kafkajit.change.partition_offsets import PartitionOffsets
+from kafkajit.change.partition_plan import FolderState, PartitionPlan, UpkeepPlan
 from kafkajit.change.partitions import partitions_at
 from kafkajit.errors import CorruptRecordError, KafkaJitError
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
-from kafkajit.format.log_path import parse_log_path
 from kafkajit.log.config import LogConfig
 from kafkajit.log.log import Log
-from kafkajit.log.log_end import REPAIR, read_producers, snapshots_in
+from kafkajit.log.log_end import read_producers, snapshots_in
 from kafkajit.log.producers import PRODUCER_EXPIRATION_MS
+from kafkajit.log.repair_advice import REPAIR_FIRST, advise_repair
 from kafkajit.log.segment import Segment
 from kafkajit.state.checkpoints import CLEANER_OFFSETS
 from kafkajit.state.meta_properties import META_PROPERTIES
-from kafkajit.topics import TOPICS
 from kafkajit.upkeep.compact.cleanable import Cleanable, find_cleanable
 from kafkajit.upkeep.compact.cleaned_segment import CleanedSegment
 from kafkajit.upkeep.compact.cleaner import Cleaner, LastRecord
+from kafkajit.upkeep.compact.options import DEDUPE_BUFFER_SIZE, CompactOptions, why_left_alone
 
-_DEDUPE_BUFFER_SIZE = 128 << 20
-# Of the internal topics, those that brokers compact.
-_COMPACTED = ("offsets", "transaction_state")
-
-# Is told how many bytes have been read, time after time.
+# Is called with the number of bytes read since the last call.
 Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True)
-class Options:
-    """How to compact, whichever log."""
-
-    config: LogConfig
-    is_compacted: bool  # somebody has said that the topic is
-    now: int
-    producer_expiration_ms: int
-    dedupe_buffer_size: int
-    max_decompressed_bytes: int
-
-    @classmethod
-    def of(
-        cls,
-        config: LogConfig | Mapping[str, Any] | None,
-        *,
-        now: int | None = None,
-        producer_expiration_ms: int = PRODUCER_EXPIRATION_MS,
-        dedupe_buffer_size: int = _DEDUPE_BUFFER_SIZE,
-        max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
-    ) -> Self:
-        """What `compact` takes, with its defaults."""
-        config = LogConfig.of(config)
-        return cls(
-            config,
-            config.compact,
-            int(time.time() * 1000) if now is None else now,
-            producer_expiration_ms,
-            dedupe_buffer_size,
-            max_decompressed_bytes,
-        )
-
-
-@dataclass(frozen=True)
 class CompactedSegment:
-    """Segments that become one, which has the first one's name, and what stays of them."""
+    """Segments that become one under the first one's name, and what stays of them."""
 
     logs: tuple[str, ...]
     is_changed: bool
@@ -84,20 +47,20 @@ class CompactedSegment:
     records: int
     bytes_before: int
     bytes: int
-    records_without_key: int  # that are lost
+    records_without_key: int  # which are lost
 
 
 @dataclass(repr=False)
 class PartitionCompaction(PartitionPlan):
-    """What becomes of one partition."""
+    """What stays of one partition; its text is what `kafkajit compact` prints."""
 
-    WHAT = "compact"
+    ACTION = "compact"
 
     folder: Path
-    moment: Moment
-    left_alone: str | None  # and why
-    cleanable: Cleanable | None  # None where it is left alone
-    _options: Options
+    state: FolderState
+    left_alone: str | None  # the reason, if the log is left alone
+    cleanable: Cleanable | None  # None if it is left alone
+    _options: CompactOptions
     _is_named: bool
     progress: Progress | None = None
     _segments: list[CompactedSegment] = field(default_factory=list)
@@ -105,34 +68,34 @@ class PartitionCompaction(PartitionPlan):
 
     @property
     def is_needed(self) -> bool:
-        """Whether something dirty may be compacted, and changes, as far as that is known."""
+        """Whether the log has dirty segments that compaction changes, as far as is known."""
         if self.cleanable is None or self.cleanable.dirty_bytes == 0:
             return False
-        # Where nobody notes how far a log was compacted, all of it is dirty again.
+        # If no checkpoint notes how far a log was compacted, all of it is dirty again.
         is_same = self._is_known and not any(segment.is_changed for segment in self._segments)
         return not is_same or self._notes_offset
 
     @property
     def bytes_to_read(self) -> int:
-        """As far as is known beforehand: what is dirty is read once more."""
+        """The bytes to read, as far as is known beforehand: dirty segments are read twice."""
         if self.cleanable is None:
             return 0
         return sum(s.log.size for s in self.cleanable.segments) + self.cleanable.dirty_bytes
 
     @property
     def segments(self) -> list[CompactedSegment]:
-        """What becomes of the segments; to find out takes as long as to compact them."""
+        """What becomes of the segments. Finding out takes as long as compacting them."""
         if not self._is_known:
             self.find_out()
         return self._segments
 
     def find_out(self) -> None:
-        """Do all that is to be done, but for writing it."""
+        """Compact the log without writing it."""
         self._clean(None)
 
     @property
     def lines(self) -> Iterator[str]:
-        """What stays: a line for each new segment."""
+        """A line for each segment, with what stays of it."""
         name, cleanable = self.folder.name, self.cleanable
         if cleanable is None:
             yield f"{name}: left alone: {self.left_alone}"
@@ -162,7 +125,7 @@ class PartitionCompaction(PartitionPlan):
         lost = sum(segment.records_without_key for segment in self.segments)
         if lost:
             yield (
-                f"  records without a key: {lost:,}, which go, as brokers take none into a "
+                f"  records without a key: {lost:,}, which go: brokers do not accept them in a "
                 "compacted topic"
             )
 
@@ -193,12 +156,12 @@ class PartitionCompaction(PartitionPlan):
             ],
         }
 
-    def again(self) -> PartitionCompaction:
+    def replanned(self) -> PartitionCompaction:
         plan = plan_of(self.folder, self._options, is_named=self._is_named)
         plan.progress = self.progress
         return plan
 
-    def put_into(self, change: Change) -> None:
+    def stage(self, change: Change) -> None:
         self._clean(change)
         assert self.cleanable is not None
         if self._notes_offset:
@@ -208,19 +171,18 @@ class PartitionCompaction(PartitionPlan):
 
     @property
     def _notes_offset(self) -> bool:
-        """Whether it is said how far the log is compacted; beside a copy may be anything."""
-        log_dirs = self.folder.parent  # a broker's has one of these
+        """Whether to note how far the log is compacted: not beside a copy of a log."""
+        log_dirs = self.folder.parent  # a broker's has one of these files
         return any((log_dirs / name).exists() for name in (CLEANER_OFFSETS, META_PROPERTIES))
 
     def _clean(self, change: Change | None) -> None:
-        """Compact the log into a change, or nowhere."""
+        """Compact the log into a change; None only finds out what stays."""
         segments: list[CompactedSegment] = []
         if self.cleanable is not None and self.cleanable.dirty_bytes:
             try:
                 segments = list(self._cleaned(self.cleanable, change))
             except CorruptRecordError as error:
-                if REPAIR not in error.message:
-                    error.message += f": {REPAIR},"
+                advise_repair(error)
                 raise
         self._segments, self._is_known = segments, True
 
@@ -242,8 +204,8 @@ class PartitionCompaction(PartitionPlan):
             yield _clean_group(cleaner, group, options.config, change)
 
 
-class CompactionPlan(Plan[PartitionCompaction]):
-    """What becomes of the partitions of a place; to print it takes as long as to do it."""
+class CompactionPlan(UpkeepPlan[PartitionCompaction]):
+    """What stays of all partitions. Printing the plan takes as long as applying it."""
 
 
 def compact(
@@ -252,87 +214,71 @@ def compact(
     config: LogConfig | Mapping[str, Any] | None = None,
     now: int | None = None,
     producer_expiration_ms: int = PRODUCER_EXPIRATION_MS,
-    dedupe_buffer_size: int = _DEDUPE_BUFFER_SIZE,
+    dedupe_buffer_size: int = DEDUPE_BUFFER_SIZE,
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
 ) -> CompactionPlan:
-    """What brokers would leave of a partition's log, or of the compacted ones of a log.dirs folder.
+    """Plan what brokers would leave of a partition's log, or of those in a log.dirs folder.
 
-    Of each key the last record stays, and a tombstone for `delete.retention.ms` longer. All is
-    compacted that may be, however little of it is dirty. Nothing is touched before the plan's
-    `apply` is called; to print a plan takes as long as that.
+    The last record of each key stays, and a tombstone for `delete.retention.ms` longer. Everything
+    that may be compacted is, even if little of it is dirty. No file is changed before you call the
+    plan's `apply`. Printing a plan takes as long as that.
 
     Args:
-        folder: a partition's folder, or a log.dirs folder with several.
-        config: the topic's, a `LogConfig` or by Kafka's names. Where nothing but its
-            `cleanup.policy=compact` says that a topic is compacted, the partition of that folder
-            is; without, it is refused, and left alone in a log.dirs folder.
-        now: the time, in milliseconds.
-        producer_expiration_ms: for how long the last batch of a producer stays, if need be without
-            records: a day. Brokers hold the next one's sequence number against it.
-        dedupe_buffer_size: bytes for a map of keys, 128 MiB. Where they do not fit into it, what is
-            dirty is read more than once.
+        folder: a partition's folder, or a log.dirs folder with several partitions.
+        config: the topic's configuration, a `LogConfig` or a mapping of Kafka's names. A log that a
+            broker has not compacted yet is refused, and left alone in a log.dirs folder, unless you
+            name its partition's folder and the configuration has cleanup.policy=compact.
+        now: the time in milliseconds since 1970, by default the present.
+        producer_expiration_ms: how long the last batch of a producer stays, if need be without
+            records; by default a day. Brokers check the producer's next sequence number against it.
+        dedupe_buffer_size: memory for the map of keys in bytes, by default 128 MiB. If the keys do
+            not fit, the dirty segments are read more than once.
         max_decompressed_bytes: the largest batch that is read.
 
     >>> import kafkajit.testing as kt
-    >>> compact(kt.SAMPLE).is_needed  # nothing says that one of them is compacted
+    >>> compact(kt.SAMPLE).is_needed  # nothing says that one of its topics is compacted
     False
     """
-    asked = Options.of(
+    options = CompactOptions.of(
         config,
         now=now,
         producer_expiration_ms=producer_expiration_ms,
         dedupe_buffer_size=dedupe_buffer_size,
         max_decompressed_bytes=max_decompressed_bytes,
     )
-    place = local_folder(folder)
-    plans = [plan_of(path, asked, is_named=path == place) for path in partitions_at(folder)]
-    return CompactionPlan(place, plans)
+    location = local_folder(folder)
+    folders = partitions_at(location)
+    plans = [plan_of(path, options, is_named=path == location) for path in folders]
+    return CompactionPlan(location, plans)
 
 
-def plan_of(folder: Path, options: Options, *, is_named: bool) -> PartitionCompaction:
-    """What becomes of one partition.
+def plan_of(folder: Path, options: CompactOptions, *, is_named: bool) -> PartitionCompaction:
+    """Plan the compaction of one partition.
 
-    What may be none that brokers compact is refused where the partition is named by itself, and
-    left alone where it is one of several.
+    A log that brokers may not compact is an error if its partition is named by itself, and left
+    alone if it is one of several.
     """
-    moment = Moment(folder)
-    left_alone = why_left_alone(folder, is_named=is_named, is_compacted=options.is_compacted)
+    state = FolderState(folder)
+    left_alone = why_left_alone(folder, options, is_named=is_named)
     if is_named and left_alone is not None:
         raise KafkaJitError(left_alone, path=str(folder))
     cleanable = None
     if left_alone is None:
         for path in sorted(folder.glob("*.swap")):
             raise KafkaJitError(
-                f"a broker was stopped while it swapped files: {REPAIR}",
+                f"a broker was stopped while it swapped segments: {REPAIR_FIRST}",
                 path=str(path),
             )
         cleanable = find_cleanable(folder, Log(folder), options.config, options.now)
-    return PartitionCompaction(folder, moment, left_alone, cleanable, options, is_named)
-
-
-def why_left_alone(folder: Path, *, is_named: bool, is_compacted: bool) -> str | None:
-    """Why a log may be none that brokers compact, unless somebody has said of it that it is."""
-    topic = parse_log_path(folder / "any").topic
-    if folder.name.endswith("-future"):
-        return "a replica that a broker is moving here"
-    internal = {topic: name for name, topic in TOPICS.items()}.get(topic or "")
-    if internal is not None and internal not in _COMPACTED:
-        return "an internal topic that brokers do not compact"
-    if internal is not None or offset_in(folder, CLEANER_OFFSETS) is not None:
-        return None
-    if is_named and is_compacted:
-        return None
-    why = "nothing says that the topic is compacted"
-    if not is_named:
-        return why
-    return (
-        f"{why}, and records would be lost if it is not; if it is, say --config "
-        "cleanup.policy=compact of the partition"
-    )
+    return PartitionCompaction(folder, state, left_alone, cleanable, options, is_named)
 
 
 def _last_records(log: Log, forgotten: int) -> dict[int, LastRecord]:
-    """Of each producer that a broker knows, but for those whose last batch is so old."""
+    """The last record of each producer that a broker knows.
+
+    A producer whose last batch is not newer than `forgotten` is left out, unless it has an open
+    transaction.
+    """
     folder = Path(log.segments[0].log.folder)
     states, _ = read_producers(log, snapshots_in(folder), log.start_offset, log.end_offset)
     return {

@@ -1,8 +1,8 @@
-"""What one pass over batches finds out for the next: a bit for each record, and one for each batch.
+"""A bit for each record and each batch: what one pass over a log finds out for the next.
 
-They are numbered in the order in which they go by. A record's bit is set where it is not to be
-kept, a batch's where it has tombstones. So the next pass needs to read only those batches of which
-some records stay and some do not, or tombstones might have to go.
+Records and batches are numbered in the order of the log. A record's bit is set if the record is
+superseded, a batch's bit if the batch has tombstones. The next pass then reads only batches that
+lose some of their records, or whose tombstones may have to go.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from kafkajit.storage.source import Int64s, Mask
 Bitmap = npt.NDArray[np.uint8]
 
 
-class Superseded:
-    """The bits of the records, and how many have gone by."""
+class RecordBitmap:
+    """The bits of records, and the number of records so far."""
 
     def __init__(self) -> None:
         self.bits: Bitmap = np.zeros(1, dtype=np.uint8)
@@ -27,11 +27,11 @@ class Superseded:
         self.rewind()
 
     def rewind(self) -> None:
-        """Begin again with the first record; the bits stay."""
+        """Go back to the first record; the bits stay."""
         self._records = self._batches = 0
 
     def take(self, counts: Int64s) -> int:
-        """The number of the first record of the next batches, which have so many each."""
+        """Count the records of the next batches, and return the number of their first record."""
         first = self._records
         self._records += int(counts.sum())
         self._batches += counts.size
@@ -40,7 +40,7 @@ class Superseded:
         return first
 
     def note(self, chunk: Chunk) -> int:
-        """The same of batches that have been read; remembers which have tombstones."""
+        """Do the same for batches that have been read, and note which have tombstones."""
         first_batch = self._batches
         first = self.take(chunk.counts)
         rows = np.flatnonzero(chunk.fields["valueSize"] < 0)
@@ -51,8 +51,8 @@ class Superseded:
         return first
 
     def wanted(self, batches: Batches) -> Mask:
-        """Which of the next batches have to be read: some of what is in them may have to go."""
-        if batches.is_message.any():  # how many records they have is not known
+        """Which of the next batches have to be read, because some of their records may go."""
+        if batches.is_message.any():  # their headers do not tell the number of records
             return np.ones(len(batches), dtype=np.bool_)
         wanted = batches.is_control.copy()
         counts = batches.field("recordsCount")
@@ -74,7 +74,7 @@ def _bit(numbers: Int64s) -> Bitmap:
 
 @kernel
 def _find_mixed(counts, bits, record, tombstones, first_batch, wanted):
-    """Batches that are neither kept as they are nor left out, as far as the bits tell."""
+    """Find batches that neither stay as they are nor go, as far as the bits tell."""
     for batch in range(counts.size):
         behind = record + counts[batch]
         if not wanted[batch] and record < behind:
@@ -88,11 +88,11 @@ def _find_mixed(counts, bits, record, tombstones, first_batch, wanted):
 
 @inlined
 def is_set(bits, number):
-    """Whether a bit is set, of the least significant first."""
+    """Whether a bit is set; the least significant bit of a byte is its first."""
     return bits[number >> 3] >> (number & 7) & 1 != 0
 
 
 @inlined
 def set_bit(bits, number):
-    """Set one."""
+    """Set a bit."""
     bits[number >> 3] |= np.uint8(1 << (number & 7))

@@ -1,12 +1,12 @@
-"""A chunk of batches → the same without some of their records: copied, written anew, or left out.
+"""Filter batches: copy them, rewrite them without some of their records, or drop them.
 
-Answers to MemoryRecords.filterTo. A batch that loses nothing stays byte for byte. One that loses
-records keeps its offsets, its codec and what its producer said of it. One that loses all of them
+Answers to MemoryRecords.filterTo. A batch that loses nothing stays byte for byte. A batch that
+loses records keeps its offsets, its codec and its producer's fields. A batch that loses all records
 may stay as a header, for its last offset or its producer's last sequence number. Messages of v0 and
 v1 become batches of v2, even if they lose nothing.
 
-A batch with tombstones, or with a marker of a transaction that is empty, is given a delete horizon
-when that is first noticed, in place of its base timestamp: later than that they go, too.
+A batch with tombstones, or with the marker of an empty transaction, gets a delete horizon in place
+of its base timestamp when it is first compacted: after that time its tombstones go too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from kafkajit.encode.record_writer import finish_batch
 from kafkajit.errors import InvalidRecordError
 from kafkajit.format.compressor import Compressor, compressed_bound
 from kafkajit.format.layout import (
@@ -31,90 +30,74 @@ from kafkajit.format.layout import (
     bytes_of,
 )
 from kafkajit.format.limits import MAX_INT32
-from kafkajit.format.varint import put_varint, read_varint, varlong_size
-from kafkajit.kernel import inlined, kernel
-from kafkajit.kernel.intrinsics import WIDE, copy_bytes
+from kafkajit.kernel import kernel
+from kafkajit.kernel.intrinsics import WIDE
 from kafkajit.records.batches import Batches
 from kafkajit.records.decode import Chunk, located
 from kafkajit.storage.source import Bytes, Int64s, Mask
+from kafkajit.upkeep.compact.batch_rewriting import (
+    COPIED,
+    DROPPED,
+    EMPTIED,
+    KEPT,
+    NO_PAYLOAD,
+    OUTCOME,
+    REWRITTEN,
+    size_records,
+    write_batches,
+    write_plain,
+)
 from kafkajit.upkeep.compact.record_bitmap import Bitmap, is_set
 
 Headers = npt.NDArray[np.void]
 _Buffer = TypeVar("_Buffer", npt.NDArray[np.uint8], npt.NDArray[np.void])
-
-# What becomes of a batch.
-DROPPED, EMPTIED, REWRITTEN, COPIED = range(4)
 
 _NO_TIMESTAMP = -1
 _NO_HORIZON = -1
 
 
 class Run(NamedTuple):
-    """Batches that lie behind one another, all messages or none of them.
+    """Consecutive batches, either all of v2 or all messages of v0 and v1.
 
-    Some have not been read, of which either every record is superseded or none, and no tombstone
-    is among them.
+    A batch may be left unread if all of its records are superseded, or if none is and it has no
+    tombstones.
     """
 
     batches: Batches
-    counts: Int64s  # of records
+    counts: Int64s  # the number of records in each batch
     is_read: Mask
-    chunk: Chunk  # those that are read
+    chunk: Chunk  # the batches that are read
 
 
-# A row that stays; in a batch that is rewritten, what its record takes from the key on.
-_KEPT = np.dtype([("row", np.int64), ("tail", np.int64)])
+class BatchDecisions(NamedTuple):
+    """What the compaction decides for each batch of a run."""
 
-# What stays of a batch, and where its bytes go.
-# In `payload`, of one whose records are not compressed or not written.
-_NO_PAYLOAD = -1
-_REST = np.dtype(
-    [
-        ("records", np.int64),
-        ("kept", np.int64),  # the first of the rows that stay
-        ("firstOffset", np.int64),
-        ("lastOffset", np.int64),
-        ("firstTimestamp", np.int64),
-        ("maxTimestamp", np.int64),
-        ("tombstones", np.int64),
-        ("action", np.int64),
-        ("from", np.int64),  # in the source, where it is copied
-        ("plainSize", np.int64),  # of its records, where they are written
-        ("payload", np.int64),  # where those are compressed
-        ("payloadSize", np.int64),
-        ("size", np.int64),  # in all
-    ]
-)
-
-
-class Retention(NamedTuple):
-    """What to do with each of some batches."""
-
-    discards: Mask  # none of its records stays
-    keeps_header: Mask  # even if none does
+    discards: Mask  # no record stays
+    keeps_header: Mask  # the header stays even if no record does
     keeps_tombstones: Mask
-    wants_horizon: Mask  # whether it has tombstones or not
+    wants_horizon: Mask  # a delete horizon, with or without tombstones
 
 
 class Filtered(NamedTuple):
-    """Batches as they come out; bytes and positions are good until the next are filtered."""
+    """Filtered batches; their bytes and positions are valid until the next call of `filter`."""
 
     content: Bytes
     batches: Batches
-    actions: Int64s  # for each batch that went in
-    records: int
+    actions: Int64s  # what became of each batch of the run
+    records: int  # that stay
 
 
 class RecordFilter:
-    """Filters batches, run after run, in buffers that are used again.
+    """Filters batches, run after run, in buffers that are reused.
 
-    New delete horizons are `delete_horizon`; a negative one is none.
+    Args:
+        delete_horizon: the delete horizon of batches that get one; negative for no horizon.
     """
 
     def __init__(self, delete_horizon: int) -> None:
         self._horizon = delete_horizon
         self._compressors: dict[int, Compressor] = {}
-        self._kept = np.empty(0, dtype=_KEPT)
+        self._kept = np.empty(0, dtype=KEPT)
         self._plain = np.empty(0, dtype=np.uint8)
         self._payload = np.empty(0, dtype=np.uint8)
         self._out = np.empty(0, dtype=np.uint8)
@@ -123,68 +106,77 @@ class RecordFilter:
         self,
         run: Run,
         source: Bytes,
-        retention: Retention,
+        decisions: BatchDecisions,
         superseded: Bitmap,
         first: int,
     ) -> Filtered:
-        """The batches of a run without the records that are superseded or not to be kept.
+        """Filter the batches of a run.
 
-        Its records have the bits of `superseded` from number `first` on; `source` is what its
-        batches stand in.
+        Args:
+            run: the batches.
+            source: the bytes that the batches lie in.
+            decisions: what to do with each batch.
+            superseded: a bit for each record that is not kept.
+            first: the number of the run's first record in `superseded`.
         """
         batches, chunk = run.batches, run.chunk
-        rests = np.zeros(len(batches), dtype=_REST)
+        outcomes = np.zeros(len(batches), dtype=OUTCOME)
         self._kept = _with_room(self._kept, chunk.rows)
-        _retain(
-            *(chunk.fields, run.counts, run.is_read, batches.is_control, retention.discards),
-            *(retention.keeps_tombstones, superseded, first, self._kept, rests),
+        _select_records(
+            *(chunk.fields, run.counts, run.is_read, batches.is_control, decisions.discards),
+            *(decisions.keeps_tombstones, superseded, first, self._kept, outcomes),
         )
-        records = int(rests["records"].sum())
+        records = int(outcomes["records"].sum())
         has_horizon = batches.has_delete_horizon & ~batches.is_message
-        needs_horizon = ((rests["tombstones"] > 0) | retention.wants_horizon) & ~has_horizon
-        actions = _actions(run, rests, retention.keeps_header, needs_horizon)
-        rests["action"] = actions
+        needs_horizon = ((outcomes["tombstones"] > 0) | decisions.wants_horizon) & ~has_horizon
+        actions = _actions(run, outcomes, decisions.keeps_header, needs_horizon)
+        outcomes["action"] = actions
         if (actions == COPIED).all():
             content = source[int(batches.position[0]) : int(batches.end[-1])]
             moved = Batches(batches.position - batches.position[0], batches.header)
             return Filtered(content, moved, actions, records)
-        rests["from"], rests["size"] = batches.position, batches.size_in_bytes
-        rests["payload"] = _NO_PAYLOAD
+        outcomes["from"], outcomes["size"] = batches.position, batches.size_in_bytes
+        outcomes["payload"] = NO_PAYLOAD
         horizons = np.where(needs_horizon, self._horizon, _NO_HORIZON)
         horizons[has_horizon] = batches.field("baseTimestamp")[has_horizon]
-        headers = _headers(batches, rests, horizons)
-        self._size(run, headers, rests)
-        content, batches = self._written(run, source, headers, rests)
+        headers = _headers(batches, outcomes, horizons)
+        self._size(run, headers, outcomes)
+        content, batches = self._written(run, source, headers, outcomes)
         return Filtered(content, batches, actions, records)
 
-    def _size(self, run: Run, headers: Headers, rests: Headers) -> None:
-        """Find out how large each batch will be; compress what is to be compressed."""
-        _size_records(
-            run.chunk.content, run.chunk.fields, self._kept, headers, run.batches.is_message, rests
+    def _size(self, run: Run, headers: Headers, outcomes: Headers) -> None:
+        """Compute the size of each batch and compress the records of rewritten ones."""
+        size_records(
+            run.chunk.content,
+            run.chunk.fields,
+            self._kept,
+            headers,
+            run.batches.is_message,
+            outcomes,
         )
-        rewritten = rests["action"] == REWRITTEN
+        rewritten = outcomes["action"] == REWRITTEN
         codecs = np.where(rewritten, run.batches.codec, 0)
-        rests["payloadSize"] = rests["plainSize"]
+        outcomes["payloadSize"] = outcomes["plainSize"]
         if codecs.any():
-            self._compress(run, headers, rests, codecs)
-        written = rests["action"] != COPIED
-        rests["size"][written] = RECORD_BATCH_OVERHEAD + rests["payloadSize"][written]
-        rests["size"][rests["action"] == DROPPED] = 0
-        if (rests["size"] > MAX_INT32).any():
-            row = int(np.argmax(rests["size"]))
-            error = InvalidRecordError(f"a batch would grow to {rests['size'][row]} bytes")
+            self._compress(run, headers, outcomes, codecs)
+        written = outcomes["action"] != COPIED
+        outcomes["size"][written] = RECORD_BATCH_OVERHEAD + outcomes["payloadSize"][written]
+        outcomes["size"][outcomes["action"] == DROPPED] = 0
+        if (outcomes["size"] > MAX_INT32).any():
+            row = int(np.argmax(outcomes["size"]))
+            error = InvalidRecordError(f"a batch would grow to {outcomes['size'][row]} bytes")
             raise located(error, run.chunk.path, run.batches, row)
 
     def _compress(
-        self, run: Run, headers: Headers, rests: Headers, codecs: npt.NDArray[np.int16]
+        self, run: Run, headers: Headers, outcomes: Headers, codecs: npt.NDArray[np.int16]
     ) -> None:
         wanted = codecs != 0
-        sizes = np.where(wanted, rests["plainSize"], 0)
+        sizes = np.where(wanted, outcomes["plainSize"], 0)
         ends = np.cumsum(sizes)
         self._plain = _with_room(self._plain, int(ends[-1]) + WIDE)
-        _write_plain(
+        write_plain(
             *(run.chunk.content, run.chunk.fields, self._kept, headers, run.batches.is_message),
-            *(rests, wanted, self._plain),
+            *(outcomes, wanted, self._plain),
         )
         self._payload = _with_room(
             self._payload, compressed_bound(int(ends[-1]), len(wanted)) + WIDE
@@ -197,23 +189,23 @@ class RecordFilter:
             compress = self._compressors[codec].write
             places.append(compress(self._plain[start:end], self._payload, places[-1]))
             start = end
-        rests["payload"][wanted] = places[:-1]
-        rests["payloadSize"][wanted] = np.diff(places)
+        outcomes["payload"][wanted] = places[:-1]
+        outcomes["payloadSize"][wanted] = np.diff(places)
 
     def _written(
-        self, run: Run, source: Bytes, headers: Headers, rests: Headers
+        self, run: Run, source: Bytes, headers: Headers, outcomes: Headers
     ) -> tuple[Bytes, Batches]:
-        ends = np.cumsum(rests["size"])
+        ends = np.cumsum(outcomes["size"])
         size = int(ends[-1])
         self._out = _with_room(self._out, size + WIDE)
-        headers["batchLength"] = rests["size"] - LOG_OVERHEAD
-        _write(
+        headers["batchLength"] = outcomes["size"] - LOG_OVERHEAD
+        write_batches(
             *(source, run.chunk.content, run.chunk.fields, self._kept, _read_only(self._payload)),
-            *(run.batches.is_message, headers, bytes_of(headers), rests, self._out),
+            *(run.batches.is_message, headers, bytes_of(headers), outcomes, self._out),
         )
         content = _read_only(self._out[:size])
-        stays = rests["action"] != DROPPED
-        return content, Batches((ends - rests["size"])[stays], headers[stays])
+        stays = outcomes["action"] != DROPPED
+        return content, Batches((ends - outcomes["size"])[stays], headers[stays])
 
 
 def _read_only(buffer: npt.NDArray[np.uint8]) -> Bytes:
@@ -226,41 +218,41 @@ def _with_room(buffer: _Buffer, size: int) -> _Buffer:
     return buffer if buffer.size >= size else np.empty_like(buffer, shape=size)
 
 
-def _actions(run: Run, rests: Headers, keeps_header: Mask, needs_horizon: Mask) -> Int64s:
-    loses_nothing = (rests["records"] == run.counts) & ~needs_horizon & ~run.batches.is_message
+def _actions(run: Run, outcomes: Headers, keeps_header: Mask, needs_horizon: Mask) -> Int64s:
+    loses_nothing = (outcomes["records"] == run.counts) & ~needs_horizon & ~run.batches.is_message
     with_records = np.where(loses_nothing, COPIED, REWRITTEN)
     without = np.where(keeps_header, EMPTIED, DROPPED)
-    return np.where(rests["records"] > 0, with_records, without)
+    return np.where(outcomes["records"] > 0, with_records, without)
 
 
-def _headers(batches: Batches, rests: Headers, horizons: Int64s) -> Headers:
-    """Those of batches as they come out, but for their lengths and checksums."""
+def _headers(batches: Batches, outcomes: Headers, horizons: Int64s) -> Headers:
+    """The headers of filtered batches without their lengths and checksums."""
     headers = batches.header.copy()
     kept = TIMESTAMP_TYPE_MASK | TRANSACTIONAL_MASK | CONTROL_MASK
-    emptied = rests["action"] == EMPTIED
+    emptied = outcomes["action"] == EMPTIED
     headers["magic"][emptied] = MAGIC_V2
     headers["attributes"][emptied] &= kept
     headers["baseTimestamp"][emptied] = _NO_TIMESTAMP
     headers["recordsCount"][emptied] = 0
 
-    rewritten = rests["action"] == REWRITTEN
-    old, rest, horizon = headers[rewritten], rests[rewritten], horizons[rewritten]
+    rewritten = outcomes["action"] == REWRITTEN
+    old, outcome, horizon = headers[rewritten], outcomes[rewritten], horizons[rewritten]
     old["magic"] = MAGIC_V2
     old["attributes"] &= kept | COMPRESSION_CODEC_MASK
     old["attributes"][horizon >= 0] |= DELETE_HORIZON_MASK
-    old["baseTimestamp"] = np.where(horizon >= 0, horizon, rest["firstTimestamp"])
+    old["baseTimestamp"] = np.where(horizon >= 0, horizon, outcome["firstTimestamp"])
     own_time = old["attributes"] & TIMESTAMP_TYPE_MASK == 0
-    old["maxTimestamp"][own_time] = rest["maxTimestamp"][own_time]
-    old["recordsCount"] = rest["records"]
+    old["maxTimestamp"][own_time] = outcome["maxTimestamp"][own_time]
+    old["recordsCount"] = outcome["records"]
     messages = batches.is_message[rewritten]
-    old["baseOffset"][messages] = rest["firstOffset"][messages]
-    old["lastOffsetDelta"][messages] = (rest["lastOffset"] - rest["firstOffset"])[messages]
+    old["baseOffset"][messages] = outcome["firstOffset"][messages]
+    old["lastOffsetDelta"][messages] = (outcome["lastOffset"] - outcome["firstOffset"])[messages]
     headers[rewritten] = old
     return headers
 
 
 @kernel
-def _retain(
+def _select_records(
     records,
     counts,
     is_read,
@@ -270,16 +262,16 @@ def _retain(
     superseded,
     number,
     kept,
-    rests,
+    outcomes,
 ):
-    """Say of each batch how many records stay and, one behind the other in `kept`, which."""
+    """Count the records of each batch that stay, and list their rows in `kept`."""
     row, count = np.int64(0), np.int64(0)
     for batch in range(counts.size):
-        rest = rests[batch]
-        rest["kept"] = count
+        outcome = outcomes[batch]
+        outcome["kept"] = count
         if not is_read[batch]:
             if counts[batch] > 0 and not discards[batch] and not is_set(superseded, number):
-                rest["records"] = counts[batch]
+                outcome["records"] = counts[batch]
         elif discards[batch]:
             row += counts[batch]
         else:
@@ -294,120 +286,15 @@ def _retain(
                         continue
                 kept[count]["row"] = at
                 count += 1
-                rest["tombstones"] += is_tombstone
+                outcome["tombstones"] += is_tombstone
                 max_timestamp = max(max_timestamp, record["timestamp"])
-            rest["records"] = count - rest["kept"]
-            if rest["records"] > 0:
-                first, last = records[kept[rest["kept"]]["row"]], records[kept[count - 1]["row"]]
-                rest["firstOffset"], rest["lastOffset"] = first["offset"], last["offset"]
-                rest["firstTimestamp"], rest["maxTimestamp"] = first["timestamp"], max_timestamp
+            outcome["records"] = count - outcome["kept"]
+            if outcome["records"] > 0:
+                first, last = records[kept[outcome["kept"]]["row"]], records[kept[count - 1]["row"]]
+                outcome["firstOffset"], outcome["lastOffset"] = first["offset"], last["offset"]
+                outcome["firstTimestamp"], outcome["maxTimestamp"] = (
+                    first["timestamp"],
+                    max_timestamp,
+                )
             row += counts[batch]
         number += counts[batch]
-
-
-@kernel
-def _size_records(content, records, kept, headers, is_message, rests):
-    """How large the records of rewritten batches will be, and what is copied of each."""
-    for batch in range(rests.size):
-        rest = rests[batch]
-        if rest["action"] == REWRITTEN:
-            size = np.int64(0)
-            for i in range(rest["kept"], rest["kept"] + rest["records"]):
-                record = records[kept[i]["row"]]
-                kept[i]["tail"] = _tail_size(content, record, is_message[batch])
-                body = _body_size(record, kept[i]["tail"], headers[batch])
-                size += varlong_size(body) + body
-            rest["plainSize"] = size
-
-
-@kernel
-def _tail_size(content, record, is_message):
-    """What a record takes from its key on."""
-    key, value_size = np.int64(record["key"]), np.int64(record["valueSize"])
-    if is_message:
-        fields = max(np.int64(record["keySize"]), np.int64(0)) + max(value_size, np.int64(0))
-        return fields + varlong_size(value_size) + 1
-    p = np.int64(record["headers"])
-    for _ in range(2 * record["headersCount"]):
-        size, p = read_varint(content, p, content.size)
-        p += max(size, np.int64(0))
-    return p - key
-
-
-@inlined
-def _body_size(record, tail, header):
-    """Of a record behind its length."""
-    return (
-        1
-        + varlong_size(record["timestamp"] - header["baseTimestamp"])
-        + varlong_size(record["offset"] - header["baseOffset"])
-        + varlong_size(np.int64(record["keySize"]))
-        + np.int64(tail)
-    )
-
-
-@kernel
-def _write_plain(content, records, kept, headers, is_message, rests, wanted, out):
-    """The records of the batches that are wanted, one behind the other."""
-    w = np.int64(0)
-    for batch in range(rests.size):
-        if wanted[batch]:
-            w = _write_records(
-                content, records, kept, rests[batch], headers[batch], is_message[batch], out, w
-            )
-
-
-@kernel
-def _write_records(content, records, kept, rest, header, is_message, out, w):
-    """The records of one batch; where they end."""
-    for i in range(rest["kept"], rest["kept"] + rest["records"]):
-        record, tail = records[kept[i]["row"]], np.int64(kept[i]["tail"])
-        key, key_size = np.int64(record["key"]), np.int64(record["keySize"])
-        w = put_varint(out, w, _body_size(record, tail, header))
-        out[w] = 0  # attributes
-        w = put_varint(out, w + 1, record["timestamp"] - header["baseTimestamp"])
-        w = put_varint(out, w, record["offset"] - header["baseOffset"])
-        w = put_varint(out, w, key_size)
-        if not is_message:
-            copy_bytes(out, w, content, key, tail)
-            w += tail
-            continue
-        if key_size > 0:
-            copy_bytes(out, w, content, key, key_size)
-            w += key_size
-        value_size = np.int64(record["valueSize"])
-        w = put_varint(out, w, value_size)
-        if value_size > 0:
-            copy_bytes(out, w, content, np.int64(record["value"]), value_size)
-            w += value_size
-        out[w] = 0  # headers
-        w += 1
-    return w
-
-
-@kernel
-def _write(source, content, records, kept, payload, is_message, headers, header_bytes, rests, out):
-    """Batches as they come out; `out` has WIDE bytes of room behind the last."""
-    position = np.int64(0)
-    for batch in range(rests.size):
-        rest = rests[batch]
-        end = position + rest["size"]
-        if rest["action"] == COPIED:
-            copy_bytes(out, position, source, rest["from"], rest["size"])
-        elif rest["action"] != DROPPED:
-            behind_header = position + RECORD_BATCH_OVERHEAD
-            if rest["payload"] != _NO_PAYLOAD:
-                copy_bytes(out, behind_header, payload, rest["payload"], rest["payloadSize"])
-            elif rest["action"] == REWRITTEN:
-                _write_records(
-                    content,
-                    records,
-                    kept,
-                    rest,
-                    headers[batch],
-                    is_message[batch],
-                    out,
-                    behind_header,
-                )
-            finish_batch(headers, header_bytes, batch, out, position, end)
-        position = end

@@ -1,1 +1,1 @@
-"""A partition's log put right."""
+"""Repair a partition's log."""

@@ -1,8 +1,8 @@
 """The segments of a log in order, each under the base offset that its batches ask for.
 
-A broker that finds a batch from before its segment's base offset does not load the log: somebody
-has given a file another's name. Where all offsets in it have room elsewhere, it is a segment that
-begins with the first of them.
+A broker does not load a log if a batch has an offset from before its segment's base offset:
+the file must have got a wrong name. If no other segment has offsets of the file, it becomes a
+segment that begins with its first offset.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from kafkajit.walk.selection import Range
 from kafkajit.walk.walk import DROPMALFORMED, FAILFAST, Gap, Walk
 
 
-class Named(NamedTuple):
-    """A segment's log, and what it is to be called."""
+class NamedSegment(NamedTuple):
+    """A segment's log, and the base offset that its name gets."""
 
     base_offset: int
     log: Path
-    has_batches: bool  # of its own, which those before it cannot have
+    has_batches: bool  # whether it has sound batches that no segment before it can have
 
 
-def rightly_named(logs: Mapping[int, Path], *, salvage: bool) -> list[Named]:
-    """The segments of a log, given by the base offsets of their names."""
+def name_segments(logs: Mapping[int, Path], *, salvage: bool) -> list[NamedSegment]:
+    """Name the segments of a log, which are given by the base offsets of their present names."""
     mode = DROPMALFORMED if salvage else FAILFAST
     named = dict(logs)
     for base_offset, log in logs.items():
@@ -38,18 +38,20 @@ def rightly_named(logs: Mapping[int, Path], *, salvage: bool) -> list[Named]:
             found = _free_place(log, others)
             if found is not None:
                 named = {**others, found: log}
-    return [Named(base, named[base], _has_own(named[base], base, mode)) for base in sorted(named)]
+    return [
+        NamedSegment(base, named[base], _has_own(named[base], base, mode)) for base in sorted(named)
+    ]
 
 
 def _first_batch(log: Path) -> Batches:
-    """The first, if it is sound."""
+    """The first batch, or no batch if it is not sound."""
     source = Source(str(log), leaps=True)
     batch = frame(source.content, max_records=1).batches[:1]
     return batch[batch.is_valid(source.content)] if len(batch) else batch
 
 
 def _free_place(log: Path, others: Mapping[int, Path]) -> int | None:
-    """The first offset of a log that is in order, if no other segment has any of its offsets."""
+    """The first offset of a log in order, if no other segment has any of its offsets."""
     offsets = _offsets_of(log)
     if offsets is None or offsets.first < 0:
         return None
@@ -62,7 +64,7 @@ def _free_place(log: Path, others: Mapping[int, Path]) -> int | None:
 
 
 def _offsets_of(log: Path) -> Range | None:
-    """From its first offset to its last; None of a log that is damaged, or goes back anywhere."""
+    """The range of a log's offsets; None if the log is damaged or its offsets go back anywhere."""
     source = Source(str(log))
     walk = Walk(source, mode=FAILFAST)
     first, last = None, -1
@@ -91,7 +93,7 @@ def _last_offset_of(log: Path) -> int:
 
 
 def _has_own(log: Path, base_offset: int, mode: str) -> bool:
-    """Whether a sound batch of it has an offset that the segment may have."""
+    """Whether the log has a sound batch with an offset that the segment may have."""
     first = _first_batch(log)
     if len(first) and first.header["baseOffset"][0] >= base_offset:
         return True

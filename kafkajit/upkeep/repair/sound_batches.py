@@ -1,12 +1,12 @@
-"""Which batches of a damaged segment stay, and why the others do not.
+"""Decide which batches of a damaged segment stay, and why the others go.
 
-Answers to LogSegment.recover of Kafka 4.1.1, which keeps what is before the first batch that is
-cut short or whose checksum does not hold. Kafka looks at offsets only where an index gets an entry,
-and then throws the whole segment away, or gives up the log: here a batch whose offsets are not
-behind those before it is as bad as one whose checksum is wrong.
+Answers to LogSegment.recover of Kafka 4.1.1, which keeps the batches before the first one that is
+cut short or has a wrong checksum. Kafka checks offsets only when it adds an index entry, and then
+throws the whole segment away or gives up the log. Here a batch whose offsets are not behind those
+before it is as bad as one with a wrong checksum.
 
-To salvage is to keep every other sound batch: then it is a bad batch that goes, not what follows
-it. Of batches whose offsets contradict one another as many stay as can.
+Salvaging keeps every other sound batch: only the bad batch goes, not the batches behind it. Of
+batches whose offsets contradict one another, as many as possible stay.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ from kafkajit.walk.walk import DROPMALFORMED, FAILFAST, Gap, Walk
 
 
 class Bounds(NamedTuple):
-    """Offsets that a segment may have."""
+    """The offsets that a segment may have."""
 
     first: int
-    behind: int  # from here on they are not its own,
-    why: str  # which is said so
+    behind: int  # offsets from here on do not belong to it
+    why: str  # the reason for that, as a plan shows it
 
 
 @dataclass
-class Sieve:
-    """One pass over a segment: iterate over the batches that stay, then ask what did not.
+class BatchTriage:
+    """One pass over a segment: iterate over the batches that stay, then see what went.
 
-    Where it `contradicts` itself, because offsets are there twice or go back, those that were given
-    mean nothing: the sieve that `resolved` makes is to be asked.
+    If the segment `contradicts` itself, because offsets occur twice or go back, the batches of this
+    pass mean nothing. Iterate over the triage that `resolved` returns instead.
     """
 
     source: Source
     bounds: Bounds
     salvage: bool
-    contradicting: Int64s | None = None  # positions of batches that go, once it is known
+    contradicting: Int64s | None = None  # positions of the batches that `resolved` drops
 
     def __post_init__(self) -> None:
         self.bad: list[Gap] = []  # in the order of their positions
         self.contradicts = False
-        self.is_cut = False  # because of damage: what is behind is lost
-        self.was_early = False  # some are from before its offsets
+        self.is_cut = False  # damage ends the segment: everything behind it is lost
+        self.was_early = False  # some batches are from before its offsets
         self._has_begun = False
         self._last_offset = self.bounds.first - 1
         self._is_behind = False
@@ -64,7 +64,7 @@ class Sieve:
                 if isinstance(part, Gap):
                     self.bad.append(part)
                 else:
-                    yield from self._sift(part)
+                    yield from self._sorted_out(part)
                 if self._has_ended:
                     return
                 self.source.forget(walk.position)
@@ -76,7 +76,7 @@ class Sieve:
             self._end(walk.position, "zeros" if is_padding else "an incomplete batch")
 
     def reject(self, batches: Batches, row: int, reason: str) -> None:
-        """Say that one of the batches that were given is bad, although its checksum holds."""
+        """Reject one of the yielded batches although its checksum is right."""
         if self.salvage:
             self._skip(batches[row : row + 1], reason)
         else:
@@ -84,17 +84,17 @@ class Sieve:
 
     @property
     def lost_batches(self) -> int:
-        """How many sound batches there are behind the damage that ends it."""
+        """The number of sound batches behind the damage that ends the segment."""
         if not self.is_cut:
             return 0
         position = self.bad[-1].position
         behind = sound_batches(self.source, position)
         first = frame(self.source.content, position, max_records=1).batches[:1]
-        # Offsets that contradict others are wrong although the checksum holds.
+        # A batch whose offsets contradict others is bad although its checksum is right.
         return behind - int(first.is_valid(self.source.content).sum())
 
     def resolved(self) -> Self:
-        """A sieve that knows which batches of those that contradict one another go."""
+        """A triage that drops batches until no offsets contradict one another."""
         columns: list[tuple[Int64s, ...]] = []
         walk = self._walk()
         try:
@@ -103,25 +103,25 @@ class Sieve:
                     columns.append((part.position, part.header["baseOffset"], part.last_offset))
                 self.source.forget(walk.position)
         except KafkaJitError:
-            pass  # the damage ends it, and is told by whoever iterates
+            pass  # the damage ends the segment; iterating reports it
         position, first, last = map(np.concatenate, zip(*columns, strict=True))
         is_early, is_late = first < self.bounds.first, last >= self.bounds.behind
         fits = np.flatnonzero(~is_early & ~is_late & (first <= last))
-        # Those before and behind these go anyway.
+        # Batches before and behind these go anyway.
         begin = int(np.argmin(is_early))
         finish = position.size - int(np.argmin(is_late[::-1]))
         goes = np.zeros(position.size, dtype=np.bool_)
         goes[begin:finish] = True
-        goes[fits[longest_run(first[fits], last[fits])]] = False
+        goes[fits[longest_chain(first[fits], last[fits])]] = False
         return type(self)(self.source, self.bounds, self.salvage, position[goes])
 
     def _walk(self) -> Walk:
-        # Kafka recovers every segment as if it were the last: what is cut there goes.
+        # Kafka recovers every segment as if it were the last: an incomplete batch at its end goes.
         mode = DROPMALFORMED if self.salvage else FAILFAST
         return Walk(self.source, mode=mode, is_last=True)
 
-    def _sift(self, batches: Batches) -> Iterator[Batches]:
-        """Those of sound batches that stay."""
+    def _sorted_out(self, batches: Batches) -> Iterator[Batches]:
+        """The batches that stay, of some with right checksums."""
         batches = self._without_early(batches)
         if not len(batches):
             return
@@ -175,7 +175,7 @@ class Sieve:
             yield from self._without_late(batches[done:])
 
     def _skip(self, batches: Batches, reason: str) -> None:
-        """Leave out consecutive batches."""
+        """Drop consecutive batches."""
         start, end = int(batches.position[0]), int(batches.end[-1])
         last = self.bad[-1] if self.bad else None
         if last and last.position + last.length == start and last.reason == reason:
@@ -184,16 +184,16 @@ class Sieve:
         self.bad.append(Gap(self.source.path, start, end - start, reason))
 
     def _end(self, position: int, reason: str) -> None:
-        """Leave out everything from there on."""
+        """Drop everything from this position on."""
         self._has_ended = True
-        # What is wrong behind the segment's offsets costs nobody any.
+        # Damage behind the segment's own offsets costs none of them.
         self.is_cut = not self.salvage and not self._is_behind
         length = self.source.content.size - position
         self.bad.append(Gap(self.source.path, position, length, reason))
 
 
 def sound_batches(source: Source, start: int = 0) -> int:
-    """How many batches there are from there on whose checksums hold."""
+    """The number of batches from this position on whose checksums are right."""
     walk = Walk(source, mode=DROPMALFORMED, start=start, is_last=True)
     count = 0
     for part in walk.checked():
@@ -202,28 +202,30 @@ def sound_batches(source: Source, start: int = 0) -> int:
     return count
 
 
-def longest_run(first: Int64s, last: Int64s) -> npt.NDArray[np.int64]:
-    """Rows of the most intervals of which each is behind the one before, the first of such.
+def longest_chain(first: Int64s, last: Int64s) -> npt.NDArray[np.int64]:
+    """The rows of the longest chain of intervals that each lie behind the one before.
 
-    >>> longest_run(np.array([0, 90, 5, 7]), np.array([4, 93, 6, 9])).tolist()
+    Of several such chains it is the first.
+
+    >>> longest_chain(np.array([0, 90, 5, 7]), np.array([4, 93, 6, 9])).tolist()
     [0, 2, 3]
-    >>> longest_run(np.array([5, 0]), np.array([9, 4])).tolist()
+    >>> longest_chain(np.array([5, 0]), np.array([9, 4])).tolist()
     [0]
     """
     rows = np.empty(first.size, dtype=np.int64)
     lengths = np.empty(first.size, dtype=np.int64)
     first, last = first.astype(np.int64), last.astype(np.int64)
-    # Seen from behind, each is before the one that it was behind of.
-    _measure_runs(-last[::-1], -first[::-1], rows, lengths)
-    count = _take_run(first, last, lengths[::-1], rows)
+    # Negated and in reverse order, chains are chains again.
+    _measure_chains(-last[::-1], -first[::-1], rows, lengths)
+    count = _take_chain(first, last, lengths[::-1], rows)
     return rows[:count]
 
 
 @kernel
-def _measure_runs(first, last, ends, lengths):
-    """How long the longest run is that ends with each row.
+def _measure_chains(first, last, ends, lengths):
+    """Measure the longest chain that ends with each row.
 
-    In `ends` is, of all runs of each length so far, where the one ends that ends earliest.
+    `ends` holds the earliest end of all chains of each length so far.
     """
     longest = np.int64(0)
     for row in range(first.size):
@@ -241,8 +243,8 @@ def _measure_runs(first, last, ends, lengths):
 
 
 @kernel
-def _take_run(first, last, lengths, rows):
-    """How many rows there are in the first of the longest runs, which `lengths` are of."""
+def _take_chain(first, last, lengths, rows):
+    """Write the rows of the first of the longest chains, and return their number."""
     left = np.int64(0)
     for row in range(lengths.size):
         left = max(left, lengths[row])

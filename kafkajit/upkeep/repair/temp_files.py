@@ -1,14 +1,14 @@
-"""What a broker that was stopped has left in a partition's folder, and what becomes of it.
+"""The temporary files of a broker that was stopped, and what becomes of them.
 
 Answers to LogLoader.removeTempFilesAndCollectSwapFiles and the first half of LogLoader.load of
 Kafka 4.1.1:
 
-    NAME.deleted   was to go, and goes
-    NAME.cleaned   was being written by the cleaner, and goes
-    NAME.swap      was coming in: it takes the place of NAME, and the segments whose offsets its
-                   log has go; unless there are .cleaned files from its offset on, then it goes
+    NAME.deleted   waits to be deleted: it goes
+    NAME.cleaned   the cleaner was writing it: it goes
+    NAME.swap      it takes the place of NAME, and the segments whose offsets its log has go; but
+                   it goes itself if there are .cleaned files of its offset or a higher one
 
-Nothing is touched: the folder is looked at as if that were done.
+Nothing is changed: the result describes the folder as it is after that.
 """
 
 from __future__ import annotations
@@ -24,35 +24,39 @@ from kafkajit.format.log_path import CLEANED_SUFFIX, DELETED_SUFFIX, LOG_SUFFIX,
 from kafkajit.storage.source import Source
 from kafkajit.walk.walk import DROPMALFORMED, Walk
 
-# Snapshots of Raft are deleted by somebody else.
+# Raft deletes its snapshots itself.
 _RAFT_DELETED = ".checkpoint.deleted"
 _OFFSET = re.compile(r"\d+(?=\.)", re.ASCII)
 
 
 @dataclass
-class Leftovers:
-    """A partition's folder without them."""
+class LiveFiles:
+    """The files of a partition's folder without the temporary ones."""
 
-    files: dict[str, Path]  # a live name → where its bytes are now
+    files: dict[str, Path]  # a live name → the file that has its bytes now
     removed: dict[str, str] = field(default_factory=dict)  # a name → why it goes
 
     @property
     def moved(self) -> dict[str, Path]:
-        """Live names whose bytes are elsewhere."""
+        """The live names whose bytes are in a file of another name."""
         return {name: path for name, path in self.files.items() if path.name != name}
 
+    def matching(self, name: re.Pattern[str]) -> Iterator[tuple[str, Path]]:
+        """The files whose live names match."""
+        return (pair for pair in self.files.items() if name.fullmatch(pair[0]))
 
-def without_leftovers(folder: Path) -> Leftovers:
-    """The files of a folder as a broker has them when it begins to load the log."""
-    found = Leftovers({path.name: path for path in _readable_files(folder)})
+
+def live_files(folder: Path) -> LiveFiles:
+    """The files of a folder as a broker sees them when it begins to load the log."""
+    found = LiveFiles({path.name: path for path in _readable_files(folder)})
     for name in [name for name in found.files if name.endswith(DELETED_SUFFIX)]:
         if not name.endswith(_RAFT_DELETED):
-            _remove(found, name, "it was to be deleted")
-    cleaned = [name for name in found.files if _is_leftover(name, CLEANED_SUFFIX)]
+            _remove(found, name, "it waits to be deleted")
+    cleaned = [name for name in found.files if _is_temporary(name, CLEANED_SUFFIX)]
     least_cleaned = min(map(_offset, cleaned), default=None)
     for name in cleaned:
         _remove(found, name, "the cleaner had not finished it")
-    swaps = [name for name in found.files if _is_leftover(name, SWAP_SUFFIX)]
+    swaps = [name for name in found.files if _is_temporary(name, SWAP_SUFFIX)]
     if least_cleaned is not None:
         for name in [name for name in swaps if _offset(name) >= least_cleaned]:
             _remove(found, name, "the cleaner had not finished what came with it")
@@ -61,7 +65,7 @@ def without_leftovers(folder: Path) -> Leftovers:
     return found
 
 
-def _swap(found: Leftovers, swaps: list[str]) -> None:
+def _swap(found: LiveFiles, swaps: list[str]) -> None:
     logs = [name for name in swaps if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
     if logs:
         first = min(map(_offset, logs))
@@ -75,12 +79,12 @@ def _swap(found: Leftovers, swaps: list[str]) -> None:
         found.removed.pop(name.removesuffix(SWAP_SUFFIX), None)
 
 
-def _remove(found: Leftovers, name: str, why: str) -> None:
+def _remove(found: LiveFiles, name: str, why: str) -> None:
     del found.files[name]
     found.removed[name] = why
 
 
-def _is_leftover(name: str, suffix: str) -> bool:
+def _is_temporary(name: str, suffix: str) -> bool:
     return name.endswith(suffix) and _OFFSET.match(name) is not None
 
 

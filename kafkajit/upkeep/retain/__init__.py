@@ -1,1 +1,1 @@
-"""Old segments deleted."""
+"""Delete old segments."""

@@ -1,8 +1,9 @@
-"""Which segments of a log go: those before its start, then what is too much, then what is too old.
+"""Which segments of a log go: those before its start, then by size, then by time.
 
-Answers to UnifiedLog.deleteOldSegments and deletableSegments of Kafka 4.1.1. Each time it is the
-first segments that go, as many as there is a reason for; nothing that the high watermark is not yet
-past, and not an empty last segment. Where the last one goes, an empty one takes its place.
+Answers to UnifiedLog.deleteOldSegments and deletableSegments of Kafka 4.1.1. Each step takes the
+first segments, as many as have a reason to go. A segment stays if the high watermark has not passed
+all of it, and so does an empty last segment. If the last segment goes, an empty one takes its
+place.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from kafkajit.errors import KafkaJitError, OffsetOutOfRangeError
 from kafkajit.log.segment import Segment
 from kafkajit.log.timestamps import LargestTimestamp, largest_timestamp, modified_ms
 
-# Whether there is a reason for a segment to go, before which there is none that stays; and the next
-# segment, if it is not the last.
+# Whether a segment has a reason to go, given the next segment, or None behind the last. It is asked
+# of the first segments only, until one of them stays.
 _Breach = Callable[[Segment, Segment | None], bool]
 
 
@@ -27,19 +28,19 @@ class ExpiredSegment:
     base_offset: int
     size: int  # of its log, in bytes
     largest_timestamp: int  # in milliseconds
-    is_of_record: bool  # the timestamp; or the time when the log was last modified
+    is_of_record: bool  # False: the timestamp is the time when the log was last modified
     reason: str  # in Kafka's words
 
 
 @dataclass
 class Expiry:
-    """A log, and what of it goes: ask one reason after the other."""
+    """The segments of a log that go: apply one reason after the other."""
 
     segments: Sequence[Segment]
     log_start_offset: int
     log_end_offset: int
     high_watermark: int
-    last_timestamp: int  # one that is known to be in the last segment
+    last_timestamp: int  # a timestamp that is known to be in the last segment
     expired: list[ExpiredSegment] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -49,16 +50,16 @@ class Expiry:
 
     @property
     def first_offset(self) -> int:
-        """The base offset of the first segment that stays, or of the new one."""
+        """The base offset of the first segment that stays, or of the new empty one."""
         return self._left[0].base_offset if self._left else self.log_end_offset
 
     @property
     def size(self) -> int:
-        """Bytes of the segments that stay."""
+        """The size of the segments that stay, in bytes."""
         return sum(segment.log.size for segment in self._left)
 
     def raise_start(self, offset: int) -> None:
-        """Have the log start at this offset, -1 for the high watermark, or later."""
+        """Raise the log start offset to this offset; -1 is the high watermark."""
         if offset > self.high_watermark:
             raise OffsetOutOfRangeError(
                 f"Cannot increment the log start offset to {offset} since it is larger than the "
@@ -69,7 +70,7 @@ class Expiry:
         self.log_start_offset = max(self.log_start_offset, offset)
 
     def before_start(self) -> None:
-        """What is before the log start offset goes."""
+        """Expire segments before the log start offset."""
 
         def breaches(_: Segment, following: Segment | None) -> bool:
             return following is not None and following.base_offset <= self.log_start_offset
@@ -77,7 +78,7 @@ class Expiry:
         self._expire(breaches, f"log start offset {self.log_start_offset} breach")
 
     def beyond_size(self, retention_bytes: int) -> None:
-        """What the log has beyond so many bytes goes, unless that would leave it fewer."""
+        """Expire segments while the others have at least this number of bytes."""
         beyond = self.size - retention_bytes
         if retention_bytes < 0 or beyond < 0:
             return
@@ -92,7 +93,7 @@ class Expiry:
         self._expire(breaches, f"log retention size {retention_bytes} breach")
 
     def beyond_time(self, retention_ms: int, now: int) -> None:
-        """What is older than so many milliseconds goes."""
+        """Expire segments whose records are all older than this number of milliseconds."""
         if retention_ms < 0:
             return
 
@@ -116,8 +117,7 @@ class Expiry:
             end = self.log_end_offset if following is None else following.base_offset
             if self.high_watermark < end:
                 self.notes.append(
-                    f"{segment.log.name} is not yet all below the high watermark "
-                    f"{self.high_watermark}"
+                    f"{segment.log.name} reaches beyond the high watermark {self.high_watermark}"
                 )
                 break
             count += 1
@@ -130,7 +130,7 @@ class Expiry:
     def _expired(self, segment: Segment, reason: str) -> ExpiredSegment:
         try:
             largest = self._largest_timestamp(segment)
-        except KafkaJitError:  # it goes for another reason
+        except KafkaJitError:  # the segment goes for another reason than its age
             largest = LargestTimestamp(modified_ms(segment.log), is_of_record=False)
         return ExpiredSegment(
             segment.base_offset, segment.log.size, largest.timestamp, largest.is_of_record, reason
@@ -142,9 +142,7 @@ class Expiry:
             is_last = segment is self.segments[-1]
             found = largest_timestamp(segment, self.last_timestamp if is_last else -1)
             if found.problem is not None:
-                self.notes.append(
-                    f"{segment.log.name}: {found.problem}: its timestamps were read from the log"
-                )
+                self.notes.append(f"{segment.log.name}: {found.problem}; the log was read instead")
             self._timestamps[segment.base_offset] = found
         return found
 

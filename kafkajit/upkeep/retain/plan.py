@@ -1,13 +1,14 @@
-"""Old segments of logs deleted without a broker: a plan first, done when it is told to.
+"""Delete old segments of logs without a broker.
 
-Answers to UnifiedLog.deleteOldSegments and deleteRecords of Kafka 4.1.1, to LogLoader, which looks
-at the log before, and to LogManager, which closes it and writes its checkpoints.
+A plan lists the segments, and its `apply` deletes them. Answers to UnifiedLog.deleteOldSegments and
+deleteRecords of Kafka 4.1.1, to LogLoader, which loads the log before that, and to LogManager,
+which closes it and writes its checkpoints.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -19,57 +20,58 @@ from kafkajit.change.change import Change
 from kafkajit.change.files import local_folder
 from kafkajit.change.journal import logs_in
 from kafkajit.change.partition_offsets import PartitionOffsets, offset_in
-from kafkajit.change.partition_plan import Moment, PartitionPlan, Plan
+from kafkajit.change.partition_plan import FolderState, PartitionPlan, UpkeepPlan
 from kafkajit.change.partitions import partitions_at
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.log_path import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
+from kafkajit.log.config import LogConfig
 from kafkajit.log.log import Log
 from kafkajit.log.log_end import (
-    REPAIR,
     check_start,
     read_epochs,
     read_producers,
     read_tail,
     snapshots_in,
 )
+from kafkajit.log.repair_advice import REPAIR_FIRST
 from kafkajit.state.checkpoints import HIGH_WATERMARKS, START_OFFSETS
 from kafkajit.state.leader_epochs import LEADER_EPOCHS
 from kafkajit.upkeep.retain.expiry import ExpiredSegment, Expiry
-from kafkajit.upkeep.retain.limits import Limits, why_left_alone
+from kafkajit.upkeep.retain.options import RetainOptions, why_left_alone
 
 
 @dataclass(repr=False)
 class PartitionRetention(PartitionPlan):
-    """What goes of one partition."""
+    """The segments of one partition that go; its text is what `kafkajit retain` prints."""
 
-    WHAT = "retain"
+    ACTION = "retain"
 
     folder: Path
-    moment: Moment
-    segments: int  # that there are
-    size: int  # of them all, in bytes
+    state: FolderState
+    segments: int  # the number of all segments
+    size: int  # of all segments, in bytes
     expired: list[ExpiredSegment]
-    log_start_offset: int  # as it is
-    new_log_start_offset: int  # and as it will be
+    log_start_offset: int  # at present
+    new_log_start_offset: int  # after it
     log_end_offset: int
     notes: list[str]
-    left_alone: str | None  # and why
-    _limits: Limits
+    left_alone: str | None  # the reason, if the log is left alone
+    _options: RetainOptions
     _is_named: bool
 
     @property
     def is_needed(self) -> bool:
-        """Whether anything goes."""
+        """Whether a segment or a record goes."""
         return bool(self.expired) or self.new_log_start_offset > self.log_start_offset
 
     @property
     def expired_size(self) -> int:
-        """Bytes of the segments that go."""
+        """The size of the segments that go, in bytes."""
         return sum(segment.size for segment in self.expired)
 
     @property
     def lines(self) -> Iterator[str]:
-        """What goes, and for which reason: a line for each segment, and what follows."""
+        """A line for each segment that goes, under its reason, and what follows from that."""
         name, left = self.folder.name, self.left_alone
         if left is not None:
             yield f"{name}: left alone: {left}"
@@ -116,10 +118,10 @@ class PartitionRetention(PartitionPlan):
             "notes": self.notes,
         }
 
-    def again(self) -> PartitionRetention:
-        return plan_of(self.folder, self._limits, is_named=self._is_named)
+    def replanned(self) -> PartitionRetention:
+        return plan_of(self.folder, self._options, is_named=self._is_named)
 
-    def put_into(self, change: Change) -> None:
+    def stage(self, change: Change) -> None:
         log, snapshots = Log(self.folder), snapshots_in(self.folder)
         gone = {segment.base_offset for segment in self.expired}
         for segment in log.segments:
@@ -133,8 +135,8 @@ class PartitionRetention(PartitionPlan):
         for offset, path in snapshots.items():
             if offset < first:
                 change.remove(path)
-        # A broker that closes the log, or loads it, has one: what is known of producers may be in
-        # what goes.
+        # A broker that closes or loads the log has a snapshot of its end. Without one, what is
+        # known of producers might go with the segments.
         if self.log_end_offset not in snapshots and self.log_end_offset > self.log_start_offset:
             producers, _ = read_producers(
                 log, snapshots, self.log_start_offset, self.log_end_offset
@@ -143,7 +145,7 @@ class PartitionRetention(PartitionPlan):
             change.new(path).write_bytes(producers.snapshot())
         self._forget_epochs(change)
         starts = PartitionOffsets(self.folder, START_OFFSETS)
-        # A log that starts with its first segment is not named there.
+        # A log that starts with its first segment has no entry there.
         start = self.new_log_start_offset if self.new_log_start_offset > first else None
         if starts.offset != start:
             change.new(starts.path).write_bytes(starts.with_offset(start))
@@ -156,91 +158,84 @@ class PartitionRetention(PartitionPlan):
             change.new(self.folder / LEADER_EPOCHS).write_bytes(epochs.text())
 
 
-class RetentionPlan(Plan[PartitionRetention]):
-    """What goes of the partitions of a place."""
+class RetentionPlan(UpkeepPlan[PartitionRetention]):
+    """The segments of all partitions that go; its text is what the command prints."""
 
 
 def retain(
     folder: str | os.PathLike[str],
     *,
-    retention_ms: int = -1,
-    retention_bytes: int = -1,
+    config: LogConfig | Mapping[str, Any] | None = None,
     log_start_offset: int | None = None,
     now: int | None = None,
-    cleanup_policy: str | None = None,
-    remote_storage_enable: bool | None = None,
 ) -> RetentionPlan:
-    """What brokers would delete of a partition's log, or of each log of a log.dirs folder.
+    """Plan what brokers would delete from a partition's log, or from each log of a log.dirs folder.
 
-    Nothing is touched before the plan's `apply` is called.
+    No file is changed before you call the plan's `apply`.
 
     Args:
-        folder: a partition's folder, or a log.dirs folder with several.
-        retention_ms: segments go whose records are all older, in milliseconds.
-        retention_bytes: segments go as long as the others have so many bytes.
-        log_start_offset: records before this offset are deleted, and segments that have no others;
-            -1 is the high watermark.
-        now: the time, in milliseconds.
-        cleanup_policy: the topic's, such as "compact,delete". Without it a compacted topic's log,
-            or an internal topic's, is refused, and left alone in a log.dirs folder.
-        remote_storage_enable: False is to be said of a topic that looks like one in tiered storage
-            and is none. What is in tiered storage only brokers can delete.
+        folder: a partition's folder, or a log.dirs folder with several partitions.
+        config: the topic's configuration, a mapping of Kafka's names or a `LogConfig`. A mapping
+            limits a log only by what it names: retention.ms, retention.bytes. A `LogConfig` is a
+            whole configuration, with Kafka's retention.ms of seven days if you give no other. The
+            log of a compacted or an internal topic is refused, and left alone in a log.dirs
+            folder, unless the mapping names a cleanup.policy such as "compact,delete". So is a log
+            that looks like one in tiered storage, unless the mapping has
+            remote.storage.enable=false: only brokers can delete from tiered storage.
+        log_start_offset: delete the records before this offset, and the segments that have no
+            others; -1 is the high watermark.
+        now: the time in milliseconds since 1970, by default the present.
 
     >>> import kafkajit.testing as kt
-    >>> print(retain(f"{kt.SAMPLE}/payments-0", retention_bytes=1))
+    >>> print(retain(f"{kt.SAMPLE}/payments-0", config={"retention.bytes": 1}))
     payments-0: 1 of 2 segments to delete, 539 of 1,015 bytes
       due to log retention size 1 breach:
         00000000000000000000.log         539  2025-11-05T00:09:00.000Z
       log start offset 0 becomes 20
     """
-    settings = {
-        "retention.ms": retention_ms,
-        "retention.bytes": retention_bytes,
-        "cleanup.policy": cleanup_policy,
-        "remote.storage.enable": remote_storage_enable,
-    }
-    said = {name: value for name, value in settings.items() if value is not None}
-    limits = Limits.of(said, log_start_offset=log_start_offset, now=now)
+    options = RetainOptions.of(config, log_start_offset=log_start_offset, now=now)
     location = local_folder(folder)
-    return RetentionPlan(
-        location,
-        [plan_of(path, limits, is_named=path == location) for path in partitions_at(location)],
-    )
+    folders = partitions_at(location)
+    plans = [plan_of(path, options, is_named=path == location) for path in folders]
+    return RetentionPlan(location, plans)
 
 
-def plan_of(folder: Path, limits: Limits, *, is_named: bool) -> PartitionRetention:
-    """What goes of one partition.
+def plan_of(folder: Path, options: RetainOptions, *, is_named: bool) -> PartitionRetention:
+    """Plan what goes from one partition.
 
-    What may be no retention's to delete is refused where the partition is named by itself, and left
-    alone where it is one of several.
+    A log that retention must not delete from is an error if its partition is named by itself, and
+    left alone if it is one of several.
     """
-    if not is_named and limits.log_start_offset is not None:
-        raise ValueError("a log start offset is one partition's: name its folder")
-    moment = Moment(folder)
+    if not is_named and options.log_start_offset is not None:
+        raise ValueError("a log start offset is for one partition: name its folder")
+    state = FolderState(folder)
     plan = PartitionRetention(
         folder=folder,
-        moment=moment,
+        state=state,
         segments=0,
         size=0,
         expired=[],
         log_start_offset=0,
         new_log_start_offset=0,
         log_end_offset=0,
-        notes=[f"{name}: {what}" for name, what in moment.interrupted],
-        left_alone=why_left_alone(folder, limits, is_named=is_named),
-        _limits=limits,
+        notes=[f"{name}: {what}" for name, what in state.interrupted],
+        left_alone=why_left_alone(folder, options, is_named=is_named),
+        _options=options,
         _is_named=is_named,
     )
     if is_named and plan.left_alone is not None:
         raise KafkaJitError(plan.left_alone, path=str(folder))
     if plan.left_alone is None and (is_named or logs_in(folder)):
-        _plan(plan, Log(folder))
+        _fill(plan, Log(folder), options)
     return plan
 
 
-def _plan(plan: PartitionRetention, log: Log) -> None:
+def _fill(plan: PartitionRetention, log: Log, options: RetainOptions) -> None:
+    """Find the segments that go."""
     for path in sorted(plan.folder.glob("*.swap")):
-        raise KafkaJitError(f"a broker was stopped in a swap of segments: {REPAIR}", path=str(path))
+        raise KafkaJitError(
+            f"a broker was stopped while it swapped segments: {REPAIR_FIRST}", path=str(path)
+        )
     tail = read_tail(log.segments[-1])
     check_start(log.start_offset, tail.end_offset, plan.folder)
     high_watermark = offset_in(plan.folder, HIGH_WATERMARKS)
@@ -255,13 +250,12 @@ def _plan(plan: PartitionRetention, log: Log) -> None:
     )
     plan.segments, plan.size = len(log.segments), expiry.size
     plan.log_start_offset, plan.log_end_offset = log.start_offset, tail.end_offset
-    limits = plan._limits
-    if limits.log_start_offset is not None:
-        expiry.raise_start(limits.log_start_offset)
+    if options.log_start_offset is not None:
+        expiry.raise_start(options.log_start_offset)
     expiry.before_start()
-    expiry.beyond_size(limits.retention_bytes)
-    expiry.beyond_time(limits.retention_ms, limits.now)
+    expiry.beyond_size(options.retention_bytes)
+    expiry.beyond_time(options.retention_ms, options.now)
     plan.expired, plan.new_log_start_offset = expiry.expired, expiry.log_start_offset
     plan.notes += expiry.notes
     if plan.is_needed:
-        read_epochs(plan.folder)  # or an error, before anybody is told that it can be done
+        read_epochs(plan.folder)  # an unreadable file is an error now, not when the plan is applied

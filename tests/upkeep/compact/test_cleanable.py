@@ -23,7 +23,7 @@ HOUR = 3_600_000
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Segments at 0, 10, 20 and, active, at 30, of one batch of ten records each."""
+    """Segments at 0, 10 and 20 with one batch of ten records each, and the active one at 30."""
     folder = tmp_path / "orders-0"
     folder.mkdir()
     for place, base in enumerate((0, 10, 20, 30)):
@@ -87,7 +87,7 @@ def test_the_first_segment_that_is_too_young_ends_it(folder: Path) -> None:
     assert found(folder, min_compaction_lag_ms=HOUR) == (0, 30)
     assert found(folder, min_compaction_lag_ms=HOUR + 1) == (0, 20)
     assert found(folder, min_compaction_lag_ms=3 * HOUR + 1) == (0, 0)
-    # One that has been compacted may be young.
+    # A segment that has been compacted may be young.
     write(folder, 0, base_timestamp=NOW + 9 * HOUR)
     checkpoint(folder, "cleaner-offset-checkpoint", 10)
     assert found(folder, min_compaction_lag_ms=HOUR) == (10, 30)
@@ -111,7 +111,7 @@ def test_it_is_said_why_no_more_may_be_compacted(folder: Path) -> None:
     checkpoint(folder, "replication-offset-checkpoint", 15)
     assert limit() == "the high watermark is 15"
     lag = {"min_compaction_lag_ms": 3 * HOUR + 1}
-    assert limit(**lag) == "what follows is younger than min.compaction.lag.ms"
+    assert limit(**lag) == "the records behind it are younger than min.compaction.lag.ms"
 
 
 def test_a_damaged_checkpoint_is_an_error(folder: Path) -> None:
@@ -148,7 +148,7 @@ def test_dirty_bytes_are_those_of_segments_with_dirty_offsets() -> None:
     assert cleanable.first_dirty == 1
     assert cleanable.dirty_bytes == 500
     assert cleanable.dirty_ratio == 500 / 600
-    # In the midst of one it counts as both, as in Kafka.
+    # A segment with the first dirty offset in its middle counts as both, as in Kafka.
     assert Cleanable(segments, 15, 30, "").dirty_ratio == 500 / 800
     assert Cleanable(segments, 30, 30, "").dirty_bytes == 0
     assert Cleanable(segments, 30, 30, "").dirty_ratio == 0
@@ -176,7 +176,7 @@ def test_offsets_of_one_segment_are_within_an_int32_of_its_first() -> None:
     for last, together in ((far, True), (far + 1, False)):
         cleanable = Cleanable([segment(0), segment(far - 5)], 0, last, "")
         assert (len(bases(cleanable)) == 1) == together
-    # One without a byte has none.
+    # A log without bytes has none.
     cleanable = Cleanable([segment(0), segment(far - 5, log=0)], 0, far + 1, "")
     assert bases(cleanable) == [[0, far - 5]]
 

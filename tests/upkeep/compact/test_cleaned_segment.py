@@ -14,8 +14,9 @@ from kafkajit.log.log import Log
 from kafkajit.log.segment import Segment
 from kafkajit.records.batches import frame
 from kafkajit.storage.source import as_bytes
+from kafkajit.upkeep.compact.batch_rewriting import COPIED, REWRITTEN
 from kafkajit.upkeep.compact.cleaned_segment import CleanedSegment
-from kafkajit.upkeep.compact.record_filter import COPIED, REWRITTEN, Filtered
+from kafkajit.upkeep.compact.record_filter import Filtered
 
 CONFIG = LogConfig(index_interval_bytes=0)
 TIME = 1_700_000_000
@@ -27,14 +28,14 @@ def batch(offset: int) -> bytes:
 
 
 def filtered(content: bytes, action: int) -> Filtered:
-    """One batch as it comes out."""
+    """One filtered batch."""
     batches = frame(as_bytes(content)).batches
     return Filtered(as_bytes(content), batches, np.full(len(batches), action), len(batches))
 
 
 @pytest.fixture
 def segments(tmp_path: Path) -> list[Segment]:
-    """Two of three batches each, written a second apart; the first has aborted transactions."""
+    """Two segments of three batches, a second apart; the first has aborted transactions."""
     folder = tmp_path / "orders-0"
     folder.mkdir()
     for place, base in enumerate((0, 3, 6)):

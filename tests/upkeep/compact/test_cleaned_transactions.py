@@ -45,7 +45,7 @@ def ended_of(transactions: CleanedTransactions) -> list[Aborted]:
 
 
 def random_batches(rng: random.Random) -> tuple[list[bytes], list[Aborted]]:
-    """Transactions of several producers, some without data, and what their indexes have."""
+    """Transactions of several producers, some without data, and their index entries."""
     batches: list[bytes] = []
     aborted: list[Aborted] = []
     begun: dict[int, int] = {}

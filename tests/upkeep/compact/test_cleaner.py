@@ -19,7 +19,7 @@ from kafkajit.upkeep.compact.cleaner import Cleaner
 from kafkajit.upkeep.compact.cleaner import LastRecord as Last
 
 NOW = 1_700_000_000_000
-ROOMY, TIGHT = 1 << 20, 400  # bytes for keys: all of them, a dozen at a time
+ROOMY, TIGHT = 1 << 20, 400  # bytes for keys: room for all, or for a dozen
 
 
 def make_log(folder: Path, segments: Sequence[Segment], end: int) -> Log:
@@ -101,7 +101,7 @@ class Maker:
         base, self.aborted = self.offset, []
         log = b"".join(self.marker(producer) for producer in list(self.open))
         segments.append(Segment(base, log, self.aborted, NOW))
-        self.offset = max(self.offset, base + 1)  # often the last batch ends there
+        self.offset = max(self.offset, base + 1)  # the last batch often ends here
         bases = [segment.base_offset for segment in segments]
         producers = {pid: self.last[pid] for pid in self.last if self.rng.random() < 0.7}
         start = self.rng.choice([0, 0, self.rng.randrange(self.offset)])
@@ -245,7 +245,7 @@ def test_only_batches_that_lose_some_of_their_records_are_read_again(tmp_path: P
     cleaner = cleaner_of(log, Settings(first_dirty_offset=0, end=7, now=NOW))
     cleaner.index()
     ((run, filtered),) = cleaner.clean(log.segments[0])
-    # Nothing stays of the first; the second loses one; the others lose nothing.
+    # The first loses everything, the second one record, the others nothing.
     assert run.is_read.tolist() == [False, True, False, False]
     expected = kt.batch([kt.Record(b"c", b"v", offset_delta=1)], base_offset=2)
     assert filtered.content.tobytes() == expected + batches[2] + batches[3]
@@ -265,7 +265,7 @@ def test_a_batch_that_is_damaged_is_an_error_and_no_batch_is_made_of_it(tmp_path
 def test_what_is_behind_the_last_batch_of_a_segment_is_an_error(
     tmp_path: Path, tail: bytes
 ) -> None:
-    with pytest.raises(CorruptRecordError, match=f"{len(tail)} bytes behind the last whole batch"):
+    with pytest.raises(CorruptRecordError, match=f"last {len(tail)} bytes of the log are not"):
         clean(tmp_path, [Segment(0, plain(0, b"a") + tail)], SETTINGS)
 
 
@@ -276,7 +276,7 @@ def test_an_aborted_transaction_that_no_index_has_is_an_error(tmp_path: Path) ->
     assert clean(tmp_path / "whole", [Segment(0, log, aborted)], SETTINGS)[0]["records"] == 1
     with pytest.raises(CorruptIndexError, match="lacks the aborted transaction of producer 7"):
         clean(tmp_path / "without", [Segment(0, log)], SETTINGS)
-    # What nobody can read any more may be of one that its index has forgotten.
+    # Data before the log's start may belong to a transaction that the index has forgotten.
     started = Settings(first_dirty_offset=1, end=10, start_offset=1, now=NOW)
     clean(tmp_path / "before the start", [Segment(0, log)], started)
 

@@ -19,7 +19,7 @@ Key = bytes | None
 
 
 def records_of(keys: list[Key], behind: bytes = b"") -> tuple[Bytes, npt.NDArray[np.void]]:
-    """Bytes in which these keys stand one behind the other, and where."""
+    """The keys in one array of bytes, and their places in it."""
     records = np.zeros(len(keys), dtype=RECORD)
     content = b""
     for row, key in enumerate(keys):
@@ -33,7 +33,7 @@ def bits_of(bits: npt.NDArray[np.uint8], count: int) -> list[bool]:
 
 
 def superseded(keys: list[Key], max_bytes: int, passes: list[int] | None = None) -> list[bool]:
-    """What a map marks, all keys in one go or some after the others."""
+    """The records that a map marks, in one pass or in several."""
     found = OffsetMap(max_bytes)
     bits = np.zeros(len(keys) // 8 + 1, dtype=np.uint8)
     content, records = records_of(keys)
@@ -87,7 +87,7 @@ def test_a_table_never_takes_more_than_it_may(monkeypatch: pytest.MonkeyPatch) -
     row = found.put(found.hashes(content, records), 0, zeros(999, np.uint8))
     assert max(one + other for one, other in zip(made, [*made[1:], 0], strict=True)) <= 100_000
     assert row == len(found)
-    assert 3700 < row < 4000  # of 16 bytes, with room between them
+    assert 3700 < row < 4000  # slots of 16 bytes, not all of them used
 
 
 def test_too_few_bytes_for_any_table_are_refused() -> None:
@@ -127,12 +127,12 @@ def test_numbers_go_on_from_chunk_to_chunk() -> None:
 
 def test_more_records_than_are_counted_are_refused() -> None:
     found = OffsetMap(1 << 20)
-    with pytest.raises(OverflowError, match="records are not counted"):
+    with pytest.raises(OverflowError, match="map counts at most"):
         found.put(np.zeros(2, dtype=np.uint64), 2**36 - 1, np.zeros(1, dtype=np.uint8))
 
 
 def hashed(key: bytes, points: list[int]) -> tuple[int, int]:
-    """The two words, with Python's integers."""
+    """The two words, computed with Python's integers."""
     sums = []
     for point in points:
         total = len(key) + 1

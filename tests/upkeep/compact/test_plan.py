@@ -34,7 +34,7 @@ def only(folder: Path, **options: Any) -> PartitionCompaction:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Three segments: of the first something stays, of the next nothing, of the last all."""
+    """Three segments: some of the first stays, nothing of the next, all of the last."""
     folder = tmp_path / "orders-0"
     folder.mkdir()
     (tmp_path / "meta.properties").touch()
@@ -54,7 +54,7 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-SMALL = LogConfig(cleanup_policy=("compact",), segment_bytes=14)  # nothing fits with anything
+SMALL = LogConfig(cleanup_policy=("compact",), segment_bytes=14)  # no two segments fit into one
 
 
 def values(folder: Path) -> list[tuple[int, bytes]]:
@@ -65,11 +65,11 @@ def values(folder: Path) -> list[tuple[int, bytes]]:
     return [(row["offset"], row["value"]) for rows in records for row in rows]
 
 
-# --- held against Kafka -----------------------------------------------------------------------
+# --- compared with Kafka -----------------------------------------------------------------------
 
 
 def rolled(folder: Path, step: Step) -> None:
-    """The folder before a step that rolled the log, which it was closed after."""
+    """The folder before a step that rolled the log; the log was closed after it."""
     for name, content in step.before.items():
         (folder / name).write_bytes(content)
     for place, path in enumerate(sorted(folder.glob("*.log"))):
@@ -112,7 +112,7 @@ def test_a_log_becomes_what_kafka_s_cleaner_makes_of_it(
         producer_expiration_ms=step.told["open"]["producerIdExpirationMs"],
     )
     assert plan.is_needed == answer["cleaned"]
-    plan.carry_out(keep=False)
+    plan.apply(keep=False)
     after = contents(folder)
     if not answer["cleaned"]:
         assert after == before
@@ -145,7 +145,7 @@ def batches_of(files: dict[str, bytes], name: str) -> list[Any]:
     return reference.read_batches(files.get(name[:20] + ".log", b""))[0]
 
 
-# --- what is said, and what is done -----------------------------------------------------------
+# --- what a plan shows, and what it does ----------------------------------------------------------
 
 
 def test_a_plan_changes_nothing_and_says_what_stays_of_each_segment(folder: Path) -> None:
@@ -157,7 +157,7 @@ def test_a_plan_changes_nothing_and_says_what_stays_of_each_segment(folder: Path
         "  00000000000000000000.log: 1 of 3 records, 70 of 88 bytes\n"
         "  00000000000000000003.log: 0 of 2 records, 0 of 78 bytes\n"
         "  00000000000000000005.log: 2 records, 79 bytes: stays\n"
-        "  records without a key: 1, which go, as brokers take none into a compacted topic"
+        "  records without a key: 1, which go: brokers do not accept them in a compacted topic"
     )
     assert contents(folder) == before
     assert not (folder.parent / "cleaner-offset-checkpoint").exists()
@@ -177,7 +177,7 @@ def test_what_stays_is_in_the_same_segments_with_their_indexes_and_times(folder:
 
 def test_segments_that_fit_together_become_one(folder: Path) -> None:
     plan = only(folder)
-    plan.carry_out()
+    plan.apply()
     assert [segment.logs for segment in plan.segments] == [
         ("00000000000000000000.log", "00000000000000000003.log", "00000000000000000005.log")
     ]
@@ -198,7 +198,7 @@ def test_segments_that_fit_together_become_one(folder: Path) -> None:
 def test_the_next_time_nothing_is_dirty(folder: Path) -> None:
     compact(folder, config=COMPACTED).apply()
     assert (folder.parent / "cleaner-offset-checkpoint").read_text() == "0\n1\norders 0 7\n"
-    plan = compact(folder)  # the checkpoint says that the topic is compacted
+    plan = compact(folder)  # the checkpoint shows that the topic is compacted
     assert not plan.is_needed
     end = "the last segment begins there"
     assert str(plan) == f"orders-0: nothing to compact before offset 7: {end}"
@@ -263,7 +263,7 @@ def test_a_log_of_a_running_broker_is_refused(folder: Path) -> None:
 
 def test_what_a_broker_left_half_swapped_is_refused(folder: Path) -> None:
     (folder / f"{0:020d}.log.swap").touch()
-    with pytest.raises(KafkaJitError, match="stopped while it swapped files"):
+    with pytest.raises(KafkaJitError, match="stopped while it swapped segments"):
         compact(folder, config=COMPACTED)
 
 
@@ -276,7 +276,7 @@ def test_a_topic_that_nothing_says_is_compacted_is_left_alone_and_refused_where_
     with pytest.raises(KafkaJitError, match="nothing says that the topic is compacted") as error:
         compact(folder)
     assert error.value.path == str(folder)
-    # To say it of all that are in a log.dirs folder would be too much said.
+    # It cannot hold for all logs of a log.dirs folder.
     for config in (None, COMPACTED):
         plan = compact(folder.parent, config=config)
         assert not plan.is_needed
@@ -339,7 +339,7 @@ def test_a_producer_s_last_batch_stays_for_as_long_as_it_is_remembered(
     log += kt.batch([kt.Record(b"a")], base_offset=1) + kt.batch([kt.Record(b"b")], base_offset=2)
     (folder / f"{0:020d}.log").write_bytes(log)
     (folder / f"{3:020d}.log").touch()
-    only(folder, now=TIME + late).carry_out()
+    only(folder, now=TIME + late).apply()
     batches = kafkajit.read_record_batches(folder / f"{0:020d}.log")
     expected = [(0, 0), (1, 1), (2, 1)] if stays else [(1, 1), (2, 1)]
     columns = batches.select(["baseOffset", "recordsCount"]).to_pylist()

@@ -9,9 +9,9 @@ from kafkajit.records.batches import frame
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import Chunk, Decoder
 from kafkajit.storage.source import Source
-from kafkajit.upkeep.compact.record_bitmap import Superseded
+from kafkajit.upkeep.compact.record_bitmap import RecordBitmap
 
-# Of each batch: whether each record is superseded, and whether it is a tombstone.
+# For each record of each batch: whether it is superseded, and whether it is a tombstone.
 BATCHES = st.lists(
     st.lists(st.tuples(st.booleans(), st.sampled_from([False] * 9 + [True])), max_size=9),
     max_size=12,
@@ -33,7 +33,7 @@ def batch(tombstones: list[bool], **fields: object) -> bytes:
 def test_a_batch_is_read_again_if_some_records_stay_or_a_tombstone_does(
     batches: list[list[tuple[bool, bool]]], cut: int
 ) -> None:
-    superseded = Superseded()
+    superseded = RecordBitmap()
     chunks = []
     for part in (batches[:cut], batches[cut:]):
         log = b"".join(batch([tombstone for _, tombstone in records]) for records in part)
@@ -54,7 +54,7 @@ def test_a_batch_is_read_again_if_some_records_stay_or_a_tombstone_does(
 
 
 def test_control_batches_and_messages_are_always_read() -> None:
-    superseded = Superseded()
+    superseded = RecordBitmap()
     markers = chunk_of(kt.control_batch(1) + kt.control_batch(0)).batches
     assert superseded.wanted(markers).tolist() == [True, True]
     messages = chunk_of(kt.message_set([kt.Record(b"a"), kt.Record(b"b")], codec="gzip")).batches
@@ -62,7 +62,7 @@ def test_control_batches_and_messages_are_always_read() -> None:
 
 
 def test_bits_stay_where_more_records_come() -> None:
-    superseded = Superseded()
+    superseded = RecordBitmap()
     assert superseded.take(np.array([3, 4])) == 0
     superseded.bits[0] = 0b101
     assert superseded.take(np.array([1000])) == 7

@@ -15,16 +15,8 @@ from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import Decoder
 from kafkajit.storage.source import Source
 from kafkajit.upkeep.compact import record_filter
-from kafkajit.upkeep.compact.record_filter import (
-    COPIED,
-    DROPPED,
-    EMPTIED,
-    REWRITTEN,
-    Filtered,
-    RecordFilter,
-    Retention,
-    Run,
-)
+from kafkajit.upkeep.compact.batch_rewriting import COPIED, DROPPED, EMPTIED, REWRITTEN
+from kafkajit.upkeep.compact.record_filter import BatchDecisions, Filtered, RecordFilter, Run
 
 TIMES = st.sampled_from([-1, 0, 1_700_000_000_000, 1_700_000_000_500, 2**62])
 HORIZON = 1_800_000_000_000
@@ -49,18 +41,20 @@ def filtered(
     is_read: list[bool] | None = None,
     horizon: int = HORIZON,
     first: int = 0,
-    **retention: list[bool],
+    **decisions: list[bool],
 ) -> Filtered:
     run, source = run_of(log, is_read)
     nothing = [False] * len(run.batches)
-    masks = [np.array(retention.get(name, nothing), dtype=np.bool_) for name in Retention._fields]
+    masks = [
+        np.array(decisions.get(name, nothing), dtype=np.bool_) for name in BatchDecisions._fields
+    ]
     bits = np.packbits([False] * first + superseded + [False], bitorder="little")
-    return RecordFilter(horizon).filter(run, source.content, Retention(*masks), bits, first)
+    return RecordFilter(horizon).filter(run, source.content, BatchDecisions(*masks), bits, first)
 
 
 @st.composite
 def batches(draw: st.DrawFn) -> tuple[list[bytes], list[list[bool]]]:
-    """Batches one behind the other, and which of their records are superseded."""
+    """Consecutive batches, and which of their records are superseded."""
     made: list[bytes] = []
     superseded: list[list[bool]] = []
     offset = draw(st.sampled_from([0, 2**40]))
@@ -117,7 +111,9 @@ def test_what_comes_out_is_what_the_twin_makes(
     made: tuple[list[bytes], list[list[bool]]], flags: list[list[bool]]
 ) -> None:
     logs, superseded = made
-    retention = dict(zip(Retention._fields, zip(*flags[: len(logs)], strict=True), strict=True))
+    decisions = dict(
+        zip(BatchDecisions._fields, zip(*flags[: len(logs)], strict=True), strict=True)
+    )
     expected, actions, kept = b"", [], 0
     for place, (log, lost) in enumerate(zip(logs, superseded, strict=True)):
         (batch,), _ = reference.read_batches(log)
@@ -126,17 +122,17 @@ def test_what_comes_out_is_what_the_twin_makes(
             record
             for record, is_lost in zip(records, lost, strict=True)
             if not is_lost
-            and not retention["discards"][place]
-            and (record.value is not None or retention["keeps_tombstones"][place])
+            and not decisions["discards"][place]
+            and (record.value is not None or decisions["keeps_tombstones"][place])
         ]
         kept += len(stay)
         horizon = batch.delete_horizon_ms if batch.magic == 2 else None
         needs = horizon is None and (
-            retention["wants_horizon"][place] or any(record.value is None for record in stay)
+            decisions["wants_horizon"][place] or any(record.value is None for record in stay)
         )
         if not stay:
-            actions.append(EMPTIED if retention["keeps_header"][place] else DROPPED)
-            expected += emptied(batch) if retention["keeps_header"][place] else b""
+            actions.append(EMPTIED if decisions["keeps_header"][place] else DROPPED)
+            expected += emptied(batch) if decisions["keeps_header"][place] else b""
         elif stay == records and not needs and batch.magic == 2:
             actions.append(COPIED)
             expected += log
@@ -144,7 +140,7 @@ def test_what_comes_out_is_what_the_twin_makes(
             actions.append(REWRITTEN)
             expected += rewritten(batch, stay, HORIZON if needs else horizon)
     bits = [lost for of_batch in superseded for lost in of_batch]
-    found = filtered(b"".join(logs), bits, **{name: list(mask) for name, mask in retention.items()})
+    found = filtered(b"".join(logs), bits, **{name: list(mask) for name, mask in decisions.items()})
     content = found.content.tobytes()
     assert found.actions.tolist() == actions
     assert found.records == kept
@@ -204,6 +200,6 @@ def test_markers_stay_whatever_bits_say() -> None:
 def test_a_batch_that_would_pass_the_largest_size_is_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(record_filter, "_MAX_INT32", 60)
+    monkeypatch.setattr(record_filter, "MAX_INT32", 60)
     with pytest.raises(InvalidRecordError, match=r"would grow to \d+ bytes at position 0"):
         filtered(THREE[0], [True, False])

@@ -1,4 +1,4 @@
-"""Repairs, as whoever asks for them sees them; what Kafka makes of the same is in tests/data."""
+"""Repairs as a caller sees them; tests/data has what Kafka makes of the same logs."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def repair(folder: Path, **options: object) -> kafkajit.RepairPlan:
 
 
 def repaired(folder: Path, **options: object) -> str:
-    """The plan that was carried out, after which nothing is left to do."""
+    """The text of the plan, which was applied; after that no repair is left."""
     before = files_in(folder)
     plan = repair(folder, **options)
     assert files_in(folder) == before
@@ -108,11 +108,11 @@ def test_what_a_broker_left_when_it_ended_is_left_alone(kind: str, tmp_path: Pat
         start = step.told["state"]["logStartOffset"]
         (folder.parent / "log-start-offset-checkpoint").write_text(f"0\n1\norders 0 {start}\n")
         plan = kafkajit.repair(folder, config=LogConfig.of(step.told["config"]))
-        # In memory a truncated log ends where it was truncated to: a batch later, maybe.
+        # In memory a truncated log ends at that offset, which may be a batch later.
         if step.told["state"]["segments"][-1]["nextOffset"] == step.told["state"]["logEndOffset"]:
             lines = to_do(plan)
-            if kind == "truncate":  # and its last timestamp forgotten
-                lines = [line for line in lines if "timeindex: make anew: it is empty" not in line]
+            if kind == "truncate":  # Kafka forgets its last timestamp
+                lines = [line for line in lines if "timeindex: rebuild: it is empty" not in line]
             assert lines == [], (kind, place)
 
 
@@ -129,7 +129,7 @@ def test_a_damaged_log_becomes_what_kafka_makes_of_it(tmp_path: Path) -> None:
     for place, log in enumerate(histories("recover")):
         _, damaged, recovered = log
         folder = put(tmp_path / str(place), damaged.after)
-        # A broker makes all of them anew.
+        # A broker rebuilds all of them.
         for suffix in (".index", ".timeindex", ".txnindex", ".snapshot"):
             for path in folder.glob(f"*{suffix}"):
                 path.unlink()
@@ -137,7 +137,7 @@ def test_a_damaged_log_becomes_what_kafka_makes_of_it(tmp_path: Path) -> None:
         kafkajit.repair(folder, config=config).apply()
         found, expected = files_in(folder), dict(recovered.after)
         for name, content in list(expected.items()):
-            if name.endswith(".txnindex") and not content:  # it was there before
+            if name.endswith(".txnindex") and not content:  # the file was there before
                 del expected[name]
         point = recovered.told["open"]["recoveryPoint"]
         if point == 0:
@@ -158,13 +158,13 @@ def test_a_log_is_truncated_as_kafka_does_it(tmp_path: Path) -> None:
             plan.apply()
             found = {name: files_in(folder)[name] for name in files_in(folder)}
             expected = dict(step.after)
-            # Its end is in memory only; here it is that of the last batch that is left.
+            # The log's end is only in memory; here it is the end of the last batch left.
             for files in (found, expected):
                 for name in list(files):
                     if name.endswith((".snapshot", "-checkpoint", ".metadata")):
                         del files[name]
             for name, content in list(expected.items()):
-                # Kafka makes an empty file, and forgets its last timestamp.
+                # Kafka writes an empty file, and forgets its last timestamp.
                 if not content and name.endswith((".txnindex", ".timeindex")):
                     found.pop(name, None)
                     del expected[name]
@@ -234,7 +234,7 @@ def test_what_is_wrong_with_a_batch_beyond_its_checksum_is_found(tmp_path: Path)
 
 def test_a_transaction_whose_end_is_lost_is_told(folder: Path) -> None:
     assert repair(folder, salvage=True).partitions[0].notes == []
-    flip(folder / log_name(10), len(data(10)) + 65)  # the marker of 7
+    flip(folder / log_name(10), len(data(10)) + 65)  # the marker of producer 7
     plan = repair(folder, salvage=True)
     assert plan.partitions[0].notes == [
         "producer 7: its transaction from offset 2 on is open, and may have ended in what is lost"
@@ -344,7 +344,7 @@ def test_a_swap_of_which_nothing_stays_goes_with_what_it_was_to_replace(folder: 
 def test_a_log_of_which_all_records_were_deleted_is_right(folder: Path) -> None:
     starts, epochs = folder.parent / "log-start-offset-checkpoint", "leader-epoch-checkpoint"
     starts.write_text("0\n1\norders 0 27\n")
-    (folder / log_name(20, ".snapshot")).unlink()  # which is before all
+    (folder / log_name(20, ".snapshot")).unlink()  # it is before all repairs
     for left in ("0\n1\n3 27\n", "0\n0\n"):
         (folder / epochs).write_text(left)
         check_soundness(folder)
@@ -366,7 +366,7 @@ def test_a_start_offset_that_is_none_is_no_segments_name(folder: Path) -> None:
 
 
 def test_a_snapshot_that_contradicts_itself_is_no_beginning(folder: Path) -> None:
-    for base in (0, 10):  # so that nobody knows who wrote before 20
+    for base in (0, 10):  # so that the producers before 20 are unknown
         (folder / log_name(base)).unlink()
     wrong = [[kt.Producer(7, last_offset=20)], [kt.Producer(7, last_offset=5)] * 2]
     for entries in wrong:
@@ -380,7 +380,7 @@ def test_a_name_that_is_no_offset_is_no_segments(folder: Path) -> None:
             (folder / f"{2**63}{suffix}".zfill(20 + len(suffix))).write_bytes(content)
         told = repaired(folder)
         assert f"{2**63:020d}.log: remove, {len(content)} bytes, with its indexes" in told
-        assert "its name is no offset" in told
+        assert "its name is not an offset" in told
         check_soundness(folder)
         assert offsets_in(folder) == EVERY
 
@@ -389,10 +389,10 @@ def test_an_interrupted_swap_is_finished(folder: Path) -> None:
     for path in folder.glob(f"{log_name(10, '')}.*index"):
         path.rename(f"{path}.swap")
     swap = folder / f"{log_name(10)}.swap"
-    # What the cleaner made of the second and the third segment.
+    # What the cleaner has made of the second and third segments.
     swap.write_bytes(b"".join([*SEGMENTS[10], *SEGMENTS[20]]))
     text = repaired(folder)
-    assert f"{log_name(10)}: make of {swap.name}: a swap was interrupted" in text
+    assert f"{log_name(10)}: create from {swap.name}: a swap was interrupted" in text
     assert offsets_in(folder) == EVERY
     assert [path.name for path in sorted(folder.glob("*.log*"))] == [log_name(0), log_name(10)]
 
@@ -410,7 +410,7 @@ def test_a_log_under_another_name_is_given_its_own(folder: Path) -> None:
     before = files_in(folder)
     (folder / log_name(10)).rename(folder / log_name(15))
     text = repaired(folder)
-    assert f"{log_name(10)}: make of {log_name(15)}" in text
+    assert f"{log_name(10)}: create from {log_name(15)}" in text
     assert files_in(folder) == before
 
 
@@ -475,7 +475,7 @@ def test_a_checkpoint_that_cannot_be_read_is_left_alone(folder: Path) -> None:
     ("offset", "kept", "end"),
     [
         (0, [], 0),
-        (1, [], 0),  # a batch goes as a whole
+        (1, [], 0),  # a batch goes whole
         (2, [0, 1], 2),
         (9, EVERY[: EVERY.index(10)], 8),
         (10, EVERY[: EVERY.index(10)], 10),
@@ -545,7 +545,7 @@ def test_all_partitions_of_a_log_dirs_folder_are_repaired(folder: Path) -> None:
 
 
 def test_a_place_without_logs_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="is no partition's folder"):
+    with pytest.raises(FileNotFoundError, match="is not a partition's folder"):
         repair(tmp_path)
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         repair(tmp_path / "orders-0")
@@ -553,7 +553,7 @@ def test_a_place_without_logs_is_an_error(tmp_path: Path) -> None:
 
 def test_only_a_log_that_is_named_is_truncated(folder: Path) -> None:
     for place in (folder.parent, f"file://{folder.parent}"):
-        with pytest.raises(ValueError, match="truncate_to is for one log"):
+        with pytest.raises(ValueError, match="truncate_to is for one partition"):
             repair(place, truncate_to=3)
     assert repair(f"file://{folder}", truncate_to=3).partitions[0].folder == folder
 
@@ -574,7 +574,7 @@ def test_many_files_wait_on_the_disk_to_be_written(
     before = files_in(folder)
     for path in [*folder.glob("*index"), *folder.glob("*.snapshot")]:
         path.unlink()
-    monkeypatch.setattr("kafkajit.upkeep.repair.repairs._IN_MEMORY", 20)
+    monkeypatch.setattr("kafkajit.upkeep.repair.file_repair._IN_MEMORY", 20)
     repaired(folder)
     assert files_in(folder) == before
 
@@ -635,7 +635,7 @@ def test_what_an_interrupted_change_has_left_is_something_to_do(folder: Path, le
 
 
 def killed_at(step: int, plan: kafkajit.RepairPlan) -> bool:
-    """Carry a plan out in a process that dies before so many calls; whether it was done before."""
+    """Apply a plan in a process that dies after `count` calls; whether it was done before that."""
     process = os.fork()
     if process == 0:
         calls = count()
@@ -673,7 +673,7 @@ def test_a_repair_that_is_killed_anywhere_is_finished_by_the_next(
         if killed_at(step, repair(folder, salvage=True)):
             break
         repair(folder, salvage=True).apply()
-        (folder.parent / ".lock").unlink(missing_ok=True)  # of a process that died
+        (folder.parent / ".lock").unlink(missing_ok=True)  # left by a process that died
         assert to_do(repair(folder, salvage=True)) == []
         assert files_in(folder) | files_in(folder.parent) == expected
     assert step > 50

@@ -39,6 +39,6 @@ def test_a_damaged_log_becomes_what_kafka_makes_of_it(seed: int, tmp_path: Path)
     damage(seed, folder)
     plan = kafkajit.repair(folder, config=config)
     plan.apply()
-    (folder / "leader-epoch-checkpoint").touch()  # as Kafka does to read it
+    (folder / "leader-epoch-checkpoint").touch()  # Kafka creates it when it reads it
     assert digests(files_of(folder), log.start) == KAFKAS[str(seed)], str(plan)
     assert not kafkajit.repair(folder, config=config).is_needed

@@ -4,16 +4,16 @@ from pathlib import Path
 
 from partitions import data, log_name
 
-from kafkajit.upkeep.repair.segment_names import rightly_named
+from kafkajit.upkeep.repair.segment_names import name_segments
 
 
 def named(folder: Path, logs: dict[int, bytes], *, salvage: bool = False) -> dict[int, int]:
-    """Base offsets of the names that they have → of those that they are given."""
+    """The base offsets in the names of logs → those in their new names."""
     paths = {}
     for base_offset, content in logs.items():
         paths[base_offset] = folder / log_name(base_offset)
         paths[base_offset].write_bytes(content)
-    found = rightly_named(paths, salvage=salvage)
+    found = name_segments(paths, salvage=salvage)
     assert [segment.base_offset for segment in found] == sorted(s.base_offset for s in found)
     return {int(segment.log.stem): segment.base_offset for segment in found}
 
@@ -31,8 +31,8 @@ def test_a_segment_with_offsets_of_others_keeps_its_name(tmp_path: Path) -> None
     for place, logs in enumerate(
         [
             {0: data(0) + data(2), 1: data(0) + data(2)},  # a copy
-            {0: data(0) + data(50), 60: data(40)},  # before, one has such offsets
-            {0: data(0), 45: data(45), 60: data(40) + data(50)},  # one begins amid them
+            {0: data(0) + data(50), 60: data(40)},  # a log before has these offsets
+            {0: data(0), 45: data(45), 60: data(40) + data(50)},  # a log begins between them
             {50: data(40) + data(38)},  # not in order
             {50: data(40) + data(42)[:-9]},  # damaged
         ]
@@ -58,7 +58,7 @@ def test_a_segment_limits_those_before_it_by_batches_of_its_own(tmp_path: Path) 
         for base, content in logs.items():
             paths[base] = folder / log_name(base)
             paths[base].write_bytes(content)
-        found = rightly_named(paths, salvage=salvage)
+        found = name_segments(paths, salvage=salvage)
         assert [segment.base_offset for segment in found if segment.has_batches] == (
             [0, 40, 50] if salvage else [0, 50]
         )

@@ -10,7 +10,7 @@ from partitions import data
 
 import kafkajit.testing as kt
 from kafkajit.storage.source import Source
-from kafkajit.upkeep.repair.sound_batches import Bounds, Sieve, longest_run
+from kafkajit.upkeep.repair.sound_batches import BatchTriage, Bounds, longest_chain
 
 INTERVALS = st.lists(
     st.tuples(st.integers(0, 20), st.integers(0, 4)).map(lambda pair: (pair[0], sum(pair))),
@@ -19,8 +19,8 @@ INTERVALS = st.lists(
 EVERYWHERE = Bounds(0, 2**63 - 1, "")
 
 
-def first_longest_run(intervals: list[tuple[int, int]]) -> list[int]:
-    """Of all choices of rows, tried from the largest on."""
+def first_longest_chain(intervals: list[tuple[int, int]]) -> list[int]:
+    """The first valid choice of rows, tried from the largest on."""
     for size in range(len(intervals), 0, -1):
         for rows in combinations(range(len(intervals)), size):
             pairs = pairwise(rows)
@@ -33,22 +33,24 @@ def first_longest_run(intervals: list[tuple[int, int]]) -> list[int]:
 def test_as_many_rows_stay_in_order_as_can(intervals: list[tuple[int, int]]) -> None:
     first = np.array([first for first, _ in intervals], dtype=np.int64)
     last = np.array([last for _, last in intervals], dtype=np.int64)
-    assert longest_run(first, last).tolist() == first_longest_run(intervals)
+    assert longest_chain(first, last).tolist() == first_longest_chain(intervals)
 
 
-def sieved(log: bytes, bounds: Bounds = EVERYWHERE, *, salvage: bool) -> tuple[list[int], Sieve]:
+def sound(
+    log: bytes, bounds: Bounds = EVERYWHERE, *, salvage: bool
+) -> tuple[list[int], BatchTriage]:
     """Base offsets of the batches that stay."""
-    sieve = Sieve(Source(log), bounds, salvage)
-    kept = [int(offset) for batches in sieve for offset in batches.header["baseOffset"]]
-    if sieve.contradicts:
-        sieve = sieve.resolved()
-        kept = [int(offset) for batches in sieve for offset in batches.header["baseOffset"]]
-        assert not sieve.contradicts
-    return kept, sieve
+    triage = BatchTriage(Source(log), bounds, salvage)
+    kept = [int(offset) for batches in triage for offset in batches.header["baseOffset"]]
+    if triage.contradicts:
+        triage = triage.resolved()
+        kept = [int(offset) for batches in triage for offset in batches.header["baseOffset"]]
+        assert not triage.contradicts
+    return kept, triage
 
 
-def extents(sieve: Sieve) -> list[tuple[int, int]]:
-    return [(gap.position, gap.position + gap.length) for gap in sieve.bad]
+def extents(triage: BatchTriage) -> list[tuple[int, int]]:
+    return [(gap.position, gap.position + gap.length) for gap in triage.bad]
 
 
 def flipped(batch: bytes, at: int = 70) -> bytes:
@@ -58,24 +60,24 @@ def flipped(batch: bytes, at: int = 70) -> bytes:
 def test_all_of_a_sound_log_stays() -> None:
     log = b"".join(data(offset) for offset in (3, 5, 90, 92))
     for salvage in (False, True):
-        kept, sieve = sieved(log, salvage=salvage)
+        kept, triage = sound(log, salvage=salvage)
         assert kept == [3, 5, 90, 92]
-        assert sieve.bad == []
-        assert not sieve.is_cut
+        assert triage.bad == []
+        assert not triage.is_cut
 
 
 def test_a_log_ends_before_the_first_bad_batch_unless_it_is_salvaged() -> None:
     one, bad, two = data(0), flipped(data(2)), data(4)
-    kept, sieve = sieved(one + bad + two, salvage=False)
+    kept, triage = sound(one + bad + two, salvage=False)
     assert kept == [0]
-    assert extents(sieve) == [(len(one), len(one + bad + two))]
-    assert "Record is corrupt" in sieve.bad[0].reason
-    assert sieve.is_cut
-    assert sieve.lost_batches == 1
-    kept, sieve = sieved(one + bad + two, salvage=True)
+    assert extents(triage) == [(len(one), len(one + bad + two))]
+    assert "Record is corrupt" in triage.bad[0].reason
+    assert triage.is_cut
+    assert triage.lost_batches == 1
+    kept, triage = sound(one + bad + two, salvage=True)
     assert kept == [0, 4]
-    assert extents(sieve) == [(len(one), len(one + bad))]
-    assert not sieve.is_cut
+    assert extents(triage) == [(len(one), len(one + bad))]
+    assert not triage.is_cut
 
 
 @pytest.mark.parametrize(
@@ -84,11 +86,11 @@ def test_a_log_ends_before_the_first_bad_batch_unless_it_is_salvaged() -> None:
 def test_what_a_crash_leaves_at_the_end_goes(tail: bytes, reason: str) -> None:
     log = data(0)
     for salvage in (False, True):
-        kept, sieve = sieved(log + tail, salvage=salvage)
+        kept, triage = sound(log + tail, salvage=salvage)
         assert kept == [0]
-        assert extents(sieve) == [(len(log), len(log + tail))]
-        assert sieve.bad[0].reason == reason
-        assert sieve.lost_batches == 0
+        assert extents(triage) == [(len(log), len(log + tail))]
+        assert triage.bad[0].reason == reason
+        assert triage.lost_batches == 0
 
 
 @pytest.mark.parametrize(
@@ -104,45 +106,45 @@ def test_offsets_that_contradict_others_cost_as_few_batches_as_can_be(
     offsets: tuple[int, ...], kept: list[int], before_the_first_bad: list[int]
 ) -> None:
     log = b"".join(data(offset) for offset in offsets)
-    assert sieved(log, salvage=True)[0] == kept
-    found, sieve = sieved(log, salvage=False)
+    assert sound(log, salvage=True)[0] == kept
+    found, triage = sound(log, salvage=False)
     assert found == before_the_first_bad
-    assert "contradict" in sieve.bad[0].reason
+    assert "contradict" in triage.bad[0].reason
 
 
 def test_a_batch_that_ends_before_it_begins_goes() -> None:
     log = data(0) + kt.batch([kt.Record()], base_offset=2, last_offset_delta=-2) + data(3)
-    assert sieved(log, salvage=True)[0] == [0, 3]
-    assert sieved(log, salvage=False)[0] == [0]
+    assert sound(log, salvage=True)[0] == [0, 3]
+    assert sound(log, salvage=False)[0] == [0]
 
 
 def test_what_is_not_the_segments_own_goes_and_ends_nothing() -> None:
     log = b"".join(data(offset) for offset in (0, 2, 10, 12, 20, 22))
     for salvage in (False, True):
-        kept, sieve = sieved(log, Bounds(10, 20, "the next segment's"), salvage=salvage)
+        kept, triage = sound(log, Bounds(10, 20, "the next segment's"), salvage=salvage)
         assert kept == [10, 12]
-        assert [gap.reason for gap in sieve.bad] == [
+        assert [gap.reason for gap in triage.bad] == [
             "its offsets are before 10, where its segment begins",
             "the next segment's",
         ]
-        assert sieve.was_early
-        assert not sieve.is_cut
+        assert triage.was_early
+        assert not triage.is_cut
 
 
 def test_damage_behind_what_is_its_own_ends_nothing() -> None:
     log = data(0) + data(20) + flipped(data(22)) + data(24)
-    kept, sieve = sieved(log, Bounds(0, 20, "the next segment's"), salvage=False)
+    kept, triage = sound(log, Bounds(0, 20, "the next segment's"), salvage=False)
     assert kept == [0]
-    assert not sieve.is_cut
+    assert not triage.is_cut
 
 
 def test_contradictions_among_others_are_found_before_and_behind_them() -> None:
     offsets = (0, 2, 10, 14, 12, 16, 20, 22)
     log = b"".join(data(offset) for offset in offsets)
-    kept, sieve = sieved(log, Bounds(10, 20, "the next segment's"), salvage=True)
+    kept, triage = sound(log, Bounds(10, 20, "the next segment's"), salvage=True)
     assert kept == [10, 14, 16]
-    assert sieve.was_early
-    assert [gap.length for gap in sieve.bad] == [
+    assert triage.was_early
+    assert [gap.length for gap in triage.bad] == [
         2 * len(data(0)),
         len(data(12)),
         len(data(20) + data(22)),
@@ -152,12 +154,12 @@ def test_contradictions_among_others_are_found_before_and_behind_them() -> None:
 def test_who_iterates_may_reject_a_batch() -> None:
     log = data(0) + data(2) + data(4)
     for salvage, expected in ((True, [0, 4]), (False, [0])):
-        sieve = Sieve(Source(log), EVERYWHERE, salvage)
+        triage = BatchTriage(Source(log), EVERYWHERE, salvage)
         kept = []
-        for batches in sieve:
-            sieve.reject(batches, 1, "no good")
+        for batches in triage:
+            triage.reject(batches, 1, "no good")
             kept += [0, 4] if salvage else [0]
         assert kept == expected
-        assert sieve.bad[0].reason == "no good"
-        assert sieve.bad[0].position == len(data(0))
-        assert sieve.is_cut is not salvage
+        assert triage.bad[0].reason == "no good"
+        assert triage.bad[0].position == len(data(0))
+        assert triage.is_cut is not salvage

@@ -18,7 +18,7 @@ from kafkajit.walk.selection import Range
 
 
 class Given(NamedTuple):
-    """A segment: where it begins, its bytes, its largest timestamp."""
+    """A segment: its base offset, its size and its largest timestamp."""
 
     base: int
     size: int
@@ -26,7 +26,7 @@ class Given(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A log and what is asked for."""
+    """A log and its limits."""
 
     segments: list[Given]
     end: int
@@ -39,14 +39,14 @@ class Asked(NamedTuple):
 
 
 class Told(NamedTuple):
-    """Base offsets of the segments that go, and where the log starts then."""
+    """The base offsets of the segments that go, and the log start offset after that."""
 
     gone: list[int]
     start: int
 
 
 def choose(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> tuple[Told, Expiry]:
-    """What is chosen; nothing of the segments is on a disk."""
+    """The segments that are chosen; none of them is on a disk."""
     timestamps = {given.base: given.timestamp for given in asked.segments}
 
     def largest(segment: Segment, at_least: int) -> LargestTimestamp:
@@ -115,7 +115,7 @@ def deleted_by_kafka(asked: Asked) -> Told:
 
 
 def log(*segments: tuple[int, int], **asked: int) -> Asked:
-    """A log of segments with so many bytes and of this age each, ten offsets in each."""
+    """A log of segments with these sizes and ages, and ten offsets each."""
     given = [Given(10 * at, size, TIME - age) for at, (size, age) in enumerate(segments)]
     return Asked(given, end=10 * len(segments), **asked)
 
@@ -223,7 +223,7 @@ def test_what_keeps_a_segment_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         "00000000000000000000.log contains future timestamp(s), making it ineligible to be deleted"
     ]
     _, expiry = choose(log((5, 9), (5, 9), retention_ms=7, high_watermark=4), monkeypatch)
-    assert expiry.notes == ["00000000000000000000.log is not yet all below the high watermark 4"]
+    assert expiry.notes == ["00000000000000000000.log reaches beyond the high watermark 4"]
 
 
 def test_a_start_beyond_the_high_watermark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,9 +247,9 @@ def test_an_index_that_was_not_believed_is_told_once(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(module, "largest_timestamp", largest)
     expiry.beyond_time(5, TIME + 1)
     expiry.beyond_time(0, TIME + 1)
-    assert looked_at == [(0, -1), (10, TIME)]  # what is known of the last one is of no other
+    assert looked_at == [(0, -1), (10, TIME)]  # the known timestamp is the last segment's
     assert expiry.notes == [
-        f"{10 * at:020d}.log: it has zeros: its timestamps were read from the log" for at in (0, 1)
+        f"{10 * at:020d}.log: it has zeros; the log was read instead" for at in (0, 1)
     ]
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -34,12 +34,12 @@ EPOCHS = "leader-epoch-checkpoint"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Five segments, a second apart, of an idempotent producer."""
+    """Five segments of an idempotent producer, a second apart."""
     return make_log(tmp_path / "orders-0", [TIME + 1000 * at for at in range(5)], producer=9)
 
 
-def planned(folder: Path, **limits: Any) -> PartitionRetention:
-    (partition,) = kafkajit.retain(folder, **limits).partitions
+def planned(folder: Path, config: Mapping[str, Any], **options: int) -> PartitionRetention:
+    (partition,) = kafkajit.retain(folder, config=config, **options).partitions
     return partition
 
 
@@ -78,14 +78,13 @@ def test_what_goes_and_what_stays_is_what_kafka_left(step: Step, tmp_path: Path)
     folder.mkdir()
     for name, content in step.before.items():
         (folder / name).write_bytes(content)
-    config = {"retention.ms": -1} | step.told["config"]
+    config = step.told["config"]
     was = step.told["opened"]["logStartOffset"]
     if was > bases_in(folder)[0]:
         checkpoint(tmp_path, STARTS, "orders-0", was)
     plan = kafkajit.retain(
         folder,
-        retention_ms=config["retention.ms"],
-        retention_bytes=config.get("retention.bytes", -1),
+        config={name: config[name] for name in config if name.startswith("retention.")},
         log_start_offset=next((c["offset"] for c in step.told["commands"] if "offset" in c), None),
         now=opening["now"],
     )
@@ -117,7 +116,7 @@ def start_of(root: Path) -> int | None:
 
 
 def dropped_by_loading(files: dict[str, bytes], start: int) -> set[str]:
-    """Snapshots of the log's start, or from before, which a broker does not look at."""
+    """Snapshots of the log's start or from before it, which a broker ignores."""
     return {name for name in files if name.endswith(".snapshot") and int(name[:20]) <= start}
 
 
@@ -134,7 +133,9 @@ def test_the_histories_have_all_that_there_is() -> None:
 
 def test_a_plan_touches_nothing(folder: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in folder.parent.rglob("*")}
-    plan = kafkajit.retain(folder, retention_ms=0, retention_bytes=0, now=TIME + 10**9)
+    plan = kafkajit.retain(
+        folder, config={"retention.ms": 0, "retention.bytes": 0}, now=TIME + 10**9
+    )
     assert plan.is_needed
     assert {path: path.stat().st_mtime_ns for path in folder.parent.rglob("*")} == before
 
@@ -142,7 +143,7 @@ def test_a_plan_touches_nothing(folder: Path) -> None:
 def test_segments_go_with_all_that_is_beside_them(folder: Path) -> None:
     (folder / log_name(2, ".txnindex")).write_bytes(b"")
     before = files_in(folder)
-    plan = kafkajit.retain(folder, retention_bytes=2 * SIZE)
+    plan = kafkajit.retain(folder, config={"retention.bytes": 2 * SIZE})
     assert gone(plan.partitions[0]) == [0, 2, 4]
     plan.apply(keep=False)
     after = files_in(folder)
@@ -157,7 +158,7 @@ def test_segments_go_with_all_that_is_beside_them(folder: Path) -> None:
 
 def test_where_all_go_a_new_segment_begins_at_the_end(folder: Path) -> None:
     snapshot = (folder / log_name(10, ".snapshot")).read_bytes()
-    kafkajit.retain(folder, retention_ms=0, now=TIME + 10**6).apply(keep=False)
+    kafkajit.retain(folder, config={"retention.ms": 0}, now=TIME + 10**6).apply(keep=False)
     assert files_in(folder) == {
         log_name(10): b"",
         log_name(10, ".index"): b"",
@@ -170,7 +171,7 @@ def test_where_all_go_a_new_segment_begins_at_the_end(folder: Path) -> None:
 
 
 def test_an_append_goes_on_behind_what_went(folder: Path) -> None:
-    kafkajit.retain(folder, retention_bytes=0).apply()
+    kafkajit.retain(folder, config={"retention.bytes": 0}).apply()
     with kafkajit.LogWriter(folder) as log:
         assert log.log_end_offset == 10
         log.append(kafkajit.testing.batch([kafkajit.testing.Record(b"k")], base_offset=10))
@@ -207,7 +208,7 @@ def test_a_log_of_nobodys_broker_remembers_its_start_too(folder: Path) -> None:
 
 def test_producers_of_what_goes_are_remembered(folder: Path) -> None:
     (folder / log_name(10, ".snapshot")).rename(folder.parent / "expected")
-    kafkajit.retain(folder, retention_bytes=0).apply()
+    kafkajit.retain(folder, config={"retention.bytes": 0}).apply()
     snapshot = (folder / log_name(10, ".snapshot")).read_bytes()
     assert snapshot == (folder.parent / "expected").read_bytes()
     ((producer, last),) = (
@@ -219,24 +220,24 @@ def test_producers_of_what_goes_are_remembered(folder: Path) -> None:
 
 def test_snapshots_from_before_the_first_segment_go(folder: Path) -> None:
     (folder / log_name(3, ".snapshot")).write_bytes(b"stray")
-    kafkajit.retain(folder, retention_bytes=2 * SIZE).apply()
+    kafkajit.retain(folder, config={"retention.bytes": 2 * SIZE}).apply()
     snapshots = sorted(int(path.stem) for path in folder.glob("*.snapshot"))
-    assert snapshots == [6, 8, 10]  # of its own start a broker keeps one until it loads the log
+    assert snapshots == [6, 8, 10]  # it keeps the log start's until it loads the log
 
 
 def test_nothing_goes_above_the_high_watermark_that_a_broker_has_written(folder: Path) -> None:
     checkpoint(folder.parent, HIGH_WATERMARKS, "orders-0", 5)
-    partition = planned(folder, retention_bytes=0)
+    partition = planned(folder, {"retention.bytes": 0})
     assert gone(partition) == [0, 2]
-    assert partition.notes == [f"{log_name(4)} is not yet all below the high watermark 5"]
+    assert partition.notes == [f"{log_name(4)} reaches beyond the high watermark 5"]
     with pytest.raises(kafkajit.OffsetOutOfRangeError, match="the high watermark 5"):
         kafkajit.retain(folder, log_start_offset=6)
-    assert planned(folder, log_start_offset=-1).new_log_start_offset == 5
+    assert planned(folder, {}, log_start_offset=-1).new_log_start_offset == 5
 
 
 def test_a_log_without_a_high_watermark_has_its_end(folder: Path) -> None:
     checkpoint(folder.parent, HIGH_WATERMARKS, "orders-1", 5)
-    assert gone(planned(folder, retention_bytes=0)) == [0, 2, 4, 6, 8]
+    assert gone(planned(folder, {"retention.bytes": 0})) == [0, 2, 4, 6, 8]
 
 
 # Keeping
@@ -244,31 +245,31 @@ def test_a_log_without_a_high_watermark_has_its_end(folder: Path) -> None:
 
 def test_what_goes_is_kept_unless_it_is_not_to_be(folder: Path) -> None:
     before = files_in(folder)
-    kept = kafkajit.retain(folder, retention_bytes=2 * SIZE).apply()
+    kept = kafkajit.retain(folder, config={"retention.bytes": 2 * SIZE}).apply()
     assert kept == kept_in(folder)
     assert kept[0].name.startswith(".kafkajit-retain-")
     found = kafkajit.read_records(str(kept[0] / "orders-0" / log_name(0)))
     assert found.num_rows == RECORDS
     assert (kept[0] / "orders-0" / log_name(0)).read_bytes() == before[log_name(0)]
     assert bases_in(folder) == [6, 8]
-    assert kafkajit.retain(folder, retention_bytes=0).apply(keep=False) == []
+    assert kafkajit.retain(folder, config={"retention.bytes": 0}).apply(keep=False) == []
     assert kept_in(folder) == kept
 
 
 def test_a_plan_that_needs_nothing_does_nothing(folder: Path) -> None:
     before = files_in(folder)
-    plan = kafkajit.retain(folder, retention_bytes=5 * SIZE)
+    plan = kafkajit.retain(folder, config={"retention.bytes": 5 * SIZE})
     assert not plan.is_needed
     assert plan.apply() == []
     assert files_in(folder) == before
     assert not kept_in(folder)
 
 
-# Others
+# Other processes
 
 
 def test_a_log_that_a_broker_has_open_is_not_touched(folder: Path) -> None:
-    plan = kafkajit.retain(folder, retention_bytes=0)
+    plan = kafkajit.retain(folder, config={"retention.bytes": 0})
     with broker_of(folder.parent):
         with pytest.raises(kafkajit.LockedError):
             plan.apply()
@@ -278,13 +279,13 @@ def test_a_log_that_a_broker_has_open_is_not_touched(folder: Path) -> None:
 
 
 def test_a_log_that_has_changed_since_it_was_planned_is_not_touched(folder: Path) -> None:
-    plan = kafkajit.retain(folder, retention_bytes=2 * SIZE)
+    plan = kafkajit.retain(folder, config={"retention.bytes": 2 * SIZE})
     with kafkajit.LogWriter(folder) as log:
         log.append(kafkajit.testing.batch([kafkajit.testing.Record(b"k")], base_offset=10))
     with pytest.raises(kafkajit.KafkaJitError, match="make another plan"):
         plan.apply()
     assert bases_in(folder)[0] == 0
-    plan = kafkajit.retain(folder, retention_bytes=2 * SIZE)
+    plan = kafkajit.retain(folder, config={"retention.bytes": 2 * SIZE})
     checkpoint(folder.parent, HIGH_WATERMARKS, "orders-0", 1)
     with pytest.raises(kafkajit.KafkaJitError, match="make another plan"):
         plan.apply()
@@ -303,10 +304,10 @@ def test_a_change_that_was_interrupted_is_finished_first(
         with pytest.raises(KeyboardInterrupt):
             change.commit()
     monkeypatch.undo()
-    plan = kafkajit.retain(folder, retention_bytes=4 * SIZE)
+    plan = kafkajit.retain(folder, config={"retention.bytes": 4 * SIZE})
     assert any("a change was interrupted" in note for note in plan.partitions[0].notes)
     plan.apply()
-    assert bases_in(folder) == [2, 4, 6, 8]  # those are four segments: no more has to go
+    assert bases_in(folder) == [2, 4, 6, 8]  # four segments are left: no more has to go
 
 
 def test_several_partitions_are_retained_each_by_itself(tmp_path: Path) -> None:
@@ -315,7 +316,7 @@ def test_several_partitions_are_retained_each_by_itself(tmp_path: Path) -> None:
         make_log(tmp_path / f"orders-{partition}", times)
     make_log(tmp_path / "__consumer_offsets-0", [TIME] * 3)
     (tmp_path / "empty-0").mkdir()
-    plan = kafkajit.retain(tmp_path, retention_bytes=3 * SIZE)
+    plan = kafkajit.retain(tmp_path, config={"retention.bytes": 3 * SIZE})
     assert [(one.folder.name, gone(one), one.left_alone is None) for one in plan.partitions] == [
         ("__consumer_offsets-0", [], False),
         ("empty-0", [], True),
@@ -330,33 +331,41 @@ def test_several_partitions_are_retained_each_by_itself(tmp_path: Path) -> None:
     assert bases_in(tmp_path / "orders-2") == [2, 4, 6]
 
 
-# What may not go, and what is wrong
+# What must not go, and what is wrong
 
 
 def test_what_is_not_retentions_to_delete_is_refused_by_name(tmp_path: Path) -> None:
     folder = make_log(tmp_path / "__consumer_offsets-0", [TIME] * 3)
     with pytest.raises(kafkajit.KafkaJitError, match="an internal topic") as raised:
-        kafkajit.retain(folder, retention_bytes=0)
+        kafkajit.retain(folder, config={"retention.bytes": 0})
     assert raised.value.path == str(folder)
-    assert gone(planned(folder, retention_bytes=0, cleanup_policy="compact,delete")) == [0, 2, 4]
+    assert gone(planned(folder, {"retention.bytes": 0, "cleanup.policy": "compact,delete"})) == [
+        0,
+        2,
+        4,
+    ]
     folder = make_log(tmp_path / "tiered-0", [TIME] * 3, first=10)
     (tmp_path / STARTS).write_text("0\n1\ntiered 0 3\n")
     with pytest.raises(kafkajit.KafkaJitError, match="a topic in tiered storage"):
-        kafkajit.retain(folder, retention_bytes=0)
-    assert gone(planned(folder, retention_bytes=0, remote_storage_enable=False)) == [10, 12, 14]
+        kafkajit.retain(folder, config={"retention.bytes": 0})
+    assert gone(planned(folder, {"retention.bytes": 0, "remote.storage.enable": False})) == [
+        10,
+        12,
+        14,
+    ]
 
 
 def test_an_offset_for_several_logs_is_refused(tmp_path: Path) -> None:
     make_log(tmp_path / "orders-0", [TIME] * 2)
     make_log(tmp_path / "orders-1", [TIME] * 2)
-    with pytest.raises(ValueError, match="a log start offset is one partition's"):
+    with pytest.raises(ValueError, match="a log start offset is for one partition"):
         kafkajit.retain(tmp_path, log_start_offset=1)
 
 
 def test_a_folder_without_a_log_is_refused(tmp_path: Path) -> None:
     (tmp_path / "orders-0").mkdir()
     with pytest.raises(FileNotFoundError, match="no segments"):
-        kafkajit.retain(tmp_path / "orders-0", retention_bytes=0)
+        kafkajit.retain(tmp_path / "orders-0", config={"retention.bytes": 0})
 
 
 @pytest.mark.parametrize("tail", [b"\x00" * 100, b"\x01" * 5, b"\x01" * 100], ids=repr)
@@ -365,8 +374,8 @@ def test_a_log_that_does_not_end_in_a_whole_batch_is_to_be_repaired_first(
 ) -> None:
     path = folder / log_name(8)
     path.write_bytes(path.read_bytes() + tail)
-    with pytest.raises(kafkajit.CorruptRecordError, match="`kafkajit repair` the folder first"):
-        kafkajit.retain(folder, retention_bytes=0)
+    with pytest.raises(kafkajit.CorruptRecordError, match="run `kafkajit repair` on"):
+        kafkajit.retain(folder, config={"retention.bytes": 0})
 
 
 def test_a_last_batch_that_is_damaged_is_to_be_repaired_first(folder: Path) -> None:
@@ -374,28 +383,28 @@ def test_a_last_batch_that_is_damaged_is_to_be_repaired_first(folder: Path) -> N
     content = bytearray(path.read_bytes())
     content[-3] ^= 1
     path.write_bytes(content)
-    with pytest.raises(kafkajit.CorruptRecordError, match="`kafkajit repair` the folder first"):
-        kafkajit.retain(folder, retention_bytes=0)
+    with pytest.raises(kafkajit.CorruptRecordError, match="run `kafkajit repair` on"):
+        kafkajit.retain(folder, config={"retention.bytes": 0})
 
 
 def test_damage_in_what_goes_does_not_matter(folder: Path) -> None:
     (folder / log_name(0)).write_bytes(b"\x07" * SIZE)
     (folder / log_name(2, ".timeindex")).write_bytes(b"\x07" * 5)
-    assert gone(planned(folder, retention_bytes=2 * SIZE)) == [0, 2, 4]
+    assert gone(planned(folder, {"retention.bytes": 2 * SIZE})) == [0, 2, 4]
 
 
 def test_a_segment_that_nobody_can_tell_the_age_of_is_to_be_repaired_first(folder: Path) -> None:
     (folder / log_name(0)).write_bytes(b"\x07" * SIZE)
-    with pytest.raises(kafkajit.CorruptRecordError, match="`kafkajit repair` the folder first"):
-        kafkajit.retain(folder, retention_ms=0)
+    with pytest.raises(kafkajit.CorruptRecordError, match="run `kafkajit repair` on"):
+        kafkajit.retain(folder, config={"retention.ms": 0})
 
 
 def test_an_index_that_is_not_believed_is_told(folder: Path) -> None:
     (folder / log_name(0, ".timeindex")).write_bytes(bytes(24))
-    partition = planned(folder, retention_ms=500, now=TIME + 1000)
+    partition = planned(folder, {"retention.ms": 500}, now=TIME + 1000)
     assert gone(partition) == [0]
     assert partition.notes == [
-        f"{log_name(0)}: the time index ends in zeros: its timestamps were read from the log"
+        f"{log_name(0)}: the time index ends in zeros; the log was read instead"
     ]
 
 
@@ -403,35 +412,35 @@ def test_indexes_that_nobody_has_closed_are_not_believed(folder: Path) -> None:
     for suffix in (".index", ".timeindex"):
         path = folder / log_name(8, suffix)
         path.write_bytes(path.read_bytes() + bytes(120))
-    partition = planned(folder, retention_ms=0, now=TIME + 4000)
-    assert gone(partition) == [0, 2, 4, 6]  # the last is of that very time
-    assert planned(folder, retention_ms=0, now=TIME + 4001).new_log_start_offset == 10
+    partition = planned(folder, {"retention.ms": 0}, now=TIME + 4000)
+    assert gone(partition) == [0, 2, 4, 6]  # the last has exactly that timestamp
+    assert planned(folder, {"retention.ms": 0}, now=TIME + 4001).new_log_start_offset == 10
 
 
 def test_a_swap_that_a_broker_did_not_finish_is_to_be_repaired_first(folder: Path) -> None:
     shutil.copy(folder / log_name(0), folder / f"{log_name(0)}.swap")
-    with pytest.raises(kafkajit.KafkaJitError, match="`kafkajit repair` the folder first"):
-        kafkajit.retain(folder, retention_bytes=0)
+    with pytest.raises(kafkajit.KafkaJitError, match="run `kafkajit repair` on"):
+        kafkajit.retain(folder, config={"retention.bytes": 0})
 
 
 def test_a_log_that_is_said_to_start_behind_its_end_is_refused(folder: Path) -> None:
     checkpoint(folder.parent, STARTS, "orders-0", 11)
-    with pytest.raises(kafkajit.InvalidOffsetError, match="a broker would delete it"):
-        kafkajit.retain(folder, retention_bytes=0)
+    with pytest.raises(kafkajit.InvalidOffsetError, match="a broker that loads it would delete it"):
+        kafkajit.retain(folder, config={"retention.bytes": 0})
 
 
 def test_leader_epochs_that_cannot_be_read_are_to_be_repaired_first(folder: Path) -> None:
     (folder / EPOCHS).write_text("0\n7\n0 0\n")
-    with pytest.raises(kafkajit.CorruptCheckpointError, match="`kafkajit repair` the folder first"):
-        kafkajit.retain(folder, retention_bytes=0)
-    assert not kafkajit.retain(folder, retention_bytes=5 * SIZE).is_needed
+    with pytest.raises(kafkajit.CorruptCheckpointError, match="run `kafkajit repair` on"):
+        kafkajit.retain(folder, config={"retention.bytes": 0})
+    assert not kafkajit.retain(folder, config={"retention.bytes": 5 * SIZE}).is_needed
 
 
 @pytest.mark.parametrize("name", [STARTS, HIGH_WATERMARKS, "cleaner-offset-checkpoint"])
 def test_a_checkpoint_that_cannot_be_read_is_an_error(folder: Path, name: str) -> None:
     (folder.parent / name).write_text("0\n7\norders 0 3\n")
     with pytest.raises(kafkajit.CorruptCheckpointError) as raised:
-        kafkajit.retain(folder, retention_bytes=0)
+        kafkajit.retain(folder, config={"retention.bytes": 0})
     assert name in str(raised.value)
 
 
@@ -439,14 +448,14 @@ UNREADABLE = """
 import os, sys
 import kafkajit
 folder, path = sys.argv[1:]
-kafkajit.retain(folder, retention_bytes=0)  # all that it imports
+kafkajit.retain(folder, config={"retention.bytes": 0})  # to import everything
 os.chmod(path, 0)
-if os.geteuid() == 0:  # who may read everything
+if os.geteuid() == 0:  # root may read everything
     os.setgroups([])
     os.setgid(65534)
     os.setuid(65534)
 try:
-    kafkajit.retain(folder, retention_bytes=0)
+    kafkajit.retain(folder, config={"retention.bytes": 0})
 except OSError as error:
     print(error)
 """
@@ -461,12 +470,14 @@ def test_a_file_that_may_not_be_read_is_an_error_that_names_it() -> None:
         assert said == f"[Errno 13] Permission denied: '{path}'\n"
 
 
-# What it says
+# The text of a plan
 
 
 def test_a_plan_says_what_goes_and_why(folder: Path) -> None:
     checkpoint(folder.parent, STARTS, "orders-0", 3)
-    plan = kafkajit.retain(folder, retention_ms=0, retention_bytes=3 * SIZE, now=TIME + 4001)
+    plan = kafkajit.retain(
+        folder, config={"retention.ms": 0, "retention.bytes": 3 * SIZE}, now=TIME + 4001
+    )
     assert str(plan).splitlines() == [
         "orders-0: 5 of 5 segments to delete, 885 of 885 bytes",
         "  due to log start offset 3 breach:",
@@ -486,7 +497,7 @@ def test_a_plan_says_what_goes_and_why(folder: Path) -> None:
 def test_a_time_that_is_a_files_is_said_to_be(tmp_path: Path) -> None:
     folder = make_log(tmp_path / "orders-0", [-1, -1])
     os.utime(folder / log_name(0), ns=(0, TIME * 1_000_000))
-    lines = str(kafkajit.retain(folder, retention_bytes=SIZE)).splitlines()
+    lines = str(kafkajit.retain(folder, config={"retention.bytes": SIZE})).splitlines()
     assert (
         lines[2] == "    00000000000000000000.log         177  2023-11-14T22:13:20.000Z  (modified)"
     )

@@ -1,9 +1,9 @@
-"""Whether a file beside a log fits it, or has to be made anew; None, or what is wrong with it.
+"""Check whether a file beside a log fits the log, or has to be rebuilt.
 
-There is more than one right file. Brokers write entries of an index where they were when the log
-was opened, other versions write others, and topics are configured. A broker forgets producers with
-time, and compaction takes away what it knew of them. What a file says must be true of the log, and
-it must say enough.
+Each check returns None, or what is wrong with the file. There is more than one right file: the
+entries of an index depend on when the broker opened the log, on the broker's version and on the
+topic's configuration. A broker forgets producers with time, and compaction removes what it knew of
+them. So a file is right if all of it is true of the log, and if nothing needed is missing.
 """
 
 from __future__ import annotations
@@ -29,19 +29,28 @@ from kafkajit.storage.source import Bytes, Source
 from kafkajit.walk.selection import Range, Selection
 from kafkajit.walk.walk import Walk
 
-# The most bytes of a log without an entry. Older brokers write one for all that a fetch brings.
+# The most bytes of a log between two entries. Older brokers write one entry per fetch.
 _SPARSE = 4 << 20
-# Nor that many times what is usual at its end: some entries have been lost there.
+# More than this many times the usual distance behind the last entry: entries have been lost there.
 _MANY_TIMES = 4
 
 Entries = npt.NDArray[np.void]
 
 
-def misfit_of_offset_index(
-    content: Bytes, asked: bytes, log: str, log_size: int, base_offset: int, interval: int
+def problem_with_offset_index(
+    content: Bytes, expected: bytes, log: str, log_size: int, base_offset: int, interval: int
 ) -> str | None:
-    """Of an .index; `asked` is what would be written, with so many bytes between entries."""
-    if content.tobytes() == asked:
+    """Check an .index.
+
+    Args:
+        content: the file.
+        expected: the content that a repair would write.
+        log: the path of the segment's log.
+        log_size: the size of the log after the repair.
+        base_offset: the segment's base offset.
+        interval: the bytes between entries that a repair would write.
+    """
+    if content.tobytes() == expected:
         return None
     if content.size == 0:
         return "it is empty"
@@ -51,10 +60,10 @@ def misfit_of_offset_index(
     if not content[-OFFSET_ENTRY.itemsize :].any():
         return "it ends in zeros"
     positions = content.view(OFFSET_ENTRY)["position"].astype(np.int64)
-    expected = np.frombuffer(asked, OFFSET_ENTRY)["position"]
+    expected_count = len(expected) // OFFSET_ENTRY.itemsize
     stretches = np.diff(positions, prepend=0, append=log_size)
     usual = max(int(stretches[:-1].max()), interval)
-    if positions.size < expected.size:
+    if positions.size < expected_count:
         if usual > _SPARSE:
             return f"there is no entry for {usual} bytes of the log"
         if stretches[-1] > _MANY_TIMES * usual:
@@ -62,9 +71,11 @@ def misfit_of_offset_index(
     return None
 
 
-def misfit_of_time_index(content: Bytes, asked: bytes, log: str, base_offset: int) -> str | None:
-    """Of a .timeindex; `asked` is what would be written."""
-    if content.tobytes() == asked:
+def problem_with_time_index(
+    content: Bytes, expected: bytes, log: str, base_offset: int
+) -> str | None:
+    """Check a .timeindex; `expected` is the content that a repair would write."""
+    if content.tobytes() == expected:
         return None
     if content.size == 0:
         return "it is empty"
@@ -75,34 +86,34 @@ def misfit_of_time_index(content: Bytes, asked: bytes, log: str, base_offset: in
         return "it ends in zeros"
     last, latest = (
         int(entries[-1]["timestamp"]) if entries.size else NO_TIMESTAMP
-        for entries in (content.view(TIME_ENTRY), np.frombuffer(asked, TIME_ENTRY))
+        for entries in (content.view(TIME_ENTRY), np.frombuffer(expected, TIME_ENTRY))
     )
     if last < latest:
         return f"its last timestamp is {last}, that of the log {latest}"
     return None
 
 
-def misfit_of_transaction_index(
+def problem_with_transaction_index(
     content: Bytes,
-    asked: Entries,
+    expected: Entries,
     aborts: Entries,
     logs: Sequence[str],
     *,
     known_since: int,
     has_holes: bool,
 ) -> str | None:
-    """Of a .txnindex.
+    """Check a .txnindex.
 
     Args:
-        content: the file
-        asked: what would be written
-        aborts: producerId and offset of each ABORT in the segment; of some of them compaction has
-            taken away what was aborted, and `asked` does not have them
-        logs: those of the partition up to the segment's
-        known_since: `asked` knows transactions from this offset on; they may have begun before
-        has_holes: whether offsets are missing in the log, as compaction leaves it
+        content: the file.
+        expected: the entries that a repair would write.
+        aborts: the producer ID and the offset of each ABORT marker in the segment. If compaction
+            has removed the aborted data, `expected` has no entry for a marker.
+        logs: the logs of the partition up to the segment's own.
+        known_since: `expected` knows transactions from this offset on; they may begin before it.
+        has_holes: whether offsets are missing in the log, as after compaction.
     """
-    if content.tobytes() == asked.tobytes():
+    if content.tobytes() == expected.tobytes():
         return None
     try:
         entries = transaction_entries(content)
@@ -111,8 +122,8 @@ def misfit_of_transaction_index(
     if (np.diff(entries["lastOffset"]) <= 0).any():
         return "its entries are out of order"
     markers = dict(zip(aborts["offset"].tolist(), aborts["producerId"].tolist(), strict=True))
-    by_last_offset = {int(entry["lastOffset"]): entry for entry in asked}
-    # The least first offset of those behind each.
+    by_last_offset = {int(entry["lastOffset"]): entry for entry in expected}
+    # The least first offset of the entries behind each.
     following = np.append(np.minimum.accumulate(entries["firstOffset"][::-1])[::-1][1:], MAX_INT64)
     for row, entry in enumerate(entries):
         producer, first, last, last_stable = (
@@ -121,24 +132,24 @@ def misfit_of_transaction_index(
         )
         if markers.get(last) != producer:
             return f"entry {row}: the log has no such marker"
-        expected = by_last_offset.pop(last, None)
-        if expected is None:
+        right = by_last_offset.pop(last, None)
+        if right is None:
             continue
-        if first != expected["firstOffset"] and not (
-            first < known_since and first < expected["firstOffset"]
+        if first != right["firstOffset"] and not (
+            first < known_since and first < right["firstOffset"]
         ):
             return f"entry {row}: the transaction begins elsewhere"
-        stable = int(expected["lastStableOffset"])
+        stable = int(right["lastStableOffset"])
         if last_stable != stable and last_stable >= known_since:
-            # Of what is appended at once a broker knows the transactions that begin later, too.
+            # A broker also knows transactions that begin later in the same append.
             is_later = last < last_stable <= following[row] and _transactional_records(
                 logs[-1:], None, last_stable, last_stable
             )
             was_open = has_holes and 0 <= last_stable <= last
             if not is_later and not was_open:
-                return f"entry {row}: its last stable offset is another"
+                return f"entry {row}: its last stable offset is wrong"
     for last, lacking in by_last_offset.items():
-        # Of what is aborted compaction may have left nothing but empty batches.
+        # Compaction may have left only empty batches of the aborted data.
         producer, first = int(lacking["producerId"]), int(lacking["firstOffset"])
         if _transactional_records(logs, producer, first, last):
             return f"it lacks the transaction that was aborted at offset {last}"
@@ -148,10 +159,10 @@ def misfit_of_transaction_index(
 def _transactional_records(
     logs: Sequence[str], producer_id: int | None, first: int, last: int
 ) -> bool:
-    """Whether batches that begin with these offsets have records of a producer's transaction."""
+    """Whether batches with base offsets in this range have records of a producer's transaction."""
     for log in logs:
         walk = Walk(Source(log), selection=Selection(Range(first, last)), is_last=True)
-        for batches in _up_to_damage(walk):
+        for batches in _before_damage(walk):
             base_offset = batches.header["baseOffset"]
             found = batches.is_transactional & ~batches.is_control & (base_offset >= first)
             found &= (base_offset <= last) & (batches.header["recordsCount"] > 0)
@@ -162,32 +173,32 @@ def _transactional_records(
     return False
 
 
-def _up_to_damage(walk: Walk) -> Iterator[Batches]:
-    with suppress(KafkaJitError):  # which whoever repairs the log tells
+def _before_damage(walk: Walk) -> Iterator[Batches]:
+    with suppress(KafkaJitError):  # the pass that repairs the log reports it
         yield from walk.framed()
 
 
-def misfit_of_snapshot(
+def problem_with_snapshot(
     entries: Entries,
-    asked: Entries,
+    expected: Entries,
     offset: int,
     *,
     known_since: int,
     has_holes: bool,
     taken_ms: int,
 ) -> str | None:
-    """Of the producers in a .snapshot.
+    """Check the producers in a .snapshot.
 
     Args:
-        entries: the producers in it
-        asked: those that would be written
-        offset: that of its name
-        known_since: `asked` knows what is in the log from this offset on, a broker may know more
-        has_holes: whether offsets are missing in the log before, as compaction leaves it
-        taken_ms: when it was written
+        entries: the producers in the file.
+        expected: the producers that a repair would write.
+        offset: the offset in the file's name.
+        known_since: `expected` knows the log from this offset on; a broker may know more.
+        has_holes: whether offsets are missing before, as after compaction.
+        taken_ms: when the file was written.
     """
     stored, known = (
-        part[np.argsort(part["producerId"], kind="stable")] for part in (entries, asked)
+        part[np.argsort(part["producerId"], kind="stable")] for part in (entries, expected)
     )
     problem = contradiction_in_snapshot(stored, offset)
     if problem is not None:
@@ -213,7 +224,7 @@ def misfit_of_snapshot(
 
 
 def contradiction_in_snapshot(entries: Entries, offset: int) -> str | None:
-    """Of the producers in a .snapshot of that offset: what cannot be, whatever the log says."""
+    """Find what is wrong with a .snapshot whatever the log has."""
     for name in ("lastOffset", "currentTxnFirstOffset"):
         if (entries[name] >= offset).any():
             return "it has producers from behind its offset"
@@ -225,9 +236,9 @@ def contradiction_in_snapshot(entries: Entries, offset: int) -> str | None:
 def _first_difference(
     stored: Entries, known: Entries, known_since: int, *, has_holes: bool
 ) -> str | None:
-    """What is wrong with the first of these producers that is not what the log says."""
+    """Describe the first of these producers that differs from the log."""
     same = stored["lastOffset"] == known["lastOffset"]
-    # Its batch is from before what is known.
+    # The stored batch is from before the known part of the log.
     is_earlier = (known["lastOffset"] < 0) & (stored["lastOffset"] < known_since)
     is_right = np.ones(stored.size, dtype=np.bool_)
     for name in ("producerEpoch", "lastSequence", "offsetDelta"):
@@ -235,7 +246,7 @@ def _first_difference(
     began, is_open = stored["currentTxnFirstOffset"], known["currentTxnFirstOffset"] >= 0
     began_earlier = (began >= 0) & (began < known_since)
     coordinator = stored["coordinatorEpoch"].astype(np.int64) - known["coordinatorEpoch"]
-    if has_holes:  # later batches may be gone, and markers
+    if has_holes:  # compaction may have removed later batches and markers
         is_later = (stored["lastOffset"] > known["lastOffset"]) | (stored["lastOffset"] < 0)
         is_right &= same | is_earlier | is_later
         is_right &= ~same | (began < 0) | is_open | began_earlier
@@ -248,7 +259,7 @@ def _first_difference(
     if is_right.all():
         return None
     producer = int(stored["producerId"][np.argmin(is_right)])
-    return f"what it has of producer {producer} is not what the log has"
+    return f"its entry of producer {producer} differs from the log"
 
 
 def _first_problem(found: Any) -> str:

@@ -10,11 +10,11 @@ import kafkajit.testing as kt
 from kafkajit.index.transaction_index import ENTRY as ABORTED
 from kafkajit.state.producer_snapshot import ENTRY, snapshot_entries
 from kafkajit.storage.source import as_bytes
-from kafkajit.upkeep.repair.side_file_checks import (
-    misfit_of_offset_index,
-    misfit_of_snapshot,
-    misfit_of_time_index,
-    misfit_of_transaction_index,
+from kafkajit.upkeep.repair.sidecar_checks import (
+    problem_with_offset_index,
+    problem_with_snapshot,
+    problem_with_time_index,
+    problem_with_transaction_index,
 )
 
 SIZE = len(data(0))
@@ -53,15 +53,15 @@ ASKED = kt.offset_index(offset_entries(*range(2, 40, 2)))
 def test_an_offset_index_fits_where_it_is_true_and_says_enough(
     log: str, content: bytes, misfit: str | None
 ) -> None:
-    found = misfit_of_offset_index(as_bytes(content), ASKED, log, 40 * SIZE, 0, SIZE)
+    found = problem_with_offset_index(as_bytes(content), ASKED, log, 40 * SIZE, 0, SIZE)
     assert (found or "").startswith(misfit or "")
     assert (found is None) == (misfit is None)
 
 
 def test_an_offset_index_is_not_asked_for_entries_that_nobody_needs(log: str) -> None:
-    assert misfit_of_offset_index(as_bytes(b""), b"", log, 40 * SIZE, 0, 4096) is None
+    assert problem_with_offset_index(as_bytes(b""), b"", log, 40 * SIZE, 0, 4096) is None
     one = as_bytes(kt.offset_index(offset_entries(4)))
-    assert misfit_of_offset_index(one, b"", log, 40 * SIZE, 0, 4096) is None
+    assert problem_with_offset_index(one, b"", log, 40 * SIZE, 0, 4096) is None
 
 
 def time_entries(*rows: int) -> list[tuple[int, int]]:
@@ -86,12 +86,12 @@ TIMES = kt.time_index(time_entries(*range(2, 40, 2), 39))
 def test_a_time_index_fits_where_it_is_true_and_has_the_last_timestamp(
     log: str, content: bytes, misfit: str | None
 ) -> None:
-    assert misfit_of_time_index(as_bytes(content), TIMES, log, 0) == misfit
+    assert problem_with_time_index(as_bytes(content), TIMES, log, 0) == misfit
 
 
 @pytest.fixture
 def transactions(tmp_path: Path) -> str:
-    """Producer 7 is aborted at 6 while 8 has begun at 2; 8 at 9, and behind it 7 begins again."""
+    """Producer 7 aborts at 6 while 8 has begun at 2; 8 aborts at 9, then 7 begins again."""
     path = tmp_path / log_name(0)
     batches = [transactional(0, 7), transactional(2, 8), data(4), marker(6, 7), data(7)]
     batches += [marker(9, 8), transactional(10, 7), transactional(12, 9), marker(14, 9)]
@@ -107,13 +107,13 @@ RIGHT = [(7, 0, 6, 2), (8, 2, 9, 10), (9, 12, 14, 10)]
     ("entries", "misfit"),
     [
         (RIGHT, None),
-        # Appended at once: 7 has begun again by the time the marker of 8 is looked at.
+        # In one append: 7 has begun again when the broker sees the marker of 8.
         ([RIGHT[0], (8, 2, 9, 10), RIGHT[2]], None),
         ([RIGHT[0], (8, 2, 9, 12), RIGHT[2]], None),
-        ([RIGHT[0], (8, 2, 9, 11), RIGHT[2]], "entry 1: its last stable offset is another"),
-        ([RIGHT[0], (8, 2, 9, 14), RIGHT[2]], "entry 1: its last stable offset is another"),
+        ([RIGHT[0], (8, 2, 9, 11), RIGHT[2]], "entry 1: its last stable offset is wrong"),
+        ([RIGHT[0], (8, 2, 9, 14), RIGHT[2]], "entry 1: its last stable offset is wrong"),
         ([(7, 1, 6, 2), *RIGHT[1:]], "entry 0: the transaction begins elsewhere"),
-        ([(7, -1, 6, 2), *RIGHT[1:]], None),  # before the log
+        ([(7, -1, 6, 2), *RIGHT[1:]], None),  # before the log's start
         ([(3, 0, 6, 2), *RIGHT[1:]], "entry 0: the log has no such marker"),
         ([(7, 0, 5, 2), *RIGHT[1:]], "entry 0: the log has no such marker"),
         (RIGHT[1:], "it lacks the transaction that was aborted at offset 6"),
@@ -128,7 +128,7 @@ def test_a_transaction_index_fits_where_it_has_all_that_were_aborted(
     aborts = np.array(ABORTS, [("offset", np.int64), ("producerId", np.int64)])
     content = as_bytes(kt.transaction_index(entries))
     assert (
-        misfit_of_transaction_index(
+        problem_with_transaction_index(
             content, asked, aborts, [transactions], known_since=0, has_holes=False
         )
         == misfit
@@ -140,7 +140,7 @@ def test_a_transaction_index_may_have_what_compaction_took_away(transactions: st
     aborts = np.array(ABORTS, [("offset", np.int64), ("producerId", np.int64)])
     content = as_bytes(kt.transaction_index(RIGHT))
     assert (
-        misfit_of_transaction_index(
+        problem_with_transaction_index(
             content, asked, aborts, [transactions], known_since=0, has_holes=False
         )
         is None
@@ -148,13 +148,13 @@ def test_a_transaction_index_may_have_what_compaction_took_away(transactions: st
     Path(transactions).write_bytes(marker(6, 7) + marker(9, 8) + marker(14, 9))
     nothing = as_bytes(b"")
     assert (
-        misfit_of_transaction_index(
+        problem_with_transaction_index(
             nothing, asked, aborts, [transactions], known_since=0, has_holes=False
         )
         is None
     )
     torn = as_bytes(kt.transaction_index(RIGHT)[:-1])
-    found = misfit_of_transaction_index(
+    found = problem_with_transaction_index(
         torn, asked, aborts, [transactions], known_since=0, has_holes=False
     )
     assert found is not None
@@ -185,18 +185,18 @@ DAY = 24 * 60 * 60 * 1000
         ([ONE, ONE, TWO], *["it has a producer twice"] * 2),
         (
             [ONE | {"lastOffset": 8}, TWO],
-            *["what it has of producer 1 is not what the log has"] * 2,
+            *["its entry of producer 1 differs from the log"] * 2,
         ),
         (
             [ONE | {"lastSequence": 4}, TWO],
-            *["what it has of producer 1 is not what the log has"] * 2,
+            *["its entry of producer 1 differs from the log"] * 2,
         ),
-        ([ONE | {"lastOffset": 11}, TWO], "what it has of producer 1 is not what", None),
-        ([ONE | {"timestamp": 5}, TWO], "what it has of producer 1 is not what", None),
+        ([ONE | {"lastOffset": 11}, TWO], "its entry of producer 1 differs", None),
+        ([ONE | {"timestamp": 5}, TWO], "its entry of producer 1 differs", None),
         ([ONE | {"coordinatorEpoch": 5}, TWO], None, None),
         (
             [ONE, TWO | {"currentTxnFirstOffset": -1}],
-            "what it has of producer 2 is not what",
+            "its entry of producer 2 differs",
             None,
         ),
         ([ONE, TWO | {"currentTxnFirstOffset": 3}], None, None),  # it began before the log
@@ -209,7 +209,7 @@ def test_a_snapshot_fits_where_the_log_does_not_know_better(
     stored: list[dict[str, int]], misfit: str | None, if_compacted: str | None
 ) -> None:
     for has_holes, expected in ((False, misfit), (True, if_compacted)):
-        found = misfit_of_snapshot(
+        found = problem_with_snapshot(
             producers(*stored),
             producers(ONE, TWO),
             20,
@@ -227,7 +227,7 @@ def test_a_broker_forgets_producers_after_a_day_but_for_those_of_an_open_transac
         ([TWO], TIME + DAY - 1, "it lacks producer 1"),
         ([ONE], TIME + DAY, "it lacks producer 2"),
     ):
-        found = misfit_of_snapshot(
+        found = problem_with_snapshot(
             producers(*stored),
             producers(ONE, TWO),
             20,
@@ -241,5 +241,7 @@ def test_a_broker_forgets_producers_after_a_day_but_for_those_of_an_open_transac
 def test_entries_of_a_file_are_taken_as_they_are() -> None:
     content = kt.producer_snapshot([kt.Producer(1, last_offset=10)])
     entries = snapshot_entries(as_bytes(content))
-    found = misfit_of_snapshot(entries, entries, 20, known_since=0, has_holes=False, taken_ms=TIME)
+    found = problem_with_snapshot(
+        entries, entries, 20, known_since=0, has_holes=False, taken_ms=TIME
+    )
     assert found is None

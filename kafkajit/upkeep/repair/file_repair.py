@@ -1,0 +1,98 @@
+"""The repair of one file: create it, replace it or remove it.
+
+A plan holds the contents of all files that it will write. `Contents` keeps them in memory while
+they are small and in a temporary file after that, so a plan for a large log stays small.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryFile
+from weakref import finalize
+
+from kafkajit.walk.walk import Stretch
+
+_AT_ONCE = 8 << 20
+_IN_MEMORY = 64 << 20
+# What the system answers on a file system that cannot copy a range by itself.
+_NO_COPY_RANGE = (errno.EXDEV, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.EPERM)
+
+
+@dataclass(frozen=True)
+class FileRepair:
+    """One file to create, replace or remove."""
+
+    path: Path
+    what: tuple[str, ...]  # one line for each thing that is done, with its reason
+    write: Callable[[Path], None] | None  # writes the new file; None removes the file
+    is_needed: bool = True  # False: only done along with another repair
+    first: bool = False  # before any log is touched
+
+
+def removal(path: Path, reason: str, *, is_needed: bool = True) -> FileRepair:
+    """The repair that removes a file."""
+    return FileRepair(path, (f"remove: {reason}",), None, is_needed)
+
+
+class Contents:
+    """Contents of files that are written later."""
+
+    def __init__(self) -> None:
+        self._size = 0
+        self._opened: int | None = None  # a temporary file without a name
+
+    def writing(self, path: Path, content: bytes, *what: str, is_needed: bool = True) -> FileRepair:
+        """The repair that writes this content to a file."""
+        return FileRepair(path, what, self._keep(content), is_needed)
+
+    def _keep(self, content: bytes) -> Callable[[Path], None]:
+        """Keep the content and return what writes it."""
+        size = len(content)
+        self._size += size
+        if self._size <= _IN_MEMORY:
+            return partial(_write, content)
+        if self._opened is None:
+            with TemporaryFile() as file:
+                self._opened = os.dup(file.fileno())
+            finalize(self, os.close, self._opened)
+        start = os.lseek(self._opened, 0, os.SEEK_END)
+        with os.fdopen(os.dup(self._opened), "wb") as end:
+            end.write(content)
+
+        def write(staged: Path) -> None:
+            assert self._opened is not None
+            staged.write_bytes(os.pread(self._opened, size, start))
+
+        return write
+
+
+def _write(content: bytes, staged: Path) -> None:
+    staged.write_bytes(content)
+
+
+def copy_stretches(log: Path, stretches: Sequence[Stretch], staged: Path) -> None:
+    """Copy stretches of a log to a new file, which gets the log's age: retention looks at that."""
+    with log.open("rb") as source, staged.open("wb") as target:
+        for start, end in stretches:
+            while start < end:
+                copied = _copy_range(source.fileno(), target.fileno(), end - start, start)
+                if copied == 0:
+                    raise EOFError(f"{log} ended at {start}, before its {end} bytes")
+                start += copied
+        status = os.fstat(source.fileno())
+    os.utime(staged, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def _copy_range(source: int, target: int, count: int, position: int) -> int:
+    """Copy some bytes to the end of the target and return their number."""
+    try:
+        return os.copy_file_range(source, target, min(count, _AT_ONCE), position)
+    except OSError as error:
+        if error.errno not in _NO_COPY_RANGE:
+            raise
+    return os.write(target, os.pread(source, min(count, _AT_ONCE), position))
