@@ -5,7 +5,8 @@
 0
 
 Names are loaded when first used, so that `import kafkajit` costs nothing: numba and pyarrow come
-with the first function that needs them.
+with the first function that needs them. `kafkajit.index` has the indexes beside a log, and
+`kafkajit.sizes` Kafka's sizes of varints, records and headers.
 """
 
 from __future__ import annotations
@@ -13,144 +14,110 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kafkajit.append.log_writer import LogWriter
-    from kafkajit.encode.writer import encode_batches, iter_encoded_batches
-    from kafkajit.errors import (
-        CorruptCheckpointError,
-        CorruptIndexError,
-        CorruptRecordError,
-        CorruptSnapshotError,
-        DecompressionLimitError,
-        InvalidOffsetError,
-        InvalidRecordError,
-        KafkaJitError,
-        LockedError,
-        NotALogError,
-        OffsetOutOfRangeError,
-        RecordTooLargeError,
-        UnsupportedCompressionTypeError,
-    )
-    from kafkajit.format.log_path import parse_log_path
-    from kafkajit.index.offset_index import read_offset_index
-    from kafkajit.index.time_index import read_time_index
-    from kafkajit.index.transaction_index import read_transaction_index
-    from kafkajit.index.verify import verify_offset_index, verify_time_index
-    from kafkajit.log.config import LogConfig
-    from kafkajit.log.log import Log
-    from kafkajit.reader import (
-        find_corruption,
-        iter_records,
-        read_record_batches,
-        read_records,
-        valid_bytes,
-    )
-    from kafkajit.state.checkpoints import read_checkpoint
-    from kafkajit.state.leader_epochs import read_leader_epochs
-    from kafkajit.state.meta_properties import read_meta_properties
-    from kafkajit.state.partition_metadata import read_partition_metadata
-    from kafkajit.state.producer_snapshot import read_producer_snapshot
-    from kafkajit.state.quorum_state import read_quorum_state
-    from kafkajit.topics.structs import decode_payloads
-    from kafkajit.upkeep.compact.plan import CompactionPlan, compact
-    from kafkajit.upkeep.repair.plan import RepairPlan, repair
-    from kafkajit.upkeep.retain.plan import RetentionPlan, retain
+    from kafkajit import index as index
+    from kafkajit import sizes as sizes
+    from kafkajit.append.log_writer import LogWriter as LogWriter
+    from kafkajit.encode.writer import encode_batches as encode_batches
+    from kafkajit.encode.writer import iter_encoded_batches as iter_encoded_batches
+    from kafkajit.errors import CorruptCheckpointError as CorruptCheckpointError
+    from kafkajit.errors import CorruptIndexError as CorruptIndexError
+    from kafkajit.errors import CorruptRecordError as CorruptRecordError
+    from kafkajit.errors import CorruptSnapshotError as CorruptSnapshotError
+    from kafkajit.errors import DecompressionLimitError as DecompressionLimitError
+    from kafkajit.errors import InvalidOffsetError as InvalidOffsetError
+    from kafkajit.errors import InvalidRecordError as InvalidRecordError
+    from kafkajit.errors import KafkaJitError as KafkaJitError
+    from kafkajit.errors import LockedError as LockedError
+    from kafkajit.errors import NotALogError as NotALogError
+    from kafkajit.errors import OffsetOutOfRangeError as OffsetOutOfRangeError
+    from kafkajit.errors import RecordTooLargeError as RecordTooLargeError
+    from kafkajit.errors import UnsupportedCompressionTypeError as UnsupportedCompressionTypeError
+    from kafkajit.format.log_path import parse_log_path as parse_log_path
+    from kafkajit.log.config import LogConfig as LogConfig
+    from kafkajit.log.log import Log as Log
+    from kafkajit.reader import find_corruption as find_corruption
+    from kafkajit.reader import iter_records as iter_records
+    from kafkajit.reader import read_record_batches as read_record_batches
+    from kafkajit.reader import read_records as read_records
+    from kafkajit.reader import valid_bytes as valid_bytes
+    from kafkajit.state.checkpoints import read_checkpoint as read_checkpoint
+    from kafkajit.state.leader_epochs import read_leader_epochs as read_leader_epochs
+    from kafkajit.state.meta_properties import read_meta_properties as read_meta_properties
+    from kafkajit.state.partition_metadata import read_partition_metadata as read_partition_metadata
+    from kafkajit.state.producer_snapshot import read_producer_snapshot as read_producer_snapshot
+    from kafkajit.state.quorum_state import read_quorum_state as read_quorum_state
+    from kafkajit.topics.structs import decode_payloads as decode_payloads
+    from kafkajit.upkeep.compact.plan import CompactionPlan as CompactionPlan
+    from kafkajit.upkeep.compact.plan import compact as compact
+    from kafkajit.upkeep.repair.plan import RepairPlan as RepairPlan
+    from kafkajit.upkeep.repair.plan import repair as repair
+    from kafkajit.upkeep.retain.plan import RetentionPlan as RetentionPlan
+    from kafkajit.upkeep.retain.plan import retain as retain
 
-_HOME = {
-    "CompactionPlan": "kafkajit.upkeep.compact.plan",
-    "CorruptCheckpointError": "kafkajit.errors",
-    "CorruptIndexError": "kafkajit.errors",
-    "CorruptRecordError": "kafkajit.errors",
-    "CorruptSnapshotError": "kafkajit.errors",
-    "DecompressionLimitError": "kafkajit.errors",
-    "InvalidOffsetError": "kafkajit.errors",
-    "InvalidRecordError": "kafkajit.errors",
-    "KafkaJitError": "kafkajit.errors",
-    "LockedError": "kafkajit.errors",
-    "NotALogError": "kafkajit.errors",
-    "Log": "kafkajit.log.log",
-    "LogConfig": "kafkajit.log.config",
-    "LogWriter": "kafkajit.append.log_writer",
-    "OffsetOutOfRangeError": "kafkajit.errors",
-    "RecordTooLargeError": "kafkajit.errors",
-    "RepairPlan": "kafkajit.upkeep.repair.plan",
-    "RetentionPlan": "kafkajit.upkeep.retain.plan",
-    "UnsupportedCompressionTypeError": "kafkajit.errors",
-    "compact": "kafkajit.upkeep.compact.plan",
-    "decode_payloads": "kafkajit.topics.structs",
-    "encode_batches": "kafkajit.encode.writer",
-    "find_corruption": "kafkajit.reader",
-    "iter_encoded_batches": "kafkajit.encode.writer",
-    "iter_records": "kafkajit.reader",
-    "parse_log_path": "kafkajit.format.log_path",
-    "read_checkpoint": "kafkajit.state.checkpoints",
-    "read_leader_epochs": "kafkajit.state.leader_epochs",
-    "read_meta_properties": "kafkajit.state.meta_properties",
-    "read_offset_index": "kafkajit.index.offset_index",
-    "read_partition_metadata": "kafkajit.state.partition_metadata",
-    "read_producer_snapshot": "kafkajit.state.producer_snapshot",
-    "read_quorum_state": "kafkajit.state.quorum_state",
-    "read_record_batches": "kafkajit.reader",
-    "read_records": "kafkajit.reader",
-    "read_time_index": "kafkajit.index.time_index",
-    "read_transaction_index": "kafkajit.index.transaction_index",
-    "repair": "kafkajit.upkeep.repair.plan",
-    "retain": "kafkajit.upkeep.retain.plan",
-    "valid_bytes": "kafkajit.reader",
-    "verify_offset_index": "kafkajit.index.verify",
-    "verify_time_index": "kafkajit.index.verify",
+# The same again for when the program runs.
+_NAMES = {
+    "kafkajit.append.log_writer": ("LogWriter",),
+    "kafkajit.encode.writer": (
+        "encode_batches",
+        "iter_encoded_batches",
+    ),
+    "kafkajit.errors": (
+        "CorruptCheckpointError",
+        "CorruptIndexError",
+        "CorruptRecordError",
+        "CorruptSnapshotError",
+        "DecompressionLimitError",
+        "InvalidOffsetError",
+        "InvalidRecordError",
+        "KafkaJitError",
+        "LockedError",
+        "NotALogError",
+        "OffsetOutOfRangeError",
+        "RecordTooLargeError",
+        "UnsupportedCompressionTypeError",
+    ),
+    "kafkajit.format.log_path": ("parse_log_path",),
+    "kafkajit.log.config": ("LogConfig",),
+    "kafkajit.log.log": ("Log",),
+    "kafkajit.reader": (
+        "find_corruption",
+        "iter_records",
+        "read_record_batches",
+        "read_records",
+        "valid_bytes",
+    ),
+    "kafkajit.state.checkpoints": ("read_checkpoint",),
+    "kafkajit.state.leader_epochs": ("read_leader_epochs",),
+    "kafkajit.state.meta_properties": ("read_meta_properties",),
+    "kafkajit.state.partition_metadata": ("read_partition_metadata",),
+    "kafkajit.state.producer_snapshot": ("read_producer_snapshot",),
+    "kafkajit.state.quorum_state": ("read_quorum_state",),
+    "kafkajit.topics.structs": ("decode_payloads",),
+    "kafkajit.upkeep.compact.plan": (
+        "CompactionPlan",
+        "compact",
+    ),
+    "kafkajit.upkeep.repair.plan": (
+        "RepairPlan",
+        "repair",
+    ),
+    "kafkajit.upkeep.retain.plan": (
+        "RetentionPlan",
+        "retain",
+    ),
 }
-
-__all__ = [
-    "CompactionPlan",
-    "CorruptCheckpointError",
-    "CorruptIndexError",
-    "CorruptRecordError",
-    "CorruptSnapshotError",
-    "DecompressionLimitError",
-    "InvalidOffsetError",
-    "InvalidRecordError",
-    "KafkaJitError",
-    "LockedError",
-    "Log",
-    "LogConfig",
-    "LogWriter",
-    "NotALogError",
-    "OffsetOutOfRangeError",
-    "RecordTooLargeError",
-    "RepairPlan",
-    "RetentionPlan",
-    "UnsupportedCompressionTypeError",
-    "compact",
-    "decode_payloads",
-    "encode_batches",
-    "find_corruption",
-    "iter_encoded_batches",
-    "iter_records",
-    "parse_log_path",
-    "read_checkpoint",
-    "read_leader_epochs",
-    "read_meta_properties",
-    "read_offset_index",
-    "read_partition_metadata",
-    "read_producer_snapshot",
-    "read_quorum_state",
-    "read_record_batches",
-    "read_records",
-    "read_time_index",
-    "read_transaction_index",
-    "repair",
-    "retain",
-    "valid_bytes",
-    "verify_offset_index",
-    "verify_time_index",
-]
+_MODULES = ("index", "sizes")
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'kafkajit' has no attribute {name!r}")
     from importlib import import_module
 
+    if name in _MODULES:
+        return import_module(f"kafkajit.{name}")
+    if name not in _HOME:
+        raise AttributeError(f"module 'kafkajit' has no attribute {name!r}")
     value = getattr(import_module(_HOME[name]), name)
     globals()[name] = value
     return value

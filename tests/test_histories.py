@@ -50,16 +50,18 @@ def check_segment(step: Step, segment: dict[str, Any]) -> None:
     assert len(log) == segment["size"]
     ends = [row["lastOffset"] + 1 for row in rows_of(kafkajit.read_record_batches(log))]
     assert (ends or [segment["baseOffset"]])[-1] == segment["nextOffset"]
-    offsets = kafkajit.read_offset_index(step.after[f"{stem}.index"], segment["baseOffset"])
+    offsets = kafkajit.index.read_offset_index(step.after[f"{stem}.index"], segment["baseOffset"])
     assert offsets.num_rows == segment["offsetIndexEntries"]
-    times = kafkajit.read_time_index(step.after[f"{stem}.timeindex"], segment["baseOffset"])
+    times = kafkajit.index.read_time_index(step.after[f"{stem}.timeindex"], segment["baseOffset"])
     last = times.num_rows - segment["timeIndexEntries"]
     assert last in (0, 1)  # which closing adds
     if last or step.told["ends"] == "close":
         assert [list(row.values()) for row in rows_of(times)][-1:] == [
             [segment["largestTimestamp"], segment["offsetOfLargestTimestamp"]]
         ] * (segment["largestTimestamp"] >= 0)
-    aborted = rows_of(kafkajit.read_transaction_index(step.after.get(f"{stem}.txnindex", b"")))
+    aborted = rows_of(
+        kafkajit.index.read_transaction_index(step.after.get(f"{stem}.txnindex", b""))
+    )
     assert [[row[name] for name in ABORTED] for row in aborted] == segment["abortedTransactions"]
 
 
@@ -93,5 +95,5 @@ def counts(files: dict[str, bytes]) -> Counter[str]:
                 found["markers"] += record["controlType"] is not None
                 found["tombstones"] += record["value"] is None
         elif name.endswith(".txnindex"):
-            found["aborted"] += kafkajit.read_transaction_index(content).num_rows
+            found["aborted"] += kafkajit.index.read_transaction_index(content).num_rows
     return found

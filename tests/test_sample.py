@@ -47,7 +47,7 @@ def test_python_reads_the_sample() -> None:
     assert sum(batch.num_rows for batch in kafkajit.iter_records(SEGMENT)) == 27
     assert kafkajit.find_corruption(SEGMENT).num_rows == 0
     index = "sample:payments-0/00000000000000000000.index"
-    assert kafkajit.read_offset_index(index).num_rows > 0
+    assert kafkajit.index.read_offset_index(index).num_rows > 0
 
 
 def test_topic_and_partition_are_those_of_the_samples_folder() -> None:

@@ -120,7 +120,7 @@ def indexing(scratch: Path, log: Path) -> Subjects:
         plan = kafkajit.repair(folder)
         plan.apply()
         spent = time.perf_counter() - start
-        assert len(kafkajit.read_offset_index(copy.with_suffix(".index"))) > 0
+        assert len(kafkajit.index.read_offset_index(copy.with_suffix(".index"))) > 0
         return spent, plan.partitions[0].bytes
 
     return {"reading and checking": check, "kafkajit.repair, written and synced": repair}

@@ -3,7 +3,7 @@
 Answers to Kafka's LogSegment. An index entry is used only after the batch that it names has been
 read, so a missing or wrong index costs time, never a row. One error goes unnoticed: a time index in
 order whose entries match their batches, although an earlier batch has a later timestamp. Only a
-look at all headers can find that; `kafkajit.verify_time_index` takes it.
+look at all headers can find that; `kafkajit.index.verify_time_index` takes it.
 """
 
 from __future__ import annotations

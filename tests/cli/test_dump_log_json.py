@@ -172,9 +172,9 @@ def test_files_beside_a_log_are_objects_too(name: str, dump: Dump) -> None:
     run = dump("--files", ".", "--format", "json", folder=folder)
     found = objects(run.out)
     for kind, read, suffix in (
-        ("index", kafkajit.read_offset_index, ".index"),
-        ("timeindex", kafkajit.read_time_index, ".timeindex"),
-        ("txnindex", kafkajit.read_transaction_index, ".txnindex"),
+        ("index", kafkajit.index.read_offset_index, ".index"),
+        ("timeindex", kafkajit.index.read_time_index, ".timeindex"),
+        ("txnindex", kafkajit.index.read_transaction_index, ".txnindex"),
         ("producer", kafkajit.read_producer_snapshot, ".snapshot"),
     ):
         expected = []

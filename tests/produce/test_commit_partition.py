@@ -104,8 +104,8 @@ def test_a_large_segment_is_moved_and_never_written_again(
     logs = {path.stat().st_ino: path.name for path in folder.glob("*.log")}
     assert logs.items() <= moved.items()
     for log in folder.glob("*.log"):
-        assert kafkajit.verify_offset_index(log, log.with_suffix(".index")).num_rows == 0
-        assert kafkajit.verify_time_index(log, log.with_suffix(".timeindex")).num_rows == 0
+        assert kafkajit.index.verify_offset_index(log, log.with_suffix(".index")).num_rows == 0
+        assert kafkajit.index.verify_time_index(log, log.with_suffix(".timeindex")).num_rows == 0
     assert [row[0] for row in log_of(folder)] == list(range(404))
 
 
@@ -180,7 +180,9 @@ def test_offsets_that_are_kept_restore_a_log_as_it_was(
 
 def aborted_in(folder: Path) -> list[dict[str, Any]]:
     files = sorted(folder.glob("*.txnindex"))
-    return [row for file in files for row in kafkajit.read_transaction_index(file).to_pylist()]
+    return [
+        row for file in files for row in kafkajit.index.read_transaction_index(file).to_pylist()
+    ]
 
 
 def producers(snapshot: Path) -> list[Any]:

@@ -19,9 +19,9 @@ from kafkajit.schema import MICROSECONDS_TYPE, TIMESTAMP_TYPE
 from kafkajit.state.sidecar_files import SIDECAR_FILES
 
 READERS = {
-    "offsetIndex": kafkajit.read_offset_index,
-    "timeIndex": kafkajit.read_time_index,
-    "transactionIndex": kafkajit.read_transaction_index,
+    "offsetIndex": kafkajit.index.read_offset_index,
+    "timeIndex": kafkajit.index.read_time_index,
+    "transactionIndex": kafkajit.index.read_transaction_index,
     "producers": kafkajit.read_producer_snapshot,
     "leaderEpochs": kafkajit.read_leader_epochs,
     "checkpoints": kafkajit.read_checkpoint,

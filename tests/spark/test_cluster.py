@@ -64,7 +64,7 @@ def test_errors_show_no_traceback(found: dict[str, Any]) -> None:
     [
         f"--archives {ARCHIVES}",
         f"PYSPARK_PYTHON={PYTHON}",
-        " ".join(["python", *WARM_UP]),
+        " ".join(WARM_UP),
         f'spark.addArtifacts("{ARCHIVES}", archive=True)',
         'spark.conf.set("spark.sql.execution.pyspark.python", "environment/bin/python")',
     ],

@@ -13,9 +13,9 @@ from kafkajit.storage.source import as_bytes
 
 BASE_OFFSET = 42
 READERS = {
-    "offsetIndex": lambda source: kafkajit.read_offset_index(source, BASE_OFFSET),
-    "timeIndex": lambda source: kafkajit.read_time_index(source, BASE_OFFSET),
-    "transactionIndex": kafkajit.read_transaction_index,
+    "offsetIndex": lambda source: kafkajit.index.read_offset_index(source, BASE_OFFSET),
+    "timeIndex": lambda source: kafkajit.index.read_time_index(source, BASE_OFFSET),
+    "transactionIndex": kafkajit.index.read_transaction_index,
     "producers": kafkajit.read_producer_snapshot,
     "leaderEpochs": kafkajit.read_leader_epochs,
     "checkpoints": kafkajit.read_checkpoint,

@@ -41,7 +41,7 @@ LOGS, DAMAGED = DATA / "v2", DATA / "damaged" / "crc"
 ARCHIVE = "pyspark_env.tar.gz"
 ARCHIVES = f"{ARCHIVE}#environment"
 PYTHON = "./environment/bin/python"
-WARM_UP = ["-m", "kafkajit.spark.warm_up"]
+WARM_UP = ["kafkajit", "warm-up"]
 
 SETTINGS = {
     "spark.cores.max": str(WORKERS),
@@ -126,7 +126,8 @@ def pack_environment(folder: Path) -> None:
             (packages / package.name).symlink_to(package)
     python = folder / PYTHON
     run([sys.executable, "-m", "pip", "--python", python, "-q", "install", "--no-deps", REPOSITORY])
-    run([python, *WARM_UP], cwd=folder, env=environment_of(folder))
+    command, *arguments = WARM_UP
+    run([environment / "bin" / command, *arguments], cwd=folder, env=environment_of(folder))
     run([sys.executable, "-m", "venv_pack", "-q", "-p", environment, "-o", folder / ARCHIVE])
 
 

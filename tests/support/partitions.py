@@ -79,8 +79,8 @@ def check_soundness(folder: Path) -> None:
     assert not plan.is_needed
     for path in folder.glob("*.log"):
         for verify, suffix in (
-            (kafkajit.verify_offset_index, ".index"),
-            (kafkajit.verify_time_index, ".timeindex"),
+            (kafkajit.index.verify_offset_index, ".index"),
+            (kafkajit.index.verify_time_index, ".timeindex"),
         ):
             assert verify(str(path), str(path.with_suffix(suffix))).num_rows == 0
     offsets = offsets_in(folder)

@@ -84,11 +84,11 @@ def test_what_comes_before_the_first_change_is_as_it_was(segments: list[Segment]
 
 def test_indexes_are_made_of_what_is_there_now(segments: list[Segment]) -> None:
     written(segments[:1], [filtered(batch(0), REWRITTEN), filtered(batch(2), COPIED)])
-    index = kafkajit.read_offset_index(file_of(segments, ".index"))
+    index = kafkajit.index.read_offset_index(file_of(segments, ".index"))
     assert index.select(["offset", "position"]).to_pylist() == [
         {"offset": 2, "position": len(batch(0))}
     ]
-    times = kafkajit.read_time_index(file_of(segments, ".timeindex"))
+    times = kafkajit.index.read_time_index(file_of(segments, ".timeindex"))
     assert times["offset"].to_pylist() == [2]
 
 
