@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import lzma
 from pathlib import Path
 
 import data
@@ -11,8 +12,12 @@ def test_the_index_names_every_file_of_the_archives() -> None:
 
 def test_packing_the_same_files_again_gives_the_same_bytes(tmp_path: Path) -> None:
     data.pack(["indexes"], tmp_path, data.unpacked())
-    packed = (tmp_path / "indexes.tar.xz").read_bytes()
-    assert packed == (data.ARCHIVES / "indexes.tar.xz").read_bytes()
+    # Another release of xz may compress the same tar in another way.
+    packed, kept = (
+        lzma.decompress((folder / "indexes.tar.xz").read_bytes())
+        for folder in (tmp_path, data.ARCHIVES)
+    )
+    assert packed == kept
 
 
 def test_an_archive_that_changes_is_unpacked_again(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from broker import KAFKA, running_broker
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka.record.memory_records import MemoryRecordsBuilder
-from make_corpus import DATA, FIRST_SEGMENT, progress, write_goldens, write_logs
+from make_corpus import DATA, FIRST_SEGMENT, pack, progress, write_goldens, write_logs
 from recording_broker import running_recording_broker
 
 import kafkajit.testing as kt
@@ -88,6 +88,8 @@ def main() -> None:
     write_goldens(data, ["clients"], HASHED_ABOVE)
     total = sum(path.stat().st_size for path in (data / "clients").rglob("*") if path.is_file())
     progress(f"{total:,} bytes in {data / 'clients'}")
+    if data == DATA:
+        pack(["clients"])
 
 
 def batches(codec: str) -> list[list[kt.Record]]:

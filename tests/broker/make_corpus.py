@@ -1,4 +1,4 @@
-"""Make tests/data again: segments that real brokers wrote, and what Kafka's oracle prints.
+"""Make tests/data again, by way of build/test-data: segments that real brokers wrote, and what Kafka's oracle prints.
 
 In: nothing but Java, Maven (the first time) and this folder. Out, all of it or the parts that
 --only names: tests/data/v2 and tests/data/internal, partition folders as Kafka 4.1.1 left them,
@@ -45,10 +45,13 @@ from log_goldens import log_goldens, write_tar
 from log_operations import LogOperations
 from messages import message_logs
 from repair_goldens import repair_goldens
-from written_logs import written_logs  # in the folder above, which append_goldens looks into
 
+# In tests/support, which append_goldens puts on the path.
+from data import pack, unpacked  # isort: skip
+from written_logs import written_logs  # isort: skip
+
+DATA = unpacked()
 FIRST_SEGMENT = "00000000000000000000.log"
-DATA = Path(__file__).resolve().parent.parent / "data"
 PAYLOADS = Path(__file__).with_name("Payloads.java")
 TRAFFIC = sorted(Path(__file__).parent.glob("*Traffic.java"))
 
@@ -287,6 +290,8 @@ def main() -> None:
     missing = list(broken_promises(data, folders))
     total = sum(path.stat().st_size for path in data.rglob("*") if path.is_file())
     progress(f"{total:,} bytes in {data} after {time.monotonic() - started:.0f} s")
+    if data == DATA:
+        pack(folders)
     if total > TOTAL_LIMIT:
         missing.append(f"more than {TOTAL_LIMIT:,} bytes")
     if missing:

@@ -14,10 +14,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import reference
+from data import unpacked
 
 TESTS = Path(__file__).parent.parent
 REPOSITORY = TESTS.parent
-DATA = TESTS / "data"
+DATA = unpacked()
 NO_JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 # Megabytes of records: minutes for kernels that are interpreted. Other logs keep the same promises.
 _LARGE = ("large-value-gzip-0", "large-value-zstd-0", "blocks-")

@@ -19,7 +19,7 @@ import shutil
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parent.parent
@@ -52,7 +52,7 @@ def unpacked(archives: Path = ARCHIVES, to: Path = UNPACKED) -> Path:
     return to
 
 
-def pack(kinds: list[str], archives: Path = ARCHIVES, folders: Path = UNPACKED) -> None:
+def pack(kinds: Iterable[str], archives: Path = ARCHIVES, folders: Path = UNPACKED) -> None:
     """Write the archives of some kinds, the same bytes for the same files, and the index."""
     for kind in kinds:
         with tarfile.open(archives / f"{kind}.tar.xz", "w:xz", preset=9) as archive:
