@@ -1,4 +1,4 @@
-"""Make tests/data again, by way of build/test-data: segments that real brokers wrote, and what Kafka's oracle prints.
+"""Make tests/data again: segments that real brokers wrote, and what Kafka's oracle prints.
 
 In: nothing but Java, Maven (the first time) and this folder. Out, all of it or the parts that
 --only names: tests/data/v2 and tests/data/internal, partition folders as Kafka 4.1.1 left them,

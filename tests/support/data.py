@@ -15,6 +15,7 @@ import contextlib
 import fcntl
 import fnmatch
 import hashlib
+import io
 import shutil
 import sys
 import tarfile
@@ -58,7 +59,7 @@ def pack(kinds: Iterable[str], archives: Path = ARCHIVES, folders: Path = UNPACK
         with tarfile.open(archives / f"{kind}.tar.xz", "w:xz", preset=9) as archive:
             for path in sorted(folders.joinpath(kind).rglob("*")):
                 if path.is_file():
-                    archive.addfile(_entry(path, folders), path.open("rb"))
+                    archive.addfile(_entry(path, folders), io.BytesIO(path.read_bytes()))
         (folders / f".{kind}").write_text(_digest(archives / f"{kind}.tar.xz"))
     (archives / INDEX).write_text("".join(f"{line}\n" for line in index(archives)))
 
