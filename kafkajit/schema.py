@@ -1,8 +1,8 @@
-"""The tables' columns, as data: the only place where schemas are spelled.
+"""The columns of all tables, as data: the only place that spells schemas.
 
 Names are Kafka's words in Spark's casing, and the first eight columns of a record are those of
-Spark's format("kafka"). NULL where Java returns null or an empty Optional; -1 where Java returns
-that sentinel.
+Spark's format("kafka"). A value is NULL if Java returns null or an empty Optional, and -1 if Java
+returns that sentinel.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 
 class Column(NamedTuple):
-    """A column's Arrow type, and what it says."""
+    """A column's Arrow type and its meaning."""
 
     type: pa.DataType
     doc: str
@@ -22,7 +22,7 @@ class Column(NamedTuple):
 
 HEADERS_TYPE = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 TIMESTAMP_TYPE = pa.timestamp("ms", tz="UTC")
-# Spark's TIMESTAMP. A millisecond that microseconds cannot hold is NULL there.
+# Spark's TIMESTAMP. Milliseconds that do not fit into 64 bits of microseconds become NULL.
 MICROSECONDS_TYPE = pa.timestamp("us", tz="UTC")
 GAP_TYPE = pa.struct(
     [
@@ -51,11 +51,14 @@ RECORD_COLUMNS: dict[str, Column] = {
     "timestamp": Column(
         TIMESTAMP_TYPE, "when it was created, or appended under LogAppendTime; -1 ms in v0"
     ),
-    "timestampType": Column(pa.int32(), "0 CreateTime, 1 LogAppendTime, -1 none (v0)"),
-    "headers": Column(HEADERS_TYPE, "in order, keys may repeat; NULL when there are none"),
+    "timestampType": Column(pa.int32(), "0 CreateTime, 1 LogAppendTime, -1 unknown (v0)"),
+    "headers": Column(HEADERS_TYPE, "in order, keys may repeat; NULL without headers"),
     "sequence": Column(pa.int32(), "the producer's sequence number, -1 without idempotence"),
     "controlType": Column(pa.string(), "COMMIT, ABORT, …; NULL for data"),
-    "coordinatorEpoch": Column(pa.int32(), "who wrote a COMMIT or ABORT; NULL otherwise"),
+    "coordinatorEpoch": Column(
+        pa.int32(),
+        "of the coordinator that wrote a COMMIT or ABORT; else NULL",
+    ),
     "baseOffset": Column(pa.int64(), "the batch's first offset"),
     "partitionLeaderEpoch": Column(pa.int32(), "the leader's epoch at the append"),
     "producerId": Column(pa.int64(), "-1 without idempotence"),
@@ -65,17 +68,18 @@ RECORD_COLUMNS: dict[str, Column] = {
     "position": Column(pa.int64(), "the batch's first byte in the segment"),
 }
 
-# Of records: bytes that may be asked for as text.
+# Columns of bytes that the options of a reader can turn into text.
 TEXT_COLUMNS = ("key", "value")
 
 BATCH_COLUMNS: dict[str, Column] = {
     "baseOffset": Column(
-        pa.int64(), "the first offset when the batch was written; NULL of a v0 or v1 set"
+        pa.int64(), "the first offset when the batch was written; NULL for a v0 or v1 set"
     ),
     "lastOffset": Column(
-        pa.int64(), "the last offset, kept when compaction removes the record; of a set its own"
+        pa.int64(),
+        "the last offset, kept when compaction removes the record; in v0 and v1 the set's own",
     ),
-    "recordsCount": Column(pa.int32(), "records now in the batch; NULL of a v0 or v1 set"),
+    "recordsCount": Column(pa.int32(), "records now in the batch; NULL for a v0 or v1 set"),
     "baseSequence": Column(pa.int32(), "-1 without idempotence"),
     "lastSequence": Column(pa.int32(), "-1 without idempotence"),
     "producerId": Column(pa.int64(), "-1 without idempotence"),
@@ -83,20 +87,20 @@ BATCH_COLUMNS: dict[str, Column] = {
     "partitionLeaderEpoch": Column(pa.int32(), "the leader's epoch at the append"),
     "isTransactional": Column(pa.bool_(), "whether it is part of a transaction"),
     "isControlBatch": Column(pa.bool_(), "whether it holds markers instead of data"),
-    "deleteHorizonMs": Column(pa.int64(), "when tombstones may go; NULL where none is set"),
+    "deleteHorizonMs": Column(pa.int64(), "when tombstones may be removed; NULL if not set"),
     "position": Column(pa.int64(), "its first byte in the segment"),
-    "timestampType": Column(pa.int32(), "0 CreateTime, 1 LogAppendTime, -1 none (v0)"),
-    "baseTimestamp": Column(TIMESTAMP_TYPE, "what timestamp deltas count from"),
+    "timestampType": Column(pa.int32(), "0 CreateTime, 1 LogAppendTime, -1 unknown (v0)"),
+    "baseTimestamp": Column(TIMESTAMP_TYPE, "the timestamp that deltas are added to"),
     "maxTimestamp": Column(TIMESTAMP_TYPE, "the largest timestamp, or that of the append"),
     "sizeInBytes": Column(pa.int32(), "with its header"),
     "magic": Column(pa.int8(), "the message format's version"),
     "compressionType": Column(pa.string(), "none, gzip, snappy, lz4 or zstd"),
-    "crc": Column(pa.int64(), "the stored checksum: CRC-32C, of v0 and v1 CRC-32"),
-    "isValid": Column(pa.bool_(), "whether that is the checksum of the bytes"),
+    "crc": Column(pa.int64(), "the stored checksum: CRC-32C, or CRC-32 in v0 and v1"),
+    "isValid": Column(pa.bool_(), "whether the stored checksum matches the bytes"),
 }
 
 
-# What the tables of a log folder say of where a row comes from.
+# The columns that locate a row in a log folder.
 _SEGMENT = {
     "topic": RECORD_COLUMNS["topic"],
     "partition": RECORD_COLUMNS["partition"],
@@ -112,7 +116,7 @@ SEGMENT_BATCH_COLUMNS: dict[str, Column] = {
 
 FILE_COLUMNS: dict[str, Column] = {
     **_SEGMENT,
-    "baseOffset": Column(pa.int64(), "from the name; NULL where it does not say"),
+    "baseOffset": Column(pa.int64(), "from the file's name; NULL if it has no offset"),
     "suffix": Column(pa.string(), ".log, .index, .timeindex.deleted, …; NULL without one"),
     "modificationTime": Column(TIMESTAMP_TYPE, "of the file"),
     "length": Column(pa.int64(), "in bytes"),
@@ -120,31 +124,33 @@ FILE_COLUMNS: dict[str, Column] = {
 
 CORRUPTION_COLUMNS: dict[str, Column] = {
     **_SEGMENT,
-    "position": Column(pa.int64(), "the first byte that is no sound batch's"),
-    "length": Column(pa.int64(), "bytes up to where the log goes on"),
-    "reason": Column(pa.string(), "what is wrong with the first of them"),
+    "position": Column(pa.int64(), "the first byte outside any sound batch"),
+    "length": Column(pa.int64(), "bytes up to the next sound batch"),
+    "reason": Column(pa.string(), "what is wrong at that position"),
     "firstMissingOffset": Column(
-        pa.int64(), "the first that no batch around it has; NULL where none is missing, or unknown"
+        pa.int64(), "the first missing offset; NULL if none is missing, or it is unknown"
     ),
-    "lastMissingOffset": Column(pa.int64(), "the last; NULL also where nothing follows"),
+    "lastMissingOffset": Column(
+        pa.int64(), "the last missing offset; NULL also if no batch follows"
+    ),
 }
 
-# The files beside a log's segments: what is in them, and what their paths say.
+# The contents of the files beside a log's segments, and what their paths contain.
 OFFSET_INDEX_COLUMNS: dict[str, Column] = {
-    "offset": Column(pa.int64(), "the last offset of what was appended there"),
+    "offset": Column(pa.int64(), "the last offset of the batches appended there"),
     "position": Column(pa.int32(), "where its batch begins in the log"),
 }
 
 TIME_INDEX_COLUMNS: dict[str, Column] = {
-    "timestamp": Column(TIMESTAMP_TYPE, "no record up to the offset is later"),
+    "timestamp": Column(TIMESTAMP_TYPE, "the largest timestamp up to the offset"),
     "offset": Column(pa.int64(), "the last offset of the batch with that timestamp"),
 }
 
 TRANSACTION_INDEX_COLUMNS: dict[str, Column] = {
-    "producerId": Column(pa.int64(), "whose transaction was aborted"),
+    "producerId": Column(pa.int64(), "the producer whose transaction was aborted"),
     "firstOffset": Column(pa.int64(), "its first offset"),
-    "lastOffset": Column(pa.int64(), "that of its marker"),
-    "lastStableOffset": Column(pa.int64(), "before it every transaction had ended then"),
+    "lastOffset": Column(pa.int64(), "the offset of its marker"),
+    "lastStableOffset": Column(pa.int64(), "every transaction before it had ended by then"),
 }
 
 PRODUCER_COLUMNS: dict[str, Column] = {
@@ -154,11 +160,12 @@ PRODUCER_COLUMNS: dict[str, Column] = {
         pa.int32(), "of the coordinator that ended its last transaction; -1 without one"
     ),
     "currentTxnFirstOffset": Column(
-        pa.int64(), "where its open transaction begins; NULL where none is open"
+        pa.int64(), "where its open transaction begins; NULL without an open one"
     ),
-    "lastTimestamp": Column(TIMESTAMP_TYPE, "of what it wrote last, or of its last marker"),
+    "lastTimestamp": Column(TIMESTAMP_TYPE, "of its last batch, or of its last marker"),
     "firstSequence": Column(
-        pa.int32(), "of its last batch, as are all that follow; NULL where no batch is kept"
+        pa.int32(),
+        "of its last batch, like the columns that follow; NULL if no batch is kept",
     ),
     "lastSequence": Column(pa.int32(), "the last sequence number"),
     "lastOffset": Column(pa.int64(), "the last record's offset"),
@@ -168,7 +175,7 @@ PRODUCER_COLUMNS: dict[str, Column] = {
 
 LEADER_EPOCH_COLUMNS: dict[str, Column] = {
     "epoch": Column(pa.int32(), "the leader's epoch"),
-    "startOffset": Column(pa.int64(), "the first offset that was appended in it"),
+    "startOffset": Column(pa.int64(), "the first offset appended in that epoch"),
 }
 
 CHECKPOINT_COLUMNS: dict[str, Column] = {
@@ -189,14 +196,14 @@ META_PROPERTIES_COLUMNS: dict[str, Column] = {
 
 QUORUM_STATE_COLUMNS: dict[str, Column] = {
     "dataVersion": Column(pa.int16(), "the file's version, 0 or 1"),
-    "clusterId": Column(pa.string(), "in version 0, where it may be empty; else NULL"),
-    "leaderId": Column(pa.int32(), "the leader of the quorum, -1 where it is not known"),
+    "clusterId": Column(pa.string(), "only in version 0, and perhaps empty; else NULL"),
+    "leaderId": Column(pa.int32(), "the leader of the quorum, -1 if unknown"),
     "leaderEpoch": Column(pa.int32(), "the epoch of the quorum"),
-    "votedId": Column(pa.int32(), "whom this node voted for in it, -1 for nobody"),
+    "votedId": Column(pa.int32(), "the node that this node voted for, -1 if it did not vote"),
     "votedDirectoryId": Column(
-        pa.string(), "that candidate's directory, all A where there is none; NULL in version 0"
+        pa.string(), "that candidate's directory, all A without a vote; NULL in version 0"
     ),
-    "appliedOffset": Column(pa.int64(), "in version 0, where Kafka writes 0; else NULL"),
+    "appliedOffset": Column(pa.int64(), "only in version 0, in which Kafka writes 0; else NULL"),
     "currentVoters": Column(
         pa.list_(pa.int32()), "the voters' ids in version 0; NULL in version 1"
     ),
@@ -204,18 +211,22 @@ QUORUM_STATE_COLUMNS: dict[str, Column] = {
 
 INDEX_PROBLEM_COLUMNS: dict[str, Column] = {
     "entry": Column(pa.int32(), "its number in the index, from 0"),
-    "offset": Column(pa.int64(), "that it names; NULL where the file ends inside the entry"),
-    "position": Column(pa.int32(), "that it names"),
-    "logOffset": Column(pa.int64(), "the last offset of the batch there; NULL where none begins"),
+    "offset": Column(pa.int64(), "the entry's offset; NULL if the file ends inside the entry"),
+    "position": Column(pa.int32(), "the entry's position"),
+    "logOffset": Column(
+        pa.int64(), "the last offset of the batch that begins there; NULL if no batch does"
+    ),
     "problem": Column(pa.string(), "what is wrong"),
 }
 
 TIME_INDEX_PROBLEM_COLUMNS: dict[str, Column] = {
     "entry": Column(pa.int32(), "its number in the index, from 0"),
-    "timestamp": Column(TIMESTAMP_TYPE, "that it names; NULL where the file ends inside the entry"),
-    "offset": Column(pa.int64(), "that it names"),
+    "timestamp": Column(
+        TIMESTAMP_TYPE, "the entry's timestamp; NULL if the file ends inside the entry"
+    ),
+    "offset": Column(pa.int64(), "the entry's offset"),
     "logTimestamp": Column(TIMESTAMP_TYPE, "the largest of the batch with that offset"),
-    "logOffset": Column(pa.int64(), "the last offset of that batch; NULL where there is none"),
+    "logOffset": Column(pa.int64(), "the last offset of that batch; NULL without such a batch"),
     "problem": Column(pa.string(), "what is wrong"),
 }
 
@@ -231,32 +242,32 @@ INDEX_FILE_COLUMNS: dict[str, Column] = {
     "partition": PLACE_COLUMNS["partition"],
     "baseOffset": PLACE_COLUMNS["baseOffset"],
     "suffix": Column(pa.string(), ".index, .timeindex or .txnindex"),
-    "entries": Column(pa.int32(), "how many it has; NULL where they cannot be told"),
-    "lastOffset": Column(pa.int64(), "of the last of them; NULL where there is none"),
-    "problems": Column(pa.int32(), "how many things are wrong with it; 0 where nothing is"),
+    "entries": Column(pa.int32(), "the number of entries; NULL if they cannot be counted"),
+    "lastOffset": Column(pa.int64(), "the last entry's offset; NULL without entries"),
+    "problems": Column(pa.int32(), "the number of problems; 0 for a sound index"),
     "problem": Column(
-        pa.string(), "the first of them: of the file by itself, else against the log beside it"
+        pa.string(), "the first problem: in the file by itself, else against the log beside it"
     ),
     "path": PLACE_COLUMNS["path"],
 }
 
-# Records of internal topics, taken apart; `record` says which of the topic's.
+# Decoded records of internal topics; the columns `record…` locate each one in the topic.
 _OF_TOPIC: dict[str, Column] = {
-    "isDeleted": Column(pa.bool_(), "whether the record is a tombstone: what it had is forgotten"),
+    "isDeleted": Column(pa.bool_(), "whether the record is a tombstone, which deletes its key"),
     "recordPartition": Column(pa.int32(), "the internal topic's partition"),
-    "recordOffset": Column(pa.int64(), "the record's offset in it; the latest of a key counts"),
+    "recordOffset": Column(pa.int64(), "its offset there; for each key the latest record counts"),
     "recordTimestamp": Column(TIMESTAMP_TYPE, "the record's timestamp"),
 }
 
 CONSUMER_OFFSET_COLUMNS: dict[str, Column] = {
     "groupId": Column(pa.string(), "the consumer group"),
-    "topic": Column(pa.string(), "the topic that it consumes"),
+    "topic": Column(pa.string(), "the topic that the group consumes"),
     "partition": Column(pa.int32(), "its partition"),
-    "committedOffset": Column(pa.int64(), "the next offset to consume; NULL of a tombstone"),
-    "leaderEpoch": Column(pa.int32(), "of the record consumed last; NULL where nobody said"),
-    "metadata": Column(pa.string(), "what the consumer added"),
+    "committedOffset": Column(pa.int64(), "the next offset to consume; NULL for a tombstone"),
+    "leaderEpoch": Column(pa.int32(), "of the record consumed last; NULL if not sent"),
+    "metadata": Column(pa.string(), "the consumer's own text"),
     "commitTimestamp": Column(TIMESTAMP_TYPE, "when it was committed"),
-    "expireTimestamp": Column(TIMESTAMP_TYPE, "when it expires; NULL where retention decides"),
+    "expireTimestamp": Column(TIMESTAMP_TYPE, "when it expires; NULL if retention decides"),
     "isTransactional": Column(
         pa.bool_(), "whether it was committed in a transaction, which may have been aborted"
     ),
@@ -272,23 +283,23 @@ TRANSACTION_COLUMNS: dict[str, Column] = {
         "Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort, Dead or "
         "PrepareEpochFence",
     ),
-    "timeoutMs": Column(pa.int32(), "after which the coordinator aborts it"),
-    "lastUpdate": Column(TIMESTAMP_TYPE, "of its state"),
-    "start": Column(TIMESTAMP_TYPE, "of the transaction; NULL before the first"),
+    "timeoutMs": Column(pa.int32(), "the time after which the coordinator aborts it"),
+    "lastUpdate": Column(TIMESTAMP_TYPE, "when its state changed last"),
+    "start": Column(TIMESTAMP_TYPE, "when the transaction began; NULL before the first"),
     "partitions": Column(
         pa.list_(
             pa.struct(
                 [pa.field("topic", pa.string()), pa.field("partitions", pa.list_(pa.int32()))]
             )
         ),
-        "that are part of it; NULL where there is none",
+        "the partitions that are part of it; NULL without any",
     ),
     **_OF_TOPIC,
 }
 
 
 def table_schema(columns: Mapping[str, Column]) -> pa.Schema:
-    """The schema of a table that is spelled above."""
+    """The Arrow schema of one of the tables above."""
     return pa.schema([pa.field(name, column.type) for name, column in columns.items()])
 
 
@@ -319,7 +330,7 @@ def in_microseconds(schema: pa.Schema) -> pa.Schema:
 
 
 def check_columns(columns: Iterable[str], known: Iterable[str]) -> list[str]:
-    """The names as a list, or an error that tells which exist."""
+    """The names as a list, or an error that lists those that exist."""
     names = [columns] if isinstance(columns, str) else list(columns)
     known = list(known)
     for name in names:
@@ -333,14 +344,14 @@ def check_columns(columns: Iterable[str], known: Iterable[str]) -> list[str]:
 
 
 def with_corruption(schema: pa.Schema) -> pa.Schema:
-    """The schema of PERMISSIVE reading: records, and rows for what lies between them."""
+    """The schema of PERMISSIVE reading: records, and a row for each gap between them."""
     return schema.append(pa.field("corruption", GAP_TYPE))
 
 
 # A record of an internal topic, each side as JSON.
 DECODED_TYPE = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.string())])
 
-# What the SQL functions return: of bare bytes, whose path nobody knows.
+# What the SQL functions return: they are given bytes without a path.
 CONTENT_RECORDS = in_microseconds(
     record_schema(name for name in RECORD_COLUMNS if name not in ("topic", "partition"))
 )

@@ -1,13 +1,13 @@
-"""Compact logs as a broker's cleaner does: of each key the last record stays.
+"""Compact logs as a broker's cleaner does: keep the last record of each key.
 
-A line says of each segment what stays; to find out takes as long as to do it. A topic's configs are
-not in its log's folder: what is not given with --config is Kafka's default. Logs that a broker has
-compacted before are known by cleaner-offset-checkpoint. Others are left alone, unless the folder is
-named and --config cleanup.policy=compact is given: of a topic that is not compacted, records would
-be lost. What is replaced is kept in a folder .kafkajit-compact-TIME beside the log, unless
---no-keep is given.
+A line for each segment reports what stays. Planning takes as long as compacting. A topic's configs
+are not in its log's folder: pass them with --config, which otherwise has Kafka's defaults. The file
+cleaner-offset-checkpoint lists the logs that a broker has compacted before. All others are left
+alone, because a topic that is not compacted would lose records; to compact one, name its folder and
+pass --config cleanup.policy=compact. Replaced files are kept in a folder .kafkajit-compact-TIME
+beside the log, unless --no-keep is given.
 
-Exit code: 0 where nothing is to be done, or all was done; 2 where something is to be done and
+Exit code: 0 if there is nothing to do, or everything was done; 2 if there is something to do and
 --apply was not given; 1 after an error.
 """
 
@@ -36,7 +36,7 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Kafka's options, in its words."""
+    """Add the command's arguments, named as Kafka names them."""
     changing.add_arguments(
         parser,
         "how the topic is compacted: cleanup.policy, delete.retention.ms, min.compaction.lag.ms, "
@@ -47,14 +47,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=128 << 20,
         metavar="BYTES",
-        help="memory for the keys, as log.cleaner.dedupe.buffer.size; by default 134217728, for "
-        "five million of them. Where there are more, the log is read more often",
+        help="memory for the keys, as log.cleaner.dedupe.buffer.size (default: 134217728, enough "
+        "for five million keys); a log with more keys is read several times",
     )
     parser.add_argument("--now", type=changing.time, metavar="TIME", help=changing.TIME_HELP)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Say what stays of each partition, or make it so."""
+    """Report what stays of each partition, and with --apply compact it."""
     from kafkajit.log.config import LogConfig
     from kafkajit.upkeep.compact.plan import Options
 
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 class _Compacting:
-    """One partition after the other, and what is said of all of them."""
+    """Compacts one partition after the other, and sums up all of them."""
 
     def __init__(
         self, options: argparse.Namespace, asked: Options, report: changing.Report
@@ -98,7 +98,7 @@ class _Compacting:
         return plan.is_needed
 
     def _compact(self, plan: PartitionCompaction) -> Path | None:
-        """Do it, or find out; where what was there is kept."""
+        """Apply the plan if asked to; return the folder of the replaced files."""
         with Progress(plan.folder.name, max(plan.bytes_to_read, 1)) as shown:
             read = 0
 

@@ -1,11 +1,12 @@
-"""Put a partition's log right after a crash, damage or a bad copy.
+"""Repair a partition's log after a crash, damage or a bad copy.
 
-Without --apply nothing is changed, and a line says each thing that would be done. Damage ends a
-log: what is behind it goes, as when a broker recovers it; with --salvage only the damaged bytes do.
-Indexes, snapshots of producers, leader epochs and checkpoints are made to fit. What is replaced or
-removed is kept in a folder .kafkajit-repair-TIME beside the log, unless --no-keep is given.
+Without --apply nothing is changed, and each line names one thing to do. Damage ends a log:
+everything behind it is removed, as in a broker's recovery; with --salvage only the damaged bytes
+are. Indexes, snapshots of producers, leader epochs and checkpoints are updated to match. Replaced
+and removed files are kept in a folder .kafkajit-repair-TIME beside the log, unless --no-keep is
+given.
 
-Exit code: 0 where nothing is to be done, or all was done; 2 where something is to be done and
+Exit code: 0 if there is nothing to do, or everything was done; 2 if there is something to do and
 --apply was not given; 1 after an error.
 """
 
@@ -33,26 +34,26 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What a log is, and what may become of it."""
+    """Add the command's arguments."""
     changing.add_arguments(
-        parser, "the topic's, where it has its own: index.interval.bytes, segment.index.bytes"
+        parser, "the topic's own configs, if it has any: index.interval.bytes, segment.index.bytes"
     )
     parser.add_argument(
         "--salvage",
         action="store_true",
-        help="keep every sound batch behind damage; without this option a log ends there, and "
-        "segments behind it go",
+        help="keep every sound batch behind damage (default: the log ends at the damage, and the "
+        "segments behind it are removed)",
     )
     parser.add_argument(
         "--truncate-to",
         type=int,
         metavar="OFFSET",
-        help="cut the log at this offset; the batch that it is in goes too",
+        help="cut the log at this offset; the batch that contains it is removed too",
     )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Say what is to be done to each partition, or do it."""
+    """Report what is to be done to each partition, and with --apply do it."""
     from kafkajit.log.config import LogConfig
     from kafkajit.upkeep.repair.repairs import Options
 
@@ -83,7 +84,7 @@ def _repair(
     *,
     is_alone: bool,
 ) -> bool:
-    """One partition; whether something was to be done."""
+    """Repair one partition; return whether there was something to do."""
     from kafkajit.upkeep.repair.plan import plan_of
 
     total = sum(path.stat().st_size for path in folder.glob("*.log"))

@@ -1,13 +1,13 @@
 """Delete old segments as a broker does: by time, by size or by log start offset.
 
-The segments that go are those that Kafka 4.1.1 would delete of the same log, and a line says of
-each why. A topic's configs are not in its log's folder: what is not given with --config is no
-limit. Logs of compacted topics, of internal topics and of topics in tiered storage are left alone,
-unless their folder is named, and --config cleanup.policy=delete or remote.storage.enable=false is
-given too. What goes is kept in a folder .kafkajit-retain-TIME beside the log, unless --no-keep is
-given.
+The command deletes the segments that Kafka 4.1.1 would delete from the same log, and gives the
+reason for each. A topic's configs are not in its log's folder: only the limits given with --config
+apply. Logs of compacted topics, of internal topics and of topics in tiered storage are left alone;
+to delete from one, name its folder and pass --config cleanup.policy=delete or
+remote.storage.enable=false. Deleted files are kept in a folder .kafkajit-retain-TIME beside the
+log, unless --no-keep is given.
 
-Exit code: 0 where nothing is to be done, or all was done; 2 where something is to be done and
+Exit code: 0 if there is nothing to do, or everything was done; 2 if there is something to do and
 --apply was not given; 1 after an error.
 """
 
@@ -37,10 +37,10 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Kafka's options, in its words."""
+    """Add the command's arguments, named as Kafka names them."""
     changing.add_arguments(
         parser,
-        "how much may stay, and what is known of the topic: retention.ms, retention.bytes, "
+        "the limits, and other configs of the topic: retention.ms, retention.bytes, "
         "cleanup.policy, remote.storage.enable",
     )
     parser.add_argument(
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Say what goes of each partition, and with --apply have it go."""
+    """Report what each partition loses, and with --apply delete it."""
     from kafkajit.upkeep.retain.limits import Limits
 
     settings = dict(options.config)
@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 class _Retaining:
-    """One partition after the other, and what is said of all of them."""
+    """Expires one partition after the other, and sums up all of them."""
 
     def __init__(
         self, options: argparse.Namespace, limits: Limits, report: changing.Report

@@ -1,4 +1,4 @@
-"""A table of a log folder: its columns, its plan, and the rows of a task.
+"""Tables over log folders: columns, plans, and the rows of a task.
 
 This is the data source without Spark.
 """
@@ -29,7 +29,7 @@ Task = list[Split] | list[SideSplit]
 
 
 def schema_of(options: Options) -> pa.Schema:
-    """The columns of the table that is asked for, with Spark's timestamps.
+    """The schema of the table that the options ask for, with Spark's timestamps.
 
     >>> schema_of(Options(paths=("/logs",), kind="corruption")).names[:6]
     ['topic', 'partition', 'path', 'position', 'length', 'reason']
@@ -41,7 +41,7 @@ def schema_of(options: Options) -> pa.Schema:
 
 
 def plan_tasks(options: Options, predicates: Sequence[Predicate]) -> Sequence[Task]:
-    """What each task reads: segments, or files beside them."""
+    """Plan what each task reads: segments, or files beside them."""
     if options.kind in PLACES:
         return plan_side_files(options, predicates)
     return plan_table(options, predicates).tasks
@@ -59,14 +59,14 @@ def read_task(task: Task, schema: pa.Schema, options: Options) -> Iterator[pa.Re
         if len(small) > 1:
             left = yield from read_together(small, schema, options)
         if left or len(small) < 2:
-            # What is wrong with the first of these, its own reader knows how to report.
+            # A reader of its own reports the problem of the first one.
             split, *left = left or splits[:1]
             yield from read_split(split, schema, options)
         splits = [*left, *splits[max(len(small), 1) :]]
 
 
 def plan_table(options: Options, predicates: Sequence[Predicate]) -> Plan:
-    """What has to be read of segments."""
+    """Plan which segments have to be read, and where."""
     if options.kind == "records":
         offsets = range_of("offset", predicates)
         timestamps = millisecond_range_of("timestamp", predicates)
@@ -76,15 +76,15 @@ def plan_table(options: Options, predicates: Sequence[Predicate]) -> Plan:
         )
         timestamps = millisecond_range_of("maxTimestamp", predicates)
     else:
-        # Nothing that is wrong with a log may keep anybody from asking what.
+        # The table of corruption has to work on any damaged log, in any mode.
         return make_plan(replace(options, mode=PERMISSIVE), predicates, Selection())
     return make_plan(options, predicates, Selection(offsets, timestamps))
 
 
 def _offsets_between(bases: Range, lasts: Range) -> Range:
-    """Offsets of which a batch has one at least, if its first and its last are in these ranges."""
+    """Offsets that include one of each batch whose first and last offsets are in these ranges."""
     if bases and lasts and bases.last < lasts.first:
-        return Range(bases.last, lasts.first)  # it reaches from the one over to the other
+        return Range(bases.last, lasts.first)  # such a batch spans both ranges
     return bases & lasts
 
 
@@ -93,7 +93,7 @@ def read_split(split: Split, schema: pa.Schema, options: Options) -> Iterator[pa
     reader = SegmentReader(
         split.file.open(split.start, split.end),
         mode=PERMISSIVE if options.kind == "corruption" else options.mode,
-        # What is missing is known from what is around it, whether anybody asks for that or not.
+        # Gaps are found from the batches around them, even from those outside the selection.
         selection=EVERYTHING if options.kind == "corruption" else split.selection,
         start=split.start,
         end=split.end,
@@ -113,7 +113,7 @@ def read_split(split: Split, schema: pa.Schema, options: Options) -> Iterator[pa
 def read_files(
     options: Options, predicates: Sequence[Predicate], schema: pa.Schema
 ) -> pa.RecordBatch:
-    """The files at the locations asked for, those that Kafka keeps beside logs included."""
+    """A row for each file at the given locations, including those that Kafka keeps beside logs."""
     rows = []
     for file in files_at(options.paths).values():
         path = parse_log_path(file.path)

@@ -71,8 +71,8 @@ def test_with_apply_it_is_done_and_said_what_is_kept_where(compact: Compact, fol
     (kept,) = (path for path in folder.iterdir() if path.is_dir())
     assert run.code == 0
     assert run.out[2:] == [
-        f"  done; what was there is kept in {kept}",
-        "210 bytes are still used by what is kept: remove it, or pass --no-keep",
+        f"  done; the old files are kept in {kept}",
+        "the kept files still use 210 bytes: remove them, or pass --no-keep",
     ]
     assert sizes(folder) == [70, 0]
     assert sizes(kept / "orders-0") == [210]

@@ -228,7 +228,7 @@ def test_a_batch_that_max_bytes_cuts_is_no_damage(dump: Dump, tmp_path: Path) ->
         ("missing.txt", "no such file"),
         ("00000000000000000000.snapshot", "no such file"),
         ("there.log", "the file's name does not begin with an offset: 'there'"),
-        ("there", "the file's name has no suffix that says what it is"),
+        ("there", "the file's name has no suffix; there are: "),
         ("there.timeindex", "the file's name does not begin with an offset: 'there'"),
     ],
 )

@@ -63,7 +63,7 @@ def test_what_is_applied_is_done_and_not_again(
 ) -> None:
     assert main(["repair", *CONFIG, "--apply", "--salvage", str(folder)]) == 0
     (kept,) = folder.glob(".kafkajit-repair-*")
-    assert f"  done; what was there is kept in {kept}" in capsys.readouterr().out
+    assert f"  done; the old files are kept in {kept}" in capsys.readouterr().out
     assert offsets_in(folder) == [0, 1, 2, 3, 4, 5, 10, 11, 20, 21]
     drop_kept(folder)
     for options in ([], ["--apply"]):

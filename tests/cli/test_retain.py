@@ -61,8 +61,8 @@ def test_with_apply_it_goes_and_it_is_said_what_is_kept_where(retain: Retain, fo
     (kept,) = (path for path in folder.iterdir() if path.is_dir())
     assert run.code == 0
     assert run.out[-2:] == [
-        f"  done; what was there is kept in {kept}",
-        "531 bytes are still used by what is kept: remove it, or pass --no-keep",
+        f"  done; the old files are kept in {kept}",
+        "the kept files still use 531 bytes: remove them, or pass --no-keep",
     ]
     assert bases_in(folder) == [6]
     assert bases_in(kept / "orders-0") == [0, 2, 4]
@@ -164,7 +164,10 @@ def test_what_makes_no_sense_is_refused_in_a_line(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--config", "retention.ms", "/"], "argument --config: it is NAME=VALUE, not 'retention"),
+        (
+            ["--config", "retention.ms", "/"],
+            "argument --config: expected NAME=VALUE, not 'retention",
+        ),
         (["--now", "yesterday", "/"], "argument --now: 'yesterday' is neither ISO 8601"),
         (["--log-start-offset", "x", "/"], "argument --log-start-offset: invalid int value: 'x'"),
         ([], "the following arguments are required: DIR"),

@@ -69,12 +69,12 @@ SEE = "; see kafkajit sql --help"
         ("--path /no/*.such", "there is nothing at /no"),
         (
             f"--path {LOGS} --mode FAILFASR",
-            f"option mode: there is no 'FAILFASR' (did you mean 'failfast'?), but {MODES}",
+            f"option mode: unknown value 'FAILFASR' (did you mean 'failfast'?); there are: {MODES}",
         ),
         (
             f"--path {LOGS} --isolation-level committed",
-            "option isolationLevel: there is no 'committed' (did you mean 'read_committed'?), "
-            "but read_uncommitted, read_committed",
+            "option isolationLevel: unknown value 'committed' (did you mean 'read_committed'?); "
+            "there are: read_uncommitted, read_committed",
         ),
         (
             f"--path {LOGS} --option starting=1",
@@ -82,14 +82,14 @@ SEE = "; see kafkajit sql --help"
         ),
         (
             f"--path {LOGS} --option nothing",
-            f"argument --option: NAME=VALUE, not 'nothing'{SEE}",
+            f"argument --option: expected NAME=VALUE, not 'nothing'{SEE}",
         ),
         (
             f"--path {LOGS} --format xml",
             f"argument --format: invalid choice: 'xml' (choose from {FORMATS}){SEE}",
         ),
-        (f"--path {LOGS} --rows 0", "--rows is a number from 1 on, not 0"),
-        ("--mode FAILFAST", "mode: there is no --path to read"),
+        (f"--path {LOGS} --rows 0", "--rows must be at least 1, not 0"),
+        ("--mode FAILFAST", "mode needs --path: name the logs to read"),
         ("--file x.sql", "statements are given twice: as an argument and with --file"),
     ],
 )
@@ -138,7 +138,7 @@ def test_a_file_is_not_read_from_a_terminal_and_binary_not_written_to_one() -> N
         code, shown = terminal.wait()
     assert code == 1
     assert shown.strip() == (
-        "kafkajit sql: arrow is not for a terminal: write it to a file with --output"
+        "kafkajit sql: arrow cannot be shown on a terminal: write it to a file with --output"
     )
 
 
@@ -189,7 +189,7 @@ class TestPrompt:
         first, second, _ = terminal.greeting.split("\n")  # type: ignore[attr-defined]
         assert first.endswith(f" bytes: {LOGS}")
         assert " segments in " in first
-        assert second == "Statements end with a semicolon; .help says what else there is."
+        assert second == "Statements end with a semicolon; .help lists the commands."
 
     def test_help_teaches_within_80_columns(self, terminal: Terminal) -> None:
         terminal.type(".help\r")
@@ -233,15 +233,15 @@ class TestPrompt:
             (".formt", "there is no command .formt, did you mean .format?"),
             (".xyz", "there is no command .xyz; .help lists them"),
             (".format", "table"),
-            (".format xml", "there is no format xml, but table, line, csv, json"),
+            (".format xml", "there is no format xml; there are: table, line, csv, json"),
             (".format arrow", "arrow is for files: kafkajit sql --format arrow -o FILE SQL"),
             (".rows 7", ""),
             (".rows", "7"),
-            (".rows x", "a number from 1 on, not x"),
+            (".rows x", "expected a number of at least 1, not x"),
             (".timing", "off"),
             (".timing on", ""),
             (".timing", "on"),
-            (".timing of", "on or off, not of"),
+            (".timing of", "expected on or off, not of"),
             (".schema recrds", "there is no view recrds, did you mean records?"),
         ):
             terminal.type(f"{line}\r")
@@ -280,7 +280,7 @@ class TestPrompt:
             terminal.read_until(PROMPT)
             terminal.type(".tables\r")
             shown = terminal.read_until(PROMPT)
-            assert "There are none: kafkajit sql --path says where logs are." in shown
+            assert "There are no views: name the logs with kafkajit sql --path." in shown
 
 
 class TestCompletion:

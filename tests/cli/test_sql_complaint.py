@@ -151,7 +151,7 @@ def test_a_view_that_is_not_there_has_a_neighbour() -> None:
     )
     message, part = pointed(error, "DROP TABLE zzz")
     assert message == "there is no table or view zzz; there are: records, batches, files"
-    assert complain(error, "").message.endswith("zzz; --path says where there are logs")
+    assert complain(error, "").message.endswith("zzz; name the logs with --path")
     assert part is None
 
 
@@ -258,7 +258,7 @@ Caused by: {what}
     [
         (
             "java.lang.OutOfMemoryError: Java heap space",
-            "Spark has not enough memory for this; give it more: --conf spark.driver.memory=8g",
+            "Spark has run out of memory: give it more with --conf spark.driver.memory=8g",
         ),
         ("java.io.IOException: No space left on device", "No space left on device"),
         (
@@ -275,7 +275,7 @@ def test_of_a_stack_trace_of_javas_the_cause_is_what_counts(what: str, message: 
 def test_javas_end_is_told() -> None:
     error = Py4JNetworkError("Answer from Java side is empty")
     assert complain(error, "SELECT 1").message == (
-        "Spark has ended unexpectedly; its own words: --verbose"
+        "Spark has ended unexpectedly: run with --verbose to see its log"
     )
     refused: Exception = ConnectionRefusedError(111, "Connection refused")
     assert complain(refused, "SELECT 1").message == "Connection refused"

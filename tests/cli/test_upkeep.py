@@ -159,7 +159,7 @@ def test_what_was_done_is_no_more_to_be_done(capsys: pytest.CaptureFixture[str])
 def test_configs_are_names_and_values() -> None:
     options = options_of("--config", "a.b=c=d", "--config", " e = ", "/")
     assert options.config == [("a.b", "c=d"), ("e", "")]
-    with pytest.raises(argparse.ArgumentError, match="it is NAME=VALUE, not 'retention"):
+    with pytest.raises(argparse.ArgumentError, match="expected NAME=VALUE, not 'retention"):
         options_of("--config", "retention.ms", "/")
 
 
@@ -191,7 +191,7 @@ def test_a_folder_that_a_broker_has_locked_is_left_alone_unless_it_is_forced(roo
 
 def test_an_option_for_one_partition_is_refused_for_several(root: Path) -> None:
     changing.check_alone(options_of(f"{root}/a-1"), "--truncate-to")
-    with pytest.raises(ValueError, match="--truncate-to is for one log: let DIR be a partition's"):
+    with pytest.raises(ValueError, match="--truncate-to is for one log: pass a partition's folder"):
         changing.check_alone(options_of(str(root)), "--truncate-to")
     for name in ("a-1", "b-0"):
         (root / name / f"{0:020d}.log").unlink()

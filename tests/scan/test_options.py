@@ -85,7 +85,7 @@ def test_nothing_said_is_what_the_docs_say() -> None:
 
 
 _OFFSETS = r'JSON such as \{"orders": \{"0": 42, "1": -[12]\}\}, not '
-_BYTES = r"a number of bytes from 1 to \d+ \(128m\), not "
+_BYTES = r"a number of bytes from 1 to \d+, such as 128m, not "
 # name, text, what the error says besides the option's name
 BAD: list[tuple[str, str, str]] = [
     ("path", "", "a path, not an empty text"),
@@ -96,9 +96,13 @@ BAD: list[tuple[str, str, str]] = [
     ("paths", "[1]", "a list of paths in JSON"),
     ("paths", '["/a", ""]', "a list of paths in JSON"),
     ("paths", '["/a"', "a list of paths in JSON"),
-    ("kind", "record", r"there is no 'record' \(did you mean 'records'\?\), but records, batches,"),
-    ("kind", "", "there is no '', but records, batches, files, corruption"),
-    ("kind", "offsetIndexes", "there is no .offsetIndexes. .did you mean .offsetindex"),
+    (
+        "kind",
+        "record",
+        r"unknown value 'record' \(did you mean 'records'\?\); there are: records, batches,",
+    ),
+    ("kind", "", "unknown value ''; there are: records, batches, files, corruption"),
+    ("kind", "offsetIndexes", "unknown value .offsetIndexes. .did you mean .offsetindex"),
     ("pathGlobFilter", "{a,b", "opens a {"),
     ("pathGlobFilter", "[z-a]", "bad character range"),
     ("startingOffsets", "latest", "earliest or " + _OFFSETS + "'latest'"),
@@ -122,19 +126,19 @@ BAD: list[tuple[str, str, str]] = [
     ("startingTimestamp", "-1", "'-1' is neither ISO 8601, such as "),
     ("startingTimestamp", "9223372036854775808", "nor milliseconds"),
     ("startingTimestamp", "1_000", "nor milliseconds"),
-    ("endingTimestamp", "1.5", "milliseconds since 1970 in UTC, not '1.5'"),
-    ("endingTimestamp", "", "milliseconds since 1970 in UTC, not ''"),
+    ("endingTimestamp", "1.5", "'1.5' is neither ISO 8601"),
+    ("endingTimestamp", "", "'' is neither ISO 8601"),
     (
         "isolationLevel",
         "committed",
-        r"there is no 'committed' \(did you mean 'read_committed'\?\), but read_uncommitted, read_",
+        r"unknown value 'committed' \(did you mean 'read_committed'\?\); there are: read_un",
     ),
     ("checkCrcs", "yes", "true or false, not 'yes'"),
     ("checkCrcs", "", "true or false, not ''"),
     (
         "mode",
         "PERMISIVE",
-        r"there is no 'PERMISIVE' \(did you mean 'permissive'\?\), but FAILFAST,",
+        r"unknown value 'PERMISIVE' \(did you mean 'permissive'\?\); there are: FAILFAST,",
     ),
     ("maxDecompressedBytes", "0", _BYTES + "'0'"),
     ("maxDecompressedBytes", str(MAX_DECOMPRESSED_BYTES + 1), _BYTES),

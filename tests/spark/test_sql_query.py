@@ -470,7 +470,7 @@ class TestErrors:
         spark.catalog.dropTempView("records")
         assert rows(engine, "SELECT kafka_valid_bytes(X'')")[0].to_pylist() == [0]
         assert error_of(engine, "SELECT * FROM records")[0] == (
-            "there is no table or view records; --path says where there are logs"
+            "there is no table or view records; name the logs with --path"
         )
 
 
