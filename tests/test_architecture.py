@@ -222,7 +222,7 @@ def test_the_public_names_are_spelled_once_each() -> None:
     assert names == set(kafkajit.__all__)
 
 
-def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'kafkajit' has no attribute 'reed'"):
         kafkajit.reed  # noqa: B018
 
@@ -238,5 +238,5 @@ def test_benchmarks_are_in_files_of_their_rooms_and_on_the_page_about_performanc
 
 
 @rule
-def test_a_module_says_what_it_is_for(path: Path) -> None:
+def test_every_module_has_a_docstring(path: Path) -> None:
     assert ast.get_docstring(parsed(path))

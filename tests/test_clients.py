@@ -92,7 +92,7 @@ def rows_read(log: bytes) -> list[dict[str, Any]]:
 
 
 @by_log
-def test_records_are_what_the_client_was_given(client: str, version: str, codec: str) -> None:
+def test_records_are_those_that_the_client_sent(client: str, version: str, codec: str) -> None:
     log = (CLIENTS / f"{client}-{version}-{codec}" / LOG).read_bytes()
     expected = rows_given(version, GIVEN[:-1] if codec == "none" else GIVEN)
     if version == "v0" and codec != "none" and client in OFFSETS_IN_SETS_OF_V0:

@@ -256,7 +256,7 @@ def test_a_slip_over_two_lines_is_named_with_its_line() -> None:
     assert str(slip).startswith("page.md:11: 'are none' (is none); write: ")
 
 
-def test_code_is_no_prose(tmp_path: Path) -> None:
+def test_code_is_not_prose(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
         "Fine.\n\n```sql\n-- where it is none\n```\n\n`where it` and\n\n    so many x\n\nEnd.\n"

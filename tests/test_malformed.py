@@ -1089,7 +1089,7 @@ def test_an_empty_file_has_no_records(mode: str, tmp_path: Path) -> None:
 @by_form
 @by_mode
 @pytest.mark.parametrize("byte", [0x00, 0x02, 0xFF])
-def test_up_to_17_bytes_behind_the_last_batch_are_no_damage(
+def test_up_to_17_bytes_behind_the_last_batch_are_not_damage(
     byte: int, mode: str, form: Form
 ) -> None:
     for count in range(1, 18):
@@ -1148,7 +1148,7 @@ def test_a_length_past_the_end_is_the_logs_end_or_one_gap(length: int, form: For
 
 @by_form
 @by_mode
-def test_a_batch_cut_anywhere_by_the_end_is_no_damage(mode: str, form: Form) -> None:
+def test_a_batch_cut_anywhere_by_the_end_is_not_damage(mode: str, form: Form) -> None:
     whole = form.message(0) if form.is_plain_message else two(form, NEXT)
     for cut in range(1, len(whole)):
         assert offsets(two(form, FIRST) + whole[:-cut], mode) == [FIRST, FIRST + 1]

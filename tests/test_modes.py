@@ -51,7 +51,7 @@ EMBEDDED = kt.batch([kt.Record(value=b"inner")], base_offset=777)
 
 @pytest.mark.parametrize("behind", [bytes(4096), GOOD[0][:-5], GOOD[0][:10], GOOD[0], b""])
 @pytest.mark.parametrize("magic", [0, 1, 2])
-def test_a_batch_in_a_value_is_never_the_logs_own_where_the_length_around_it_is_right(
+def test_a_batch_in_a_value_is_never_taken_for_the_logs_if_the_length_around_it_is_right(
     magic: int, behind: bytes
 ) -> None:
     record = kt.Record(value=EMBEDDED)
@@ -93,7 +93,7 @@ def test_headers_that_claim_all_that_follows_cost_their_own_bytes_only(
 
 
 @pytest.mark.parametrize("name", kt.BREAKS)
-def test_permissive_says_where_and_what_in_a_row_between_the_records(name: str) -> None:
+def test_permissive_reports_damage_in_a_row_between_the_records(name: str) -> None:
     damage = kt.broken(name)
     rows = kafkajit.read_records(
         with_damage(damage, 2), columns=["offset"], mode="PERMISSIVE"

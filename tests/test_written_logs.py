@@ -96,7 +96,7 @@ def test_every_log_is_there_with_what_kafka_reads() -> None:
 
 
 @pytest.mark.parametrize("name", KAFKAS)
-def test_kafka_reads_what_was_written(name: str) -> None:
+def test_kafka_reads_the_written_records(name: str) -> None:
     log = (WRITTEN / name / LOG).read_bytes()
     assert lines_of(log) == KAFKAS[name]
 
@@ -107,7 +107,7 @@ def test_what_is_written_today_is_read_the_same(name: str) -> None:
 
 
 @by_log
-def test_what_is_not_compressed_has_the_same_bytes_today(name: str) -> None:
+def test_uncompressed_logs_have_the_same_bytes_today(name: str) -> None:
     kept = (WRITTEN / name / LOG).read_bytes()
     assert [whole[:8] for whole in split(LOGS[name])] == [whole[:8] for whole in split(kept)]
     plain = [whole for whole in split(kept) if not reference.read_batches(whole)[0][0].codec]
@@ -155,7 +155,7 @@ def given(name: str) -> list[tuple[Any, ...]]:
     ("client", "name"),
     [pair for client in CLIENTS for name in LOGS if (pair := (client, name)) not in UNREADABLE],
 )
-def test_other_clients_read_what_was_written(client: str, name: str) -> None:
+def test_other_clients_read_the_written_records(client: str, name: str) -> None:
     # They take a log's format from its first batch.
     pieces = split(LOGS[name]) if name == "mixed" else [LOGS[name]]
     assert [row for piece in pieces for row in clients_rows(client, piece)] == given(name)

@@ -136,9 +136,7 @@ def test_a_policy_of_deleting_is_refused(compact: Compact, folder: Path) -> None
     assert "with cleanup.policy=delete nothing is compacted" in run.err
 
 
-def test_of_a_log_dirs_folder_what_is_compacted_is_summed_up(
-    compact: Compact, folder: Path
-) -> None:
+def test_a_log_dirs_folder_is_summed_up(compact: Compact, folder: Path) -> None:
     root = folder.parent
     shutil.copytree(folder, root / "orders-1")
     shutil.copytree(folder, root / "__consumer_offsets-7")

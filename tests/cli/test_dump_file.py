@@ -65,7 +65,7 @@ def test_every_segment_has_been_dumped_by_kafka() -> None:
         ),
     ],
 )
-def test_files_are_told_of_in_the_order_of_scalas_map(pairs: int, count: int, order: str) -> None:
+def test_files_are_reported_in_the_order_of_scalas_map(pairs: int, count: int, order: str) -> None:
     findings = Findings(
         index_mismatches={f"/logs/t-{n}/0.index": [(1, 2)] * pairs for n in range(count)}
     )
@@ -115,7 +115,7 @@ def test_a_folder_without_files_to_dump_is_an_error(
     assert err.startswith(f"kafkajit dump-log: {tmp_path}: no file of this folder can be dumped")
 
 
-def test_an_empty_name_is_no_folder(
+def test_an_empty_name_is_not_a_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "7.snapshot").write_bytes(b"")

@@ -93,7 +93,7 @@ SEE = "; see kafkajit sql --help"
         ("--file x.sql", "statements are given twice: as an argument and with --file"),
     ],
 )
-def test_what_is_wrong_is_said_at_once_in_one_line(
+def test_errors_are_reported_at_once_in_one_line(
     arguments: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert refused(capsys, *arguments.split(), "SELECT 1") == f"kafkajit sql: {message}"
@@ -142,12 +142,12 @@ def test_a_file_is_not_read_from_a_terminal_and_binary_not_written_to_one() -> N
     )
 
 
-def test_nothing_to_run_is_nothing_done() -> None:
+def test_without_a_statement_nothing_is_run() -> None:
     done = run("--path", LOGS, text=" -- nothing\n;;")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_a_file_of_results_is_there_when_it_is_whole(tmp_path: Path) -> None:
+def test_a_file_of_results_appears_when_it_is_complete(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("old")
     with suppress(ValueError), destination(str(path)) as out:
@@ -185,7 +185,7 @@ class TestPrompt:
             opened.greeting = opened.read_until(PROMPT)  # type: ignore[attr-defined]
             yield opened
 
-    def test_it_greets_with_what_there_is(self, terminal: Terminal) -> None:
+    def test_it_greets_with_the_number_and_size_of_segments(self, terminal: Terminal) -> None:
         first, second, _ = terminal.greeting.split("\n")  # type: ignore[attr-defined]
         assert first.endswith(f" bytes: {LOGS}")
         assert " segments in " in first
@@ -228,7 +228,7 @@ class TestPrompt:
         terminal.type("\x03")
         assert "cancelled" in terminal.read_until(PROMPT)
 
-    def test_commands_check_what_they_are_given(self, terminal: Terminal) -> None:
+    def test_commands_check_their_arguments(self, terminal: Terminal) -> None:
         for line, answer in (
             (".formt", "there is no command .formt, did you mean .format?"),
             (".xyz", "there is no command .xyz; .help lists them"),

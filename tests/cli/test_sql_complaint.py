@@ -91,7 +91,7 @@ def test_a_syntax_error_at_the_end_points_behind_it() -> None:
     assert pointed_at("SELECT 1 +", 10, 1, 80)[1] == " " * 12 + "^"
 
 
-def test_a_column_that_is_not_there_has_a_neighbour() -> None:
+def test_an_unknown_column_gets_a_suggestion() -> None:
     error = SparksError(
         "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column, variable, or function parameter with name "
         "`ofset` cannot be resolved. Did you mean one of the following? [`offset`, `key`]. "
@@ -132,7 +132,7 @@ def test_of_many_columns_spark_names_some() -> None:
     )
 
 
-def test_a_view_that_is_not_there_has_a_neighbour() -> None:
+def test_an_unknown_view_gets_a_suggestion() -> None:
     text = (
         "[TABLE_OR_VIEW_NOT_FOUND] The table or view `recrds` cannot be found. Verify the "
         "spelling and correctness of the schema and catalog.\nSearch path: [`system`.`builtin`].\n"
@@ -155,7 +155,7 @@ def test_a_view_that_is_not_there_has_a_neighbour() -> None:
     assert part is None
 
 
-def test_a_function_that_is_not_there_has_a_neighbour() -> None:
+def test_an_unknown_function_gets_a_suggestion() -> None:
     error = SparksError(
         "[UNRESOLVED_ROUTINE] Cannot resolve routine `kafka_record` on search path "
         "[`system`.`builtin`, `spark_catalog`.`default`]. SQLSTATE: 42883; line 1 pos 7",
@@ -168,7 +168,7 @@ def test_a_function_that_is_not_there_has_a_neighbour() -> None:
     )
 
 
-def test_an_error_while_running_has_its_place_and_no_advice() -> None:
+def test_an_error_while_running_has_its_position_and_no_advice() -> None:
     error = SparksError(
         "[DIVIDE_BY_ZERO] Division by zero. Use `try_divide` to tolerate divisor being 0 and "
         'return NULL instead. If necessary set "spark.sql.ansi.enabled" to "false" to bypass this '
@@ -230,7 +230,7 @@ def test_an_error_of_ours_is_our_message() -> None:
         ),
     ],
 )  # fmt: skip
-def test_of_a_traceback_the_end_is_what_counts(text: str, message: str) -> None:
+def test_the_end_of_a_traceback_is_the_message(text: str, message: str) -> None:
     assert what_python_raised(text) == message
 
 
@@ -268,11 +268,11 @@ Caused by: {what}
         ("java.lang.NullPointerException", "java.lang.NullPointerException"),
     ],
 )
-def test_of_a_stack_trace_of_javas_the_cause_is_what_counts(what: str, message: str) -> None:
+def test_the_cause_in_a_java_stack_trace_is_the_message(what: str, message: str) -> None:
     assert pointed(Py4JJavaError(JAVA.format(what=what)), "SELECT 1") == (message, None)
 
 
-def test_javas_end_is_told() -> None:
+def test_the_end_of_the_jvm_is_reported() -> None:
     error = Py4JNetworkError("Answer from Java side is empty")
     assert complain(error, "SELECT 1").message == (
         "Spark has ended unexpectedly: run with --verbose to see its log"
@@ -315,6 +315,6 @@ def test_tabs_do_not_move_the_carets() -> None:
     assert pointed_at("\tSELECT\tx", 8, 1, 80) == ["   SELECT x", "          ^"]
 
 
-def test_a_place_outside_of_the_statement_is_none() -> None:
+def test_a_position_outside_the_statement_is_dropped() -> None:
     error: Any = SparksError("[X] odd SQLSTATE: 42601 (line 7, pos 3)")
     assert pointed(error, "SELECT 1") == ("odd", None)

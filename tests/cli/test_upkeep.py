@@ -36,7 +36,7 @@ def changed(folder: Path, is_alone: bool) -> bool:
     return True
 
 
-def test_each_partition_is_given_once_and_told_whether_it_is_alone(root: Path) -> None:
+def test_each_partition_is_passed_once_with_whether_it_is_alone(root: Path) -> None:
     given: list[tuple[Path, bool]] = []
 
     def change(folder: Path, is_alone: bool) -> bool:
@@ -75,7 +75,7 @@ def test_several_folders_are_done_one_after_the_other(
         changing.check_alone(options_of(*names), "--truncate-to")
 
 
-def test_the_lock_is_held_where_something_may_be_changed(
+def test_the_lock_is_held_if_something_may_be_changed(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def change(folder: Path, is_alone: bool) -> bool:
@@ -91,7 +91,7 @@ def test_the_lock_is_held_where_something_may_be_changed(
     assert not (root / ".lock").exists()
 
 
-def test_an_error_of_one_keeps_no_other_from_being_done(
+def test_an_error_of_one_partition_does_not_stop_the_next(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def change(folder: Path, is_alone: bool) -> bool:
@@ -120,7 +120,7 @@ def test_an_error_of_the_only_one_is_the_commands(root: Path) -> None:
         changing.each_partition(options, change)
 
 
-def test_who_reads_no_more_ends_it(root: Path) -> None:
+def test_a_closed_pipe_ends_the_command(root: Path) -> None:
     def change(folder: Path, is_alone: bool) -> bool:
         raise BrokenPipeError
 
@@ -128,14 +128,14 @@ def test_who_reads_no_more_ends_it(root: Path) -> None:
         changing.each_partition(options_of(str(root)), change)
 
 
-def test_a_folder_that_is_not_there_is_said_to_be_none(tmp_path: Path) -> None:
+def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
     for words in ([], ["--apply"]):
         with pytest.raises(FileNotFoundError, match="a partition's, such as"):
             changing.each_partition(options_of(*words, f"{tmp_path}/nothing"), changed)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_exit_code_says_that_something_is_to_be_done_and_how(
+def test_the_exit_code_is_2_if_something_is_to_be_done(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     options = options_of("--config", "retention.ms=5", "/var/my kafka")
@@ -149,7 +149,7 @@ def test_the_exit_code_says_that_something_is_to_be_done_and_how(
     )
 
 
-def test_what_was_done_is_no_more_to_be_done(capsys: pytest.CaptureFixture[str]) -> None:
+def test_applied_changes_are_not_to_be_done_again(capsys: pytest.CaptureFixture[str]) -> None:
     options = options_of("--apply", "/var/kafka")
     assert changing.Report(options).end(changing.NEEDED) == 0
     assert changing.Report(options).end(1) == 1
@@ -163,7 +163,7 @@ def test_configs_are_names_and_values() -> None:
         options_of("--config", "retention.ms", "/")
 
 
-def test_lines_are_whole_but_on_a_terminal(
+def test_lines_are_wrapped_only_on_a_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = "orders-0: " + "a long-winded word " * 8
@@ -196,5 +196,7 @@ def test_an_option_for_one_partition_is_refused_for_several(root: Path) -> None:
     for name in ("a-1", "b-0"):
         (root / name / f"{0:020d}.log").unlink()
         (root / name).rmdir()
-    with pytest.raises(ValueError, match="let DIR be a partition's"):  # and not what is in it today
+    with pytest.raises(
+        ValueError, match="pass a partition's folder as DIR"
+    ):  # and not what is in it today
         changing.check_alone(options_of(str(root)), "--truncate-to")

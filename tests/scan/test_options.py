@@ -54,7 +54,7 @@ GOOD: list[tuple[str, str, object]] = [
 
 @pytest.mark.parametrize(("name", "text", "value"), GOOD)
 @pytest.mark.parametrize("spelling", [str, str.lower, str.upper])
-def test_an_option_is_what_it_says_whatever_its_case(
+def test_an_option_is_parsed_in_any_case(
     name: str, text: str, value: object, spelling: Any
 ) -> None:
     given = {spelling(name): text}
@@ -66,7 +66,7 @@ def test_every_option_is_tried() -> None:
     assert {name for name, _, _ in GOOD} == {name for name, _, _ in BAD} == set(OPTIONS)
 
 
-def test_nothing_said_is_what_the_docs_say() -> None:
+def test_defaults_are_those_of_the_docs() -> None:
     assert Options.parse(PATH) == Options(paths=("/logs",))
     assert Options(paths=()) == Options(
         paths=(),
@@ -154,7 +154,7 @@ BAD: list[tuple[str, str, str]] = [
 
 
 @pytest.mark.parametrize(("name", "text", "message"), BAD)
-def test_a_value_out_of_range_is_an_error_with_the_options_name_and_what_to_say(
+def test_a_bad_value_is_an_error_with_the_options_name_and_the_remedy(
     name: str, text: str, message: str
 ) -> None:
     given = {name.lower(): text}
@@ -163,7 +163,7 @@ def test_a_value_out_of_range_is_an_error_with_the_options_name_and_what_to_say(
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_a_misspelt_option_is_told_the_right_one(name: str) -> None:
+def test_a_misspelt_option_gets_a_suggestion(name: str) -> None:
     for wrong in (name[:-1], name.lower() + "x", name[1:]):
         if wrong.lower() in {known.lower() for known in OPTIONS}:
             continue  # path and paths
@@ -172,7 +172,7 @@ def test_a_misspelt_option_is_told_the_right_one(name: str) -> None:
         assert name in str(e.value) or "path" in name
 
 
-def test_an_option_like_no_other_is_told_all_there_are() -> None:
+def test_an_unknown_option_is_an_error_that_lists_all() -> None:
     with pytest.raises(ValueError, match=r"^unknown option 'zzz'; there are: ") as caught:
         Options.parse(PATH | {"zzz": "1"})
     assert all(name in str(caught.value) for name in OPTIONS)
@@ -189,7 +189,7 @@ def test_path_and_paths_are_all_read() -> None:
     assert options.paths == ("/a", "/b", "/c")
 
 
-def test_what_spark_adds_to_a_table_is_no_option_of_ours() -> None:
+def test_the_options_that_spark_adds_to_a_table_are_ignored() -> None:
     added = {"provider": "kafkaLog", "owner": "me", "serialization.format": "1", "Comment": "x"}
     assert Options.parse(PATH | added) == Options.parse(PATH)
 

@@ -106,7 +106,7 @@ def test_rows_are_those_of_its_reader_over_everything_that_a_broker_wrote(kind: 
 
 
 @by_kind
-def test_columns_are_where_what_and_the_path_with_sparks_timestamps(kind: str) -> None:
+def test_columns_are_the_place_the_contents_and_the_path_with_sparks_timestamps(kind: str) -> None:
     schema = schema_of(options_of("/logs", kind=kind))
     assert schema.names == list(SIDE_FILES[kind].folder_columns)
     for name, column in SIDE_FILES[kind].folder_columns.items():
@@ -125,7 +125,9 @@ def test_a_copy_without_its_log_is_read(kind: str, tmp_path: Path) -> None:
 
 
 @by_kind
-def test_a_place_without_such_files_says_how_they_are_called(kind: str, tmp_path: Path) -> None:
+def test_a_folder_without_such_files_is_an_error_with_their_names(
+    kind: str, tmp_path: Path
+) -> None:
     (tmp_path / "notes.txt").write_text("nothing")
     with pytest.raises(FileNotFoundError) as raised:
         read_table(tmp_path, kind=kind)
@@ -158,7 +160,7 @@ def test_dropmalformed_leaves_the_bad_file_out_and_nothing_else(kind: str, tmp_p
 
 
 @by_kind
-def test_permissive_also_tells_of_the_bad_file(kind: str, tmp_path: Path) -> None:
+def test_permissive_also_reports_the_bad_file(kind: str, tmp_path: Path) -> None:
     good, bad = two_files(kind, tmp_path)
     rows = read_rows(tmp_path, kind=kind, mode="PERMISSIVE")
     expected = [row | {"corruption": None} for row in expected_rows(kind, good.parent)]
@@ -213,7 +215,7 @@ def test_files_of_an_object_store_give_the_same_rows(
         ("indexes", Predicate("suffix", "=", ".txnindex"), []),
     ],
 )
-def test_conditions_on_what_a_path_says_leave_files_out(
+def test_conditions_on_columns_of_the_path_leave_files_out(
     kind: str, predicate: Predicate, left: list[str], tmp_path: Path
 ) -> None:
     name, good, _ = SAMPLES["offsetIndex" if kind == "indexes" else kind]
@@ -225,7 +227,7 @@ def test_conditions_on_what_a_path_says_leave_files_out(
 
 
 @pytest.mark.parametrize("column", ["topic", "partition", "name", "path", "offset"])
-def test_only_what_a_path_says_is_met_exactly(column: str) -> None:
+def test_only_conditions_on_columns_of_the_path_are_exact(column: str) -> None:
     predicate = Predicate(column, "=", "x")
     assert predicate.is_exact("leaderEpochs") == (column in ("topic", "partition", "path"))
     assert predicate.is_exact("checkpoints") == (column in ("name", "path"))
@@ -282,13 +284,13 @@ def test_timestamps_that_microseconds_cannot_hold_are_null(tmp_path: Path) -> No
     assert table["offset"].to_pylist() == [8, 9]
 
 
-def test_an_index_that_is_not_named_after_its_offset_is_told(tmp_path: Path) -> None:
+def test_an_index_that_is_not_named_after_an_offset_is_reported(tmp_path: Path) -> None:
     (tmp_path / "copy.idx").write_bytes(SAMPLES["offsetIndex"][1])
     with pytest.raises(ValueError, match="base_offset is missing"):
         read_table(tmp_path, kind="offsetIndex", pathGlobFilter="*.idx")
 
 
-def test_indexes_have_a_row_each_whatever_is_in_them(tmp_path: Path) -> None:
+def test_every_index_has_a_row_even_a_damaged_one(tmp_path: Path) -> None:
     folder = tmp_path / "orders-3"
     folder.mkdir()
     for kind in ("offsetIndex", "timeIndex", "transactionIndex"):
@@ -320,7 +322,7 @@ def test_indexes_have_a_row_each_whatever_is_in_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("glob", "expected"), [("*", [7]), ("*.log", []), ("*7.i*", [7]), ("*.idx", [])]
 )
-def test_a_glob_that_names_other_files_gives_no_rows_of_them(
+def test_other_files_that_a_glob_matches_have_no_rows(
     glob: str, expected: list[int], tmp_path: Path
 ) -> None:
     (tmp_path / SAMPLES["offsetIndex"][0]).write_bytes(SAMPLES["offsetIndex"][1])
