@@ -26,7 +26,7 @@ SQL = REPOSITORY / "sql"
 
 
 class Statement(NamedTuple):
-    """A statement of a .sql file, and what stands before it."""
+    """A statement of a .sql file, with the comment before it."""
 
     comment: str
     literals: tuple[str, ...]  # what its X'…' are, as expressions of kafkajit.testing
@@ -46,7 +46,7 @@ class SqlFile(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What a .out file says of a statement, in the form of Spark's own golden files."""
+    """A statement's result in a .out file, in the form of Spark's own golden files."""
 
     query: str
     schema: str
@@ -98,7 +98,7 @@ def _statement(text: str) -> Statement:
     for line in lines[:start]:
         if line.startswith(_LITERAL):
             literals.append(line.removeprefix(_LITERAL))
-        elif literals:  # it goes on
+        elif literals:  # the continuation of a literal
             literals[-1] += " " + line[2:].strip()
         else:
             prose.append(line[2:].strip())
@@ -176,7 +176,7 @@ FIXED_FIELDS = {"signature", "description", "returns", "since", "see also"}
 
 
 def arguments(file: SqlFile) -> dict[str, str]:
-    """What a function's header says of each argument."""
+    """The descriptions of a function's arguments in its header."""
     return {name: text for name, text in file.fields.items() if name not in FIXED_FIELDS}
 
 
@@ -236,7 +236,7 @@ def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def _cell(text: str) -> str:
     pieces = text.replace("|", "\\|").split("`")
-    # Every other piece is code, where < is itself.
+    # Every other piece is code, in which < needs no escape.
     pieces[::2] = [piece.replace("<", "&lt;") for piece in pieces[::2]]
     return "`".join(pieces)
 
@@ -245,16 +245,16 @@ _NOTICE = "<!-- Written by docs/generate.py from {}; change it there. -->"
 
 _FUNCTIONS_INTRODUCTION = """\
 `kafkajit.spark.register(spark)` makes these known to SQL; `kafkajit.spark.functions` has the same
-as functions of columns, for DataFrames. NULL in, NULL out. A plain name raises where bytes are
-damaged, with the position; its `try_` twin gives NULL, and `kafka_corruption` says what
-is damaged. Optional arguments may be named, as in `columns => 'offset, value'`.
+as functions of columns, for DataFrames. NULL in, NULL out. A function raises an error with the
+position if bytes are damaged; its `try_` twin gives NULL, and `kafka_corruption` reports the
+damage. Optional arguments may be named, as in `columns => 'offset, value'`.
 
-Below, each `X'…'` is a batch, a file or part of a record, and the comment above a statement says
-how `kafkajit.testing` builds it. The tests run every statement, and compare what it gives with what
-stands here."""
+Below, each `X'…'` is a batch, a file or part of a record, and the comment above a statement shows
+how `kafkajit.testing` builds it. The tests run every statement, and compare its result with the one
+printed here."""
 
 _RECIPES_INTRODUCTION = """\
-Questions that an operator has, answered from the logs alone. They speak of the views that
+Questions that an operator has, answered from the logs alone. They use the views that
 `kafkajit sql --path DIR` has; elsewhere make these of the [data source](datasource.md):
 
 ```sql
@@ -267,15 +267,15 @@ CREATE TEMPORARY VIEW indexes USING kafkaLog OPTIONS (path '/var/kafka', kind 'i
 `consumer_offsets` and `transactions` are views of `kafkajit sql` only.
 
 A question about batches reads their headers and decompresses nothing. A question about records
-decodes every column of its view, because Spark does not say which ones a query names: give the view
-those that the table above a recipe has, and no others. `kafkajit sql` does that by itself.
+decodes every column of its view, because Spark does not report which ones a query names: give the
+view only the columns in the table above the recipe. `kafkajit sql` does that by itself.
 
 ```sql
 CREATE TEMPORARY VIEW records (topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP)
 USING kafkaLog OPTIONS (path '/var/kafka');
 ```
 
-To ask about one topic, make the views of its folders only: `path '/var/kafka/orders-*'`. All
+To query one topic, make the views over its folders only: `path '/var/kafka/orders-*'`. All
 windows are by partition or by producer, so that no step brings the whole of a log to one task.
 
 The answers below are those for the log that comes with the package, `kafkajit/sample`, and for the
@@ -328,7 +328,7 @@ def view_columns(view: str) -> str:
 
 
 def sql_type(arrow: pa.DataType) -> str:
-    """A type as Spark's SQL has it.
+    """A type as Spark's SQL writes it.
 
     >>> sql_type(pa.list_(pa.struct([pa.field("key", pa.string())])))
     'ARRAY<STRUCT<key: STRING>>'
@@ -365,7 +365,7 @@ SPARK_TABLES = (
     *("metaProperties", "quorumState"),
 )
 
-# What stands between <!-- NAME: … --> and <!-- /NAME --> on a page that is written by hand.
+# The text between <!-- NAME: … --> and <!-- /NAME --> on a page that is written by hand.
 TABLES: dict[str, Callable[[], str]] = {
     "options": options_table,
     "writeOptions": write_options_table,
@@ -376,7 +376,7 @@ TABLES: dict[str, Callable[[], str]] = {
 
 
 def generated() -> dict[Path, str]:
-    """What every page that has a source elsewhere should hold."""
+    """The generated text of every page that has a source elsewhere."""
     pages = {DOCS / name: page() for name, page in PAGES.items()}
     for path in sorted(DOCS.glob("*.md")):
         if path not in pages:

@@ -63,7 +63,7 @@ BATCHES = {
     "isValid": pa.bool_(),
 }
 COLUMNS = [name for name in SPARKS | OURS if name not in ("topic", "partition")]
-# headers, control records, sequences, nulls: together every column says something
+# headers, control records, sequences, nulls: together every column has values
 TELLING = ("headers-0", "transactions-0", "idempotent-0", "nulls-0", "append-time-zstd-0")
 
 

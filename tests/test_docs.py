@@ -1,4 +1,4 @@
-"""The docs are what their sources say, and every file of sql/ says what it has to."""
+"""The docs agree with their sources, and every file of sql/ has all its fields."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ _OPTIONAL = ("polars", "duckdb")
 
 
 def _result(code: str, names: dict[str, object]) -> str:
-    """Run a block; what its last expression shows."""
+    """Run a block, and return the text of its last expression."""
     *statements, last = ast.parse(code).body
     exec(compile(ast.Module(statements, []), "<page>", "exec"), names)
     if not isinstance(last, ast.Expr):

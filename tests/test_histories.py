@@ -29,7 +29,7 @@ def test_files_agree_with_what_kafka_states(kind: str, tmp_path: Path) -> None:
         for name, content in step.after.items():
             (folder / name).write_bytes(content)
         state = step.told["state"]
-        # In Kafka's memory, truncated where nothing was, it may end later.
+        # After a truncation of nothing Kafka's own end, in memory, may be later.
         assert Log(folder).end_offset == state["segments"][-1]["nextOffset"]
         logs = [int(name[:20]) for name in step.after if name.endswith(".log")]
         assert logs == [segment["baseOffset"] for segment in state["segments"]]

@@ -1,4 +1,4 @@
-"""Whole commands killed at their changes to files: what a broker finds then, and what comes next.
+"""Whole commands killed at their changes to files, then loaded as a broker does, and run again.
 
 tests/disk does the same to each step of a change, whatever it is for.
 """
@@ -29,7 +29,7 @@ from kafkajit.upkeep.repair.temp_files import without_leftovers
 TIME = 1_700_000_000_000
 CONFIG = {"segment.bytes": 300, "index.interval.bytes": 100}
 RECORDS = 36
-# Of several hundred calls; `KAFKAJIT_KILLS=1` is all of them.
+# Every 13th of several hundred calls; `KAFKAJIT_KILLS=1` takes all of them.
 EVERY = int(os.environ.get("KAFKAJIT_KILLS", "13"))
 CHANGES = {f"os.{name}" for name in ("rename", "remove", "mkdir", "rmdir", "link", "utime")}
 
@@ -100,14 +100,14 @@ COMMANDS = {
 
 @pytest.fixture
 def root() -> Iterator[Path]:
-    """A log.dirs folder, in memory where there is such a file system."""
+    """A log.dirs folder, in memory if the system has such a file system."""
     shared = "/dev/shm" if Path("/dev/shm").is_dir() else None
     with TemporaryDirectory(dir=shared) as folder:
         yield Path(folder) / "kafka"
 
 
 def killed_at(call: int, run: Callable[[], Any]) -> bool:
-    """Run it in a process that dies before so many changes to files; whether it died."""
+    """Run it in a process that dies before a given change to files; return whether it died."""
     process = os.fork()
     if process == 0:
         numbers = count()
@@ -139,7 +139,7 @@ def _rows(log: bytes) -> list[dict[str, Any]]:
 
 
 def live(root: Path) -> dict[str, bytes]:
-    """Whatever is not hidden."""
+    """The files that are not hidden."""
     paths = {path.relative_to(root): path for path in root.rglob("*") if path.is_file()}
     return {
         str(name): path.read_bytes()

@@ -1,4 +1,4 @@
-"""What readers of logs get wrong, by name: which bytes are refused, in which words, and which read.
+"""Malformed logs by name: bytes that the reader refuses, with the message, and bytes that it reads.
 
 REFUSED and READ are the promises, a line or a few each; the tests below hold every one of them in
 each message format and codec that it applies to. In between stand two sound batches, so that it
@@ -63,7 +63,7 @@ class Form(NamedTuple):
         return kt.message_set(records, magic=self.magic, codec=self.codec, **fields)
 
     def second(self, bad: kt.Record | bytes, **fields: Any) -> bytes:
-        """Three records of which the second is bad, or the bad one alone where each stands so."""
+        """Three records of which the second is bad; the bad one alone if records are messages."""
         return self.write([bad] if self.is_plain_message else [GOOD, bad, GOOD], **fields)
 
     def message(self, place: int, record: kt.Record = GOOD, **fields: Any) -> bytes:
@@ -72,7 +72,7 @@ class Form(NamedTuple):
         return kt.message(record, **({"offset": first + place, "magic": self.magic} | fields))
 
     def stream(self, compressed: bytes, records: int = 3) -> bytes:
-        """What stands for so many records, compressed."""
+        """A batch or message that contains `count` records, compressed."""
         codec, _ = kt.COMPRESSORS[self.codec]
         if self.magic == 2:
             return kt.batch(
@@ -105,7 +105,7 @@ Build = Callable[[Form], bytes]
 
 
 def forms(magics: Iterable[int], codecs: Collection[str]) -> list[Form]:
-    """Those of the formats and codecs that are in one log."""
+    """The forms whose records are compressed."""
     return [
         Form(magic, codec)
         for magic in magics
@@ -452,7 +452,7 @@ READ |= {
 
 
 def crc_text(bad: bytes) -> str:
-    """With the checksum that the entry should have had."""
+    """The entry with its right checksum."""
     if bad[16] < 2:
         stored, computed = struct.unpack_from(">I", bad, 12)[0], zlib.crc32(bad[16:])
     else:
@@ -471,7 +471,7 @@ def flipped(entry: bytes, at: int, bit: int = 0x80) -> bytes:
     return bytes(changed)
 
 
-# The broken batches that come with kafkajit, those of other names than here.
+# The breaks of kafkajit.testing that have no case of the same name here.
 REFUSED |= {
     name: Refused(
         lambda form, case=case: case.build(BASE, form.codec),
@@ -511,7 +511,7 @@ REFUSED |= {
         InvalidRecordError,
         PREMATURE_EOF,
     ),
-    "records counted where there are none": Refused(
+    "records counted in an empty batch": Refused(
         lambda form: form.write([], records_count=1, last_offset_delta=0),
         InvalidRecordError,
         PREMATURE_EOF,
@@ -1316,7 +1316,7 @@ BOMB_FORMS = [
 
 
 def explode(name: str, form: Form) -> str:
-    """What reading the bomb raised."""
+    """Read the bomb, and return its error."""
     before = two(form, FIRST)
     log = before + form.stream(BOMBS[name][1](), records=1)
     with pytest.raises(KafkaJitError) as caught:
@@ -1326,7 +1326,7 @@ def explode(name: str, form: Form) -> str:
 
 
 def measured() -> dict[str, tuple[str, int]]:
-    """What each bomb raised, and how far the memory of a process of its own went up."""
+    """Each bomb's error, and the growth of memory in a process of its own."""
     for _, form in BOMB_FORMS:  # all that is compiled and imported along the way
         kafkajit.read_records(two(form, 0))
     found = {}

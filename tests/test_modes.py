@@ -1,4 +1,4 @@
-"""DROPMALFORMED and PERMISSIVE: what is left of a damaged log, and what is said of the rest."""
+"""DROPMALFORMED and PERMISSIVE: the remaining rows of a damaged log, and the reported gaps."""
 
 from __future__ import annotations
 
@@ -72,7 +72,11 @@ def test_a_length_that_leads_into_a_preallocated_files_zeros_hides_nothing(behin
 @pytest.mark.skipif(NO_JIT, reason="megabytes")
 @pytest.mark.parametrize(
     ("magic", "before"),
-    [(0, b""), (2, b""), (2, kt.batch([], batch_length=5))],  # the last is no batch's length
+    [
+        (0, b""),
+        (2, b""),
+        (2, kt.batch([], batch_length=5)),
+    ],  # the last length is too small for any batch
 )
 def test_headers_that_claim_all_that_follows_cost_their_own_bytes_only(
     magic: int, before: bytes
@@ -89,7 +93,7 @@ def test_headers_that_claim_all_that_follows_cost_their_own_bytes_only(
     parts = walk.chunks(ColumnMemory(Wanted()))
     assert sum(len(part) for part in parts if isinstance(part, Chunk)) == count * RECORDS + 1
     assert walk._prover is not None
-    assert walk._prover.is_needed  # or every header had cost a megabyte
+    assert walk._prover.is_needed  # without it every header would have cost a megabyte
 
 
 @pytest.mark.parametrize("name", kt.BREAKS)

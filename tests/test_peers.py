@@ -1,4 +1,4 @@
-"""What asv_bench.peers publishes is what was recorded, and what it computes from that is right."""
+"""asv_bench.peers publishes the recorded figures, and computes the right ones from them."""
 
 from __future__ import annotations
 

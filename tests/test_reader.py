@@ -66,7 +66,7 @@ def test_a_damaged_log_is_read_up_to_the_damage(path: Path, check_crcs: bool) ->
 
 
 def kafkas_complaints() -> list[Any]:
-    """What Kafka's own reader said when it refused a damaged log."""
+    """The error of Kafka's own reader when it refused a damaged log."""
     complaint = re.compile(r'in thread "main" \S+\.(\w+)Exception: (.*?)(?: in file .*|, conv.*)?$')
     found = []
     for path in DAMAGED_LOGS:

@@ -42,13 +42,13 @@ def _hexadecimal(value: bytes | None) -> str:
 
 
 def lines_of(log: bytes) -> list[str]:
-    """What ReadLogs.java prints of a log, by the reference."""
+    """The lines of ReadLogs.java for a log, made with the reference."""
     types = {-1: "NoTimestampType", 0: "CreateTime", 1: "LogAppendTime"}
     lines = []
     for batch in reference.read_batches(log)[0]:
         records = reference.read_records(batch)
         is_old = batch.magic < 2
-        # Of an old batch Kafka looks for the first offset within.
+        # For an old batch Kafka takes the first offset within.
         base = records[0].offset if is_old else batch.base_offset
         last = batch.base_offset + batch.last_offset_delta
         words = [
@@ -70,7 +70,7 @@ def lines_of(log: bytes) -> list[str]:
 
 
 def kafkas_lines() -> dict[str, list[str]]:
-    """What ReadLogs.java printed of each log."""
+    """The output of ReadLogs.java for each log."""
     found: dict[str, list[str]] = {}
     for line in (WRITTEN / "read.txt").read_text().splitlines():
         if line.startswith("log "):
@@ -90,7 +90,7 @@ def test_every_log_is_there_with_what_kafka_reads() -> None:
     for magic, codecs in CODECS.items():
         assert {f"v{magic}-{codec}" for codec in codecs} <= KAFKAS.keys()
     assert not list(WRITTEN.glob("*/*.exit"))
-    for err in WRITTEN.glob("*/*.err"):  # what compaction and gaps leave behind
+    for err in WRITTEN.glob("*/*.err"):  # these come from compaction and gaps
         assert err.parent.name in ("compacted", "extremes")
         assert err.read_text().startswith("Non-consecutive offsets in ")
 
@@ -140,7 +140,7 @@ def clients_rows(client: str, log: bytes) -> list[tuple[Any, ...]]:
 
 
 def given(name: str) -> list[tuple[Any, ...]]:
-    """What the log was written of, by the reference."""
+    """The records that the log was written from, by the reference."""
     found = []
     for row in reference.rows(LOGS[name]):
         headers = [(header["key"], header["value"]) for header in row["headers"] or ()]

@@ -115,7 +115,7 @@ def test_what_is_compacted_is_not_to_be_done_again_where_no_checkpoint_says_so(
         why = "orders-0: nothing to compact before offset 3: the last segment begins there"
         assert compact(*words, *more) == Run(0, [why], "")
     assert [path.name for path in folder.iterdir()] == after
-    # Where it is said how far a log is compacted, that is to be done.
+    # A checkpoint that is behind the log leaves something to do.
     (folder.parent / "cleaner-offset-checkpoint").write_text("0\n0\n")
     assert compact(*words).code == 2
     assert compact("--apply", *words).code == 0

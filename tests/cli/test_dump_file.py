@@ -50,7 +50,7 @@ def test_every_segment_has_been_dumped_by_kafka() -> None:
     assert sum(bool(err) for *_, err in DUMPS) > 5
 
 
-# Of scala.collection.mutable.HashMap, put once and twice each: it grows at another time.
+# From scala.collection.mutable.HashMap. With two puts of each key the map grows at another time.
 @pytest.mark.parametrize(
     ("pairs", "count", "order"),
     [
@@ -93,7 +93,7 @@ def test_a_file_keeps_the_name_that_it_was_given(
         "Dumping ./odd.",
     ]
     assert f"Dumping ../{tmp_path.name}/7.index\n" in out
-    # Of a file that is dumped twice all is told twice, in one place.
+    # The findings of a file that is dumped twice are printed twice, under one heading.
     assert err.startswith("Ignoring unknown file ./odd.\n")
     assert err.count(f"Mismatches in :{tmp_path}/././{SEGMENT}.index\n") == 1
 

@@ -58,7 +58,7 @@ def test_prints_what_kafka_prints_and_exits_as_it_does(path: Path, kind: str, du
         assert run.err.replace(f"{path.parent}/", "") == expected
 
 
-# Where Kafka throws something of Java's own, we say what it is of a batch.
+# If Kafka throws an exception of Java's own, our message names the problem of the batch.
 OUR_WORDS = {
     "codec-wrong": "gzip",
     "gzip-cut": "gzip",
@@ -376,7 +376,7 @@ def test_refuses_arguments_in_one_line_and_exits_1(
 
 
 def decoded(golden: Path) -> bytes:
-    """What is printed of a log behind its name."""
+    """The lines of a log's dump behind its name."""
     return golden.read_bytes().partition(b"\n")[2]
 
 
@@ -517,13 +517,13 @@ def test_progress_shows_on_a_terminals_stderr_only(tmp_path: Path) -> None:
         os.close(follower)
         assert process.stdout is not None
         size = len(process.stdout.read(1 << 20))
-        time.sleep(0.5)  # who reads slowly makes the work long enough to show its progress
+        time.sleep(0.5)  # a slow reader makes the work long enough to show progress
         size += sum(len(piece) for piece in iter(lambda: process.stdout.read(1 << 20), b""))
     shown = os.read(leader, 10_000).decode() if process.returncode == 0 else ""
     os.close(leader)
     assert size > 70 << 20
     assert f"{LOG} " in shown
-    assert shown.endswith(" \r")  # and is wiped out at the end
+    assert shown.endswith(" \r")  # the progress is cleared at the end
     piped = subprocess.run(arguments, capture_output=True, check=True)
     assert piped.stderr == b""
 
@@ -576,7 +576,7 @@ def test_a_dash_is_standard_input(dump: Dump, tmp_path: Path) -> None:
     run = piped(log, "--files", "-", "--stdin-name", f"{48:020}.log")
     assert run.stdout.startswith(b"Dumping -\nLog starting offset: 48\nbaseOffset: ")
     assert piped(b"", "-").stdout == b"Dumping -\nLog starting offset: 0\n"
-    # From a file it is the same, and what is no log is known by its name.
+    # A file as standard input gives the same, and other files than logs are known by their names.
     with (DATA / "v2" / "segments-0" / f"{48:020}.snapshot").open("rb") as file:
         name = f"{48:020}.snapshot"
         words = command("dump-log", "-", "--stdin-name", name)

@@ -1,4 +1,4 @@
-"""--format json: an object for every line that Kafka's tool prints, with all that it says."""
+"""--format json: an object for every line that Kafka's tool prints, with all its fields."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import kafkajit.testing as kt
 
 Object = dict[str, Any]
 
-# Of logs with what Kafka prints of all their records.
+# Goldens in which Kafka prints all records.
 GOLDENS = [
     (path, kind)
     for suffix in (".log", ".checkpoint")

@@ -25,7 +25,7 @@ PROMPT = "kafkajit> "
 def run(
     *arguments: str, text: str | None = None, **changes: str
 ) -> subprocess.CompletedProcess[str]:
-    """`kafkajit sql` where there is no Java: what it says, it says without."""
+    """Run `kafkajit sql` on a machine without Java, which its early errors do not need."""
     return subprocess.run(
         command("sql", *arguments),
         input=text,
@@ -161,7 +161,7 @@ def test_a_file_of_results_appears_when_it_is_complete(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-# A prompt whose Spark starts for ever.
+# A prompt whose Spark never finishes starting.
 WITHOUT_SPARK = """
 import sys, time
 import kafkajit.cli, kafkajit.cli.sql
@@ -171,7 +171,7 @@ sys.exit(kafkajit.cli.main(sys.argv[1:]))
 
 
 class TestPrompt:
-    """What it does with keys."""
+    """The prompt's behaviour in a terminal."""
 
     @pytest.fixture
     def around(self, tmp_path: Path) -> dict[str, str]:
@@ -256,7 +256,7 @@ class TestPrompt:
             terminal.read_until(PROMPT)
             terminal.type("SELECT 'a;',\r  2 -- two\r;\r")
             terminal.read_until("starting Spark")
-            # It is killed; what was typed is kept all the same.
+            # The process is killed, but typed lines are kept.
         history = Path(around["XDG_STATE_HOME"]) / "kafkajit" / "history"
         assert history.read_text().splitlines() == [".rows 5", "SELECT 'a;', 2 ;"]
         assert stat.S_IMODE(history.stat().st_mode) == 0o600

@@ -1,4 +1,4 @@
-"""What Spark 4.3 really throws, and what becomes of it."""
+"""Exceptions as Spark 4.3 throws them, and the messages made of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many tasks are done, on a terminal's stderr and nowhere else."""
+"""The number of finished tasks is shown on a terminal's stderr and nowhere else."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
 
 
 def session(*stages: tuple[int, int]) -> Any:
-    """A session with stages that have done so many of so many tasks."""
+    """A session with stages, each with its numbers of finished tasks and of all tasks."""
     infos = [SimpleNamespace(numCompletedTasks=done, numTasks=total) for done, total in stages]
     tracker = SimpleNamespace(
         getActiveStageIds=lambda: list(range(len(infos))), getStageInfo=infos.__getitem__
@@ -40,7 +40,7 @@ def session(*stages: tuple[int, int]) -> Any:
 
 
 def watch(screen: Screen, spark: Any, rows: int = 0) -> str:
-    """What is shown until something has been, and then erased."""
+    """The text shown, up to the first text and its clearing."""
     with redirect_stderr(screen), TaskProgress(lambda: spark) as progress:
         progress.add_rows(rows)
         end = time.monotonic() + 10

@@ -1,4 +1,4 @@
-"""Text → statements: what Spark's lexer says of strings, names and comments."""
+"""Text → statements, with strings, names and comments as in Spark's lexer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows as people read them: widths, cuts, and what a terminal must not be told."""
+"""Rows for people: widths, cuts, and characters that must not reach a terminal."""
 
 from __future__ import annotations
 

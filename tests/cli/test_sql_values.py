@@ -1,4 +1,4 @@
-"""Arrow arrays → text, against Python's own ideas of it."""
+"""Arrow arrays → text, compared with Python's own formatting."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_bytes_can_be_had_back_from_their_text(values: list[bytes | None]) -> No
         (-1, "1969-12-31T23:59:59.999999Z"),
         (-62_135_596_800_000_000, "0001-01-01T00:00:00.000Z"),
         (253_402_300_799_999_000, "9999-12-31T23:59:59.999Z"),
-        # What Java's Instant.toString() says of these.
+        # Java's Instant.toString() prints these so.
         (253_402_300_800_000_000, "+10000-01-01T00:00:00.000Z"),
         (-62_135_596_800_001_000, "0000-12-31T23:59:59.999Z"),
         (-62_167_219_200_000_001, "-0001-12-31T23:59:59.999999Z"),

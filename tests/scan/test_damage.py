@@ -53,7 +53,7 @@ def noise(seed: int) -> Callable[[bytes], bytes]:
     return lambda batch: np.random.default_rng(seed).bytes(len(batch))
 
 
-# Damage to a batch that takes as many bytes as the batch did.
+# Damage that does not change a batch's size.
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "zeros": lambda batch: bytes(len(batch)),
     "ones": lambda batch: b"\xff" * len(batch),
@@ -106,7 +106,7 @@ class Reading(NamedTuple):
     def arrange(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch, index: bytes
     ) -> tuple[str, dict[str, Any]]:
-        """Where the folder is then, and the options."""
+        """The folder's location for this way of reading, and the options."""
         (folder / f"{0:020}.index").write_bytes(index if self.has_index else b"")
         location = far_away(monkeypatch, folder) if self.is_far else str(folder)
         return location, {"maxPartitionBytes": self.least}
@@ -308,7 +308,7 @@ def test_failfast_fails_however_a_segment_is_split(
             read_rows(location, maxPartitionBytes=least)
         assert caught.value.position == POSITIONS[5]
         assert caught.value.path == f"{location}/{0:020}.log"
-        # Records are nobody's business who asks for others; but there has to be a next batch.
+        # A query for other records does not read these; but there has to be a next batch.
         for test, number, expected in (("<", 15, OFFSETS[:15]), (">=", 18, OFFSETS[18:])):
             others = [Predicate("offset", test, number)]
             if kind == "records of zeros":

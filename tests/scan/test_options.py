@@ -86,7 +86,7 @@ def test_defaults_are_those_of_the_docs() -> None:
 
 _OFFSETS = r'JSON such as \{"orders": \{"0": 42, "1": -[12]\}\}, not '
 _BYTES = r"a number of bytes from 1 to \d+, such as 128m, not "
-# name, text, what the error says besides the option's name
+# name, text, the error's text behind the option's name
 BAD: list[tuple[str, str, str]] = [
     ("path", "", "a path, not an empty text"),
     ("paths", "/logs", r'a list of paths in JSON such as \["/logs/a-0", "/logs/b-0"\], not /logs'),

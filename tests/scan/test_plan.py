@@ -1,4 +1,4 @@
-"""What is read for a query: which segments, which stretches of them, in which tasks."""
+"""The plan of a query: segments, stretches of them, and tasks."""
 
 from __future__ import annotations
 
@@ -330,7 +330,7 @@ def test_bytes_that_only_look_like_a_batch_are_not_a_cut(
     assert f"names position {planted} for offset 15, where no sound batch" in caplog.text
 
 
-# What the options say of offsets and timestamps.
+# Options for offsets and timestamps.
 
 
 @by_place

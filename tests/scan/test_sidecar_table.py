@@ -60,7 +60,7 @@ by_kind = pytest.mark.parametrize("kind", SIDE_FILES)
 
 
 def files_of(kind: str, folder: Path) -> list[Path]:
-    """Those of a folder, and of the partitions in it, that are in use."""
+    """The files of a folder, and of the partitions in it, that are in use."""
     found = [*folder.glob("*"), *folder.glob("*-[0-9]*/*")]
     return sorted(
         path
@@ -208,7 +208,7 @@ def test_files_of_an_object_store_give_the_same_rows(
         ("producers", Predicate("path", "contains", "orders-0/"), ["orders-0"]),
         ("producers", Predicate("lastOffset", ">", 99), ["orders-0", "orders-1", "payments-1"]),
         ("leaderEpochs", Predicate("partition", "<", 1), ["orders-0"]),
-        # What stands in the file, not in its path.
+        # This value is in the file, not in its path.
         ("checkpoints", Predicate("topic", "=", "x"), ["orders-0", "orders-1", "payments-1"]),
         ("checkpoints", Predicate("name", "startswith", "clean"), []),
         ("indexes", Predicate("suffix", "=", ".index"), ["orders-0", "orders-1", "payments-1"]),
@@ -360,7 +360,7 @@ def test_an_index_is_held_against_the_log_beside_it(
     uri = far_away(monkeypatch, tmp_path / "store")
     for location in (str(folder), f"{uri}/orders-0"):
         offsets, timestamps = read_rows(location, kind="indexes")
-        # By itself it is out of order, and that comes first; the log knows of another one.
+        # The file by itself is out of order, which comes first; against the log there is a second problem.
         assert (offsets["entries"], offsets["problems"]) == (None, 2)
         assert offsets["problem"].startswith("entries out of order: entry 1 has position 5")
         assert (timestamps["entries"], timestamps["lastOffset"]) == (2, 9)

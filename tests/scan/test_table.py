@@ -123,7 +123,7 @@ def test_a_root_is_all_of_its_partitions() -> None:
     assert read_table(*reversed(folders)).equals(expected)
 
 
-# What may stand in the place of an index: none of it may change a row.
+# Bytes in the place of an index, none of which may change a row.
 
 
 def _of_another_segment(index: Path) -> bytes:

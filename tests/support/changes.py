@@ -1,6 +1,6 @@
-"""Changes of a partition that are stopped anywhere: what there is to change, and what must hold.
+"""Changes of a partition that are stopped anywhere: the scenarios, and the properties that hold.
 
-Files are stand-ins: their bytes say whose they are, and that they are whole.
+Files are stand-ins: their bytes name their log, and show whether the file is whole.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kafkajit.change.journal import READY, STAGED
 from kafkajit.change.lock import FolderLock
 
 SIDES = (".index", ".timeindex", ".txnindex")
-# What a broker writes again whenever it loads a log.
+# Files that a broker writes again whenever it loads a log.
 A_BROKERS = (*SIDES, ".snapshot", "leader-epoch-checkpoint")
 
 
@@ -43,7 +43,7 @@ class Scenario(NamedTuple):
 
     before: dict[str, list[Segment]]
     after: dict[str, list[Segment]]
-    # Of the logs before, those whose bytes stay, by (folder, start).
+    # The logs whose bytes stay, by (folder, start).
     stays: frozenset[tuple[str, int]] = frozenset()
     others: tuple[str, ...] = ()
     absorbed: MappingProxyType[tuple[str, int], tuple[int, ...]] = MappingProxyType({})
@@ -123,7 +123,7 @@ SCENARIOS = {
         others=(f"{A}/leader-epoch-checkpoint",),
     ),
 }
-# Those that have every step between them: thousands of calls are enough.
+# The scenarios that together have every step: thousands of calls are enough.
 VARIED = ("everything", "two partitions", "empty")
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 Files = dict[str, bytes]
@@ -200,7 +200,7 @@ def _stage(made: Change, root: Path, scenario: Scenario, before: Files, after: F
 
 
 def live(root: Path) -> Files:
-    """What everybody sees: files that are not in a hidden folder."""
+    """The files that are not in a hidden folder."""
     found = {}
     for folder, folders, names in os.walk(root):
         folders[:] = [name for name in folders if not name.startswith(".")]
@@ -217,7 +217,7 @@ def hidden(root: Path) -> list[str]:
 
 
 def check_loads(root: Path, scenario: Scenario, size: int = 100) -> None:
-    """What must hold at any moment, for readers and for a broker that is started then."""
+    """Check what holds at any moment, for readers and for a broker that is started then."""
     found = live(root)
     loaded = as_loaded(found, scenario)
     for names in (found, loaded):
@@ -245,7 +245,7 @@ def is_log(name: str) -> bool:
 
 
 def check_reads(found: Files, scenario: Scenario, size: int) -> None:
-    """That files are whole, and indexes beside their own log."""
+    """Check that files are whole, and indexes beside their own log."""
     before, after = files(scenario, after=False, size=size), files(scenario, after=True, size=size)
     for name, bytes_ in found.items():
         if not name.endswith((".swap", ".cleaned")):
@@ -260,7 +260,7 @@ def check_reads(found: Files, scenario: Scenario, size: int) -> None:
 
 
 def as_loaded(found: Files, scenario: Scenario) -> Files:
-    """What LogLoader makes of names before it looks into any file."""
+    """The files that LogLoader removes or renames by their names, before it opens any."""
     loaded = dict(found)
     for folder in {name.partition("/")[0] for name in found if "/" in name}:
         inside = [name for name in found if name.startswith(f"{folder}/0")]
@@ -291,7 +291,7 @@ def as_loaded(found: Files, scenario: Scenario) -> Files:
 
 
 def check_whole(root: Path, scenario: Scenario, size: int = 100) -> str:
-    """Whether all is old or all is new, and nothing is left behind but what is kept."""
+    """Whether all is old or all is new, and only kept files are left behind."""
     found = live(root)
     # A process that is killed cannot remove its .lock.
     left = [name for name in hidden(root) if name not in (CLEAN_SHUTDOWN, ".lock")]
@@ -304,16 +304,16 @@ def check_whole(root: Path, scenario: Scenario, size: int = 100) -> str:
 
 
 class Stopped(BaseException):
-    """The process is dead: nothing that it still tries is done."""
+    """Raised in a process that counts as dead: none of its later calls takes effect."""
 
 
-# What changes a file system, and so may fail.
+# Calls that change a file system, and so may fail.
 CALLS = ("open", "mkdir", "rename", "replace", "link", "unlink", "rmdir", "fsync", "chmod", "chown")
 
 
 @contextmanager
 def stopping_after(calls: int) -> Iterator[None]:
-    """Ends the process, as it were, after so many calls of the system."""
+    """Stop the process, as if it were killed, after `calls` calls of the system."""
     numbers = count()
 
     def stop(*_: object) -> None:
@@ -326,7 +326,7 @@ def stopping_after(calls: int) -> Iterator[None]:
 
 @contextmanager
 def failing_after(calls: int, code: int) -> Iterator[list[OSError]]:
-    """Lets one call of the system fail; gives the error, once it has."""
+    """Let one call of the system fail, and yield its error."""
     numbers, errors = count(), []
 
     def fail(_: str, arguments: tuple[object, ...]) -> None:
@@ -341,7 +341,7 @@ def failing_after(calls: int, code: int) -> Iterator[list[OSError]]:
 
 @contextmanager
 def recording() -> Iterator[list[Call]]:
-    """Gives the calls of the system and their arguments."""
+    """Record the calls of the system and their arguments."""
     calls: list[Call] = []
     with _before_each_call(lambda name, arguments: calls.append((name, arguments))):
         yield calls
@@ -365,7 +365,7 @@ def _before_each_call(do: Callable[[str, tuple[object, ...]], None]) -> Iterator
 
 
 def put(root: Path, scenario: Scenario) -> Path:
-    """The partition as a broker has left it that was stopped."""
+    """The partition as a stopped broker leaves it."""
     place(root, files(scenario, after=False))
     (root / CLEAN_SHUTDOWN).touch()
     return root
@@ -412,7 +412,7 @@ def kill_often(folder: str, times: str) -> None:
         place(root, files(scenario, after=False, size=size))
         (root / CLEAN_SHUTDOWN).touch()
         kind = "commit" if turn % 2 else "all"
-        # The first is not killed: it says how long they take.
+        # The first child is not killed: it shows how long a change takes.
         after = taken[kind] * chance.random() if turn else None
         begun, seconds = _in_child(lambda r=root: _do_change(r, scenario, size), kind, after)
         if turn == 0:
@@ -448,7 +448,7 @@ def _finish(root: Path) -> None:
 def _in_child(work: Callable[[], None], kind: str, after: float | None) -> tuple[float, float]:
     """Runs it in a fork, killed some time after it began, or began to commit.
 
-    Says when it committed, and how long it took.
+    Returns when it committed, and how long it took.
     """
     reading, writing = os.pipe()
     start = time.monotonic()

@@ -58,7 +58,7 @@ SETTINGS = {
     "spark.sql.python.filterPushdown.enabled": "true",
     # Both workers take part from the first task on.
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
-    # Damage that is asked for need not be read four times.
+    # Damage that a test asks for need not be read four times.
     "spark.task.maxFailures": "1",
 }
 
@@ -84,14 +84,14 @@ class Cluster:
         }
 
     def answers(self, command: list[str], questions: Iterable[str], *options: str) -> Any:
-        """What tests/support/queries.py says, run by this command in the user's folder."""
+        """The answers of tests/support/queries.py, run by this command in the user's folder."""
         arguments = [str(LOGS), str(DAMAGED), *questions, *options]
         told = run([*command, queries.__file__, *arguments], self.folder, self.variables(PYTHON))
         return json.loads(told.splitlines()[-1])
 
 
 def spark_class(name: str) -> list[str]:
-    """What bin/spark-submit and sbin/start-master.sh come to, in a process that is its JVM."""
+    """The command that bin/spark-submit or sbin/start-master.sh ends in: the JVM itself."""
     return [str(SPARK_HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}"]
 
 
@@ -133,7 +133,7 @@ def pack_environment(folder: Path) -> None:
 def run(
     command: Sequence[str | Path], cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> str:
-    """What a program prints, whose errors end in ours."""
+    """Run a program, and return its output; its errors become ours."""
     done = subprocess.run(
         command, cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=RUN_SECONDS
     )
@@ -145,7 +145,7 @@ def run(
 def server(
     command: list[str], folder: Path, env: Mapping[str, str], is_ready: Callable[[], bool]
 ) -> Iterator[None]:
-    """A process that serves, from when it is ready; it is ended on the way out, come what may."""
+    """A server process, yielded when it is ready, and always ended on the way out."""
     log = folder / f"{command[1]}-{len(list(folder.glob('*.out')))}.out"
     with log.open("wb") as output:
         process = subprocess.Popen(

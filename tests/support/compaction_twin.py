@@ -60,7 +60,7 @@ class Cleaned(NamedTuple):
 
 
 def compacted(segments: Sequence[Segment], settings: Settings) -> list[Cleaned]:
-    """What is left of each segment that is before the end."""
+    """The remaining batches of each segment before the end."""
     cleanable = [segment for segment in segments if segment.base_offset < settings.end]
     entries = [
         entry
@@ -202,7 +202,7 @@ def _keeps_header(batch: Batch, settings: Settings) -> bool:
 
 
 def emptied(batch: Batch) -> bytes:
-    """Its header alone."""
+    """The batch's header alone."""
     return kt.batch(
         [],
         base_offset=batch.base_offset,
@@ -260,7 +260,7 @@ def _of_producer(batch: Batch) -> dict[str, int]:
 
 
 def seen(log: bytes) -> list[tuple[object, ...]]:
-    """Batches and their records, whatever the compressor made of them."""
+    """Batches and their records, independent of the compressor's bytes."""
     batches, end = read_batches(log)
     assert end == len(log)
     assert all(batch.is_valid for batch in batches)

@@ -1,4 +1,4 @@
-"""The corpus, and what tests/reference.py says about a log, as the tests ask for it."""
+"""The corpus, and the rows of tests/reference.py in the form that tests compare."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ Decompress = Callable[[int, bytes], bytes]
 def batch_rows(
     log: bytes, batch: reference.Batch, *, check_crcs: bool = True
 ) -> list[dict[str, Any]]:
-    """What the reference reads in one batch; Invalid where a reader has to refuse it."""
+    """The records that the reference reads in one batch; Invalid if a reader has to refuse it."""
     batch_records(batch, check_crcs=check_crcs)
     whole = log[batch.position : batch.position + batch.size]
     return [row | {"position": batch.position} for row in reference.rows(whole)]
@@ -83,7 +83,7 @@ def batch_records(batch: reference.Batch, *, check_crcs: bool = True) -> list[re
         raise reference.Invalid("no batch and no message")
     if check_crcs and not batch.is_valid:
         raise reference.Invalid("not as it was written")
-    if batch.codec > 4:  # also where there are no records for it: Java's compressionType() throws
+    if batch.codec > 4:  # even without records: Java's compressionType() throws
         raise reference.Invalid("unknown codec")
     records = reference.read_records(batch)
     if batch.is_control:
@@ -175,7 +175,7 @@ def run_python(
     paths = [str(package_parent), str(TESTS), str(TESTS / "support")]
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments],
-        cwd=package_parent,  # where Python looks first
+        cwd=package_parent,  # Python looks there first
         env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)} | environment,
         capture_output=True,
         text=True,

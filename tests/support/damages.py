@@ -1,7 +1,7 @@
 """Damage to partition folders that a broker recovers from: at random but always the same.
 
 In: a seed, and the folder of a log of tests/support/appends.py, as a stopped broker leaves it.
-What Kafka makes of the damage is in tests/data/logs/repairs.json.
+The result of Kafka's recovery is in tests/data/logs/repairs.json.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from appends import Append, append
 
-_HEADER_UP_TO_CRC = 21  # what no checksum covers, but the length
+_HEADER_UP_TO_CRC = 21  # no checksum covers these bytes except the length
 _Damage = Callable[[random.Random, Path], None]
 
 
@@ -30,7 +30,7 @@ def damaged_seeds(count: int) -> dict[int, Append]:
 
 
 def damage(seed: int, folder: Path) -> None:
-    """Damage the log of that seed, or what is beside it."""
+    """Damage the log of that seed, or a file beside it."""
     rng = random.Random(f"damage {seed}")
     what = rng.choice(["log", "log", "sides", "epochs", "log and epochs"])
     if "log" in what:

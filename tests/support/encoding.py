@@ -1,4 +1,4 @@
-"""Rows and plans for encode/record_writer.py, from what kafkajit.testing builds batches of."""
+"""Rows and plans for encode/record_writer.py, from the records of kafkajit.testing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def field(values: Sequence[bytes | None]) -> Field:
 
 
 def headers_field(records: Sequence[kt.Record]) -> Field:
-    """Headers as they stand in a record, nothing at all where there are none."""
+    """Headers as they are laid out in a record; nothing if no record has headers."""
     encoded = []
     for record in records:
         laid_out = kt.varint(len(record.headers))
@@ -41,7 +41,7 @@ def headers_field(records: Sequence[kt.Record]) -> Field:
 def rows_of_records(
     records: Sequence[kt.Record], offsets: Sequence[int], timestamp: int = 0
 ) -> Rows:
-    """What is written of these records."""
+    """The bytes that the kernel writes for these records."""
     stamps = [timestamp if record.timestamp is None else record.timestamp for record in records]
     return Rows(
         np.array(offsets, dtype=np.int64),
@@ -53,7 +53,7 @@ def rows_of_records(
 
 
 def plan_of(batches: Sequence[dict[str, Any]]) -> Plan:
-    """Batches of so many records, and whatever their headers say."""
+    """Batches with a number of records each, and any other fields of their headers."""
     headers = np.zeros(len(batches), dtype=NATIVE_BATCH_HEADER)
     for header, batch in zip(headers, batches, strict=True):
         for name, value in ({"magic": 2, "recordsCount": batch["rows"]} | batch).items():
@@ -64,7 +64,7 @@ def plan_of(batches: Sequence[dict[str, Any]]) -> Plan:
 
 
 def written(rows: Rows, plan: Plan, position: int = 0, level: int | None = None) -> bytes:
-    """What is written, between bytes that stay as they are and in no more room than is asked."""
+    """The written bytes; bytes around them stay unchanged, and no more room is used than asked."""
     most = BatchWriter.bound(rows, plan)
     out = np.full(position + most + 9, 0xAA, dtype=np.uint8)
     end = BatchWriter(level).write(rows, plan, out[: position + most], position)

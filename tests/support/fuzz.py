@@ -45,14 +45,14 @@ from kafkajit.storage.source import Source
 from kafkajit.text.log_dump import LogDump, Style
 from kafkajit.walk.walk import Gap, Walk
 
-# codec: what our decoder takes and the reference's does not, and the other way round
+# codec: payloads that only our decoder accepts, and those that only the reference's accepts
 LENIENT = {
     1: ("bytes behind the last member, as in Java", "nothing"),
     2: ("streams one behind the other; the byte order from the first block", "a cut last block"),
     3: ("a stored block of no bytes for the end mark, as in Java", "nothing"),
     4: ("nothing", "a frame that ends early, which Java refuses"),
 }
-ROOM = 1 << 22  # what a batch may decompress to
+ROOM = 1 << 22  # the largest decompressed batch
 
 ROUND = 100  # mutants in a log
 SECONDS_PER_ROUND = 60
@@ -61,7 +61,7 @@ _GUARDED_BYTES = 4 << 20
 
 
 def our_decompress(codec: int, payload: bytes) -> bytes:
-    """What our decoder makes of a payload, as the reference says it."""
+    """Decompress a payload with our decoder, with the reference's errors."""
     if codec == 0:
         return payload
     if codec > 4:
@@ -99,7 +99,7 @@ def check_decoders(log: bytes) -> None:
 
 
 def same_rows(found: list[dict[str, Any]], expected: list[dict[str, Any]], log: bytes) -> bool:
-    """Whether rows are equal, but for header keys that Java replaces otherwise than Python."""
+    """Whether rows are equal, except header keys in which Java replaces bytes unlike Python."""
     if re.search(rb"[\x80-\xff]", log):
         for row in (*found, *expected):
             for header in row["headers"] or ():
@@ -120,7 +120,7 @@ def values_of(column: BinaryColumn, rows: int, has_nulls: bool) -> list[bytes | 
 
 
 class Guarded:
-    """Memory with a page behind it that nobody may touch."""
+    """Memory with an inaccessible page behind it."""
 
     def __init__(self, size: int = _GUARDED_BYTES) -> None:
         self._memory = mmap.mmap(-1, size + mmap.PAGESIZE)
@@ -155,7 +155,7 @@ class Fuzzer:
         self._memory = ColumnMemory(Wanted(True, True, True, True, True, True))
 
     def round(self, size: int = ROUND) -> None:
-        """One log of so many mutants."""
+        """Read one log of `size` mutants."""
         mutants = [framed_mutant(self._random, self._seeds) for _ in range(size)]
         checks = [self._check_rows if self._random.random() < 0.1 else self._check_records]
         if self._random.random() < 0.03:
@@ -183,7 +183,7 @@ class Fuzzer:
         self.counts["mutants"] += len(mutants)
 
     def _check_records(self, mutants: list[bytes], content: memoryview) -> None:
-        """As far as offsets, timestamps, keys and values: without Arrow, in half the time."""
+        """Compare offsets, timestamps, keys and values, without Arrow, in half the time."""
         found: dict[int, list[tuple[Any, ...]]] = {}
         gaps: dict[int, int] = {}
         for part in Walk(Source(content), mode="PERMISSIVE").chunks(
@@ -230,7 +230,7 @@ class Fuzzer:
             return None
 
     def _check_rows(self, mutants: list[bytes], content: memoryview) -> None:
-        """With every column, as Arrow."""
+        """Compare every column, as Arrow."""
         table = kafkajit.read_records(content, mode="PERMISSIVE", max_decompressed_bytes=ROOM)
         table.validate(full=True)
         found: dict[int, list[dict[str, Any]]] = {}
@@ -276,7 +276,7 @@ class Fuzzer:
                 self.counts[f"alone: {type(error).__name__}"] += 1
 
     def _read_otherwise(self, mutants: list[bytes], content: memoryview) -> None:
-        """A named error or none, whatever reads it; then each mutant alone."""
+        """Every reader gives rows or a named error; then each mutant is read alone."""
         for reader in (
             kafkajit.read_records,
             lambda log: kafkajit.read_records(log, check_crcs=False, max_decompressed_bytes=ROOM),
@@ -302,7 +302,7 @@ class Fuzzer:
 
 
 def run(batches: int, seed: int) -> Counter[str]:
-    """So many mutants in this process; the run ends with what is wrong, if anything is."""
+    """Read a number of mutants in this process; an AssertionError reports the first difference."""
     reference.decompress = our_decompress
     fuzzer = Fuzzer(seed)
     fuzzer.round()

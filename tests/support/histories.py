@@ -18,7 +18,7 @@ class Step(NamedTuple):
     told: dict[str, Any]
     before: dict[str, bytes]
     after: dict[str, bytes]
-    batches: bytes = b""  # what was appended
+    batches: bytes = b""  # the appended batches
 
 
 @cache

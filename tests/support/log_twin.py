@@ -1,4 +1,4 @@
-"""What a broker's files of a log are, with struct, lists and loops: one batch after the other.
+"""The files of a broker's log, made with struct, lists and loops, one batch after the other.
 
 Answers to Kafka 4.1.1's LogSegment, ProducerStateManager, LeaderEpochFileCache and UnifiedLog.
 """
@@ -19,11 +19,11 @@ Entry = tuple[int, ...]
 
 
 class Refused(Exception):
-    """A broker does not take this."""
+    """A broker refuses the batch."""
 
 
 class Indexes:
-    """Of one segment."""
+    """The indexes of one segment."""
 
     def __init__(self, base: int, config: LogConfig) -> None:
         self.base, self.interval = base, config.index_interval_bytes
@@ -93,7 +93,7 @@ class Producer:
 
 
 class Producers:
-    """All of a log."""
+    """The producers of a whole log."""
 
     def __init__(self) -> None:
         self.states: dict[int, Producer] = {}
@@ -217,7 +217,7 @@ class Epochs:
 
 
 class Segment:
-    """One that is being written."""
+    """A segment that is being written."""
 
     def __init__(self, base: int, config: LogConfig) -> None:
         self.base, self.config, self.log = base, config, b""
@@ -295,7 +295,7 @@ class Log:
         self.take_snapshot(base)
 
     def files(self) -> dict[str, bytes]:
-        """As a broker leaves them that is stopped."""
+        """The files as a stopped broker leaves them."""
         self.take_snapshot(self.end)
         files = {"leader-epoch-checkpoint": self.epochs.text()}
         files |= {f"{offset:020}.snapshot": content for offset, content in self.snapshots.items()}

@@ -35,7 +35,7 @@ _ESCAPES |= {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 
 
 class Malformed(Exception):
-    """What Java's exception says."""
+    """The message of Java's exception."""
 
 
 @dataclass
@@ -95,7 +95,7 @@ def table() -> dict[str, dict[int, Type]]:
 
 
 def bounds(text: str, highest: int) -> tuple[int, int]:
-    """Of 3, 1-3 or 2+."""
+    """The range of 3, 1-3 or 2+."""
     first, sign, last = re.fullmatch(r"(\d+)([-+]?)(\d*)", text).groups()  # type: ignore[union-attr]
     return int(first), int(last) if last else highest if sign else int(first)
 
@@ -111,7 +111,7 @@ def is_there(words: list[str], version: int) -> bool:
 
 
 class Reader:
-    """Java's Readable, with its complaints."""
+    """Java's Readable, with its errors."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -270,7 +270,7 @@ class MessageReader:
 
 
 def json_text(value: Any) -> str:
-    """What Jackson writes; bytes are a UUID, a bytearray is bytes."""
+    """JSON as Jackson writes it; bytes are a UUID, a bytearray is bytes."""
     if isinstance(value, Struct):
         value = value.values
     if isinstance(value, dict):

@@ -60,7 +60,7 @@ def mutants(count: int, seed: int) -> Iterator[bytes]:
 
 
 def framed_mutant(rng: random.Random, sources: list[bytes]) -> bytes:
-    """One batch, mutated before or after it was compressed, of the length that it says."""
+    """One batch of the length in its header, mutated before or after compression."""
     batch = rng.choice(sources)
     if rng.random() < 0.7:
         batch = split(batch)[0]
@@ -74,7 +74,7 @@ def framed_mutant(rng: random.Random, sources: list[bytes]) -> bytes:
 
 
 def _compressed(rng: random.Random, batch: bytes) -> bytes:
-    """What is there as the payload of a compressed batch or message."""
+    """Compress the bytes as the payload of a batch or message."""
     codec, compress = kt.COMPRESSORS[rng.choice(list(kt.COMPRESSORS))]
     if batch[16:17] >= b"\x02":
         attributes = bytes([batch[22] & ~7 | codec]) if len(batch) > 22 else b""

@@ -1,4 +1,4 @@
-"""A partition's folder for tests that damage it: made of batches, with all that a broker has."""
+"""A partition's folder for tests that damage it: made of batches, with all of a broker's files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CONFIG = kafkajit.LogConfig(index_interval_bytes=100)
 
 
 def data(offset: int, count: int = 2, **fields: object) -> bytes:
-    """A batch of so many records from an offset on, later than those before it."""
+    """A batch of `count` records from an offset on, later than those before it."""
     records = [kt.Record(b"k", b"%08d" % (offset + place)) for place in range(count)]
     time = 1_700_000_000_000 + 1000 * offset
     return kt.batch(records, base_offset=offset, **{"base_timestamp": time} | fields)  # type: ignore[arg-type]
@@ -39,7 +39,7 @@ def log_name(base_offset: int, suffix: str = ".log") -> str:
 
 
 def make_partition(folder: Path, segments: Mapping[int, Iterable[bytes]]) -> Path:
-    """A folder with these segments, by base offsets, as a broker that has ended leaves it."""
+    """A folder with these segments, by base offsets, as a stopped broker leaves it."""
     folder.mkdir(parents=True)
     for base_offset, batches in segments.items():
         (folder / log_name(base_offset)).write_bytes(b"".join(batches))
@@ -49,7 +49,7 @@ def make_partition(folder: Path, segments: Mapping[int, Iterable[bytes]]) -> Pat
 
 
 def drop_kept(folder: Path) -> None:
-    """Remove what repairs have kept."""
+    """Remove the files that repairs have kept."""
     for kept in folder.glob(".kafkajit-*"):
         shutil.rmtree(kept)
 
@@ -59,7 +59,7 @@ def files_in(folder: Path) -> dict[str, bytes]:
 
 
 def offsets_in(folder: Path) -> list[int]:
-    """Of all records, as they are read."""
+    """The offsets of all records, as a log reads them."""
     log = kafkajit.Log(folder)
     offsets: list[int] = log.read(log.start_offset, 1 << 20, columns=["offset"])[
         "offset"
@@ -68,12 +68,12 @@ def offsets_in(folder: Path) -> list[int]:
 
 
 def to_do(plan: kafkajit.RepairPlan) -> list[str]:
-    """What is to be done to each file."""
+    """The planned change of each file."""
     return [f"{name}: {what}" for partition in plan.partitions for name, what in partition.changes]
 
 
 def check_soundness(folder: Path) -> None:
-    """Nothing in the folder contradicts anything else."""
+    """Check that no file in the folder contradicts another."""
     plan = kafkajit.repair(folder, config=CONFIG)
     assert to_do(plan) == []
     assert not plan.is_needed

@@ -38,7 +38,7 @@ def rows(**columns: Sequence[Any]) -> pa.RecordBatch:
 
 
 class Job:
-    """A job whose tasks are done one after the other, or not at all."""
+    """A job whose tasks run one after the other, or do not run."""
 
     def __init__(
         self, folder: Path, schema: pa.Schema, mode: str = "append", **options: object
@@ -50,7 +50,7 @@ class Job:
         self._sent = pickle.dumps(writer)  # to tasks, and where it is committed
 
     def attempt(self, task: Iterable[pa.RecordBatch]) -> TaskMessage:
-        """Do a task, and leave it to the caller whether that counts."""
+        """Run a task; the caller decides whether it counts."""
         message = pickle.loads(self._sent).write(iter(task))
         return pickle.loads(pickle.dumps(message))
 
@@ -107,7 +107,7 @@ with FolderLock(sys.argv[1] + "/any-0"):
 
 
 def holding(folder: Path, seconds: float) -> subprocess.Popen[str]:
-    """Another process that has the folder's lock, as a broker does."""
+    """Let another process hold the folder's lock, as a broker does."""
     command = [sys.executable, "-c", _HOLD, str(folder), str(seconds)]
     holder = subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True)
     assert holder.stdout is not None

@@ -1,4 +1,4 @@
-"""Partitions whose segments are as many and as old as a test wants them."""
+"""Partitions with a chosen number of segments, of chosen ages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RECORDS = 2  # of each segment
 def make_log(
     folder: Path, timestamps: Sequence[int], *, first: int = 0, producer: int = -1
 ) -> Path:
-    """A log with a segment of so many records for each timestamp, as a broker leaves it.
+    """A log with a segment of RECORDS records for each timestamp, as a broker leaves it.
 
     The first segment begins at 0, the next ones at 2, 4 and so on behind it.
     """
@@ -50,7 +50,7 @@ def log_name(offset: int, suffix: str = ".log") -> str:
 
 
 def files_in(folder: Path) -> dict[str, bytes]:
-    """Those of a partition, but for what is hidden."""
+    """The files of a partition, except hidden ones."""
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
 
 
@@ -60,7 +60,7 @@ def bases_in(folder: Path) -> list[int]:
 
 
 def checkpoint(root: Path, name: str, partition: str, offset: int) -> None:
-    """Have a checkpoint of log.dirs say something of a partition, and of another one."""
+    """Write a checkpoint of log.dirs with an offset for a partition, and for another one."""
     topic, _, number = partition.rpartition("-")
     (root / name).write_text(f"0\n2\nother 7 99\n{topic} {number} {offset}\n")
 
@@ -76,7 +76,7 @@ with open(sys.argv[1], "w") as lock:
 
 @contextmanager
 def broker_of(root: Path) -> Iterator[None]:
-    """Another process has the lock of a log.dirs folder."""
+    """Let another process hold the lock of a log.dirs folder."""
     broker = subprocess.Popen(
         [sys.executable, "-c", _BROKER, str(root / ".lock")],
         stdin=subprocess.PIPE,

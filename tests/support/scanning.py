@@ -25,8 +25,8 @@ from kafkajit.scan.predicates import Predicate
 from kafkajit.scan.table import plan_table, plan_tasks, read_files, read_task, schema_of
 from kafkajit.schema import in_microseconds
 
-# Partition folders as a broker left them: the damaged ones are none. Where a record has megabytes
-# it is no other promise.
+# Partition folders as a broker left them, without damaged ones. Records of megabytes would only
+# repeat the same promises.
 FOLDERS = sorted(
     {
         path.parent
@@ -38,7 +38,7 @@ by_folder = pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder
 
 
 def options_of(*locations: str | Path, **options: object) -> Options:
-    """Options as Spark hands them over."""
+    """Options as Spark passes them."""
     paths = {"paths": json.dumps([str(location) for location in locations])}
     return Options.parse(paths | {name: str(value) for name, value in options.items()})
 
@@ -89,13 +89,13 @@ def logs_of(folder: Path) -> list[Path]:
 
 
 def records_by_segment(folder: Path) -> pa.Table:
-    """What read_records gives for each segment of a folder, with Spark's timestamps."""
+    """The rows of read_records for each segment of a folder, with Spark's timestamps."""
     table = pa.concat_tables(kafkajit.read_records(log) for log in logs_of(folder))
     return table.replace_schema_metadata().cast(in_microseconds(table.schema.remove_metadata()))
 
 
 def batches_by_segment(folder: Path, location: str | None = None) -> pa.Table:
-    """What read_record_batches gives for each segment, and where it is from."""
+    """The rows of read_record_batches for each segment, with topic, partition and path."""
     tables = []
     for log in logs_of(folder):
         table = kafkajit.read_record_batches(log).replace_schema_metadata()

@@ -1,4 +1,4 @@
-"""A command as a person meets it: in a terminal of 80 columns."""
+"""Runs a command as a person does: in a terminal of 80 columns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from types import TracebackType
 
 from corpus import REPOSITORY
 
-# Where a test writes of a process, so that those it starts can be told from others.
+# An environment variable that marks the processes of a test, so that they can be found.
 _MARK = "KAFKAJIT_TEST_MARK"
 _ARCHIVER = "kafkajit.spark.class_archive"
 
@@ -32,7 +32,7 @@ def command(*arguments: str) -> list[str]:
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """What a command runs in: this checkout, and a mark that all its processes inherit."""
+    """A command's environment: this checkout, and a mark that all its processes inherit."""
     inherited = {
         name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")
     }
@@ -55,7 +55,7 @@ def processes(environment: Mapping[str, str]) -> list[str]:
 
     def is_left(process: int) -> bool:
         parent, line = marked[process]
-        # What makes the archive of classes does so after a session, for later ones.
+        # The archive of classes is made after a session, for later ones.
         return _ARCHIVER not in line and (parent not in marked or is_left(parent))
 
     return [line for process, (_, line) in marked.items() if line and is_left(process)]
@@ -99,7 +99,7 @@ class Terminal:
         os.write(self._terminal, keys.encode())
 
     def read_until(self, text: str, seconds: float = 120) -> str:
-        """What is printed up to that text."""
+        """Read what is printed, up to that text."""
         end = time.monotonic() + seconds
         while text not in self._unread:
             left = end - time.monotonic()
@@ -130,7 +130,7 @@ class Terminal:
         return self.wait()
 
     def wait(self, seconds: float = 30) -> tuple[int, str]:
-        """Until it ends: its exit code, and what else it has printed."""
+        """Wait until it ends; return its exit code and the rest of its output."""
         end = time.monotonic() + seconds
         while self._receive(max(end - time.monotonic(), 0)):
             pass
@@ -141,21 +141,21 @@ class Terminal:
             return False
         try:
             data = os.read(self._terminal, 1 << 16)
-        except OSError:  # nobody is inside any more
+        except OSError:  # the process has closed its end
             return False
         self._unread += data.decode(errors="replace")
         return bool(data)
 
 
 def _take_terminal() -> None:
-    """What a login does to a process: its keys are heard, whoever has started the tests."""
+    """Set up a process as a login does, so that it receives signals of keys."""
     os.setsid()
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # jobs in the background may ignore it
 
 
 def as_shown(text: str) -> str:
-    """What is on the screen after all this was printed: lines that were written over are not."""
+    """The screen after all this was printed, without the lines that were overwritten."""
     text = re.sub(r"\x1b\[\?2004[hl]\r?", "", text)  # readline tells of pasting
     lines = [re.sub(r".*\r(?!$)", "", line.removesuffix("\r")) for line in text.split("\n")]
     return "\n".join(lines)

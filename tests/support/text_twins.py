@@ -43,7 +43,7 @@ def java_int(text: str, bits: int) -> int:
 
 
 def words(line: str) -> list[str]:
-    """Java's split at white space: what is empty in front counts, what is empty behind does not."""
+    """Java's split at white space: empty parts count in front, but not behind."""
     found, word, between = [], "", False
     for character in line:
         if character in " \t\n\x0b\f\r":
