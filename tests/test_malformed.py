@@ -105,7 +105,7 @@ Build = Callable[[Form], bytes]
 
 
 def forms(magics: Iterable[int], codecs: Collection[str]) -> list[Form]:
-    """The forms whose records are compressed."""
+    """The forms of these formats and codecs, as far as they exist."""
     return [
         Form(magic, codec)
         for magic in magics

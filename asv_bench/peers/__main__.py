@@ -174,8 +174,8 @@ def main() -> None:
     parser.add_argument(
         "--encoder",
         action="store_true",
-        help="read segments that kafkajit.testing encodes, as without Maven (default: start a broker "
-        "that writes the segments of v2)",
+        help="read segments that kafkajit.testing encodes, as without Maven (default: start a "
+        "broker that writes the segments of v2)",
     )
     where = add_record(parser)
     where.add_argument(

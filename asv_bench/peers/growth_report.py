@@ -1,8 +1,8 @@
 """How time grows: a straight line for each series of measurements, and the points off it.
 
 In: the measurements of growth.py. Out: Markdown tables, each with its line in words; the charts
-draw the same. A line is fitted to the best rounds by the least squares of relative errors: the smallest
-point counts as much as the largest.
+draw the same. A line is fitted to the best rounds by the least squares of relative errors: the
+smallest point counts as much as the largest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Make kafkajit/topics/messages.schema again: what Kafka's generated message classes say.
+"""Make kafkajit/topics/messages.schema again, from Kafka's generated message classes.
 
 In: Kafka's jars, those of the tests or those that KAFKAJIT_KAFKA_LIB names. Out: the table, in the
 notation that its head explains. Run again for a later Kafka, and read the difference.

@@ -360,7 +360,7 @@ def test_an_index_is_held_against_the_log_beside_it(
     uri = far_away(monkeypatch, tmp_path / "store")
     for location in (str(folder), f"{uri}/orders-0"):
         offsets, timestamps = read_rows(location, kind="indexes")
-        # The file by itself is out of order, which comes first; against the log there is a second problem.
+        # The file by itself is out of order, which comes first; the log reveals a second problem.
         assert (offsets["entries"], offsets["problems"]) == (None, 2)
         assert offsets["problem"].startswith("entries out of order: entry 1 has position 5")
         assert (timestamps["entries"], timestamps["lastOffset"]) == (2, 9)
