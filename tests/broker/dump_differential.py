@@ -141,7 +141,7 @@ def ours(arguments: list[str]) -> Run:
 
 
 def difference(case: Case, kafkas: Run, our: Run) -> str | None:
-    """Name the difference in a word or two; None if there is none."""
+    """Name the difference in a word or two; None if the runs agree."""
     if b"OutOfMemoryError" in kafkas.err:
         return None  # the batch claims a size beyond the JVM's memory
     if our.code != kafkas.code:

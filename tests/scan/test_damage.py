@@ -1,10 +1,10 @@
 """The lenient modes over splits: damage costs its own batch, however a segment is read.
 
-What holds: rows, and where each gap begins and ends, are the same whatever the splitting, mapped or
-in ranges, with an index or without. Of the reason that is the case as long as the damaged length
-stays inside of the split: a batch that reaches over the end of one is no batch there. A damaged
-length that leads to the very beginning of a later batch hides those between, where the splitting
-does not show them.
+Rows, and the beginning and end of each gap, are the same however a segment is split, mapped or read
+in ranges, with an index or without. The reason of a gap is the same if the damaged length stays
+inside the split: a batch that reaches over a split's end cannot be recognised there. A damaged
+length that leads to the exact beginning of a later batch hides the batches between, unless a split
+begins among them.
 """
 
 from __future__ import annotations
