@@ -18,7 +18,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kafkajit.cli import upkeep as changing
+from kafkajit.cli import upkeep_command
 from kafkajit.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 REST = "dirs"
 EXAMPLE = f"""\
-{changing.SAFETY}
-{changing.EXIT_CODES}
+{upkeep_command.SAFETY}
+{upkeep_command.EXIT_CODES}
 examples:
   kafkajit compact /var/kafka
   kafkajit compact --apply /var/kafka/users-0
@@ -37,7 +37,7 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments, named as Kafka names them."""
-    changing.add_arguments(
+    upkeep_command.add_arguments(
         parser,
         "how the topic is compacted: cleanup.policy, delete.retention.ms, min.compaction.lag.ms, "
         "segment.bytes, segment.index.bytes, index.interval.bytes",
@@ -50,7 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="memory for the keys, as log.cleaner.dedupe.buffer.size (default: 134217728, enough "
         "for five million keys); a log with more keys is read several times",
     )
-    parser.add_argument("--now", type=changing.time, metavar="TIME", help=changing.TIME_HELP)
+    parser.add_argument(
+        "--now", type=upkeep_command.time, metavar="TIME", help=upkeep_command.TIME_HELP
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -63,9 +65,9 @@ def run(options: argparse.Namespace) -> int:
     if "cleanup.policy" in settings and not config.compact:
         raise ValueError(f"with cleanup.policy={settings['cleanup.policy']} nothing is compacted")
     asked = Options.of(config, now=options.now, dedupe_buffer_size=options.dedupe_buffer_size)
-    report = changing.Report(options)
+    report = upkeep_command.Report(options)
     compacting = _Compacting(options, asked, report)
-    code = changing.each_partition(options, compacting.partition, report)
+    code = upkeep_command.each_partition(options, compacting.partition, report)
     compacting.summary()
     return report.end(code)
 
@@ -74,7 +76,7 @@ class _Compacting:
     """Compacts one partition after the other, and sums up all of them."""
 
     def __init__(
-        self, options: argparse.Namespace, asked: Options, report: changing.Report
+        self, options: argparse.Namespace, asked: Options, report: upkeep_command.Report
     ) -> None:
         self._options = options
         self._report = report
@@ -85,7 +87,7 @@ class _Compacting:
     def partition(self, folder: Path, is_alone: bool) -> bool:
         from kafkajit.upkeep.compact.plan import plan_of
 
-        is_named = changing.is_named(folder, self._options)
+        is_named = upkeep_command.is_named(folder, self._options)
         plan = plan_of(folder, self._asked, is_named=is_named)
         self._plans.append(plan)
         kept = self._compact(plan) if plan.is_needed else None
@@ -127,5 +129,5 @@ class _Compacting:
             sizes = f" from {before:,} to {after:,} bytes" if needed else ""
             places = "1 partition" if len(plans) == 1 else f"{len(plans):,} partitions"
             self._report.summary(f"{places}, {len(needed) or 'none'} {done}{sizes}")
-        for line in changing.room_of_kept(self._kept):
+        for line in upkeep_command.room_of_kept(self._kept):
             self._report.summary(line)

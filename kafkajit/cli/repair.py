@@ -16,7 +16,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kafkajit.cli import upkeep as changing
+from kafkajit.cli import upkeep_command
 from kafkajit.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 REST = "dirs"
 EXAMPLE = f"""\
-{changing.SAFETY}
-{changing.EXIT_CODES}
+{upkeep_command.SAFETY}
+{upkeep_command.EXIT_CODES}
 examples:
   kafkajit repair /var/kafka/orders-0
   kafkajit repair --salvage --apply /var/kafka/orders-0
@@ -35,7 +35,7 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    changing.add_arguments(
+    upkeep_command.add_arguments(
         parser, "the topic's own configs, if it has any: index.interval.bytes, segment.index.bytes"
     )
     parser.add_argument(
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     from kafkajit.upkeep.repair.repairs import Options
 
     asked = Options(LogConfig.of(dict(options.config)), options.salvage, options.truncate_to)
-    report = changing.Report(options)
+    report = upkeep_command.Report(options)
     needed: list[bool] = []
 
     def repair(folder: Path, is_alone: bool) -> bool:
@@ -67,8 +67,8 @@ def run(options: argparse.Namespace) -> int:
         return needed[-1]
 
     if options.truncate_to is not None:
-        changing.check_alone(options, "--truncate-to")
-    code = changing.each_partition(options, repair, report)
+        upkeep_command.check_alone(options, "--truncate-to")
+    code = upkeep_command.each_partition(options, repair, report)
     if len(needed) > 1 or options.quiet:
         done = "repaired" if options.apply else "to be repaired"
         partitions = "1 partition" if len(needed) == 1 else f"{len(needed):,} partitions"
@@ -80,7 +80,7 @@ def _repair(
     folder: Path,
     asked: Options,
     options: argparse.Namespace,
-    report: changing.Report,
+    report: upkeep_command.Report,
     *,
     is_alone: bool,
 ) -> bool:

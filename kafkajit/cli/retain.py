@@ -18,7 +18,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kafkajit.cli import upkeep as changing
+from kafkajit.cli import upkeep_command
 
 if TYPE_CHECKING:
     from kafkajit.upkeep.retain.limits import Limits
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 _LIMITS = {"retention.ms", "retention.bytes"}
 REST = "dirs"
 EXAMPLE = f"""\
-{changing.SAFETY}
-{changing.EXIT_CODES}
+{upkeep_command.SAFETY}
+{upkeep_command.EXIT_CODES}
 examples:
   kafkajit retain --config retention.ms=604800000 /var/kafka/orders-0
   kafkajit retain --config retention.bytes=10737418240 --apply /var/kafka
@@ -38,7 +38,7 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments, named as Kafka names them."""
-    changing.add_arguments(
+    upkeep_command.add_arguments(
         parser,
         "the limits, and other configs of the topic: retention.ms, retention.bytes, "
         "cleanup.policy, remote.storage.enable",
@@ -50,7 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="delete the records before this offset, as kafka-delete-records.sh does; -1 is the "
         "high watermark",
     )
-    parser.add_argument("--now", type=changing.time, metavar="TIME", help=changing.TIME_HELP)
+    parser.add_argument(
+        "--now", type=upkeep_command.time, metavar="TIME", help=upkeep_command.TIME_HELP
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -65,10 +67,10 @@ def run(options: argparse.Namespace) -> int:
             "--log-start-offset"
         )
     if options.log_start_offset is not None:
-        changing.check_alone(options, "--log-start-offset")
-    report = changing.Report(options)
+        upkeep_command.check_alone(options, "--log-start-offset")
+    report = upkeep_command.Report(options)
     retaining = _Retaining(options, limits, report)
-    code = changing.each_partition(options, retaining.partition, report)
+    code = upkeep_command.each_partition(options, retaining.partition, report)
     retaining.summary()
     return report.end(code)
 
@@ -77,7 +79,7 @@ class _Retaining:
     """Expires one partition after the other, and sums up all of them."""
 
     def __init__(
-        self, options: argparse.Namespace, limits: Limits, report: changing.Report
+        self, options: argparse.Namespace, limits: Limits, report: upkeep_command.Report
     ) -> None:
         self._options = options
         self._report = report
@@ -88,7 +90,7 @@ class _Retaining:
     def partition(self, folder: Path, is_alone: bool) -> bool:
         from kafkajit.upkeep.retain.plan import plan_of
 
-        is_named = changing.is_named(folder, self._options)
+        is_named = upkeep_command.is_named(folder, self._options)
         plan = plan_of(folder, self._limits, is_named=is_named)
         self._plans.append(plan)
         if plan.left_alone is None and (is_alone or plan.is_needed or plan.notes):
@@ -120,5 +122,5 @@ class _Retaining:
                 f"{sum(plan.expired_size for plan in plans):,} of "
                 f"{sum(plan.size for plan in plans):,} bytes"
             )
-        for line in changing.room_of_kept(self._kept):
+        for line in upkeep_command.room_of_kept(self._kept):
             self._report.summary(line)

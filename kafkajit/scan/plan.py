@@ -77,7 +77,7 @@ _Piece = TypeVar("_Piece", bound=_Sized)
 
 
 @dataclass(frozen=True)
-class Plan:
+class ScanPlan:
     """The splits that each task reads, and the totals of the plan."""
 
     tasks: list[Task]
@@ -99,7 +99,7 @@ class Plan:
         return text
 
 
-def make_plan(options: Options, predicates: Sequence[Predicate], selection: Selection) -> Plan:
+def make_plan(options: Options, predicates: Sequence[Predicate], selection: Selection) -> ScanPlan:
     """Find, drop, split and pack, as described at the top of the module."""
     partitions = find_partitions(options)
     segments = [segment for partition in partitions for segment in partition]
@@ -129,7 +129,7 @@ def make_plan(options: Options, predicates: Sequence[Predicate], selection: Sele
         splits.extend(
             Split(segment.log, segment.offsets, start, end, asked) for start, end in stretches
         )
-    plan = Plan(
+    plan = ScanPlan(
         packed(splits, share),
         len(segments),
         len({split.file.path for split in splits}),

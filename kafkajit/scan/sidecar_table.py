@@ -38,7 +38,7 @@ _INDEXES = {
 _VERIFY = {"offsetIndex": verify_offset_index, "timeIndex": verify_time_index}
 
 
-class SideSplit(NamedTuple):
+class SidecarSplit(NamedTuple):
     """A file, and the log beside it if that is read too."""
 
     file: StoredFile
@@ -49,7 +49,9 @@ class SideSplit(NamedTuple):
         return self.file.size + (self.log.size if self.log is not None else 0)
 
 
-def plan_side_files(options: Options, predicates: Sequence[Predicate]) -> list[list[SideSplit]]:
+def plan_sidecar_files(
+    options: Options, predicates: Sequence[Predicate]
+) -> list[list[SidecarSplit]]:
     """The files of a kind that a query has to read, task by task."""
     kinds = [kind for kind, _ in _INDEXES.values()] if options.kind == INDEXES else [options.kind]
     names = [SIDE_FILES[kind].name for kind in kinds]
@@ -62,7 +64,7 @@ def plan_side_files(options: Options, predicates: Sequence[Predicate]) -> list[l
     elif options.kind == INDEXES:  # the glob may match other files too, which have no rows
         found = [file for file in found if kind_of(file.name) in kinds]
     wanted = [
-        SideSplit(file, files.get(_log_beside(file)) if options.kind == INDEXES else None)
+        SidecarSplit(file, files.get(_log_beside(file)) if options.kind == INDEXES else None)
         for file in found
         if meets(_place(file, options.kind), predicates)
     ]
@@ -91,8 +93,8 @@ def _log_beside(index: StoredFile) -> str:
     return f"{index.folder}/{'.'.join([stem, 'log', *later])}"
 
 
-def read_side_files(
-    task: Sequence[SideSplit], schema: pa.Schema, options: Options
+def read_sidecar_files(
+    task: Sequence[SidecarSplit], schema: pa.Schema, options: Options
 ) -> Iterator[pa.RecordBatch]:
     """A task's rows, as record batches of the schema's columns."""
     parts: list[pa.Table] = []
@@ -110,7 +112,7 @@ def read_side_files(
             parts, rows = [], 0
 
 
-def _rows_of(split: SideSplit, schema: pa.Schema, options: Options) -> pa.Table:
+def _rows_of(split: SidecarSplit, schema: pa.Schema, options: Options) -> pa.Table:
     place = _place(split.file, options.kind)
     content = as_bytes(split.file.read_now())
     side = SIDE_FILES[options.kind]
@@ -138,7 +140,7 @@ def _rows_of(split: SideSplit, schema: pa.Schema, options: Options) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _index_row(split: SideSplit) -> dict[str, Any]:
+def _index_row(split: SidecarSplit) -> dict[str, Any]:
     """The row of an index in the table of indexes; its problems are values, never errors."""
     row = _place(split.file, INDEXES) | {"problems": 0}
     kind, offsets = _INDEXES[f".{split.file.name.split('.')[1]}"]

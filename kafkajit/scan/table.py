@@ -15,9 +15,9 @@ import pyarrow as pa
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.reader import SegmentReader
 from kafkajit.scan.options import Options
-from kafkajit.scan.plan import Plan, Split, make_plan
+from kafkajit.scan.plan import ScanPlan, Split, make_plan
 from kafkajit.scan.predicates import Predicate, meets, millisecond_range_of, range_of
-from kafkajit.scan.sidecar_table import SideSplit, plan_side_files, read_side_files
+from kafkajit.scan.sidecar_table import SidecarSplit, plan_sidecar_files, read_sidecar_files
 from kafkajit.scan.small_segments import read_together, small_segments
 from kafkajit.schema import in_microseconds, table_schema, with_corruption
 from kafkajit.state.sidecar_files import PLACES, TABLES, TELLING
@@ -25,7 +25,7 @@ from kafkajit.storage.locations import files_at
 from kafkajit.walk.selection import EVERYTHING, Range, Selection
 from kafkajit.walk.walk import PERMISSIVE
 
-Task = list[Split] | list[SideSplit]
+Task = list[Split] | list[SidecarSplit]
 
 
 def schema_of(options: Options) -> pa.Schema:
@@ -43,14 +43,14 @@ def schema_of(options: Options) -> pa.Schema:
 def plan_tasks(options: Options, predicates: Sequence[Predicate]) -> Sequence[Task]:
     """Plan what each task reads: segments, or files beside them."""
     if options.kind in PLACES:
-        return plan_side_files(options, predicates)
+        return plan_sidecar_files(options, predicates)
     return plan_table(options, predicates).tasks
 
 
 def read_task(task: Task, schema: pa.Schema, options: Options) -> Iterator[pa.RecordBatch]:
     """A task's rows, as record batches of the schema's columns."""
     if options.kind in PLACES:
-        yield from read_side_files(cast("list[SideSplit]", task), schema, options)
+        yield from read_sidecar_files(cast("list[SidecarSplit]", task), schema, options)
         return
     splits = cast("list[Split]", task)
     while splits:
@@ -65,7 +65,7 @@ def read_task(task: Task, schema: pa.Schema, options: Options) -> Iterator[pa.Re
         splits = [*left, *splits[max(len(small), 1) :]]
 
 
-def plan_table(options: Options, predicates: Sequence[Predicate]) -> Plan:
+def plan_table(options: Options, predicates: Sequence[Predicate]) -> ScanPlan:
     """Plan which segments have to be read, and where."""
     if options.kind == "records":
         offsets = range_of("offset", predicates)

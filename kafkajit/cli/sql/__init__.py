@@ -151,7 +151,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 def run(options: argparse.Namespace) -> int:
     """Run the given statements, or the prompt; return 1 if a statement has failed."""
-    from kafkajit.cli.sql.running import Terminated, terminable
+    from kafkajit.cli.sql.cancellable import Terminated, terminable
 
     try:
         with terminable():
@@ -161,7 +161,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from kafkajit.cli.sql.complaint import complain
+    from kafkajit.cli.sql.error_report import report_of
     from kafkajit.cli.sql.query import Engine
     from kafkajit.cli.sql.shell import Failed, Shell, destination
 
@@ -190,7 +190,7 @@ def _run(options: argparse.Namespace) -> int:
     except Exception as error:
         if options.debug:
             raise
-        print(f"kafkajit sql: {complain(error, '').message}", file=sys.stderr)
+        print(f"kafkajit sql: {report_of(error, '').message}", file=sys.stderr)
         return 1
     return 0
 

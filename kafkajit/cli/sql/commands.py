@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from kafkajit.cli.sql.complaint import meant
+from kafkajit.cli.sql.error_report import meant
 from kafkajit.cli.sql.shell import Shell
 from kafkajit.cli.sql.table import width_of
 from kafkajit.cli.sql.view_names import BINARY, TEXT, VIEW_DOCS

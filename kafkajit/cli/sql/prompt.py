@@ -9,9 +9,9 @@ import threading
 from functools import partial
 from pathlib import Path
 
+from kafkajit.cli.sql.cancellable import run_cancellable
 from kafkajit.cli.sql.commands import Commands, Leave
 from kafkajit.cli.sql.completion import Completer
-from kafkajit.cli.sql.running import do
 from kafkajit.cli.sql.shell import Failed, Shell
 from kafkajit.cli.sql.statements import on_one_line, split
 from kafkajit.cli.sql.views import Place
@@ -79,9 +79,9 @@ class Prompt:
         if command is not None:
             self._history.add(typed)
             try:
-                do(partial(self._run_command, command), lambda: None)
+                run_cancellable(partial(self._run_command, command), lambda: None)
             except ValueError as error:
-                self._complain(str(error))
+                self._print_error(str(error))
             return ""
         statements, rest = split(typed)
         if rest is not None:
@@ -91,9 +91,9 @@ class Prompt:
             for statement in statements:
                 self._shell.run(statement)
         except Failed as failed:
-            self._complain(str(failed))
+            self._print_error(str(failed))
         except KeyboardInterrupt:
-            self._complain("cancelled")
+            self._print_error("cancelled")
         return ""
 
     def _run_command(self, command: str) -> None:
@@ -101,7 +101,7 @@ class Prompt:
         if text:
             self._shell.print([text])
 
-    def _complain(self, text: str) -> None:
+    def _print_error(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
     def _greeting(self) -> list[str]:

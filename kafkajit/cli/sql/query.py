@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 import pyarrow as pa
 
 from kafkajit.cli.sql.formats import Format, format_named
-from kafkajit.cli.sql.gather import gather
+from kafkajit.cli.sql.row_stream import stream_rows
 from kafkajit.cli.sql.scans import filters_one_scan
 from kafkajit.cli.sql.statements import columns_asked, mentioned, names_in, tokens
 from kafkajit.cli.sql.table import Rows
@@ -244,7 +244,7 @@ class Result:
 
     def _pieces(self, written: Format, on_rows: Callable[[int], None]) -> Iterator[bytes]:
         if not self._is_small():
-            yield from gather(self._df, written.encode, on_rows)
+            yield from stream_rows(self._df, written.encode, on_rows)
             return
         for batch in self._collected(self._df).to_batches():
             on_rows(batch.num_rows)

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import IO
 
 from kafkajit.cli.progress import TaskProgress
-from kafkajit.cli.sql.complaint import Known, complain, pointed_at
+from kafkajit.cli.sql.cancellable import run_cancellable
+from kafkajit.cli.sql.error_report import Known, pointed_at, report_of
 from kafkajit.cli.sql.query import Engine, Result
-from kafkajit.cli.sql.running import do
 from kafkajit.cli.sql.statements import Statement
 from kafkajit.cli.sql.table import ASCII, BOX, as_lines, as_report, as_table
 from kafkajit.cli.sql.view_names import BINARY
@@ -71,7 +71,7 @@ class Shell:
                 self.engine.cancel()
 
             try:
-                do(work, cancel)
+                run_cancellable(work, cancel)
             except (BrokenPipeError, MemoryError):
                 raise
             except Exception as error:
@@ -82,11 +82,11 @@ class Shell:
 
     def _what_failed(self, error: Exception, statement: Statement) -> str:
         known = Known(self.engine.views(), self.engine.functions())
-        complaint = complain(error, statement.text, known)
-        if complaint.start is None:
-            return complaint.message
-        where = pointed_at(statement.text, complaint.start, complaint.length, _error_width())
-        return "\n".join([complaint.message, *where])
+        report = report_of(error, statement.text, known)
+        if report.start is None:
+            return report.message
+        where = pointed_at(statement.text, report.start, report.length, _error_width())
+        return "\n".join([report.message, *where])
 
     def _write(
         self, result: Result, progress: TaskProgress, begun: float, stopped: threading.Event

@@ -37,7 +37,7 @@ def terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, previous)
 
 
-def do(work: Callable[[], None], cancel: Callable[[], None]) -> None:
+def run_cancellable(work: Callable[[], None], cancel: Callable[[], None]) -> None:
     """Do the work in a thread, and raise what it raises.
 
     After an interrupt `cancel` is called until the work has ended; then the interrupt is raised.

@@ -57,7 +57,7 @@ _BUILTIN = (
 _TELLING = (ValueError, RuntimeError)
 
 
-class Complaint(NamedTuple):
+class ErrorReport(NamedTuple):
     """One line on the problem, and the part of the statement that it is about, if known."""
 
     message: str
@@ -72,7 +72,7 @@ class Known(NamedTuple):
     functions: Sequence[str] = ()
 
 
-def complain(error: BaseException, statement: str, known: Known = Known()) -> Complaint:  # noqa: B008
+def report_of(error: BaseException, statement: str, known: Known = Known()) -> ErrorReport:  # noqa: B008
     """Describe what is wrong with a statement.
 
     Args:
@@ -83,7 +83,7 @@ def complain(error: BaseException, statement: str, known: Known = Known()) -> Co
     text = str(error)
     start, length = _place(text, statement)
     message = _message(error, text, known)
-    return Complaint(" ".join(message.split()), start, length)
+    return ErrorReport(" ".join(message.split()), start, length)
 
 
 def _message(error: BaseException, text: str, known: Known) -> str:

@@ -38,7 +38,7 @@ _HEADER = struct.Struct("<qq")
 _HELLO = struct.Struct("<i")
 
 
-def gather(df: DataFrame, encode: Encode, on_rows: Callable[[int], None]) -> Iterator[bytes]:
+def stream_rows(df: DataFrame, encode: Encode, on_rows: Callable[[int], None]) -> Iterator[bytes]:
     """Encode a DataFrame's record batches in its tasks, and yield them in the order of its rows.
 
     Closing the iterator ends the tasks.

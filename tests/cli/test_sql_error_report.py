@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kafkajit.cli.sql.complaint import Known, complain, pointed_at, what_python_raised
+from kafkajit.cli.sql.error_report import Known, pointed_at, report_of, what_python_raised
 
 KNOWN = Known(["records", "batches", "files"], ["kafka_records", "kafka_log"])
 
@@ -46,10 +46,10 @@ Py4JJavaError.__module__ = Py4JNetworkError.__module__ = "py4j.protocol"
 
 def pointed(error: Exception, sql: str) -> tuple[str, str | None]:
     """The message, and the part of the statement that it points at."""
-    complaint = complain(error, sql, KNOWN)
-    if complaint.start is None:
-        return complaint.message, None
-    return complaint.message, sql[complaint.start : complaint.start + complaint.length]
+    report = report_of(error, sql, KNOWN)
+    if report.start is None:
+        return report.message, None
+    return report.message, sql[report.start : report.start + report.length]
 
 
 def test_a_syntax_error_has_its_place() -> None:
@@ -73,7 +73,7 @@ def test_a_syntax_error_on_a_later_line_has_its_place() -> None:
     message, part = pointed(error, sql)
     assert part == "AND"
     assert message == "Syntax error at or near 'AND': extra input 'AND'"
-    start = complain(error, sql).start
+    start = report_of(error, sql).start
     assert start is not None
     assert pointed_at(sql, start, 3, 80) == [
         "  WHERE ofset > 3 AND",
@@ -86,8 +86,8 @@ def test_a_syntax_error_at_the_end_points_behind_it() -> None:
         "\n[PARSE_SYNTAX_ERROR] Syntax error at or near end of input. SQLSTATE: 42601 "
         "(line 1, pos 10)\n\n== SQL ==\nSELECT 1 +\n----------^^^\n"
     )
-    complaint = complain(error, "SELECT 1 +")
-    assert (complaint.start, complaint.length) == (10, 1)
+    report = report_of(error, "SELECT 1 +")
+    assert (report.start, report.length) == (10, 1)
     assert pointed_at("SELECT 1 +", 10, 1, 80)[1] == " " * 12 + "^"
 
 
@@ -151,7 +151,7 @@ def test_an_unknown_view_gets_a_suggestion() -> None:
     )
     message, part = pointed(error, "DROP TABLE zzz")
     assert message == "there is no table or view zzz; there are: records, batches, files"
-    assert complain(error, "").message.endswith("zzz; name the logs with --path")
+    assert report_of(error, "").message.endswith("zzz; name the logs with --path")
     assert part is None
 
 
@@ -237,7 +237,7 @@ def test_the_end_of_a_traceback_is_the_message(text: str, message: str) -> None:
 def test_a_bug_in_a_worker_is_one_line() -> None:
     trace = 'Traceback (most recent call last):\n  File "x"\nKeyError: 1'
     error = SparksError(f"An exception was thrown:\n{trace}", "PYTHON_EXCEPTION", traceback=trace)
-    assert complain(error, "SELECT 1").message == "KeyError: 1"
+    assert report_of(error, "SELECT 1").message == "KeyError: 1"
 
 
 JAVA = """\
@@ -274,11 +274,11 @@ def test_the_cause_in_a_java_stack_trace_is_the_message(what: str, message: str)
 
 def test_the_end_of_the_jvm_is_reported() -> None:
     error = Py4JNetworkError("Answer from Java side is empty")
-    assert complain(error, "SELECT 1").message == (
+    assert report_of(error, "SELECT 1").message == (
         "Spark has ended unexpectedly: run with --verbose to see its log"
     )
     refused: Exception = ConnectionRefusedError(111, "Connection refused")
-    assert complain(refused, "SELECT 1").message == "Connection refused"
+    assert report_of(refused, "SELECT 1").message == "Connection refused"
 
 
 @pytest.mark.parametrize(
@@ -292,12 +292,12 @@ def test_the_end_of_the_jvm_is_reported() -> None:
     ],
 )
 def test_others_errors_are_one_line(error: Exception, message: str) -> None:
-    assert complain(error, "").message == message
+    assert report_of(error, "").message == message
 
 
 def test_a_message_is_one_line() -> None:
     error = SparksError("[X] The columns:\n`a`,\n`b`. SQLSTATE: 21S01")
-    assert complain(error, "").message == "The columns: `a`, `b`"
+    assert report_of(error, "").message == "The columns: `a`, `b`"
 
 
 @pytest.mark.parametrize("column", [0, 5, 150, 290, 299])
