@@ -10,7 +10,7 @@ autodoc_typehints = "description"
 source_suffix = {".md": "markdown"}
 myst_enable_extensions = ["alert"]
 myst_heading_anchors = 3
-smartquotes = False  # options are written in JSON
+smartquotes = False  # options contain JSON, whose quotes must stay
 highlight_language = "none"  # blocks without a language are what a program prints
 
 html_theme = "pydata_sphinx_theme"

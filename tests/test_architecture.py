@@ -96,7 +96,7 @@ def is_kernel(function: ast.FunctionDef) -> bool:
 
 
 def imports(path: Path) -> Iterator[str]:
-    """Full names of what a module imports, wherever in it."""
+    """The full names of all that a module imports, at any place in it."""
     for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -107,7 +107,7 @@ def imports(path: Path) -> Iterator[str]:
 
 
 def room_of(name: str) -> int | None:
-    """The room of kafkajit.NAME…, None for what is not of this package or beside the line."""
+    """The room of kafkajit.NAME…, None for other packages and for modules beside the line."""
     parts = name.split(".")
     if parts[0] != "kafkajit" or len(parts) < 2 or parts[1] == BESIDE:
         return None
@@ -223,14 +223,14 @@ def test_the_public_names_are_spelled_once_each() -> None:
     assert names == {*kafkajit.__all__, *kafkajit._MODULES}
 
 
-def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'kafkajit' has no attribute 'reed'"):
         kafkajit.reed  # noqa: B018
 
 
 def test_benchmarks_are_in_files_of_their_rooms_and_on_the_page_about_performance() -> None:
     files = {path.stem for path in (REPOSITORY / "asv_bench" / "benchmarks").glob("[a-z]*.py")}
-    beside = {"segments", "rolled_logs", "throughput"}  # what the others measure on, and with
+    beside = {"segments", "rolled_logs", "throughput"}  # data and tools of the other benchmarks
     assert beside < files
     timed = files - beside
     assert timed - {"imports"} <= {name for room in ROOMS for name in room}
@@ -239,5 +239,5 @@ def test_benchmarks_are_in_files_of_their_rooms_and_on_the_page_about_performanc
 
 
 @rule
-def test_a_module_says_what_it_is_for(path: Path) -> None:
+def test_every_module_has_a_docstring(path: Path) -> None:
     assert ast.get_docstring(parsed(path))

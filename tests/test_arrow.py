@@ -83,7 +83,7 @@ def test_the_columns_of_batches_are_in_the_order_of_dump_log() -> None:
 
 
 @pytest.mark.parametrize("columns", [RECORD_COLUMNS, BATCH_COLUMNS], ids=["records", "batches"])
-def test_every_column_says_what_it_is(columns: dict) -> None:
+def test_every_column_has_a_description(columns: dict) -> None:
     assert all(column.doc for column in columns.values())
 
 
@@ -175,7 +175,7 @@ def test_views_of_uncompressed_records_lie_in_the_segment(name: str) -> None:
     assert found >= 2
 
 
-def test_views_see_what_becomes_of_the_segment() -> None:
+def test_views_see_changes_of_the_segment() -> None:
     segment = bytearray(kt.batch([kt.Record(b"k" * 20, b"v" * 20)]))
     table = kafkajit.read_records(segment, columns=["value"], binary_view=True)
     copied = kafkajit.read_records(segment, columns=["value"])
@@ -239,7 +239,7 @@ def test_no_headers_are_null_and_not_an_empty_list() -> None:
     assert headers.to_pylist() == [None, [{"key": "h", "value": None}], None]
 
 
-def test_a_codec_nobody_knows_has_its_number_for_a_name() -> None:
+def test_an_unknown_codec_is_named_by_its_number() -> None:
     table = kafkajit.read_record_batches(kt.batch([], attributes=5) + kt.batch([], codec="zstd"))
     assert table["compressionType"].to_pylist() == ["unknown(5)", "zstd"]
 

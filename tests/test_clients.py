@@ -70,7 +70,7 @@ GIVEN = [_record(given) for given in json.loads((CLIENTS / "records.json").read_
 
 
 def rows_given(version: str, records: list[kt.Record]) -> list[dict[str, Any]]:
-    """What a log of these records has to be read as."""
+    """The rows that a log of these records has to give."""
     return [
         {
             "offset": offset,
@@ -92,7 +92,7 @@ def rows_read(log: bytes) -> list[dict[str, Any]]:
 
 
 @by_log
-def test_records_are_what_the_client_was_given(client: str, version: str, codec: str) -> None:
+def test_records_are_those_that_the_client_sent(client: str, version: str, codec: str) -> None:
     log = (CLIENTS / f"{client}-{version}-{codec}" / LOG).read_bytes()
     expected = rows_given(version, GIVEN[:-1] if codec == "none" else GIVEN)
     if version == "v0" and codec != "none" and client in OFFSETS_IN_SETS_OF_V0:
@@ -135,7 +135,7 @@ def test_every_client_is_there_in_every_format_and_codec_with_what_kafka_prints(
         assert not any(folder.glob("*.exit"))  # Kafka reads all of them
 
 
-# What a compressed batch begins with, as the clients write it: the variety that the names promise.
+# The first bytes of a compressed batch, as each client writes it: the variety that names promise.
 FRAMES = {
     "snappy": {
         "kafka-python": b"\x82SNAPPY\0\0\0\0\1\0\0\0\1",
@@ -144,7 +144,7 @@ FRAMES = {
         "librdkafka": b"\xad\x06",  # raw: the length of the records
         "franz-go": b"\xad\x06",
     },
-    # Flags and the size of blocks: 0x08 tells the length, 0x10 and 0x04 add checksums.
+    # Flags and the size of blocks: 0x08 adds the length, 0x10 and 0x04 add checksums.
     "lz4": {
         "kafka-python": b"\x04\x22\x4d\x18\x68\x40",
         "aiokafka": b"\x04\x22\x4d\x18\x70\x40",

@@ -40,7 +40,7 @@ RECIPES = sql_files("recipes")
 
 
 @pytest.mark.parametrize("page", generated(), ids=lambda page: page.name)
-def test_a_page_is_what_its_sources_say(page: Path) -> None:
+def test_pages_agree_with_their_sources(page: Path) -> None:
     assert page.read_text() == generated()[page], "run: python docs/generate.py"
 
 
@@ -50,7 +50,7 @@ def test_every_generated_table_is_on_a_page() -> None:
 
 
 @pytest.mark.parametrize("file", FUNCTIONS, ids=lambda file: file.name)
-def test_a_function_says_what_it_is(file: SqlFile) -> None:
+def test_every_function_has_a_description(file: SqlFile) -> None:
     assert file.fields.keys() > FIXED_FIELDS
     signature = file.fields["signature"]
     names = re.findall(r"\w+", signature)
@@ -65,7 +65,7 @@ def test_a_function_says_what_it_is(file: SqlFile) -> None:
 
 
 @pytest.mark.parametrize("file", RECIPES, ids=lambda file: file.name)
-def test_a_recipe_says_what_it_is_for(file: SqlFile) -> None:
+def test_every_recipe_has_a_description(file: SqlFile) -> None:
     assert file.fields.keys() == {"title", "question", "answer", "reads", "cost"}
     assert file.fields["question"].endswith("?")
     assert reads(file)
@@ -77,7 +77,7 @@ def test_a_page_of_recipes_has_a_heading_for_each() -> None:
     assert re.findall(r"^## (.*)", text, re.MULTILINE) == [file.fields["title"] for file in RECIPES]
 
 
-def test_a_line_that_is_no_field_is_told(tmp_path: Path) -> None:
+def test_a_line_that_is_not_a_field_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "f.sql"
     path.write_text("-- signature: f()\n--returns: INT\n\nSELECT 1;\n")
     with pytest.raises(
@@ -122,7 +122,7 @@ _OPTIONAL = ("polars", "duckdb")
 
 
 def _result(code: str, names: dict[str, object]) -> str:
-    """Run a block; what its last expression shows."""
+    """Run a block, and return the text of its last expression."""
     *statements, last = ast.parse(code).body
     exec(compile(ast.Module(statements, []), "<page>", "exec"), names)
     if not isinstance(last, ast.Expr):
@@ -193,7 +193,7 @@ def test_commands_on_a_page_are_understood(page: Path, capsys: pytest.CaptureFix
             assert kafkajit.cli.main([name, *arguments]) in (0, 2), command
 
 
-def test_what_the_quickstart_shows_of_a_dump_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_dump_in_the_quickstart_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     text = (DOCS / "quickstart.md").read_text()
     found = re.search(r"```console\n\$ kafkajit (.*?) \|.*?\n(.*?)```", text, re.DOTALL)
     assert found is not None

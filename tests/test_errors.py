@@ -34,7 +34,7 @@ STATUSES = {
         ),
     ],
 )
-def test_an_error_says_its_place(place: dict[str, Any], text: str) -> None:
+def test_an_error_has_its_position(place: dict[str, Any], text: str) -> None:
     error = KafkaJitError("bad", **place)
     assert str(error) == text
     assert error.message == "bad"
@@ -81,7 +81,7 @@ def test_a_status_becomes_its_exception_with_its_numbers(name: str) -> None:
     assert str(error).endswith(" at position 5, base offset 6 in x.log")
 
 
-def test_an_error_of_a_record_says_which() -> None:
+def test_an_error_of_a_record_has_its_number() -> None:
     error = error_for(errors.PREMATURE_EOF, record=3, position=1)
     assert str(error) == (
         "Incorrect declared batch size, premature EOF reached (record 3 of the batch) at position 1"

@@ -37,7 +37,7 @@ def found_in(source: Any, **options: Any) -> list[tuple[int, int, int | None, in
 
 
 @by_sound_log
-def test_a_sound_log_has_none(path: Path) -> None:
+def test_a_sound_log_has_no_corruption(path: Path) -> None:
     assert kafkajit.find_corruption(path).num_rows == 0
 
 
@@ -48,7 +48,7 @@ def test_the_offsets_between_the_batches_around_it_are_missing(magic: int, codec
     assert found_in(before + BAD + behind) == [(len(before), len(BAD), 15, 19)]
 
 
-def test_nothing_is_missing_where_the_log_goes_on_without_a_gap() -> None:
+def test_nothing_is_missing_if_offsets_go_on_without_a_gap() -> None:
     before, behind = batch(10, 14), batch(15, 16)
     assert found_in(before + b"noise" * 9 + behind) == [(len(before), 45, None, None)]
 
@@ -63,25 +63,25 @@ def test_a_set_ends_with_its_last_record_whatever_its_own_offset() -> None:
     assert found_in(before + BAD + batch(9, 9)) == [(len(before), len(BAD), 5, 8)]
 
 
-def test_offsets_that_go_back_say_nothing() -> None:
+def test_offsets_that_go_back_reveal_no_gap() -> None:
     before, behind = batch(10, 14), batch(3, 5)
     assert found_in(before + BAD + behind) == [(len(before), len(BAD), 15, None)]
 
 
-def test_what_the_log_does_not_say_is_null() -> None:
+def test_unknown_values_are_null() -> None:
     assert found_in(BAD) == [(0, len(BAD), None, None)]
     assert found_in(BAD + batch(5, 6)) == [(0, len(BAD), None, 4)]
     before = batch(5, 6)
     assert found_in(before + BAD) == [(len(before), len(BAD), 7, None)]
 
 
-def test_a_segments_name_says_where_its_offsets_begin(tmp_path: Path) -> None:
+def test_a_segments_name_is_its_first_offset(tmp_path: Path) -> None:
     segment = tmp_path / f"{40:020}.log"
     segment.write_bytes(BAD + batch(45, 46))
     assert found_in(segment) == [(0, len(BAD), 40, 44)]
 
 
-def test_bad_batches_next_to_each_other_are_one_stretch_that_says_how_many() -> None:
+def test_adjacent_bad_batches_are_one_stretch_with_their_number() -> None:
     before = batch(1, 1)
     table = kafkajit.find_corruption(before + BAD * 3 + batch(9, 9) + BAD)
     assert [row["length"] for row in rows_of(table)] == [3 * len(BAD), len(BAD)]
@@ -92,7 +92,7 @@ def test_bad_batches_next_to_each_other_are_one_stretch_that_says_how_many() -> 
     assert not second.endswith("more)")
 
 
-def test_what_is_torn_at_the_end_and_a_preallocated_files_zeros_are_no_damage() -> None:
+def test_a_torn_end_and_a_preallocated_files_zeros_are_not_damage() -> None:
     for tail in (BAD[:-1], bytes(5000), b"\x01"):
         assert found_in(batch(1, 2) + tail) == []
 

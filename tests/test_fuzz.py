@@ -35,7 +35,7 @@ def test_of_mutated_batches_each_is_read_as_the_reference_reads_it_or_is_a_gap(
 
 
 def check(log: bytes, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Hold one log against the reference; whether it is read to the end."""
+    """Compare one log with the reference; return whether it is read to the end."""
     with monkeypatch.context() as patch:
         patch.setattr(reference, "decompress", our_decompress)
         expected, invalid = expected_rows(log)
@@ -148,7 +148,7 @@ def test_a_log_that_ends_where_memory_ends_is_read_and_nothing_behind_it() -> No
 
 
 def test_the_guard_is_one() -> None:
-    """What the test above relies on: a byte read behind the log ends the process."""
+    """The test above relies on this: a read of one byte behind the log ends the process."""
     beyond = GUARDED.replace("logs = seeds()", "ctypes.string_at(guarded.end, 1)")
     with pytest.raises(AssertionError, match="exit code -"):
         run_python(beyond, "1", "1")

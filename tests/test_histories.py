@@ -19,7 +19,7 @@ ABORTED = ("producerId", "firstOffset", "lastOffset", "lastStableOffset")
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_files_say_of_a_log_what_kafka_states(kind: str, tmp_path: Path) -> None:
+def test_files_agree_with_what_kafka_states(kind: str, tmp_path: Path) -> None:
     steps = [step for history in histories(kind) for step in history if "state" in step.told]
     assert len(steps) >= 12
     for place, step in enumerate(steps):
@@ -29,7 +29,7 @@ def test_files_say_of_a_log_what_kafka_states(kind: str, tmp_path: Path) -> None
         for name, content in step.after.items():
             (folder / name).write_bytes(content)
         state = step.told["state"]
-        # In Kafka's memory, truncated where nothing was, it may end later.
+        # After a truncation of nothing Kafka's own end, in memory, may be later.
         assert Log(folder).end_offset == state["segments"][-1]["nextOffset"]
         logs = [int(name[:20]) for name in step.after if name.endswith(".log")]
         assert logs == [segment["baseOffset"] for segment in state["segments"]]
@@ -69,7 +69,7 @@ def producer(row: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(-1 if row[name] is None else row[name] for name in PRODUCER)
 
 
-def test_the_cleaner_has_shown_what_it_does() -> None:
+def test_the_cleaners_goldens_show_every_effect() -> None:
     shown: Counter[str] = Counter()
     for history in histories("compact"):
         for step in history:

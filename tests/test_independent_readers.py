@@ -15,7 +15,7 @@ import kafkajit
 
 COLUMNS = ["key", "value", "headers", "offset", "timestamp", "timestampType"]
 
-# Damage that both read as if nothing were wrong; aiokafka refuses more and says less of the rest.
+# Damage that both read as if nothing were wrong; aiokafka refuses more, with less detail.
 # Not here: record-attributes (aiokafka reads that byte as a varint, and so one byte too many where
 # it is 0x80 or more) and header-key-not-utf8 (aiokafka raises UnicodeDecodeError, Java replaces).
 READABLE_DAMAGE = (

@@ -1,4 +1,4 @@
-"""What readers of logs get wrong, by name: which bytes are refused, in which words, and which read.
+"""Malformed logs by name: bytes that the reader refuses, with the message, and bytes that it reads.
 
 REFUSED and READ are the promises, a line or a few each; the tests below hold every one of them in
 each message format and codec that it applies to. In between stand two sound batches, so that it
@@ -64,7 +64,7 @@ class Form(NamedTuple):
         return kt.message_set(records, magic=self.magic, codec=self.codec, **fields)
 
     def second(self, bad: kt.Record | bytes, **fields: Any) -> bytes:
-        """Three records of which the second is bad, or the bad one alone where each stands so."""
+        """Three records of which the second is bad; the bad one alone if records are messages."""
         return self.write([bad] if self.is_plain_message else [GOOD, bad, GOOD], **fields)
 
     def message(self, place: int, record: kt.Record = GOOD, **fields: Any) -> bytes:
@@ -73,7 +73,7 @@ class Form(NamedTuple):
         return kt.message(record, **({"offset": first + place, "magic": self.magic} | fields))
 
     def stream(self, compressed: bytes, records: int = 3) -> bytes:
-        """What stands for so many records, compressed."""
+        """A batch or message that contains `count` records, compressed."""
         codec, _ = kt.COMPRESSORS[self.codec]
         if self.magic == 2:
             return kt.batch(
@@ -106,7 +106,7 @@ Build = Callable[[Form], bytes]
 
 
 def forms(magics: Iterable[int], codecs: Collection[str]) -> list[Form]:
-    """Those of the formats and codecs that are in one log."""
+    """The forms of these formats and codecs, as far as they exist."""
     return [
         Form(magic, codec)
         for magic in magics
@@ -453,7 +453,7 @@ READ |= {
 
 
 def crc_text(bad: bytes) -> str:
-    """With the checksum that the entry should have had."""
+    """The entry with its right checksum."""
     if bad[16] < 2:
         stored, computed = struct.unpack_from(">I", bad, 12)[0], zlib.crc32(bad[16:])
     else:
@@ -472,7 +472,7 @@ def flipped(entry: bytes, at: int, bit: int = 0x80) -> bytes:
     return bytes(changed)
 
 
-# The broken batches that come with kafkajit, those of other names than here.
+# The breaks of kafkajit.testing that have no case of the same name here.
 REFUSED |= {
     name: Refused(
         lambda form, case=case: case.build(BASE, form.codec),
@@ -512,7 +512,7 @@ REFUSED |= {
         InvalidRecordError,
         PREMATURE_EOF,
     ),
-    "records counted where there are none": Refused(
+    "records counted in an empty batch": Refused(
         lambda form: form.write([], records_count=1, last_offset_delta=0),
         InvalidRecordError,
         PREMATURE_EOF,
@@ -1090,7 +1090,7 @@ def test_an_empty_file_has_no_records(mode: str, tmp_path: Path) -> None:
 @by_form
 @by_mode
 @pytest.mark.parametrize("byte", [0x00, 0x02, 0xFF])
-def test_up_to_17_bytes_behind_the_last_batch_are_no_damage(
+def test_up_to_17_bytes_behind_the_last_batch_are_not_damage(
     byte: int, mode: str, form: Form
 ) -> None:
     for count in range(1, 18):
@@ -1163,7 +1163,7 @@ def test_a_length_past_the_end_with_a_batch_behind_it_is_an_error_or_one_gap(
 
 @by_form
 @by_mode
-def test_a_batch_cut_anywhere_by_the_end_is_no_damage(mode: str, form: Form) -> None:
+def test_a_batch_cut_anywhere_by_the_end_is_not_damage(mode: str, form: Form) -> None:
     whole = form.message(0) if form.is_plain_message else two(form, NEXT)
     for cut in range(1, len(whole)):
         assert offsets(two(form, FIRST) + whole[:-cut], mode) == [FIRST, FIRST + 1]
@@ -1331,7 +1331,7 @@ BOMB_FORMS = [
 
 
 def explode(name: str, form: Form) -> str:
-    """What reading the bomb raised."""
+    """Read the bomb, and return its error."""
     before = two(form, FIRST)
     log = before + form.stream(BOMBS[name][1](), records=1)
     with pytest.raises(KafkaJitError) as caught:
@@ -1341,7 +1341,7 @@ def explode(name: str, form: Form) -> str:
 
 
 def measured() -> dict[str, tuple[str, int]]:
-    """What each bomb raised, and how far the memory of a process of its own went up."""
+    """Each bomb's error, and the growth of memory in a process of its own."""
     for _, form in BOMB_FORMS:  # all that is compiled and imported along the way
         kafkajit.read_records(two(form, 0))
     found = {}

@@ -1,4 +1,4 @@
-"""DROPMALFORMED and PERMISSIVE: what is left of a damaged log, and what is said of the rest."""
+"""DROPMALFORMED and PERMISSIVE: the remaining rows of a damaged log, and the reported gaps."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ EMBEDDED = kt.batch([kt.Record(value=b"inner")], base_offset=777)
 
 @pytest.mark.parametrize("behind", [bytes(4096), GOOD[0][:-5], GOOD[0][:10], GOOD[0], b""])
 @pytest.mark.parametrize("magic", [0, 1, 2])
-def test_a_batch_in_a_value_is_never_the_logs_own_where_the_length_around_it_is_right(
+def test_a_batch_in_a_value_is_never_taken_for_the_logs_if_the_length_around_it_is_right(
     magic: int, behind: bytes
 ) -> None:
     record = kt.Record(value=EMBEDDED)
@@ -72,7 +72,11 @@ def test_a_length_that_leads_into_a_preallocated_files_zeros_hides_nothing(behin
 @pytest.mark.skipif(NO_JIT, reason="megabytes")
 @pytest.mark.parametrize(
     ("magic", "before"),
-    [(0, b""), (2, b""), (2, kt.batch([], batch_length=5))],  # the last is no batch's length
+    [
+        (0, b""),
+        (2, b""),
+        (2, kt.batch([], batch_length=5)),
+    ],  # the last length is too small for any batch
 )
 def test_headers_that_claim_all_that_follows_cost_their_own_bytes_only(
     magic: int, before: bytes
@@ -89,11 +93,11 @@ def test_headers_that_claim_all_that_follows_cost_their_own_bytes_only(
     parts = walk.chunks(ColumnMemory(Wanted()))
     assert sum(len(part) for part in parts if isinstance(part, Chunk)) == count * RECORDS + 1
     assert walk._prover is not None
-    assert walk._prover.is_needed  # or every header had cost a megabyte
+    assert walk._prover.is_needed  # without it every header would have cost a megabyte
 
 
 @pytest.mark.parametrize("name", kt.BREAKS)
-def test_permissive_says_where_and_what_in_a_row_between_the_records(name: str) -> None:
+def test_permissive_reports_damage_in_a_row_between_the_records(name: str) -> None:
     damage = kt.broken(name)
     rows = kafkajit.read_records(
         with_damage(damage, 2), columns=["offset"], mode="PERMISSIVE"

@@ -4,7 +4,7 @@ import pytest
 from needs import need
 
 
-def test_a_test_whose_program_is_missing_is_skipped_and_says_what_to_install(
+def test_a_test_whose_program_is_missing_is_skipped_with_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PATH", "")

@@ -1,4 +1,4 @@
-"""What asv_bench.peers publishes is what was recorded, and what it computes from that is right."""
+"""asv_bench.peers publishes the recorded figures, and computes the right ones from them."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def published(tmp_path: Path) -> tuple[Path, tuple[Path, ...]]:
     return path, (page,)
 
 
-def test_the_pages_and_charts_are_what_was_recorded() -> None:
+def test_pages_and_charts_agree_with_the_record() -> None:
     assert disagreements() == [], "run: python -m asv_bench.peers --report"
 
 
@@ -100,7 +100,7 @@ def test_every_section_is_on_a_page() -> None:
     assert {*re.findall(r"<!-- speed ([\w-]+)", text)} == SECTIONS.keys()
 
 
-def test_the_record_says_nothing_about_whose_machine_it_was() -> None:
+def test_the_record_does_not_identify_a_machine() -> None:
     names = {name for kind in record.load().values() for part in kind.values() for name in part}
     assert names <= {*PLAIN, "imported", "peak", "points"}
     assert not re.search(r"[/\\]", record.RECORD.read_text())
@@ -116,7 +116,7 @@ def test_publishing_keeps_the_words_around_the_tables(
     check(path, (page,))
 
 
-def test_a_figure_that_was_changed_by_hand_is_told(
+def test_a_figure_changed_by_hand_is_reported(
     published: tuple[Path, tuple[Path, ...]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     path, (page,) = published
@@ -129,7 +129,7 @@ def test_a_figure_that_was_changed_by_hand_is_told(
     )
 
 
-def test_charts_of_other_figures_are_told(published: tuple[Path, tuple[Path, ...]]) -> None:
+def test_charts_of_other_figures_are_reported(published: tuple[Path, tuple[Path, ...]]) -> None:
     path, pages = published
     changed = copy.deepcopy(RECORD)
     changed["comparisons"]["zstd"]["seconds"]["kafkajit"]["median"] = 0.6
@@ -142,7 +142,7 @@ def test_charts_of_other_figures_are_told(published: tuple[Path, tuple[Path, ...
     assert "growth.svg: is missing" in disagreements(path, pages)
 
 
-def test_a_place_for_what_there_is_not_is_told() -> None:
+def test_a_place_for_an_unknown_section_is_an_error() -> None:
     with pytest.raises(ValueError, match="no section 'raeding'; there are: versus, summary, "):
         filled("<!-- speed raeding: -->\n<!-- /speed raeding -->", sections(RECORD))
 
@@ -166,7 +166,7 @@ def test_the_limit_is_the_floors_parts_together_or_the_bare_codec() -> None:
     assert median_of(HEADERS, "limit") is None
 
 
-def test_tables_say_how_fast_and_how_many_times_as_long() -> None:
+def test_tables_have_speeds_and_ratios() -> None:
     found = sections(RECORD)
     assert found["reading"].splitlines()[2:] == [
         "| 4 M × 100 B, 480 MB | **4.00** | 0.40 (10×) | 4.00 (1.0×) |",
@@ -202,7 +202,7 @@ def test_tables_say_how_fast_and_how_many_times_as_long() -> None:
     ]
 
 
-def test_what_was_not_recorded_is_said() -> None:
+def test_comparisons_that_were_not_recorded_are_named() -> None:
     nothing: record.Record = {kind: {} for kind in record.KINDS}
     found = sections(nothing)
     assert {found[name] for name in SECTIONS if name != "machine"} == {"*Not recorded yet.*"}
@@ -261,7 +261,7 @@ def test_a_chart_is_drawn_alike_every_time(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", charts(record.load()))
-def test_no_text_of_a_chart_is_cut_off(name: str) -> None:
+def test_no_text_of_a_chart_is_cut(name: str) -> None:
     figure = figure_of(charts(record.load())[name])
     figure.draw_without_rendering()
     shown = [*figure.texts, *(one for axes in figure.axes for one in axes.texts)]

@@ -66,7 +66,7 @@ def test_a_damaged_log_is_read_up_to_the_damage(path: Path, check_crcs: bool) ->
 
 
 def kafkas_complaints() -> list[Any]:
-    """What Kafka's own reader said when it refused a damaged log."""
+    """The error of Kafka's own reader when it refused a damaged log."""
     complaint = re.compile(r'in thread "main" \S+\.(\w+)Exception: (.*?)(?: in file .*|, conv.*)?$')
     found = []
     for path in DAMAGED_LOGS:
@@ -227,7 +227,7 @@ def test_the_headers_of_batches_are_those_that_kafka_prints(path: Path) -> None:
         assert len(rows) == len(golden_lines(path))
 
 
-def test_a_batch_with_a_wrong_checksum_is_read_when_nobody_checks(three_batches: bytes) -> None:
+def test_a_batch_with_a_wrong_checksum_is_read_without_checks(three_batches: bytes) -> None:
     wrong = bytearray(three_batches)
     wrong[17] ^= 1
     with pytest.raises(kafkajit.CorruptRecordError, match=r"Record is corrupt \(stored crc = "):
@@ -237,7 +237,9 @@ def test_a_batch_with_a_wrong_checksum_is_read_when_nobody_checks(three_batches:
 
 
 @pytest.mark.parametrize("reader", [read_records, read_record_batches], ids=["records", "batches"])
-def test_the_metadata_says_how_far_the_log_reads(reader: Any, three_batches: bytes) -> None:
+def test_the_metadata_has_the_position_behind_the_last_batch(
+    reader: Any, three_batches: bytes
+) -> None:
     metadata = reader(three_batches + b"torn").schema.metadata
     assert metadata == {
         b"validBytes": str(len(three_batches)).encode(),
@@ -301,7 +303,9 @@ def test_a_path_gives_topic_and_partition() -> None:
         assert table.drop_columns(["topic", "partition"]).equals(read_records(path.read_bytes()))
 
 
-def test_a_path_that_says_nothing_gives_null(tmp_path: Path, three_batches: bytes) -> None:
+def test_a_path_without_topic_and_partition_gives_null(
+    tmp_path: Path, three_batches: bytes
+) -> None:
     path = tmp_path / "notes.bin"
     path.write_bytes(three_batches)
     rows = read_records(path, columns=["topic", "partition"]).to_pylist()
@@ -434,7 +438,7 @@ def test_a_sound_log_is_the_same_in_every_mode(name: str) -> None:
 
 
 @pytest.mark.parametrize("path", DAMAGED_LOGS, ids=log_id)
-def test_what_is_left_of_a_damaged_log_is_what_the_reference_finds_sound(path: Path) -> None:
+def test_a_damaged_log_gives_the_records_that_the_reference_finds_sound(path: Path) -> None:
     log = path.read_bytes()
     permissive = read_records(log, mode="PERMISSIVE")
     permissive.validate(full=True)

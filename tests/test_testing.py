@@ -85,7 +85,7 @@ def test_every_compressor_writes_what_the_reference_reads(codec: str) -> None:
     assert batch.is_valid
 
 
-def test_a_batch_says_what_a_producer_would_say() -> None:
+def test_a_batch_is_that_of_a_producer() -> None:
     records = [kt.Record(b"a", timestamp=50), kt.Record(b"b", timestamp=70, offset_delta=9)]
     (batch,), _ = reference.read_batches(kt.batch(records, base_offset=4, base_timestamp=60))
     assert (batch.base_offset, batch.last_offset_delta, batch.records_count) == (4, 9, 2)
@@ -104,7 +104,7 @@ def test_a_batch_says_what_a_producer_would_say() -> None:
         ({"magic": 9}, "magic", 9),
     ],
 )
-def test_a_lie_is_told_as_it_is_given(lie: dict[str, int], attribute: str, value: int) -> None:
+def test_a_false_field_is_written_as_given(lie: dict[str, int], attribute: str, value: int) -> None:
     (batch,), _ = reference.read_batches(kt.batch([kt.Record()], **lie))
     assert getattr(batch, attribute) == value
 

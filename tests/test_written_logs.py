@@ -42,13 +42,13 @@ def _hexadecimal(value: bytes | None) -> str:
 
 
 def lines_of(log: bytes) -> list[str]:
-    """What ReadLogs.java prints of a log, by the reference."""
+    """The lines of ReadLogs.java for a log, made with the reference."""
     types = {-1: "NoTimestampType", 0: "CreateTime", 1: "LogAppendTime"}
     lines = []
     for batch in reference.read_batches(log)[0]:
         records = reference.read_records(batch)
         is_old = batch.magic < 2
-        # Of an old batch Kafka looks for the first offset within.
+        # For an old batch Kafka takes the first offset within.
         base = records[0].offset if is_old else batch.base_offset
         last = batch.base_offset + batch.last_offset_delta
         words = [
@@ -70,7 +70,7 @@ def lines_of(log: bytes) -> list[str]:
 
 
 def kafkas_lines() -> dict[str, list[str]]:
-    """What ReadLogs.java printed of each log."""
+    """The output of ReadLogs.java for each log."""
     found: dict[str, list[str]] = {}
     for line in (WRITTEN / "read.txt").read_text().splitlines():
         if line.startswith("log "):
@@ -90,13 +90,13 @@ def test_every_log_is_there_with_what_kafka_reads() -> None:
     for magic, codecs in CODECS.items():
         assert {f"v{magic}-{codec}" for codec in codecs} <= KAFKAS.keys()
     assert not list(WRITTEN.glob("*/*.exit"))
-    for err in WRITTEN.glob("*/*.err"):  # what compaction and gaps leave behind
+    for err in WRITTEN.glob("*/*.err"):  # these come from compaction and gaps
         assert err.parent.name in ("compacted", "extremes")
         assert err.read_text().startswith("Non-consecutive offsets in ")
 
 
 @pytest.mark.parametrize("name", KAFKAS)
-def test_kafka_reads_what_was_written(name: str) -> None:
+def test_kafka_reads_the_written_records(name: str) -> None:
     log = (WRITTEN / name / LOG).read_bytes()
     assert lines_of(log) == KAFKAS[name]
 
@@ -107,7 +107,7 @@ def test_what_is_written_today_is_read_the_same(name: str) -> None:
 
 
 @by_log
-def test_what_is_not_compressed_has_the_same_bytes_today(name: str) -> None:
+def test_uncompressed_logs_have_the_same_bytes_today(name: str) -> None:
     kept = (WRITTEN / name / LOG).read_bytes()
     assert [whole[:8] for whole in split(LOGS[name])] == [whole[:8] for whole in split(kept)]
     plain = [whole for whole in split(kept) if not reference.read_batches(whole)[0][0].codec]
@@ -140,7 +140,7 @@ def clients_rows(client: str, log: bytes) -> list[tuple[Any, ...]]:
 
 
 def given(name: str) -> list[tuple[Any, ...]]:
-    """What the log was written of, by the reference."""
+    """The records that the log was written from, by the reference."""
     found = []
     for row in reference.rows(LOGS[name]):
         headers = [(header["key"], header["value"]) for header in row["headers"] or ()]
@@ -155,7 +155,7 @@ def given(name: str) -> list[tuple[Any, ...]]:
     ("client", "name"),
     [pair for client in CLIENTS for name in LOGS if (pair := (client, name)) not in UNREADABLE],
 )
-def test_other_clients_read_what_was_written(client: str, name: str) -> None:
+def test_other_clients_read_the_written_records(client: str, name: str) -> None:
     # They take a log's format from its first batch.
     pieces = split(LOGS[name]) if name == "mixed" else [LOGS[name]]
     assert [row for piece in pieces for row in clients_rows(client, piece)] == given(name)

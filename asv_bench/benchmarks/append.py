@@ -1,4 +1,4 @@
-"""kafkajit.append: LogWriter, and all that it writes beside a log."""
+"""kafkajit.append: LogWriter, with all files that it writes beside a log."""
 
 # ruff: noqa: ARG002  # asv hands every parameter to every method
 from __future__ import annotations

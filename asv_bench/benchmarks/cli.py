@@ -1,4 +1,4 @@
-"""kafkajit.cli: what a command takes from the shell, on a log of 27 records."""
+"""kafkajit.cli: whole commands as a shell runs them, on a log of 27 records."""
 
 from __future__ import annotations
 

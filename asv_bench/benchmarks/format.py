@@ -1,4 +1,4 @@
-"""kafkajit.format: what bytes mean, one primitive at a time."""
+"""kafkajit.format: one primitive of the format at a time."""
 
 # ruff: noqa: ARG002  # asv hands every parameter to every method
 from __future__ import annotations
@@ -21,7 +21,7 @@ from . import segments
 from .throughput import gigabytes_per_second
 
 
-# The cursors of readers: numba's own decorator, for what is measured is not cached.
+# Cursors of readers, with numba's own decorator, because these loops need no cache.
 def reading_with(read):
     @numba.njit(nogil=True, error_model="numpy")
     def read_all(content, count):
@@ -101,7 +101,7 @@ class RecordVarints:
 
 
 class Checksum:
-    """The CRC-32C of 16 MiB of batches, of so many bytes each."""
+    """The CRC-32C of 16 MiB of batches, by the size of a batch."""
 
     params = [300, 16_000, 1 << 20]
     param_names = ["batch_bytes"]
@@ -124,7 +124,7 @@ class Checksum:
 
 
 class MessageChecksum:
-    """The CRC-32 of 16 MiB of messages of v0 or v1, of so many bytes each."""
+    """The CRC-32 of 16 MiB of messages of v0 or v1, by the size of a message."""
 
     params = [100, 1000]
     param_names = ["message_bytes"]

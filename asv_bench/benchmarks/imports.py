@@ -1,4 +1,4 @@
-"""What a short program waits for before its first record, each time in a fresh interpreter."""
+"""The time until a short program has its first record, in a fresh interpreter each time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def timeraw_import() -> str:
 
 
 def timeraw_import_pyarrow() -> str:
-    """What any reader into Arrow pays."""
+    """The import that every reader into Arrow needs."""
     return "import pyarrow"
 
 
@@ -38,7 +38,7 @@ class FirstCall:
 
 
 class FirstCallEver:
-    """The same where nothing has been compiled yet: seconds."""
+    """The first records when no kernel has been compiled yet, which takes seconds."""
 
     timeout = 120
     number = 1

@@ -14,7 +14,7 @@ TARGETS = 10_000_000
 
 
 class Bisection:
-    """Ten million random targets in an index of so many bytes."""
+    """Ten million random targets, by the size of the index."""
 
     params = [4096, 1 << 20, 10 << 20]
     param_names = ["index_bytes"]

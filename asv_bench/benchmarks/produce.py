@@ -1,4 +1,4 @@
-"""kafkajit.produce: rows as Spark hands them over, and the logs that they become."""
+"""kafkajit.produce: writes rows, as Spark passes them, to logs."""
 
 # ruff: noqa: ARG002  # asv hands every parameter to every method
 from __future__ import annotations
@@ -23,7 +23,7 @@ ROWS = 10_000
 
 
 class WriteLogs:
-    """16 MiB of rows by each of two tasks; which partition they are for a column says, or a key."""
+    """16 MiB of rows by each of two tasks, partitioned by a column or by key."""
 
     params = ([8, 1000], ["partition", "key"])
     param_names = ("partitions", "by")
@@ -48,7 +48,7 @@ class WriteLogs:
         self.tasks(self.new_job())
 
     def time_write(self, partitions: int, by: str) -> None:
-        """With it: what is small is put together, and all of it synced."""
+        """With the commit, which merges small files and syncs everything."""
         options = self.new_job()
         staged = self.tasks(options)
         commit(staged, options.path / ".together-delete", options, overwrite=False)

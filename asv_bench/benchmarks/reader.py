@@ -1,4 +1,4 @@
-"""kafkajit.reader: the whole line, from bytes in memory to Arrow."""
+"""kafkajit.reader: the whole path from bytes in memory to Arrow."""
 
 # ruff: noqa: ARG002  # asv hands every parameter to every method
 from __future__ import annotations
@@ -29,7 +29,7 @@ def exhaust(batches: Iterable[object]) -> None:
 
 
 def peak_memory() -> int:
-    """Of this process so far, in bytes."""
+    """The peak memory of this process so far, in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
@@ -107,7 +107,7 @@ class Headers:
 
 
 class Damage:
-    """A segment in which so many of 100 batches are not what was written, in modes that go on."""
+    """A segment in which 0, 1 or 10 of 100 batches are damaged, in the modes that skip damage."""
 
     params = [["DROPMALFORMED", "PERMISSIVE"], [0, 1, 10]]
     param_names = ["mode", "damaged"]

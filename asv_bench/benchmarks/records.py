@@ -20,7 +20,7 @@ WANTED = Wanted(offset=True, timestamp=True, key=True, value=True)
 
 
 class Framing:
-    """16 MiB of batches of so many bytes: where each begins and ends, and what its header says."""
+    """Finding batches and parsing their headers in 16 MiB, by the size of a batch."""
 
     params = [100, 1000, 16_000]
     param_names = ["batch_bytes"]
@@ -61,7 +61,7 @@ class Batches:
             self.decoder.sound(framing.batches, check_crcs=True)
 
     def time_decode(self, value_size: int) -> None:
-        """Where every record's fields are, checked as Kafka does."""
+        """Find every record's fields, and check them as Kafka does."""
         for framing in self.framings:
             batches = framing.batches
             while len(batches):
@@ -69,7 +69,7 @@ class Batches:
 
 
 class Damage:
-    """Past 64 MiB in which no batch is sound, to the one behind them."""
+    """Finding the sound batch behind 64 MiB without one."""
 
     params = ["noise", "zeros", "headers"]
     param_names = ["damage"]
@@ -80,7 +80,7 @@ class Damage:
         bad = np.zeros(size, dtype=np.uint8)
         if damage == "noise":
             bad = np.random.default_rng(segments.SEED).integers(0, 256, size, dtype=np.uint8)
-        elif damage == "headers":  # each claims all that follows
+        elif damage == "headers":  # each header claims all bytes behind it
             header = np.frombuffer(sound[:61], dtype=BATCH_HEADER)
             headers = np.repeat(header, size // header.itemsize)
             headers["batchLength"] = size - 12 - np.arange(headers.size) * header.itemsize

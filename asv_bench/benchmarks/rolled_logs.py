@@ -14,7 +14,7 @@ SEGMENT_BYTES = 256 << 10
 
 
 def temporary_folder() -> tempfile.TemporaryDirectory[str]:
-    """In memory if there is a file system of it: a disk's moods are not ours to measure."""
+    """A folder in memory if the system has one: a disk's variance would hide ours."""
     return tempfile.TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None)
 
 

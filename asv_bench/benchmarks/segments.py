@@ -1,6 +1,6 @@
 """Log segments to measure on: seeded, JSON-like values, written once into a cache folder.
 
-In: what a segment should be like. Out: the path of a file that is like that, with the name that
+In: the properties of a segment. Out: the path of a file with these properties, under the name that
 Kafka would give it. The folder is KAFKAJIT_BENCH_DIR, or else ~/.cache/kafkajit/bench.
 """
 
@@ -37,7 +37,7 @@ _HEADERS = (("traceparent", b"00-4bf92f3577b34da6-01"), ("retries", None), ("kin
 
 @dataclass(frozen=True)
 class Segment:
-    """What is in a segment: `records` records in batches of up to 64 KiB before compression.
+    """The contents of a segment: `records` records in batches of up to 64 KiB before compression.
 
     Keys are 9 digits. A batch's records have the same shape in every batch, so that a batch is a
     template into which keys and values are scattered.
@@ -52,13 +52,13 @@ class Segment:
 
     @property
     def name(self) -> str:
-        """As a topic of partition 0: kafkajit and Kafka read topic and partition off the folder."""
+        """The name of the topic, in the folder of whose partition 0 the file is."""
         keys = "" if self.keys == 10**KEY_SIZE else f"-{self.keys}k"
         return f"v{self.magic}-{self.codec}-{self.value_size}B-{self.headers}h-{self.records}{keys}"
 
     @cached_property
     def records_per_batch(self) -> int:
-        """As many as 64 KiB hold."""
+        """How many records fit into 64 KiB."""
         sizes = np.cumsum([len(record) for record in self._encoded(_BATCH_BYTES // 16)])
         return int(np.searchsorted(sizes, _BATCH_BYTES - _BATCH_OVERHEAD))
 
@@ -75,7 +75,7 @@ class Segment:
         )
 
     def path(self) -> Path:
-        """The file, written now unless it is there; files of earlier versions of this module go."""
+        """The file, written now if it is missing; files of earlier versions are removed."""
         folder = cache_folder()
         digest = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:8]
         path = folder / digest / f"{self.name}-0" / "00000000000000000000.log"
@@ -184,7 +184,7 @@ Places = npt.NDArray[np.int64]
 
 
 def cache_folder() -> Path:
-    """Where segments and compiled peers are kept."""
+    """The folder of segments and compiled peers."""
     default = Path.home() / ".cache" / "kafkajit" / "bench"
     return Path(os.environ.get("KAFKAJIT_BENCH_DIR", default)).expanduser().absolute()
 
@@ -202,7 +202,7 @@ LARGE = Segment(2_000_000)  # 240 MB: enough to tell bounded memory from unbound
 
 
 def setup_cache() -> None:
-    """For asv: write all that the benchmarks read, once for all of them."""
+    """Write all files that the benchmarks read; asv calls this once for all of them."""
     for codec in CODECS:
         for value_size in VALUE_SIZES:
             small(value_size, codec).path()

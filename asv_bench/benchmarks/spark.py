@@ -1,7 +1,7 @@
 """kafkajit.spark: queries over 2 million records, local[2], warm; needs Java 17 and pyspark.
 
-Every benchmark has a process and a session of its own, whose start is not measured but waited for.
-`asv run --bench '^(?!spark)'` goes without.
+Every benchmark has a process and a session of its own, whose start is not measured.
+`asv run --bench '^(?!spark)'` leaves these benchmarks out.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class SparkQueries:
         self.query(f"SELECT {AGGREGATES} FROM narrow")
 
     def time_all_columns(self) -> None:
-        """All are decoded and sent, whatever the query needs of them."""
+        """All columns, which are decoded and sent even if the query needs fewer."""
         self.query(f"SELECT {AGGREGATES} FROM log")
 
     def time_explode_kafka_records(self) -> None:

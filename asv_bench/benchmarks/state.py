@@ -8,7 +8,7 @@ from kafkajit.testing import Producer, producer_snapshot
 
 
 class StateFiles:
-    """With so many entries, in memory."""
+    """Files in memory, by their number of entries."""
 
     params = [10, 100_000]
     param_names = ["entries"]

@@ -1,4 +1,4 @@
-"""How fast in GB/s: for readers. What asv compares is time, of which less is better."""
+"""Throughput in GB/s, for people. asv compares times, of which less is better."""
 
 from __future__ import annotations
 

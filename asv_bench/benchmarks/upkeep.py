@@ -1,4 +1,4 @@
-"""kafkajit.upkeep: what becomes of a log, beside reading it."""
+"""kafkajit.upkeep: repairs, retention and compaction, beside reading the same log."""
 
 # ruff: noqa: ARG002  # asv hands every parameter to every method
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Repair:
         assert kafkajit.repair(self.log.parent).is_needed
 
     def time_checksums(self, batch_bytes: int, idempotent: bool) -> None:
-        """What it is to be compared with: framing, and each batch's checksum."""
+        """The baseline: framing, and each batch's checksum."""
         source = Source(str(self.log))
         for framing in frames(source):
             assert framing.batches.is_valid(source.content).all()
@@ -74,7 +74,7 @@ class Retain:
         self.folder.cleanup()
 
     def time_find_out(self) -> None:
-        """All but deleting them."""
+        """Planning, without deleting."""
         assert kafkajit.retain(self.path, config={"retention.ms": 0}, now=self.now).is_needed
 
 
@@ -106,5 +106,5 @@ class Compact:
         self.folder.cleanup()
 
     def time_find_out(self, codec: str, keys: int) -> None:
-        """All but writing what stays."""
+        """Planning, without writing."""
         assert compact(self.path, config=COMPACT).partitions[0].segments

@@ -9,7 +9,7 @@ DumpLogSegments take part; without, kafkajit.testing encodes them. franz-go take
   python -m asv_bench.peers --scale 0.1 --only p100         a quick look
   python -m asv_bench.peers --record                        and into docs/performance
   python -m asv_bench.peers --report                        tables and charts, measures nothing
-  python -m asv_bench.peers --check                         are they what was recorded?
+  python -m asv_bench.peers --check                         do they agree with the record?
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def segments(scale: float) -> dict[str, Segment]:
 
 
 def readers(segment: Segment) -> Subjects:
-    """Those who read records, and the limits of what can be done."""
+    """The subjects that read records, and the limits of what is possible."""
     path = str(segment.path())
     ours = "kafkajit headers" if segment.headers else "kafkajit"
     names = {report.US: ours}
@@ -98,7 +98,7 @@ def readers(segment: Segment) -> Subjects:
 
 
 def writers(segment: Segment) -> Subjects:
-    """Those who build batches of the segment's records, and the codec by itself."""
+    """The subjects that build batches of the segment's records, and the bare codec."""
     path = str(segment.path())
     names = {report.US: "kafkajit encode", "aiokafka": "aiokafka encode"}
     if segment.codec != "none":
@@ -114,7 +114,7 @@ def writers(segment: Segment) -> Subjects:
 
 
 def dumpers(segment: Segment, *flags: str) -> Subjects:
-    """Those who print a segment as text, as whole processes."""
+    """The subjects that print a segment as text, as whole processes."""
     arguments = ("--files", str(segment.path()), *flags)
     found: Subjects = {report.US: partial(Command, python("kafkajit.cli", "dump-log", *arguments))}
     if has_kafka():
@@ -133,7 +133,7 @@ def franz_go() -> Path:
 
 
 def compare(name: str, segment: Segment, *, warm: float, rounds: int) -> dict[str, Any]:
-    """Run one comparison; its part of the report."""
+    """Run one comparison, and return its part of the report."""
     path = segment.path()
     result: dict[str, Any] = {
         "records": segment.records,
@@ -166,7 +166,7 @@ def compare(name: str, segment: Segment, *, warm: float, rounds: int) -> dict[st
 
 
 def main() -> None:
-    """Run what was asked for and print a table of it."""
+    """Run the chosen comparisons and print a table of each."""
     known = list(segments(1))
     parser = parser_of(None, __doc__)
     add_measuring(parser, known, rounds=7)
@@ -174,8 +174,8 @@ def main() -> None:
     parser.add_argument(
         "--encoder",
         action="store_true",
-        help="read what kafkajit.testing encodes, as where Maven is not; else segments of v2 are "
-        "read as a broker, which is started for it, writes the same records",
+        help="read segments that kafkajit.testing encodes, as without Maven (default: start a "
+        "broker that writes the segments of v2)",
     )
     where = add_record(parser)
     where.add_argument(
@@ -187,7 +187,7 @@ def main() -> None:
     where.add_argument(
         "--check",
         action="store_true",
-        help="measure nothing: exit with 1 if one of them does not agree with that file",
+        help="measure nothing: exit with 1 if a table or chart does not agree with that file",
     )
     options = parser.parse_args()
     if options.report:
@@ -211,7 +211,7 @@ def main() -> None:
 
 
 def versions() -> dict[str, str]:
-    """What takes part."""
+    """The versions of all that take part."""
     others = {"Kafka": broker.KAFKA.version} if has_kafka() else {}
     if shutil.which("go"):
         (module,) = re.findall(r"franz-go (v[\d.]+)", (FRANZ_GO / "go.mod").read_text())

@@ -1,4 +1,4 @@
-"""The record as charts: what each shows, which can be checked, and how it is drawn.
+"""The record as charts: their figures, which can be checked, and how they are drawn.
 
 Drawn for README's width, about 800 pixels, on white in light and dark. The same figures give the
 same bytes, with the same matplotlib. Text of SVGs is outlines, which look the same everywhere.
@@ -112,7 +112,7 @@ class Chart:
 
 
 def charts(record: Record) -> dict[str, Chart]:
-    """What the record has to show, by the file's name."""
+    """The charts of the record, by the names of their files."""
     better = "GB/s of uncompressed log on one core, longer is better"
     found = {
         "reading": Chart("Reading records", better, _speeds(record, _READING, report.READERS)),
@@ -130,7 +130,7 @@ def charts(record: Record) -> dict[str, Chart]:
 
 
 def digest(chart: Chart) -> str:
-    """Stands for all that a chart shows."""
+    """A digest of all figures that a chart shows."""
     shown = json.dumps([type(panel).__name__ for panel in chart.panels]) + json.dumps(asdict(chart))
     return f"sha256:{hashlib.sha256(shown.encode()).hexdigest()[:32]}"
 

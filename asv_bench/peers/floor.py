@@ -1,6 +1,6 @@
-"""The least that anyone has to look at in a segment of v2: the varints of every record.
+"""The least that any reader has to read of a segment of v2: the varints of every record.
 
-What they say decides only where to go on. Nothing is copied, kept or checked; the segment is sound.
+Their values only decide where to go on. Nothing is copied, kept or checked; the segment is sound.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ import numba
 import numpy as np
 
 
-# Not a kernel: those are cached for as long as no file of kafkajit changes, and this is none.
+# Not a kernel of kafkajit, whose cache does not cover files outside the package.
 @numba.njit(nogil=True, error_model="numpy", _nrt=False)
 def walk_varints(content, starts, counts):
-    """(how many records there were, a number that all of their varints are in)."""
+    """Return (the number of records, a number that depends on all of their varints)."""
     found, sink = np.int64(0), np.int64(0)
     for batch in range(starts.size):
         position = starts[batch]
         for _ in range(counts[batch]):
-            if position < 0:  # it never is, which LLVM has to be told: see default_records
+            if position < 0:  # never true, but LLVM needs the hint: see default_records
                 break
             length, position = _varint(content, position)
             end = position + length  # known before the rest is: the next record need not wait
@@ -42,7 +42,7 @@ def walk_varints(content, starts, counts):
     return found, sink
 
 
-# In place, two bytes as well: three times as fast as a call for all that are not one.
+# One and two bytes are decoded in place: three times as fast as a call for more than one byte.
 @numba.njit(inline="always", error_model="numpy")
 def _varint(content, position):
     first = np.int64(content[position])

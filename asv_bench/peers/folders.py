@@ -1,4 +1,4 @@
-"""Partitions' folders that are made once, and are there only when they are whole."""
+"""Partitions' folders that are made once, and appear only when they are complete."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 @contextmanager
 def unfinished(partition: Path) -> Iterator[Path]:
-    """Where to make what becomes `partition`, with the folder around it, in the end."""
+    """A temporary folder that becomes `partition`, with the folder around it, at the end."""
     around = partition.parent
     part = around.with_name(f"{around.name}.part")
     shutil.rmtree(part, ignore_errors=True)

@@ -44,7 +44,7 @@ Pass = tuple[Callable[[], int], int]
 
 @dataclass(frozen=True)
 class Batches(Segment):
-    """A segment whose batches have so many records each, however large."""
+    """A segment with a given number of records in each batch, whatever its size."""
 
     batch_records: int = 1
 
@@ -107,7 +107,7 @@ def constant(scale: float) -> dict[int, Pass]:
 
 
 def splits(scale: float) -> dict[int, Pass]:
-    """One file as so many tasks, planned and read one after the other."""
+    """One file split into 1 to 64 tasks, planned and read one after the other."""
     segment = Segment(round(4_000_000 * scale))
     path = segment.path()
     return {
@@ -151,7 +151,7 @@ def folder(path: Path, records: int, share: int | None = None, splits: int | Non
 
 
 def cut(segment: Batches, count: int) -> Path:
-    """A partition's folder with the segment's batches in so many files."""
+    """A partition's folder with the segment's batches cut into `count` files."""
     log = segment.path()
     target = log.parent / f"cut-{count}" / "orders-0"
     if not target.exists():
@@ -168,7 +168,7 @@ def cut(segment: Batches, count: int) -> Path:
 
 
 def linked(files: Path, count: int) -> Path:
-    """A folder with the first so many of those files, which take no more room."""
+    """A folder with hard links to the first `count` of those files."""
     target = files.parent / f"first-{count}" / files.name
     if not target.exists():
         with unfinished(target) as part:
@@ -178,7 +178,7 @@ def linked(files: Path, count: int) -> Path:
 
 
 def measure(points: Mapping[int, Pass], rounds: int) -> list[dict[str, Any]]:
-    """Each point's records and seconds; a round warms up, then so many count."""
+    """Each point's records and seconds: one round to warm up, then `rounds` that count."""
     spent: dict[int, list[float]] = {x: [] for x in points}
     for turn in range(rounds + 1):
         for x, (read, records) in points.items():
@@ -196,7 +196,7 @@ def measure(points: Mapping[int, Pass], rounds: int) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Measure what was asked for and print it."""
+    """Measure the chosen series and print them."""
     parser = parser_of("growth", __doc__)
     add_measuring(parser, list(MAKERS), rounds=7, of="files")
     add_record(parser)

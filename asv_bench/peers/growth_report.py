@@ -1,8 +1,8 @@
-"""How time grows: a straight line for each series of measurements, and what leaves it.
+"""How time grows: a straight line for each series of measurements, and the points off it.
 
-In: what growth.py measured. Out: Markdown tables, each with its line in words; the charts draw the
-same. A line is fitted to the best rounds by the least squares of relative errors: the smallest
-point counts as much as the largest.
+In: the measurements of growth.py. Out: Markdown tables, each with its line in words; the charts
+draw the same. A line is fitted to the best rounds by the least squares of relative errors: the
+smallest point counts as much as the largest.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TOLERANCE = 0.2
 
 @dataclass(frozen=True)
 class Series:
-    """One thing that grows, and what its time should be a straight line over."""
+    """One quantity that grows, and the driver over which its time should be a straight line."""
 
     title: str
     axis: str
@@ -105,7 +105,7 @@ def line_of(name: str, points: Iterable[Mapping[str, Any]]) -> Line:
 
 
 def words(name: str, points: Sequence[Mapping[str, Any]]) -> str:
-    """The line, and whether it is one."""
+    """The line in words, and how well the points fit."""
     series, line = SERIES[name], line_of(name, points)
     parts = []
     if line.fixed:

@@ -25,7 +25,7 @@ def has_kafka() -> bool:
 
 
 def java(megabytes: int) -> list[str]:
-    """The command of a JVM with so much memory that knows Kafka's classes and ours."""
+    """The command of a JVM with this much memory, and with Kafka's classes and ours."""
     memory = (f"-Xms{megabytes}m", f"-Xmx{megabytes}m")
     return ["java", SERIAL, *memory, "-cp", broker.classpath(compiled())]
 

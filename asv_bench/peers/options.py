@@ -1,4 +1,4 @@
-"""What the commands of this package have in common: how they are described, and keep results."""
+"""Options that the commands of this package share: scale, rounds, and where results go."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from asv_bench.peers.record import RECORD, add
 
 
 def parser_of(module: str | None, description: str | None) -> argparse.ArgumentParser:
-    """A parser whose help is the module's docstring, as it stands there."""
+    """A parser whose help is the module's docstring, unchanged."""
     name = "asv_bench.peers" + (f".{module}" if module else "")
     return argparse.ArgumentParser(
         prog=f"python -m {name}",
@@ -26,7 +26,7 @@ def parser_of(module: str | None, description: str | None) -> argparse.ArgumentP
 def add_measuring(
     parser: argparse.ArgumentParser, names: Sequence[str], *, rounds: int, of: str = "segments"
 ) -> None:
-    """What is measured, how much of it, and how often."""
+    """Add the options for what to measure, at which scale and how often."""
     parser.add_argument(
         "--scale", type=_positive, default=1, help=f"of all {of}, 0.1 for a tenth (default: 1)"
     )
@@ -57,17 +57,17 @@ def _positive(text: str) -> float:
     with contextlib.suppress(ValueError):
         if 0 < float(text) < math.inf:
             return float(text)
-    raise argparse.ArgumentTypeError(f"a number above 0, not {text!r}")
+    raise argparse.ArgumentTypeError(f"expected a number above 0, not {text!r}")
 
 
 def _whole(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"a number from 1 on, not {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a number of at least 1, not {text!r}")
     return int(text)
 
 
 def add_record(parser: argparse.ArgumentParser) -> argparse._MutuallyExclusiveGroup:
-    """Where results go besides the terminal; what else goes with neither may be added."""
+    """Add the options for where results go; options that exclude both may be added to the group."""
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--json", type=Path, metavar="FILE", help="add the results to FILE")
     where.add_argument(
@@ -79,13 +79,13 @@ def add_record(parser: argparse.ArgumentParser) -> argparse._MutuallyExclusiveGr
 
 
 def keep(options: argparse.Namespace, kind: str, parts: Mapping[str, dict[str, Any]]) -> None:
-    """Add results to the file that was asked for, if one was."""
+    """Add results to the file of --json or --record, if one of them was given."""
     path = RECORD if options.record else options.json
     if path:
         add(path, kind, parts)
 
 
 def finish(options: argparse.Namespace) -> None:
-    """Write pages and charts, if the results are theirs."""
+    """Write pages and charts after --record."""
     if options.record:
         publish()

@@ -1,4 +1,4 @@
-"""Segments as a real broker writes them: its batches, its codecs, of the records of one of ours.
+"""Segments as a real broker writes them, in its own batches, from the records of one of ours.
 
 Kafka's producer sends the records to a Kafka 4.1.1 on this machine, whose log is then kept.
 """
@@ -21,7 +21,7 @@ CONFIG = {"segment.bytes": "2147483647", "retention.ms": "-1", "compression.type
 
 @dataclass(frozen=True)
 class Produced(Segment):
-    """What a broker has when it was sent a segment's records; of v2."""
+    """A broker's segment of v2, with the records of one of ours."""
 
     @classmethod
     def of(cls, segment: Segment) -> Produced:
@@ -30,13 +30,13 @@ class Produced(Segment):
 
     @property
     def plain_bytes(self) -> int:
-        """Of compressed ones that of ours, whose batches are others: a thousandth, at most."""
+        """The plain size; if compressed, that of our segment, which differs by 0.1 % at most."""
         if self.codec != "none":
             return super().plain_bytes
         return self.path().stat().st_size
 
     def path(self) -> Path:
-        """The file, made now unless it is there."""
+        """The file, made now if it is missing."""
         ours = super().path()
         path = ours.parent / "produced" / f"{TOPIC}-0" / ours.name
         if not path.exists():

@@ -1,7 +1,7 @@
-"""What was measured last, kept in the repository: docs/performance/peers.json.
+"""The latest measurements, kept in the repository: docs/performance/peers.json.
 
-A part for each comparison, in `comparisons`, `spark`, `upkeep` and `growth`. Each has been measured
-by itself, and so each says with what: the processor's model and the versions of all that took part.
+It has a part for each comparison, in `comparisons`, `spark`, `upkeep` and `growth`. Parts are
+measured separately, so each names the processor's model and the versions of all that took part.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ Record = dict[str, dict[str, dict[str, Any]]]
 
 
 def load(path: Path = RECORD) -> Record:
-    """All parts there are, by kind and name."""
+    """All recorded parts, by kind and name."""
     found = json.loads(path.read_text()) if path.exists() else {}
     return {kind: found.get(kind, {}) for kind in KINDS}
 
 
 def add(path: Path, kind: str, parts: Mapping[str, dict[str, Any]]) -> None:
-    """Put parts in the place of those of their names; the others stay, and the order too."""
+    """Replace parts of the same names; the others, and the order, stay."""
     found = load(path)
     found[kind] |= parts
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -36,7 +36,7 @@ def add(path: Path, kind: str, parts: Mapping[str, dict[str, Any]]) -> None:
 
 
 def measured_with(packages: Sequence[str], **others: str) -> dict[str, str]:
-    """The processor, and versions: nothing that says whose machine it is."""
+    """The processor and versions, without anything that identifies the machine."""
     cpus = Path("/proc/cpuinfo")
     models = [
         line.split(":", 1)[1].strip()

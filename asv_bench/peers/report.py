@@ -1,4 +1,4 @@
-"""What was measured → tables: plain text while measuring, Markdown for the pages."""
+"""Measurements → tables: plain text while measuring, Markdown for the pages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from asv_bench.peers.record import KINDS, Record
 US = "kafkajit"
 VIEWS = "kafkajit binary_view"
 DUMPER = "Java, DumpLogSegments"
-# What nobody who reads uncompressed records can leave out, each by itself.
+# The steps that no reader of uncompressed records can leave out, each by itself.
 FLOOR = ("crc32c", "memcpy", "varint floor")
 CODEC = "bare codec"
 CONNECTOR = "Kafka connector"
@@ -55,7 +55,7 @@ Result = dict[str, Any]
 
 
 def text(name: str, result: Result) -> str:
-    """One comparison, while measuring."""
+    """One comparison as plain text, printed while measuring."""
     lines = [f"\n{name}: {describe(result)}"]
     if name == "memory":
         above = result["peak"] - result["imported"]
@@ -81,7 +81,7 @@ def ratios(result: Result) -> str:
 
 
 def median_of(result: Result, subject: str) -> float | None:
-    """Seconds that a subject takes, or the limit; None where it took no part."""
+    """The seconds that a subject, or the limit, takes; None if it did not take part."""
     seconds = result["seconds"]
     if subject == LIMIT:
         parts = FLOOR if set(FLOOR) <= seconds.keys() else (CODEC,)
@@ -93,13 +93,13 @@ def median_of(result: Result, subject: str) -> float | None:
 
 
 def gigabytes_a_second(result: Result, subject: str) -> float | None:
-    """Of uncompressed log."""
+    """The speed in GB/s of uncompressed log."""
     median = median_of(result, subject)
     return None if median is None else result["plainBytes"] / median / 1e9
 
 
 def reads(record: Record) -> dict[str, dict[str, Any]]:
-    """The comparisons in which records are read."""
+    """The comparisons that read records."""
     return {
         name: result
         for name, result in record["comparisons"].items()
@@ -108,7 +108,7 @@ def reads(record: Record) -> dict[str, dict[str, Any]]:
 
 
 def writes(record: Record) -> dict[str, dict[str, Any]]:
-    """Those in which records are written."""
+    """The comparisons that write records."""
     return {
         name: result for name, result in record["comparisons"].items() if name.startswith("encode")
     }
@@ -150,7 +150,7 @@ HEADLINES = (
 
 
 def _summary(record: Record) -> str:
-    """The first table that a reader sees: seconds, and who else was measured."""
+    """The first table of the README: seconds of kafkajit and of its peer."""
     rows = []
     for line in HEADLINES:
         result = record[line.kind].get(line.comparison, {"seconds": {}})  # type: ignore[literal-required]
@@ -168,7 +168,7 @@ def _summary(record: Record) -> str:
 
 
 def _versus(record: Record) -> str:
-    """What a reader may use instead, with the two figures that matter to them."""
+    """The alternatives to kafkajit, with the two figures that matter."""
     found = []
     dump = record["comparisons"].get("dump")
     if dump and DUMPER in dump["seconds"]:
@@ -293,7 +293,7 @@ def _spark_writing(record: Record) -> str:
 
 
 def _spark_rows(result: Result, names: Mapping[str, str]) -> list[list[str]]:
-    """A name as a reader knows it, median and best; in the order of the names."""
+    """Rows with a readable name, median and best, in the order of the names."""
     order = [*names, *result["seconds"]]
     connector = result["with"].get("Spark of the connector")
     if connector:
@@ -329,7 +329,7 @@ def _growth(record: Record) -> str:
 
 
 def _machine(record: Record) -> str:
-    """What all was measured with: more than one value where parts are of different days."""
+    """The versions of all measurements; several values if parts are of different days."""
     found: dict[str, dict[str, None]] = {}
     for kind in KINDS:
         for result in record[kind].values():
@@ -357,12 +357,12 @@ SECTIONS: dict[str, Callable[[Record], str]] = {
 
 
 def sections(record: Record) -> dict[str, str]:
-    """What stands in each place that a page may have for it."""
+    """The text of each section that a page may contain."""
     return {name: write(record) or "*Not recorded yet.*" for name, write in SECTIONS.items()}
 
 
 def describe(result: Result) -> str:
-    """What is read or written, in a table's first column."""
+    """Describe what is read or written, for a table's first column."""
     codec = "" if result["codec"] == "none" else f", {result['codec']}"
     headers = f" + {result['headers']} headers" if result.get("headers") else ""
     magic = f"v{result['magic']}, " if result.get("magic", 2) < 2 else ""
@@ -371,7 +371,7 @@ def describe(result: Result) -> str:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Nothing where there are no rows."""
+    """A table in Markdown; empty without rows."""
     if not rows:
         return ""
     rule = ["---", *["---:"] * (len(head) - 1)]

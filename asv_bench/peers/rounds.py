@@ -84,7 +84,7 @@ class Command:
         return Pass(size, time.perf_counter() - start)
 
     def close(self) -> None:
-        """Nothing is left running."""
+        """Do nothing: no process is left running."""
 
 
 def python(module: str, *arguments: str) -> list[str]:

@@ -39,7 +39,7 @@ KINDS = ("table", "explode", "batches", "write")
 
 
 class Comparison(NamedTuple):
-    """What is read, and who reads it."""
+    """The files to read, and the subjects that read them."""
 
     records: int
     bytes: int
@@ -94,7 +94,7 @@ def comparisons(options: argparse.Namespace, running: ExitStack) -> dict[str, Co
 
 
 def connector(options: argparse.Namespace, servers: str) -> Worker:
-    """Spark's connector, with the pyspark that it is made for."""
+    """The subject of Spark's connector, with the pyspark that it is made for."""
     os.environ["KAFKAJIT_BENCH_JARS"] = options.kafka_jars
     subjects = Path(__file__).with_name("spark_subjects.py")
     try:
@@ -104,7 +104,7 @@ def connector(options: argparse.Namespace, servers: str) -> Worker:
 
 
 def connector_version(options: argparse.Namespace) -> dict[str, str]:
-    """That of the Spark it runs in: often an older one than kafkajit's."""
+    """The version of the Spark that it runs in, which may be older than kafkajit's."""
     if not options.kafka_python:
         return {}
     ask = [options.kafka_python, "-c", "import pyspark; print(pyspark.__version__)"]
@@ -164,7 +164,7 @@ def main() -> None:
     parser = parser_of("spark", __doc__)
     add_measuring(parser, KINDS, rounds=7)
     add_warm(parser, 12)
-    parser.add_argument("--kafka-python", metavar="PYTHON", help="one that has pyspark 4.0.0")
+    parser.add_argument("--kafka-python", metavar="PYTHON", help="a Python with pyspark 4.0.0")
     parser.add_argument("--kafka-jars", metavar="JARS", help="of spark-sql-kafka-0-10")
     add_record(parser)
     options = parser.parse_args()

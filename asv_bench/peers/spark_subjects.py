@@ -1,4 +1,4 @@
-"""What is measured in Spark: each subject runs one query, over and over, in a session of its own.
+"""The subjects in Spark: each runs one query, over and over, in a session of its own.
 
 `python -m asv_bench.peers.spark_subjects NAME PATH` answers every line on stdin with the
 nanoseconds that one more query took and the rows it counted. local[2], warm; the session's start
@@ -75,7 +75,7 @@ def kafka_log_two(spark: SparkSession, path: str) -> DataFrame:
 
 
 class ReadyMade(DataSource):
-    """As many rows as kafkaLog's, without reading them: what any Python data source costs."""
+    """As many rows as kafkaLog's, without reading them: the cost of any Python data source."""
 
     @classmethod
     def name(cls) -> str:
@@ -227,7 +227,7 @@ def main() -> None:
 
 
 def answer(one: Callable[[], int], before: Callable[[], None] | None = None) -> None:
-    """A pass for each line, and first what takes no part in it."""
+    """Prepare the subject, then run a pass for each line of input."""
     print("ready", flush=True)
     for _ in sys.stdin:
         if before is not None:

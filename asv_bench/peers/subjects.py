@@ -1,4 +1,4 @@
-"""What is measured: each subject reads one segment, over and over, in a process of its own.
+"""The subjects: each reads one segment, over and over, in a process of its own.
 
 `python -m asv_bench.peers.subjects NAME PATH` answers every line on stdin with the nanoseconds
 that one more pass took and the records it found. Loading the file and importing take no part.
@@ -139,14 +139,14 @@ def aiokafka(path: Path) -> Pass:
 
 
 def kafka_python(path: Path) -> Pass:
-    """kafka-python's reader, which is Python all through: the same."""
+    """kafka-python's reader, which is pure Python: the same."""
     from kafka.record.memory_records import MemoryRecords
 
     return _every_field(MemoryRecords, path)
 
 
 def _every_field(memory_records: Any, path: Path) -> Pass:
-    """Both clients hand out batches, and records, in the same way."""
+    """Read all batches and records; both clients have the same interface."""
     data = path.read_bytes()
 
     def read() -> int:
@@ -271,7 +271,7 @@ def _high_water_mark() -> int:
 
 
 def main(name: str, path: str) -> None:
-    """Prepare, say so, then answer each line with one pass."""
+    """Prepare, report that, then answer each line with one pass."""
     read = SUBJECTS[name](Path(path))
     print("ready", flush=True)
     for _ in sys.stdin:

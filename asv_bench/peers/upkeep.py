@@ -48,7 +48,7 @@ Subjects = dict[str, Callable[[], tuple[float, int]]]
 
 
 def main() -> None:
-    """Run what was asked for and print it."""
+    """Run the chosen comparisons and print them."""
     known = tuple(report.UPKEEP)
     parser = parser_of("upkeep", __doc__)
     add_measuring(parser, known, rounds=5, of="logs")
@@ -82,7 +82,7 @@ def logs_of(path: Path) -> list[Path]:
 
 
 def compare(subjects: Subjects, rounds: int) -> dict[str, list[float]]:
-    """Seconds of each pass; a round warms up, then so many count."""
+    """The seconds of each pass: one round to warm up, then `rounds` that count."""
     seconds: dict[str, list[float]] = {subject: [] for subject in subjects}
     for turn in range(rounds + 1):
         found = set()

@@ -25,7 +25,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Version(argparse.Action):
-    """Looks the version up when it is asked for: what does that takes long to import."""
+    """Looks up the version only when asked: importlib.metadata is slow to import."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
         from importlib.metadata import PackageNotFoundError, version
@@ -38,7 +38,7 @@ class _Version(argparse.Action):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the exit code."""
+    """Run the command and return its exit code."""
     parser = _Parser(
         prog="kafkajit",
         description="Reads, writes and mends Apache Kafka's on-disk log without a broker.",
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = options.run(options)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read the output has seen enough; nothing more may be flushed into the pipe.
+        # The reader of the pipe has closed it: nothing more may be flushed into it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
@@ -88,7 +88,7 @@ def _check_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> Non
 
 
 def _take(rest: list[str], options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
-    """Take the words that stand behind options for what the command's words are."""
+    """Pass the words behind options to the argument that the command names for them."""
     name = getattr(options, "rest", None)
     unknown = [word for word in rest if word[:1] == "-" and word != "-"]
     if name is None or unknown:

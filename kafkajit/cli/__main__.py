@@ -1,4 +1,4 @@
-"""`python -m kafkajit.cli`: the command without its installation."""
+"""Runs the command as `python -m kafkajit.cli`, without its installed script."""
 
 from __future__ import annotations
 

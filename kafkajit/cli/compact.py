@@ -1,13 +1,13 @@
-"""Compact logs as a broker's cleaner does: of each key the last record stays.
+"""Compact logs as a broker's cleaner does: keep the last record of each key.
 
-A line says of each segment what stays; to find out takes as long as to do it. A topic's configs are
-not in its log's folder: what is not given with --config is Kafka's default. Logs that a broker has
-compacted before are known by cleaner-offset-checkpoint. Others are left alone, unless the folder is
-named and --config cleanup.policy=compact is given: of a topic that is not compacted, records would
-be lost. What is replaced is kept in a folder .kafkajit-compact-TIME beside the log, unless
---no-keep is given.
+A line for each segment reports what stays. Planning takes as long as compacting. A topic's configs
+are not in its log's folder: pass them with --config, which otherwise has Kafka's defaults. The file
+cleaner-offset-checkpoint lists the logs that a broker has compacted before. All others are left
+alone, because a topic that is not compacted would lose records; to compact one, name its folder and
+pass --config cleanup.policy=compact. Replaced files are kept in a folder .kafkajit-compact-TIME
+beside the log, unless --no-keep is given.
 
-Exit code: 0 where nothing is to be done, or all was done; 2 where something is to be done and
+Exit code: 0 if there is nothing to do, or everything was done; 2 if there is something to do and
 --apply was not given; 1 after an error.
 """
 
@@ -18,7 +18,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kafkajit.cli import upkeep as changing
+from kafkajit.cli import upkeep_command
 from kafkajit.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 REST = "dirs"
 EXAMPLE = f"""\
-{changing.SAFETY}
-{changing.EXIT_CODES}
+{upkeep_command.SAFETY}
+{upkeep_command.EXIT_CODES}
 examples:
   kafkajit compact /var/kafka
   kafkajit compact --apply /var/kafka/users-0
@@ -37,8 +37,8 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Kafka's options, in its words."""
-    changing.add_arguments(
+    """Add the command's arguments, named as Kafka names them."""
+    upkeep_command.add_arguments(
         parser,
         "how the topic is compacted: cleanup.policy, delete.retention.ms, min.compaction.lag.ms, "
         "segment.bytes, segment.index.bytes, index.interval.bytes",
@@ -48,14 +48,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=128 << 20,
         metavar="BYTES",
-        help="memory for the keys, as log.cleaner.dedupe.buffer.size; by default 134217728, for "
-        "five million of them. Where there are more, the log is read more often",
+        help="memory for the keys, as log.cleaner.dedupe.buffer.size (default: 134217728, enough "
+        "for five million keys); a log with more keys is read several times",
     )
-    parser.add_argument("--now", type=changing.time, metavar="TIME", help=changing.TIME_HELP)
+    parser.add_argument(
+        "--now", type=upkeep_command.time, metavar="TIME", help=upkeep_command.TIME_HELP
+    )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Say what stays of each partition, or make it so."""
+    """Report what stays of each partition, and with --apply compact it."""
     from kafkajit.log.config import LogConfig
     from kafkajit.upkeep.compact.options import CompactOptions
 
@@ -66,18 +68,18 @@ def run(options: argparse.Namespace) -> int:
     asked = CompactOptions.of(
         config, now=options.now, dedupe_buffer_size=options.dedupe_buffer_size
     )
-    report = changing.Report(options)
+    report = upkeep_command.Report(options)
     compacting = _Compacting(options, asked, report)
-    code = changing.each_partition(options, compacting.partition, report)
+    code = upkeep_command.each_partition(options, compacting.partition, report)
     compacting.summary()
     return report.end(code)
 
 
 class _Compacting:
-    """One partition after the other, and what is said of all of them."""
+    """Compacts one partition after the other, and sums up all of them."""
 
     def __init__(
-        self, options: argparse.Namespace, asked: CompactOptions, report: changing.Report
+        self, options: argparse.Namespace, asked: CompactOptions, report: upkeep_command.Report
     ) -> None:
         self._options = options
         self._report = report
@@ -88,7 +90,7 @@ class _Compacting:
     def partition(self, folder: Path, is_alone: bool) -> bool:
         from kafkajit.upkeep.compact.plan import plan_of
 
-        is_named = changing.is_named(folder, self._options)
+        is_named = upkeep_command.is_named(folder, self._options)
         plan = plan_of(folder, self._asked, is_named=is_named)
         self._plans.append(plan)
         kept = self._compact(plan) if plan.is_needed else None
@@ -101,7 +103,7 @@ class _Compacting:
         return plan.is_needed
 
     def _compact(self, plan: PartitionCompaction) -> Path | None:
-        """Do it, or find out; where what was there is kept."""
+        """Apply the plan if asked to; return the folder of the replaced files."""
         with Progress(plan.folder.name, max(plan.bytes_to_read, 1)) as shown:
             read = 0
 
@@ -130,5 +132,5 @@ class _Compacting:
             sizes = f" from {before:,} to {after:,} bytes" if needed else ""
             places = "1 partition" if len(plans) == 1 else f"{len(plans):,} partitions"
             self._report.summary(f"{places}, {len(needed) or 'none'} {done}{sizes}")
-        for line in changing.room_of_kept(self._kept):
+        for line in upkeep_command.room_of_kept(self._kept):
             self._report.summary(line)

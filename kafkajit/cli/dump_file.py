@@ -1,7 +1,7 @@
-"""One file after the other, as dump-log prints them, and what is to be said at the end.
+"""Dumps one file after the other, and reports findings at the end, as dump-log prints both.
 
-A file's suffix says what it is. Kafka collects what does not fit together over all files and tells
-it on stderr behind them.
+A file's suffix decides how it is dumped. Kafka collects inconsistencies over all files and prints
+them on stderr after the last one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kafkajit.text.log_dump import LogDump, Style, json_line
 from kafkajit.topics import TOPICS
 from kafkajit.topics.kinds import topic_kind
 
-_MOST_BYTES = 2**31 - 1  # of a log, to Kafka
+_MOST_BYTES = 2**31 - 1  # the largest log that Kafka opens
 _ESCAPE = "surrogateescape"  # a file's name may have any bytes
 
 Pairs = list[tuple[int, int]]
@@ -32,7 +32,7 @@ Pairs = list[tuple[int, int]]
 
 @dataclass
 class Findings:
-    """What does not fit together, by file: pairs as Kafka prints them."""
+    """Inconsistencies by file: pairs of numbers, as Kafka prints them."""
 
     index_mismatches: dict[str, Pairs] = field(default_factory=dict)
     time_mismatches: dict[str, Pairs] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Findings:
     non_consecutive: dict[str, Pairs] = field(default_factory=dict)
 
     def lines(self) -> Iterator[str]:
-        """All of it, in Kafka's order and words."""
+        """All findings, in Kafka's order and words."""
         for finding, path, pairs in self._all():
             yield finding.heading.format(path=path)
             for first, second in pairs:
@@ -63,13 +63,13 @@ class Findings:
 
 
 class _Finding(NamedTuple):
-    """How a kind of finding is told."""
+    """How a kind of finding is printed."""
 
     heading: str
     line: str
     kind: str
     fields: tuple[str, str]
-    is_list: bool = False  # which Kafka puts into its map anew for each pair
+    is_list: bool = False  # Kafka then puts it into its map anew for each pair
 
 
 # In Kafka's order.
@@ -118,7 +118,7 @@ class FileDump:
         self._options = options
 
     def file(self, file: DumpedFile) -> None:
-        """Dump one file; an error is raised behind what could be printed."""
+        """Dump one file; raise an error only after printing everything that could be read."""
         self._file, name = file, file.file_name
         if file.is_folder:
             raise IsADirectoryError(
@@ -129,14 +129,14 @@ class FileDump:
         try:
             self._dump(name)
         except (OSError, ValueError):
-            # Kafka complains of the name, where it has one to complain of.
+            # Kafka reports a bad name first, if the name is bad.
             if not file.exists:
                 raise FileNotFoundError(errno.ENOENT, "no such file") from None
             raise
 
     def _dump(self, name: str) -> None:
         if "." not in name:
-            raise ValueError("the file's name has no suffix that says what it is")
+            raise ValueError(f"the file's name has no suffix; there are: {', '.join(SUFFIXES)}")
         dump = _DUMPED.get(name[name.rindex(".") :])
         if dump is not None:
             dump(self, name)
@@ -172,7 +172,7 @@ class FileDump:
             raise dump.error
         _keep(self.findings.non_consecutive, self._file, dump.non_consecutive)
 
-    # What reads the files beside a log imports pyarrow, which a log can do without.
+    # Reading the files beside a log imports pyarrow, which dumping a log does not need.
 
     def _offset_index(self, name: str) -> None:
         from kafkajit.index.offset_index import OffsetIndex
@@ -222,12 +222,12 @@ class FileDump:
             _keep(self.findings.not_found, self._file, dump.not_found)
 
     def say(self, kafkas: str, fields: dict[str, Any]) -> None:
-        """A line on standard output, in Kafka's words or as JSON with these fields."""
+        """Print a line on standard output, in Kafka's words or as JSON with these fields."""
         line = json_line(**fields) if self._style.json else f"{kafkas}\n".encode(errors=_ESCAPE)
         sys.stdout.buffer.write(line)
 
     def _whole(self) -> Source:
-        """The file's bytes, all of them there."""
+        """The file's bytes; an error if not all of them can be read."""
         source = self._file.source()
         source.load(source.content.size)
         return source
@@ -258,7 +258,7 @@ class FileDump:
             for lines in snapshot_text(source.content, source.path, json=self._style.json):
                 sys.stdout.buffer.write(lines)
         except CorruptSnapshotError as error:
-            # Kafka says it and goes on as if nothing were wrong.
+            # Kafka prints this and exits as if nothing were wrong.
             if self._style.json:
                 self.say(
                     "", {"kind": "corruptSnapshot", "path": self._file.name, "reason": str(error)}
@@ -306,7 +306,7 @@ def _kind(path: Path, kinds: list[str]) -> str | None:
 
 
 def _heading(name: str) -> tuple[str, dict[str, Any]]:
-    """What the file's name says of its contents: Kafka's line, and the fields of JSON's."""
+    """The line that Kafka derives from the file's name, and the same as fields of JSON."""
     if name == "bootstrap.checkpoint":
         return "KRaft bootstrap snapshot", {"kind": "bootstrap"}
     snapshot = re.fullmatch(r"(\d{20})-(\d{10}).*\.checkpoint", name)
@@ -321,7 +321,7 @@ def _heading(name: str) -> tuple[str, dict[str, Any]]:
 
 
 def _offset_in(name: str) -> int:
-    """What a file's name begins with, as Java's toLong reads it."""
+    """The number that a file's name begins with, parsed as Java's toLong does."""
     base_offset = name.split(".")[0]
     if not re.fullmatch(r"[+-]?\d+", base_offset) or not -(2**63) <= int(base_offset) < 2**63:
         raise ValueError(f"the file's name does not begin with an offset: {base_offset!r}")
@@ -331,10 +331,10 @@ def _offset_in(name: str) -> int:
 def _in_scalas_order(
     findings: dict[str, Pairs], *, puts_every_pair: bool = False
 ) -> Iterator[tuple[str, Pairs]]:
-    """In the order of Scala's mutable.HashMap, which Kafka prints."""
+    """Sort findings in the order of Scala's mutable.HashMap, in which Kafka prints them."""
     size = 16
     for held, pairs in enumerate(findings.values()):
-        # It grows before it looks whether it has the key.
+        # The map grows before it looks up the key.
         for known in (held, held + 1)[: len(pairs) if puts_every_pair else 1]:
             if known + 1 >= size * 3 // 4:
                 size *= 2
@@ -343,7 +343,7 @@ def _in_scalas_order(
 
 
 def _scala_map_order(path: str, size: int) -> tuple[int, int]:
-    """Where a table of that size keeps a string."""
+    """The sort key of a string in a hash table of that size."""
     hash_ = 0
     utf16 = path.encode("utf-16-be", "surrogatepass")
     for i in range(0, len(utf16), 2):

@@ -1,9 +1,9 @@
 """Print logs, indexes and snapshots as kafka-dump-log.sh does, without a JVM.
 
-Options, lines and exit codes are those of Kafka 4.1.1's DumpLogSegments. Where that throws and
-leaves the files behind it unread, this says what is wrong and where, on stderr, and goes on with
-the next file; the exit code is 1 all the same. --mode, which Kafka's tool lacks, reports damage as
-the other readers do. What DefaultDecoder decodes is printed as hex: Java prints an array's address.
+Options, lines and exit codes are those of Kafka 4.1.1's DumpLogSegments. If Kafka's tool would
+throw and skip the remaining files, this command reports the problem and its position on stderr and
+goes on with the next file; it still exits with 1. --mode, which Kafka's tool lacks, reports damage
+as the other readers do. DefaultDecoder prints bytes as hex; in Java it prints an array's address.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ examples:
   kafkajit dump-log --mode FAILFAST orders-0 > /dev/null || echo damaged
 """
 
-# Kafka's options for internal topics, and the kinds of those.
+# Kafka's options for internal topics, and the kinds of these topics.
 _TOPIC_DECODERS = {
     "offsets-decoder": "offsets",
     "transaction-log-decoder": "transaction_state",
@@ -41,15 +41,17 @@ _TOPIC_DECODERS = {
 }
 _DEFAULT_DECODER = DECODER_CLASSES[0]
 STDIN_NAME = "00000000000000000000.log"
-REST = "paths"  # what words are that stand behind options
+REST = "paths"  # the argument that receives words behind options
 _MODES = ("FAILFAST", "DROPMALFORMED", "PERMISSIVE")
 _NO_LIMIT = 2**31 - 1
 _MAX_MESSAGE_SIZE = 5 << 20
-_MAX_DECOMPRESSED_BYTES = 256 << 20  # as for the other readers, without importing them for --help
+_MAX_DECOMPRESSED_BYTES = (
+    256 << 20
+)  # the other readers' limit, spelled here so that --help does not import them
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Kafka's options, in its words where they are good."""
+    """Add the command's arguments; those of Kafka's tool have Kafka's names."""
     decoders = f"{DECODER_PACKAGE}. StringDecoder, LongDecoder, IntegerDecoder or DefaultDecoder"
     parser.add_argument(
         "paths",
@@ -63,14 +65,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="extend",
         default=[],
         metavar="FILE,...",
-        help="the same as Kafka's tool takes them, separated by commas, or by spaces",
+        help="files to dump as Kafka's tool takes them, separated by commas, or by spaces",
     )
     parser.add_argument(
         "--stdin-name",
         default=STDIN_NAME,
         metavar="NAME",
-        help="what standard input (-) is called, from which its kind, its offset and, with a "
-        "folder, its topic follow (default: %(default)s)",
+        help="the file name of standard input (-), which decides its kind, its offset and, with a "
+        "folder, its topic (default: %(default)s)",
     )
     parser.add_argument(
         "--print-data-log",
@@ -99,7 +101,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=_MAX_MESSAGE_SIZE,
         metavar="SIZE",
-        help="largest batch that an index is believed to name (default: %(default)s)",
+        help="the largest batch to look for at an index entry (default: %(default)s)",
     )
     parser.add_argument(
         "--index-sanity-check",
@@ -116,7 +118,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=_MAX_DECOMPRESSED_BYTES,
         metavar="SIZE",
-        help="what one batch may grow to when it is decompressed (default: %(default)s)",
+        help="the largest size of a decompressed batch (default: %(default)s)",
     )
     for side in ("value", "key"):
         parser.add_argument(
@@ -133,30 +135,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             dest="topics",
             action="append_const",
             const=kind,
-            help=f"print records as those of {TOPICS[kind]}; with several such options, of the "
-            "logs of this topic only",
+            help=f"decode records as those of {TOPICS[kind]}; with several such options, only in "
+            "the logs of this topic",
         )
     parser.add_argument(
         "--format",
         choices=("text", "json"),
         default="text",
-        help="text (the default) is what Kafka's tool prints; json is an object in each line, with "
-        "the values of headers, and bytes that are not UTF-8 in base64",
+        help="text (the default) is the output of Kafka's tool; json prints an object in each "
+        "line, with the values of headers, and bytes that are not UTF-8 in base64",
     )
     parser.add_argument(
         "--mode",
         type=_mode,
         metavar="{" + ",".join(_MODES) + "}",
-        help="what to do about damage, instead of what Kafka's tool does: FAILFAST ends with an "
-        "error at the first batch that is not sound, DROPMALFORMED leaves out what cannot be read "
-        "and goes on where the log does, PERMISSIVE also prints a line for each damaged batch and "
-        "gap",
+        help="how to treat damage, instead of as Kafka's tool does: FAILFAST ends with an error at "
+        "the first damaged batch, DROPMALFORMED skips damage and goes on at the next sound "
+        "batch, PERMISSIVE also prints a line for each damaged batch and gap",
     )
 
 
 def _mode(text: str) -> str:
     if text.upper() not in _MODES:
-        raise argparse.ArgumentTypeError(f"there is no {text!r}, but {', '.join(_MODES)}")
+        raise argparse.ArgumentTypeError(f"unknown mode {text!r}; there are: {', '.join(_MODES)}")
     return text.upper()
 
 
@@ -168,7 +169,7 @@ def _decoder_class(name: str) -> str:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Dump every file; 1 if one of them could not be read to its end."""
+    """Dump every file; return 1 if one of them could not be read to its end."""
     from kafkajit.cli.dump_file import FileDump
     from kafkajit.cli.dump_names import files_of
 
@@ -217,7 +218,7 @@ def _style(options: argparse.Namespace) -> Style:
 def _reason(error: Exception) -> str:
     if isinstance(error, OSError):
         return error.strerror or str(error)
-    # The path stands in front of the message already.
+    # The caller prints the path in front of the message.
     path = getattr(error, "path", None)
     text = str(error).replace(f" in {path}", "", 1)
     return f"{type(error).__name__}: {text}" if path else text

@@ -1,4 +1,4 @@
-"""What a command line names → files to dump: paths, folders, globs, URIs and standard input."""
+"""Names on the command line → files to dump: paths, folders, globs, URIs and standard input."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _COPIED_AT_ONCE = 1 << 20
 
 
 class DumpedFile:
-    """A file to dump: what is printed as its name, its bytes, and the files beside it."""
+    """A file to dump: the name to print, its bytes, and the files beside it."""
 
     def __init__(self, name: str, path: str | None = None) -> None:
         self.name = name
@@ -36,12 +36,12 @@ class DumpedFile:
 
     @property
     def file_name(self) -> str:
-        """The last part of the name, which says what the file is."""
+        """The last part of the name, from which the file's kind follows."""
         return PurePosixPath(self._path).name
 
     @property
     def path(self) -> str:
-        """Where the file is, or would be: the folder's name has the topic."""
+        """The file's path, even if it does not exist: the folder's name contains the topic."""
         return self._path
 
     @property
@@ -51,12 +51,12 @@ class DumpedFile:
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a folder, and no file."""
+        """Whether the name is a folder's."""
         return bool(self.name) and Path(self.name).is_dir()
 
     @property
     def exists(self) -> bool:
-        """Whether there is such a file."""
+        """Whether the file exists."""
         return bool(self.name) and os.path.lexists(self.name)
 
     def source(self) -> Source:
@@ -64,7 +64,7 @@ class DumpedFile:
         return Source(Path(self._path))
 
     def beside(self, suffix: str) -> Source:
-        """The bytes of the file of the same segment with that suffix, which has to be there."""
+        """The bytes of the same segment's file with that suffix, which has to exist."""
         path = Path(self._path)
         other = path.with_name(_sibling(path.name, suffix))
         if not other.exists():
@@ -73,7 +73,7 @@ class DumpedFile:
 
 
 class RemoteFile(DumpedFile):
-    """A file of a file system that pyarrow opens; `stored` is what is known of it."""
+    """A file of a file system that pyarrow opens; `stored` has its path and size."""
 
     def __init__(self, name: str, stored: StoredFile) -> None:
         super().__init__(name, stored.path)
@@ -105,7 +105,7 @@ class RemoteFile(DumpedFile):
 
 
 class StandardInput(DumpedFile):
-    """What is piped in; `called` says what it is, as a file's name does."""
+    """Standard input; `called` stands for the file name."""
 
     def __init__(self, called: str) -> None:
         super().__init__(STANDARD_INPUT, called)
@@ -127,7 +127,7 @@ class StandardInput(DumpedFile):
 
     @cached_property
     def _content(self) -> object:
-        """All of it, in a file that has no name: a log may be larger than the memory."""
+        """The whole input, in an unnamed file: a log may be larger than memory."""
         import mmap
 
         if sys.stdin.isatty():
@@ -141,17 +141,18 @@ class StandardInput(DumpedFile):
 
     def beside(self, suffix: str) -> Source:
         raise ValueError(
-            f"an index is compared with the {suffix} file beside it, and - has none: name its path"
+            f"an index is compared with the {suffix} file beside it, and - has no folder: "
+            "pass the index's path"
         )
 
 
 def files_of(lists: Sequence[str], paths: Sequence[str], called: str) -> Iterator[DumpedFile]:
-    """The files to dump, as they are named; of a folder all that can be.
+    """The files to dump, in the order of their names; a folder stands for all its files.
 
     Args:
-        lists: names separated by commas, as Kafka's tool takes them
-        paths: a name each, unless no file has a comma there
-        called: what standard input is called
+        lists: names separated by commas, as Kafka's tool takes them.
+                paths: one name each; a name with a comma that no file has is a list too.
+                called: the file name of standard input.
     """
     names = [name for text in lists for name in _COMMA.split(re.sub(",+$", "", text))]
     for path in paths:
@@ -167,7 +168,7 @@ def files_of(lists: Sequence[str], paths: Sequence[str], called: str) -> Iterato
 
 
 def _local(given: str) -> Iterator[str]:
-    """The names of local files, as Java writes them; a folder without any is given itself."""
+    """The names of local files, as Java writes them; an empty folder stands for itself."""
     name = re.sub("/+", "/", resolve_sample(given))
     name = name.rstrip("/") or name
     if _GLOB.search(name) and not os.path.lexists(name):
@@ -179,7 +180,7 @@ def _local(given: str) -> Iterator[str]:
             yield from _local(path)
         return
     inside: list[str] = []
-    if name and Path(name).is_dir():  # no name is not the current folder's
+    if name and Path(name).is_dir():  # an empty name does not mean the current folder
         inside = sorted(path.name for path in Path(name).iterdir() if path.suffix in SUFFIXES)
     yield from [f"{name.rstrip('/')}/{file}" for file in inside] or [name]
 

@@ -1,19 +1,19 @@
-"""An exception → the line that a terminal shows of it.
+"""An exception → the line that a terminal shows for it.
 
-Mostly the sentence says all. A name stands before it where it tells what kind of damage it is, or
-that nobody has foreseen it.
+The message alone is enough for most errors. The exception's name precedes it if the name adds
+something: the kind of damage, or that the error is unforeseen.
 """
 
 from __future__ import annotations
 
 from kafkajit.errors import KafkaJitError
 
-# Themselves, not what is derived from them.
+# These classes only, without their subclasses.
 _NAMELESS = (ValueError, KafkaJitError)
 
 
 def reason(error: BaseException) -> str:
-    """What is wrong.
+    """The text of an error.
 
     >>> reason(ValueError("no limit was given"))
     'no limit was given'
@@ -26,7 +26,7 @@ def reason(error: BaseException) -> str:
 
 
 def of_system(error: OSError) -> str:
-    """What the system refused, and of which file.
+    """The operating system's message, and the file that it is about.
 
     >>> of_system(PermissionError(13, "Permission denied", "/x"))
     'Permission denied: /x'

@@ -1,4 +1,4 @@
-"""How far long work is, on a terminal's stderr and nowhere else."""
+"""Shows the progress of long work, only on a terminal's stderr."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _WORTH_SHOWING = 64 << 20  # bytes
 
 
 class Progress:
-    """A line that is written over: `00000000000000000000.log  45% of 479 MB`.
+    """A line that is rewritten in place: `00000000000000000000.log  45% of 479 MB`.
 
-    Silent in a pipe, for small files, and where the output itself goes to the terminal meanwhile:
-    it comes later where the progress is `before_output`.
+    Nothing is shown in a pipe, for small files, or while the output itself goes to the terminal.
+        With `before_output` the output comes only after the work.
     """
 
     def __init__(self, name: str, total: int, *, before_output: bool = False) -> None:
@@ -56,7 +56,7 @@ class Progress:
 
 
 class CountProgress:
-    """How many of many things are done: `1,234 of 3,000 partitions`. Silent but on a terminal."""
+    """Shows how many things are done, on a terminal: `1,234 of 3,000 partitions`."""
 
     def __init__(self, noun: str) -> None:
         self._noun = noun
@@ -73,19 +73,19 @@ class CountProgress:
             print(f"\r{line:79}", end="", file=sys.stderr, flush=True)
 
     def clear(self) -> None:
-        """Take the line away, so that another can be written."""
+        """Clear the line, so that another can be written."""
         if self._shown:
             self._shown = False
             print("\r" + " " * 79 + "\r", end="", file=sys.stderr, flush=True)
 
 
 class TaskProgress:
-    """How many of a query's tasks are done: ` 37% ▕███████▍            ▏ 12 of 32 tasks, 7 s`.
+    """Shows how many tasks of a query are done: ` 37% ▕███████▍            ▏ 12 of 32 tasks, 7 s`.
 
-    Asked of Spark by a thread of its own; silent where stderr is no terminal.
+    A thread of its own asks Spark. Nothing is shown if stderr is not a terminal.
     """
 
-    _WAIT = 0.5  # seconds before it shows, so that quick answers come without a flicker
+    _WAIT = 0.5  # seconds before it is shown, so that quick answers do not flicker
     _BAR = 20
 
     def __init__(self, session: Callable[[], SparkSession | None]) -> None:
@@ -103,7 +103,7 @@ class TaskProgress:
         return self
 
     def add_rows(self, rows: int) -> None:
-        """Rows have been written."""
+        """Count rows that have been written."""
         self._rows += rows
 
     def stop(self) -> None:
@@ -128,7 +128,7 @@ class TaskProgress:
             try:
                 text = self._text(time.monotonic() - begun)
             except Exception:
-                break  # Spark has ended, and who asked it for rows will say so
+                break  # Spark has ended, which the caller that waits for rows reports
             if not self._stopped.is_set():
                 self._shown = True
                 width = shutil.get_terminal_size().columns - 1

@@ -1,12 +1,12 @@
-"""Put a partition's log right after a crash, damage or a bad copy.
+"""Repair a partition's log after a crash, damage or a bad copy.
 
-Without --apply nothing is changed, and a line says each thing that would be done. Damage ends a
-log: what is behind it goes, as when a broker recovers it; with --salvage only the damaged bytes do.
-A file that is not a Kafka log is left alone, unless --discard names it.
-Indexes, snapshots of producers, leader epochs and checkpoints are made to fit. What is replaced or
-removed is kept in a folder .kafkajit-repair-TIME beside the log, unless --no-keep is given.
+Without --apply nothing is changed, and each line names one thing to do. Damage ends a log:
+everything behind it is removed, as in a broker's recovery; with --salvage only the damaged bytes
+are. Indexes, snapshots of producers, leader epochs and checkpoints are updated to match. Replaced
+and removed files are kept in a folder .kafkajit-repair-TIME beside the log, unless --no-keep is
+given. A file that is not a Kafka log is left alone, unless --discard names it.
 
-Exit code: 0 where nothing is to be done, or all was done; 2 where something is to be done and
+Exit code: 0 if there is nothing to do, or everything was done; 2 if there is something to do and
 --apply was not given; 1 after an error.
 """
 
@@ -16,7 +16,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kafkajit.cli import upkeep as changing
+from kafkajit.cli import upkeep_command
 from kafkajit.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 REST = "dirs"
 EXAMPLE = f"""\
-{changing.SAFETY}
-{changing.EXIT_CODES}
+{upkeep_command.SAFETY}
+{upkeep_command.EXIT_CODES}
 examples:
   kafkajit repair /var/kafka/orders-0
   kafkajit repair --salvage --apply /var/kafka/orders-0
@@ -34,15 +34,15 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What a log is, and what may become of it."""
-    changing.add_arguments(
-        parser, "the topic's, where it has its own: index.interval.bytes, segment.index.bytes"
+    """Add the command's arguments."""
+    upkeep_command.add_arguments(
+        parser, "the topic's own configs, if it has any: index.interval.bytes, segment.index.bytes"
     )
     parser.add_argument(
         "--salvage",
         action="store_true",
-        help="keep every sound batch behind damage; without this option a log ends there, and "
-        "segments behind it go",
+        help="keep every sound batch behind damage (default: the log ends at the damage, and the "
+        "segments behind it are removed)",
     )
     parser.add_argument(
         "--discard",
@@ -56,12 +56,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--truncate-to",
         type=int,
         metavar="OFFSET",
-        help="cut the log at this offset; the batch that it is in goes too",
+        help="cut the log at this offset; the batch that contains it is removed too",
     )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Say what is to be done to each partition, or do it."""
+    """Report what is to be done to each partition, and with --apply do it."""
     from kafkajit.change.partitions import partitions_at
     from kafkajit.log.config import LogConfig
     from kafkajit.upkeep.repair.options import RepairOptions
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     discard = discarded(options.discard, folders) if options.discard else frozenset()
     config = LogConfig.of(dict(options.config))
     asked = RepairOptions(config, options.salvage, options.truncate_to, discard)
-    report = changing.Report(options)
+    report = upkeep_command.Report(options)
     needed: list[bool] = []
 
     def repair(folder: Path, is_alone: bool) -> bool:
@@ -82,8 +82,8 @@ def run(options: argparse.Namespace) -> int:
         return needed[-1]
 
     if options.truncate_to is not None:
-        changing.check_alone(options, "--truncate-to")
-    code = changing.each_partition(options, repair, report)
+        upkeep_command.check_alone(options, "--truncate-to")
+    code = upkeep_command.each_partition(options, repair, report)
     if len(needed) > 1 or options.quiet:
         done = "repaired" if options.apply else "to be repaired"
         partitions = "1 partition" if len(needed) == 1 else f"{len(needed):,} partitions"
@@ -95,11 +95,11 @@ def _repair(
     folder: Path,
     asked: RepairOptions,
     options: argparse.Namespace,
-    report: changing.Report,
+    report: upkeep_command.Report,
     *,
     is_alone: bool,
 ) -> bool:
-    """One partition; whether something was to be done."""
+    """Repair one partition; return whether there was something to do."""
     from kafkajit.upkeep.repair.plan import plan_of
 
     total = sum(path.stat().st_size for path in folder.glob("*.log"))

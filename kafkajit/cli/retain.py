@@ -1,13 +1,13 @@
 """Delete old segments as a broker does: by time, by size or by log start offset.
 
-The segments that go are those that Kafka 4.1.1 would delete of the same log, and a line says of
-each why. A topic's configs are not in its log's folder: what is not given with --config is no
-limit. Logs of compacted topics, of internal topics and of topics in tiered storage are left alone,
-unless their folder is named, and --config cleanup.policy=delete or remote.storage.enable=false is
-given too. What goes is kept in a folder .kafkajit-retain-TIME beside the log, unless --no-keep is
-given.
+The command deletes the segments that Kafka 4.1.1 would delete from the same log, and gives the
+reason for each. A topic's configs are not in its log's folder: only the limits given with --config
+apply. Logs of compacted topics, of internal topics and of topics in tiered storage are left alone;
+to delete from one, name its folder and pass --config cleanup.policy=delete or
+remote.storage.enable=false. Deleted files are kept in a folder .kafkajit-retain-TIME beside the
+log, unless --no-keep is given.
 
-Exit code: 0 where nothing is to be done, or all was done; 2 where something is to be done and
+Exit code: 0 if there is nothing to do, or everything was done; 2 if there is something to do and
 --apply was not given; 1 after an error.
 """
 
@@ -18,7 +18,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kafkajit.cli import upkeep as changing
+from kafkajit.cli import upkeep_command
 
 if TYPE_CHECKING:
     from kafkajit.upkeep.retain.options import RetainOptions
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 _LIMITS = {"retention.ms", "retention.bytes"}
 REST = "dirs"
 EXAMPLE = f"""\
-{changing.SAFETY}
-{changing.EXIT_CODES}
+{upkeep_command.SAFETY}
+{upkeep_command.EXIT_CODES}
 examples:
   kafkajit retain --config retention.ms=604800000 /var/kafka/orders-0
   kafkajit retain --config retention.bytes=10737418240 --apply /var/kafka
@@ -37,10 +37,10 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Kafka's options, in its words."""
-    changing.add_arguments(
+    """Add the command's arguments, named as Kafka names them."""
+    upkeep_command.add_arguments(
         parser,
-        "how much may stay, and what is known of the topic: retention.ms, retention.bytes, "
+        "the limits, and other configs of the topic: retention.ms, retention.bytes, "
         "cleanup.policy, remote.storage.enable",
     )
     parser.add_argument(
@@ -50,11 +50,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="delete the records before this offset, as kafka-delete-records.sh does; -1 is the "
         "high watermark",
     )
-    parser.add_argument("--now", type=changing.time, metavar="TIME", help=changing.TIME_HELP)
+    parser.add_argument(
+        "--now", type=upkeep_command.time, metavar="TIME", help=upkeep_command.TIME_HELP
+    )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Say what goes of each partition, and with --apply have it go."""
+    """Report what each partition loses, and with --apply delete it."""
     from kafkajit.upkeep.retain.options import RetainOptions
 
     settings = dict(options.config)
@@ -65,19 +67,19 @@ def run(options: argparse.Namespace) -> int:
             "--log-start-offset"
         )
     if options.log_start_offset is not None:
-        changing.check_alone(options, "--log-start-offset")
-    report = changing.Report(options)
+        upkeep_command.check_alone(options, "--log-start-offset")
+    report = upkeep_command.Report(options)
     retaining = _Retaining(options, limits, report)
-    code = changing.each_partition(options, retaining.partition, report)
+    code = upkeep_command.each_partition(options, retaining.partition, report)
     retaining.summary()
     return report.end(code)
 
 
 class _Retaining:
-    """One partition after the other, and what is said of all of them."""
+    """Expires one partition after the other, and sums up all of them."""
 
     def __init__(
-        self, options: argparse.Namespace, limits: RetainOptions, report: changing.Report
+        self, options: argparse.Namespace, limits: RetainOptions, report: upkeep_command.Report
     ) -> None:
         self._options = options
         self._report = report
@@ -88,7 +90,7 @@ class _Retaining:
     def partition(self, folder: Path, is_alone: bool) -> bool:
         from kafkajit.upkeep.retain.plan import plan_of
 
-        is_named = changing.is_named(folder, self._options)
+        is_named = upkeep_command.is_named(folder, self._options)
         plan = plan_of(folder, self._limits, is_named=is_named)
         self._plans.append(plan)
         if plan.left_alone is None and (is_alone or plan.is_needed or plan.notes):
@@ -120,5 +122,5 @@ class _Retaining:
                 f"{sum(plan.expired_size for plan in plans):,} of "
                 f"{sum(plan.size for plan in plans):,} bytes"
             )
-        for line in changing.room_of_kept(self._kept):
+        for line in upkeep_command.room_of_kept(self._kept):
             self._report.summary(line)

@@ -1,1 +1,1 @@
-"""A folder of logs as tables: which files, which stretches of them, and what a task reads."""
+"""Plans and reads tables over folders of logs: files, stretches of them, and tasks."""

@@ -1,6 +1,6 @@
-"""The options of the data source, as Kafka and Spark name them, and what they may be.
+"""The options of the data source, as Kafka and Spark name them, and their values.
 
-Option keys arrive in lower case from Spark; values are strings.
+Spark passes option keys in lower case, and values as strings.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ READ_COMMITTED = "read_committed"
 
 KINDS = ("records", "batches", "files", "corruption", INDEXES, *SIDECAR_FILES)
 
-# Offsets by topic and partition; earliest and latest are left out.
+# Offsets by topic and partition, without those that are earliest or latest.
 Offsets = dict[str, dict[int, int]]
 
 _EARLIEST, _LATEST = -2, -1
@@ -34,7 +34,7 @@ _DIGITS = re.compile(r"[0-9]+")
 
 @dataclass(frozen=True)
 class Options:
-    """What a table of logs is asked for."""
+    """The options of one table over logs."""
 
     paths: tuple[str, ...]
     kind: str = "records"
@@ -51,7 +51,7 @@ class Options:
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> Options:
-        """Options as Spark hands them over.
+        """Parse options as Spark passes them.
 
         >>> Options.parse({"path": "/logs", "KIND": "batches"}).kind
         'batches'
@@ -61,7 +61,7 @@ class Options:
         """
         names = {name.lower(): name for name in OPTIONS}
         values: dict[str, Any] = {}
-        if "location" in given:  # what CREATE TABLE makes of the path
+        if "location" in given:  # CREATE TABLE renames the path
             given = {"path": given["location"], **given}
         for key, text in given.items():
             if is_sparks_own(key):
@@ -78,10 +78,10 @@ class Options:
         paths = values.pop("path", ()) + values.pop("paths", ())
         if not paths:
             raise ValueError(
-                "option path is missing: a segment file, a partition's folder, a log.dirs root "
-                "or a glob, as in spark.read.format('kafkaLog').load('/var/kafka/orders-*'). "
-                "Spark keeps the options of a table made with a list of columns to itself: make a "
-                "temporary view instead"
+                "option path is missing: pass a segment file, a partition's folder, a log.dirs "
+                "root or a glob, as in spark.read.format('kafkaLog').load('/var/kafka/orders-*'). "
+                "If a table was created with a list of columns, Spark does not pass its options "
+                "on: make a temporary view instead"
             )
         return cls(paths=paths, **values)
 
@@ -93,7 +93,9 @@ def _number(least: int, most: int) -> Callable[[str], int]:
         shift = units.get(number[-1:], 0)
         digits = number[:-1] if shift else number
         if not _DIGITS.fullmatch(digits) or not least <= int(digits) << shift <= most:
-            raise ValueError(f"a number of bytes from {least} to {most} (128m), not {text!r}")
+            raise ValueError(
+                f"expected a number of bytes from {least} to {most}, such as 128m, not {text!r}"
+            )
         return int(digits) << shift
 
     return parse
@@ -103,7 +105,8 @@ def _offsets(word: str, without: int) -> Callable[[str], Offsets]:
     def parse(text: str) -> Offsets:
         if text.strip().lower() == word:
             return {}
-        wrong = f'{word} or JSON such as {{"orders": {{"0": 42, "1": {without}}}}}, not {text!r}'
+        form = f'{word} or JSON such as {{"orders": {{"0": 42, "1": {without}}}}}'
+        wrong = f"expected {form}, not {text!r}"
         try:
             topics = json.loads(text)
             parsed = {
@@ -115,7 +118,9 @@ def _offsets(word: str, without: int) -> Callable[[str], Offsets]:
         numbers = [offset for partitions in parsed.values() for offset in partitions.values()]
         if not all(type(number) is int and _EARLIEST <= number <= MAX_INT64 for number in numbers):
             raise ValueError(wrong)
-        if -3 - without in numbers:  # the other of -2 and -1
+        if (
+            -3 - without in numbers
+        ):  # -2 and -1 stand for earliest and latest, and only one of them is allowed
             raise ValueError(f"{-3 - without} is not where this option can begin or end: {text!r}")
         return {
             topic: {
@@ -128,24 +133,26 @@ def _offsets(word: str, without: int) -> Callable[[str], Offsets]:
 
 
 def _paths(text: str) -> tuple[str, ...]:
-    """What Spark makes of load([a, b]): a list in JSON."""
+    """Parse the JSON list that Spark makes of load([a, b])."""
     try:
         paths = json.loads(text)
     except ValueError:
         paths = None
     if not isinstance(paths, list) or not all(isinstance(path, str) and path for path in paths):
-        raise ValueError(f'a list of paths in JSON such as ["/logs/a-0", "/logs/b-0"], not {text}')
+        raise ValueError(
+            f'expected a list of paths in JSON such as ["/logs/a-0", "/logs/b-0"], not {text}'
+        )
     return tuple(paths)
 
 
 def _path(text: str) -> tuple[str, ...]:
     if not text:
-        raise ValueError("a path, not an empty text")
+        raise ValueError("expected a path, not an empty text")
     return (text,)
 
 
 def _glob(text: str) -> str:
-    glob_to_regex(text)  # which raises where it is none
+    glob_to_regex(text)  # raises ValueError if it is not a glob
     return text
 
 
@@ -153,12 +160,12 @@ OPTIONS: dict[str, Option] = {
     "path": Option(
         "path", _path, "a segment file, a partition's folder, a log.dirs root or a glob"
     ),
-    "paths": Option("paths", _paths, "several of them, as a list in JSON; load([…]) sets it"),
+    "paths": Option("paths", _paths, "several paths as a list in JSON; load([…]) sets it"),
     "kind": Option("kind", one_of(KINDS), f"the table: {', '.join(KINDS)}; records by default"),
     "pathGlobFilter": Option(
         "path_glob_filter",
         _glob,
-        "which names are segments, instead of 20 digits and .log, or files of the kind",
+        "a glob of the files to read, instead of segments' names or the names of the kind's files",
     ),
     "startingOffsets": Option(
         "starting_offsets",
@@ -174,7 +181,7 @@ OPTIONS: dict[str, Option] = {
         "starting_timestamp",
         milliseconds,
         "begin each partition at its first record with this timestamp or a later one: ISO 8601 (in "
-        "UTC, unless it says) or milliseconds",
+        "UTC without a zone) or milliseconds",
     ),
     "endingTimestamp": Option(
         "ending_timestamp",
@@ -191,17 +198,17 @@ OPTIONS: dict[str, Option] = {
     "mode": Option(
         "mode",
         one_of(MODES),
-        "FAILFAST, the default, fails at a bad batch or file, DROPMALFORMED leaves it out, "
-        "PERMISSIVE also reports it in a column corruption",
+        "FAILFAST, the default, fails at a damaged batch or file, DROPMALFORMED skips it, "
+        "PERMISSIVE skips it and adds a row that reports it in the column corruption",
     ),
     "maxDecompressedBytes": Option(
         "max_decompressed_bytes",
         _number(1, MAX_DECOMPRESSED_BYTES),
-        "what one batch may grow to; 268435456 (256 MiB) by default",
+        "the largest size of a decompressed batch; 268435456 (256 MiB) by default",
     ),
     "maxPartitionBytes": Option(
         "max_partition_bytes",
         _number(1, 2**40),
-        "bytes of log for one task; by default an eighth of all, from 16m to 128m",
+        "bytes of log for one task; by default an eighth of the total, from 16m to 128m",
     ),
 }

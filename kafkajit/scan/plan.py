@@ -1,11 +1,11 @@
-"""Which stretches of which segments a query has to read, packed into tasks.
+"""Plans which stretches of which segments a query has to read, and packs them into tasks.
 
 find files ─▶ drop by name ─▶ drop by header ─▶ split where batches begin ─▶ pack
 
-A name says a segment's base offset, and so where the segment before it ends. Its indexes say which
-of its bytes can hold the offsets and timestamps that are asked for; what they leave is framed, of
-local files only: others would have to be downloaded, which is a task's work. Those are split where
-their .index says that batches begin, or not at all.
+A segment's name contains its base offset, at which the segment before it ends. Its indexes narrow
+the bytes that can hold the offsets and timestamps asked for. In local files the remaining bytes are
+framed, and split where batches begin. Remote files would have to be downloaded for that, which is
+left to tasks; they are split at the positions in their .index, or not at all.
 """
 
 from __future__ import annotations
@@ -32,25 +32,26 @@ from kafkajit.walk.walk import FAILFAST, Stretch, Walk
 
 logger = logging.getLogger("kafkajit")
 
-# A task's share where the option maxPartitionBytes does not say: an eighth of all, within these. A
-# task costs Spark some 20 ms, and reading 16 MiB takes about as long.
+# Without the option maxPartitionBytes a task's share is an eighth of all bytes, within these
+# limits. A task costs Spark some 20 ms, and reading 16 MiB takes about as long.
 _LEAST_BYTES = 16 << 20
 _MOST_BYTES = 128 << 20
-# Opening a file counts as reading this much of it. A small local one takes 0.1 ms: 10,000 of them
-# are 20 tasks. A remote one takes a round trip: Spark's own spark.sql.files.openCostInBytes.
+# Opening a file counts as reading this many bytes. Opening a small local file takes 0.1 ms: 10,000
+# of them are 20 tasks. Opening a remote file takes a round trip, and counts as in Spark's own
+# spark.sql.files.openCostInBytes.
 _OPEN_COST = 256 << 10
 _REMOTE_OPEN_COST = 4 << 20
-# The index of a smaller log may well be empty: an entry is written behind every few kilobytes.
+# The index of a smaller log may well be empty: Kafka adds an entry every few kilobytes.
 _INDEXED = 64 << 10
-# So many bytes of local files are framed where a query is planned.
+# The bytes of local files that planning a query frames at most.
 _FRAMING_BUDGET = 16 << 30
 
 
 class Split(NamedTuple):
-    """A stretch of a segment that begins and ends where batches do, and what is asked of it."""
+    """A stretch of a segment between two batch boundaries, and the selection that applies to it."""
 
     file: StoredFile
-    offsets: Range  # that the segment may have
+    offsets: Range  # the offsets that the segment may have
     start: int
     end: int
     selection: Selection
@@ -64,7 +65,7 @@ Task = list[Split]
 
 
 class _Sized(Protocol):
-    """What a task can read."""
+    """A unit of work that can be packed into tasks."""
 
     @property
     def file(self) -> StoredFile: ...
@@ -76,14 +77,14 @@ _Piece = TypeVar("_Piece", bound=_Sized)
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What is read, task by task."""
+class ScanPlan:
+    """The splits that each task reads, and the totals of the plan."""
 
     tasks: list[Task]
     segments: int
     segments_read: int
     total_bytes: int
-    without_index: int  # segments whose bytes could only be narrowed by looking at all batches
+    without_index: int  # segments that could be narrowed only by looking at all batches
 
     def __str__(self) -> str:
         splits = [split for task in self.tasks for split in task]
@@ -94,12 +95,12 @@ class Plan:
             f"{self.total_bytes - to_read:,} skipped"
         )
         if self.without_index:
-            text += f"; {self.without_index} segments have no offset index to look into"
+            text += f"; {self.without_index} segments have no offset index"
         return text
 
 
-def make_plan(options: Options, predicates: Sequence[Predicate], selection: Selection) -> Plan:
-    """Find, drop, split and pack, as the module's first lines say."""
+def make_plan(options: Options, predicates: Sequence[Predicate], selection: Selection) -> ScanPlan:
+    """Find, drop, split and pack, as described at the top of the module."""
     partitions = find_partitions(options)
     segments = [segment for partition in partitions for segment in partition]
     wanted: list[tuple[Segment, Selection]] = []
@@ -120,7 +121,7 @@ def make_plan(options: Options, predicates: Sequence[Predicate], selection: Sele
     budget = _FRAMING_BUDGET
     splits: list[Split] = []
     for segment, asked in wanted:
-        if options.kind == "corruption":  # what is missing is known from what is around it
+        if options.kind == "corruption":  # gaps are found from the batches around them
             stretches, framed = [Stretch(0, segment.log.size)], 0
         else:
             stretches, framed = _stretches(segment, asked, options.mode, share, budget)
@@ -128,7 +129,7 @@ def make_plan(options: Options, predicates: Sequence[Predicate], selection: Sele
         splits.extend(
             Split(segment.log, segment.offsets, start, end, asked) for start, end in stretches
         )
-    plan = Plan(
+    plan = ScanPlan(
         packed(splits, share),
         len(segments),
         len({split.file.path for split in splits}),
@@ -143,7 +144,7 @@ def make_plan(options: Options, predicates: Sequence[Predicate], selection: Sele
 
 
 def find_partitions(options: Options) -> list[list[Segment]]:
-    """The segments at the locations asked for, by folder and in order."""
+    """The segments at the given locations, by folder and in order of offsets."""
     logs, files = find_segments(options.paths, options.path_glob_filter)
     folders: dict[str, list[StoredFile]] = {}
     for log in logs:
@@ -152,13 +153,13 @@ def find_partitions(options: Options) -> list[list[Segment]]:
 
 
 def task_share(options: Options, files: Iterable[tuple[StoredFile, int]]) -> int:
-    """How many bytes a task should read if so many are read of each of these files."""
+    """How many bytes a task should read, given the number of bytes to read from each file."""
     cost = sum(size + _open_cost(file) for file, size in files)
     return options.max_partition_bytes or min(max(cost // 8, _LEAST_BYTES), _MOST_BYTES)
 
 
 def packed(pieces: Iterable[_Piece], share: int) -> list[list[_Piece]]:
-    """Pieces in their order, a share of bytes to each task."""
+    """Group pieces into tasks of about `share` bytes, in order."""
     tasks: list[list[_Piece]] = []
     room = 0
     for piece in pieces:
@@ -177,13 +178,13 @@ def _open_cost(file: StoredFile) -> int:
 
 
 def _selection_in(partition: list[Segment], options: Options, selection: Selection) -> Selection:
-    """What is asked of one partition: offsets, timestamps and transactions are its own."""
+    """The selection for one partition, with its own offsets, timestamps and transactions."""
     path = partition[0].path
     first = behind = None
     if path.topic is not None and path.partition is not None:
         first = options.starting_offsets.get(path.topic, {}).get(path.partition)
         behind = options.ending_offsets.get(path.topic, {}).get(path.partition)
-    # As in Spark's connector, a timestamp takes precedence.
+    # A timestamp takes precedence over an offset, as in Spark's Kafka connector.
     if options.starting_timestamp is not None:
         first = _offset_for_timestamp(partition, options.starting_timestamp, options)
         if first is None:
@@ -195,7 +196,7 @@ def _selection_in(partition: list[Segment], options: Options, selection: Selecti
     )
     if options.isolation_level != READ_COMMITTED:
         return replace(selection, offsets=offsets)
-    # A transaction may end in a segment that nobody asked for.
+    # A transaction may end in a segment outside the selection.
     beside = {file.path: file for file in partition[0].log.beside()}
     logs = [file for file in beside.values() if SEGMENT_NAME.fullmatch(file.name)]
     whole = segments_of(logs, beside) if len(logs) >= len(partition) else partition
@@ -231,7 +232,7 @@ def _offset_for_timestamp(partition: list[Segment], timestamp: int, options: Opt
 def _stretches(
     segment: Segment, asked: Selection, mode: str, share: int, budget: int
 ) -> tuple[list[Stretch], int]:
-    """The stretches of a segment to read, and how many bytes had to be framed to know."""
+    """The stretches of a segment to read, and how many bytes were framed to find them."""
     opened = OpenSegment(segment)
     whole = opened.stretch(asked) if asked.judges_rows else Stretch(0, segment.log.size)
     size = whole.end - whole.start
@@ -252,7 +253,7 @@ def _between(cuts: Iterable[int]) -> list[Stretch]:
 
 
 def _cuts_by_index(opened: OpenSegment, whole: Stretch, pieces: int) -> list[int] | None:
-    """Positions near the ends of equal pieces, each where a sound batch begins; or none at all."""
+    """Beginnings of sound batches near the ends of equal pieces; None if the index is unusable."""
     try:
         index = opened.offset_index
         if index is None:
@@ -270,18 +271,18 @@ def _cuts_by_index(opened: OpenSegment, whole: Stretch, pieces: int) -> list[int
 def _framed_stretches(
     log: StoredFile, whole: Stretch, asked: Selection, mode: str, pieces: int
 ) -> list[Stretch]:
-    """Runs of batches that are asked for, cut near the ends of equal pieces."""
+    """Runs of selected batches, cut near the ends of equal pieces."""
     source = log.open()
     reader = Walk(source, mode=mode, start=whole.start, end=whole.end)
     cuts = [whole.start]
-    firsts: dict[int, int] = {}  # in the stretch behind each cut: where what is asked for begins
-    lasts: dict[int, int] = {}  # and ends
+    firsts: dict[int, int] = {}  # cut: where the selected batches behind it begin
+    lasts: dict[int, int] = {}  # cut: where they end
     try:
         for batches in reader.framed():
             source.forget(int(batches.position[0]))
             ideal = whole.start + np.arange(len(cuts), pieces) * (whole.end - whole.start) // pieces
             rows = np.searchsorted(batches.position, ideal)
-            # Past damage only a checksum tells where a batch begins.
+            # Behind damage only a checksum proves that a batch begins.
             begins = np.isin(np.arange(len(batches)), rows)
             begins[begins] = batches[begins].is_valid(source.content)
             cuts.extend(batches.position[begins].tolist())
@@ -292,13 +293,13 @@ def _framed_stretches(
                 firsts.setdefault(cuts[piece], int(within.position[0]))
                 lasts[cuts[piece]] = int(within.end[-1])
     except KafkaJitError:
-        # A task will come to the same place, and report it.
+        # A task will reach the same damage, and report it.
         lasts[cuts[-1]] = whole.end
         firsts.setdefault(cuts[-1], reader.position)
     if asked.is_everything:
         return _between([*cuts, whole.end])
     if mode != FAILFAST and firsts:
-        # Damage between batches that are asked for is told, wherever the cuts are.
+        # Damage between selected batches is reported, wherever the cuts are.
         start, end = min(firsts.values()), max(lasts.values())
         return _between([start, *(cut for cut in cuts if start < cut < end), end])
     return [Stretch(firsts[cut], lasts[cut]) for cut in cuts if cut in firsts]

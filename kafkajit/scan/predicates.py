@@ -1,4 +1,4 @@
-"""Conditions that a query has on columns, and what they say of files, batches and records."""
+"""A query's conditions on columns, and the files, batches and records that can meet them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Predicate(NamedTuple):
     negated: bool = False
 
     def holds(self, value: Any) -> bool:
-        """Whether a value meets it.
+        """Whether a value meets the predicate.
 
         >>> Predicate("topic", "startswith", "ord").holds("orders")
         True
@@ -40,7 +40,7 @@ class Predicate(NamedTuple):
         return value is not None and _COMPARE[self.test](value, self.value) != self.negated
 
     def is_exact(self, kind: str) -> bool:
-        """Whether a scan gives no row that does not meet it."""
+        """Whether a scan of this kind returns only rows that meet the predicate."""
         if kind in PATH_COLUMNS:
             return self.column in PATH_COLUMNS[kind]
         if self.column in ("topic", "partition") or kind == "files":
@@ -53,7 +53,7 @@ class Predicate(NamedTuple):
         )
 
     def range(self) -> Range:
-        """All integers that meet it, and perhaps more.
+        """A range that contains all integers that meet the predicate.
 
         >>> Predicate("offset", "<", 5).range().last
         4
@@ -64,7 +64,7 @@ class Predicate(NamedTuple):
         return _range(self.test, self.value, self.value)
 
     def millisecond_range(self) -> Range:
-        """All milliseconds that meet it, and perhaps more.
+        """A range that contains all milliseconds that meet the predicate.
 
         >>> when = datetime.datetime.fromtimestamp(1.5001, datetime.timezone.utc)
         >>> Predicate("timestamp", ">=", when).millisecond_range().first
@@ -106,12 +106,12 @@ def _range(test: str, floor: Any, ceiling: Any) -> Range:
 
 
 def meets(values: dict[str, Any], predicates: Iterable[Predicate]) -> bool:
-    """Whether these values of columns meet all predicates on them; other columns are not judged."""
+    """Whether these values meet all predicates on their columns; other columns do not count."""
     return all(p.holds(values[p.column]) for p in predicates if p.column in values)
 
 
 def range_of(column: str, predicates: Iterable[Predicate]) -> Range:
-    """The integers that predicates leave of a column of integers."""
+    """The range of a column of integers that the predicates allow."""
     found = Range()
     for predicate in predicates:
         if predicate.column == column:
@@ -120,7 +120,7 @@ def range_of(column: str, predicates: Iterable[Predicate]) -> Range:
 
 
 def millisecond_range_of(column: str, predicates: Iterable[Predicate]) -> Range:
-    """The milliseconds that predicates leave of a column of timestamps."""
+    """The range of milliseconds that the predicates allow in a column of timestamps."""
     found = Range()
     for predicate in predicates:
         if predicate.column == column:

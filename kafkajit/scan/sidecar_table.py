@@ -1,8 +1,8 @@
-"""Tables of the files beside logs: which of them a query has to read, packed into tasks, and rows.
+"""Tables of the files beside logs: plans which files a query has to read, and reads their rows.
 
 find files ─▶ drop by path ─▶ pack │ read ─▶ parse ─▶ rows of many files in one record batch
 
-A file is read whole: the largest, an index, has 10 MiB.
+Files are read whole: the largest, an index, has 10 MiB.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from kafkajit.walk.walk import FAILFAST, PERMISSIVE
 
 logger = logging.getLogger("kafkajit")
 
-# What is read of small files goes to Spark together, so many rows at a time.
+# The rows of small files go to Spark together, up to this number at a time.
 _BATCH_ROWS = 1 << 16
 # suffix: the kind of index, and the column that has its entries' offsets
 _INDEXES = {
@@ -43,8 +43,8 @@ _INDEXES = {
 _VERIFY = {"offsetIndex": verify_offset_index, "timeIndex": verify_time_index}
 
 
-class SideSplit(NamedTuple):
-    """A file, and the log beside it where that is looked at too."""
+class SidecarSplit(NamedTuple):
+    """A file, and the log beside it if that is read too."""
 
     file: StoredFile
     log: StoredFile | None = None
@@ -54,7 +54,9 @@ class SideSplit(NamedTuple):
         return self.file.size + (self.log.size if self.log is not None else 0)
 
 
-def plan_side_files(options: Options, predicates: Sequence[Predicate]) -> list[list[SideSplit]]:
+def plan_sidecar_files(
+    options: Options, predicates: Sequence[Predicate]
+) -> list[list[SidecarSplit]]:
     """The files of a kind that a query has to read, task by task."""
     kinds = [kind for kind, _ in _INDEXES.values()] if options.kind == INDEXES else [options.kind]
     names = [SIDECAR_FILES[kind].name for kind in kinds]
@@ -64,10 +66,10 @@ def plan_side_files(options: Options, predicates: Sequence[Predicate]) -> list[l
     found, files = find_named(options.paths, names, called)
     if options.path_glob_filter is None:
         found = [file for file in found if is_live(file.name)]
-    elif options.kind == INDEXES:  # the glob may name other files too, and of these no rows are
+    elif options.kind == INDEXES:  # the glob may match other files too, which have no rows
         found = [file for file in found if kind_of(file.name) in kinds]
     wanted = [
-        SideSplit(file, files.get(_log_beside(file)) if options.kind == INDEXES else None)
+        SidecarSplit(file, files.get(_log_beside(file)) if options.kind == INDEXES else None)
         for file in found
         if meets(_place(file, options.kind), predicates)
     ]
@@ -78,7 +80,7 @@ def plan_side_files(options: Options, predicates: Sequence[Predicate]) -> list[l
 
 
 def _place(file: StoredFile, kind: str) -> dict[str, Any]:
-    """What a file's path says of its rows."""
+    """The columns that a file's path gives to its rows."""
     path = parse_log_path(file.path)
     said = {
         "topic": path.topic,
@@ -96,8 +98,8 @@ def _log_beside(index: StoredFile) -> str:
     return f"{index.folder}/{'.'.join([stem, 'log', *later])}"
 
 
-def read_side_files(
-    task: Sequence[SideSplit], schema: pa.Schema, options: Options
+def read_sidecar_files(
+    task: Sequence[SidecarSplit], schema: pa.Schema, options: Options
 ) -> Iterator[pa.RecordBatch]:
     """A task's rows, as record batches of the schema's columns."""
     parts: list[pa.Table] = []
@@ -115,7 +117,7 @@ def read_side_files(
             parts, rows = [], 0
 
 
-def _rows_of(split: SideSplit, schema: pa.Schema, options: Options) -> pa.Table:
+def _rows_of(split: SidecarSplit, schema: pa.Schema, options: Options) -> pa.Table:
     place = _place(split.file, options.kind)
     content = as_bytes(split.file.read_now())
     side = SIDECAR_FILES[options.kind]
@@ -143,8 +145,8 @@ def _rows_of(split: SideSplit, schema: pa.Schema, options: Options) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _index_row(split: SideSplit) -> dict[str, Any]:
-    """What the table of indexes says of one; nothing that is wrong with it is an error."""
+def _index_row(split: SidecarSplit) -> dict[str, Any]:
+    """The row of an index in the table of indexes; its problems are values, never errors."""
     row = _place(split.file, INDEXES) | {"problems": 0}
     kind, offsets = _INDEXES[f".{split.file.name.split('.')[1]}"]
     content = as_bytes(split.file.read_now())
@@ -165,5 +167,5 @@ def _index_row(split: SideSplit) -> dict[str, Any]:
 
 
 def _reason(error: KafkaJitError) -> str:
-    """What is wrong, and where in the file; the file is named beside it."""
+    """The problem and its position, without the file, which has a column of its own."""
     return str(type(error)(error.message, position=error.position, line=error.line))

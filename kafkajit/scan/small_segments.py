@@ -1,9 +1,10 @@
-"""Many small segments, read as if they were one.
+"""Reads many small segments as if they were one.
 
-Opening a reader, asking for columns and making Arrow of them costs a segment some 2 ms, whatever is
-in it, and Spark takes another for each record batch. So the bytes of small segments are put one
-behind the other and go through one reader; where each row came from is filled in afterwards. Where
-something is wrong, the segment concerned is read by itself, from there on, and says what.
+Opening a reader, decoding columns and converting them to Arrow costs some 2 ms for each segment,
+whatever its size, and Spark takes about as long again for each record batch. Therefore one reader
+reads the bytes of several small segments, one behind the other, and the columns that name the
+segment are filled in afterwards. If a batch is damaged, its segment is read by itself from there
+on, so that the error names it.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from kafkajit.scan.options import Options
 from kafkajit.scan.plan import Split
 from kafkajit.storage.source import Source, as_bytes
 
-# To read a segment of this size takes as long as to open it; larger ones are mapped.
+# Reading a segment of this size takes as long as opening it. Larger segments are mapped.
 SMALL = 1 << 20
 
 
 def small_segments(splits: Sequence[Split]) -> Sequence[Split]:
-    """As many of the first splits as can be read together: a chunk of small, whole segments."""
+    """The leading splits that can be read together: small, whole segments of one chunk's size."""
     room = CHUNK_BYTES
     for count, split in enumerate(splits):
         room -= split.size
@@ -43,9 +44,10 @@ def small_segments(splits: Sequence[Split]) -> Sequence[Split]:
 def read_together(
     splits: Sequence[Split], schema: pa.Schema, options: Options
 ) -> Generator[pa.RecordBatch, None, list[Split]]:
-    """The rows of small segments, up to the first that something is wrong with.
+    """Yield the rows of small segments, up to the first damaged one.
 
-    Gives back what is left to read: that one, from its first bad batch on, and those behind it.
+    Returns the splits that are left to read: the damaged segment from its first bad batch on, and
+    those behind it.
     """
     try:
         contents = [split.file.read() for split in splits]
@@ -67,7 +69,7 @@ def read_together(
                 max_decompressed_bytes=options.max_decompressed_bytes,
             )
     except KafkaJitError:
-        pass  # whoever reads on from there reports it, or what its mode makes of it
+        pass  # the caller reads on from there, and reports or skips the damage
     at = int(np.searchsorted(starts, reader.position, side="right")) - 1
     left = list(splits[at:])
     if left:
@@ -76,7 +78,7 @@ def read_together(
 
 
 def _count_of_whole(content: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64]) -> int:
-    """How many of the segments end where a batch does, and the next begins with one."""
+    """How many of the leading segments begin and end where batches do."""
     ends = [0]
     while True:
         framing = frame(content, ends[-1])
@@ -88,7 +90,7 @@ def _count_of_whole(content: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64
 
 
 class _SmallSegmentsReader(SegmentReader):
-    """A reader of several segments' bytes that knows which of them each row is from."""
+    """A reader of several segments' bytes that knows which segment each row comes from."""
 
     def __init__(
         self,
@@ -117,7 +119,7 @@ class _SmallSegmentsReader(SegmentReader):
         return np.searchsorted(self._starts, batches.position, side="right") - 1
 
     def _placed(self, rows: pa.RecordBatch, segment: npt.NDArray[np.int64]) -> pa.RecordBatch:
-        """The rows with what the path of each one's segment says, and positions in that."""
+        """The rows with the topic, partition and path of their segments, and positions in these."""
         columns = rows.columns
         for at, field in enumerate(rows.schema):
             if field.name in self._places:

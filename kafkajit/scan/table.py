@@ -1,4 +1,4 @@
-"""A table of a log folder: its columns, its plan, and the rows of a task.
+"""Tables over log folders: columns, plans, and the rows of a task.
 
 This is the data source without Spark.
 """
@@ -15,9 +15,9 @@ import pyarrow as pa
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.reader import SegmentReader
 from kafkajit.scan.options import Options
-from kafkajit.scan.plan import Plan, Split, make_plan
+from kafkajit.scan.plan import ScanPlan, Split, make_plan
 from kafkajit.scan.predicates import Predicate, meets, millisecond_range_of, range_of
-from kafkajit.scan.sidecar_table import SideSplit, plan_side_files, read_side_files
+from kafkajit.scan.sidecar_table import SidecarSplit, plan_sidecar_files, read_sidecar_files
 from kafkajit.scan.small_segments import read_together, small_segments
 from kafkajit.schema import in_microseconds, table_schema, with_corruption
 from kafkajit.state.sidecar_files import PATH_COLUMNS, TABLES, TELLING
@@ -25,11 +25,11 @@ from kafkajit.storage.locations import files_at
 from kafkajit.walk.selection import EVERYTHING, Range, Selection
 from kafkajit.walk.walk import PERMISSIVE
 
-Task = list[Split] | list[SideSplit]
+Task = list[Split] | list[SidecarSplit]
 
 
 def schema_of(options: Options) -> pa.Schema:
-    """The columns of the table that is asked for, with Spark's timestamps.
+    """The schema of the table that the options ask for, with Spark's timestamps.
 
     >>> schema_of(Options(paths=("/logs",), kind="corruption")).names[:6]
     ['topic', 'partition', 'path', 'position', 'length', 'reason']
@@ -41,16 +41,16 @@ def schema_of(options: Options) -> pa.Schema:
 
 
 def plan_tasks(options: Options, predicates: Sequence[Predicate]) -> Sequence[Task]:
-    """What each task reads: segments, or files beside them."""
+    """Plan what each task reads: segments, or files beside them."""
     if options.kind in PATH_COLUMNS:
-        return plan_side_files(options, predicates)
+        return plan_sidecar_files(options, predicates)
     return plan_table(options, predicates).tasks
 
 
 def read_task(task: Task, schema: pa.Schema, options: Options) -> Iterator[pa.RecordBatch]:
     """A task's rows, as record batches of the schema's columns."""
     if options.kind in PATH_COLUMNS:
-        yield from read_side_files(cast("list[SideSplit]", task), schema, options)
+        yield from read_sidecar_files(cast("list[SidecarSplit]", task), schema, options)
         return
     splits = cast("list[Split]", task)
     while splits:
@@ -59,14 +59,14 @@ def read_task(task: Task, schema: pa.Schema, options: Options) -> Iterator[pa.Re
         if len(small) > 1:
             left = yield from read_together(small, schema, options)
         if left or len(small) < 2:
-            # What is wrong with the first of these, its own reader knows how to report.
+            # A reader of its own reports the problem of the first one.
             split, *left = left or splits[:1]
             yield from read_split(split, schema, options)
         splits = [*left, *splits[max(len(small), 1) :]]
 
 
-def plan_table(options: Options, predicates: Sequence[Predicate]) -> Plan:
-    """What has to be read of segments."""
+def plan_table(options: Options, predicates: Sequence[Predicate]) -> ScanPlan:
+    """Plan which segments have to be read, and where."""
     if options.kind == "records":
         offsets = range_of("offset", predicates)
         timestamps = millisecond_range_of("timestamp", predicates)
@@ -76,15 +76,15 @@ def plan_table(options: Options, predicates: Sequence[Predicate]) -> Plan:
         )
         timestamps = millisecond_range_of("maxTimestamp", predicates)
     else:
-        # Nothing that is wrong with a log may keep anybody from asking what.
+        # The table of corruption has to work on any damaged log, in any mode.
         return make_plan(replace(options, mode=PERMISSIVE), predicates, Selection())
     return make_plan(options, predicates, Selection(offsets, timestamps))
 
 
 def _offsets_between(bases: Range, lasts: Range) -> Range:
-    """Offsets of which a batch has one at least, if its first and its last are in these ranges."""
+    """Offsets that include one of each batch whose first and last offsets are in these ranges."""
     if bases and lasts and bases.last < lasts.first:
-        return Range(bases.last, lasts.first)  # it reaches from the one over to the other
+        return Range(bases.last, lasts.first)  # such a batch spans both ranges
     return bases & lasts
 
 
@@ -93,7 +93,7 @@ def read_split(split: Split, schema: pa.Schema, options: Options) -> Iterator[pa
     reader = SegmentReader(
         split.file.open(split.start, split.end),
         mode=PERMISSIVE if options.kind == "corruption" else options.mode,
-        # What is missing is known from what is around it, whether anybody asks for that or not.
+        # Gaps are found from the batches around them, even from those outside the selection.
         selection=EVERYTHING if options.kind == "corruption" else split.selection,
         start=split.start,
         end=split.end,
@@ -113,7 +113,7 @@ def read_split(split: Split, schema: pa.Schema, options: Options) -> Iterator[pa
 def read_files(
     options: Options, predicates: Sequence[Predicate], schema: pa.Schema
 ) -> pa.RecordBatch:
-    """The files at the locations asked for, those that Kafka keeps beside logs included."""
+    """A row for each file at the given locations, including those that Kafka keeps beside logs."""
     rows = []
     for file in files_at(options.paths).values():
         path = parse_log_path(file.path)

@@ -16,7 +16,7 @@ import org.apache.kafka.storage.internals.log.TransactionIndex;
 /**
  * Does to Kafka's own indexes what the lines of standard input say, and prints each line again with
  * the answer: a value, or the exception. A line `index KIND BASE_OFFSET MAX_SIZE BYTES` begins with
- * a new file; `-` is no file. What is left of it is printed when it is closed.
+ * a new file; `-` is a missing file. The file's bytes are printed when it is closed.
  */
 public class IndexOperations {
     static final HexFormat HEX = HexFormat.of();

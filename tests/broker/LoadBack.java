@@ -29,7 +29,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  * <p>{@code LoadBack create BOOTSTRAP TOPIC PARTITIONS [CONFIG=VALUE...]} creates a topic.
  * {@code LoadBack consume BOOTSTRAP TOPIC ISOLATION} reads all of it and prints, for each partition,
  * how many records there were, the first and the last offset and a SHA-256 of them all.
- * {@code LoadBack produce BOOTSTRAP TOPIC RECORDS} appends so many to each partition.
+ * {@code LoadBack produce BOOTSTRAP TOPIC RECORDS} appends this many records to each partition.
  */
 public final class LoadBack {
   public static void main(String[] arguments) throws Exception {

@@ -58,7 +58,7 @@ import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
  * Does with Kafka's own log, on partition folders and without a broker, what the lines of standard
  * input say, and answers each with a line: an object of JSON either way. Time stands still until a
  * line has another `now`; what Kafka schedules runs when its time has come, in the one thread.
- * tests/broker/log_operations.py is who asks, and says what there is.
+ * tests/broker/log_operations.py sends the commands, and documents them.
  */
 public class LogOperations {
     static final ObjectMapper JSON = new ObjectMapper();
@@ -246,7 +246,7 @@ public class LogOperations {
         log.updateHighWatermark(command.path("highWatermark").asLong(end));
     }
 
-    /** One by one, or so many batches at once: a follower appends all that a fetch brings. */
+    /** One by one, or several batches at once: a follower appends all batches of a fetch. */
     static void append(JsonNode command, UnifiedLog log, ObjectNode answer) throws IOException {
         Path path = Path.of(command.get("file").asText());
         ByteBuffer content = ByteBuffer.wrap(Files.readAllBytes(path));
@@ -505,7 +505,7 @@ public class LogOperations {
         }
     }
 
-    /** Runs what is due when it is told to. */
+    /** Runs tasks that are due, when the clock is set. */
     static class Later implements Scheduler {
         final List<Task> tasks = new ArrayList<>();
 

@@ -91,7 +91,7 @@ final class OldTraffic {
     try (Producer<byte[], byte[]> producer = Traffic.plain("gzip")) {
       List<ProducerRecord<byte[], byte[]>> records = new ArrayList<>();
       for (int i = 0; i < 2700; i++) {
-        // So many, and so long, that every golden is kept as its hash; and they compress well.
+        // Enough long records to keep every golden as its hash; and they compress well.
         byte[] value = Traffic.utf8(i + " of this set".repeat(9));
         records.add(Traffic.record(large, Traffic.START + i, null, value));
       }

@@ -4,7 +4,7 @@ import java.util.HexFormat;
 import org.apache.kafka.clients.producer.internals.BuiltInPartitioner;
 import org.apache.kafka.common.utils.Utils;
 
-/** Keys in hexadecimal, a line each, in; each with its hash and its partition among so many, out. */
+/** Reads keys in hexadecimal, one per line; prints each with its hash and its partition. */
 public class Partitioner {
     public static void main(String[] partitions) throws Exception {
         BufferedReader keys = new BufferedReader(new InputStreamReader(System.in));

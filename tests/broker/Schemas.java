@@ -166,7 +166,7 @@ public class Schemas {
         }
     }
 
-    /** Schemas do not say which structs may be null: whether the message can be written so. */
+    /** Whether a struct may be null, which schemas do not define: tries to write the message so. */
     static boolean takesNull(Class<?> struct, Field field, int version) throws Exception {
         Message message = (Message) instance(struct);
         field.set(message, null);

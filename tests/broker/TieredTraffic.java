@@ -76,7 +76,7 @@ final class TieredTraffic {
     Traffic.admin.deleteTopics(List.of("tiered-deleted")).all().get();
   }
 
-  /** An hour of record time each: segment.ms rolls, and what is not active is copied. */
+  /** An hour of record time each: segment.ms rolls, and inactive segments are copied. */
   static void hours(String topic, int count) throws Exception {
     try (Producer<byte[], byte[]> producer = Traffic.plain("none")) {
       for (int hour = 0; hour < count; hour++) {

@@ -1,4 +1,4 @@
-"""What Kafka makes of the logs of tests/support/appends.py: digests of the files that it leaves.
+"""Digests of the files that Kafka leaves for the logs of tests/support/appends.py.
 
 In: a JVM that LogOperations drives. Out: for each seed the files of a log that was appended to from
 its beginning to its end, and of one that was closed, opened, rolled and gone on with.
@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "support"))
 from appends import TIME, append, digests, files_of
 
 LOGS = 150
-# Nobody is forgotten: Java's largest int, and the clock is earlier.
+# No producer expires: this is Java's largest int, and the clock is earlier.
 _LOADED = {"now": TIME, "producerIdExpirationMs": 2**31 - 1}
 
 

@@ -29,7 +29,7 @@ UTF8 = {"LC_ALL": "C.UTF-8"}
 
 
 class Release(NamedTuple):
-    """A release of Kafka: what Maven has to copy, and the variable that names the folder for it."""
+    """A release of Kafka: the jars that Maven copies, and the variable that names their folder."""
 
     version: str
     pom: Path
@@ -61,11 +61,11 @@ class Dump(NamedTuple):
 
 @cache
 def library(release: Release = KAFKA) -> Path:
-    """Return the folder of Kafka's jars, filled by Maven when it is not there yet."""
+    """Return the folder of Kafka's jars, which Maven fills if it is missing."""
     default = Path.home() / ".cache" / "kafkajit" / f"kafka-{release.version}"
     folder = Path(os.environ.get(release.variable, default)).expanduser().absolute()
     if not all((folder / jar).exists() for jar in release.jars):
-        # A folder of its own until all is there: a broken download must not look whole.
+        # A folder of its own until it is complete: a broken download must not look whole.
         partial = folder.with_name(f"{folder.name}.{os.getpid()}.part")
         partial.mkdir(parents=True)
         command = ["mvn", "-q", "-B", "-f", str(release.pom), "dependency:copy-dependencies"]
@@ -269,7 +269,7 @@ def zookeeper_config(port: int, data_dir: Path) -> dict[str, str]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports of 127.0.0.1 that nobody listens on."""
+    """Return free ports of 127.0.0.1."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [server.getsockname()[1] for server in sockets]
     for server in sockets:

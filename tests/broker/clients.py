@@ -1,4 +1,4 @@
-"""Make tests/data/clients again: what clients other than Kafka's own write, in every format.
+"""Make tests/data/clients again: segments of clients other than Kafka's own, in every format.
 
 In: the records below, and the clients (tests/data/README.md has their versions). Out:
 tests/data/clients/CLIENT-FORMAT-CODEC, a segment each, with what DumpLogSegments prints of it
@@ -93,7 +93,7 @@ def main() -> None:
 
 
 def batches(codec: str) -> list[list[kt.Record]]:
-    """Return what a client is given, request by request."""
+    """Return the records for a client, request by request."""
     return [RECORDS] if codec == "none" else [RECORDS, [LARGE]]
 
 
@@ -246,7 +246,7 @@ def librdkafka_sends(topic: str, codec: str, version: str, bootstrap: str) -> No
 
 
 def raise_error(error: Exception | None, _: object) -> None:
-    """Stop at the first record that a broker did not take."""
+    """Raise at the first record that the broker refused."""
     if error is not None:
         raise RuntimeError(error)
 

@@ -39,7 +39,7 @@ from index_damage import damaged_indexes
 from kafkajit.cli import main as kafkajit
 
 SEGMENT_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".checkpoint")
-MOST_BYTES = 8000  # of a seed: what follows them is cut off
+MOST_BYTES = 8000  # a seed is cut off behind them
 DECODERS = ("StringDecoder", "LongDecoder", "IntegerDecoder")
 PACKAGE = "org.apache.kafka.tools.api"
 TOPIC_DECODERS = (
@@ -59,7 +59,7 @@ Files = Mapping[str, bytes]  # by name, below the folder that both tools run in
 
 
 class Run(NamedTuple):
-    """What a tool printed, and how it ended."""
+    """The output and the exit code of a tool."""
 
     out: bytes
     err: bytes
@@ -141,9 +141,9 @@ def ours(arguments: list[str]) -> Run:
 
 
 def difference(case: Case, kafkas: Run, our: Run) -> str | None:
-    """What differs, in a word or two; None if nothing does."""
+    """Name the difference in a word or two; None if the runs agree."""
     if b"OutOfMemoryError" in kafkas.err:
-        return None  # of a JVM that is smaller than a batch says that it is
+        return None  # the batch claims a size beyond the JVM's memory
     if our.code != kafkas.code:
         return "exit code"
     if b'Exception in thread "main"' not in kafkas.err:
@@ -160,7 +160,7 @@ def difference(case: Case, kafkas: Run, our: Run) -> str | None:
 
 
 def meant(case: Case, kafkas: Run) -> str | None:
-    """Why a difference may be meant: what docs/format.md says that we read and Kafka does not."""
+    """The reason of an intended difference, which docs/format.md lists; None for others."""
     logs = b"".join(content for name, content in case.files.items() if name.endswith(".log"))
     found = _MEANT.search(logs)
     if found is not None and b" compresscodec: " + found.lastgroup.encode() in kafkas.out:
@@ -169,7 +169,7 @@ def meant(case: Case, kafkas: Run) -> str | None:
 
 
 def class_of(case: Case, kafkas: Run, our: Run) -> str:
-    """What a difference has in common with others like it."""
+    """The class of a difference, which it shares with others like it."""
     thrown = re.search(rb'Exception in thread "main" (.*)', kafkas.err)
     frame = re.search(rb"\tat ([\w.$]+)", kafkas.err)
     said = [line for line in our.err.decode(errors="replace").splitlines() if "kafkajit" in line]
@@ -286,7 +286,7 @@ def _number(rng: random.Random, _: str, content: bytes) -> bytes:
 
 
 def _crc_again(_: random.Random, name: str, content: bytes) -> bytes:
-    """The right checksum of a .snapshot, so that what stands behind it is looked at."""
+    """Correct the checksum of a .snapshot, so that the bytes behind it are parsed."""
     if not name.endswith(".snapshot") or len(content) < 6:
         return content
     import crc32c
@@ -326,7 +326,7 @@ def _options(rng: random.Random) -> list[str]:
     maybe(0.1, "--max-message-size", str(rng.choice(sizes)))
     maybe(0.1, "--value-decoder-class", f"{PACKAGE}.{rng.choice(DECODERS)}")
     maybe(0.1, "--key-decoder-class", f"{PACKAGE}.{rng.choice(DECODERS)}")
-    # Of several, ours takes the one for the log's topic (docs/format.md).
+    # With several such options ours takes the one for the log's topic (docs/format.md).
     maybe(0.4, f"--{rng.choice(TOPIC_DECODERS)}")
     return options
 
@@ -339,7 +339,7 @@ def _chosen(rng: random.Random, names: list[str]) -> str:
 
 
 def write(files: Files) -> None:
-    """The files, in the current folder, and nothing else: Kafka's tool makes indexes, too."""
+    """Write only these files into the current folder: Kafka's tool makes indexes, too."""
     for path in Path().iterdir():
         shutil.rmtree(path)
     for name, content in files.items():
@@ -349,7 +349,7 @@ def write(files: Files) -> None:
 
 
 def compare(case: Case, kafka: DumpLogSegments) -> tuple[Run, Run]:
-    """What both tools make of a case, Kafka's first."""
+    """The results of both tools for a case, Kafka's first."""
     write(case.files)
     kafkas = kafka.run(case.arguments)
     write(case.files)
@@ -357,7 +357,7 @@ def compare(case: Case, kafka: DumpLogSegments) -> tuple[Run, Run]:
 
 
 def keep(folder: Path, case: Case, kafkas: Run, our: Run) -> None:
-    """A case and what came of it, for somebody to look at."""
+    """Write down a case and its results, for a person to read."""
     folder.mkdir(parents=True)
     for name, content in case.files.items():
         (folder / name).parent.mkdir(exist_ok=True)

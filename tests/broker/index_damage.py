@@ -1,4 +1,4 @@
-"""Small segments whose indexes lead astray, each in one way: name → suffix → bytes."""
+"""Small segments with wrong indexes, each in one way: name → suffix → bytes."""
 
 from __future__ import annotations
 

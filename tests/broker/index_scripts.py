@@ -1,4 +1,4 @@
-"""Scripts for IndexOperations.java: what may be done to an index, at random but always the same."""
+"""Scripts for IndexOperations.java: random operations on an index, always the same."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Script = Iterator[str]
 
 
 def index_scripts(count: int, seed: int = 20251121) -> Iterator[str]:
-    """Lines of so many scripts of each kind."""
+    """The lines of `count` scripts of each kind."""
     rng = random.Random(seed)
     for _ in range(count):
         yield from _indexed(rng, "offset")
@@ -49,7 +49,7 @@ def _indexed(rng: random.Random, kind: str) -> _Script:
     yield f"index {kind} {base} {most} {content}"
     if content == "-" and most < size:
         return
-    # Where half an entry fits, Kafka writes half an entry.
+    # If only half an entry fits, Kafka writes half an entry.
     is_torn = (len(content) // 2 if content != "-" else most) % size != 0
     numbers = _Numbers(rng, kind, base, grown, overfills=not is_torn)
     for word in rng.choices(list(WEIGHTS), list(WEIGHTS.values()), k=rng.randrange(4, 60)):
@@ -74,7 +74,8 @@ def _entries(rng: random.Random, kind: str) -> bytes:
 class _Numbers:
     """What operations are given: mostly near where the index ends.
 
-    What Kafka and kafkajit take differently, as tests/index/test_index_file.py says, is left out.
+    Arguments that Kafka and kafkajit treat differently, listed in tests/index/test_index_file.py,
+    are left out.
     """
 
     def __init__(

@@ -30,7 +30,7 @@ from kafkajit.change.change import Change
 from kafkajit.change.journal import READY, STAGED, is_log, resume
 
 LATER = TIME + DAY
-# No producer is forgotten meanwhile.
+# No producer expires meanwhile.
 OPENED = {"now": TIME, "producerIdExpirationMs": 20 * DAY}
 
 
@@ -175,7 +175,7 @@ def _put(root: Path, history: History) -> Path:
 
 
 def load(kafka: LogOperations, root: Path, history: History) -> Answer:
-    """What a broker that starts here finds, and stops again."""
+    """Start Kafka's log here, return its state, and close it again."""
     mark = root / CLEAN_SHUTDOWN
     clean = mark.exists()
     mark.unlink(missing_ok=True)
@@ -205,7 +205,7 @@ def load_whole(
 
 
 def check(kafka: LogOperations, work: Path, name: str, history: History) -> Counter[str]:
-    """Load every state of one history; say how many are which."""
+    """Load every state of one history, and print how many are old and new."""
     kind, counts = KINDS[name], Counter[str]()
     old = load_whole(kafka, work / "old", history.before, history)
     new = load_whole(kafka, work / "new", history.after, history)

@@ -1,4 +1,4 @@
-"""What we write without a broker, loaded by one: python tests/broker/load_back.py [WORK].
+"""A real broker loads what kafkajit wrote without one: python tests/broker/load_back.py [WORK].
 
 A real broker makes topics, and is stopped. Their folders are written as docs/restore.md says: a
 million records by Spark in every codec, transactions and keys that come again by LogWriter. The
@@ -53,7 +53,7 @@ SEED = 4711
 
 
 def main(work: Path) -> None:
-    """Run everything; an AssertionError where a broker and we do not agree."""
+    """Run everything; raise AssertionError if the broker and kafkajit disagree."""
     classes = work / "classes"
     classes.mkdir()
     compile_java([Path(__file__).with_name("LoadBack.java")], classes)
@@ -146,7 +146,7 @@ def session() -> Any:
 
 
 def write_transactions(log_dir: Path) -> None:
-    """Committed and aborted ones of two producers, and one that stays open."""
+    """Write committed and aborted transactions of two producers, and one that stays open."""
     with kafkajit.LogWriter(log_dir / "transactions-0", {"segment.bytes": 50_000}) as log:
         for number in range(2000):
             producer, epoch = number % 2 + 1000, 0
@@ -159,7 +159,7 @@ def write_transactions(log_dir: Path) -> None:
 
 
 def append(log: kafkajit.LogWriter, records: pa.Table, **options: Any) -> None:
-    """Behind what is there."""
+    """Append behind the existing records."""
     log.append(kafkajit.encode_batches(records, base_offset=log.log_end_offset, **options))
 
 
@@ -189,7 +189,7 @@ def repair(folder: Path) -> None:
 
 
 def salvage(folder: Path) -> None:
-    """A log with bad blocks in its midst."""
+    """A log with damaged blocks in the middle."""
     for log in sorted(folder.glob("*.log"))[1:4]:
         content = bytearray(log.read_bytes())
         content[400_000:404_096] = bytes(4096)
@@ -198,7 +198,7 @@ def salvage(folder: Path) -> None:
 
 
 def truncate(folder: Path) -> None:
-    """Back to an offset in the midst of a batch."""
+    """Truncate to an offset in the middle of a batch."""
     command("repair", folder, "--truncate-to", "4711", "--apply")
 
 
@@ -208,7 +208,7 @@ def compact(folder: Path) -> None:
 
 
 def wait_for_cleaner(log_dir: Path, topic: str) -> None:
-    """Until a broker has compacted a partition."""
+    """Wait until the broker has compacted a partition."""
     deadline = time.monotonic() + 120
     checkpoint = log_dir / "cleaner-offset-checkpoint"
     while time.monotonic() < deadline:
@@ -222,7 +222,7 @@ def wait_for_cleaner(log_dir: Path, topic: str) -> None:
 
 
 def records_of(folder: Path) -> list[dict[str, Any]]:
-    """What is in a log."""
+    """The summary of a log's records."""
     columns = ["offset", "timestamp", "key", "value", "headers"]
     return [
         row
@@ -285,7 +285,7 @@ def command(*arguments: object) -> None:
 
 
 def digests(log_dir: Path, topic: str) -> dict[str, list[dict[str, Any]]]:
-    """What LoadBack has to print of each isolation level."""
+    """The lines that LoadBack has to print for each isolation level."""
     found: dict[str, list[dict[str, Any]]] = {"read_uncommitted": [], "read_committed": []}
     for partition in range(TOPICS[topic][0]):
         log = kafkajit.Log(log_dir / f"{topic}-{partition}")
@@ -340,7 +340,7 @@ def bytes_of(row: dict[str, Any]) -> bytes:
 
 
 def progress(message: str) -> None:
-    """Say what is done."""
+    """Print a line of progress."""
     print(message, flush=True)
 
 

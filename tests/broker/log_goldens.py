@@ -1,4 +1,4 @@
-"""What Kafka's own log makes of random logs, step by step, with the folder as each step leaves it.
+"""Goldens of Kafka's own log on random logs: the folder and Kafka's answers after each step.
 
 In: a JVM that LogOperations drives. Out: for each kind of operation an archive of logs and of what
 was done to them, as tests/data/README.md describes it.
@@ -22,7 +22,7 @@ from log_scripts import DAY, TIME, Shape, date_segments, files_of, random_config
 LOGS_OF_A_KIND = 6
 CLEANINGS = 4
 SMALL = Shape(batches=24, records=5, value_size=60, keys=8)
-NEVER = 2**31 - 1  # does a producer expire
+NEVER = 2**31 - 1  # the expiration of producers, in milliseconds
 _Command = dict[str, Any]
 
 
@@ -41,7 +41,7 @@ def log_goldens(kafka: LogOperations, work: Path) -> Mapping[str, Mapping[str, b
 
 
 def write_tar(path: Path, contents: Mapping[str, bytes]) -> None:
-    """Write an archive that is the same every time; what comes again in it costs nothing."""
+    """Write an archive that is the same every time; repeated contents cost no space."""
     with tarfile.open(path, "w:xz", preset=9) as archive:
         for name, content in contents.items():
             entry = tarfile.TarInfo(name)
@@ -85,7 +85,7 @@ class History:
         self.step({"do": "append", "file": path, "batchesAtOnce": self.at_once}, ends=ends)
 
     def step(self, *commands: _Command, ends: str = "close", **opening: Any) -> None:
-        """Open, do the commands, close or crash, and keep what Kafka said."""
+        """Open, run the commands, close or crash, and keep Kafka's answers."""
         opening = self.opening | opening
         log = self.kafka.open(self.folder, self.config, **opening)
         step: dict[str, Any] = {"config": dict(self.config), "open": opening, "opened": log.opened}
@@ -106,7 +106,7 @@ class History:
         self.keep(step)
 
     def keep(self, step: dict[str, Any]) -> None:
-        """Keep what is changed, and the names of all that is there."""
+        """Keep the changed files, and the names of all files."""
         files = files_of(self.folder)
         for name, content in files.items():
             if self.files.get(name) != content:
@@ -115,12 +115,12 @@ class History:
         self.steps.append(step | {"files": list(files)})
 
     def written(self) -> dict[str, bytes]:
-        """All of it, with `steps.json`."""
+        """The files of the whole history, with `steps.json`."""
         return {"steps.json": json.dumps(self.steps).encode()} | self.contents
 
 
 def append(log: History) -> None:
-    """Append twice: what was open goes on as it was opened again."""
+    """Append twice; the log is opened again in between."""
     half = log.rng.randrange(1, len(log.batches))
     log.append(log.batches[:half])
     log.append(log.batches[half:])
@@ -128,7 +128,7 @@ def append(log: History) -> None:
 
 
 def recover(log: History) -> None:
-    """Crash or close, be damaged, and recover what comes from the recovery point on."""
+    """Crash or close, damage files, and recover from the recovery point on."""
     log.config["segment.index.bytes"] = 1200
     log.append(log.batches, ends=log.rng.choice(["crash", "close"]))
     bases = sorted(int(path.stem) for path in log.folder.glob("*.log"))
@@ -148,7 +148,7 @@ def truncate(log: History) -> None:
 
 
 def retain(log: History) -> None:
-    """Delete what is before a start offset, then what is too much, then what is too old."""
+    """Delete segments before a start offset, then beyond a size, then beyond an age."""
     log.config["segment.bytes"] = min(log.config["segment.bytes"], 3000)
     log.append(log.batches)
     start = min(log.some_offset(), log.some_offset())
@@ -162,7 +162,7 @@ def retain(log: History) -> None:
 
 
 def compact(log: History) -> None:
-    """Compact, write more, and compact again when what was deleted may be forgotten."""
+    """Compact, write more, and compact again once tombstones may be removed."""
     log.config |= {
         "cleanup.policy": "compact",
         "min.cleanable.dirty.ratio": 0.01,
@@ -180,7 +180,7 @@ def compact(log: History) -> None:
         log.step({"do": "roll"}, {"do": "clean"}, now=TIME + (1 + 2 * place) * DAY)
 
 
-# The cleaner stops before what is not decided.
+# The cleaner stops before the first open transaction.
 SHAPES = {"compact": replace(SMALL, batches=44, ends=0.9, stays_open=0)}
 LIVES: dict[str, Callable[[History], None]] = {
     "append": append,

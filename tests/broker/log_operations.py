@@ -28,7 +28,7 @@ Config = Mapping[str, object]
 
 
 class KafkaError(Exception):
-    """What Kafka threw: `name` is the exception's class, `trace` where it came from."""
+    """An exception of Kafka: `name` is its class, `trace` its stack trace."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__(f"{answer['error']}: {answer['message']}")
@@ -38,7 +38,7 @@ class KafkaError(Exception):
 
 
 class LogOperations:
-    """A JVM that does one command after the other; a context manager.
+    """A JVM that runs one command after the other; a context manager.
 
     Args:
         work: a folder for what is handed over, of this JVM alone
@@ -89,7 +89,7 @@ class LogOperations:
         return answer
 
     def clock(self, now: int) -> None:
-        """Set the time, and let what is due happen: files are deleted, producers forgotten."""
+        """Set the time, and run what is due: files are deleted, producers expire."""
         self.do("clock", now=now)
 
     def open(self, folder: Path, config: Config | None = None, **arguments: object) -> Log:
@@ -114,7 +114,7 @@ class LogOperations:
     def time_cleaning(
         self, folder: Path, config: Config, times: int, **arguments: object
     ) -> list[Answer]:
-        """Clean fresh copies of a folder's closed log, so often; `seconds` is Kafka's cleaner."""
+        """Clean fresh copies of a folder's closed log, repeatedly; `seconds` is Kafka's cleaner."""
         answers = []
         for _ in range(times):
             scratch = self.work / "copies"

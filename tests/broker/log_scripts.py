@@ -1,4 +1,4 @@
-"""Logs for LogOperations.java: what a partition may hold, at random but always the same.
+"""Logs for LogOperations.java: random contents of a partition, always the same for a seed.
 
 In: a seed, and what the log shall be like. Out: its batches, as a follower gets them, their offsets
 in order; Kafka takes all of them. And topic configs under which few bytes make many segments.
@@ -22,7 +22,7 @@ WORDS = (b"alpha", b"bravo", b"charlie", b"delta", b"echo", b"foxtrot")
 
 @dataclass(frozen=True)
 class Shape:
-    """What a log is like. Numbers between 0 and 1 say how likely something is, batch by batch."""
+    """The shape of a log. Numbers between 0 and 1 are probabilities for each batch."""
 
     batches: int = 80
     records: int = 8  # in a batch, at most
@@ -57,7 +57,7 @@ def random_log(seed: int | str, shape: Shape | None = None) -> list[bytes]:
 
 
 def random_config(seed: int | str, batches: Sequence[bytes], at_once: int = 1) -> dict[str, object]:
-    """Topic configs for these batches, so many of which are appended at once."""
+    """Topic configs for these batches, of which `at_once` are appended together."""
     rng = random.Random(seed)
     sizes = [len(batch) for batch in batches]
     largest = max(sum(sizes[at : at + at_once]) for at in range(len(sizes)))
@@ -73,7 +73,7 @@ def random_config(seed: int | str, batches: Sequence[bytes], at_once: int = 1) -
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    """What is in a folder now, but for what is about to be deleted."""
+    """The files of a folder, except those that are about to be deleted."""
     names = sorted(path for path in folder.iterdir() if path.suffix != ".deleted")
     return {path.name: path.read_bytes() for path in names}
 
@@ -138,7 +138,7 @@ class _Maker:
         draw = self.rng.random() - self.shape.transactional
         if draw < 0:
             producer = self.rng.choice(self.producers[: self.shape.producers])
-            # A marker comes to a partition to which nothing was written, too.
+            # A partition without records of the transaction may get a marker too.
             if self.chance(self.shape.ends if producer.is_open else 0.05):
                 return self.marker(producer)
             return self.data(producer)
@@ -176,7 +176,7 @@ class _Maker:
         if self.chance(0.05):
             self.coordinator_epoch += 1
         is_abort = self.chance(self.shape.aborts)
-        # Who takes too long is fenced: the coordinator aborts with an epoch of its own.
+        # The coordinator fences a slow producer: it aborts with an epoch of its own.
         if is_abort and self.chance(0.2):
             producer.epoch, producer.sequence = producer.epoch + 1, 0
         marker = kt.control_batch(
@@ -219,7 +219,7 @@ class _Maker:
         return made
 
     def times(self, records: list[kt.Record]) -> dict[str, Any]:
-        """The batch's, where the records have theirs."""
+        """The timestamp of a batch whose records have their own."""
         if self.chance(self.shape.no_timestamp):
             records[:] = [_timed(record, -1) for record in records]
             return {"base_timestamp": -1, "max_timestamp": -1}

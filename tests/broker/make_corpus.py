@@ -1,4 +1,4 @@
-"""Make tests/data again: segments that real brokers wrote, and what Kafka's oracle prints.
+"""Make tests/data again: segments that real brokers wrote, and the output of Kafka's oracle.
 
 In: nothing but Java, Maven (the first time) and this folder. Out, all of it or the parts that
 --only names: tests/data/v2 and tests/data/internal, partition folders as Kafka 4.1.1 left them,
@@ -117,14 +117,14 @@ USAGE = {
 }
 
 HASHED_ABOVE = 250_000  # bytes of standard output; larger goldens are kept as their SHA-256
-TIERED_HASHED_ABOVE = 6_000  # the same in tiered, where TIERED_TEXTS say what the others do
+TIERED_HASHED_ABOVE = 6_000  # the same in tiered, where the kinds in TIERED_TEXTS are enough
 TIERED_TEXTS = ("batches", "decoded")
 PADDING_KEPT = 4096  # bytes of a preallocated file's zeros
 INDEX_SCRIPTS = 12  # of each kind
 TOTAL_LIMIT = 6_000_000
 PATIENCE_SECONDS = 60
 
-# What the oracle says when the cleaner has shown all that it does.
+# The oracle's output that shows every effect of the cleaner.
 CLEANED = {
     "compacted-0": "Non-consecutive",
     "compacted-zstd-0": "Non-consecutive",
@@ -344,7 +344,7 @@ def write_old_segments(work: Path, data: Path) -> None:
         broker.kill()
     for name in ("old", "old-crashed"):
         for folder in partition_folders(work / name / "logs"):
-            # Snapshots say what producers there were: of these formats they know none.
+            # Snapshots list producers, which these formats do not have.
             ballast = shutil.ignore_patterns("*.deleted", "*.snapshot")
             shutil.copytree(folder, data / "old" / folder.name, ignore=ballast)
 
@@ -380,7 +380,7 @@ def write_messages(work: Path, data: Path) -> None:
 
 
 def write_payloads(work: Path, data: Path) -> None:
-    """Write logs of internal topics with all that their records can be."""
+    """Write logs of internal topics with every kind of record."""
     classes = work / "payloads"
     classes.mkdir()
     compile_java([PAYLOADS], classes)
@@ -389,7 +389,7 @@ def write_payloads(work: Path, data: Path) -> None:
 
 
 def write_indexes(work: Path, data: Path) -> None:
-    """Write what may be done to indexes, each line with Kafka's answer."""
+    """Write scripts of operations on indexes, each line with Kafka's answer."""
     classes = work / "index-classes"
     classes.mkdir()
     compile_java([Path(__file__).with_name("IndexOperations.java")], classes)
@@ -409,14 +409,14 @@ def write_indexes(work: Path, data: Path) -> None:
             (folder / FIRST_SEGMENT).with_suffix(suffix).write_bytes(content)
         for path in sorted(folder.glob("*.*index")):
             dump = dump_log(path)
-            # Of an exception only that there is one: what was found so far goes with it.
+            # For an exception only the fact is kept: Kafka then drops its findings.
             err = dump.stderr.decode().replace(f"{folder}/", "") if dump.returncode == 0 else None
             dumps.append([name, path.suffix, dump.stdout.decode(), err])
     (data / "indexes" / "dumps.json").write_text(json.dumps(dumps, indent=1) + "\n")
 
 
 def write_log_operations(work: Path, data: Path) -> None:
-    """Write what Kafka's log makes of random logs, without a broker."""
+    """Write the goldens of Kafka's log on random logs, without a broker."""
     (data / "logs").mkdir()
     with LogOperations(work) as kafka:
         for kind, contents in log_goldens(kafka, work / "logs").items():
@@ -464,7 +464,7 @@ def traffic(kind: str, broker: Broker, classes: Path) -> None:
 
 
 def wait_for_cleaner(broker: Broker, signs: Mapping[str, str]) -> None:
-    """Return when the oracle says of each folder what the cleaner has left there."""
+    """Return once the oracle shows the cleaner's work in each folder."""
     progress("waiting for the cleaner")
     deadline = time.monotonic() + PATIENCE_SECONDS
     signs = dict(signs)
@@ -480,7 +480,7 @@ def wait_for_cleaner(broker: Broker, signs: Mapping[str, str]) -> None:
 
 
 def wait_for_deletion(broker: Broker) -> None:
-    """Return when the remote segments of a deleted topic are said to be deleted."""
+    """Return once the metadata log marks the remote segments of a deleted topic as deleted."""
     progress("waiting for remote segments to be deleted")
     deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline:
@@ -547,7 +547,7 @@ def write_goldens(
 
 
 def write_usage(work: Path, data: Path) -> None:
-    """Write what the oracle says to arguments that it refuses."""
+    """Write the oracle's errors for arguments that it refuses."""
     nowhere = work / "nowhere"
     nowhere.mkdir(parents=True)
     (data / "usage").mkdir(parents=True)
@@ -601,7 +601,7 @@ def write_golden(stem: Path, dump: Dump, folder: Path, hashed_above: int = HASHE
 
 
 def broken_promises(data: Path, made: Iterable[str]) -> Iterator[str]:
-    """Yield what should be in the folders that were made and is not."""
+    """Yield everything that is missing in the folders that were made."""
     for folder, kind, text in PROMISES:
         goldens = data.glob(f"{folder}/*.log.{kind}.out")
         if folder.split("/")[0] in made and not any(
@@ -614,7 +614,7 @@ def broken_promises(data: Path, made: Iterable[str]) -> Iterator[str]:
 
 
 def progress(message: str) -> None:
-    """Tell what is being done."""
+    """Print the current step."""
     print(message, file=sys.stderr, flush=True)
 
 

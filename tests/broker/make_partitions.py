@@ -1,4 +1,4 @@
-"""Make tests/data/partitions.tsv again: keys, their hashes and partitions, as Kafka says them.
+"""Make tests/data/partitions.tsv again: keys, and their hashes and partitions in Kafka.
 
 In: Kafka's jars, those of the tests or those that KAFKAJIT_KAFKA_LIB names. Out: a key in
 hexadecimal, its murmur2 and its partition among each number of them that the head names, a line.

@@ -1,4 +1,4 @@
-"""Make kafkajit/topics/messages.schema again: what Kafka's generated message classes say.
+"""Make kafkajit/topics/messages.schema again, from Kafka's generated message classes.
 
 In: Kafka's jars, those of the tests or those that KAFKAJIT_KAFKA_LIB names. Out: the table, in the
 notation that its head explains. Run again for a later Kafka, and read the difference.
@@ -23,16 +23,16 @@ HEAD = """\
 # Kafka's messages in its internal topics, as Kafka 4.1.1 knows them.
 # Written by tests/broker/make_schemas.py, which reads Kafka's generated classes.
 #
-#   topic NAME           what follows is in this topic
+#   topic NAME           the lines below are in this topic
 #   ID TYPE              a type of record, by the number that its payload names
 #   key|value MESSAGE VERSIONS [flexible VERSIONS]
 #                        a message; where flexible, lengths are varints and structs end with tags
 #   FIELD TYPE[?] [VERSIONS] [tag N] [holds TYPE] [= DEFAULT]
 #                        a field, in the order of Kafka's JSON; indented ones are a struct's.
-#                        ? may be null; []X an array; VERSIONS where not all of what it stands in;
+#                        ? may be null; []X an array; VERSIONS if not all of those around it;
 #                        tag N stands among the tags, and is left out where it has its default;
-#                        holds: bytes that are a message again where protocolType is consumer;
-#                        DEFAULT where it is not 0, "", false, [] or a struct of such
+#                        holds: bytes that contain a message if protocolType is consumer;
+#                        DEFAULT if it is not 0, "", false, [] or a struct of these
 #
 # VERSIONS are 3 (this one), 1-3 or 2+ (and all after it).
 """

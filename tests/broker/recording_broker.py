@@ -1,4 +1,4 @@
-"""A broker of Kafka 0.9 or 0.10, as far as a producer can tell, which keeps what it is sent.
+"""Acts as a broker of Kafka 0.9 or 0.10 towards producers, and keeps the message sets it gets.
 
 In: produce requests on 127.0.0.1. Out: the message sets of each topic, byte for byte. Kafka 4 takes
 only format v2, and the brokers that took v0 compressed its sets anew: this is where a client's own

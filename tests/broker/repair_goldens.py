@@ -1,4 +1,4 @@
-"""What Kafka makes of the logs of tests/support/damages.py: digests of the files it leaves.
+"""Digests of the files that Kafka leaves when it recovers the logs of tests/support/damages.py.
 
 In: a JVM that LogOperations drives. Out: by seed, what is there when the log has been recovered as
 often as changes anything.

@@ -71,8 +71,8 @@ def test_with_apply_it_is_done_and_said_what_is_kept_where(compact: Compact, fol
     (kept,) = (path for path in folder.iterdir() if path.is_dir())
     assert run.code == 0
     assert run.out[2:] == [
-        f"  done; what was there is kept in {kept}",
-        "210 bytes are still used by what is kept: remove it, or pass --no-keep",
+        f"  done; the old files are kept in {kept}",
+        "the kept files still use 210 bytes: remove them, or pass --no-keep",
     ]
     assert sizes(folder) == [70, 0]
     assert sizes(kept / "orders-0") == [210]
@@ -115,7 +115,7 @@ def test_what_is_compacted_is_not_to_be_done_again_where_no_checkpoint_says_so(
         why = "orders-0: nothing to compact before offset 3: the last segment begins there"
         assert compact(*words, *more) == Run(0, [why], "")
     assert [path.name for path in folder.iterdir()] == after
-    # Where it is said how far a log is compacted, that is to be done.
+    # A checkpoint that is behind the log leaves something to do.
     (folder.parent / "cleaner-offset-checkpoint").write_text("0\n0\n")
     assert compact(*words).code == 2
     assert compact("--apply", *words).code == 0
@@ -136,9 +136,7 @@ def test_a_policy_of_deleting_is_refused(compact: Compact, folder: Path) -> None
     assert "with cleanup.policy=delete nothing is compacted" in run.err
 
 
-def test_of_a_log_dirs_folder_what_is_compacted_is_summed_up(
-    compact: Compact, folder: Path
-) -> None:
+def test_a_log_dirs_folder_is_summed_up(compact: Compact, folder: Path) -> None:
     root = folder.parent
     shutil.copytree(folder, root / "orders-1")
     shutil.copytree(folder, root / "__consumer_offsets-7")

@@ -50,7 +50,7 @@ def test_every_segment_has_been_dumped_by_kafka() -> None:
     assert sum(bool(err) for *_, err in DUMPS) > 5
 
 
-# Of scala.collection.mutable.HashMap, put once and twice each: it grows at another time.
+# From scala.collection.mutable.HashMap. With two puts of each key the map grows at another time.
 @pytest.mark.parametrize(
     ("pairs", "count", "order"),
     [
@@ -65,7 +65,7 @@ def test_every_segment_has_been_dumped_by_kafka() -> None:
         ),
     ],
 )
-def test_files_are_told_of_in_the_order_of_scalas_map(pairs: int, count: int, order: str) -> None:
+def test_files_are_reported_in_the_order_of_scalas_map(pairs: int, count: int, order: str) -> None:
     findings = Findings(
         index_mismatches={f"/logs/t-{n}/0.index": [(1, 2)] * pairs for n in range(count)}
     )
@@ -93,7 +93,7 @@ def test_a_file_keeps_the_name_that_it_was_given(
         "Dumping ./odd.",
     ]
     assert f"Dumping ../{tmp_path.name}/7.index\n" in out
-    # Of a file that is dumped twice all is told twice, in one place.
+    # The findings of a file that is dumped twice are printed twice, under one heading.
     assert err.startswith("Ignoring unknown file ./odd.\n")
     assert err.count(f"Mismatches in :{tmp_path}/././{SEGMENT}.index\n") == 1
 
@@ -115,7 +115,7 @@ def test_a_folder_without_files_to_dump_is_an_error(
     assert err.startswith(f"kafkajit dump-log: {tmp_path}: no file of this folder can be dumped")
 
 
-def test_an_empty_name_is_no_folder(
+def test_an_empty_name_is_not_a_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "7.snapshot").write_bytes(b"")

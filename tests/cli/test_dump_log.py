@@ -58,7 +58,7 @@ def test_prints_what_kafka_prints_and_exits_as_it_does(path: Path, kind: str, du
         assert run.err.replace(f"{path.parent}/", "") == expected
 
 
-# Where Kafka throws something of Java's own, we say what it is of a batch.
+# If Kafka throws an exception of Java's own, our message names the problem of the batch.
 OUR_WORDS = {
     "codec-wrong": "gzip",
     "gzip-cut": "gzip",
@@ -86,7 +86,7 @@ REFUSED = sorted(
 
 
 @pytest.mark.parametrize("folder", REFUSED, ids=lambda folder: folder.name)
-def test_says_what_kafka_says_is_wrong(folder: Path, dump: Dump) -> None:
+def test_prints_the_problems_that_kafka_prints(folder: Path, dump: Dump) -> None:
     run = dump("--files", LOG, "--print-data-log", folder=folder)
     (first, *_) = (folder / f"{LOG}.data.err").read_text("utf-8").splitlines()
     of_kafka = re.sub(r'^Exception in thread "main" [\w.$]+(: )?', "", first)
@@ -119,7 +119,7 @@ def test_an_unknown_decoder_is_named_with_those_there_are(dump: Dump) -> None:
     assert f"{PACKAGE}.LongDecoder" in run.err
 
 
-def test_goes_on_with_the_next_file_where_kafka_stops(dump: Dump) -> None:
+def test_goes_on_with_the_next_file_when_kafka_stops(dump: Dump) -> None:
     names = sorted(path.name for path in (DATA / "v2" / "preallocated-0").glob("*.log"))
     padded = next(name for name in names if int(name.split(".")[0]) == 96)
     run = dump("--files", f"{padded},{names[0]}", folder=DATA / "v2" / "preallocated-0")
@@ -141,7 +141,7 @@ MODES = [*LENIENT, "FAILFAST"]
 
 @pytest.mark.parametrize("path", SOUND_LOGS[:: 20 if NO_JIT else 1], ids=log_id)
 @pytest.mark.parametrize("mode", MODES)
-def test_of_a_sound_log_every_mode_prints_the_same(path: Path, mode: str, dump: Dump) -> None:
+def test_every_mode_prints_the_same_for_a_sound_log(path: Path, mode: str, dump: Dump) -> None:
     arguments = ("--print-data-log", "--files", path.name)
     as_kafka = dump(*arguments, folder=path.parent)
     run = dump("--mode", mode, *arguments, folder=path.parent)
@@ -153,7 +153,7 @@ def test_of_a_sound_log_every_mode_prints_the_same(path: Path, mode: str, dump: 
         )
 
 
-def test_a_mode_goes_on_past_damage_and_permissive_says_where_it_is(
+def test_a_mode_goes_on_past_damage_and_permissive_reports_its_position(
     dump: Dump, tmp_path: Path
 ) -> None:
     good = [kt.batch([kt.Record(value=b"v%d" % i)], base_offset=i) for i in range(3)]
@@ -181,7 +181,7 @@ def test_a_mode_goes_on_past_damage_and_permissive_says_where_it_is(
     assert gaps[1] in run.out.decode().splitlines()
 
 
-def test_a_mode_goes_on_past_what_only_a_dump_looks_at(dump: Dump, tmp_path: Path) -> None:
+def test_a_mode_goes_on_past_damage_that_only_a_dump_finds(dump: Dump, tmp_path: Path) -> None:
     good = [kt.batch([kt.Record(value=b"v%d" % i)], base_offset=i) for i in range(3)]
     unknown = kt.batch([], base_offset=7, attributes=5)  # gzip with a bit turned over
     raft = kt.Record(key=b"\0\0\0\3", value=b"")  # a snapshot's header without one
@@ -198,7 +198,7 @@ def test_a_mode_goes_on_past_what_only_a_dump_looks_at(dump: Dump, tmp_path: Pat
     assert f"damaged position: {len(good[0] + unknown + good[1])} size: {len(control)} " in text
 
 
-def test_a_batch_may_grow_to_what_is_asked_for(dump: Dump, tmp_path: Path) -> None:
+def test_a_batch_may_grow_to_the_limit_that_is_given(dump: Dump, tmp_path: Path) -> None:
     (tmp_path / LOG).write_bytes(kt.batch([kt.Record(value=bytes(10_000))], codec="zstd"))
     arguments = ("--deep-iteration", "--files", LOG)
     run = dump("--max-decompressed-bytes", "5000", *arguments, folder=tmp_path)
@@ -209,7 +209,7 @@ def test_a_batch_may_grow_to_what_is_asked_for(dump: Dump, tmp_path: Path) -> No
     assert f"(default: {default})" in dump("--help", folder=tmp_path).out.decode()
 
 
-def test_a_batch_that_max_bytes_cuts_is_no_damage(dump: Dump, tmp_path: Path) -> None:
+def test_a_batch_that_max_bytes_cuts_is_not_damage(dump: Dump, tmp_path: Path) -> None:
     batch = kt.batch([kt.Record(value=b"v")])
     (tmp_path / LOG).write_bytes(batch * 3)
     limit = str(len(batch) + 10)
@@ -229,7 +229,7 @@ def test_a_batch_that_max_bytes_cuts_is_no_damage(dump: Dump, tmp_path: Path) ->
         ("missing.txt", "no such file"),
         ("00000000000000000000.snapshot", "no such file"),
         ("there.log", "the file's name does not begin with an offset: 'there'"),
-        ("there", "the file's name has no suffix that says what it is"),
+        ("there", "the file's name has no suffix; there are: "),
         ("there.timeindex", "the file's name does not begin with an offset: 'there'"),
     ],
 )
@@ -247,7 +247,7 @@ def test_a_file_that_cannot_be_dumped_is_one_line_and_exit_1(
 INDEX, TIME_INDEX = LOG.replace(".log", ".index"), LOG.replace(".log", ".timeindex")
 
 
-def test_what_does_not_fit_is_told_behind_all_files_in_kafkas_order(
+def test_inconsistencies_are_printed_after_all_files_in_kafkas_order(
     dump: Dump, tmp_path: Path
 ) -> None:
     index = (SEGMENTS / INDEX).read_bytes()
@@ -316,7 +316,7 @@ def test_the_sanity_check_needs_no_log(
 @pytest.mark.parametrize(
     ("name", "missing"), [(INDEX, LOG), (TIME_INDEX, LOG), (TIME_INDEX, INDEX)]
 )
-def test_an_index_is_compared_with_what_is_beside_it(
+def test_an_index_is_compared_with_the_log_beside_it(
     name: str, missing: str, dump: Dump, tmp_path: Path
 ) -> None:
     (copied_segment(tmp_path) / missing).unlink()
@@ -334,13 +334,13 @@ def test_of_a_folder_all_files_are_dumped(dump: Dump) -> None:
     assert (run.err, run.code) == ("", 0)
 
 
-def test_a_batch_larger_than_the_largest_message_is_not_believed(dump: Dump) -> None:
+def test_an_entry_of_a_batch_larger_than_the_largest_message_is_rejected(dump: Dump) -> None:
     run = dump("--files", INDEX, "--max-message-size", "100", folder=SEGMENTS)
     assert "no whole batch of at most 100 bytes" in run.err
     assert run.code == 1
 
 
-def test_a_corrupt_snapshot_is_told_as_kafka_tells_it(dump: Dump, tmp_path: Path) -> None:
+def test_a_corrupt_snapshot_is_reported_as_kafka_reports_it(dump: Dump, tmp_path: Path) -> None:
     name = LOG.replace(".log", ".snapshot")
     (tmp_path / name).write_bytes(b"\0\1" + bytes(8))
     run = dump("--files", name, folder=tmp_path)
@@ -377,7 +377,7 @@ def test_refuses_arguments_in_one_line_and_exits_1(
 
 
 def decoded(golden: Path) -> bytes:
-    """What is printed of a log behind its name."""
+    """The lines of a log's dump behind its name."""
     return golden.read_bytes().partition(b"\n")[2]
 
 
@@ -409,7 +409,7 @@ def test_one_decoder_alone_is_for_every_log_as_kafkas_is(dump: Dump, tmp_path: P
     assert run.out == (folder / f"{LOG}.decoded.out").read_bytes()
 
 
-def test_a_missing_key_is_said_in_kafkas_words_where_the_line_breaks_off(dump: Dump) -> None:
+def test_a_missing_key_is_reported_in_kafkas_words_where_the_line_breaks_off(dump: Dump) -> None:
     folder = DATA / "payloads" / "__consumer_offsets-2"
     run = dump("--files", LOG, "--offsets-decoder", folder=folder)
     assert run.out.endswith(
@@ -518,13 +518,13 @@ def test_progress_shows_on_a_terminals_stderr_only(tmp_path: Path) -> None:
         os.close(follower)
         assert process.stdout is not None
         size = len(process.stdout.read(1 << 20))
-        time.sleep(0.5)  # who reads slowly makes the work long enough to show its progress
+        time.sleep(0.5)  # a slow reader makes the work long enough to show progress
         size += sum(len(piece) for piece in iter(lambda: process.stdout.read(1 << 20), b""))
     shown = os.read(leader, 10_000).decode() if process.returncode == 0 else ""
     os.close(leader)
     assert size > 70 << 20
     assert f"{LOG} " in shown
-    assert shown.endswith(" \r")  # and is wiped out at the end
+    assert shown.endswith(" \r")  # the progress is cleared at the end
     piped = subprocess.run(arguments, capture_output=True, check=True)
     assert piped.stderr == b""
 
@@ -577,7 +577,7 @@ def test_a_dash_is_standard_input(dump: Dump, tmp_path: Path) -> None:
     run = piped(log, "--files", "-", "--stdin-name", f"{48:020}.log")
     assert run.stdout.startswith(b"Dumping -\nLog starting offset: 48\nbaseOffset: ")
     assert piped(b"", "-").stdout == b"Dumping -\nLog starting offset: 0\n"
-    # From a file it is the same, and what is no log is known by its name.
+    # A file as standard input gives the same, and other files than logs are known by their names.
     with (DATA / "v2" / "segments-0" / f"{48:020}.snapshot").open("rb") as file:
         name = f"{48:020}.snapshot"
         words = command("dump-log", "-", "--stdin-name", name)
@@ -595,7 +595,7 @@ def test_a_dash_is_standard_input(dump: Dump, tmp_path: Path) -> None:
         assert run.stdout.partition(b"\n")[2] == decoded.partition(b"\n")[2]
 
 
-def test_a_terminal_is_no_file_to_read(tmp_path: Path) -> None:
+def test_a_terminal_is_not_read(tmp_path: Path) -> None:
     leader, follower = pty.openpty()
     words = command("dump-log", "-")
     run = subprocess.run(words, stdin=follower, capture_output=True, check=False)
@@ -605,7 +605,7 @@ def test_a_terminal_is_no_file_to_read(tmp_path: Path) -> None:
     assert run.returncode == 1
 
 
-def test_a_bad_checksum_among_headers_is_told_in_every_mode(dump: Dump, tmp_path: Path) -> None:
+def test_a_bad_checksum_of_a_batch_is_reported_in_every_mode(dump: Dump, tmp_path: Path) -> None:
     good = [kt.batch([kt.Record(value=b"v%d" % i)], base_offset=2 * i) for i in range(3)]
     bad = kt.broken("wrong crc", base_offset=1)
     (tmp_path / LOG).write_bytes(good[0] + bad + good[1] + bad + good[2])

@@ -1,4 +1,4 @@
-"""--format json: an object for every line that Kafka's tool prints, with all that it says."""
+"""--format json: an object for every line that Kafka's tool prints, with all its fields."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import kafkajit.testing as kt
 
 Object = dict[str, Any]
 
-# Of logs with what Kafka prints of all their records.
+# Goldens in which Kafka prints all records.
 GOLDENS = [
     (path, kind)
     for suffix in (".log", ".checkpoint")
@@ -122,7 +122,7 @@ def plain(text: str) -> str:
 @pytest.mark.parametrize(
     ("path", "kind"), GOLDENS, ids=[f"{log_id(path)}-{kind}" for path, kind in GOLDENS]
 )
-def test_it_says_all_that_kafkas_lines_say(path: Path, kind: str, dump: Dump) -> None:
+def test_json_has_every_field_of_kafkas_lines(path: Path, kind: str, dump: Dump) -> None:
     run = dump("--files", path.name, *flags_of(path, kind), "--format", "json", folder=path.parent)
     golden = path.with_name(f"{path.name}.{kind}.out").read_bytes().decode()
     found = [line for line in objects(run.out) if line["kind"] != "nonConsecutiveOffsets"]
@@ -136,7 +136,7 @@ def test_the_corpus_has_goldens_of_every_kind() -> None:
     assert {kind for _, kind in GOLDENS} >= {"data", "skip", "long", *DECODED}
 
 
-def test_headers_have_their_values_and_bytes_that_are_no_text_are_in_base64(
+def test_headers_have_their_values_and_binary_bytes_are_in_base64(
     dump: Dump, tmp_path: Path
 ) -> None:
     headers = [("a", b"1"), ("a", None), ("\u00e4\n", b"\xff\0"), ("", b"")]
@@ -209,9 +209,7 @@ def test_what_does_not_fit_is_an_object_for_each_pair(dump: Dump, tmp_path: Path
 
 @pytest.mark.parametrize("name", ["crc", "control-version-negative", "gzip-noise", "codec-7"])
 @pytest.mark.parametrize("mode", ["FAILFAST", "DROPMALFORMED", "PERMISSIVE"])
-def test_no_line_is_left_unfinished_where_a_log_is_damaged(
-    name: str, mode: str, dump: Dump
-) -> None:
+def test_damage_leaves_no_line_unfinished(name: str, mode: str, dump: Dump) -> None:
     folder = DATA / "damaged" / name
     arguments = ("--files", LOG, "--print-data-log", "--format", "json", "--mode", mode)
     run = dump(*arguments, folder=folder)

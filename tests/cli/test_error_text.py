@@ -30,5 +30,5 @@ def test_a_sentence_stands_alone(error: Exception, said: str) -> None:
         (RuntimeError("boom"), "RuntimeError: boom"),
     ],
 )
-def test_damage_and_what_nobody_has_foreseen_are_named(error: Exception, said: str) -> None:
+def test_damage_and_unforeseen_errors_are_named(error: Exception, said: str) -> None:
     assert reason(error).startswith(said)

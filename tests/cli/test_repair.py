@@ -35,7 +35,7 @@ def flip(path: Path, position: int) -> None:
     path.write_bytes(content)
 
 
-def test_a_dry_run_says_each_thing_and_how_to_do_it(
+def test_a_dry_run_lists_each_change_and_the_command_for_it(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = files_in(folder)
@@ -63,7 +63,7 @@ def test_what_is_applied_is_done_and_not_again(
 ) -> None:
     assert main(["repair", *CONFIG, "--apply", "--salvage", str(folder)]) == 0
     (kept,) = folder.glob(".kafkajit-repair-*")
-    assert f"  done; what was there is kept in {kept}" in capsys.readouterr().out
+    assert f"  done; the old files are kept in {kept}" in capsys.readouterr().out
     assert offsets_in(folder) == [0, 1, 2, 3, 4, 5, 10, 11, 20, 21]
     drop_kept(folder)
     for options in ([], ["--apply"]):
@@ -105,7 +105,7 @@ def test_partitions_that_are_right_are_counted_only(
     assert "--truncate-to is for one log" in capsys.readouterr().err
 
 
-def test_an_error_of_one_partition_keeps_nobody_from_the_others(
+def test_an_error_of_one_partition_does_not_stop_the_others(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_partition(folder.parent / "orders-1", SEGMENTS)
@@ -139,7 +139,9 @@ def test_a_place_without_logs_is_one_line(
             assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_a_note_says_what_is_left_alone(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_note_reports_what_is_left_alone(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (folder.parent / "replication-offset-checkpoint").write_text("noise")
     assert main(["repair", *CONFIG, "--apply", "--salvage", str(folder)]) == 0
     capsys.readouterr()
@@ -166,12 +168,12 @@ def test_a_terminal_gets_lines_that_fit_it(folder: Path) -> None:
     assert any(line.startswith(" " * 34) for line in lines)
 
 
-def test_help_says_what_the_exit_codes_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_explains_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit_:
         main(["repair", "--help"])
     assert exit_.value.code == 0
     output = capsys.readouterr().out
-    assert "2 when something is to be done" in output
+    assert "2 if there is something" in output
     assert all(len(line) <= 100 for line in output.splitlines())
 
 

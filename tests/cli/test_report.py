@@ -92,7 +92,7 @@ def test_json_is_one_object_with_what_is_done_to_each_partition(
     assert [partition["isNeeded"] for partition in plan["partitions"]] == [False, False]
 
 
-def test_json_says_where_damage_is_and_what_is_kept(
+def test_json_has_the_position_of_damage_and_what_is_kept(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = root / "orders-0" / f"{0:020}.log"
@@ -106,7 +106,7 @@ def test_json_says_where_damage_is_and_what_is_kept(
     assert Path(orders["keptIn"]).is_dir()
 
 
-def test_json_has_segments_that_go_and_what_stays_of_others(
+def test_json_has_removed_segments_and_what_stays_of_others(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, plan = document(capsys, *COMMANDS["retain"], str(root))
@@ -146,7 +146,7 @@ def test_progress_counts_partitions_on_a_terminal(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command_", COMMANDS)
-def test_a_config_that_does_not_exist_is_told_with_those_that_do(
+def test_an_unknown_config_is_an_error_that_lists_the_known_ones(
     command_: str, root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*COMMANDS[command_], "--config", "foo=1", str(root)]) == 1

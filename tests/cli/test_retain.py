@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
     return make_log(tmp_path / "orders-0", [TIME + 1000 * at for at in range(4)])
 
 
-def test_without_apply_it_is_said_what_would_go_and_nothing_does(
+def test_without_apply_segments_are_listed_and_none_is_deleted(
     retain: Retain, folder: Path
 ) -> None:
     before = files_in(folder)
@@ -56,19 +56,21 @@ def test_without_apply_it_is_said_what_would_go_and_nothing_does(
     assert not (folder.parent / ".lock").exists()
 
 
-def test_with_apply_it_goes_and_it_is_said_what_is_kept_where(retain: Retain, folder: Path) -> None:
+def test_with_apply_segments_are_deleted_and_the_kept_files_are_named(
+    retain: Retain, folder: Path
+) -> None:
     run = retain("--config", f"retention.bytes={SIZE}", "--apply", folder)
     (kept,) = (path for path in folder.iterdir() if path.is_dir())
     assert run.code == 0
     assert run.out[-2:] == [
-        f"  done; what was there is kept in {kept}",
-        "531 bytes are still used by what is kept: remove it, or pass --no-keep",
+        f"  done; the old files are kept in {kept}",
+        "the kept files still use 531 bytes: remove them, or pass --no-keep",
     ]
     assert bases_in(folder) == [6]
     assert bases_in(kept / "orders-0") == [0, 2, 4]
 
 
-def test_what_goes_is_not_kept_where_nobody_wants_it(retain: Retain, folder: Path) -> None:
+def test_with_no_keep_deleted_files_are_not_kept(retain: Retain, folder: Path) -> None:
     run = retain("--config", "retention.bytes=0", "--apply", "--no-keep", folder)
     assert (run.code, run.out[-1]) == (0, "  done")
     assert bases_in(folder) == [8]
@@ -90,13 +92,13 @@ def test_a_start_offset_is_kafkas_delete_records(retain: Retain, folder: Path) -
     )
 
 
-def test_where_nothing_is_to_be_done_the_exit_code_is_0(retain: Retain, folder: Path) -> None:
+def test_without_anything_to_do_the_exit_code_is_0(retain: Retain, folder: Path) -> None:
     for words in ([], ["--apply"]):
         run = retain("--config", "retention.ms=-1", folder, *words)
         assert run == Run(0, ["orders-0: none of 4 segments to delete, 0 of 708 bytes"], "")
 
 
-def test_of_a_log_dirs_folder_it_says_what_there_is_to_say(retain: Retain, tmp_path: Path) -> None:
+def test_a_log_dirs_folder_is_summed_up_by_topic(retain: Retain, tmp_path: Path) -> None:
     make_log(tmp_path / "orders-0", [TIME] * 4)
     make_log(tmp_path / "orders-1", [TIME] * 2)
     make_log(tmp_path / "keyed-0", [TIME] * 4)
@@ -125,7 +127,7 @@ def test_of_a_log_dirs_folder_it_says_what_there_is_to_say(retain: Retain, tmp_p
     assert retain(*words).code == 0
 
 
-def test_damage_in_one_log_keeps_no_other_from_being_done(retain: Retain, tmp_path: Path) -> None:
+def test_damage_in_one_log_does_not_stop_the_others(retain: Retain, tmp_path: Path) -> None:
     for partition in range(3):
         make_log(tmp_path / f"orders-{partition}", [TIME] * 3)
     log = tmp_path / "orders-1" / log_name(4)
@@ -150,7 +152,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("words", "message"), REFUSED)
-def test_what_makes_no_sense_is_refused_in_a_line(
+def test_contradictory_options_are_refused_in_one_line(
     retain: Retain, folder: Path, words: list[str], message: str
 ) -> None:
     make_log(folder.parent / "orders-1", [TIME])
@@ -164,13 +166,16 @@ def test_what_makes_no_sense_is_refused_in_a_line(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--config", "retention.ms", "/"], "argument --config: it is NAME=VALUE, not 'retention"),
+        (
+            ["--config", "retention.ms", "/"],
+            "argument --config: expected NAME=VALUE, not 'retention",
+        ),
         (["--now", "yesterday", "/"], "argument --now: 'yesterday' is neither ISO 8601"),
         (["--log-start-offset", "x", "/"], "argument --log-start-offset: invalid int value: 'x'"),
         ([], "the following arguments are required: DIR"),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused_in_a_line(
+def test_malformed_arguments_are_refused_in_one_line(
     words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -191,7 +196,7 @@ def test_arguments_that_make_no_sense_are_refused_in_a_line(
         "2023-11-14 22:13:22",
     ],
 )
-def test_the_time_is_what_it_is_said_to_be(retain: Retain, folder: Path, now: str) -> None:
+def test_the_time_is_that_of_the_option_now(retain: Retain, folder: Path, now: str) -> None:
     def expired(retention_ms: int) -> int:
         out = retain("--config", f"retention.ms={retention_ms}", "--now", now, folder).out
         return sum(".log  " in line for line in out)

@@ -25,7 +25,7 @@ PROMPT = "kafkajit> "
 def run(
     *arguments: str, text: str | None = None, **changes: str
 ) -> subprocess.CompletedProcess[str]:
-    """`kafkajit sql` where there is no Java: what it says, it says without."""
+    """Run `kafkajit sql` on a machine without Java, which its early errors do not need."""
     return subprocess.run(
         command("sql", *arguments),
         input=text,
@@ -73,8 +73,8 @@ SEE = "; see kafkajit sql --help"
         ),
         (
             f"--path {LOGS} --isolation-level committed",
-            "option isolationLevel: there is no 'committed' (did you mean 'read_committed'?), "
-            "but read_uncommitted, read_committed",
+            "option isolationLevel: unknown value 'committed' (did you mean 'read_committed'?); "
+            "there are: read_uncommitted, read_committed",
         ),
         (
             f"--path {LOGS} --option starting=1",
@@ -82,18 +82,18 @@ SEE = "; see kafkajit sql --help"
         ),
         (
             f"--path {LOGS} --option nothing",
-            f"argument --option: NAME=VALUE, not 'nothing'{SEE}",
+            f"argument --option: expected NAME=VALUE, not 'nothing'{SEE}",
         ),
         (
             f"--path {LOGS} --format xml",
             f"argument --format: invalid choice: 'xml' (choose from {FORMATS}){SEE}",
         ),
-        (f"--path {LOGS} --rows 0", "--rows is a number from 1 on, not 0"),
-        ("--mode FAILFAST", "mode: there is no --path to read"),
+        (f"--path {LOGS} --rows 0", "--rows must be at least 1, not 0"),
+        ("--mode FAILFAST", "mode needs --path: name the logs to read"),
         ("--file x.sql", "statements are given twice: as an argument and with --file"),
     ],
 )
-def test_what_is_wrong_is_said_at_once_in_one_line(
+def test_errors_are_reported_at_once_in_one_line(
     arguments: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert refused(capsys, *arguments.split(), "SELECT 1") == f"kafkajit sql: {message}"
@@ -138,16 +138,16 @@ def test_a_file_is_not_read_from_a_terminal_and_binary_not_written_to_one() -> N
         code, shown = terminal.wait()
     assert code == 1
     assert shown.strip() == (
-        "kafkajit sql: arrow is not for a terminal: write it to a file with --output"
+        "kafkajit sql: arrow cannot be shown on a terminal: write it to a file with --output"
     )
 
 
-def test_nothing_to_run_is_nothing_done() -> None:
+def test_without_a_statement_nothing_is_run() -> None:
     done = run("--path", LOGS, text=" -- nothing\n;;")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_a_file_of_results_is_there_when_it_is_whole(tmp_path: Path) -> None:
+def test_a_file_of_results_appears_when_it_is_complete(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("old")
     with suppress(ValueError), destination(str(path)) as out:
@@ -161,7 +161,7 @@ def test_a_file_of_results_is_there_when_it_is_whole(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-# A prompt whose Spark starts for ever.
+# A prompt whose Spark never finishes starting.
 WITHOUT_SPARK = """
 import sys, time
 import kafkajit.cli, kafkajit.cli.sql
@@ -171,7 +171,7 @@ sys.exit(kafkajit.cli.main(sys.argv[1:]))
 
 
 class TestPrompt:
-    """What it does with keys."""
+    """The prompt's behaviour in a terminal."""
 
     @pytest.fixture
     def around(self, tmp_path: Path) -> dict[str, str]:
@@ -185,11 +185,11 @@ class TestPrompt:
             opened.greeting = opened.read_until(PROMPT)  # type: ignore[attr-defined]
             yield opened
 
-    def test_it_greets_with_what_there_is(self, terminal: Terminal) -> None:
+    def test_it_greets_with_the_number_and_size_of_segments(self, terminal: Terminal) -> None:
         first, second, _ = terminal.greeting.split("\n")  # type: ignore[attr-defined]
         assert first.endswith(f" bytes: {LOGS}")
         assert " segments in " in first
-        assert second == "Statements end with a semicolon; .help says what else there is."
+        assert second == "Statements end with a semicolon; .help lists the commands."
 
     def test_help_teaches_within_80_columns(self, terminal: Terminal) -> None:
         terminal.type(".help\r")
@@ -228,20 +228,20 @@ class TestPrompt:
         terminal.type("\x03")
         assert "cancelled" in terminal.read_until(PROMPT)
 
-    def test_commands_check_what_they_are_given(self, terminal: Terminal) -> None:
+    def test_commands_check_their_arguments(self, terminal: Terminal) -> None:
         for line, answer in (
             (".formt", "there is no command .formt, did you mean .format?"),
             (".xyz", "there is no command .xyz; .help lists them"),
             (".format", "table"),
-            (".format xml", "there is no format xml, but table, line, csv, json"),
+            (".format xml", "there is no format xml; there are: table, line, csv, json"),
             (".format arrow", "arrow is for files: kafkajit sql --format arrow -o FILE SQL"),
             (".rows 7", ""),
             (".rows", "7"),
-            (".rows x", "a number from 1 on, not x"),
+            (".rows x", "expected a number of at least 1, not x"),
             (".timing", "off"),
             (".timing on", ""),
             (".timing", "on"),
-            (".timing of", "on or off, not of"),
+            (".timing of", "expected on or off, not of"),
             (".schema recrds", "there is no view recrds, did you mean records?"),
         ):
             terminal.type(f"{line}\r")
@@ -256,7 +256,7 @@ class TestPrompt:
             terminal.read_until(PROMPT)
             terminal.type("SELECT 'a;',\r  2 -- two\r;\r")
             terminal.read_until("starting Spark")
-            # It is killed; what was typed is kept all the same.
+            # The process is killed, but typed lines are kept.
         history = Path(around["XDG_STATE_HOME"]) / "kafkajit" / "history"
         assert history.read_text().splitlines() == [".rows 5", "SELECT 'a;', 2 ;"]
         assert stat.S_IMODE(history.stat().st_mode) == 0o600
@@ -280,7 +280,7 @@ class TestPrompt:
             terminal.read_until(PROMPT)
             terminal.type(".tables\r")
             shown = terminal.read_until(PROMPT)
-            assert "There are none: kafkajit sql --path says where logs are." in shown
+            assert "There are no views: name the logs with kafkajit sql --path." in shown
 
 
 class TestCompletion:

@@ -37,7 +37,7 @@ def written(name: str, batches: list[pa.RecordBatch], out: Any = None) -> bytes:
     return out.getvalue()  # type: ignore[no-any-return]
 
 
-def test_csv_tells_null_from_no_text() -> None:
+def test_csv_tells_null_from_an_empty_text() -> None:
     assert written("csv", [BATCH]).decode() == (
         "key,value,offset,timestamp,headers,isTransactional\n"
         'k,"say ""hi""",1,1970-01-01T00:00:00.000Z,"[{""key"":""a"",""value"":""b""}]",true\n'
@@ -56,12 +56,12 @@ def test_csv_without_rows_has_a_head() -> None:
     assert written("csv", [BATCH.slice(0, 0)]).count(b"\n") == 1
 
 
-def test_a_name_is_quoted_where_csv_needs_it() -> None:
+def test_a_name_is_quoted_if_csv_needs_it() -> None:
     assert csv_header(["a", "max(a, b)", 'x"y']) == b'a,"max(a, b)","x""y"\n'
 
 
 @given(st.lists(st.lists(st.text(max_size=8), min_size=2, max_size=2), min_size=1))
-def test_csv_is_what_it_was(rows: list[list[str]]) -> None:
+def test_csv_is_read_back_unchanged(rows: list[list[str]]) -> None:
     # csv takes a lone carriage return for the end of a line, quoted or not, when it reads text.
     rows = [[text.replace("\r", "") for text in row] for row in rows]
     batch = pa.record_batch([pa.array(column) for column in zip(*rows, strict=True)], ["a", "b"])
@@ -138,7 +138,7 @@ def test_parquet_gathers_batches_into_row_groups(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("name", ["csv", "json", "arrow", "parquet"])
-def test_what_fails_at_once_writes_no_rows(name: str) -> None:
+def test_a_query_that_fails_at_once_writes_nothing(name: str) -> None:
     out = io.BytesIO()
 
     def fails() -> Any:

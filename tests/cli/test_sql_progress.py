@@ -1,4 +1,4 @@
-"""How many tasks are done, on a terminal's stderr and nowhere else."""
+"""The number of finished tasks is shown on a terminal's stderr and nowhere else."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
 
 
 def session(*stages: tuple[int, int]) -> Any:
-    """A session with stages that have done so many of so many tasks."""
+    """A session with stages, each with its numbers of finished tasks and of all tasks."""
     infos = [SimpleNamespace(numCompletedTasks=done, numTasks=total) for done, total in stages]
     tracker = SimpleNamespace(
         getActiveStageIds=lambda: list(range(len(infos))), getStageInfo=infos.__getitem__
@@ -40,7 +40,7 @@ def session(*stages: tuple[int, int]) -> Any:
 
 
 def watch(screen: Screen, spark: Any, rows: int = 0) -> str:
-    """What is shown until something has been, and then erased."""
+    """The text shown, up to the first text and its clearing."""
     with redirect_stderr(screen), TaskProgress(lambda: spark) as progress:
         progress.add_rows(rows)
         end = time.monotonic() + 10
@@ -60,11 +60,11 @@ def test_tasks_of_all_stages_are_counted(screen: Screen) -> None:
     )
 
 
-def test_rows_that_were_written_are_told(screen: Screen) -> None:
+def test_written_rows_are_counted(screen: Screen) -> None:
     assert watch(screen, session((1, 1)), 12_345).endswith("▏ 1 of 1 task, 12,345 rows, 0 s")
 
 
-def test_before_there_are_tasks_it_says_what_is_awaited(screen: Screen) -> None:
+def test_before_there_are_tasks_it_shows_what_is_awaited(screen: Screen) -> None:
     assert watch(screen, None) == " starting Spark, 0 s"
 
 
@@ -72,7 +72,7 @@ def test_without_stages_it_plans(screen: Screen) -> None:
     assert watch(screen, session()) == " planning, 0 s"
 
 
-def test_where_bars_cannot_be_printed_there_are_signs(screen: Screen) -> None:
+def test_bars_become_ascii_if_they_cannot_be_printed(screen: Screen) -> None:
     screen.encoding = "ascii"  # type: ignore[misc]
     assert watch(screen, session((1, 2))) == " 50% [##########          ] 1 of 2 tasks, 0 s"
 

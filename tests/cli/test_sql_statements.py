@@ -1,4 +1,4 @@
-"""Text → statements: what Spark's lexer says of strings, names and comments."""
+"""Text → statements, with strings, names and comments as in Spark's lexer."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_semicolon_ends_a_statement_unless_something_holds_it(
 @pytest.mark.parametrize(
     "sql", ["SELECT 1", "SELECT 'a;", 'SELECT "a;', "SELECT `a;", "SELECT 1 /* ;", "SELECT $$ ;"]
 )
-def test_what_is_not_ended_is_the_rest(sql: str) -> None:
+def test_an_unfinished_statement_is_the_rest(sql: str) -> None:
     whole, rest = split(f"SELECT 0; {sql}")
     assert [statement.text for statement in whole] == ["SELECT 0"]
     assert rest is not None
@@ -82,7 +82,7 @@ def test_a_comment_that_is_not_closed_waits_for_more() -> None:
     assert split("/* SELECT 1;") == ([], ("/* SELECT 1;", 1))
 
 
-def test_a_statement_says_on_which_line_it_begins() -> None:
+def test_a_statement_has_the_line_on_which_it_begins() -> None:
     whole, rest = split("-- first\n\nSELECT 1\n, 2; /* a\nb */ SELECT 3;\n\nSELECT 4")
     assert [statement.line for statement in whole] == [3, 5]
     assert rest is not None
@@ -117,7 +117,7 @@ def test_a_history_keeps_a_statement_on_one_line(sql: str, line: str) -> None:
     assert on_one_line(sql) == line
 
 
-def test_names_are_words_and_what_stands_in_backquotes() -> None:
+def test_names_are_words_and_texts_in_backquotes() -> None:
     assert names_in("SELECT `Odd ``name`, r.Offset FROM t -- x\n WHERE y = 'z'") == {
         "select", "odd `name", "r", "offset", "from", "t", "where", "y",
     }  # fmt: skip

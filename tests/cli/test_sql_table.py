@@ -1,4 +1,4 @@
-"""Rows as people read them: widths, cuts, and what a terminal must not be told."""
+"""Rows for people: widths, cuts, and characters that must not reach a terminal."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_no_rows_leave_the_head() -> None:
     )
 
 
-def test_where_boxes_cannot_be_printed_there_are_dashes() -> None:
+def test_boxes_become_dashes_if_they_cannot_be_printed() -> None:
     lines, _ = as_table(rows_of({"a": ["x" * 30]}), 20, ASCII)
     assert lines == [
         "+------------------+",
@@ -80,7 +80,7 @@ def test_where_boxes_cannot_be_printed_there_are_dashes() -> None:
     ]
 
 
-def test_null_is_not_taken_for_a_text() -> None:
+def test_null_is_told_from_the_text_null() -> None:
     assert "│ 'NULL' │" in shown({"a": ["NULL", None]})
     assert "│ NULL   │" in shown({"a": ["NULL", None]})
 
@@ -92,7 +92,7 @@ def test_two_columns_may_have_one_name() -> None:
     assert columns == 2
 
 
-def test_where_all_fits_nothing_is_cut() -> None:
+def test_nothing_is_cut_if_everything_fits() -> None:
     whole, columns = as_table(rows_of(RECORDS))
     assert columns == len(RECORDS)
     assert "…" not in "".join(whole)

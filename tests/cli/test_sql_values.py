@@ -1,4 +1,4 @@
-"""Arrow arrays → text, against Python's own ideas of it."""
+"""Arrow arrays → text, compared with Python's own formatting."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def as_json(values: list[Any], kind: pa.DataType | None = None) -> list[str | No
         (None, None),
     ],
 )
-def test_bytes_are_text_where_that_is_unambiguous_and_hex_elsewhere(
+def test_bytes_are_text_if_that_is_unambiguous_and_hex_otherwise(
     value: bytes | None, text: str | None
 ) -> None:
     assert plain([value], pa.binary()) == [text]
@@ -76,7 +76,7 @@ def test_bytes_can_be_had_back_from_their_text(values: list[bytes | None]) -> No
         (-1, "1969-12-31T23:59:59.999999Z"),
         (-62_135_596_800_000_000, "0001-01-01T00:00:00.000Z"),
         (253_402_300_799_999_000, "9999-12-31T23:59:59.999Z"),
-        # What Java's Instant.toString() says of these.
+        # Java's Instant.toString() prints these so.
         (253_402_300_800_000_000, "+10000-01-01T00:00:00.000Z"),
         (-62_135_596_800_001_000, "0000-12-31T23:59:59.999Z"),
         (-62_167_219_200_000_001, "-0001-12-31T23:59:59.999999Z"),
@@ -97,11 +97,11 @@ def test_timestamps_are_those_of_python(moment: dt.datetime) -> None:
     assert dt.datetime.fromisoformat(text) == moment
 
 
-def test_a_timestamp_without_a_zone_has_none() -> None:
+def test_a_timestamp_without_a_zone_is_printed_without_one() -> None:
     assert plain([0], pa.timestamp("us")) == ["1970-01-01T00:00:00.000"]
 
 
-def test_a_timestamp_of_another_zone_is_told_in_utc() -> None:
+def test_a_timestamp_of_another_zone_is_printed_in_utc() -> None:
     assert plain([0], pa.timestamp("us", tz="Asia/Tokyo")) == ["1970-01-01T00:00:00.000Z"]
 
 
@@ -115,7 +115,7 @@ def test_numbers_and_truth_are_bare() -> None:
     assert plain([None]) == [None]
 
 
-def test_json_has_no_number_that_is_none() -> None:
+def test_nan_and_infinity_are_strings_in_json() -> None:
     values = [float("nan"), float("inf"), float("-inf"), 1.5]
     assert as_json(values) == ['"NaN"', '"Infinity"', '"-Infinity"', "1.5"]
 
@@ -150,7 +150,7 @@ def test_json_is_what_it_was(rows: list[Any]) -> None:
     assert [None if text is None else json.loads(text) for text in texts] == rows
 
 
-def test_a_slice_is_read_where_it_begins() -> None:
+def test_a_slice_is_printed_from_its_own_offset() -> None:
     for values, kind in (
         ([[{"key": "x", "value": b"y"}], None, [{"key": "a", "value": b"b"}]], HEADERS),
         ([[("x", 1)], None, [("a", 2)]], pa.map_(pa.string(), pa.int32())),

@@ -1,10 +1,10 @@
 """The lenient modes over splits: damage costs its own batch, however a segment is read.
 
-What holds: rows, and where each gap begins and ends, are the same whatever the splitting, mapped or
-in ranges, with an index or without. Of the reason that is the case as long as the damaged length
-stays inside of the split: a batch that reaches over the end of one is no batch there. A damaged
-length that leads to the very beginning of a later batch hides those between, where the splitting
-does not show them.
+Rows, and the beginning and end of each gap, are the same however a segment is split, mapped or read
+in ranges, with an index or without. The reason of a gap is the same if the damaged length stays
+inside the split: a batch that reaches over a split's end cannot be recognised there. A damaged
+length that leads to the exact beginning of a later batch hides the batches between, unless a split
+begins among them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def noise(seed: int) -> Callable[[bytes], bytes]:
     return lambda batch: np.random.default_rng(seed).bytes(len(batch))
 
 
-# Damage to a batch that takes as many bytes as the batch did.
+# Damage that does not change a batch's size.
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "zeros": lambda batch: bytes(len(batch)),
     "ones": lambda batch: b"\xff" * len(batch),
@@ -106,7 +106,7 @@ class Reading(NamedTuple):
     def arrange(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch, index: bytes
     ) -> tuple[str, dict[str, Any]]:
-        """Where the folder is then, and the options."""
+        """The folder's location for this way of reading, and the options."""
         (folder / f"{0:020}.index").write_bytes(index if self.has_index else b"")
         location = far_away(monkeypatch, folder) if self.is_far else str(folder)
         return location, {"maxPartitionBytes": self.least}
@@ -155,7 +155,7 @@ def test_damage_costs_its_own_batch_however_a_segment_is_split(
 
 
 @by_damage
-def test_damage_to_a_batch_that_nobody_asks_for_costs_no_other(
+def test_damage_to_an_unselected_batch_costs_no_other(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write_partition(tmp_path, {0: damaged(kind, 5)})
@@ -257,7 +257,7 @@ TAILS = {"nothing": b"", "torn": GOOD[0][:30], "zeros": bytes(5000), "a byte": b
 
 
 @pytest.mark.parametrize("tail", TAILS)
-def test_what_is_left_at_the_end_of_a_log_is_no_gap_however_it_is_split(
+def test_a_torn_end_of_a_log_is_not_a_gap_however_it_is_split(
     tail: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write_partition(tmp_path, {0: b"".join(GOOD) + TAILS[tail]})
@@ -308,7 +308,7 @@ def test_failfast_fails_however_a_segment_is_split(
             read_rows(location, maxPartitionBytes=least)
         assert caught.value.position == POSITIONS[5]
         assert caught.value.path == f"{location}/{0:020}.log"
-        # Records are nobody's business who asks for others; but there has to be a next batch.
+        # A query for other records does not read these; but there has to be a next batch.
         for test, number, expected in (("<", 15, OFFSETS[:15]), (">=", 18, OFFSETS[18:])):
             others = [Predicate("offset", test, number)]
             if kind == "records of zeros":
@@ -321,7 +321,7 @@ def test_failfast_fails_however_a_segment_is_split(
 
 
 @pytest.mark.parametrize("least", [1, 300, 10**6])
-def test_zeros_end_a_log_only_where_nothing_else_follows(
+def test_zeros_end_a_log_only_if_nothing_else_follows(
     least: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read_in_small_pieces(monkeypatch)
@@ -332,7 +332,7 @@ def test_zeros_end_a_log_only_where_nothing_else_follows(
         assert caught.value.position == POSITIONS[5]
 
 
-def test_corruption_is_a_table_whatever_the_mode_and_what_is_asked(tmp_path: Path) -> None:
+def test_the_table_of_corruption_is_the_same_in_any_mode_and_selection(tmp_path: Path) -> None:
     folder = write_partition(tmp_path, {0: damaged("zeros", 5)})
     expected = read_rows(folder, kind="corruption")
     assert len(expected) == 1
@@ -364,7 +364,9 @@ def test_corruption_is_a_table_whatever_the_mode_and_what_is_asked(tmp_path: Pat
     assert read_rows(folder, kind="corruption", predicates=[Predicate("topic", "=", "x")]) == []
 
 
-def test_what_is_missing_at_a_segments_ends_its_name_and_the_next_ones_say(tmp_path: Path) -> None:
+def test_offsets_missing_at_a_segments_ends_follow_from_its_name_and_the_next(
+    tmp_path: Path,
+) -> None:
     segments = {
         0: damaged("zeros", 0),
         100: damaged("records of zeros", len(GOOD) - 1),

@@ -1,4 +1,4 @@
-"""What is read for a query: which segments, which stretches of them, in which tasks."""
+"""The plan of a query: segments, stretches of them, and tasks."""
 
 from __future__ import annotations
 
@@ -121,14 +121,14 @@ def test_segments_are_dropped_by_name_and_batches_by_header(
 
 
 @pytest.mark.parametrize(("predicates", "expected"), PRUNED)
-def test_of_files_elsewhere_only_the_names_are_judged(
+def test_remote_files_are_judged_only_by_their_names(
     predicates: list[Predicate], expected: list[Any], root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = plan_of(far_away(monkeypatch, root), predicates=predicates)
     assert read_by(plan) == [(folder, base, [(0, 10)]) for folder, base, _ in expected]
 
 
-def test_what_was_said_of_the_plan_is_logged(
+def test_the_plan_is_logged(
     root: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.INFO, "kafkajit")
@@ -246,7 +246,7 @@ def test_by_default_a_task_has_an_eighth_of_all_within_limits(
     assert len(plan_of(root).tasks) == 24
 
 
-def test_where_too_much_would_have_to_be_framed_a_segment_is_one_split(
+def test_a_segment_beyond_the_framing_budget_is_one_split(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kafkajit.scan.plan, "_FRAMING_BUDGET", 25 * SIZE)
@@ -263,7 +263,7 @@ def test_where_too_much_would_have_to_be_framed_a_segment_is_one_split(
     "asked",
     [{}, {"isolationLevel": "read_committed"}, {"startingOffsets": '{"segments": {"0": 50}}'}],
 )
-def test_elsewhere_an_index_splits_whatever_is_asked(
+def test_an_index_splits_a_remote_segment_for_any_query(
     asked: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = DATA / "v2" / "segments-0"
@@ -276,7 +276,7 @@ def test_elsewhere_an_index_splits_whatever_is_asked(
     assert rows.equals(expected.slice(50 if "startingOffsets" in asked else 0))
 
 
-def test_without_an_index_a_segment_elsewhere_is_one_split(
+def test_a_remote_segment_without_an_index_is_one_split(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = copied(DATA / "v2" / "segments-0", tmp_path, without=["*.index"])
@@ -301,7 +301,7 @@ def test_an_index_that_lies_at_a_cut_fails_before_a_row_is_wrong(
 
 
 @by_place
-def test_the_plan_says_where_there_is_no_index_to_look_into(
+def test_the_plan_counts_segments_without_an_index(
     is_far: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kafkajit.scan.plan, "_INDEXED", 9 * SIZE)
@@ -311,13 +311,13 @@ def test_the_plan_says_where_there_is_no_index_to_look_into(
     (folder / f"{0:020}.index").write_bytes((5).to_bytes(4) + (5 * SIZE).to_bytes(4))
     (folder / f"{10:020}.index").write_bytes(b"")
     location = far_away(monkeypatch, folder) if is_far else str(folder)
-    told = "; 1 segments have no offset index to look into"
+    told = "; 1 segments have no offset index"
     assert str(plan_of(location, predicates=[offset(">=", 3)])).endswith(told)
     assert told not in str(plan_of(location))
 
 
 @by_place
-def test_what_only_looks_like_a_batch_is_no_cut(
+def test_bytes_that_only_look_like_a_batch_are_not_a_cut(
     is_far: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     inner = kt.batch([kt.Record(value=b"planted")], base_offset=5, crc=1)
@@ -330,7 +330,7 @@ def test_what_only_looks_like_a_batch_is_no_cut(
     assert f"names position {planted} for offset 15, where no sound batch" in caplog.text
 
 
-# What the options say of offsets and timestamps.
+# Options for offsets and timestamps.
 
 
 @by_place
@@ -438,7 +438,7 @@ def test_timestamps_are_looked_up_as_the_records_are_read(tmp_path: Path) -> Non
 
 
 @by_place
-def test_where_no_record_is_late_enough_nothing_is_read(
+def test_nothing_is_read_if_no_record_is_late_enough(
     is_far: bool, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     location = far_away(monkeypatch, root) if is_far else str(root)
@@ -500,7 +500,7 @@ def test_a_file_that_is_named_is_a_segment_whatever_its_name(
     assert offsets_of(location.replace("orders-0/../../", "orders-0/../")) == list(range(10, 20))
 
 
-def test_a_file_elsewhere_that_is_named_is_a_segment(
+def test_a_remote_file_that_is_named_is_a_segment(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "orders-0" / "00000000000000000010.log").rename(root / "orders-0" / "x.bin")
@@ -510,7 +510,7 @@ def test_a_file_elsewhere_that_is_named_is_a_segment(
 
 
 @pytest.mark.parametrize("glob", ["*.log*", "*", "0*{.log,.log.deleted}"])
-def test_a_glob_filter_says_which_names_are_segments(glob: str) -> None:
+def test_a_glob_filter_selects_segments_by_name(glob: str) -> None:
     folder = DATA / "v2" / "compacted-0"
     assert len(logs_of(folder)) == 2
     segments = [path for path in folder.glob("*.log*") if path.suffix in (".log", ".deleted")]
@@ -557,7 +557,7 @@ def test_empty_segments_are_not_read(root: Path) -> None:
     assert (plan.segments, plan.segments_read) == (4, 3)
 
 
-def test_only_empty_segments_are_no_error(tmp_path: Path) -> None:
+def test_a_folder_of_empty_segments_is_not_an_error(tmp_path: Path) -> None:
     folder = write_partition(tmp_path, {0: b""})
     plan = plan_of(folder)
     assert plan.tasks == []
@@ -566,7 +566,7 @@ def test_only_empty_segments_are_no_error(tmp_path: Path) -> None:
 
 @by_place
 @pytest.mark.parametrize("kind", ["records", "batches", "corruption"])
-def test_a_folder_without_segments_is_an_error_that_says_what_a_path_is(
+def test_a_folder_without_segments_is_an_error_that_explains_paths(
     kind: str, is_far: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "logs"

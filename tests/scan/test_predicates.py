@@ -100,7 +100,7 @@ def test_what_is_neither_a_number_nor_an_instant_drops_nothing(value: Any) -> No
 
 
 @pytest.mark.parametrize("test", ["startswith", "endswith", "contains"])
-def test_a_test_of_texts_says_nothing_of_numbers(test: str) -> None:
+def test_a_test_of_texts_leaves_the_range_of_numbers_open(test: str) -> None:
     assert Predicate("topic", test, "5").range() == EVERYTHING
 
 
@@ -160,6 +160,8 @@ FIVE = Predicate("offset", "<", 5)
         (Predicate("partition", "in", (1,)), ["records", "batches", "files", "corruption"]),
     ],
 )
-def test_exact_is_what_a_scan_meets_by_itself(predicate: Predicate, kinds: list[str]) -> None:
+def test_a_predicate_is_exact_if_the_scan_applies_it(
+    predicate: Predicate, kinds: list[str]
+) -> None:
     all_kinds = ["records", "batches", "files", "corruption"]
     assert [kind for kind in all_kinds if predicate.is_exact(kind)] == kinds

@@ -147,7 +147,7 @@ def test_globs_and_files_are_found(store: Store, glob: str, folders: list[str]) 
     ]
 
 
-def test_files_lists_everything_but_what_is_on_its_way(store: Store) -> None:
+def test_files_lists_everything_except_unfinished_uploads(store: Store) -> None:
     rows = read_rows(store.uri("root"), kind="files")
     names = {
         f"s3://logs/root/{folder}/{path.name}"
@@ -195,7 +195,7 @@ def test_a_key_is_read_as_it_is_written(store: Store, name: str) -> None:
     assert len(offsets_of(store.uri(f"odd/{name}/*/*.log"))) == 86
 
 
-def test_an_index_splits_and_a_wrong_one_is_told(
+def test_an_index_splits_and_a_wrong_one_is_reported(
     store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = FOLDERS["segments-0"]
@@ -219,7 +219,7 @@ def test_an_index_splits_and_a_wrong_one_is_told(
         assert f"{key}/{log.stem}.index: the segment is split without it" in caplog.text
 
 
-def test_what_is_dropped_by_name_is_not_downloaded(
+def test_segments_dropped_by_name_are_not_downloaded(
     store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "werkzeug")
@@ -229,7 +229,7 @@ def test_what_is_dropped_by_name_is_not_downloaded(
     assert downloaded == ["root/segments-0/00000000000000000144.log"]
 
 
-def test_a_transaction_is_ended_in_a_segment_that_nobody_asked_for(store: Store) -> None:
+def test_a_transaction_may_end_in_an_unselected_segment(store: Store) -> None:
     folder = FOLDERS["transactions-segments-0"]
     expected = [offset for offset in offsets_of(folder, **COMMITTED) if offset < 3]
     log = store.uri("root/transactions-segments-0/00000000000000000000.log")
@@ -302,7 +302,7 @@ def test_no_error_shows_a_secret(
     assert KEY not in str(caught.value)
 
 
-def test_a_bucket_that_is_not_there_is_an_error(store: Store) -> None:
+def test_a_missing_bucket_is_an_error(store: Store) -> None:
     location = with_secret(store, "orders-0").replace("@logs/", "@nowhere/")
     with pytest.raises(OSError, match="nowhere") as caught:
         read_rows(location)

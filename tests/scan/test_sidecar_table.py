@@ -60,7 +60,7 @@ by_kind = pytest.mark.parametrize("kind", SIDECAR_FILES)
 
 
 def files_of(kind: str, folder: Path) -> list[Path]:
-    """Those of a folder, and of the partitions in it, that are in use."""
+    """The files of a folder, and of the partitions in it, that are in use."""
     found = [*folder.glob("*"), *folder.glob("*-[0-9]*/*")]
     return sorted(
         path
@@ -106,7 +106,7 @@ def test_rows_are_those_of_its_reader_over_everything_that_a_broker_wrote(kind: 
 
 
 @by_kind
-def test_columns_are_where_what_and_the_path_with_sparks_timestamps(kind: str) -> None:
+def test_columns_are_the_place_the_contents_and_the_path_with_sparks_timestamps(kind: str) -> None:
     schema = schema_of(options_of("/logs", kind=kind))
     assert schema.names == list(SIDECAR_FILES[kind].folder_columns)
     for name, column in SIDECAR_FILES[kind].folder_columns.items():
@@ -125,7 +125,9 @@ def test_a_copy_without_its_log_is_read(kind: str, tmp_path: Path) -> None:
 
 
 @by_kind
-def test_a_place_without_such_files_says_how_they_are_called(kind: str, tmp_path: Path) -> None:
+def test_a_folder_without_such_files_is_an_error_with_their_names(
+    kind: str, tmp_path: Path
+) -> None:
     (tmp_path / "notes.txt").write_text("nothing")
     with pytest.raises(FileNotFoundError) as raised:
         read_table(tmp_path, kind=kind)
@@ -158,7 +160,7 @@ def test_dropmalformed_leaves_the_bad_file_out_and_nothing_else(kind: str, tmp_p
 
 
 @by_kind
-def test_permissive_also_tells_of_the_bad_file(kind: str, tmp_path: Path) -> None:
+def test_permissive_also_reports_the_bad_file(kind: str, tmp_path: Path) -> None:
     good, bad = two_files(kind, tmp_path)
     rows = read_rows(tmp_path, kind=kind, mode="PERMISSIVE")
     expected = [row | {"corruption": None} for row in expected_rows(kind, good.parent)]
@@ -206,14 +208,14 @@ def test_files_of_an_object_store_give_the_same_rows(
         ("producers", Predicate("path", "contains", "orders-0/"), ["orders-0"]),
         ("producers", Predicate("lastOffset", ">", 99), ["orders-0", "orders-1", "payments-1"]),
         ("leaderEpochs", Predicate("partition", "<", 1), ["orders-0"]),
-        # What stands in the file, not in its path.
+        # This value is in the file, not in its path.
         ("checkpoints", Predicate("topic", "=", "x"), ["orders-0", "orders-1", "payments-1"]),
         ("checkpoints", Predicate("name", "startswith", "clean"), []),
         ("indexes", Predicate("suffix", "=", ".index"), ["orders-0", "orders-1", "payments-1"]),
         ("indexes", Predicate("suffix", "=", ".txnindex"), []),
     ],
 )
-def test_conditions_on_what_a_path_says_leave_files_out(
+def test_conditions_on_columns_of_the_path_leave_files_out(
     kind: str, predicate: Predicate, left: list[str], tmp_path: Path
 ) -> None:
     name, good, _ = SAMPLES["offsetIndex" if kind == "indexes" else kind]
@@ -225,7 +227,7 @@ def test_conditions_on_what_a_path_says_leave_files_out(
 
 
 @pytest.mark.parametrize("column", ["topic", "partition", "name", "path", "offset"])
-def test_only_what_a_path_says_is_met_exactly(column: str) -> None:
+def test_only_conditions_on_columns_of_the_path_are_exact(column: str) -> None:
     predicate = Predicate(column, "=", "x")
     assert predicate.is_exact("leaderEpochs") == (column in ("topic", "partition", "path"))
     assert predicate.is_exact("checkpoints") == (column in ("name", "path"))
@@ -282,13 +284,13 @@ def test_timestamps_that_microseconds_cannot_hold_are_null(tmp_path: Path) -> No
     assert table["offset"].to_pylist() == [8, 9]
 
 
-def test_an_index_that_is_not_named_after_its_offset_is_told(tmp_path: Path) -> None:
+def test_an_index_that_is_not_named_after_an_offset_is_reported(tmp_path: Path) -> None:
     (tmp_path / "copy.idx").write_bytes(SAMPLES["offsetIndex"][1])
     with pytest.raises(ValueError, match="base_offset is missing"):
         read_table(tmp_path, kind="offsetIndex", pathGlobFilter="*.idx")
 
 
-def test_indexes_have_a_row_each_whatever_is_in_them(tmp_path: Path) -> None:
+def test_every_index_has_a_row_even_a_damaged_one(tmp_path: Path) -> None:
     folder = tmp_path / "orders-3"
     folder.mkdir()
     for kind in ("offsetIndex", "timeIndex", "transactionIndex"):
@@ -320,7 +322,7 @@ def test_indexes_have_a_row_each_whatever_is_in_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("glob", "expected"), [("*", [7]), ("*.log", []), ("*7.i*", [7]), ("*.idx", [])]
 )
-def test_a_glob_that_names_other_files_gives_no_rows_of_them(
+def test_other_files_that_a_glob_matches_have_no_rows(
     glob: str, expected: list[int], tmp_path: Path
 ) -> None:
     (tmp_path / SAMPLES["offsetIndex"][0]).write_bytes(SAMPLES["offsetIndex"][1])
@@ -358,7 +360,7 @@ def test_an_index_is_held_against_the_log_beside_it(
     uri = far_away(monkeypatch, tmp_path / "store")
     for location in (str(folder), f"{uri}/orders-0"):
         offsets, timestamps = read_rows(location, kind="indexes")
-        # By itself it is out of order, and that comes first; the log knows of another one.
+        # The file by itself is out of order, which comes first; the log reveals a second problem.
         assert (offsets["entries"], offsets["problems"]) == (None, 2)
         assert offsets["problem"].startswith("entries out of order: entry 1 has position 5")
         assert (timestamps["entries"], timestamps["lastOffset"]) == (2, 9)

@@ -18,7 +18,7 @@ from kafkajit.scan.options import Options
 from kafkajit.scan.table import plan_tasks, read_task, schema_of
 from kafkajit.walk.walk import MODES
 
-TEN = 10  # offsets a segment; the fourth is the one that something is wrong with
+TEN = 10  # offsets a segment; the fourth segment is the damaged one
 
 
 def segment(base: int) -> bytes:
@@ -35,7 +35,7 @@ def segment(base: int) -> bytes:
 
 
 def leading_past_the_end(log: bytes) -> bytes:
-    """Its last batch says that it is as much longer as the next segment is."""
+    """The last batch's length includes the next segment."""
     size = len(kt.batch([kt.Record(b"k30", b"v" * n, [("h", b"x")] * n) for n in range(3)]))
     at = len(log) - size + 8
     longer = int.from_bytes(log[at : at + 4]) + len(segment(4 * TEN))

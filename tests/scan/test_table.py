@@ -123,7 +123,7 @@ def test_a_root_is_all_of_its_partitions() -> None:
     assert read_table(*reversed(folders)).equals(expected)
 
 
-# What may stand in the place of an index: none of it may change a row.
+# Bytes in the place of an index, none of which may change a row.
 
 
 def _of_another_segment(index: Path) -> bytes:
@@ -172,7 +172,7 @@ def with_indexes(folder: Path, to: Path, content: Callable[[Path], bytes | None]
 @by_split_folder
 @by_place
 @pytest.mark.parametrize("kind", INDEXES)
-def test_an_index_that_says_less_changes_no_row(
+def test_a_sparse_index_changes_no_row(
     kind: str,
     is_far: bool,
     folder: Path,
@@ -193,7 +193,7 @@ def test_an_index_that_says_less_changes_no_row(
 @by_split_folder
 @by_place
 @pytest.mark.parametrize("kind", WRONG_INDEXES)
-def test_a_wrong_index_is_told_and_changes_no_row(
+def test_a_wrong_index_is_reported_and_changes_no_row(
     kind: str,
     is_far: bool,
     folder: Path,
@@ -212,7 +212,7 @@ def test_a_wrong_index_is_told_and_changes_no_row(
     assert caplog.text.count("the segment is split without it") == len(logs_of(folder))
 
 
-def test_an_index_splits_where_it_says_and_nothing_is_framed_for_it(
+def test_an_index_splits_at_its_positions_without_framing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def framed(*_: object) -> None:
@@ -369,7 +369,7 @@ def test_any_columns_may_be_asked_for_in_any_order(kind: str) -> None:
 
 
 @by_place
-def test_files_says_of_each_file_where_and_how_large_it_is(
+def test_files_lists_each_files_place_and_size(
     is_far: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = DATA / "internal"

@@ -21,10 +21,10 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 import kafkajit
 import kafkajit.testing as kt
-from kafkajit.cli.sql import gather as gathering
+from kafkajit.cli.sql import row_stream
 from kafkajit.cli.sql.formats import to_csv, to_json
-from kafkajit.cli.sql.gather import gather
 from kafkajit.cli.sql.query import Engine
+from kafkajit.cli.sql.row_stream import stream_rows
 from kafkajit.cli.sql.shell import Failed, Shell
 from kafkajit.cli.sql.statements import Statement
 from kafkajit.cli.sql.table import as_table
@@ -393,15 +393,15 @@ class TestStreams:
     def test_a_task_that_is_ahead_waits(
         self, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(gathering, "_AHEAD", 1000)
-        monkeypatch.setattr(gathering, "_OF_TURN", 1000)
+        monkeypatch.setattr(row_stream, "_AHEAD", 1000)
+        monkeypatch.setattr(row_stream, "_OF_TURN", 1000)
         df = spark.range(0, 200_000, 1, 5)
-        pieces = gather(df, to_csv, lambda _: None)
+        pieces = stream_rows(df, to_csv, lambda _: None)
         assert b"".join(pieces) == b"".join(b"%d\n" % n for n in range(200_000))
 
     def test_whoever_has_enough_ends_the_tasks(self, spark: SparkSession) -> None:
         df = spark.range(0, 10**12, 1, 4)
-        pieces = gather(df, partial(to_json, names=["id"]), lambda _: None)
+        pieces = stream_rows(df, partial(to_json, names=["id"]), lambda _: None)
         assert next(pieces).startswith(b'{"id":0}\n')
         pieces.close()  # type: ignore[attr-defined]
         tracker = spark.sparkContext.statusTracker()
@@ -470,7 +470,7 @@ class TestErrors:
         spark.catalog.dropTempView("records")
         assert rows(engine, "SELECT kafka_valid_bytes(X'')")[0].to_pylist() == [0]
         assert error_of(engine, "SELECT * FROM records")[0] == (
-            "there is no table or view records; --path says where there are logs"
+            "there is no table or view records; name the logs with --path"
         )
 
 

@@ -27,11 +27,11 @@ class Append:
     config: dict[str, Any]
     start: int
     batches: list[bytes]
-    cut: int  # so many of them are there when it is opened again, if there are more
+    cut: int  # how many batches are there when the log is opened again, if there are more
 
     @property
     def parts(self) -> list[bytes]:
-        """The batches before the cut and, if there are some, behind it."""
+        """The batches before the cut and, if there are any, behind it."""
         parts = [b"".join(self.batches[: self.cut]), b"".join(self.batches[self.cut :])]
         return [part for part in parts if part]
 
@@ -43,7 +43,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 def digests(files: Mapping[str, bytes], start: int) -> dict[str, str]:
-    """Of the files of each kind, their names included, a part of their SHA-256.
+    """A part of the SHA-256 of the files of each kind, with their names.
 
     The snapshot of a log's start is left out: Kafka makes one, and takes it away the next time.
     """
@@ -91,7 +91,7 @@ class _Maker:
         self.leader_epoch = self.coordinator_epoch = 0
         count = rng.choice([1, 3, 40])
         self.producers = [_Producer(id_) for id_ in rng.sample(range(500), count)]
-        # Whose log this is.
+        # The log's producers.
         self.kinds = rng.choice(
             [
                 ["data"],

@@ -1,6 +1,6 @@
 """Changes of a partition stopped at any step: scenarios, and what must hold after each step.
 
-Files are stand-ins: their bytes say whose they are, and that they are whole.
+Files are stand-ins: their bytes name their log, and show whether the file is whole.
 """
 
 from __future__ import annotations
@@ -448,7 +448,7 @@ def _finish(root: Path) -> None:
 def _in_child(work: Callable[[], None], kind: str, after: float | None) -> tuple[float, float]:
     """Run it in a fork that is killed some time after its start, or after the start of its commit.
 
-    Says when it committed, and how long it took.
+    Returns when it committed, and how long it took.
     """
     reading, writing = os.pipe()
     start = time.monotonic()

@@ -58,7 +58,7 @@ SETTINGS = {
     "spark.sql.python.filterPushdown.enabled": "true",
     # Both workers take part from the first task on.
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
-    # Damage that is asked for need not be read four times.
+    # Damage that a test asks for need not be read four times.
     "spark.task.maxFailures": "1",
 }
 
@@ -84,7 +84,7 @@ class Cluster:
         }
 
     def answers(self, command: list[str], questions: Iterable[str], *options: str) -> Any:
-        """What tests/support/queries.py says, run by this command in the user's folder."""
+        """The answers of tests/support/queries.py, run by this command in the user's folder."""
         arguments = [str(LOGS), str(DAMAGED), *questions, *options]
         told = run([*command, queries.__file__, *arguments], self.folder, self.variables(PYTHON))
         return json.loads(told.splitlines()[-1])
@@ -146,7 +146,7 @@ def run(
 def server(
     command: list[str], folder: Path, env: Mapping[str, str], is_ready: Callable[[], bool]
 ) -> Iterator[None]:
-    """A process that serves, from when it is ready; it is ended on the way out, come what may."""
+    """A server process, yielded when it is ready, and always ended on the way out."""
     log = folder / f"{command[1]}-{len(list(folder.glob('*.out')))}.out"
     with log.open("wb") as output:
         process = subprocess.Popen(

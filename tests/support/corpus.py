@@ -84,7 +84,7 @@ def batch_records(batch: reference.Batch, *, check_crcs: bool = True) -> list[re
         raise reference.Invalid("no batch and no message")
     if check_crcs and not batch.is_valid:
         raise reference.Invalid("not as it was written")
-    if batch.codec > 4:  # also where there are no records for it: Java's compressionType() throws
+    if batch.codec > 4:  # even without records: Java's compressionType() throws
         raise reference.Invalid("unknown codec")
     records = reference.read_records(batch)
     if batch.is_control:
@@ -164,7 +164,7 @@ def run_python(
     paths = [str(package_parent), str(TESTS), str(TESTS / "support")]
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments],
-        cwd=package_parent,  # where Python looks first
+        cwd=package_parent,  # Python looks there first
         env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)} | environment,
         capture_output=True,
         text=True,

@@ -1,7 +1,7 @@
 """Random but reproducible damage to partition folders, from which a broker recovers.
 
 In: a seed, and the folder of a log of tests/support/appends.py, as a stopped broker leaves it.
-What Kafka makes of the damage is in tests/data/logs/repairs.json.
+The result of Kafka's recovery is in tests/data/logs/repairs.json.
 """
 
 from __future__ import annotations

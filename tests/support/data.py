@@ -1,4 +1,4 @@
-"""The corpus: 2,600 small files in a few archives, unpacked once for whoever reads them.
+"""The corpus: 2,600 small files in a few archives, which are unpacked once.
 
     python tests/support/data.py pack [KIND …]    # after tests/broker/make_corpus.py
     python tests/support/data.py list [PATTERN]   # what is in the archives

@@ -35,7 +35,7 @@ for name in ("Long", "Integer", "String"):
     ]
 
 
-# What the goldens of internal topics were made with.
+# The flags of the goldens of internal topics.
 TOPIC_DECODERS = {
     "__consumer_offsets": "--offsets-decoder",
     "__transaction_state": "--transaction-log-decoder",

@@ -45,14 +45,14 @@ from kafkajit.storage.source import Source
 from kafkajit.text.log_dump import LogDump, Style
 from kafkajit.walk.walk import Gap, Walk
 
-# codec: what our decoder takes and the reference's does not, and the other way round
+# codec: payloads that only our decoder accepts, and those that only the reference's accepts
 LENIENT = {
     1: ("bytes behind the last member, as in Java", "nothing"),
     2: ("streams one behind the other; the byte order from the first block", "a cut last block"),
     3: ("a stored block of no bytes for the end mark, as in Java", "nothing"),
     4: ("nothing", "a frame that ends early, which Java refuses"),
 }
-ROOM = 1 << 22  # what a batch may decompress to
+ROOM = 1 << 22  # the largest decompressed batch
 
 ROUND = 100  # mutants in a log
 SECONDS_PER_ROUND = 60
@@ -99,7 +99,7 @@ def check_decoders(log: bytes) -> None:
 
 
 def same_rows(found: list[dict[str, Any]], expected: list[dict[str, Any]], log: bytes) -> bool:
-    """Whether rows are equal, but for header keys that Java replaces otherwise than Python."""
+    """Whether rows are equal, except header keys in which Java replaces bytes unlike Python."""
     if re.search(rb"[\x80-\xff]", log):
         for row in (*found, *expected):
             for header in row["headers"] or ():

@@ -186,7 +186,7 @@ def internal() -> dict[str, bytes]:
         ("ledger", 9003, 4, 1, 20, 20),
         ("checkout", 9002, 1, 1, 23, 23),
         ("checkout", 9002, 1, 4, 26, 23),
-        # The coordinator has it for ended, and no marker is in payments-0.
+        # The coordinator considers it ended, but payments-0 has no marker.
         ("ledger", 9003, 4, 5, 27, 20),
         ("refunder", 9004, 0, 1, 28, 28),
     ]
@@ -226,7 +226,7 @@ def _string(text: str) -> bytes:
 def indexes(logs: dict[str, bytes]) -> dict[str, bytes]:
     """An entry for each batch but the first of a segment, by name; the last one is wrong.
 
-    It leads to where its batch ends instead of where that begins.
+    It leads to its batch's end instead of its beginning.
     """
     found = {}
     for name, log in logs.items():

@@ -111,7 +111,7 @@ def is_there(words: list[str], version: int) -> bool:
 
 
 class Reader:
-    """Java's Readable, with its complaints."""
+    """Java's Readable, with its errors."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data

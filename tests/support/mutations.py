@@ -60,7 +60,7 @@ def mutants(count: int, seed: int) -> Iterator[bytes]:
 
 
 def framed_mutant(rng: random.Random, sources: list[bytes]) -> bytes:
-    """One batch, mutated before or after it was compressed, of the length that it says."""
+    """One batch of the length in its header, mutated before or after compression."""
     batch = rng.choice(sources)
     if rng.random() < 0.7:
         batch = split(batch)[0]

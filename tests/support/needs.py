@@ -1,6 +1,6 @@
 """Programs that a test needs besides Python's packages.
 
-A machine without one of them skips the test and says what to install. CI sets KAFKAJIT_REQUIRE=1:
+A machine without one of them skips the test and names what to install. CI sets KAFKAJIT_REQUIRE=1:
 there a missing program is a failure.
 """
 

@@ -39,7 +39,7 @@ def log_name(base_offset: int, suffix: str = ".log") -> str:
 
 
 def make_partition(folder: Path, segments: Mapping[int, Iterable[bytes]]) -> Path:
-    """A folder with these segments, by base offsets, as a broker that has ended leaves it."""
+    """A folder with these segments, by base offsets, as a stopped broker leaves it."""
     folder.mkdir(parents=True)
     for base_offset, batches in segments.items():
         (folder / log_name(base_offset)).write_bytes(b"".join(batches))

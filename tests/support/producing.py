@@ -38,7 +38,7 @@ def rows(**columns: Sequence[Any]) -> pa.RecordBatch:
 
 
 class Job:
-    """A job whose tasks are done one after the other, or not at all."""
+    """A job whose tasks run one after the other, or do not run."""
 
     def __init__(
         self, folder: Path, schema: pa.Schema, mode: str = "append", **options: object

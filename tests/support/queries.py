@@ -102,7 +102,7 @@ def error_of(ask: Callable[[], DataFrame]) -> list[Any]:
 
 
 def planner_log(asked: Asked) -> list[str]:
-    """What the planner of a query logs, as its user sees it."""
+    """The lines that planning a query logs, as its user sees them."""
     spark = asked.spark
     spark.conf.set("spark.sql.pyspark.worker.logging.enabled", "true")
     asked.load("segments-0", endingOffsets='{"segments": {"0": 1}}').collect()

@@ -18,7 +18,7 @@ KINDS = ("records", "batches", "files", "corruption", "indexes")
 
 
 def copy_of_sample(folder: Path) -> str:
-    """The sample, last written when its newest record was (but for the one from the future)."""
+    """The sample, modified at the time of its newest record (except the one from the future)."""
     shutil.copytree(kt.SAMPLE, folder)
     written = datetime(2025, 11, 5, 1, tzinfo=UTC).timestamp()
     for path in folder.rglob("*.log"):

@@ -20,13 +20,13 @@ import kafkajit.storage.locations
 import kafkajit.storage.source
 import kafkajit.walk.walk
 from kafkajit.scan.options import Options
-from kafkajit.scan.plan import Plan
+from kafkajit.scan.plan import ScanPlan
 from kafkajit.scan.predicates import Predicate
 from kafkajit.scan.table import plan_table, plan_tasks, read_files, read_task, schema_of
 from kafkajit.schema import in_microseconds
 
-# Partition folders as a broker left them: the damaged ones are none. Where a record has megabytes
-# it is no other promise.
+# Partition folders as a broker left them, without damaged ones. Records of megabytes would only
+# repeat the same promises.
 FOLDERS = sorted(
     {
         path.parent
@@ -38,7 +38,7 @@ by_folder = pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder
 
 
 def options_of(*locations: str | Path, **options: object) -> Options:
-    """Options as Spark hands them over."""
+    """Options as Spark passes them."""
     paths = {"paths": json.dumps([str(location) for location in locations])}
     return Options.parse(paths | {name: str(value) for name, value in options.items()})
 
@@ -76,11 +76,11 @@ def offsets_of(*locations: str | Path, **asked: Any) -> list[int]:
 
 def plan_of(
     *locations: str | Path, predicates: Sequence[Predicate] = (), **options: object
-) -> Plan:
+) -> ScanPlan:
     return plan_table(options_of(*locations, **options), predicates)
 
 
-def stretches_of(plan: Plan) -> list[tuple[int, int]]:
+def stretches_of(plan: ScanPlan) -> list[tuple[int, int]]:
     return [(split.start, split.end) for task in plan.tasks for split in task]
 
 

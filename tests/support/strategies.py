@@ -79,7 +79,7 @@ def honest_batches(draw: st.DrawFn, base_offset: int) -> tuple[bytes, int]:
     return batch, base_offset + last_delta + 1
 
 
-# Few and close to each other, so that conditions on them are met; and what Spark has no time for.
+# Few and close to each other, so that conditions on them are met; some have no time in Spark.
 BROKER_TIMESTAMPS = st.one_of(
     st.integers(1_700_000_000_000, 1_700_000_000_020),
     st.sampled_from([-1, 0, 1_700_000_000_010, 2**63 - 1, -(2**63)]),
@@ -134,7 +134,7 @@ def transactional_logs(draw: st.DrawFn) -> dict[int, bytes]:
             base_offset=offset,
             codec=draw(st.sampled_from(["none", "none", "zstd"])),
             is_transactional=event == "send",
-            # Idempotent producers have ids too; transactions are only of those that say so.
+            # Idempotent producers have ids too; only some of them use transactions.
             producer_id=producer_id
             if event == "send"
             else draw(st.sampled_from([-1, producer_id])),

@@ -21,7 +21,7 @@ from types import TracebackType
 
 from corpus import REPOSITORY
 
-# Where a test writes of a process, so that those it starts can be told from others.
+# An environment variable that marks the processes of a test, so that they can be found.
 _MARK = "KAFKAJIT_TEST_MARK"
 _ARCHIVER = "kafkajit.spark.local.archive_maker"
 
@@ -55,7 +55,7 @@ def processes(environment: Mapping[str, str]) -> list[str]:
 
     def is_left(process: int) -> bool:
         parent, line = marked[process]
-        # What makes the archive of classes does so after a session, for later ones.
+        # The archive of classes is made after a session, for later ones.
         return _ARCHIVER not in line and (parent not in marked or is_left(parent))
 
     return [line for process, (_, line) in marked.items() if line and is_left(process)]
@@ -141,14 +141,14 @@ class Terminal:
             return False
         try:
             data = os.read(self._terminal, 1 << 16)
-        except OSError:  # nobody is inside any more
+        except OSError:  # the process has closed its end
             return False
         self._unread += data.decode(errors="replace")
         return bool(data)
 
 
 def _take_terminal() -> None:
-    """What a login does to a process: its keys are heard, whoever has started the tests."""
+    """Set up a process as a login does, so that it receives signals of keys."""
     os.setsid()
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # jobs in the background may ignore it

@@ -1,4 +1,4 @@
-"""Logs that encode_batches writes: every format and codec, and whatever else a batch can say.
+"""Logs that encode_batches writes: every format and codec, and all other fields of batches.
 
 tests/broker/make_corpus.py keeps them in tests/data/written, with what Kafka reads in them.
 """
@@ -33,7 +33,7 @@ HEADERS = [
 
 
 def records(repeat: int = 2, *, headers: bool = True, **columns: Any) -> pa.Table:
-    """Records of every shape, so often, and other columns of theirs."""
+    """Records of every shape, repeated, with other columns if given."""
     count = repeat * len(KEYS)
     found = {
         "key": pa.array(KEYS * repeat, pa.binary()),
@@ -92,7 +92,7 @@ def _transactions() -> pa.Buffer:
 
 
 def _compacted() -> pa.Buffer:
-    """What is left of a log: gaps, an empty batch, a delete horizon."""
+    """A compacted log: gaps, an empty batch, a delete horizon."""
     whole = kafkajit.encode_batches(
         records(4, producerId=[4] * 36, producerEpoch=[0] * 36, sequence=range(36)),
         batch_records=6,

@@ -1,7 +1,7 @@
-"""Ask a log folder in SQL, with a Spark of its own.
+"""Query log folders in SQL, with a Spark of its own.
 
-Without a statement it is a prompt. Results are a table on a terminal and CSV in a pipe, where
-programs read them and nothing may be cut.
+Without a statement the command opens a prompt. Results are printed as a table on a terminal, and as
+complete CSV in a pipe, for programs.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ examples:
   kafkajit sql --path /var/kafka "SELECT explode(kafka_records(content)) FROM binaryFile"
   kafkajit sql --path /var/kafka --format parquet -o orders.parquet \\
       "SELECT * FROM records WHERE topic = 'orders'"
-"""  # noqa: S608  SQL that somebody types, not we
+"""  # noqa: S608  examples of SQL to type
 
 
-# A file's suffix says its format, where --format does not.
+# Without --format a file's suffix decides its format.
 _BY_SUFFIX = {
     ".json": "json",
     ".jsonl": "json",
@@ -51,12 +51,12 @@ _BY_SUFFIX = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of its own, and those of the data source and of Spark."""
+    """Add the command's options, and those that it passes to the data source and to Spark."""
     parser.add_argument(
         "statement",
         nargs="?",
         metavar="SQL",
-        help="statements, separated by semicolons; without any there is a prompt",
+        help="statements, separated by semicolons (default: open a prompt)",
     )
     parser.add_argument(
         "--path",
@@ -64,9 +64,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="PATH",
-        help="a log.dirs root, a partition's folder, a segment or a glob; several may follow, and "
-        "the option may be repeated. The last word behind several is the SQL if it has a space and "
-        "nothing is at that path",
+        help="a log.dirs root, a partition's folder, a segment or a glob. Several may follow, and "
+        "the option may be repeated. The last of several is the SQL if it contains a space and "
+        "no such path exists",
     )
     parser.add_argument(
         "-f", "--file", metavar="FILE", help="read the statements from a file; - is standard input"
@@ -85,13 +85,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=40,
         metavar="N",
-        help="rows that table and line show (default: 40)",
+        help="how many rows table and line show (default: 40)",
     )
     parser.add_argument(
         "--mode",
         metavar="MODE",
-        help="at a bad batch: FAILFAST (the default) stops, DROPMALFORMED leaves it out, "
-        "PERMISSIVE also has a row for it",
+        help="at a damaged batch: FAILFAST (the default) stops, DROPMALFORMED skips it, "
+        "PERMISSIVE skips it and adds a row that reports it",
     )
     parser.add_argument(
         "--isolation-level",
@@ -112,10 +112,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_pair,
         default=[],
         metavar="NAME=VALUE",
-        help="a setting of Spark's, as spark.driver.memory=8g",
+        help="a configuration property of Spark, such as spark.driver.memory=8g",
     )
     parser.set_defaults(ends_in_words=False)
-    parser.add_argument("--verbose", action="store_true", help="show what Spark itself says")
+    parser.add_argument("--verbose", action="store_true", help="show Spark's own log output")
 
 
 class _Paths(argparse.Action):
@@ -134,7 +134,7 @@ class _Paths(argparse.Action):
 
 
 def _take_statement(options: argparse.Namespace) -> None:
-    """Take the statement out of the paths, if it stands behind several: shells put them there."""
+    """Move the statement out of the paths, if it is behind several that a shell's glob gave."""
     if options.statement is not None or options.file is not None or not options.ends_in_words:
         return
     last = options.path[-1]
@@ -145,13 +145,13 @@ def _take_statement(options: argparse.Namespace) -> None:
 def _pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not (name and equals):
-        raise argparse.ArgumentTypeError(f"NAME=VALUE, not {text!r}")
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, not {text!r}")
     return name, value
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the statements that are given, or the prompt; 1 if one of them has failed."""
-    from kafkajit.cli.sql.running import Terminated, terminable
+    """Run the given statements, or the prompt; return 1 if a statement has failed."""
+    from kafkajit.cli.sql.cancellable import Terminated, terminable
 
     try:
         with terminable():
@@ -161,7 +161,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from kafkajit.cli.sql.complaint import complain
+    from kafkajit.cli.sql.error_report import report_of
     from kafkajit.cli.sql.query import Engine
     from kafkajit.cli.sql.shell import Failed, Shell, destination
 
@@ -190,13 +190,13 @@ def _run(options: argparse.Namespace) -> int:
     except Exception as error:
         if options.debug:
             raise
-        print(f"kafkajit sql: {complain(error, '').message}", file=sys.stderr)
+        print(f"kafkajit sql: {report_of(error, '').message}", file=sys.stderr)
         return 1
     return 0
 
 
 def _statements(options: argparse.Namespace) -> list[Statement] | None:
-    """What to run; None where that will be typed."""
+    """The statements to run; None if a prompt asks for them."""
     from kafkajit.cli.sql.statements import split
 
     if options.statement is not None and options.file is not None:
@@ -214,11 +214,11 @@ def _statements(options: argparse.Namespace) -> list[Statement] | None:
 
 
 def _format(options: argparse.Namespace, *, is_prompt: bool) -> str:
-    """The format of results, by the name of the file where none is given."""
+    """The format of results: that of --format, else of the file's suffix, else the default."""
     if options.rows < 1:
-        raise ValueError(f"--rows is a number from 1 on, not {options.rows}")
+        raise ValueError(f"--rows must be at least 1, not {options.rows}")
     if is_prompt and (options.output or options.format in BINARY):
-        raise ValueError("--output and binary formats need a statement to write the result of")
+        raise ValueError("--output and binary formats need a statement: pass one, or --file")
     if options.format is not None:
         format_ = str(options.format)
     elif options.output is not None:
@@ -226,7 +226,9 @@ def _format(options: argparse.Namespace, *, is_prompt: bool) -> str:
     else:
         format_ = "table" if sys.stdout.isatty() else "csv"
     if format_ in BINARY and options.output is None and sys.stdout.isatty():
-        raise ValueError(f"{format_} is not for a terminal: write it to a file with --output")
+        raise ValueError(
+            f"{format_} cannot be shown on a terminal: write it to a file with --output"
+        )
     return format_
 
 
@@ -241,7 +243,7 @@ def _place(options: argparse.Namespace) -> Place | None:
             given[name] = value
     if not options.path:
         if given:
-            raise ValueError(f"{', '.join(given)}: there is no --path to read")
+            raise ValueError(f"{', '.join(given)} needs --path: name the logs to read")
         return None
     place = Place(options.path, given)
     place.find_segments()

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from kafkajit.cli.sql.complaint import meant
+from kafkajit.cli.sql.error_report import meant
 from kafkajit.cli.sql.shell import Shell
 from kafkajit.cli.sql.table import width_of
 from kafkajit.cli.sql.view_names import BINARY, TEXT, VIEW_DOCS
@@ -21,7 +21,7 @@ _TRY = """\
   SELECT * FROM indexes WHERE problems > 0;
   SELECT explode(kafka_records(content)) FROM binaryFile;"""
 
-# What people type who know another prompt.
+# The names of these commands in other prompts.
 _WITHOUT_DOT = {"help": ".help", "quit": ".quit", "exit": ".quit"}
 _OF_PSQL = {
     "\\?": ".help",
@@ -36,11 +36,11 @@ _OF_PSQL = {
 
 
 class Leave(Exception):
-    """The prompt is to end."""
+    """Raised by the command that ends the prompt."""
 
 
 class Command(NamedTuple):
-    """What it takes, what it is for, and what it does with the words behind it: it gives text."""
+    """A command's arguments and description, and the function that turns its words into text."""
 
     arguments: str
     doc: str
@@ -55,27 +55,30 @@ class Commands:
         self._place = place
         self.by_name = {
             ".help": Command("", "this", self._help),
-            ".tables": Command("", "the views over the logs, and yours", self._tables),
-            ".schema": Command("[VIEW]", "a view's columns: name, type, meaning", self._schema),
-            ".functions": Command("", "the functions that read segments", self._functions),
+            ".tables": Command("", "list the views over the logs, and your own", self._tables),
+            ".schema": Command(
+                "[VIEW]", "list a view's columns: name, type, meaning", self._schema
+            ),
+            ".functions": Command("", "list the functions that read segments", self._functions),
             ".format": Command("[FORMAT]", ", ".join(TEXT), self._format),
-            ".rows": Command("[N]", "how many rows table and line show", self._rows),
-            ".timing": Command("[on|off]", "say how long a statement took", self._timing),
-            ".quit": Command("", "leave, as Ctrl-D does", self._quit),
+            ".rows": Command("[N]", "set how many rows table and line show", self._rows),
+            ".timing": Command("[on|off]", "show how long each statement takes", self._timing),
+            ".quit": Command("", "leave the prompt, as Ctrl-D does", self._quit),
         }
 
     def named_in(self, line: str) -> str | None:
-        """The command that a line is, if it is one."""
+        """The line as a command that begins with a dot, or None if it is not a command."""
         line = line.strip()
-        if line.startswith("\\"):  # with which no statement begins
+        if line.startswith("\\"):  # no statement begins with one
             return _as_dotted(line)
         return line if line.startswith(".") else _WITHOUT_DOT.get(line.rstrip("; ").lower())
 
     def run(self, line: str) -> str:
-        """Do what a line says; what is to be printed, `Leave` at the end.
+        """Run a command, and return the text to print.
 
         Raises:
-            ValueError: about a command or an argument that does not exist
+            Leave: the prompt is to end.
+            ValueError: the command or an argument does not exist.
         """
         name, *arguments = line.rstrip(";").split()
         command = self.by_name.get(name.lower())
@@ -118,7 +121,9 @@ class Commands:
             if table.name.lower() not in known:
                 rows.append((table.name, "of yours"))
         return (
-            _aligned(rows) if rows else "There are none: kafkajit sql --path says where logs are."
+            _aligned(rows)
+            if rows
+            else "There are no views: name the logs with kafkajit sql --path."
         )
 
     def _schema(self, views: list[str]) -> str:
@@ -156,7 +161,7 @@ class Commands:
                 f"{words[0]} is for files: kafkajit sql --format {words[0]} -o FILE SQL"
             )
         if words[0] not in TEXT:
-            raise ValueError(f"there is no format {words[0]}, but {', '.join(TEXT)}")
+            raise ValueError(f"there is no format {words[0]}; there are: {', '.join(TEXT)}")
         self._shell.format = words[0]
         return ""
 
@@ -164,7 +169,7 @@ class Commands:
         if not words:
             return str(self._shell.rows)
         if not words[0].isdecimal() or int(words[0]) < 1:
-            raise ValueError(f"a number from 1 on, not {words[0]}")
+            raise ValueError(f"expected a number of at least 1, not {words[0]}")
         self._shell.rows = int(words[0])
         return ""
 
@@ -172,7 +177,7 @@ class Commands:
         if not words:
             return "on" if self._shell.timing else "off"
         if words[0] not in ("on", "off"):
-            raise ValueError(f"on or off, not {words[0]}")
+            raise ValueError(f"expected on or off, not {words[0]}")
         self._shell.timing = words[0] == "on"
         return ""
 
@@ -181,7 +186,7 @@ class Commands:
 
 
 def _as_dotted(line: str) -> str:
-    r"""A command of psql as one of ours; itself if there is none.
+    r"""Translate a command of psql into one of ours; other commands stay as they are.
 
     >>> _as_dotted(r"\dt"), _as_dotted(r"\d records;")
     ('.tables', '.schema records')
@@ -203,9 +208,9 @@ def _width() -> int:
 
 
 def _aligned(rows: Sequence[tuple[str, ...]], least: int = 0) -> str:
-    """Rows of text in columns; the last is wrapped where the terminal ends."""
+    """Align rows of text in columns, and wrap the last column at the terminal's width."""
     columns = list(zip(*rows, strict=True))[:-1]
-    # A type such as array<struct<…>> takes a line of its own rather than everybody's room.
+    # A type such as array<struct<…>> gets a line of its own, so that it widens no other row.
     widths = [
         max(least, *(width_of(cell) for cell in column if len(cell) <= 24)) for column in columns
     ]
@@ -222,7 +227,7 @@ def _aligned(rows: Sequence[tuple[str, ...]], least: int = 0) -> str:
 
 
 def _stacked(rows: Sequence[tuple[str, str]]) -> str:
-    """Pairs of texts, the second below the first."""
+    """Print the second text of each pair below the first."""
     indent = "    "
     wrapped = textwrap.TextWrapper(_width(), initial_indent=indent, subsequent_indent=indent)
     return "\n".join(f"{first}\n{wrapped.fill(second)}" for first, second in rows)

@@ -1,4 +1,4 @@
-"""What Tab completes: keywords, views, columns, functions, and commands with a dot."""
+"""Completes keywords, views, columns, functions and the prompt's commands at Tab."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEYWORDS = tuple(
     """.split()  # noqa: SIM905
 )
 
-# What ends a word; a dot does not: commands begin with one.
+# The letters that end a word. A dot does not: commands begin with one.
 _DELIMITERS = " \t\n()[]<>=!,;+-*/%|'\"`"
 # Seconds that Tab waits for Spark to list its functions, once.
 _PATIENCE = 1.5
@@ -37,13 +37,13 @@ class Completer:
         self._columns = sorted(
             {column for view in self._views if place for column in place.columns_of(view)}
         )
-        self._functions: list[str] = []  # of Spark's, when it has been asked
+        self._functions: list[str] = []  # Spark's own, once it has listed them
         self._asked: threading.Event | None = None
         self._found: list[str] = []
         self._readline: Any = None
 
     def install(self, readline: Any) -> None:
-        """Have readline ask us."""
+        """Install the completer in readline."""
         self._readline = readline
         readline.set_completer_delims(_DELIMITERS)
         readline.set_completer(self.complete)
@@ -51,7 +51,7 @@ class Completer:
         readline.parse_and_bind("bind ^I rl_complete" if is_libedit else "tab: complete")
 
     def complete(self, word: str, state: int) -> str | None:
-        """As readline asks: one candidate after the other, then None."""
+        """Return one candidate after the other, then None, as readline expects."""
         if state == 0:
             line = self._readline.get_line_buffer()[: self._readline.get_begidx()]
             try:
@@ -61,7 +61,7 @@ class Completer:
         return self._found[state] if state < len(self._found) else None
 
     def candidates(self, before: str, word: str) -> list[str]:
-        """What a word may become, after what stands before it on its line."""
+        """The completions of a word, given the text before it on its line."""
         if before.startswith("."):
             arguments = {".format": TEXT, ".schema": self._views, ".timing": ("on", "off")}
             return _beginning_with(word, arguments.get(before.split()[0], ()))
@@ -74,7 +74,7 @@ class Completer:
             return []
         names = [*_beginning_with(word, [*self._views, *self._columns])]
         functions = _beginning_with(word, self._known_functions())
-        # In the case in which the word was begun.
+        # Keywords and functions follow the case of the word's beginning.
         keywords = [
             keyword.lower() if word.islower() else keyword
             for keyword in _beginning_with(word, KEYWORDS)

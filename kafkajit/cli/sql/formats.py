@@ -1,7 +1,7 @@
-"""Results as other programs read them: CSV, JSON, Arrow and Parquet, a record batch at a time.
+"""Writes results for other programs: CSV, JSON, Arrow and Parquet, one record batch at a time.
 
-What a task of Spark's gets encodes where it runs, so that cores share the work; what comes of it is
-put together here, in order.
+Each task of Spark encodes its rows itself, so that cores share the work. The driver writes the
+encoded pieces in order.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ if TYPE_CHECKING:
 
 # Rows of Parquet are gathered up to this size before they are written as a group.
 _ROW_GROUP_BYTES = 64 << 20
-# A field with one of these, or with nothing in it, has quotes: what has none is NULL.
+# Fields with one of these letters, and empty texts, are quoted. An empty field without quotes is
+# NULL.
 _QUOTED_IN_CSV = r'^$|[",\r\n]'
 
 Encode = Callable[[pa.RecordBatch], bytes]
 
 
 def to_csv(batch: pa.RecordBatch) -> bytes:
-    r"""Lines of CSV (RFC 4180, ended by a line feed); NULL is nothing, an empty text two quotes."""
+    r"""Lines of CSV (RFC 4180 with line feeds); NULL is empty, and an empty text two quotes."""
     fields = [_csv_field(column) for column in batch.columns]
     return _bytes_of(join(join(*fields, between=","), scalar("\n")))
 
 
 def csv_header(names: Sequence[str]) -> bytes:
-    """The first line."""
+    """The header line of a CSV file."""
     fields = [_quoted_in_csv(pa.array([name], TEXT))[0].as_py() for name in names]
     return f"{','.join(fields)}\n".encode()
 
@@ -64,7 +65,7 @@ def to_json(batch: pa.RecordBatch, names: Sequence[str]) -> bytes:
 
 
 def to_ipc(batch: pa.RecordBatch) -> bytes:
-    """The batch with its schema, as one process hands it to another."""
+    """The batch with its schema in Arrow's IPC format, for another process."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
@@ -72,7 +73,7 @@ def to_ipc(batch: pa.RecordBatch) -> bytes:
 
 
 def _bytes_of(lines: pa.Array) -> bytes:
-    """What an array of texts holds, one behind the other."""
+    """The bytes of all texts of an array, one behind the other."""
     if not len(lines):
         return b""
     _, offsets, data = lines.buffers()
@@ -81,7 +82,7 @@ def _bytes_of(lines: pa.Array) -> bytes:
 
 
 class Format(NamedTuple):
-    """How tasks encode what they have, and how that is written."""
+    """How tasks encode their record batches, and how the driver writes the pieces."""
 
     encode: Encode
     write: Callable[[IO[bytes], Iterable[bytes]], None]
@@ -119,7 +120,7 @@ def _batches(schema: pa.Schema, pieces: Iterable[bytes]) -> Iterable[pa.RecordBa
 
 
 def _write_arrow(schema: pa.Schema, out: IO[bytes], pieces: Iterable[bytes]) -> None:
-    """Into a file Arrow's file format (Feather), which can be mapped; into a pipe a stream."""
+    """Write Arrow's file format (Feather), which can be mapped, to a file; a stream to a pipe."""
     new = pa.ipc.new_file if out.seekable() else pa.ipc.new_stream
     with new(pa.PythonFile(out, "w"), schema) as writer:
         for batch in _batches(schema, pieces):

@@ -1,4 +1,4 @@
-"""The prompt: statements over several lines, a history, and commands."""
+"""The prompt: reads statements of several lines and commands, with a history."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ import threading
 from functools import partial
 from pathlib import Path
 
+from kafkajit.cli.sql.cancellable import run_cancellable
 from kafkajit.cli.sql.commands import Commands, Leave
 from kafkajit.cli.sql.completion import Completer
-from kafkajit.cli.sql.running import do
 from kafkajit.cli.sql.shell import Failed, Shell
 from kafkajit.cli.sql.statements import on_one_line, split
 from kafkajit.cli.sql.views import Place
 
 try:
     import readline
-except ImportError:  # then lines are typed without history and completion
+except ImportError:  # the prompt then has no history and no completion
     readline = None  # type: ignore[assignment]
 
 _PROMPT = "kafkajit> "
 _CONTINUED = "     ...> "
-# Seconds in which a Java that is missing, or too old, has been noticed.
+# Within these seconds a missing or too old Java is noticed.
 _FAILS_WITHIN = 0.3
 
 
 class Prompt:
-    """Reads what is typed, and has it run."""
+    """Reads statements and commands from the terminal, and runs them."""
 
     def __init__(self, shell: Shell, place: Place | None) -> None:
         self._shell = shell
@@ -38,7 +38,7 @@ class Prompt:
         self._is_typing = False
 
     def run(self) -> int:
-        """Until somebody leaves."""
+        """Run until the user leaves, and return the exit code."""
         self._shell.engine.start(self._interrupt_typing)
         self._shell.engine.wait(_FAILS_WITHIN)
         self._shell.print(self._greeting())
@@ -60,7 +60,7 @@ class Prompt:
                 return 0
 
     def _read(self, prompt: str) -> str:
-        """A line; an error is raised where Spark could not be started."""
+        """Read a line; raise an error if Spark could not be started."""
         self._is_typing = True
         try:
             self._shell.engine.wait(0)
@@ -69,19 +69,19 @@ class Prompt:
             self._is_typing = False
 
     def _interrupt_typing(self) -> None:
-        """Have `input` end, which nothing but a signal does."""
+        """End a call of `input`, which only a signal can do."""
         if self._is_typing:
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     def _take(self, typed: str) -> str:
-        """Run what is complete; the text that has to be continued."""
+        """Run all complete statements, and return the text that is to be continued."""
         command = self._commands.named_in(typed)
         if command is not None:
             self._history.add(typed)
             try:
-                do(partial(self._run_command, command), lambda: None)
+                run_cancellable(partial(self._run_command, command), lambda: None)
             except ValueError as error:
-                self._complain(str(error))
+                self._print_error(str(error))
             return ""
         statements, rest = split(typed)
         if rest is not None:
@@ -91,9 +91,9 @@ class Prompt:
             for statement in statements:
                 self._shell.run(statement)
         except Failed as failed:
-            self._complain(str(failed))
+            self._print_error(str(failed))
         except KeyboardInterrupt:
-            self._complain("cancelled")
+            self._print_error("cancelled")
         return ""
 
     def _run_command(self, command: str) -> None:
@@ -101,7 +101,7 @@ class Prompt:
         if text:
             self._shell.print([text])
 
-    def _complain(self, text: str) -> None:
+    def _print_error(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
     def _greeting(self) -> list[str]:
@@ -114,11 +114,11 @@ class Prompt:
                 f"{in_units(sum(segment.size for segment in segments))}: "
                 f"{', '.join(self._place.paths)}"
             )
-        return [*lines, "Statements end with a semicolon; .help says what else there is."]
+        return [*lines, "Statements end with a semicolon; .help lists the commands."]
 
 
 class History:
-    """What was typed, kept in a file of the user's."""
+    """The lines that were typed, kept in a file of the user."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -132,10 +132,10 @@ class History:
             readline.read_history_file(path)
             self._is_kept = True
         except OSError:
-            pass  # no home, or not ours: a prompt that forgets is still one
+            pass  # the home is missing or not writable: the prompt works without a history
 
     def add(self, line: str) -> None:
-        """Remember a line, at once: a terminal that is closed says no good-bye."""
+        """Write a line to the file at once: a closed terminal leaves no time to do so later."""
         if readline is None or not line.strip():
             return
         length = readline.get_current_history_length()
@@ -150,7 +150,7 @@ class History:
 
 
 def _history_path() -> Path:
-    """Where XDG keeps what programs remember."""
+    """The history's file, in XDG's folder for the state of programs."""
     state = os.environ.get("XDG_STATE_HOME")
     return Path(state or Path.home() / ".local" / "state") / "kafkajit" / "history"
 
@@ -160,7 +160,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def in_units(size: int) -> str:
-    """A number of bytes as people say it.
+    """Format a number of bytes in a readable unit.
 
     >>> in_units(1951), in_units(480_000_000)
     ('1,951 bytes', '480.0 MB')

@@ -1,4 +1,4 @@
-"""A session that has the views a statement speaks of, and what a statement gives."""
+"""Runs statements in a session with the views that they mention, and returns their results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 import pyarrow as pa
 
 from kafkajit.cli.sql.formats import Format, format_named
-from kafkajit.cli.sql.gather import gather
+from kafkajit.cli.sql.row_stream import stream_rows
 from kafkajit.cli.sql.scans import filters_one_scan
 from kafkajit.cli.sql.statements import columns_asked, mentioned, names_in, tokens
 from kafkajit.cli.sql.table import Rows
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType
 
-# What cannot define anything in terms of our views.
+# Statements that begin with these words define nothing in terms of our views.
 _READING = {"select", "with", "show", "desc", "describe", "explain", "values", "set", "refresh"}
 
-# Seconds between two looks at whether somebody still waits for Spark.
+# Seconds between two checks whether a statement still waits for Spark.
 _BETWEEN_LOOKS = 0.05
 
-# The least that can be asked of a view.
+# The cheapest column of each view.
 _CHEAPEST = {"records": "offset", "batches": "baseOffset"}
 
-# Whether Spark asks data sources of Python's to take conditions.
+# Spark's setting to push filters down into data sources written in Python.
 _PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
-# Results known to be this small are collected, not sent by tasks.
+# Results that are known to be this small are collected instead of sent by tasks.
 _SMALL = 10_000
 
 
 class Engine:
-    """A Spark session that starts in the background, with views that are made when needed."""
+    """A Spark session that starts in the background, and makes views when statements need them."""
 
     def __init__(self, place: Place | None, start: Callable[[], SparkSession]) -> None:
         self._place = place
@@ -51,12 +51,12 @@ class Engine:
         self.failure: BaseException | None = None
 
     def start(self, on_failure: Callable[[], None] = lambda: None) -> None:
-        """Begin to start Spark, without waiting for it; `on_failure` is called if that fails."""
+        """Start Spark in the background; `on_failure` is called if Spark does not start."""
 
         def run() -> None:
             try:
                 session = self._make()
-                if find_spec("pyspark_kafkajit") is None:  # in a checkout, where nobody finds it
+                if find_spec("pyspark_kafkajit") is None:  # a checkout that is not installed
                     from kafkajit.spark.datasource import KafkaLogDataSource
 
                     session.dataSource.register(KafkaLogDataSource)
@@ -73,13 +73,13 @@ class Engine:
 
     @property
     def spark(self) -> SparkSession:
-        """The session, waited for; an error is raised where it could not be started."""
+        """The session. Waits until it has started, and raises the error if it could not."""
         self.wait(None)
         assert self._session is not None
         return self._session
 
     def is_ready(self, stopped: threading.Event) -> bool:
-        """Wait for the session, unless somebody is stopped meanwhile."""
+        """Wait for the session, until `stopped` is set; return whether the session has started."""
         while not stopped.is_set():
             if self._has_started.wait(_BETWEEN_LOOKS):
                 return True
@@ -87,30 +87,30 @@ class Engine:
 
     @property
     def started(self) -> SparkSession | None:
-        """The session, where it is there already."""
+        """The session, if it has started already."""
         return self._session
 
     def wait(self, seconds: float | None) -> None:
-        """Wait for the session for a while; an error is raised where it could not be started."""
+        """Wait for the session for some seconds; raise the error if it could not be started."""
         self._has_started.wait(seconds)
         if self.failure is not None:
             raise self.failure
 
     def cancel(self) -> None:
-        """End what is running."""
+        """Cancel all running jobs."""
         if self._session is not None:
             self._session.sparkContext.cancelAllJobs()
 
     def run(self, statement: str) -> Result:
-        """Have Spark understand a statement, and do it where it is a command."""
-        # The session that is active decides whether rows have Instants, not the one that is asked.
+        """Have Spark analyze a statement, and execute it if it is a command."""
+        # The active session decides whether rows have Instants, not the one that runs the query.
         spark: Any = self.spark
         spark._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
-        # Not before the session is there: two threads that import pyspark get in each other's way.
+        # Imported after the session has started: threads that both import pyspark collide.
         from pyspark.errors import AnalysisException
 
         first = next((token.name for token in tokens(statement) if token.name), "")
-        # What a user defines may be read by any later statement, with columns that it names.
+        # A view that the user defines may be read by any later statement, with other columns.
         self._only_reading = self._only_reading and first in _READING
         self._register(statement)
         narrowed = self._make_views(statement, narrow=self._only_reading)
@@ -119,7 +119,7 @@ class Engine:
         except AnalysisException:
             if not narrowed:
                 raise
-            # It may speak of more columns than we thought; if not, the error can name them all.
+            # It may use more columns than were found; else the error can now list all columns.
             self._make_views(statement, narrow=False)
             df = self.spark.sql(statement)
         if self._only_reading and filters_one_scan(df, KAFKA_LOG):
@@ -127,9 +127,9 @@ class Engine:
         return Result(df)
 
     def _pruned(self, statement: str) -> DataFrame | None:
-        """The same query over relations of its own, which may leave out what it filters out.
+        """The same query over relations of its own, which may skip the rows that it filters out.
 
-        None where Spark has come to another plan, or pushes no filters.
+        None if Spark comes to another plan, or pushes no filters.
         """
         from kafkajit.spark.one_scan import OneScanDataSource
 
@@ -147,13 +147,13 @@ class Engine:
                 pruned.createOrReplaceTempView(view)
             df = spark.sql(statement)
         finally:
-            # No later statement may come upon a relation whose rows are this one's alone.
+            # No later statement may use a relation that lacks the rows filtered out here.
             for view, frame in whole.items():
                 frame.createOrReplaceTempView(view)
         return df if filters_one_scan(df, source) else None
 
     def _register(self, statement: str) -> None:
-        """Make the functions known that it mentions: all of them would take 0.4 s."""
+        """Register the functions that a statement mentions: registering all takes 0.4 s."""
         names = names_in(statement)
         wanted = self.functions() if "functions" in names else names & set(self.functions())
         for name in set(wanted) - self._registered:
@@ -168,7 +168,7 @@ class Engine:
             self._registered.add(name)
 
     def _make_views(self, statement: str, *, narrow: bool) -> bool:
-        """Make the views that it mentions; whether one has not got all of its columns."""
+        """Make the views that a statement mentions; return whether one lacks some columns."""
         if self._place is None:
             return False
         wanted: dict[str, list[str] | None] = {}
@@ -176,30 +176,30 @@ class Engine:
             columns = list(self._place.columns_of(view))
             asked = columns_asked(statement, columns) if narrow and view in _CHEAPEST else None
             if asked is not None:
-                # For count(*) any column will do; rows about damage come with theirs only.
+                # Any column will do for count(*); rows about damage need the column corruption.
                 asked = asked or [_CHEAPEST[view]]
                 asked = [name for name in columns if name in asked or name == "corruption"]
             wanted[view] = None if asked == columns else asked
         if not self._only_reading:
             wanted = {**{view: None for view, made in self._made.items() if made}, **wanted}
         for view, asked in wanted.items():
-            # Made again for each statement: Spark keeps with a view which files there are.
+            # Views are made for each statement anew, because Spark keeps their lists of files.
             frame = self._place.load(self.spark, view, asked)
             frame.createOrReplaceTempView(view)
             self._made[view] = asked
         return any(asked is not None for asked in wanted.values())
 
     def views(self) -> list[str]:
-        """The views over logs, if there are logs."""
+        """The names of the views, or nothing without logs."""
         return list(VIEWS) if self._place else []
 
     def functions(self) -> list[str]:
-        """The functions of ours."""
+        """The names of kafkajit's functions."""
         return [*FUNCTIONS, TABLE_FUNCTION]
 
 
 class Result:
-    """What a statement gives: rows, of which nothing is read before they are asked for."""
+    """The rows of a statement, which are read only when they are asked for."""
 
     def __init__(self, df: DataFrame) -> None:
         from pyspark.sql.pandas.types import to_arrow_schema
@@ -213,7 +213,7 @@ class Result:
         )
 
     def _for_arrow(self, df: DataFrame) -> DataFrame:
-        """The same rows without what Arrow cannot have: a name that is there twice, odd types."""
+        """The same rows in a form that Arrow can hold: with unique names, and odd types as text."""
         odd = [not _has_arrow_type(kind) for kind in self._types]
         unique = len({name.lower() for name in self.names}) == len(self.names)
         if unique and not any(odd):
@@ -226,11 +226,11 @@ class Result:
         return df.toDF(*places).selectExpr(*texts)
 
     def few(self, count: int, cut_at: int | None = None) -> tuple[Rows, bool]:
-        """The first rows, as many at the most, and whether there are others.
+        """The first rows, and whether there are more.
 
         Args:
-            count: how many
-            cut_at: of texts, bytes and arrays, so many letters, bytes and items will do
+            count: how many rows to return at most.
+            cut_at: how many letters, bytes or items of each text, binary or array are needed.
         """
         df = self._df if cut_at is None else self._cut(cut_at)
         table = self._collected(df.limit(count + 1))
@@ -238,13 +238,13 @@ class Result:
         return rows, table.num_rows > count
 
     def write(self, format_: str, out: IO[bytes], on_rows: Callable[[int], None]) -> None:
-        """All rows, as csv, json, arrow or parquet; `on_rows` is told how many have come."""
+        """Write all rows as csv, json, arrow or parquet; `on_rows` gets the rows of each piece."""
         written = format_named(format_, self.schema)
         written.write(out, self._pieces(written, on_rows))
 
     def _pieces(self, written: Format, on_rows: Callable[[int], None]) -> Iterator[bytes]:
         if not self._is_small():
-            yield from gather(self._df, written.encode, on_rows)
+            yield from stream_rows(self._df, written.encode, on_rows)
             return
         for batch in self._collected(self._df).to_batches():
             on_rows(batch.num_rows)
@@ -252,7 +252,7 @@ class Result:
 
     @property
     def is_command(self) -> bool:
-        """Whether this was a command, such as SHOW or EXPLAIN: its rows are there already."""
+        """Whether the statement was a command, such as SHOW or EXPLAIN, which has run already."""
         return str(self._plan.getClass().getSimpleName()) == "CommandResult"
 
     @property
@@ -260,15 +260,15 @@ class Result:
         return self._df._jdf.queryExecution().commandExecuted()
 
     def _is_small(self) -> bool:
-        """Whether Spark knows that there are few rows: a LIMIT, an aggregate, a command."""
+        """Whether Spark knows that the result is small: of a LIMIT, an aggregate or a command."""
         most = self._plan.maxRows()
         return self.is_command or bool(most.isDefined() and most.get() <= _SMALL)
 
     def _collected(self, df: DataFrame) -> pa.Table:
-        """The rows of a DataFrame that has few.
+        """Collect the rows of a small DataFrame.
 
-        Spark's toArrow runs every task of a query with a LIMIT: 5 s for 41 rows of 4 M. What
-        collects rows looks at one task first (0.2 s); they go back as a table that toArrow takes.
+        Spark's toArrow runs every task of a query with a LIMIT: 5 s for 41 rows of 4 M. collect
+        tries one task first (0.2 s); its rows become a local relation that toArrow converts.
         """
         from pyspark.sql import DataFrame
 
@@ -279,7 +279,7 @@ class Result:
         return table.rename_columns(self.names)
 
     def _cut(self, size: int) -> DataFrame:
-        """The same rows with less of what is long: the contents of segments are."""
+        """The same rows with long values cut, such as the contents of segments."""
         from pyspark.sql import functions as f
         from pyspark.sql.types import ArrayType, BinaryType, StringType
 
@@ -303,10 +303,12 @@ def _has_arrow_type(kind: DataType) -> bool:
         to_arrow_type(kind, timezone="UTC")
     except PySparkException:
         return False
-    return not isinstance(kind, VariantType)  # two binaries, which nobody reads
+    return not isinstance(
+        kind, VariantType
+    )  # Arrow would have two binaries that mean nothing to a person
 
 
 def _short_name(kind: DataType) -> str:
-    """A type's name, without what is in it where it is nested."""
+    """A type's name, without the fields of a nested type."""
     name = kind.simpleString()
     return name.partition("<")[0]

@@ -1,7 +1,7 @@
 """Which tables a query scans, read off Spark's analyzed plan.
 
-Spark copies a relation when it rewrites LATERAL joins, correlated subqueries and CTEs, so the text
-of a statement does not say how often a view is scanned.
+Spark copies a relation when it rewrites LATERAL joins, correlated subqueries and CTEs. The number
+of scans of a view therefore does not follow from a statement's text.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Operators of one input. None of them is ever copied with what is below it: the rules of Spark's
+# Operators of one input. Spark never copies one of them with the plan below it: the rules of its
 # optimizer that copy a plan begin at a join, a set operation, a CTE or a subquery.
 _CHAIN = {
     "Aggregate",
@@ -34,8 +34,8 @@ _RELATION = "DataSourceV2Relation"
 def filters_one_scan(df: DataFrame, source: str) -> bool:
     """Whether the query scans one table of a data source, once, and has a condition on it.
 
-    It says so only of a plan that is a chain of operators down to one relation, without any
-    subquery in an expression. All other plans are False, also where they happen to scan once.
+    True only for a plan that is a chain of operators down to one relation, without any subquery
+    in an expression. All other plans give False, even if they happen to scan the table once.
     """
     plan: Any = df._jdf.queryExecution().analyzed()
     has_filter = False

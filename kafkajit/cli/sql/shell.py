@@ -1,4 +1,4 @@
-"""Statements in, results out: what the prompt, a file and a command line have in common."""
+"""Runs statements and writes their results, for the prompt, files and the command line."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import IO
 
 from kafkajit.cli.progress import TaskProgress
-from kafkajit.cli.sql.complaint import Known, complain, pointed_at
+from kafkajit.cli.sql.cancellable import run_cancellable
+from kafkajit.cli.sql.error_report import Known, pointed_at, report_of
 from kafkajit.cli.sql.query import Engine, Result
-from kafkajit.cli.sql.running import do
 from kafkajit.cli.sql.statements import Statement
 from kafkajit.cli.sql.table import ASCII, BOX, as_lines, as_report, as_table
 from kafkajit.cli.sql.view_names import BINARY
@@ -25,11 +25,11 @@ _BYTES_OF_LETTER = 4
 
 
 class Failed(Exception):
-    """A statement has failed, and this is what a person is told about it."""
+    """A statement has failed; the text is what the user reads."""
 
 
 class Shell:
-    """Runs statements one by one, and writes what they give."""
+    """Runs statements one by one, and writes their results."""
 
     def __init__(
         self,
@@ -51,9 +51,10 @@ class Shell:
         self._results = 0
 
     def run(self, statement: Statement) -> None:
-        """Run a statement; `Failed` says what is wrong with it.
+        """Run a statement; raise `Failed` if it is wrong.
 
-        An interrupt cancels it, and is raised. So is the error of a Spark that does not start.
+        An interrupt cancels the statement and is raised again. If Spark does not start, its error
+        is raised.
         """
         stopped = threading.Event()
         begun = time.monotonic()
@@ -70,7 +71,7 @@ class Shell:
                 self.engine.cancel()
 
             try:
-                do(work, cancel)
+                run_cancellable(work, cancel)
             except (BrokenPipeError, MemoryError):
                 raise
             except Exception as error:
@@ -81,11 +82,11 @@ class Shell:
 
     def _what_failed(self, error: Exception, statement: Statement) -> str:
         known = Known(self.engine.views(), self.engine.functions())
-        complaint = complain(error, statement.text, known)
-        if complaint.start is None:
-            return complaint.message
-        where = pointed_at(statement.text, complaint.start, complaint.length, _error_width())
-        return "\n".join([complaint.message, *where])
+        report = report_of(error, statement.text, known)
+        if report.start is None:
+            return report.message
+        where = pointed_at(statement.text, report.start, report.length, _error_width())
+        return "\n".join([report.message, *where])
 
     def _write(
         self, result: Result, progress: TaskProgress, begun: float, stopped: threading.Event
@@ -93,7 +94,9 @@ class Shell:
         if self.format not in ("table", "line"):
             self._results += 1
             if self.format in BINARY and self._results > 1:
-                raise ValueError(f"{self.format} holds one result, and this would be the second")
+                raise ValueError(
+                    f"{self.format} holds only one result: pass a single statement that has one"
+                )
             if self.is_terminal:
                 progress.stop()
             result.write(self.format, self.out, progress.add_rows)
@@ -118,7 +121,7 @@ class Shell:
     def _footer(
         self, count: int, has_more: bool, columns: int, shown: int, seconds: str
     ) -> list[str]:
-        """What the table does not show of the result, and its size."""
+        """The line below a table: the result's size, and the parts that are not shown."""
         if count == 1 and shown == columns and not has_more and not seconds:
             return []
         text = f"{count} row{'' if count == 1 else 's'}"
@@ -130,11 +133,11 @@ class Shell:
 
     @property
     def is_terminal(self) -> bool:
-        """Whether results end up on a screen."""
+        """Whether results go to a terminal."""
         return self.out is sys.stdout.buffer and sys.stdout.isatty()
 
     def _width(self) -> int | None:
-        """Columns of the terminal; in a pipe none is cut, unless COLUMNS says so."""
+        """The terminal's width; None, which cuts nothing, in a pipe unless COLUMNS is set."""
         if self.is_terminal or (self.out is sys.stdout.buffer and os.environ.get("COLUMNS")):
             return shutil.get_terminal_size().columns
         return None
@@ -151,7 +154,7 @@ class Shell:
         return sys.stdout.encoding if self.out is sys.stdout.buffer else "utf-8"
 
     def print(self, lines: Sequence[str]) -> None:
-        """Write lines of text where results go."""
+        """Write lines of text to the output of results."""
         text = "".join(f"{line}\n" for line in lines)
         self.out.write(text.encode(self._encoding, "backslashreplace"))
         self.out.flush()
@@ -163,7 +166,7 @@ def _error_width() -> int:
 
 @contextmanager
 def destination(path: str | None) -> Iterator[IO[bytes]]:
-    """Where results go: standard output, or a file that is there when all has been written."""
+    """The output for results: standard output, or a file that appears once it is complete."""
     if path is None:
         sys.stdout.flush()
         yield sys.stdout.buffer
@@ -177,7 +180,7 @@ def destination(path: str | None) -> Iterator[IO[bytes]]:
     try:
         out = part.open("wb")
     except OSError as error:
-        raise OSError(error.errno, error.strerror, path) from None  # of the name that was given
+        raise OSError(error.errno, error.strerror, path) from None  # with the name that was given
     try:
         with out:
             yield out

@@ -1,4 +1,4 @@
-r"""Text → statements, as Spark's lexer (SqlBaseLexer.g4) tells strings, names and comments apart.
+r"""Text → statements, with strings, names and comments as in Spark's lexer (SqlBaseLexer.g4).
 
 >>> split("SELECT ';' -- one; still\n; SELECT 2")
 ([Statement(text="SELECT ';' -- one; still", line=1)], Statement(text='SELECT 2', line=2))
@@ -21,8 +21,8 @@ class Statement(NamedTuple):
 class Token(NamedTuple):
     """A piece of SQL.
 
-    Its kind is word, name (in backquotes), string, number, symbol, comment or space. `open` is a
-    string, a name or a comment that nobody closes.
+    Its kind is word, name (in backquotes), string, number, symbol, comment or space. `open` is an
+    unterminated string, name or comment.
     """
 
     kind: str
@@ -31,7 +31,7 @@ class Token(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What it names, in lower case; nothing where it is no name."""
+        """The token as a name in lower case; empty if it cannot be a name."""
         if self.kind == "name":
             return self.text[1:-1].replace("``", "`").lower()
         return self.text.lower() if self.kind == "word" else ""
@@ -57,7 +57,7 @@ _BLANK = ("space", "comment")
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """The text, piece by piece: together they are the text again."""
+    """Split the text into tokens, which joined give the text again."""
     at = 0
     while at < len(text):
         found = _TOKEN.match(text, at)
@@ -71,7 +71,7 @@ def tokens(text: str) -> Iterator[Token]:
 
 
 def _end_of_comment(text: str, start: int) -> int | None:
-    """Behind the comment that begins there: comments nest."""
+    """The position behind the comment that begins at `start`; comments nest."""
     depth = 0
     for edge in _COMMENT_EDGE.finditer(text, start):
         depth += 1 if edge.group() == "/*" else -1
@@ -81,10 +81,10 @@ def _end_of_comment(text: str, start: int) -> int | None:
 
 
 def split(text: str) -> tuple[list[Statement], Statement | None]:
-    """The statements that a semicolon ends, and what stands behind the last of them.
+    """The statements that end with a semicolon, and the rest behind the last of them.
 
-    Blanks and comments around a statement are left out, statements of nothing else too. Scripts
-    (BEGIN … END) are one statement.
+    Blanks and comments around a statement are left out, and so are empty statements. A script
+    (BEGIN … END) is one statement.
     """
     whole: list[Statement] = []
     pending: list[Token] = []
@@ -108,9 +108,9 @@ def split(text: str) -> tuple[list[Statement], Statement | None]:
 
 
 def _deeper(word: str, previous: str) -> int:
-    """What a word of a script does to the depth of its blocks."""
+    """By how much a word of a script changes the depth of its blocks."""
     if previous == "end":
-        # END closed a block; of these, one that had not been counted.
+        # END has closed a block. A block that begins with this word was not counted.
         return 1 if word in ("if", "loop", "while", "repeat", "for") else 0
     return {"begin": 1, "case": 1, "end": -1}.get(word, 0)
 
@@ -122,7 +122,7 @@ def _statement(text: str, pieces: list[Token]) -> Statement:
 
 
 def on_one_line(text: str) -> str:
-    r"""The statement without comments and line ends, as a history keeps it.
+    r"""The statement without comments and line ends, for the history.
 
     >>> on_one_line("SELECT 1, -- one\n       'a\nb'")
     "SELECT 1, 'a\\nb'"
@@ -143,20 +143,20 @@ def names_in(text: str) -> set[str]:
     return {token.name for token in tokens(text)} - {""}
 
 
-# Where these stand, columns take part that nobody names.
+# These words use columns without naming them.
 _UNNAMED = {"natural", "pivot", "unpivot", "table", "identifier", "execute"}
 
 
-# What EXPLAIN can be asked to go into.
+# The options of EXPLAIN.
 _DETAILS = {"extended", "codegen", "cost", "formatted", "logical"}
 
 
 def columns_asked(text: str, columns: Sequence[str]) -> list[str] | None:
-    """Which of a view's columns a query can need, None where that may be all of them.
+    """The columns of a view that a query can need, or None if it may need all of them.
 
-    A view that has no more than these costs less: each row of a data source of Python's is
-    converted whole. A column can only be used by its name or by a star, and by what stands in
-    `_UNNAMED`; where in doubt the answer is None.
+    A view with fewer columns costs less: Spark converts whole rows of a data source that is
+    written in Python. A query uses a column by its name, by a star, or by a word in `_UNNAMED`.
+    In doubt the result is None.
 
     >>> columns_asked("SELECT max(offset) * 2, count(*) FROM records", ["key", "offset"])
     ['offset']
@@ -186,19 +186,19 @@ def _multiplies(pieces: list[Token], at: int, columns: set[str]) -> bool:
 
 
 def _counts(pieces: list[Token], at: int) -> bool:
-    """Whether it is the star of count(*)."""
+    """Whether the token is the star of count(*)."""
     around = [piece.text.lower() for piece in pieces[max(at - 2, 0) : at + 2]]
     return around == ["count", "(", "*", ")"]
 
 
 def line_and_column(text: str, position: int) -> tuple[int, int]:
-    """Where a character stands, both counted from 0."""
+    """The line and the column of a character, both counted from 0."""
     before = text[:position]
     return before.count("\n"), position - (before.rfind("\n") + 1)
 
 
 def mentioned(text: str, views: Mapping[str, object]) -> list[str]:
-    """Which of these views a statement may be about: those it names, or all where it lists them."""
+    """The views that a statement may use: those that it names, or all if it lists views."""
     names = names_in(text)
     listed = "show" in names and names & {"tables", "views"}
     return [view for view in views if listed or view.lower() in names]

@@ -1,4 +1,4 @@
-"""A few rows as people read them: a table that fits the terminal, or a line for each value."""
+"""Prints a few rows for people: as a table that fits the terminal, or as a line for each value."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from kafkajit.cli.sql.values import text_of
 
-# Text may be cut to so many columns before whole columns of the table are left out.
+# Texts are cut down to this width before whole columns of the table are left out.
 _LEAST_TEXT = 12
-_BETWEEN = 3  # columns that a border and its blanks take
+_BETWEEN = 3  # the width of a border and its blanks
 
 
 class Border(NamedTuple):
@@ -31,11 +31,11 @@ ASCII = Border("-", "|", "+++", "+++", "+++", "~")
 
 
 class Rows(NamedTuple):
-    """What is to be shown."""
+    """The rows to show."""
 
     table: pa.Table
     types: Sequence[str]  # Spark's names of the columns' types
-    cut_at: int | None = None  # bytes of this size may have been more, and end in mid-letter
+    cut_at: int | None = None  # bytes of this size may have been cut, in the middle of a letter
 
 
 class _Column(NamedTuple):
@@ -44,7 +44,7 @@ class _Column(NamedTuple):
     cells: list[str]
     to_the_right: bool  # numbers
     can_shrink: bool  # text
-    end_counts: bool = False  # where it has to be cut
+    end_counts: bool = False  # a cut keeps the end of each text
 
     @property
     def width(self) -> int:
@@ -86,12 +86,12 @@ def as_table(rows: Rows, width: int | None = None, border: Border = BOX) -> tupl
         for row in range(rows.table.num_rows)
     )
     lines.append(bars[2])
-    # One of those shown is of dots, where any was left out.
+    # If columns were left out, one of those shown has only dots.
     return lines, len(columns) if shown is columns else len(shown) - 1
 
 
 def as_lines(rows: Rows) -> list[str]:
-    """A line for each value, nothing cut, and an empty one between rows.
+    """A line for each value, uncut, and an empty line between rows.
 
     >>> as_lines(Rows(pa.table({"topic": ["orders"], "offset": [42]}), ["string", "bigint"]))
     [' topic = orders', 'offset = 42']
@@ -108,7 +108,7 @@ def as_lines(rows: Rows) -> list[str]:
 
 
 def as_report(rows: Rows) -> list[str] | None:
-    r"""The lines of a single text that has several, as EXPLAIN gives it; None of anything else.
+    r"""The lines of a result that is a single text of several lines, as of EXPLAIN; else None.
 
     >>> as_report(Rows(pa.table({"plan": ["Project\n+- Scan"]}), ["string"]))
     ['Project', '+- Scan']
@@ -150,7 +150,7 @@ def _cells(array: pa.ChunkedArray, cut_at: int | None) -> list[str]:
 
 
 def _without_torn_letter(value: bytes | None, cut_at: int) -> bytes | None:
-    """Bytes that were cut may end within a letter of UTF-8: it is left out."""
+    """Drop the UTF-8 letter that a cut has left incomplete at the end."""
     if value is None or len(value) < cut_at:
         return value
     for missing in range(1, min(4, len(value) + 1)):
@@ -164,7 +164,7 @@ def _without_torn_letter(value: bytes | None, cut_at: int) -> bytes | None:
 
 
 def _cell(text: str) -> str:
-    # So that a text NULL is not taken for none.
+    # Quotes tell the text NULL from a NULL.
     return f"'{text}'" if text == "NULL" else escaped(text)
 
 
@@ -172,7 +172,7 @@ _ESCAPES = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}
 
 
 def escaped(text: str) -> str:
-    r"""The text without characters that move the cursor or hide: a terminal obeys these.
+    r"""The text with control characters and invisible letters escaped, which a terminal would obey.
 
     >>> escaped("a\n\x1b[31m")
     'a\\n\\x1b[31m'
@@ -188,7 +188,7 @@ def escaped(text: str) -> str:
 
 
 def width_of(text: str) -> int:
-    """How many columns of a terminal a text takes.
+    """The width of a text on a terminal, in columns.
 
     >>> width_of("naïve"), width_of("日本")
     (5, 4)
@@ -212,7 +212,7 @@ def fitted(
     to_the_right: bool = False,
     end_counts: bool = False,
 ) -> str:
-    """The text in exactly so many columns, cut or filled up."""
+    """The text in exactly this width, cut or padded."""
     missing = width - width_of(text)
     if missing < 0:
         kept, room = "", width - 1
@@ -242,7 +242,7 @@ def _line(cells: list[str], columns: list[_Column], widths: list[int], border: B
 
 
 def _fitting(columns: list[_Column], width: int, border: Border) -> list[_Column]:
-    """The columns that fit, with one of dots where others were left out of the middle."""
+    """The columns that fit, with a column of dots if others were left out of the middle."""
 
     def fits(shown: list[_Column]) -> bool:
         return 1 + sum(column.least + _BETWEEN for column in shown) <= width
@@ -251,7 +251,7 @@ def _fitting(columns: list[_Column], width: int, border: Border) -> list[_Column
         return columns
     dots = _Column(border.more, border.more, [border.more] * len(columns[0].cells), False, False)
     for kept in range(len(columns) - 1, 0, -1):
-        # Two of three that stay are the first ones, which say what a row is.
+        # Two thirds of the columns kept are the first ones, which identify a row.
         first = -(-kept * 2 // 3)
         shown = [*columns[:first], dots, *columns[len(columns) - (kept - first) :]]
         if fits(shown) or kept == 1:
@@ -260,7 +260,7 @@ def _fitting(columns: list[_Column], width: int, border: Border) -> list[_Column
 
 
 def _shared(columns: list[_Column], room: int) -> list[int]:
-    """The columns' widths in a room that they share: the longest texts are cut."""
+    """The columns' widths in the room that they share: the longest texts are cut."""
     widths = [column.width for column in columns]
     excess = sum(widths) - room
     while excess > 0:
@@ -269,7 +269,7 @@ def _shared(columns: list[_Column], room: int) -> list[int]:
             default=0,
         )
         if longest <= 1:
-            # Not even the numbers fit: a terminal this narrow cuts them.
+            # Even the numbers alone do not fit, and are cut.
             at = max(range(len(widths)), key=widths.__getitem__)
             if widths[at] <= 1:
                 break

@@ -1,6 +1,6 @@
-"""Views of internal topics: records taken apart into columns, by the functions that decode them.
+"""Views of internal topics: the decoded records, with a column for each field.
 
-A row for each record, as it was written: which of them counts is the latest of its key.
+Each record is a row, as it was written. For each key only the latest record counts.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class TopicView(NamedTuple):
     """A view of an internal topic."""
 
     topic: str
-    function: str  # that decodes it
+    function: str  # the SQL function that decodes its records
     columns: Mapping[str, TableColumn]
-    key: str  # what is needed of keys and of values, as the fields of a STRUCT
+    key: str  # the fields needed of keys, and below of values, as in a STRUCT
     value: str
-    types: tuple[str, ...]  # of keys that have rows here
-    expressions: Mapping[str, str]  # the columns, by key.data (k) and value.data (v)
+    types: tuple[str, ...]  # the types of keys that have rows here
+    expressions: Mapping[str, str]  # the columns, in terms of key.data (k) and value.data (v)
 
 
 _OF_RECORD = {
@@ -96,7 +96,7 @@ TOPIC_VIEWS = {
 
 
 def taken_apart(view: TopicView, records: DataFrame, *, lenient: bool) -> DataFrame:
-    """The rows of a view, of the records of its topic."""
+    """The rows of a view, decoded from the records of its topic."""
     from pyspark.sql.functions import col, from_json
 
     from kafkajit.spark import functions
@@ -118,7 +118,7 @@ def taken_apart(view: TopicView, records: DataFrame, *, lenient: bool) -> DataFr
 
 
 def no_rows(view: TopicView, spark: SparkSession) -> DataFrame:
-    """The view where there is no log of its topic."""
+    """The empty view, for a folder without a log of its topic."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     schema = in_microseconds(table_schema(view.columns))

@@ -1,8 +1,8 @@
-"""Arrow arrays → text, a whole array at a time: what tables, CSV and JSON print.
+"""Arrow arrays → the text of tables, CSV and JSON, a whole array at a time.
 
-Bytes are text if they are UTF-8 that can be printed, and X'0AFF' if they are not; in JSON they are
-a string if they are UTF-8, and {"base64":"Cv8="} if they are not, as dump-log has them. Timestamps
-are ISO 8601 in UTC. What is nested is JSON in CSV and JSON; in a table it has fewer quotes.
+Bytes become text if they are printable UTF-8, and X'0AFF' if they are not. In JSON they become a
+string if they are UTF-8, and {"base64":"Cv8="} if they are not, as in dump-log. Timestamps are
+ISO 8601 in UTC. Nested values are JSON in CSV and JSON; in a table they have fewer quotes.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ import pyarrow.compute as pc
 
 TEXT = pa.large_string()
 
-# Bytes with any of these are shown in hex: they are no text that somebody wrote.
+# Bytes with any of these are shown in hex: nobody wrote them as text.
 _CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
-# So is text that could be taken for hex.
+# Text that looks like hex is shown in hex too.
 _LIKE_HEX = r"X'(?:[0-9A-F]*')?"
 _NEEDS_ESCAPE = r'["\\]'
 _NEEDS_HEX = r"[\x00-\x1f]"
 _MICROSECONDS_OF_DAY = 86_400_000_000
-# From year 1 to year 9999: beyond, Arrow's years are 16 bits wide and wrap.
+# From year 1 to year 9999. Arrow's years are 16 bits wide, and wrap beyond.
 _FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
 
 
@@ -56,12 +56,12 @@ def text_of(array: pa.Array, *, as_json: bool = False) -> pa.Array:
 
 
 def scalar(text: str) -> pa.Scalar:
-    """A piece of text to join with."""
+    """A constant text to join with."""
     return pa.scalar(text, TEXT)
 
 
 def join(*pieces: pa.Array | pa.Scalar, between: str = "", null: str | None = "") -> pa.Array:
-    """Row by row, all pieces one behind the other; NULL as `null`, or NULL again."""
+    """Concatenate the pieces row by row; NULL becomes `null`, or stays NULL if that is None."""
     return pc.binary_join_element_wise(
         *pieces,
         scalar(between),
@@ -85,7 +85,7 @@ def _is_binary(kind: pa.DataType) -> bool:
 
 
 def _finite(text: pa.Array, kind: pa.DataType, as_json: bool) -> pa.Array:
-    """JSON has no number NaN: it is a string there, as Spark writes it."""
+    """Quote NaN and infinities in JSON, which has no such numbers; Spark writes them so too."""
     if not (as_json and pa.types.is_floating(kind)):
         return text
     odd = pc.match_substring_regex(text, "n")  # nan, inf, -inf
@@ -110,7 +110,7 @@ def _values(array: pa.Array) -> list[Any]:
 
 
 def _bytes(array: pa.Array) -> pa.Array:
-    with suppress(pa.ArrowInvalid):  # some of it is no UTF-8
+    with suppress(pa.ArrowInvalid):  # some values are not UTF-8
         text = array.cast(TEXT)
         if not _any_match(text, f"{_CONTROL}|^(?:{_LIKE_HEX})$"):
             return text
@@ -129,8 +129,8 @@ def _as_text(value: bytes | None) -> str | None:
 
 
 def _json_of_bytes(array: pa.Array) -> pa.Array:
-    """A string of JSON, or an object for bytes that are no text."""
-    with suppress(pa.ArrowInvalid):  # some of it is not UTF-8
+    """A JSON string, or an object for bytes that are not text."""
+    with suppress(pa.ArrowInvalid):  # some values are not UTF-8, which JSON needs
         return _quoted(array.cast(TEXT))
     return pa.array([_as_json(value) for value in _values(array)], TEXT)
 
@@ -145,7 +145,7 @@ def _as_json(value: bytes | None) -> str | None:
 
 
 def in_hex(value: bytes) -> str:
-    """Bytes as SQL spells them: X'0AFF'."""
+    """Bytes as a literal of SQL: X'0AFF'."""
     return f"X'{value.hex().upper()}'"
 
 
@@ -158,17 +158,17 @@ def _timestamps(array: pa.Array) -> pa.Array:
     if lowest < _FIRST or highest > _LAST:
         texts = [None if value is None else _iso(value) + zone for value in _values(micros)]
         return pa.array(texts, TEXT)
-    # Kafka's timestamps are milliseconds: more digits only where somebody computed them.
+    # Kafka's timestamps are milliseconds; only computed timestamps need more digits.
     millis = pc.divide(micros, 1000)
     whole = pc.all(pc.equal(pc.multiply(millis, 1000), micros)).as_py()
     moments = millis.cast(pa.timestamp("ms")) if whole else micros.cast(pa.timestamp("us"))
-    # A tenth of the time that strftime takes.
+    # This takes a tenth of the time of strftime.
     text = pc.binary_replace_slice(moments.cast(pa.string()), 10, 11, "T").cast(TEXT)
     return join(text, scalar(zone), null=None) if zone else text
 
 
 def _iso(micros: int) -> str:
-    """Any microsecond that 64 bits can hold; years beyond four digits have a sign, as in Java."""
+    """Format any 64-bit number of microseconds; years beyond 9999 have a sign, as in Java."""
     days, rest = divmod(micros, _MICROSECONDS_OF_DAY)
     cycles, day = divmod(days + date(1970, 1, 1).toordinal() - 1, 146_097)  # days of 400 years
     within = date.fromordinal(day + 1)
@@ -220,7 +220,7 @@ def _maps(array: pa.Array, as_json: bool) -> pa.Array:
 
 
 def _joined(array: pa.Array, items: pa.Array, as_json: bool, begin: str, end: str) -> pa.Array:
-    """The texts of all items, as those of the lists that they are in."""
+    """Join the texts of items into the texts of their lists."""
     counts = _counts(array)
     offsets = pa.array([0], pa.int64())
     if len(array):
@@ -254,7 +254,7 @@ def _structs(array: pa.Array, as_json: bool) -> pa.Array:
 
 
 def named(name: str, *, as_json: bool) -> str:
-    """What stands before a field's value."""
+    """The text before a field's value."""
     return f"{json.dumps(name, ensure_ascii=False)}:" if as_json else f"{name}: "
 
 

@@ -1,4 +1,7 @@
-"""Names that the command, its help and its prompt share; importing them costs nothing."""
+"""The names of formats and views that the command, its help and its prompt share.
+
+Importing this module costs nothing.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +10,23 @@ TEXT = ("table", "line", "csv", "json")
 FORMATS = (*TEXT, *BINARY)
 
 BINARY_FILE = "binaryFile"
-# view: what a row of it is
+# view: its rows
 VIEW_DOCS = {
     "records": "the records of all segments",
     "batches": "the headers of their record batches",
     "files": "the files of the folders, indexes and snapshots too",
-    "corruption": "what is damaged: where, how much, and why",
-    BINARY_FILE: "the segments as they are, for functions of content",
-    "indexes": "each index: how much is in it, and what is wrong with it",
-    "offset_index": "what the .index files have: offsets and positions",
-    "time_index": "what the .timeindex files have: timestamps and offsets",
-    "transaction_index": "what the .txnindex files have: aborted transactions",
-    "producers": "what the .snapshot files have: the state of producers",
-    "leader_epochs": "which leader's epoch began at which offset",
+    "corruption": "damaged stretches: where, how long, and why",
+    BINARY_FILE: "whole segments as bytes, for functions of content",
+    "indexes": "each index: its number of entries and its problems",
+    "offset_index": "the entries of .index files: offsets and positions",
+    "time_index": "the entries of .timeindex files: timestamps and offsets",
+    "transaction_index": "the entries of .txnindex files: aborted transactions",
+    "producers": "the contents of .snapshot files: the state of producers",
+    "leader_epochs": "leader epochs and their first offsets",
     "checkpoints": "how far partitions are flushed, replicated and cleaned",
     "partition_metadata": "the ids of topics",
-    "meta_properties": "whose folder it is: cluster, node and directory",
-    "quorum_state": "what a node of the KRaft quorum knows of its election",
-    "consumer_offsets": "commits in __consumer_offsets, each as it was made",
-    "transactions": "states in __transaction_state, each as it was reached",
+    "meta_properties": "a folder's owner: cluster, node and directory",
+    "quorum_state": "a KRaft node's state of the quorum's election",
+    "consumer_offsets": "the commits in __consumer_offsets, one row each",
+    "transactions": "the states in __transaction_state, one row each",
 }

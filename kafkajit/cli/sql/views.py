@@ -1,6 +1,6 @@
-"""The views over a log folder: what they are called, what they hold, and how Spark comes by them.
+"""The views over a log folder: their names, their columns, and how Spark loads them.
 
-Nothing here needs Java: a folder without segments is refused before it is started.
+Finding segments does not need Java: a folder without any is refused before Java starts.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _CONTENT_COLUMNS = {
 
 
 def _view_of(kind: str) -> str:
-    """The data source's kind, as SQL writes names: offset_index."""
+    """The data source's kind as a name in SQL: offset_index."""
     return re.sub("[A-Z]", r"_\g<0>", kind).lower()
 
 
-# The data source that reads all but binaryFile.
+# The data source of all views except binaryFile.
 KAFKA_LOG = "kafkaLog"
 
 # view: the data source's kind
@@ -58,25 +58,27 @@ VIEWS: dict[str, Mapping[str, TableColumn]] = {
 
 _GLOB_LETTERS = re.compile(r"[\\*?\[\]{}]")
 _REMOVE_SCHEME = "regexp_replace(path, '^file:/+', '/')"
-_CORRUPTION = TableColumn(GAP_TYPE, "under PERMISSIVE: what is damaged; NULL for sound rows")
+_CORRUPTION = TableColumn(
+    GAP_TYPE, "under PERMISSIVE the damage that the row reports; NULL for sound rows"
+)
 
 
 class Place:
-    """Where the logs are, and how to read them."""
+    """The paths of the logs, and the options to read them with."""
 
     def __init__(self, paths: Sequence[str], options: Mapping[str, str]) -> None:
-        # Java and Spark's workers may run in other folders.
+        # Java and Spark's workers may have other working folders.
         self.paths = [absolute(path) for path in paths]
         self.options = options
         self._given = {name.lower(): value for name, value in options.items()}
 
     def find_segments(self) -> list[StoredFile]:
-        """The segments there, or an error that says what is wrong with the path or an option.
+        """The segments at the paths; an error if a path or an option is wrong.
 
-        There may be none where there are files of those that lie beside segments.
+        The list may be empty if there are other files of Kafka, such as indexes.
         """
         if self.options:
-            from kafkajit.scan.options import Options  # with numba: not where there is none
+            from kafkajit.scan.options import Options  # this imports numba, so only with options
 
             Options.parse({**self.options, "paths": json.dumps(self.paths)})
         try:
@@ -102,14 +104,14 @@ class Place:
         *,
         source: str = KAFKA_LOG,
     ) -> DataFrame:
-        """The rows of a view, of these columns only or of all, by one of our data sources."""
+        """Load the rows of a view, with these columns or with all, by one of our data sources."""
         if view == BINARY_FILE:
             return self._load_contents(spark)
         if view in TOPIC_VIEWS:
             return self._load_topic(spark, view)
         kind = KINDS[view]
         options = {**self.options, "kind": kind}
-        if kind in PATH_COLUMNS:  # what segments are called is no matter there
+        if kind in PATH_COLUMNS:  # these kinds do not look at the names of segments
             options = {
                 name: value for name, value in options.items() if name.lower() != "pathglobfilter"
             }
@@ -123,7 +125,7 @@ class Place:
         return self._given.get("mode", "").upper()
 
     def _load_topic(self, spark: SparkSession, name: str) -> DataFrame:
-        """The records of an internal topic's own folders: no other log is looked at for them."""
+        """Load the records of an internal topic, without reading the logs of others."""
         view = TOPIC_VIEWS[name]
         given = [shown(path) for path in self.paths]
         places = {
@@ -148,13 +150,13 @@ class Place:
         return from_arrow_schema(in_microseconds(pa.schema(fields)))
 
     def _load_contents(self, spark: SparkSession) -> DataFrame:
-        # Spark takes a path for a glob.
+        # Spark interprets each path as a glob.
         paths = [_GLOB_LETTERS.sub(r"\\\g<0>", file.path) for file in self.find_segments()]
         if not paths:
             return spark.createDataFrame(
                 [], self._spark_schema(BINARY_FILE, list(_CONTENT_COLUMNS))
             )
         files = spark.read.format("binaryFile").load(paths)
-        # Spark makes a URI of a local path: here it is the one that the other views have.
+        # Spark turns a local path into a URI; it is turned back into the path of the other views.
         path = f"{_REMOVE_SCHEME} AS path"
         return files.selectExpr(path, "modificationTime", "length", "content")

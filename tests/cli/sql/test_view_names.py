@@ -1,4 +1,4 @@
-"""Words of `kafkajit sql`: paths as shells expand globs, and commands of other prompts."""
+"""Names in `kafkajit sql`: paths as shells expand globs, and commands of other prompts."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-r"""What Spark throws → what a person needs: what is wrong, and the place in the statement.
+r"""An exception of Spark → one line on the problem, and its position in the statement.
 
-An exception of Spark's carries a condition, parameters, hints on settings, the plan, and stack
-traces of two languages. One of a data source or a function of ours carries our own message at the
-end of a worker's traceback.
+Spark's exceptions carry a condition, parameters, hints on settings, the plan, and stack traces of
+two languages. An exception of our data sources and functions has our own message at the end of a
+worker's traceback.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from kafkajit.cli.sql.statements import line_and_column, tokens
 from kafkajit.errors import did_you_mean
 
 _HEAP = "Java heap space"
-_MORE_HEAP = "Spark has not enough memory for this; give it more: --conf spark.driver.memory=8g"
-_GONE = "Spark has ended unexpectedly; its own words: --verbose"
-_MOST_PROPOSED = 5  # columns that Spark names, of however many there are
+_MORE_HEAP = "Spark has run out of memory: give it more with --conf spark.driver.memory=8g"
+_GONE = "Spark has ended unexpectedly: run with --verbose to see its log"
+_MOST_PROPOSED = 5  # Spark names no more columns than this
 
 _CONDITION = re.compile(r"^\s*\[[A-Z0-9_.]+\] ?")
-# What follows the message itself: a state, a place, the plan, the statement once more.
+# The text behind the message itself: SQLSTATE, position, plan, the statement again,
 _AFTERWARDS = re.compile(
     r"\s*;?\s*SQLSTATE: \w{5}.*|\s*\n== SQL.*|\s*\n\s*JVM stacktrace:.*"
     # and the advice to turn errors off
@@ -31,7 +31,8 @@ _AFTERWARDS = re.compile(
 _STAGE_FAILURE = re.compile(r"Lost task .*?: ((?:[\w$]+\.)+[\w$]+(?:: .*)?)")
 _CAUSE = re.compile(r"^Caused by: (.*)$", re.MULTILINE)
 
-# Where it is: `(line 1, pos 9)`, `== SQL (line 1, position 8) ==`, `; line 1 pos 7`.
+# Positions as Spark prints them: `(line 1, pos 9)`, `== SQL (line 1, position 8) ==`,
+# `; line 1 pos 7`.
 _PLACES = (
     (re.compile(r"\(line (\d+), pos (\d+)\)"), 0),
     (re.compile(r"== SQL \(line (\d+), position (\d+)\) =="), 1),
@@ -39,7 +40,7 @@ _PLACES = (
 )
 _CARETS = re.compile(r"^ *(\^+) *$", re.MULTILINE)
 
-# The last line of a traceback, and those that belong to its message.
+# The last line of a traceback, and the lines that continue its message.
 _RAISED = re.compile(r"^((?:\w+\.)*)(\w+)(?:: (.*))?", re.DOTALL)
 _BUILTIN = (
     "ValueError",
@@ -52,12 +53,12 @@ _BUILTIN = (
     "FileExistsError",
 )
 
-# Whose message says it all.
+# Exceptions whose message needs no name before it.
 _TELLING = (ValueError, RuntimeError)
 
 
-class Complaint(NamedTuple):
-    """One line on what is wrong; where in the statement, and how much of it, if that is known."""
+class ErrorReport(NamedTuple):
+    """One line on the problem, and the part of the statement that it is about, if known."""
 
     message: str
     start: int | None = None
@@ -71,18 +72,18 @@ class Known(NamedTuple):
     functions: Sequence[str] = ()
 
 
-def complain(error: BaseException, statement: str, known: Known = Known()) -> Complaint:  # noqa: B008
-    """What is wrong with a statement.
+def report_of(error: BaseException, statement: str, known: Known = Known()) -> ErrorReport:  # noqa: B008
+    """Describe what is wrong with a statement.
 
     Args:
-        error: what Spark, or anybody on the way, has thrown
-        statement: the text that Spark was given
-        known: names that may have been meant
+        error: the exception, of Spark or of any code between.
+        statement: the text that Spark was given.
+        known: names to suggest.
     """
     text = str(error)
     start, length = _place(text, statement)
     message = _message(error, text, known)
-    return Complaint(" ".join(message.split()), start, length)
+    return ErrorReport(" ".join(message.split()), start, length)
 
 
 def _message(error: BaseException, text: str, known: Known) -> str:
@@ -104,15 +105,15 @@ def _message(error: BaseException, text: str, known: Known) -> str:
     name = type(error).__name__
     if isinstance(error, _TELLING) or _CONDITION.match(text):
         return _shortened(text) or name
-    return f"{name}: {_shortened(text)}"  # a bug, and its name says something
+    return f"{name}: {_shortened(text)}"  # a bug: its name helps to find it
 
 
 def _parts(error: BaseException) -> tuple[str, dict[str, str]]:
-    """Spark's name for what is wrong, and its details; both are asked of the JVM."""
+    """Spark's name for the error, and its parameters; both calls go to the JVM."""
     asked: Any = error
     try:
         return asked.getCondition() or "", dict(asked.getMessageParameters() or {})
-    except Exception:  # not Spark's, or nobody is there to ask
+    except Exception:  # not an exception of Spark, or the JVM is gone
         return "", {}
 
 
@@ -124,7 +125,7 @@ def _in_our_words(condition: str, parameters: dict[str, str], known: Known) -> s
         return f"there is no column {column}{meant(column, there, said)}"
     if condition == "TABLE_OR_VIEW_NOT_FOUND":
         name = _plain(parameters.get("relationName", "")).removeprefix("spark_catalog.default.")
-        hint = meant(name, known.views, known.views) or "; --path says where there are logs"
+        hint = meant(name, known.views, known.views) or "; name the logs with --path"
         return f"there is no table or view {name}{hint}"
     if condition.startswith("UNRESOLVED_ROUTINE"):
         name = _plain(parameters.get("routineName", ""))
@@ -137,7 +138,7 @@ def _plain(name: str) -> str:
 
 
 def meant(name: str, candidates: Iterable[str], there: Sequence[str] = ()) -> str:
-    """The candidate that was meant, or else what there is: how a sentence on a name ends."""
+    """The end of a message on an unknown name: the name that was meant, or else all names."""
     hint = did_you_mean(name, candidates, quoted=False)
     if hint:
         return f", {hint}"
@@ -162,7 +163,7 @@ def what_python_raised(text: str) -> str:
 
 
 def _of_java(text: str) -> str:
-    """The innermost reason in a stack trace of Java's."""
+    """The innermost cause in a Java stack trace."""
     found = _CAUSE.findall(text) or _STAGE_FAILURE.findall(text)
     reason: str = (
         found[-1]
@@ -178,8 +179,8 @@ def _shortened(text: str) -> str:
 
 
 def _place(text: str, statement: str) -> tuple[int | None, int]:
-    """Where the statement is wrong, if the text says so."""
-    if "== SQL of" in text:  # inside of a view, whose text this is not
+    """The position and length of the error in the statement, if the text contains them."""
+    if "== SQL of" in text:  # within a view, whose text is not the statement's
         return None, 1
     for pattern, first in _PLACES:
         found = pattern.search(text)
@@ -198,7 +199,7 @@ def _place(text: str, statement: str) -> tuple[int | None, int]:
 
 
 def pointed_at(statement: str, start: int, length: int, width: int) -> list[str]:
-    """The line of the statement, and carets below it; cut around them to a width.
+    """The line of the statement with carets below it, cut around them to a width.
 
     >>> pointed_at("SELECT ofset FROM records", 7, 5, 80)
     ['  SELECT ofset FROM records', '         ^^^^^']

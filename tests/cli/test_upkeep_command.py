@@ -10,14 +10,14 @@ import pytest
 from retaining import broker_of
 
 import kafkajit
-from kafkajit.cli import upkeep as changing
+from kafkajit.cli import upkeep_command
 
 Change = Callable[[Path, bool], bool]
 
 
 def options_of(*words: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="kafkajit change", exit_on_error=False)
-    changing.add_arguments(parser, "the topic's")
+    upkeep_command.add_arguments(parser, "the topic's")
     options = parser.parse_args(words)
     options.words, options.command, options.debug = list(words), "change", False
     return options
@@ -36,17 +36,17 @@ def changed(folder: Path, is_alone: bool) -> bool:
     return True
 
 
-def test_each_partition_is_given_once_and_told_whether_it_is_alone(root: Path) -> None:
+def test_each_partition_is_passed_once_with_whether_it_is_alone(root: Path) -> None:
     given: list[tuple[Path, bool]] = []
 
     def change(folder: Path, is_alone: bool) -> bool:
         given.append((folder, is_alone))
         return False
 
-    assert changing.each_partition(options_of(str(root)), change) == 0
+    assert upkeep_command.each_partition(options_of(str(root)), change) == 0
     assert given == [(root / name, False) for name in ("a-0", "a-1", "b-0")]
     given.clear()
-    assert changing.each_partition(options_of(f"{root}/a-1"), change) == 0
+    assert upkeep_command.each_partition(options_of(f"{root}/a-1"), change) == 0
     assert given == [(root / "a-1", True)]
 
 
@@ -62,20 +62,20 @@ def test_several_folders_are_done_one_after_the_other(
         return folder == other
 
     names = [f"{root}/b-0", str(other), f"{root}/a-0"]
-    assert changing.each_partition(options_of("--apply", *names), change) == 2
+    assert upkeep_command.each_partition(options_of("--apply", *names), change) == 2
     assert given == [("b-0", False), ("c-0", False), ("a-0", False)]
     given.clear()
     with broker_of(root):  # which has two of them
-        assert changing.each_partition(options_of("--apply", *names), change) == 1
+        assert upkeep_command.each_partition(options_of("--apply", *names), change) == 1
     assert given == [("c-0", False)]
     assert capsys.readouterr().err.count("kafkajit change: LockedError: ") == 2
     with pytest.raises(FileNotFoundError, match=r"there is no folder .*/nothing"):
-        changing.each_partition(options_of(str(other), f"{root}/nothing"), change)
+        upkeep_command.each_partition(options_of(str(other), f"{root}/nothing"), change)
     with pytest.raises(ValueError, match="--truncate-to is for one log"):
-        changing.check_alone(options_of(*names), "--truncate-to")
+        upkeep_command.check_alone(options_of(*names), "--truncate-to")
 
 
-def test_the_lock_is_held_where_something_may_be_changed(
+def test_the_lock_is_held_if_something_may_be_changed(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def change(folder: Path, is_alone: bool) -> bool:
@@ -83,15 +83,15 @@ def test_the_lock_is_held_where_something_may_be_changed(
         return True
 
     locked: list[bool] = []
-    assert changing.each_partition(options_of(str(root)), change) == 2
+    assert upkeep_command.each_partition(options_of(str(root)), change) == 2
     assert locked == [False] * 3
     locked.clear()
-    assert changing.each_partition(options_of("--apply", str(root)), change) == 2
+    assert upkeep_command.each_partition(options_of("--apply", str(root)), change) == 2
     assert locked == [True] * 3
     assert not (root / ".lock").exists()
 
 
-def test_an_error_of_one_keeps_no_other_from_being_done(
+def test_an_error_of_one_partition_does_not_stop_the_next(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def change(folder: Path, is_alone: bool) -> bool:
@@ -101,7 +101,7 @@ def test_an_error_of_one_keeps_no_other_from_being_done(
         return True
 
     done: list[str] = []
-    assert changing.each_partition(options_of(str(root)), change) == 1
+    assert upkeep_command.each_partition(options_of(str(root)), change) == 1
     assert done == ["a-0", "b-0"]
     captured = capsys.readouterr()
     assert captured.err == f"kafkajit change: CorruptRecordError: no batch in {root}/a-1\n"
@@ -113,66 +113,66 @@ def test_an_error_of_the_only_one_is_the_commands(root: Path) -> None:
         raise OSError("no")
 
     with pytest.raises(OSError, match="no"):
-        changing.each_partition(options_of(f"{root}/a-1"), change)
+        upkeep_command.each_partition(options_of(f"{root}/a-1"), change)
     options = options_of(str(root))
     options.debug = True
     with pytest.raises(OSError, match="no"):
-        changing.each_partition(options, change)
+        upkeep_command.each_partition(options, change)
 
 
-def test_who_reads_no_more_ends_it(root: Path) -> None:
+def test_a_closed_pipe_ends_the_command(root: Path) -> None:
     def change(folder: Path, is_alone: bool) -> bool:
         raise BrokenPipeError
 
     with pytest.raises(BrokenPipeError):
-        changing.each_partition(options_of(str(root)), change)
+        upkeep_command.each_partition(options_of(str(root)), change)
 
 
-def test_a_folder_that_is_not_there_is_said_to_be_none(tmp_path: Path) -> None:
+def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
     for words in ([], ["--apply"]):
         with pytest.raises(FileNotFoundError, match="a partition's, such as"):
-            changing.each_partition(options_of(*words, f"{tmp_path}/nothing"), changed)
+            upkeep_command.each_partition(options_of(*words, f"{tmp_path}/nothing"), changed)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_exit_code_says_that_something_is_to_be_done_and_how(
+def test_the_exit_code_is_2_if_something_is_to_be_done(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     options = options_of("--config", "retention.ms=5", "/var/my kafka")
-    assert changing.Report(options).end(0) == 0
-    assert changing.Report(options).end(1) == 1
+    assert upkeep_command.Report(options).end(0) == 0
+    assert upkeep_command.Report(options).end(1) == 1
     assert capsys.readouterr().out == ""
-    assert changing.Report(options).end(changing.NEEDED) == 2
+    assert upkeep_command.Report(options).end(upkeep_command.NEEDED) == 2
     assert capsys.readouterr().out == (
         "Nothing was changed. To do it: kafkajit change --apply --config retention.ms=5 "
         "'/var/my kafka'\n"
     )
 
 
-def test_what_was_done_is_no_more_to_be_done(capsys: pytest.CaptureFixture[str]) -> None:
+def test_applied_changes_are_not_to_be_done_again(capsys: pytest.CaptureFixture[str]) -> None:
     options = options_of("--apply", "/var/kafka")
-    assert changing.Report(options).end(changing.NEEDED) == 0
-    assert changing.Report(options).end(1) == 1
+    assert upkeep_command.Report(options).end(upkeep_command.NEEDED) == 0
+    assert upkeep_command.Report(options).end(1) == 1
     assert capsys.readouterr().out == ""
 
 
 def test_configs_are_names_and_values() -> None:
     options = options_of("--config", "a.b=c=d", "--config", " e = ", "/")
     assert options.config == [("a.b", "c=d"), ("e", "")]
-    with pytest.raises(argparse.ArgumentError, match="it is NAME=VALUE, not 'retention"):
+    with pytest.raises(argparse.ArgumentError, match="expected NAME=VALUE, not 'retention"):
         options_of("--config", "retention.ms", "/")
 
 
-def test_lines_are_whole_but_on_a_terminal(
+def test_lines_are_wrapped_only_on_a_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = "orders-0: " + "a long-winded word " * 8
-    changing.print_line(f"  {text}")
+    upkeep_command.print_line(f"  {text}")
     assert capsys.readouterr().out == f"  {text}\n"
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((60, 24)))
     for start, indent in [("", 0), ("  ", 2), ("  0.log  ", 9), ("  0.log     ", 12)]:
-        changing.print_line(start + text)
+        upkeep_command.print_line(start + text)
         lines = capsys.readouterr().out.splitlines()
         assert len(lines) > 2
         assert all(len(line) <= 60 for line in lines)
@@ -183,18 +183,24 @@ def test_lines_are_whole_but_on_a_terminal(
 
 def test_a_folder_that_a_broker_has_locked_is_left_alone_unless_it_is_forced(root: Path) -> None:
     with broker_of(root):
-        assert changing.each_partition(options_of(str(root)), changed) == 2  # nothing is touched
+        assert (
+            upkeep_command.each_partition(options_of(str(root)), changed) == 2
+        )  # nothing is touched
         with pytest.raises(kafkajit.LockedError, match="stop the broker first"):
-            changing.each_partition(options_of("--apply", str(root)), changed)
-        assert changing.each_partition(options_of("--apply", "--force", str(root)), changed) == 2
+            upkeep_command.each_partition(options_of("--apply", str(root)), changed)
+        assert (
+            upkeep_command.each_partition(options_of("--apply", "--force", str(root)), changed) == 2
+        )
 
 
 def test_an_option_for_one_partition_is_refused_for_several(root: Path) -> None:
-    changing.check_alone(options_of(f"{root}/a-1"), "--truncate-to")
-    with pytest.raises(ValueError, match="--truncate-to is for one log: let DIR be a partition's"):
-        changing.check_alone(options_of(str(root)), "--truncate-to")
+    upkeep_command.check_alone(options_of(f"{root}/a-1"), "--truncate-to")
+    with pytest.raises(ValueError, match="--truncate-to is for one log: pass a partition's folder"):
+        upkeep_command.check_alone(options_of(str(root)), "--truncate-to")
     for name in ("a-1", "b-0"):
         (root / name / f"{0:020d}.log").unlink()
         (root / name).rmdir()
-    with pytest.raises(ValueError, match="let DIR be a partition's"):  # and not what is in it today
-        changing.check_alone(options_of(str(root)), "--truncate-to")
+    with pytest.raises(
+        ValueError, match="pass a partition's folder as DIR"
+    ):  # and not what is in it today
+        upkeep_command.check_alone(options_of(str(root)), "--truncate-to")

@@ -1,8 +1,8 @@
-"""Work that can be stopped: it runs beside the main thread, which only waits.
+"""Runs work that can be stopped in a thread of its own, while the main thread only waits.
 
-A call into Java that an interrupt tears apart leaves its answer in the connection, where the next
-call finds it. So other threads call Spark. On Ctrl-C one more tells it to cancel, and what was
-running ends as any failed call does.
+A call into Java that is interrupted leaves its answer in the connection, where the next call finds
+it. Therefore another thread calls Spark. On Ctrl-C a third thread cancels the work, whose call then
+ends like any failed call.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-# Seconds between two attempts to cancel: between jobs there is nothing that could be.
+# Seconds between two attempts to cancel: between two jobs there is nothing to cancel.
 _BETWEEN_ATTEMPTS = 0.2
-# Seconds for it to end. Planning cannot be cancelled: it is left alone after that.
+# Seconds to wait for the work's end. Planning cannot be cancelled, and is then left to itself.
 _PATIENCE = 3.0
 
 
 class Terminated(BaseException):
-    """Somebody sent SIGTERM."""
+    """The process has received SIGTERM."""
 
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Within it SIGTERM raises `Terminated` in the main thread."""
+    """Raise `Terminated` in the main thread if SIGTERM arrives within this context."""
 
     def terminate(*_: object) -> NoReturn:
         raise Terminated
@@ -37,13 +37,13 @@ def terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, previous)
 
 
-def do(work: Callable[[], None], cancel: Callable[[], None]) -> None:
+def run_cancellable(work: Callable[[], None], cancel: Callable[[], None]) -> None:
     """Do the work in a thread, and raise what it raises.
 
-    On an interrupt `cancel` is called until the work has ended, and then the interrupt is raised.
+    After an interrupt `cancel` is called until the work has ended; then the interrupt is raised.
     """
     raised: list[BaseException] = []
-    # Thread.join takes a thread for ended when an interrupt comes between (Python 3.11).
+    # An interrupted Thread.join takes the thread for ended (Python 3.11).
     ended = threading.Event()
 
     def run() -> None:

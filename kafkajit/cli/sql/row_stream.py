@@ -1,9 +1,9 @@
-"""Rows of any number out of Spark, in order, in bounded memory, while tasks still run.
+"""Streams any number of rows out of Spark, in order and in bounded memory, while tasks run.
 
-DataFrame.toArrow collects everything in the JVM, toLocalIterator runs one task at a time and
-pickles rows. Here each task, which is a Python worker's (mapInArrow), encodes its record batches
-and sends them through a socket. The driver hands on what the first task sends, then what the second
-sent meanwhile, and so on; a task that is too far ahead has to wait.
+DataFrame.toArrow collects everything in the JVM; toLocalIterator runs one task at a time and
+pickles rows. Here each task runs in a Python worker (mapInArrow), which encodes its record batches
+and sends them through a socket. The driver yields the pieces of the first task, then those that the
+second has sent meanwhile, and so on. A task that is too far ahead has to wait.
 
     task 0 ─▶ socket ─▶ queue ─┐
     task 1 ─▶ socket ─▶ queue ─┼─▶ one piece after the other
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from kafkajit.cli.sql.formats import Encode
 
-# Bytes that the driver holds of the task whose turn it is, and of all together.
+# The bytes that the driver buffers for the task whose turn it is, and for all tasks together.
 _OF_TURN = 32 << 20
 _AHEAD = 256 << 20
 # Before each piece: rows and bytes in it. A piece of no bytes is the end of a task.
@@ -38,15 +38,15 @@ _HEADER = struct.Struct("<qq")
 _HELLO = struct.Struct("<i")
 
 
-def gather(df: DataFrame, encode: Encode, on_rows: Callable[[int], None]) -> Iterator[bytes]:
-    """What `encode` makes of a DataFrame's record batches, in the order of its rows.
+def stream_rows(df: DataFrame, encode: Encode, on_rows: Callable[[int], None]) -> Iterator[bytes]:
+    """Encode a DataFrame's record batches in its tasks, and yield them in the order of its rows.
 
     Closing the iterator ends the tasks.
 
     Args:
-        df: column names must differ
-        encode: importable by workers
-        on_rows: told how many rows are in each piece
+        df: the rows; column names must differ.
+        encode: turns a record batch into bytes; workers must be able to import it.
+        on_rows: called with the number of rows in each piece.
     """
     context = df.sparkSession.sparkContext
     folder = tempfile.mkdtemp(prefix="kafkajit-")
@@ -72,7 +72,7 @@ def gather(df: DataFrame, encode: Encode, on_rows: Callable[[int], None]) -> Ite
             context.cancelJobsWithTag(Path(folder).name)
         inbox.close()
         with suppress(OSError):
-            listening.shutdown(socket.SHUT_RDWR)  # closing alone does not wake who accepts
+            listening.shutdown(socket.SHUT_RDWR)  # closing alone does not wake the thread in accept
         listening.close()
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -80,7 +80,7 @@ def gather(df: DataFrame, encode: Encode, on_rows: Callable[[int], None]) -> Ite
 def _send(
     batches: Iterator[pa.RecordBatch], address: str, encode: Encode
 ) -> Iterator[pa.RecordBatch]:
-    """In a task: send all batches, and give back nothing but which task it was."""
+    """Send all batches of a task to the driver, and return only the task's number."""
     import pyarrow as pa
     from pyspark import TaskContext
 
@@ -103,7 +103,7 @@ Piece = tuple[int, bytes]
 
 
 class _Queue:
-    """What one task has sent and nobody has fetched yet; None is its end."""
+    """The pieces that a task has sent and the driver has not yielded yet; None marks the end."""
 
     def __init__(self) -> None:
         self.pieces: deque[Piece | None] = deque()
@@ -111,14 +111,14 @@ class _Queue:
 
 
 class _Inbox:
-    """The queues of all tasks, and whose turn it is."""
+    """The queues of all tasks, and the task whose turn it is."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._queues: dict[int, _Queue] = {}
         self._turn = 0
         self._held = 0  # bytes, in all queues
-        self._tasks: set[int] = set()  # known when all of them are done
+        self._tasks: set[int] = set()  # known once all of them are done
         self._error: BaseException | None = None
         self._is_closed = False
         self.is_over = False
@@ -148,7 +148,7 @@ class _Inbox:
                 if self._error is not None:
                     raise self._error
                 queue = self._queues.get(self._turn)
-                if queue is None:  # such a task has not been
+                if queue is None:  # there was no such task
                     if self._turn > max(self._tasks, default=-1):
                         return
                     self._turn += 1
@@ -164,7 +164,7 @@ class _Inbox:
                 yield piece
 
     def close(self) -> None:
-        """Nobody will fetch any more."""
+        """Stop: no more pieces will be fetched."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
@@ -195,8 +195,8 @@ class _Inbox:
                     self._changed.notify_all()
 
     def _may_put(self, task: int, queue: _Queue) -> bool:
-        """Whether there is room for another piece of this task's."""
+        """Whether there is room for another piece of this task."""
         if task == self._turn:
             return queue.size < _OF_TURN
-        # Where the task whose turn it is has not begun, it may be waiting for one of these to end.
+        # If the task whose turn it is has not begun, it may be waiting for one of these to end.
         return self._held < _AHEAD or self._turn not in self._queues

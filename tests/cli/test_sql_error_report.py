@@ -1,4 +1,4 @@
-"""What Spark 4.3 really throws, and what becomes of it."""
+"""Exceptions as Spark 4.3 throws them, and the messages made of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kafkajit.cli.sql.complaint import Known, complain, pointed_at, what_python_raised
+from kafkajit.cli.sql.error_report import Known, pointed_at, report_of, what_python_raised
 
 KNOWN = Known(["records", "batches", "files"], ["kafka_records", "kafka_log"])
 
@@ -46,10 +46,10 @@ Py4JJavaError.__module__ = Py4JNetworkError.__module__ = "py4j.protocol"
 
 def pointed(error: Exception, sql: str) -> tuple[str, str | None]:
     """The message, and the part of the statement that it points at."""
-    complaint = complain(error, sql, KNOWN)
-    if complaint.start is None:
-        return complaint.message, None
-    return complaint.message, sql[complaint.start : complaint.start + complaint.length]
+    report = report_of(error, sql, KNOWN)
+    if report.start is None:
+        return report.message, None
+    return report.message, sql[report.start : report.start + report.length]
 
 
 def test_a_syntax_error_has_its_place() -> None:
@@ -73,7 +73,7 @@ def test_a_syntax_error_on_a_later_line_has_its_place() -> None:
     message, part = pointed(error, sql)
     assert part == "AND"
     assert message == "Syntax error at or near 'AND': extra input 'AND'"
-    start = complain(error, sql).start
+    start = report_of(error, sql).start
     assert start is not None
     assert pointed_at(sql, start, 3, 80) == [
         "  WHERE ofset > 3 AND",
@@ -86,12 +86,12 @@ def test_a_syntax_error_at_the_end_points_behind_it() -> None:
         "\n[PARSE_SYNTAX_ERROR] Syntax error at or near end of input. SQLSTATE: 42601 "
         "(line 1, pos 10)\n\n== SQL ==\nSELECT 1 +\n----------^^^\n"
     )
-    complaint = complain(error, "SELECT 1 +")
-    assert (complaint.start, complaint.length) == (10, 1)
+    report = report_of(error, "SELECT 1 +")
+    assert (report.start, report.length) == (10, 1)
     assert pointed_at("SELECT 1 +", 10, 1, 80)[1] == " " * 12 + "^"
 
 
-def test_a_column_that_is_not_there_has_a_neighbour() -> None:
+def test_an_unknown_column_gets_a_suggestion() -> None:
     error = SparksError(
         "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column, variable, or function parameter with name "
         "`ofset` cannot be resolved. Did you mean one of the following? [`offset`, `key`]. "
@@ -132,7 +132,7 @@ def test_of_many_columns_spark_names_some() -> None:
     )
 
 
-def test_a_view_that_is_not_there_has_a_neighbour() -> None:
+def test_an_unknown_view_gets_a_suggestion() -> None:
     text = (
         "[TABLE_OR_VIEW_NOT_FOUND] The table or view `recrds` cannot be found. Verify the "
         "spelling and correctness of the schema and catalog.\nSearch path: [`system`.`builtin`].\n"
@@ -151,11 +151,11 @@ def test_a_view_that_is_not_there_has_a_neighbour() -> None:
     )
     message, part = pointed(error, "DROP TABLE zzz")
     assert message == "there is no table or view zzz; there are: records, batches, files"
-    assert complain(error, "").message.endswith("zzz; --path says where there are logs")
+    assert report_of(error, "").message.endswith("zzz; name the logs with --path")
     assert part is None
 
 
-def test_a_function_that_is_not_there_has_a_neighbour() -> None:
+def test_an_unknown_function_gets_a_suggestion() -> None:
     error = SparksError(
         "[UNRESOLVED_ROUTINE] Cannot resolve routine `kafka_record` on search path "
         "[`system`.`builtin`, `spark_catalog`.`default`]. SQLSTATE: 42883; line 1 pos 7",
@@ -168,7 +168,7 @@ def test_a_function_that_is_not_there_has_a_neighbour() -> None:
     )
 
 
-def test_an_error_while_running_has_its_place_and_no_advice() -> None:
+def test_an_error_while_running_has_its_position_and_no_advice() -> None:
     error = SparksError(
         "[DIVIDE_BY_ZERO] Division by zero. Use `try_divide` to tolerate divisor being 0 and "
         'return NULL instead. If necessary set "spark.sql.ansi.enabled" to "false" to bypass this '
@@ -230,14 +230,14 @@ def test_an_error_of_ours_is_our_message() -> None:
         ),
     ],
 )  # fmt: skip
-def test_of_a_traceback_the_end_is_what_counts(text: str, message: str) -> None:
+def test_the_end_of_a_traceback_is_the_message(text: str, message: str) -> None:
     assert what_python_raised(text) == message
 
 
 def test_a_bug_in_a_worker_is_one_line() -> None:
     trace = 'Traceback (most recent call last):\n  File "x"\nKeyError: 1'
     error = SparksError(f"An exception was thrown:\n{trace}", "PYTHON_EXCEPTION", traceback=trace)
-    assert complain(error, "SELECT 1").message == "KeyError: 1"
+    assert report_of(error, "SELECT 1").message == "KeyError: 1"
 
 
 JAVA = """\
@@ -258,7 +258,7 @@ Caused by: {what}
     [
         (
             "java.lang.OutOfMemoryError: Java heap space",
-            "Spark has not enough memory for this; give it more: --conf spark.driver.memory=8g",
+            "Spark has run out of memory: give it more with --conf spark.driver.memory=8g",
         ),
         ("java.io.IOException: No space left on device", "No space left on device"),
         (
@@ -268,17 +268,17 @@ Caused by: {what}
         ("java.lang.NullPointerException", "java.lang.NullPointerException"),
     ],
 )
-def test_of_a_stack_trace_of_javas_the_cause_is_what_counts(what: str, message: str) -> None:
+def test_the_cause_in_a_java_stack_trace_is_the_message(what: str, message: str) -> None:
     assert pointed(Py4JJavaError(JAVA.format(what=what)), "SELECT 1") == (message, None)
 
 
-def test_javas_end_is_told() -> None:
+def test_the_end_of_the_jvm_is_reported() -> None:
     error = Py4JNetworkError("Answer from Java side is empty")
-    assert complain(error, "SELECT 1").message == (
-        "Spark has ended unexpectedly; its own words: --verbose"
+    assert report_of(error, "SELECT 1").message == (
+        "Spark has ended unexpectedly: run with --verbose to see its log"
     )
     refused: Exception = ConnectionRefusedError(111, "Connection refused")
-    assert complain(refused, "SELECT 1").message == "Connection refused"
+    assert report_of(refused, "SELECT 1").message == "Connection refused"
 
 
 @pytest.mark.parametrize(
@@ -292,12 +292,12 @@ def test_javas_end_is_told() -> None:
     ],
 )
 def test_others_errors_are_one_line(error: Exception, message: str) -> None:
-    assert complain(error, "").message == message
+    assert report_of(error, "").message == message
 
 
 def test_a_message_is_one_line() -> None:
     error = SparksError("[X] The columns:\n`a`,\n`b`. SQLSTATE: 21S01")
-    assert complain(error, "").message == "The columns: `a`, `b`"
+    assert report_of(error, "").message == "The columns: `a`, `b`"
 
 
 @pytest.mark.parametrize("column", [0, 5, 150, 290, 299])
@@ -315,6 +315,6 @@ def test_tabs_do_not_move_the_carets() -> None:
     assert pointed_at("\tSELECT\tx", 8, 1, 80) == ["   SELECT x", "          ^"]
 
 
-def test_a_place_outside_of_the_statement_is_none() -> None:
+def test_a_position_outside_the_statement_is_dropped() -> None:
     error: Any = SparksError("[X] odd SQLSTATE: 42601 (line 7, pos 3)")
     assert pointed(error, "SELECT 1") == ("odd", None)

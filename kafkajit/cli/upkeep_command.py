@@ -1,4 +1,4 @@
-"""What the commands that change logs have in common: whose folders, and what --apply does.
+"""The common part of the commands that change logs: their folders, --apply and their report.
 
 Each DIR is a partition's folder, or a log.dirs folder with several. Without --apply nothing is
 touched; with it the folder's lock is held, and each partition is changed whole or not at all.
@@ -25,24 +25,24 @@ from kafkajit.format.moment import milliseconds
 if TYPE_CHECKING:
     from kafkajit.change.partition_plan import PartitionPlan
 
-# What each command says at the end of its help.
+# The end of each command's help.
 SAFETY = """\
 Stop the broker before --apply. Each partition is changed whole or not at all.
-What is replaced or removed is kept in a folder .kafkajit-COMMAND-TIME in the
-partition's, which is named when it is done.
+Replaced and removed files are kept in a folder .kafkajit-COMMAND-TIME in the
+partition's folder; the command prints its name.
 """
 EXIT_CODES = """\
 exit code:
-  0 when nothing is to be done, or all was done; 2 when something is to be done
-  and --apply was not given; 1 after an error
+  0 if there is nothing to do, or everything was done; 2 if there is something
+    to do and --apply was not given; 1 after an error
 """
 _ERROR, NEEDED = 1, 2
-TIME_HELP = "what time it is, to try it out: ISO 8601 (in UTC, unless it says) or milliseconds"
+TIME_HELP = "act as if it were this time: ISO 8601 (in UTC without a zone) or milliseconds"
 _BEHIND = re.compile(r" *(?:\S+ {2,})?")
 
 
 def add_arguments(parser: argparse.ArgumentParser, config: str) -> None:
-    """The arguments that they all have; `config` says which topic configs matter."""
+    """Add the arguments that all of them have; `config` lists the topic configs that matter."""
     parser.add_argument(
         "dirs",
         nargs="+",
@@ -52,34 +52,34 @@ def add_arguments(parser: argparse.ArgumentParser, config: str) -> None:
     parser.add_argument(
         "--apply",
         action="store_true",
-        help="do it; without this option nothing is changed, and it is only said",
+        help="apply the changes (default: only print them)",
     )
     parser.add_argument(
         "--config", action="append", default=[], type=_setting, metavar="NAME=VALUE", help=config
     )
     parser.add_argument(
-        "--force", action="store_true", help="go on where a broker has locked the folder"
+        "--force", action="store_true", help="go on even if a broker has locked the folder"
     )
     parser.add_argument(
         "--no-keep",
         dest="keep",
         action="store_false",
-        help="keep nothing of what goes or is replaced; without this option its room is not free",
+        help="delete removed and replaced files (default: keep them; they still use disk space)",
     )
     parser.add_argument(
-        "--quiet", action="store_true", help="print the summary alone, and errors on stderr"
+        "--quiet", action="store_true", help="print only the summary, and errors on stderr"
     )
     parser.add_argument(
         "--format",
         choices=("text", "json"),
         default="text",
-        help="text (the default), or one JSON object when all is done: command, applied, "
+        help="text (the default), or one JSON object at the end: command, applied, "
         "partitions, errors",
     )
 
 
 class Report:
-    """What a command prints: lines as it goes and a summary, the summary alone, or one object."""
+    """Prints a command's lines and summary, the summary alone, or one JSON object."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
@@ -89,25 +89,25 @@ class Report:
         self._errors: list[str] = []
 
     def progress(self, done: int, total: int) -> None:
-        """So many partitions are done."""
+        """Show how many partitions are done."""
         self._progress.update(done, total)
 
     def lines(self, lines: Iterable[str]) -> None:
-        """Lines about a partition."""
+        """Print lines about a partition."""
         if self._is_text and not self._options.quiet:
             for line in lines:
                 self._progress.clear()
                 print_line(line)
 
     def done(self, kept: Path | None) -> None:
-        """Say that a partition is changed, and where what was there is kept."""
-        where = f"; what was there is kept in {kept}" if kept else ""
+        """Report that a partition is changed, and where its old files are kept."""
+        where = f"; the old files are kept in {kept}" if kept else ""
         if self._is_text and not self._options.quiet:
             self._progress.clear()
             print(f"  done{where}")
 
     def partition(self, plan: PartitionPlan, kept: Path | None) -> None:
-        """Remember a partition for the object."""
+        """Remember a partition for the JSON object."""
         if not self._is_text:
             self._partitions.append(
                 {
@@ -119,20 +119,20 @@ class Report:
             )
 
     def error(self, error: Exception) -> None:
-        """Say what is wrong with a partition; the others are done all the same."""
+        """Report what is wrong with a partition; the others are still done."""
         self._progress.clear()
         sys.stdout.flush()
         print(f"kafkajit {self._options.command}: {reason(error)}", file=sys.stderr)
         self._errors.append(reason(error))
 
     def summary(self, line: str) -> None:
-        """A line about all partitions."""
+        """Print a line about all partitions."""
         self._progress.clear()
         if self._is_text:
             print_line(line)
 
     def end(self, code: int) -> int:
-        """Print what is left to say; the command's exit code, of that of its partitions."""
+        """Print the end of the report, and return the command's exit code."""
         self._progress.clear()
         options = self._options
         if not self._is_text:
@@ -154,13 +154,14 @@ def each_partition(
     change: Callable[[Path, bool], bool],
     report: Report | None = None,
 ) -> int:
-    """Do one partition after the other; 2 where something was to be done, 1 after an error, or 0.
+    """Handle one partition after the other, and return the exit code: 0, 1 or 2 as in the help.
 
     Args:
-        options: of the command.
-        change: is given a partition's folder, and whether it is the only one; it returns whether
-            something was to be done. An error is said, and the others are done all the same.
-        report: is told how far it is, and of errors.
+        options: the command's options.
+        change: called with a partition's folder and whether it is the only one; returns
+            whether there was something to do. Its errors are reported, and the other
+            partitions are still handled.
+        report: receives progress and errors.
     """
     from kafkajit.change.files import local_folder
     from kafkajit.change.lock import FolderLock
@@ -168,7 +169,7 @@ def each_partition(
 
     report = report or Report(options)
     places = list(map(local_folder, options.dirs))
-    # Or an error that says what DIR is to be, before one of its lock.
+    # A DIR that is not a folder of logs is reported before a lock that cannot be taken.
     total = sum(len(partitions_at(place)) for place in places)
     is_alone = total == 1
     codes = {0}
@@ -205,25 +206,25 @@ def is_named(folder: Path, options: argparse.Namespace) -> bool:
 
 
 def check_alone(options: argparse.Namespace, name: str) -> None:
-    """Refuse an option that is for one partition where none was named."""
+    """Refuse an option for one partition if DIR is not a partition's folder."""
     from kafkajit.change.files import local_folder
     from kafkajit.change.partitions import partitions_at
 
     first, *others = options.dirs
     if others or not is_named(partitions_at(local_folder(first))[0], options):
-        raise ValueError(f"{name} is for one log: let DIR be a partition's folder")
+        raise ValueError(f"{name} is for one log: pass a partition's folder as DIR")
 
 
 def room_of_kept(size: int) -> Iterator[str]:
-    """Of all partitions: that what goes has freed nothing, if so many bytes of it are kept."""
+    """A line that reports how many bytes the kept files still use, if any are kept."""
     if size:
-        yield f"{size:,} bytes are still used by what is kept: remove it, or pass --no-keep"
+        yield f"the kept files still use {size:,} bytes: remove them, or pass --no-keep"
 
 
 def print_line(line: str) -> None:
-    """A line, or more on a terminal that is not wide enough.
+    """Print a line, wrapped on a terminal that is too narrow for it.
 
-    Those begin under the first, or where a name and two spaces stand in it, behind these.
+    The lines that follow are indented like the first; behind a name and two spaces, up to there.
     """
     if not sys.stdout.isatty():
         print(line)
@@ -242,7 +243,7 @@ def print_line(line: str) -> None:
 
 
 def time(text: str) -> int:
-    """Milliseconds, of what an argument says."""
+    """Parse an argument as a time in milliseconds."""
     try:
         return milliseconds(text)
     except ValueError as error:
@@ -252,5 +253,5 @@ def time(text: str) -> int:
 def _setting(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise argparse.ArgumentTypeError(f"it is NAME=VALUE, not {text!r}")
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, not {text!r}")
     return name.strip(), value.strip()
