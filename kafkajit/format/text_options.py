@@ -64,7 +64,7 @@ def one_of(choices: tuple[str, ...]) -> Callable[[str], str]:
                 return choice
         hint = did_you_mean(text, choices)
         raise ValueError(
-            f"there is no {text!r}{f' ({hint})' if hint else ''}, but {', '.join(choices)}"
+            f"unknown value {text!r}{f' ({hint})' if hint else ''}; there are: {', '.join(choices)}"
         )
 
     return parse
@@ -77,5 +77,5 @@ def boolean(text: str) -> bool:
     True
     """
     if text.lower() not in ("true", "false"):
-        raise ValueError(f"true or false, not {text!r}")
+        raise ValueError(f"expected true or false, not {text!r}")
     return text.lower() == "true"

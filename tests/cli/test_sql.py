@@ -69,7 +69,7 @@ SEE = "; see kafkajit sql --help"
         ("--path /no/*.such", "there is nothing at /no"),
         (
             f"--path {LOGS} --mode FAILFASR",
-            f"option mode: there is no 'FAILFASR' (did you mean 'FAILFAST'?), but {MODES}",
+            f"option mode: unknown value 'FAILFASR' (did you mean 'FAILFAST'?); there are: {MODES}",
         ),
         (
             f"--path {LOGS} --isolation-level committed",

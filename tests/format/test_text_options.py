@@ -25,10 +25,10 @@ def test_a_word_is_one_of_the_choices_in_any_case() -> None:
     parse = one_of(("FAILFAST", "PERMISSIVE"))
     assert parse("failFast") == "FAILFAST"
     with pytest.raises(
-        ValueError, match=r"^there is no 'permisive' \(did you mean 'permissive'\?\)"
+        ValueError, match=r"^unknown value 'permisive' \(did you mean 'PERMISSIVE'\?\)"
     ):
         parse("permisive")
-    with pytest.raises(ValueError, match=r"^there is no 'x', but FAILFAST, PERMISSIVE$"):
+    with pytest.raises(ValueError, match=r"^unknown value 'x'; there are: FAILFAST, PERMISSIVE$"):
         parse("x")
 
 
@@ -36,5 +36,5 @@ def test_a_boolean_is_true_or_false_and_nothing_else() -> None:
     assert boolean("True")
     assert not boolean("FALSE")
     for text in ("1", "yes", ""):
-        with pytest.raises(ValueError, match=f"^true or false, not {text!r}$"):
+        with pytest.raises(ValueError, match=f"^expected true or false, not {text!r}$"):
             boolean(text)

@@ -106,7 +106,7 @@ def test_a_remote_path_is_refused_with_what_to_do(text: str) -> None:
         ({"keepOffsets": "yes"}, "option keepOffsets: expected true or false, not 'yes'"),
         ({"topicId": "orders"}, "option topicId: a topic's id as kafka-topics.sh"),
         ({"topicId": "A" * 22}, "option topicId: a topic's id"),
-        ({"partitionOverwriteMode": "all"}, "there is no 'all', but static, dynamic"),
+        ({"partitionOverwriteMode": "all"}, "unknown value 'all'; there are: static, dynamic"),
         ({"segment.bytes": "1g"}, r"segment.bytes must be a number of bytes, not '1g'"),
         ({"segment.bytes": "3"}, "segment.bytes must be 14 to 2147483647, not 3"),
         ({"path": ""}, "option path: the folder's path is empty"),

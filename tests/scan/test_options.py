@@ -96,8 +96,12 @@ BAD: list[tuple[str, str, str]] = [
     ("paths", "[1]", "a list of paths in JSON"),
     ("paths", '["/a", ""]', "a list of paths in JSON"),
     ("paths", '["/a"', "a list of paths in JSON"),
-    ("kind", "record", r"there is no 'record' \(did you mean 'records'\?\), but records, batches,"),
-    ("kind", "", "there is no '', but records, batches, files, corruption"),
+    (
+        "kind",
+        "record",
+        r"unknown value 'record' \(did you mean 'records'\?\); there are: records, batches,",
+    ),
+    ("kind", "", "unknown value ''; there are: records, batches, files, corruption"),
     ("kind", "offsetIndexes", "there is no .offsetIndexes. .did you mean .offsetIndex"),
     ("pathGlobFilter", "{a,b", "opens a {"),
     ("pathGlobFilter", "[z-a]", "bad character range"),
@@ -134,7 +138,7 @@ BAD: list[tuple[str, str, str]] = [
     (
         "mode",
         "PERMISIVE",
-        r"there is no 'PERMISIVE' \(did you mean 'PERMISSIVE'\?\), but FAILFAST,",
+        r"unknown value 'PERMISIVE' \(did you mean 'PERMISSIVE'\?\); there are: FAILFAST,",
     ),
     ("maxDecompressedBytes", "0", _BYTES + "'0'"),
     ("maxDecompressedBytes", str(MAX_DECOMPRESSED_BYTES + 1), _BYTES),
