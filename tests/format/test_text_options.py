@@ -16,9 +16,13 @@ def test_an_option_of_ours_is_not_sparks(key: str) -> None:
 
 
 def test_a_close_name_is_suggested_and_without_one_all_are_listed() -> None:
-    names = {"batchsize": "batch.size", "topic": "topic"}
-    assert suggestion("batchsise", names, names.values()) == ": did you mean 'batch.size'?"
-    assert suggestion("x", names, names.values()) == "; there are: batch.size, topic"
+    names = ["batch.size", "topic"]
+
+    def without_dots(name: str) -> str:
+        return name.replace(".", "").lower()
+
+    assert suggestion("batchSise", names, without_dots) == ": did you mean 'batch.size'?"
+    assert suggestion("x", names) == "; there are: batch.size, topic"
 
 
 def test_a_word_is_one_of_the_choices_in_any_case() -> None:

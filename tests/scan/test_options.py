@@ -99,10 +99,10 @@ BAD: list[tuple[str, str, str]] = [
     (
         "kind",
         "record",
-        r"unknown value 'record' \(did you mean 'records'\?\); there are: records, batches,",
+        r"unknown value 'record' \(did you mean 'records'\?\); there are: records,",
     ),
     ("kind", "", "unknown value ''; there are: records, batches, files, corruption"),
-    ("kind", "offsetIndexes", "there is no .offsetIndexes. .did you mean .offsetIndex"),
+    ("kind", "offsetIndexes", "unknown value .offsetIndexes. .did you mean .offsetIndex"),
     ("pathGlobFilter", "{a,b", "opens a {"),
     ("pathGlobFilter", "[z-a]", "bad character range"),
     ("startingOffsets", "latest", "earliest or " + _OFFSETS + "'latest'"),
