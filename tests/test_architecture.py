@@ -241,3 +241,63 @@ def test_benchmarks_are_in_files_of_their_rooms_and_on_the_page_about_performanc
 @rule
 def test_every_module_has_a_docstring(path: Path) -> None:
     assert ast.get_docstring(parsed(path))
+
+
+MOST_LINES = 400
+MOST_PARAMETERS = 12
+
+
+def test_the_house_has_at_most_24_rooms() -> None:
+    rooms = {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in MODULES}
+    rooms.discard("__init__")  # the house itself
+    assert len(rooms) <= 24, sorted(rooms)
+
+
+def test_a_long_module_gives_the_reason_in_its_docstring() -> None:
+    long = [
+        module_id(path)
+        for path in MODULES
+        if len(path.read_text().splitlines()) > MOST_LINES
+        and "lines" not in (ast.get_docstring(parsed(path)) or "")
+    ]
+    assert not long, f"longer than {MOST_LINES} lines: {long}"
+
+
+def test_public_functions_and_kernels_have_few_parameters() -> None:
+    # The options of encode_batches are flat and keyword-only, as pyarrow's are; those of
+    # kafkajit.testing.batch are a batch's fields.
+    flat = {"encode_batches", "iter_encoded_batches", "batch"}
+    wide = [
+        f"{module_id(path)}: {function.name} has {count}"
+        for path in MODULES
+        for function in functions(path)
+        if is_kernel(function) or not function.name.startswith("_")
+        if (count := len(parameters(function))) > MOST_PARAMETERS and function.name not in flat
+    ]
+    assert not wide, "\n".join(wide)
+
+
+def parameters(function: ast.FunctionDef) -> list[str]:
+    arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+    return [argument.arg for argument in arguments if argument.arg != "self"]
+
+
+def floors() -> dict[str, int]:
+    """The floor of every room: one above the highest room that it imports."""
+    below: dict[str, set[str]] = {}
+    for path in MODULES:
+        room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        if room == "__init__":
+            continue
+        names = (name.split(".")[1] for name in imports(path) if name.startswith("kafkajit."))
+        below.setdefault(room, set()).update(name for name in names if name != room)
+
+    @cache
+    def floor(room: str) -> int:
+        return 1 + max((floor(name) for name in below.get(room, ()) if name in below), default=0)
+
+    return {room: floor(room) for room in below}
+
+
+def test_the_house_has_at_most_12_floors() -> None:
+    assert max(floors().values()) <= 12, floors()
