@@ -101,8 +101,11 @@ def read_batches(log: bytes) -> tuple[list[Batch], int]:
     return batches, position
 
 
-def framed(log: bytes) -> tuple[list[Batch], int, Invalid | None]:
-    """The batches, the position behind the last whole one, and what is wrong there."""
+def framed(log: bytes, *, is_beginning: bool = True) -> tuple[list[Batch], int, Invalid | None]:
+    """The batches, the position behind the last whole one, and what is wrong there.
+
+    Bytes from the middle of a log are not taken for another kind of file.
+    """
     batches = []
     position = 0
     while position < len(log) - 17:
@@ -111,7 +114,8 @@ def framed(log: bytes) -> tuple[list[Batch], int, Invalid | None]:
             break
         if position + 12 + length > len(log):
             break
-        if position == 0 and wrong_fields(log) > 1 and not any_sound(log, 0):
+        is_foreign = is_beginning and position == 0 and wrong_fields(log) > 1
+        if is_foreign and not (holds(log) or any_sound(log, 1)):
             return [], 0, Invalid("no log")
         whole = log[position : position + 12 + length]
         if log[position + 16] < 2:
@@ -166,6 +170,14 @@ def may_follow(rest: bytes) -> bool:
     if len(rest) > 16 and rest[16] > 2:
         return False
     return not any(rest[:1]) and (len(rest) < 12 or rest[8] < 0x80)
+
+
+def holds(log: bytes) -> bool:
+    """Whether the checksum of the first batch or message is right, whatever its fields."""
+    end = 12 + struct.unpack_from(">i", log, 8)[0]
+    if log[16] > 1:
+        return end >= 61 and crc32c(log[21:end]) == struct.unpack_from(">I", log, 17)[0]
+    return zlib.crc32(log[16:end]) == struct.unpack_from(">I", log, 12)[0]
 
 
 def any_sound(log: bytes, start: int) -> bool:

@@ -62,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Report what is to be done to each partition, and with --apply do it."""
+    from kafkajit.change.files import local_folder
     from kafkajit.change.partitions import partitions_at
     from kafkajit.log.config import LogConfig
     from kafkajit.upkeep.repair.options import RepairOptions
@@ -69,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
 
     if options.discard and not options.keep:
         raise ValueError("--discard keeps what it replaces: leave --no-keep out")
-    folders = [folder for place in options.dirs for folder in partitions_at(place)]
+    folders = [folder for place in options.dirs for folder in partitions_at(local_folder(place))]
     discard = discarded(options.discard, folders) if options.discard else frozenset()
     config = LogConfig.of(dict(options.config))
     asked = RepairOptions(config, options.salvage, options.truncate_to, discard)

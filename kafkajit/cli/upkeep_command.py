@@ -245,7 +245,7 @@ def print_line(line: str) -> None:
 def time(text: str) -> int:
     """Parse an argument as a time in milliseconds."""
     try:
-        return milliseconds(text)
+        return milliseconds(text, is_now=True)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 

@@ -10,7 +10,7 @@ from kafkajit.format.limits import MAX_INT64
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def milliseconds(text: str) -> int:
+def milliseconds(text: str, *, is_now: bool = False) -> int:
     """The milliseconds of a text that has them, or an ISO 8601 time, in UTC unless it says.
 
     >>> milliseconds("1762300800000")
@@ -26,18 +26,21 @@ def milliseconds(text: str) -> int:
     if re.fullmatch(r"[0-9]+", stripped) and int(stripped) <= MAX_INT64:
         return int(stripped)
     try:
-        return of_datetime(datetime.fromisoformat(stripped))
+        return of_datetime(datetime.fromisoformat(stripped), is_now=is_now)
     except ValueError:
         raise ValueError(
             f"{text!r} is neither ISO 8601, such as 2025-11-22T01:00:00Z, nor milliseconds"
         ) from None
 
 
-def of_datetime(moment: datetime) -> int:
+def of_datetime(moment: datetime, *, is_now: bool = False) -> int:
     """The first millisecond that is not before a datetime, which is UTC unless it has a zone.
+
+    If it `is_now`, it is the millisecond that a clock shows: the last one that is not after it.
 
     >>> of_datetime(datetime(2025, 11, 5)), of_datetime(datetime(2025, 11, 5, microsecond=1))
     (1762300800000, 1762300800001)
     """
     since = moment.replace(tzinfo=moment.tzinfo or UTC) - _EPOCH
-    return -(-since // timedelta(milliseconds=1))
+    millisecond = timedelta(milliseconds=1)
+    return since // millisecond if is_now else -(-since // millisecond)

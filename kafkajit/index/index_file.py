@@ -122,7 +122,7 @@ def sound_entries(
 def whole_entries(content: Bytes, entry: np.dtype[np.void]) -> npt.NDArray[np.void]:
     """The entries before the zeros that end a preallocated file, sound or not.
 
-    >>> whole_entries(as_bytes(bytes([1, 0, 0, 0, 0, 1, 0, 0])), np.dtype("V2")).size
+    >>> whole_entries(np.array([1, 0, 0, 0, 0, 1, 0, 0], np.uint8), np.dtype("V2")).size
     3
     """
     count = count_entries(content, entry)
@@ -134,7 +134,7 @@ def whole_entries(content: Bytes, entry: np.dtype[np.void]) -> npt.NDArray[np.vo
 def count_entries(content: Bytes, entry: np.dtype[np.void]) -> int:
     """Count the entries before the zeros that end a preallocated file, by bisection.
 
-    >>> count_entries(as_bytes(bytes([1] * 24 + [0] * 800)), np.dtype("V8"))
+    >>> count_entries(np.array([1] * 24 + [0] * 800, np.uint8), np.dtype("V8"))
     3
     """
     whole = content.size // entry.itemsize

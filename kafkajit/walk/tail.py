@@ -190,8 +190,8 @@ def _followed(
         )
         return None
     return CorruptRecordError(
-        f"the segment ends in {source.content.size - position} bytes that are {what}, although "
-        f"{following} follows it",
+        f"{following} follows this segment, which ends in {source.content.size - position} bytes "
+        f"that are {what}",
         advice=_ADVICE,
         path=source.path,
         position=position,

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,6 +32,12 @@ class Emptying(PartitionPlan):
 
     def replanned(self) -> Emptying:
         return Emptying(self.folder)
+
+    def summary(self) -> str:
+        return "to be emptied"
+
+    def document(self) -> dict[str, Any]:
+        return {"empties": EPOCHS}
 
     def stage(self, change: Change) -> None:
         change.new(self.folder / EPOCHS).touch()

@@ -224,7 +224,7 @@ class Fuzzer:
 
     def _records(self, mutant: bytes) -> list[reference.Record] | None:
         try:
-            batches, end = reference.read_batches(mutant)
+            batches, end, _ = reference.framed(mutant, is_beginning=False)
             return batch_records(batches[0]) if end == len(mutant) else None
         except reference.Invalid:
             return None
@@ -259,7 +259,7 @@ class Fuzzer:
 
     def _expected(self, mutant: bytes, position: int) -> list[dict[str, Any]] | None:
         try:
-            batches, end = reference.read_batches(mutant)
+            batches, end, _ = reference.framed(mutant, is_beginning=False)
             if end != len(mutant):
                 return None
             rows = batch_rows(mutant, batches[0])

@@ -165,7 +165,7 @@ def test_a_segment_that_another_follows_ends_with_a_batch(
     door: Callable[[Any], Any], tail: bytes, tmp_path: Path
 ) -> None:
     cut, last = segments(tmp_path, LOG[0] + tail, batch(10) + tail)
-    with pytest.raises(CorruptRecordError, match=f"although {last.name} follows it") as caught:
+    with pytest.raises(CorruptRecordError, match=f"{last.name} follows this segment") as caught:
         door(cut)
     assert caught.value.position == len(LOG[0])
     door(last)

@@ -265,7 +265,9 @@ def test_a_batch_that_is_damaged_is_an_error_and_no_batch_is_made_of_it(tmp_path
 def test_what_is_behind_the_last_batch_of_a_segment_is_an_error(
     tmp_path: Path, tail: bytes
 ) -> None:
-    with pytest.raises(CorruptRecordError, match=f"last {len(tail)} bytes of the log are not"):
+    with pytest.raises(
+        CorruptRecordError, match=f"this segment, which ends in {len(tail)} bytes that are"
+    ):
         clean(tmp_path, [Segment(0, plain(0, b"a") + tail)], SETTINGS)
 
 

@@ -20,7 +20,7 @@ def test_plans_are_one_line() -> None:
     assert repr(plan.partitions[0]) == "<PartitionRepair orders-0: 5 files to repair>"
     several = kafkajit.repair(kt.SAMPLE)
     assert repr(several).startswith("<RepairPlan 3 partitions, something to do in 3;")
-    retention = kafkajit.retain(PAYMENTS, retention_bytes=1)
+    retention = kafkajit.retain(PAYMENTS, config={"retention.bytes": 1})
     assert repr(retention).startswith("<RetentionPlan payments-0: 1 of 2 segments to delete;")
     compaction = kafkajit.compact(PAYMENTS, config={"cleanup.policy": "compact"})
     assert repr(compaction).startswith("<CompactionPlan payments-0: 100% of it dirty")
