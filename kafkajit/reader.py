@@ -71,8 +71,8 @@ def read_records(
         threads: the number of threads that read a large segment. By default one for each processor
             that this process may use; one in Spark's tasks, and in modes other than FAILFAST.
 
-    The table's schema metadata has the sizes of the sound log and of what follows it: validBytes and
-    trailingBytes.
+    The table's schema metadata has the size of the log up to its end, and of the bytes behind it:
+    validBytes and trailingBytes.
 
     >>> import kafkajit.testing as kt
     >>> log = kt.batch([kt.Record(key=b"k", value=b"v")], base_offset=7)
@@ -133,7 +133,7 @@ def iter_records(
 
 
 def read_record_batches(source: Any, *, mode: str = FAILFAST) -> pa.Table:
-    """Read the headers of all record batches into a table. Checksums are checked, nothing is decoded.
+    """Read the headers of all record batches into a table; check checksums, decompress nothing.
 
     A batch with a wrong checksum has isValid = false. The mode decides whether bytes that do not
     belong to a batch raise an error, are left out, or become a row with `corruption`. The schema's

@@ -232,7 +232,7 @@ class Log:
     def _records(
         self, opened: OpenSegment, asked: Selection, schema: pa.Schema, count: int
     ) -> Iterator[pa.RecordBatch]:
-        """Yield a segment's selected records; the first batches that have any are read by themselves."""
+        """Yield a segment's selected records; the first batches with any are read by themselves."""
         size = opened.segment.log.size
         start = opened.stretch(asked).start
         while start < size:

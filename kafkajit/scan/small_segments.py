@@ -119,7 +119,7 @@ class _SmallSegmentsReader(SegmentReader):
         return np.searchsorted(self._starts, batches.position, side="right") - 1
 
     def _placed(self, rows: pa.RecordBatch, segment: npt.NDArray[np.int64]) -> pa.RecordBatch:
-        """Set the topic, partition and path of each row's segment, and its position in that segment."""
+        """Set each row's topic, partition and path, and its position in its segment."""
         columns = rows.columns
         for at, field in enumerate(rows.schema):
             if field.name in self._places:

@@ -388,7 +388,7 @@ class _Place:
         return sorted(listed, key=lambda info: info.path)
 
     def files(self, listed: list[FileInfo]) -> list[FileInfo]:
-        """The regular files among these. A segment that is not one raises, instead of being left out."""
+        """The regular files among these. A segment that is not a regular file is an error."""
         for info in listed:
             if info.type != FileType.Directory and SEGMENT_NAME.fullmatch(info.base_name):
                 self.check(info)

@@ -58,8 +58,8 @@ class Source:
 
     A path is memory-mapped: no byte is read before it is used, and `forget` gives pages back. So a
     reader that moves forward holds a few megabytes of a file of any size. A RangeReader's bytes are
-    loaded on demand into an anonymous mapping as large as the file, and given back in the same way.
-    So positions are those in the file, whichever part of it is read.
+    loaded on demand into an anonymous mapping as large as the file, and given back in the same way,
+    so positions are those in the file, whichever part of it is read.
 
     `size` is the size from an earlier listing: bytes that were appended since are ignored. With
     `leaps` the reader jumps about, so the system does not read ahead.
@@ -111,11 +111,11 @@ class Source:
         return self._ranges is None
 
     def shared(self) -> Source:
-        """The same bytes for several readers at different positions; `forget` does nothing there."""
+        """The same bytes, for several readers at different positions; `forget` does nothing."""
         return Source(self.content, path=self.path, place=self.place)
 
     def load(self, end: int) -> int:
-        """Load the bytes before `end`, and return the position up to which bytes are loaded."""
+        """Load the bytes before `end`, and return the end of the loaded bytes."""
         return self.content.size if self._ranges is None else self._ranges.load(end)
 
     def forget(self, position: int) -> None:
