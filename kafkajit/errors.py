@@ -15,8 +15,8 @@ class KafkaJitError(ValueError):
     """The base of every error about a log's bytes: what is wrong, at which position and offset.
 
     An error about a text file names the line, counted from 1. An error about records to be written
-    names the row, counted from 0. `advice` says what to
-    do about it, if there is more than one way.
+    names the row, counted from 0. `advice` describes what you can do about it, if the message
+    alone does not.
     """
 
     def __init__(

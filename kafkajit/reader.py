@@ -54,23 +54,25 @@ def read_records(
     binary_view: bool = False,
     threads: int | None = None,
 ) -> pa.Table:
-    """All records of a log segment as a table; see `iter_records` for one that is large.
+    """Read all records of a log segment into a table; see `iter_records` for large segments.
 
     Args:
         source: bytes, a memoryview, a numpy array, a pyarrow Buffer, a path (memory-mapped), or the
             URI of a file, such as s3://bucket/orders-0/00000000000000000000.log.
-        columns: names of `kafkajit.schema.RECORD_COLUMNS`; only these are decoded. All by default;
-            topic and partition only where the source is a path.
-        check_crcs: whether a batch's checksum must hold before its records are believed.
-        mode: FAILFAST raises at the first bad batch. DROPMALFORMED leaves bad batches out and
-            goes on where the log does. PERMISSIVE also has a row for what was left out: its
-            column `corruption` says where and why, and is NULL for records. In any case of letters.
-        max_decompressed_bytes: what one batch may grow to.
-        binary_view: key and value as views into the segment instead of copies.
-        threads: how many read a large segment. By default as many as there are processors for this
-            process; in a task of Spark's, and in modes other than FAILFAST, one.
+        columns: names of `kafkajit.schema.RECORD_COLUMNS`; only these are decoded. By default all
+            columns; topic and partition only if the source is a path.
+        check_crcs: whether to check a batch's checksum before reading its records.
+        mode: FAILFAST raises an error at the first bad batch. DROPMALFORMED leaves bad batches out
+            and goes on at the next sound one. PERMISSIVE also returns a row for each gap: its
+            column `corruption` has the place and the reason, and is NULL for records. The mode may
+            be written in any case of letters.
+        max_decompressed_bytes: the largest size of a decompressed batch.
+        binary_view: return keys and values as views into the segment instead of copies.
+        threads: the number of threads that read a large segment. By default one for each processor
+            that this process may use; one in Spark's tasks, and in modes other than FAILFAST.
 
-    The table's schema metadata says how far the log reads: validBytes and trailingBytes.
+    The table's schema metadata has the size of the log up to its end, and of the bytes behind it:
+    validBytes and trailingBytes.
 
     >>> import kafkajit.testing as kt
     >>> log = kt.batch([kt.Record(key=b"k", value=b"v")], base_offset=7)
@@ -109,9 +111,9 @@ def iter_records(
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
     binary_view: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Records as Arrow record batches of at most `batch_rows` rows and a few megabytes each.
+    """Yield records as Arrow record batches of at most `batch_rows` rows and a few megabytes each.
 
-    Memory stays bounded whatever the segment's size. Arguments as for `read_records`.
+    Memory stays bounded, whatever the segment's size. The arguments are those of `read_records`.
 
     >>> import kafkajit.testing as kt
     >>> log = kt.batch([kt.Record(value=bytes([i])) for i in range(5)])
@@ -131,11 +133,11 @@ def iter_records(
 
 
 def read_record_batches(source: Any, *, mode: str = FAILFAST) -> pa.Table:
-    """Headers of all record batches as a table: nothing is decompressed, checksums are checked.
+    """Read the headers of all record batches into a table; check checksums, decompress nothing.
 
-    A batch that is not what was written has isValid = false. Bytes that are no batch are an error,
-    left out, or a row with `corruption`, as the mode says. The schema's metadata says how far the
-    log reads: validBytes and trailingBytes.
+    A batch with a wrong checksum has isValid = false. The mode decides whether bytes that do not
+    belong to a batch raise an error, are left out, or become a row with `corruption`. The schema's
+    metadata has validBytes and trailingBytes, as for `read_records`.
 
     >>> import kafkajit.testing as kt
     >>> log = kt.batch([kt.Record(value=b"v")], base_offset=7) + b"torn"
@@ -160,13 +162,12 @@ def find_corruption(
     check_crcs: bool = True,
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
 ) -> pa.Table:
-    """What is damaged in a log segment: a row for each stretch between sound batches.
+    """List the damage in a log segment: a row for each damaged stretch between sound batches.
 
-    Every batch is decoded to know. Each row says where the stretch is and why, and which offsets
-    are missing there: from `firstMissingOffset`, unknown only at the start of bytes without a name,
-    to `lastMissingOffset`, unknown where nothing follows. A batch that was never finished, at the
-    end of the last segment, is no damage.
-    Arguments as for `read_records`.
+    This decodes every batch. Each row has the place of the stretch, the reason, and the range of
+    missing offsets. `firstMissingOffset` is unknown only at the start of bytes without a file name,
+    `lastMissingOffset` only if no sound batch follows. An unfinished batch at the end of the last
+    segment is not damage. The arguments are those of `read_records`.
 
     >>> import kafkajit.testing as kt
     >>> good = [kt.batch([kt.Record(value=b"v")], base_offset=offset) for offset in (7, 9)]
@@ -183,7 +184,7 @@ def find_corruption(
 
 
 def valid_bytes(source: Any) -> int:
-    """Bytes up to the end of the last whole batch.
+    """Count the bytes up to the end of the last whole batch.
 
     >>> import kafkajit.testing as kt
     >>> valid_bytes(kt.batch([kt.Record(value=b"v")]) + b"torn")
@@ -211,9 +212,9 @@ def _schema(
 
 
 class SegmentReader(Walk):
-    """A walk that gives Arrow.
+    """A walk that yields Arrow record batches.
 
-    A schema's column `corruption` asks for a row for each gap, in the mode PERMISSIVE.
+    If the schema has a column `corruption`, each gap becomes a row, in the mode PERMISSIVE.
     """
 
     def records(
@@ -224,7 +225,7 @@ class SegmentReader(Walk):
         check_crcs: bool = True,
         max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
     ) -> Iterator[pa.RecordBatch]:
-        """Records as record batches of that schema, of at most so many rows."""
+        """Yield records as record batches of that schema, of at most `batch_rows` rows."""
         wanted = wanted_for(schema)
         if self._selection.judges_rows:
             wanted = wanted._replace(offset=True, timestamp=True)
@@ -232,7 +233,8 @@ class SegmentReader(Walk):
             ColumnMemory(wanted, allocate),
             check_crcs=check_crcs,
             max_decompressed_bytes=max_decompressed_bytes,
-            # Few rows are cut from a chunk of many: a chunk costs as much as 10,000 records.
+            # Small record batches are cut from larger chunks, because each chunk costs as much as
+            # 10,000 records.
             max_records=max(batch_rows, DEFAULT_BATCH_ROWS),
             recycle=pa.binary_view() not in schema.types,
             reads_markers=bool({"controlType", "coordinatorEpoch"} & set(schema.names)),
@@ -251,7 +253,7 @@ class SegmentReader(Walk):
             self._source.forget(self.position)
 
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Headers of batches as record batches of that schema; nothing is decompressed."""
+        """Yield headers of batches as record batches of that schema; nothing is decompressed."""
         for part in self.headers():
             if not isinstance(part, Gap):
                 yield self._batch_rows(part, schema)
@@ -278,7 +280,7 @@ class SegmentReader(Walk):
         check_crcs: bool = True,
         max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
     ) -> Iterator[pa.RecordBatch]:
-        """What is damaged, a row each, in the columns of that schema."""
+        """Yield a row for each damaged stretch, in the columns of that schema."""
         found = self.corruptions(
             offsets, check_crcs=check_crcs, max_decompressed_bytes=max_decompressed_bytes
         )

@@ -56,7 +56,7 @@ RECORD_COLUMNS: dict[str, TableColumn] = {
     "sequence": TableColumn(pa.int32(), "the producer's sequence number, -1 without idempotence"),
     "controlType": TableColumn(pa.string(), "COMMIT, ABORT, …; NULL for data"),
     "coordinatorEpoch": TableColumn(
-        pa.int32(), "of the coordinator that wrote a COMMIT or ABORT; NULL otherwise"
+        pa.int32(), "the epoch of the coordinator that wrote a COMMIT or ABORT; NULL otherwise"
     ),
     "baseOffset": TableColumn(pa.int64(), "the batch's first offset"),
     "partitionLeaderEpoch": TableColumn(pa.int32(), "the leader's epoch at the append"),
@@ -90,13 +90,13 @@ BATCH_COLUMNS: dict[str, TableColumn] = {
     ),
     "position": TableColumn(pa.int64(), "its first byte in the segment"),
     "timestampType": TableColumn(pa.int32(), "0 CreateTime, 1 LogAppendTime, -1 none (v0)"),
-    "baseTimestamp": TableColumn(TIMESTAMP_TYPE, "what timestamp deltas count from"),
+    "baseTimestamp": TableColumn(TIMESTAMP_TYPE, "the time from which timestamp deltas count"),
     "maxTimestamp": TableColumn(TIMESTAMP_TYPE, "the largest timestamp, or that of the append"),
     "sizeInBytes": TableColumn(pa.int32(), "with its header"),
     "magic": TableColumn(pa.int8(), "the message format's version"),
     "compressionType": TableColumn(pa.string(), "none, gzip, snappy, lz4 or zstd"),
     "crc": TableColumn(pa.int64(), "the stored checksum: CRC-32C; CRC-32 in v0 and v1"),
-    "isValid": TableColumn(pa.bool_(), "whether it is the checksum of the bytes"),
+    "isValid": TableColumn(pa.bool_(), "whether that is the checksum of the bytes"),
 }
 
 
@@ -128,7 +128,7 @@ CORRUPTION_COLUMNS: dict[str, TableColumn] = {
     "length": TableColumn(pa.int64(), "bytes up to the next sound batch, or the end"),
     "reason": TableColumn(pa.string(), "what is wrong with the first of them"),
     "firstMissingOffset": TableColumn(
-        pa.int64(), "the first offset that is lost; NULL if no offset is lost, or that is not known"
+        pa.int64(), "the first offset that is lost; NULL if none is lost or it is not known"
     ),
     "lastMissingOffset": TableColumn(
         pa.int64(), "the last one; NULL also if no sound batch follows"
@@ -137,8 +137,8 @@ CORRUPTION_COLUMNS: dict[str, TableColumn] = {
 
 # The files beside a log's segments: their contents, and their paths.
 OFFSET_INDEX_COLUMNS: dict[str, TableColumn] = {
-    "offset": TableColumn(pa.int64(), "the last offset of what was appended there"),
-    "position": TableColumn(pa.int32(), "where its batch begins in the log"),
+    "offset": TableColumn(pa.int64(), "the last offset of the batch that was appended there"),
+    "position": TableColumn(pa.int32(), "the position of that batch in the log"),
 }
 
 TIME_INDEX_COLUMNS: dict[str, TableColumn] = {
@@ -151,7 +151,7 @@ TRANSACTION_INDEX_COLUMNS: dict[str, TableColumn] = {
     "firstOffset": TableColumn(pa.int64(), "the transaction's first offset"),
     "lastOffset": TableColumn(pa.int64(), "the offset of its marker"),
     "lastStableOffset": TableColumn(
-        pa.int64(), "every transaction before it had ended when the marker was written"
+        pa.int64(), "every transaction before this offset had ended when the marker was written"
     ),
 }
 
@@ -159,14 +159,14 @@ PRODUCER_COLUMNS: dict[str, TableColumn] = {
     "producerId": TableColumn(pa.int64(), "the producer's id"),
     "producerEpoch": TableColumn(pa.int16(), "its epoch"),
     "coordinatorEpoch": TableColumn(
-        pa.int32(), "of the coordinator that ended its last transaction; -1 if there is none"
+        pa.int32(), "of the coordinator that ended its last transaction; -1 without one"
     ),
     "currentTxnFirstOffset": TableColumn(
         pa.int64(), "where its open transaction begins; NULL if none is open"
     ),
     "lastTimestamp": TableColumn(TIMESTAMP_TYPE, "of its last batch, or of its last marker"),
     "firstSequence": TableColumn(
-        pa.int32(), "of its last batch, like the columns that follow; NULL if no batch is known"
+        pa.int32(), "of its last batch, as in the columns that follow; NULL if no batch is known"
     ),
     "lastSequence": TableColumn(pa.int32(), "the last sequence number"),
     "lastOffset": TableColumn(pa.int64(), "the last record's offset"),
@@ -197,16 +197,16 @@ META_PROPERTIES_COLUMNS: dict[str, TableColumn] = {
 
 QUORUM_STATE_COLUMNS: dict[str, TableColumn] = {
     "dataVersion": TableColumn(pa.int16(), "the file's version, 0 or 1"),
-    "clusterId": TableColumn(pa.string(), "in version 0, where it may be empty; else NULL"),
+    "clusterId": TableColumn(pa.string(), "in version 0, possibly empty; NULL in version 1"),
     "leaderId": TableColumn(pa.int32(), "the leader of the quorum; -1 if it is not known"),
     "leaderEpoch": TableColumn(pa.int32(), "the epoch of the quorum"),
     "votedId": TableColumn(
         pa.int32(), "the candidate that this node voted for in that epoch; -1 if it has not voted"
     ),
     "votedDirectoryId": TableColumn(
-        pa.string(), "that candidate's directory, all A if there is none; NULL in version 0"
+        pa.string(), "that candidate's directory, all A without one; NULL in version 0"
     ),
-    "appliedOffset": TableColumn(pa.int64(), "in version 0, where Kafka writes 0; else NULL"),
+    "appliedOffset": TableColumn(pa.int64(), "in version 0 (Kafka writes 0); NULL in version 1"),
     "currentVoters": TableColumn(
         pa.list_(pa.int32()), "the voters' ids in version 0; NULL in version 1"
     ),
@@ -214,8 +214,8 @@ QUORUM_STATE_COLUMNS: dict[str, TableColumn] = {
 
 INDEX_PROBLEM_COLUMNS: dict[str, TableColumn] = {
     "entry": TableColumn(pa.int32(), "its number in the index, from 0"),
-    "offset": TableColumn(pa.int64(), "that it names; NULL if the file ends inside the entry"),
-    "position": TableColumn(pa.int32(), "that it names"),
+    "offset": TableColumn(pa.int64(), "the entry's offset; NULL if the file ends inside the entry"),
+    "position": TableColumn(pa.int32(), "the entry's position"),
     "logOffset": TableColumn(
         pa.int64(), "the last offset of the batch there; NULL if no batch begins there"
     ),
@@ -225,11 +225,11 @@ INDEX_PROBLEM_COLUMNS: dict[str, TableColumn] = {
 TIME_INDEX_PROBLEM_COLUMNS: dict[str, TableColumn] = {
     "entry": TableColumn(pa.int32(), "its number in the index, from 0"),
     "timestamp": TableColumn(
-        TIMESTAMP_TYPE, "that it names; NULL if the file ends inside the entry"
+        TIMESTAMP_TYPE, "the entry's timestamp; NULL if the file ends inside the entry"
     ),
-    "offset": TableColumn(pa.int64(), "that it names"),
-    "logTimestamp": TableColumn(TIMESTAMP_TYPE, "the largest of the batch with that offset"),
-    "logOffset": TableColumn(pa.int64(), "the last offset of that batch; NULL if there is none"),
+    "offset": TableColumn(pa.int64(), "the entry's offset"),
+    "logTimestamp": TableColumn(TIMESTAMP_TYPE, "the largest in the batch with that offset"),
+    "logOffset": TableColumn(pa.int64(), "the last offset of that batch; NULL without a batch"),
     "problem": TableColumn(pa.string(), "what is wrong"),
 }
 
@@ -245,9 +245,9 @@ INDEX_FILE_COLUMNS: dict[str, TableColumn] = {
     "partition": FILE_PATH_COLUMNS["partition"],
     "baseOffset": FILE_PATH_COLUMNS["baseOffset"],
     "suffix": TableColumn(pa.string(), ".index, .timeindex or .txnindex"),
-    "entries": TableColumn(pa.int32(), "how many it has; NULL if they cannot be counted"),
-    "lastOffset": TableColumn(pa.int64(), "of the last entry; NULL if there is none"),
-    "problems": TableColumn(pa.int32(), "how many problems it has"),
+    "entries": TableColumn(pa.int32(), "the number of entries; NULL if they cannot be counted"),
+    "lastOffset": TableColumn(pa.int64(), "of the last entry; NULL without entries"),
+    "problems": TableColumn(pa.int32(), "the number of problems"),
     "problem": TableColumn(
         pa.string(), "the first problem: in the file itself, otherwise between it and its log"
     ),
@@ -272,7 +272,7 @@ CONSUMER_OFFSET_COLUMNS: dict[str, TableColumn] = {
     "partition": TableColumn(pa.int32(), "its partition"),
     "committedOffset": TableColumn(pa.int64(), "the next offset to consume; NULL for a tombstone"),
     "leaderEpoch": TableColumn(
-        pa.int32(), "of the record consumed last; NULL if the consumer did not send it"
+        pa.int32(), "of the record consumed last; NULL if the consumer did not send one"
     ),
     "metadata": TableColumn(pa.string(), "text that the consumer added"),
     "commitTimestamp": TableColumn(TIMESTAMP_TYPE, "when it was committed"),
@@ -303,7 +303,7 @@ TRANSACTION_COLUMNS: dict[str, TableColumn] = {
                 [pa.field("topic", pa.string()), pa.field("partitions", pa.list_(pa.int32()))]
             )
         ),
-        "that are part of it; NULL if there is none",
+        "the partitions that are part of it; NULL without partitions",
     ),
     **_OF_TOPIC,
 }
@@ -362,7 +362,7 @@ def with_corruption(schema: pa.Schema) -> pa.Schema:
 # A record of an internal topic, key and value as JSON.
 DECODED_TYPE = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.string())])
 
-# What the SQL functions return: they are given bytes without a path.
+# What the SQL functions return: they receive bytes without a path.
 CONTENT_RECORDS = in_microseconds(
     record_schema(name for name in RECORD_COLUMNS if name not in ("topic", "partition"))
 )

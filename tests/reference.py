@@ -432,7 +432,7 @@ def _unsnappy(payload: bytes) -> bytes:
 
 
 def unsnappy_block(block: bytes) -> bytes:
-    """A raw snappy block, element by element; ValueError or IndexError where it is none."""
+    """A raw snappy block, element by element; ValueError or IndexError if it is malformed."""
     size = shift = at = 0
     while True:
         byte = block[at]

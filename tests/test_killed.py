@@ -29,7 +29,7 @@ from kafkajit.upkeep.repair.temp_files import live_files
 TIME = 1_700_000_000_000
 CONFIG = {"segment.bytes": 300, "index.interval.bytes": 100}
 RECORDS = 36
-# Every so many of several hundred calls; KAFKAJIT_KILLS=1 takes all of them.
+# One call in this many is tested, of several hundred; KAFKAJIT_KILLS=1 tests all of them.
 EVERY = int(os.environ.get("KAFKAJIT_KILLS", "13"))
 CHANGES = {f"os.{name}" for name in ("rename", "remove", "mkdir", "rmdir", "link", "utime")}
 

@@ -183,7 +183,7 @@ def _swap(stage: Stage, root: Path, staged: Path) -> None:
     lower one, it removes both instead. So the removal of that guard is the one step after which a
     broker loads the new logs instead of the old ones, whatever other steps were taken by then.
 
-    LogLoader looks into NAME.index.swap, and creates one full of zeros if there is none: so the
+    LogLoader opens NAME.index.swap, and creates it, full of zeros, if it does not exist. So the
     indexes must be there first.
     """
     logs = sorted(filter(is_log, stage.names))

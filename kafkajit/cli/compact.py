@@ -1,11 +1,11 @@
 """Compact logs as a broker's cleaner does: keep the last record of each key.
 
-A line for each segment reports what stays. Planning takes as long as compacting. A topic's configs
-are not in its log's folder: pass them with --config, which otherwise has Kafka's defaults. The file
-cleaner-offset-checkpoint lists the logs that a broker has compacted before. All others are left
-alone, because a topic that is not compacted would lose records; to compact one, name its folder and
-pass --config cleanup.policy=compact. Replaced files are kept in a folder .kafkajit-compact-TIME
-beside the log, unless --no-keep is given.
+The command prints a line for each segment, with what stays of it. Planning takes as long as
+compacting. A topic's configs are not in its log's folder: pass them with --config, or Kafka's
+defaults apply. The file cleaner-offset-checkpoint lists the logs that a broker has compacted
+before. All others are left alone, because a topic that is not compacted would lose records; to
+compact one, name its folder and pass --config cleanup.policy=compact. Replaced files are kept in a
+folder .kafkajit-compact-TIME beside the log, unless --no-keep is given.
 
 Exit code: 0 if there is nothing to do, or everything was done; 2 if there is something to do and
 --apply was not given; 1 after an error.
@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Report what stays of each partition, and with --apply compact it."""
+    """Report the records that each partition keeps, and with --apply compact it."""
     from kafkajit.log.config import LogConfig
     from kafkajit.upkeep.compact.options import CompactOptions
 

@@ -1,4 +1,4 @@
-"""Dumps one file after the other, and reports findings at the end, as dump-log prints both.
+"""Dumps files for dump-log, one after the other, and reports findings at the end.
 
 A file's suffix decides how it is dumped. Kafka collects inconsistencies over all files and prints
 them on stderr after the last one.
@@ -25,7 +25,7 @@ from kafkajit.topics import TOPICS
 from kafkajit.topics.kinds import topic_kind
 
 _MOST_BYTES = 2**31 - 1  # the largest log that Kafka opens
-_ESCAPE = "surrogateescape"  # a file's name may have any bytes
+_ESCAPE = "surrogateescape"  # a file name may have any bytes
 
 Pairs = list[tuple[int, int]]
 
@@ -69,7 +69,7 @@ class _Finding(NamedTuple):
     line: str
     kind: str
     fields: tuple[str, str]
-    is_list: bool = False  # Kafka then puts it into its map anew for each pair
+    is_list: bool = False  # if so, Kafka updates its map once for each pair
 
 
 # In Kafka's order.
@@ -110,7 +110,7 @@ _FINDINGS = {
 
 
 class FileDump:
-    """Dumps files as the options say, and keeps what it finds."""
+    """Dumps files according to the options, and collects findings."""
 
     def __init__(self, style: Style, options: argparse.Namespace) -> None:
         self.findings = Findings()
@@ -129,7 +129,7 @@ class FileDump:
         try:
             self._dump(name)
         except (OSError, ValueError):
-            # Kafka reports a bad name first, if the name is bad.
+            # Kafka's tool checks the name before it looks for the file.
             if not file.exists:
                 raise FileNotFoundError(errno.ENOENT, "no such file") from None
             raise
@@ -227,7 +227,7 @@ class FileDump:
         sys.stdout.buffer.write(line)
 
     def _whole(self) -> Source:
-        """The file's bytes; an error if not all of them can be read."""
+        """All bytes of the file; an error if some cannot be read."""
         source = self._file.source()
         source.load(source.content.size)
         return source

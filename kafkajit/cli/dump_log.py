@@ -41,7 +41,7 @@ _TOPIC_DECODERS = {
 }
 _DEFAULT_DECODER = DECODER_CLASSES[0]
 STDIN_NAME = "00000000000000000000.log"
-REST = "paths"  # the argument that receives words behind options
+REST = "paths"  # the argument that receives the words behind options
 _MODES = ("FAILFAST", "DROPMALFORMED", "PERMISSIVE")
 _NO_LIMIT = 2**31 - 1
 _MAX_MESSAGE_SIZE = 5 << 20

@@ -46,7 +46,7 @@ class DumpedFile:
 
     @property
     def absolute(self) -> str:
-        """The name as Kafka's findings have it."""
+        """The name as Kafka prints it in findings."""
         return self.name if self.name.startswith("/") else f"{Path.cwd()}/{self.name}"
 
     @property
@@ -64,7 +64,7 @@ class DumpedFile:
         return Source(Path(self._path))
 
     def beside(self, suffix: str) -> Source:
-        """The bytes of the same segment's file with that suffix, which has to exist."""
+        """The bytes of the same segment's file with that suffix; an error if it does not exist."""
         path = Path(self._path)
         other = path.with_name(_sibling(path.name, suffix))
         if not other.exists():
@@ -151,8 +151,8 @@ def files_of(lists: Sequence[str], paths: Sequence[str], called: str) -> Iterato
 
     Args:
         lists: names separated by commas, as Kafka's tool takes them.
-                paths: one name each; a name with a comma that no file has is a list too.
-                called: the file name of standard input.
+        paths: one name each; a name with commas is a list, unless it is the name of a file.
+        called: the file name of standard input.
     """
     names = [name for text in lists for name in _COMMA.split(re.sub(",+$", "", text))]
     for path in paths:

@@ -1,10 +1,10 @@
 """Repair a partition's log after a crash, damage or a bad copy.
 
-Without --apply nothing is changed, and each line names one thing to do. Damage ends a log:
-everything behind it is removed, as in a broker's recovery; with --salvage only the damaged bytes
-are. Indexes, snapshots of producers, leader epochs and checkpoints are updated to match. Replaced
-and removed files are kept in a folder .kafkajit-repair-TIME beside the log, unless --no-keep is
-given. A file that is not a Kafka log is left alone, unless --discard names it.
+Without --apply nothing is changed, and each line names one thing to do. Damage ends a log: the
+command removes everything behind it, as a broker's recovery does, or with --salvage only the
+damaged bytes. Indexes, snapshots of producers, leader epochs and checkpoints are updated to match.
+Replaced and removed files are kept in a folder .kafkajit-repair-TIME beside the log, unless
+--no-keep is given. A file that is not a Kafka log is left alone, unless --discard names it.
 
 Exit code: 0 if there is nothing to do, or everything was done; 2 if there is something to do and
 --apply was not given; 1 after an error.
@@ -49,8 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="replace this segment, which is not a Kafka log, by an empty one; without this option "
-        "a partition with such a file is left alone, and what is discarded is always kept",
+        help="replace this segment, which is not a Kafka log, by an empty one, and keep the file; "
+        "without this option a partition with such a file is left alone",
     )
     parser.add_argument(
         "--truncate-to",
@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Report what is to be done to each partition, and with --apply do it."""
+    """Report the changes that each partition needs, and with --apply make them."""
     from kafkajit.change.files import local_folder
     from kafkajit.change.partitions import partitions_at
     from kafkajit.log.config import LogConfig

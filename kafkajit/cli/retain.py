@@ -1,6 +1,6 @@
 """Delete old segments as a broker does: by time, by size or by log start offset.
 
-The command deletes the segments that Kafka 4.1.1 would delete from the same log, and gives the
+The command deletes the segments that Kafka 4.1.1 would delete from the same log, and prints the
 reason for each. A topic's configs are not in its log's folder: only the limits given with --config
 apply. Logs of compacted topics, of internal topics and of topics in tiered storage are left alone;
 to delete from one, name its folder and pass --config cleanup.policy=delete or
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Report what each partition loses, and with --apply delete it."""
+    """Report the segments that each partition loses, and with --apply delete them."""
     from kafkajit.upkeep.retain.options import RetainOptions
 
     settings = dict(options.config)

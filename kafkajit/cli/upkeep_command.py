@@ -1,7 +1,8 @@
-"""The common part of the commands that change logs: their folders, --apply and their report.
+"""The common part of the commands that change logs: folders, --apply and the report.
 
 Each DIR is a partition's folder, or a log.dirs folder with several. Without --apply nothing is
-touched; with it the folder's lock is held, and each partition is changed whole or not at all.
+changed. With it, the command holds the folder's lock, and changes each partition whole or not at
+all.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ _BEHIND = re.compile(r" *(?:\S+ {2,})?")
 
 
 def add_arguments(parser: argparse.ArgumentParser, config: str) -> None:
-    """Add the arguments that all of them have; `config` lists the topic configs that matter."""
+    """Add the arguments that these commands share; `config` is the help text of --config."""
     parser.add_argument(
         "dirs",
         nargs="+",
         metavar="DIR",
-        help="a partition's folder, or a log.dirs folder: then all partitions in it",
+        help="a partition's folder, or a log.dirs folder with several partitions",
     )
     parser.add_argument(
         "--apply",
@@ -73,8 +74,8 @@ def add_arguments(parser: argparse.ArgumentParser, config: str) -> None:
         "--format",
         choices=("text", "json"),
         default="text",
-        help="text (the default), or one JSON object at the end: command, applied, "
-        "partitions, errors",
+        help="text (the default), or one JSON object at the end with command, applied, "
+        "partitions and errors",
     )
 
 
@@ -100,7 +101,7 @@ class Report:
                 print_line(line)
 
     def done(self, kept: Path | None) -> None:
-        """Report that a partition is changed, and where its old files are kept."""
+        """Report that a partition was changed, and the folder of its old files."""
         where = f"; the old files are kept in {kept}" if kept else ""
         if self._is_text and not self._options.quiet:
             self._progress.clear()
@@ -119,7 +120,7 @@ class Report:
             )
 
     def error(self, error: Exception) -> None:
-        """Report what is wrong with a partition; the others are still done."""
+        """Report an error in a partition; the command goes on with the others."""
         self._progress.clear()
         sys.stdout.flush()
         print(f"kafkajit {self._options.command}: {reason(error)}", file=sys.stderr)
@@ -159,8 +160,8 @@ def each_partition(
     Args:
         options: the command's options.
         change: called with a partition's folder and whether it is the only one; returns
-            whether there was something to do. Its errors are reported, and the other
-            partitions are still handled.
+            whether there was something to do. Its errors are reported, and do not stop the
+            other partitions.
         report: receives progress and errors.
     """
     from kafkajit.change.files import local_folder
@@ -169,7 +170,7 @@ def each_partition(
 
     report = report or Report(options)
     places = list(map(local_folder, options.dirs))
-    # A DIR that is not a folder of logs is reported before a lock that cannot be taken.
+    # Report a DIR that is not a folder of logs before a lock that another process holds.
     total = sum(len(partitions_at(place)) for place in places)
     is_alone = total == 1
     codes = {0}
@@ -216,15 +217,16 @@ def check_alone(options: argparse.Namespace, name: str) -> None:
 
 
 def room_of_kept(size: int) -> Iterator[str]:
-    """A line that reports how many bytes the kept files still use, if any are kept."""
+    """Yield a line about the disk space of the kept files, if there are any."""
     if size:
         yield f"the kept files still use {size:,} bytes: remove them, or pass --no-keep"
 
 
 def print_line(line: str) -> None:
-    """Print a line, wrapped on a terminal that is too narrow for it.
+    """Print a line; wrap it on a terminal that is too narrow for it.
 
-    The lines that follow are indented like the first; behind a name and two spaces, up to there.
+    The wrapped lines are indented like the first one, or, if it begins with a name and two spaces,
+    like the text behind them.
     """
     if not sys.stdout.isatty():
         print(line)

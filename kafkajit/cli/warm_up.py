@@ -26,7 +26,7 @@ def add_arguments(_: argparse.ArgumentParser) -> None:
 
 
 def run(_: argparse.Namespace) -> int:
-    """Compile what is not compiled yet."""
+    """Compile the kernels that are not compiled yet."""
     from kafkajit.spark.warm_up import warm_up
 
     begun = time.monotonic()

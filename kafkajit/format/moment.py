@@ -11,7 +11,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def milliseconds(text: str, *, is_now: bool = False) -> int:
-    """The milliseconds of a text that has them, or an ISO 8601 time, in UTC unless it says.
+    """Parse milliseconds, or an ISO 8601 time, which is UTC unless it has a zone.
 
     >>> milliseconds("1762300800000")
     1762300800000

@@ -49,7 +49,7 @@ _MOST_HEADERS = 8 << 20
 
 
 def checkpointed_offset(file: StoredFile | None, topic: str | None, partition: int | None) -> int:
-    """A partition's offset in a checkpoint of a log.dirs folder; 0 without an entry.
+    """A partition's offset in a checkpoint of a log.dirs folder, or 0 without an entry.
 
     >>> checkpointed_offset(None, "orders", 0)
     0
@@ -64,8 +64,8 @@ def checkpointed_offset(file: StoredFile | None, topic: str | None, partition: i
 class Log:
     """A partition's log at a path or URI: a folder with its segments, such as orders-0.
 
-    Lookups use the indexes if they fit the log, and then read little of the log. Records that a
-    broker appends later are not seen. Modes and limits are those of `kafkajit.read_records`.
+    Lookups use the indexes if they fit the log, and then read little of it. A Log does not see
+    records that a broker appends later. Modes and limits are those of `kafkajit.read_records`.
 
     >>> import kafkajit.testing as kt
     >>> log = Log(f"{kt.SAMPLE}/payments-0")
@@ -112,15 +112,15 @@ class Log:
         return f"Log({self.segments[0].log.folder!r})"
 
     def segment_for(self, offset: int) -> Segment:
-        """The segment that has an offset, if any does: the last one that does not begin later."""
+        """The segment for an offset: the last one that does not begin behind it."""
         return self.segments[self._row(offset)]
 
     @cached_property
     def start_offset(self) -> int:
         """The first offset that may be read.
 
-        It is the first segment's, or a later one from log-start-offset-checkpoint in the folder
-        around: the segment may still hold deleted records from before it.
+        This is the first segment's offset, or a later one from log-start-offset-checkpoint in the
+        parent folder: the segment may still hold deleted records before that offset.
         """
         file = self.segments[0].log.above(START_OFFSETS)
         return max(self._bases[0], checkpointed_offset(file, self.topic, self.partition))
@@ -139,8 +139,8 @@ class Log:
     def last_stable_offset(self) -> int:
         """The offset before which every transaction has ended; read_committed stops there.
 
-        The newest snapshot of producers has the transactions that were open then. Only the batches
-        appended since are read.
+        The newest snapshot of producers lists the transactions that were open then, so only the
+        batches appended since are read.
         """
         producers, since = self._snapshot
         later = self._opened[self._row(since) :]
@@ -176,8 +176,9 @@ class Log:
     ) -> pa.Table:
         """At most `max_records` records from an offset on, as `kafkajit.read_records` returns them.
 
-        If compaction has removed the offset, they begin behind it. At the log's end the table is
-        empty. An offset before the log's start or behind its end is an OffsetOutOfRangeError.
+        If compaction has removed the offset, the records begin behind it. At the log's end the
+        table is empty. An offset before the log's start or behind its end raises an
+        OffsetOutOfRangeError.
         """
         if max_records < 1:
             raise ValueError(f"max_records must be at least 1, not {max_records}")
@@ -204,7 +205,7 @@ class Log:
         return pa.Table.from_batches(found, schema=schema)
 
     def offset_for_timestamp(self, timestamp: int | datetime) -> TimestampOffset | None:
-        """Find the first record with this timestamp or a later one; None if there is none.
+        """Find the first record with this timestamp or a later one, or None.
 
         Args:
             timestamp: milliseconds since 1970, or a datetime, which is UTC unless it has a zone.
@@ -231,7 +232,7 @@ class Log:
     def _records(
         self, opened: OpenSegment, asked: Selection, schema: pa.Schema, count: int
     ) -> Iterator[pa.RecordBatch]:
-        """Records of a segment that are asked for; the first batches with some are read alone."""
+        """Yield a segment's selected records; the first batches with any are read by themselves."""
         size = opened.segment.log.size
         start = opened.stretch(asked).start
         while start < size:
@@ -251,7 +252,7 @@ class Log:
             start = stretch.end
 
     def _next(self, opened: OpenSegment, start: int, asked: Selection, count: int) -> Stretch:
-        """The batches from `start` on that may have `count` of the records asked for."""
+        """The stretch of batches from `start` on that may have `count` selected records."""
         size = opened.segment.log.size
         window = 8 << 10
         begin = None
@@ -273,7 +274,7 @@ class Log:
             position = int(batches.end[-1])
             if begin is not None and position - begin > _MOST_HEADERS:
                 return Stretch(begin, position)
-        # The rest is not a batch, or a reader that knows the modes reads it.
+        # The rest is not a batch, or the mode is one that only a reader implements.
         return Stretch(position if begin is None else begin, size)
 
     def _source(self, opened: OpenSegment, stretch: Stretch) -> Source:
@@ -282,7 +283,7 @@ class Log:
         return opened.segment.log.open(*stretch)
 
     def _tail(self, opened: OpenSegment, offset: int) -> tuple[Source, int]:
-        """A segment's bytes from a position on, and that position; all offsets before are lower."""
+        """A segment's bytes from a position on, and that position; offsets before it are lower."""
         start = 0
         try:
             start = opened.position_of(offset)

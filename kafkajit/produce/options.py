@@ -27,8 +27,8 @@ DYNAMIC = "dynamic"
 # The topic configs that control how segments are written.
 _CONFIGS = {
     "segment.bytes": "roll a segment before it is larger; 1073741824 by default",
-    "segment.ms": "roll it where a timestamp is so much later than its first; 604800000 by default",
-    "segment.index.bytes": "roll it where an index is full; 10485760 by default",
+    "segment.ms": "roll it at a timestamp this much later than its first; 604800000 by default",
+    "segment.index.bytes": "roll it when an index is full; 10485760 by default",
     "index.interval.bytes": "bytes of log from one index entry to the next; 4096 by default",
     "max.message.bytes": "a larger batch is an error; 1048588 by default",
 }
@@ -119,7 +119,7 @@ def _parsed(name: str, text: str) -> Any:
 
 def _suggestion(key: str) -> str:
     if key.lower() in {name.lower() for name in SCAN_OPTIONS}:
-        return " of what is written: it says how logs are read"
+        return " for writing: it is an option for reading"
     return suggestion(key, OPTIONS, _plain)
 
 

@@ -1,4 +1,4 @@
-"""Reads many small segments as if they were one.
+"""Reads many small segments as if they were one segment.
 
 Opening a reader, decoding columns and converting them to Arrow costs some 2 ms for each segment,
 whatever its size, and Spark takes about as long again for each record batch. Therefore one reader
@@ -47,7 +47,7 @@ def read_together(
     """Yield the rows of small segments, up to the first damaged one.
 
     Returns the splits that are left to read: the damaged segment from its first bad batch on, and
-    those behind it.
+    the segments behind it.
     """
     try:
         contents = [split.file.read() for split in splits]
@@ -78,7 +78,7 @@ def read_together(
 
 
 def _count_of_whole(content: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64]) -> int:
-    """How many of the leading segments begin and end where batches do."""
+    """The number of leading segments that begin and end at the bounds of batches."""
     ends = [0]
     while True:
         framing = frame(content, ends[-1])
@@ -119,7 +119,7 @@ class _SmallSegmentsReader(SegmentReader):
         return np.searchsorted(self._starts, batches.position, side="right") - 1
 
     def _placed(self, rows: pa.RecordBatch, segment: npt.NDArray[np.int64]) -> pa.RecordBatch:
-        """The rows with the topic, partition and path of their segments, and positions in these."""
+        """Set each row's topic, partition and path, and its position in its segment."""
         columns = rows.columns
         for at, field in enumerate(rows.schema):
             if field.name in self._places:

@@ -1,8 +1,8 @@
 """The data source `kafkaLog`: Spark's side of `kafkajit.scan`.
 
-Spark calls it in several Python processes: where the query is planned, `schema` and `partitions`;
-in each task, `read`. What one of them needs of another is pickled, so a task gets its splits and
-nothing else.
+Spark calls it in several Python processes: `schema` and `partitions` where it plans the query,
+`read` in each task. Spark pickles the reader between them, so a task gets its splits and nothing
+else of the plan.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class KafkaLogDataSource(DataSource):
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         # Options are parsed later: Spark creates a data source even if its options are wrong, and
-        # reports errors of `schema`.
+        # reports the errors that `schema` raises.
         super().__init__(options)
 
     @reported
@@ -98,12 +98,12 @@ class KafkaLogDataSource(DataSource):
         from kafkajit.spark.writer import KafkaLogWriter
 
         arrow = to_arrow_schema(schema, timezone="UTC")
-        # Options that `schema` has put into the columns of a table are ignored here: they come with
-        # rows of that table, wherever those are written.
+        # Options that `schema` has put into a table's columns are ignored here: they come with the
+        # rows of that table, wherever you write them.
         return KafkaLogWriter.of(dict(self.options), arrow, overwrite=overwrite)
 
     def streamReader(self, schema: StructType) -> NoStream:  # noqa: N802, ARG002
-        # An error raised here would be replaced by one of Spark's that names a variable of its own.
+        # Spark would replace an error raised here by one that names an internal variable of Spark.
         return NoStream()
 
     @reported
@@ -124,9 +124,9 @@ class KafkaLogDataSource(DataSource):
 
 
 def _check_columns(asked: StructType, known: StructType, kind: str) -> None:
-    """Raise an error for a user's schema with unknown columns or other types.
+    """Raise an error if a user's schema has unknown columns or wrong types.
 
-    Keys and values may be STRING, of which Spark's JVM makes rows with one copy less.
+    Keys and values may be STRING: Spark's JVM then copies them once less.
     """
     from pyspark.sql.types import StringType
 
@@ -159,7 +159,7 @@ class TaskPartition(InputPartition):
 
 @dataclass
 class RowsPartition(InputPartition):
-    """Rows that were found while the query was planned."""
+    """Rows that planning the query has found."""
 
     rows: pa.RecordBatch
 
@@ -176,22 +176,22 @@ class NoStream(DataSourceStreamReader):
         )
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        raise NotImplementedError  # Spark comes here with an offset only
+        raise NotImplementedError  # Spark calls this only with an offset
 
 
 class KafkaLogReader(DataSourceReader):
-    """Reads a whole table: everything that its options ask for.
+    """Reads a whole table: everything that its options select.
 
-    It takes no conditions. Spark 4.1 to 4.3 keep the first plan of a reader with the relation, and
-    every scan of that relation reads by this plan, whatever its own conditions are: the other half
-    of a UNION, the inner plan of a LATERAL join, the next query of the same view. A plan that left
-    out what one scan does not need would lose rows of the others without a word.
+    The reader does not use a query's conditions. Spark 4.1 to 4.3 keep a reader's first plan with
+    the relation, and every scan of that relation reads by this plan, whatever its own conditions
+    are: the other half of a UNION, the inner plan of a LATERAL join, the next query of the same
+    view. A plan pruned for one scan would silently lose rows of the others.
     """
 
     def __init__(self, options: Options, schema: pa.Schema) -> None:
         self._options = options
         self._schema = schema
-        self._predicates: list[Predicate] = []  # for a subclass that knows its only scan
+        self._predicates: list[Predicate] = []  # set by a subclass that knows its only scan
         self._ack = AckOnUnpickle()
         self._end_of_leniency = accept_far_timestamps()
 
@@ -216,5 +216,5 @@ class KafkaLogReader(DataSourceReader):
             yield from read_task(partition.task, self._schema, self._options)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Tasks have their splits; they need nothing else of what was planned.
+        # Tasks have their splits, and need nothing else of the plan.
         return {**self.__dict__, "_predicates": [], "_end_of_leniency": None}

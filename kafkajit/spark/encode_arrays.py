@@ -11,7 +11,7 @@ from kafkajit.encode.writer import Encoder
 from kafkajit.schema import RECORD_COLUMNS
 from kafkajit.spark.arrays import check_type, forgiving
 
-# A batch takes all records that it is given, unless options set a limit.
+# A batch takes all records of its array, unless options set a limit.
 _ONE_BATCH = 2**31 - 1
 
 
@@ -49,7 +49,7 @@ def _is_records(type_: pa.DataType) -> bool:
 
 def _encode(rows: pa.RecordBatch, options: EncodeOptions) -> bytes:
     known = {name.lower(): name for name in RECORD_COLUMNS}
-    # A column that is NULL in all records was not decoded, as after kafka_records(content, 'key').
+    # A column that is NULL in all records was not selected, as in kafka_records(content, 'key').
     kept = [
         field
         for field in rows.schema

@@ -21,7 +21,7 @@ def rows(content: pa.Array, *, kind: str, lenient: bool) -> pa.Array:
 
 
 def row(content: pa.Array, *, kind: str, lenient: bool) -> pa.Array:
-    """What each file says, as a struct."""
+    """The content of each file, as a struct."""
     found = each(partial(parse, kind), buffers(content), lenient=lenient)
     is_null = np.array([parts is None for parts in found], dtype=bool)
     places = pa.array(np.cumsum(~is_null) - 1, mask=is_null)

@@ -74,12 +74,13 @@ class _Value(VariantVal):
 def accept_far_timestamps() -> Callable[[], None]:
     """Let Spark's worker make filters with timestamps that Python cannot hold.
 
-    The years of Python's datetime end at 9999, those of Spark's TIMESTAMP at 294247. Spark's worker
+    Python's datetime ends at the year 9999, Spark's TIMESTAMP at the year 294247. Spark's worker
     makes filters after it has made the reader, and fails with an OverflowError at such a timestamp.
-    Between this call and that of the function it returns, the value is None instead, which
-    `predicate_of` leaves to Spark. The worker may serve other data sources later.
+    From this call until you call the function that it returns, the value is None instead, and
+    `predicate_of` leaves such a filter to Spark. The patch must end, because the worker may serve
+    other data sources later.
     """
-    worker = sys.modules.get(_WORKER, sys.modules["__main__"])  # the latter without a daemon
+    worker = sys.modules.get(_WORKER, sys.modules["__main__"])  # __main__ without a daemon
     if getattr(worker, _VALUE, None) is not VariantVal:
         return lambda: None
     setattr(worker, _VALUE, _Value)

@@ -1,8 +1,9 @@
 """The data source of `kafkajit sql` for a table that one statement scans once.
 
-Its reader prunes by the conditions of the scan, which `KafkaLogReader` must not: its docstring says
-why. So only a caller that knows that a relation has one scan, in this statement and in all later
-ones, may use it. `cli/sql/scans.py` asks Spark's plan; users have no way to get at this source.
+Its reader prunes by the conditions of the scan. `KafkaLogReader` must not do that, for the reason
+in its docstring. So a caller may use this source only if it knows that a relation has one scan, in
+this statement and in all later ones. `cli/sql/scans.py` finds that out from Spark's plan. Users
+cannot reach this source.
 """
 
 from __future__ import annotations

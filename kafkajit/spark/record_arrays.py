@@ -74,7 +74,7 @@ def _mode(name: str | None) -> str:
     if mode not in (FAILFAST, DROPMALFORMED):
         raise ValueError(
             f"kafka_records has the modes {FAILFAST} and {DROPMALFORMED}, not {name!r}; "
-            "kafka_corruption(content) reports what is damaged"
+            "kafka_corruption(content) lists the damage"
         )
     return mode
 

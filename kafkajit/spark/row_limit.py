@@ -1,4 +1,4 @@
-"""How large a row of Spark's may become before it endangers the JVM.
+"""How large one of Spark's rows may become before it endangers the JVM.
 
 A segment and its records share a row. Spark doubles a row's buffer while it writes the row
 (BufferHolder), and copies the row several times. A JVM that runs out of heap ends the session with
@@ -15,7 +15,7 @@ from typing import NamedTuple
 MAX_ROW_BYTES = 2**31 - 1 - 15
 
 # Bytes of heap for each byte of content and of records, measured with Spark 4.3. MiB of content and
-# of records that got through / that did not: with 1 GiB of heap 42 and 105 / 65 and 65, with 2 GiB
+# of records that succeeded / failed: with 1 GiB of heap 42 and 105 / 65 and 65, with 2 GiB
 # 84 and 211 / 151 and 151, with 4 GiB 201 and 201 / 302 and 302.
 _HEAP_FOR_CONTENT = 12
 _HEAP_FOR_RECORDS = 4
@@ -25,13 +25,13 @@ _UNITS = {"": 20, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}
 
 
 class Heap(NamedTuple):
-    """The heap of the JVM that takes a task's rows, None if it is unknown; and its setting."""
+    """The heap of the JVM that receives a task's rows (None if unknown), and its setting."""
 
     size: int | None = None
     setting: str = ""
 
     def problem_with(self, content: int, records: int) -> str | None:
-        """Why a row with so many bytes of content and of records is too large, if it is."""
+        """Why a row with this many bytes of content and records is too large; None if it fits."""
         if content + records > MAX_ROW_BYTES:
             return f"Spark's rows end at {MAX_ROW_BYTES:,} bytes"
         needed = content * _HEAP_FOR_CONTENT + records * _HEAP_FOR_RECORDS
@@ -46,7 +46,7 @@ def _gib(size: int) -> str:
 
 
 def task_heap() -> Heap:
-    """The heap that this task's rows go to. It is unknown outside of a task."""
+    """The heap of the JVM that this task sends its rows to; unknown outside of a task."""
     pyspark = sys.modules.get("pyspark.taskcontext")  # loaded, if there is a task
     context = pyspark and pyspark.TaskContext.get()
     master = context and context.getLocalProperty("spark.master")

@@ -1,7 +1,7 @@
 """The table function kafka_log: records of segments of any size, in bounded record batches.
 
-kafka_records puts a segment's content and all of its records into one row, and rows are limited. A
-table function takes paths or contents and returns one record batch after the other.
+kafka_records puts a segment's content and all of its records into one row, and the size of a row is
+limited. A table function takes paths or contents and returns one record batch after the other.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _CALL = "kafka_log(TABLE(SELECT path FROM ...))"
 
-# A table function returns the same columns whatever its arguments, so those of damage are included.
+# A table function returns the same columns whatever its arguments, so `corruption` is included.
 ROWS = with_corruption(in_microseconds(record_schema(RECORD_COLUMNS)))
 
 
@@ -58,7 +58,7 @@ class KafkaLog:
         acknowledge()  # what Spark sent with the task; the segments come next
 
     def eval(self, *arguments: Any, **named: Any) -> Iterator[pa.RecordBatch]:
-        # Spark reports arguments that do not fit a signature with a traceback, so we check them.
+        # Spark reports wrong arguments with a traceback, so they are checked here.
         with in_worker():
             try:
                 bound = signature(_rows).bind(*arguments, **named)
@@ -92,7 +92,7 @@ def _constant(array: pa.Array | None, name: str) -> str | None:
 
 
 def _asked(names: str | None, mode: str) -> pa.Schema:
-    """The columns to read. With the column corruption, rows for damage come too."""
+    """The columns to read. With the column `corruption`, gaps become rows too."""
     from kafkajit.walk.walk import PERMISSIVE
 
     known = [name for name in ROWS.names if name != "corruption"]
@@ -130,7 +130,7 @@ def _sources(segments: pa.RecordBatch | pa.Array) -> Iterator[Source]:
 
 
 def _given(segments: pa.RecordBatch | pa.Array) -> dict[str, pa.Array]:
-    """The paths and contents: from columns of these names in any case, or from one value."""
+    """The paths and contents, from columns of these names (in any case) or from one value."""
     from kafkajit.spark.arrays import BINARY, TEXT
 
     if not isinstance(segments, pa.RecordBatch):

@@ -1,4 +1,4 @@
-"""What our code does in a Python worker of Spark: report errors, log, spare the collector."""
+"""Support for code in Spark's Python workers: error reports, logs, sockets and garbage."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ _COLLECTED = "PYSPARK_SPARK_SESSION_UUID"
 
 @contextmanager
 def in_worker() -> Iterator[None]:
-    """Run our code in Spark's worker.
+    """Run kafkajit's code in Spark's worker.
 
-    An error that a user can cause is reported as its message, without a traceback: Spark's worker
-    reads from the environment how to report it, and ends afterwards, so nothing else is affected.
+    Spark reports an error that a user can cause as its message alone, without a traceback: its
+    worker reads this choice from the environment. The worker ends afterwards, so nothing else is
+    affected.
 
-    A session that collects logs gets ours from INFO on. Without this the level would be WARNING,
-    since nothing in a worker configures logging.
+    A session that collects logs gets kafkajit's from INFO on. Without this the level would be
+    WARNING, because nothing in a worker configures logging.
     """
     if _COLLECTED in os.environ:
         logging.getLogger("kafkajit").setLevel(logging.INFO)
@@ -55,12 +56,12 @@ def reported(function: Callable[Arguments, Result]) -> Callable[Arguments, Resul
 
 
 def acknowledge() -> None:
-    """Acknowledge what the JVM has sent, so that it sends the rest at once.
+    """Acknowledge the JVM's first message, so that it sends the rest at once.
 
     Spark writes two or three small messages to a worker's TCP socket for a task. The JVM's system
-    holds the second back until the first is acknowledged (Nagle's algorithm), and ours delays the
-    acknowledgement by 40 ms, for each task. On Linux one call sends it now. A Unix socket
-    (spark.python.unix.domain.socket.enabled) has no such delay.
+    holds the second back until the first is acknowledged (Nagle's algorithm), and the worker's
+    system delays the acknowledgement by 40 ms, for each task. On Linux one call sends it now. A
+    Unix socket (spark.python.unix.domain.socket.enabled) has no such delay.
     """
     option = getattr(socket, "TCP_QUICKACK", None)
     if option is None:
@@ -75,7 +76,7 @@ def acknowledge() -> None:
 
 
 class AckOnUnpickle:
-    """Acknowledges what Spark sent to a worker when it is unpickled there, before data comes."""
+    """Acknowledges Spark's messages when it is unpickled in a worker, before data comes."""
 
     def __reduce__(self) -> tuple[Callable[[], AckOnUnpickle], tuple[()]]:
         return _unpickled, ()

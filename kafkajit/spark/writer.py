@@ -1,12 +1,12 @@
 """`df.write.format("kafkaLog")`: Spark's side of `kafkajit.produce`.
 
-Spark creates the writer where the query is executed and sends it to the tasks. It brings their
-messages back to `commit` if all tasks succeeded, else to `abort`. These are several Python
-processes.
+Spark creates the writer where it executes the query and sends it to the tasks. Spark passes their
+messages to `commit` if all tasks succeeded, else to `abort`. All of these may run in different
+Python processes.
 
-Until the job is committed, everything that it writes is in one folder inside the target folder. Its
-name is one that a broker gives to logs pending deletion: if the driver dies, a broker that starts
-there deletes the folder.
+Until the job is committed, everything that it writes is in one folder inside the target folder.
+That folder is named as a broker names logs pending deletion: if the driver dies, a broker that
+starts there deletes it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class KafkaLogWriter(DataSourceArrowWriter):
 
     @classmethod
     def of(cls, given: Mapping[str, str], schema: pa.Schema, *, overwrite: bool) -> KafkaLogWriter:
-        """A writer for rows of this schema; raises if they cannot be written."""
+        """Create a writer for rows of this schema; raise an error if they cannot be written."""
         from kafkajit.produce.checks import check_columns, check_folder
         from kafkajit.produce.options import ProduceOptions
 
@@ -118,7 +118,7 @@ class KafkaLogWriter(DataSourceArrowWriter):
 
 
 def _make_folder(path: Path) -> list[Path]:
-    """Create a folder and its missing parents; the created ones, the innermost first."""
+    """Create a folder and its missing parents; return the created ones, the innermost first."""
     missing = [path]
     while not missing[-1].exists():
         missing.append(missing[-1].parent)

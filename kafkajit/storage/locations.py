@@ -31,7 +31,7 @@ from kafkajit.storage.source import (
 
 logger = logging.getLogger("kafkajit")
 
-# A scheme of one letter would be a drive. A secret may contain slashes; a port may not.
+# A scheme of one letter would be a Windows drive. A secret may contain slashes; a port may not.
 _URI = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?=/)"
     r"(?://(?P<user>[^/?:@]*(?::(?!\d+/)[^?@]*)?@)?(?P<host>[^/?]*))?"
@@ -42,10 +42,10 @@ _SET = re.compile(r"\[(?P<negated>[!^]?)(?P<inside>.[^\]]*)\]")
 # Hadoop's names for file systems, and pyarrow's.
 _ALIASES = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfs"}
 SEGMENT_NAME = re.compile(r"\d{20}\.log")
-# Backups of segments, which nobody reads as they are.
+# Compressed backups of segments. kafkajit does not read them.
 _COMPRESSED = re.compile(r"\d{20}\.log\.(?:gz|zst|lz4|bz2|xz|sz|snappy|br|Z|zip)")
 _SWAP = re.compile(r"\d{20}\.log\.swap")
-# The folder of a topic's partition; a folder on its way out or in has another suffix.
+# A partition's folder. A folder that is being deleted or moved has one of the suffixes below.
 _PARTITION = re.compile(r"[a-zA-Z0-9._-]+-\d+")
 _SUFFIXES = ("-delete", "-future", "-stray")
 _ON_ITS_WAY = re.compile(rf".+\.[0-9a-f]{{32}}(?:{'|'.join(_SUFFIXES)})")
@@ -55,7 +55,7 @@ _ON_ITS_WAY = re.compile(rf".+\.[0-9a-f]{{32}}(?:{'|'.join(_SUFFIXES)})")
 class StoredFile:
     """A file of a log folder, and how to open it."""
 
-    path: str  # as a user writes it: a plain path if it is local, otherwise a URI
+    path: str  # as users write it: a plain path for a local file, otherwise a URI
     size: int
     modified_ns: int | None  # None if the file system does not report it
     key: str  # its path on the file system
@@ -147,9 +147,10 @@ def stored_file(location: str) -> StoredFile:
 
 
 def opened_source(source: Any, *, stays: bool = False) -> Source:
-    """A log's bytes: those of a path or a URI, or what holds them already.
+    """Open a log's bytes: from a path, a URI, or an object that already holds them.
 
-    With `stays` they are there as long as somebody looks at them, and not only on the way.
+    With `stays` all bytes stay valid as long as an array refers to them, for callers that return
+    views of them.
 
     >>> opened_source("/")
     Traceback (most recent call last):
@@ -162,19 +163,19 @@ def opened_source(source: Any, *, stays: bool = False) -> Source:
         return file.open()
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
-        if os.path.isdir(path):  # noqa: PTH112  bytes are no path
+        if os.path.isdir(path):  # noqa: PTH112  pathlib does not take bytes
             raise IsADirectoryError(
                 f"{path} is a folder: kafkajit.Log reads a partition's, such as orders-0"
             )
         if _URI.fullmatch(path) and not os.path.exists(path):  # noqa: PTH110
             raise FileNotFoundError(
-                f"{path} is no file: a Path drops a slash of a URI, so pass the URI as a str"
+                f"{path} does not exist: a Path drops a slash of a URI, so pass the URI as a str"
             )
     return Source(source)
 
 
 def find_files(location: str) -> list[StoredFile]:
-    """All files at a location, in the order of their paths.
+    """Find all files at a location, in the order of their paths.
 
     >>> find_files("/no/such/folder")
     Traceback (most recent call last):
@@ -201,7 +202,7 @@ def files_at(locations: Iterable[str]) -> dict[str, StoredFile]:
     return {file.path: file for location in locations for file in find_files(location)}
 
 
-# The end of an error message: what a path may be.
+# The end of an error message: the kinds of paths.
 _PLACES = (
     "a partition's folder such as orders-0, a log.dirs root that holds such folders, or a glob; "
     "the option pathGlobFilter allows other names"
@@ -213,7 +214,8 @@ def find_segments(
 ) -> tuple[list[StoredFile], dict[str, StoredFile]]:
     """Find the segments at these locations, and all files there by their paths.
 
-    A glob selects the names of segments; without one, a file that is named itself is one too.
+    A glob selects the names of segments. Without a glob, a location that is a file counts as one,
+    whatever its name.
     """
     locations = list(locations)
     files = files_at(locations)
@@ -248,7 +250,7 @@ def _several(paths: list[str]) -> str:
 def _warn_of_swaps(files: dict[str, StoredFile]) -> None:
     """Warn if segments are being swapped, or a swap was interrupted: old files may be gone."""
     swapped = {file.folder for file in files.values() if _SWAP.fullmatch(file.name)}
-    # Beside a .cleaned, all old files are still there.
+    # A folder with a .cleaned file still has all of its old files.
     cleaned = {file.folder for file in files.values() if file.name.endswith(".cleaned")}
     for folder in sorted(swapped - cleaned):
         logger.warning(
@@ -263,8 +265,8 @@ def find_named(
 ) -> tuple[list[StoredFile], dict[str, StoredFile]]:
     """Find the files of these names at the locations, and all files there by their paths.
 
-    Where there are segments, none need be found: a log without aborted transactions has no
-    .txnindex. A place with neither segments nor such files is an error: it is the wrong place.
+    Beside segments the files may be missing: a log without aborted transactions has no .txnindex.
+    A location with neither segments nor such files is probably a wrong path, and raises an error.
     """
     locations = list(locations)
     files = files_at(locations)
@@ -289,7 +291,7 @@ def absolute(location: str) -> str:
 
 
 def shown(location: str) -> str:
-    """A location as the paths of its files begin: without a query or secrets.
+    """The beginning of the paths of a location's files: the location without query and secrets.
 
     >>> shown("s3://key:secret@bucket/orders-0?region=eu-west-1")
     's3://bucket/orders-0'
@@ -303,7 +305,7 @@ def shown(location: str) -> str:
 
 
 def as_location(path: str, locations: Iterable[str]) -> str:
-    """Add to a path that was found at one of these locations that location's credentials.
+    """Add credentials to a path: those of the location where it was found.
 
     >>> as_location("s3://bucket/orders-0", ["s3://key:secret@bucket?region=eu-west-1"])
     's3://key:secret@bucket/orders-0?region=eu-west-1'
@@ -320,7 +322,7 @@ def as_location(path: str, locations: Iterable[str]) -> str:
 def _files_under(place: _Place, folder: FileInfo) -> Iterator[FileInfo]:
     """The files of a folder and, unless it is a partition's own, of the partitions in it.
 
-    A name does not decide: a broker's root may be called kafka-logs-1.
+    The folder's name does not decide, because a broker's root may be called kafka-logs-1.
     """
     inside = place.listed(folder.path)
     files = place.files(inside)
@@ -333,7 +335,7 @@ def _files_under(place: _Place, folder: FileInfo) -> Iterator[FileInfo]:
 
 
 class _Place:
-    """A location, taken apart into a file system and a path on it."""
+    """A location, split into a file system and a path on it."""
 
     def __init__(self, location: str) -> None:
         self._filesystem: FileSystem | None = None
@@ -372,7 +374,7 @@ class _Place:
         return info
 
     def check(self, info: FileInfo) -> None:
-        """Raise if there is neither a file nor a folder: reading a FIFO waits for its writer."""
+        """Raise unless this is a file or a folder: reading a FIFO would wait for its writer."""
         if info.type not in (FileType.File, FileType.Directory):
             check_regular(Path(info.path))
 
@@ -386,14 +388,14 @@ class _Place:
         return sorted(listed, key=lambda info: info.path)
 
     def files(self, listed: list[FileInfo]) -> list[FileInfo]:
-        """Those that are files. A segment that is none is an error: it would be left out."""
+        """The regular files among these. A segment that is not a regular file is an error."""
         for info in listed:
             if info.type != FileType.Directory and SEGMENT_NAME.fullmatch(info.base_name):
                 self.check(info)
         return [info for info in listed if info.type == FileType.File]
 
     def matches(self) -> list[FileInfo]:
-        """Files and folders that match a glob, level by level; empty if the path is not a glob."""
+        """Find what matches a glob, level by level; empty if the path is not a glob."""
         glob = _GLOB.search(self.path)
         (literally,) = self._opened.get_file_info([self.path])
         if glob is None or literally.type != FileType.NotFound:
@@ -408,7 +410,7 @@ class _Place:
                 if folder.type == FileType.Directory
                 for info in self.listed(folder.path, hidden=part.startswith("."))
                 if named.fullmatch(info.base_name)
-                # A copy on its way out or in is found only by its suffix.
+                # A copy that is being deleted or moved is found only by its suffix.
                 and (part.endswith(_SUFFIXES) or not _ON_ITS_WAY.fullmatch(info.base_name))
             ]
         if not found:

@@ -1,7 +1,7 @@
-"""Turns whatever holds a log's bytes into one read-only array of uint8, once, at the door.
+"""Turns anything that holds a log's bytes into one type: a read-only array of uint8.
 
-Kernels are compiled for exactly that type (C-contiguous, read-only), so no other code causes a
-second compilation.
+Kernels are compiled for exactly that type (C-contiguous, read-only). A single door for bytes keeps
+them from being compiled a second time.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ Mask = npt.NDArray[np.bool_]
 
 _PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
 
-# The pages of a file already read are given back in steps of this many bytes.
+# Pages that were read are given back to the system in steps of this many bytes.
 _FORGET_STEP = 32 << 20
 
 
-# How much of a remote file is read at once.
+# The bytes of a remote file that are read at once.
 _WINDOW = 8 << 20
 
 # A path that begins with this leads to the sample logs in the installed package.
@@ -42,12 +42,12 @@ class RangeReader(NamedTuple):
 
     read_at: Callable[[int, int], bytes]
     size: int
-    start: int  # nothing before it will be read,
-    end: int  # nor from here on
+    start: int  # no byte before it is read
+    end: int  # no byte from here on is read
 
 
 class Place(NamedTuple):
-    """Where a file lies, asked for only if something is wrong with it."""
+    """Functions that look at a file's folder; called only if something is wrong with the file."""
 
     names: Callable[[], Iterable[str]]  # of the files in its folder, its own among them
     size: Callable[[], int]  # of the file as it is now
@@ -57,12 +57,12 @@ class Source:
     """A log's bytes, with the path that they came from, if any.
 
     A path is memory-mapped: no byte is read before it is used, and `forget` gives pages back. So a
-    reader that moves forward holds a few megabytes of a file of any size. The bytes of a
-    RangeReader appear, as they are loaded, in memory of the file's size, and are given back in the
-    same way: positions are the file's, whichever part of it is read.
+    reader that moves forward holds a few megabytes of a file of any size. A RangeReader's bytes are
+    loaded on demand into an anonymous mapping as large as the file, and given back in the same way,
+    so positions are those in the file, whichever part of it is read.
 
-    `size` is the size that an earlier listing found: bytes that were appended since are ignored. A
-    reader that `leaps` reads here and there, so the system reads nothing ahead for it.
+    `size` is the size from an earlier listing: bytes that were appended since are ignored. With
+    `leaps` the reader jumps about, so the system does not read ahead.
     """
 
     def __init__(
@@ -107,15 +107,15 @@ class Source:
 
     @property
     def is_there(self) -> bool:
-        """Whether all bytes can be looked at, and need no `load`."""
+        """Whether all bytes can be used without `load`."""
         return self._ranges is None
 
     def shared(self) -> Source:
-        """The same bytes for several readers at different positions: none of them may forget."""
+        """The same bytes, for several readers at different positions; `forget` does nothing."""
         return Source(self.content, path=self.path, place=self.place)
 
     def load(self, end: int) -> int:
-        """Load the bytes before `end`, and return up to where they are there."""
+        """Load the bytes before `end`, and return the end of the loaded bytes."""
         return self.content.size if self._ranges is None else self._ranges.load(end)
 
     def forget(self, position: int) -> None:
@@ -138,7 +138,7 @@ _KINDS = (
 
 
 def check_regular(path: Path) -> None:
-    """Raise if there is something else than a file under this name: opening it could wait forever.
+    """Raise an OSError for anything but a file: opening a FIFO, for one, could wait forever.
 
     >>> check_regular(Path("/dev/zero"))
     Traceback (most recent call last):
@@ -148,9 +148,9 @@ def check_regular(path: Path) -> None:
 
 
 def open_file(path: Path) -> BinaryIO:
-    """A file, opened for reading; what is not a regular file is refused by name."""
+    """Open a regular file for reading; raise an OSError for anything else, such as a FIFO."""
     check_regular(path)
-    # Nothing is waited for even if another thing has taken the file's place.
+    # O_NONBLOCK: do not wait even if a FIFO has taken the file's place since.
     opened = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     try:
         _check_mode(path, os.fstat(opened).st_mode)
@@ -173,7 +173,7 @@ def _size_of(path: Path) -> int:
 
 
 class _Loader:
-    """Reads ranges into memory, one ahead of the one that is needed."""
+    """Loads ranges of a file into memory, and reads one range ahead."""
 
     def __init__(self, file: RangeReader, memory: mmap.mmap, name: str) -> None:
         self._file = file
@@ -236,6 +236,6 @@ def as_bytes(source: Any) -> Bytes:
                 "source must be bytes, a memoryview, a numpy array, a pyarrow Buffer or a path, "
                 f"not {type(source).__name__}"
             ) from error
-    content = content[:]  # a view of our own: the caller's array stays writable
+    content = content[:]  # a view of its own: the caller's array stays writable
     content.flags.writeable = False
     return content

@@ -150,7 +150,7 @@ def printed(
 
 
 def printed_misfit(kind: TopicKind, offset: int, reason: str) -> tuple[str | None, str | None]:
-    """The same where Java cannot take the key or the value out of the message, and says why.
+    """The same if Java cannot take the key or the value out of the message; `reason` is its error.
 
     >>> from kafkajit.topics.kinds import topic_kind
     >>> printed_misfit(topic_kind("cluster_metadata"), 7, "null")

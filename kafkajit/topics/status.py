@@ -8,7 +8,7 @@ FULL = 1  # the output needs more room; start again
 MALFORMED = 2  # the scratch memory holds the reason and the position
 NEW_DOUBLE = 3  # the table lacks the double whose bits are in the scratch memory
 
-# Of the payloads of internal topics:
+# For the payloads of internal topics:
 NO_TYPE = 4  # a key of fewer than two bytes
 UNKNOWN_TYPE = 5
 NO_VERSION = 6  # a value of fewer than two bytes

@@ -63,7 +63,7 @@ KNOWN_ATTRIBUTES = (
     | DELETE_HORIZON_MASK
 )
 
-# What a byte does to a batch's checksum, and to a message's.
+# How a byte changes a batch's checksum, and a message's.
 _STEPS = np.stack([slicing_tables(POLYNOMIAL)[0], slicing_tables(MESSAGE_POLYNOMIAL)[0]])
 _OVER_ZEROS = np.stack([over_zeros(POLYNOMIAL), over_zeros(MESSAGE_POLYNOMIAL)])
 
@@ -80,8 +80,8 @@ def resync(
 
     Args:
         content: the bytes of the log.
-        position: of the bad batch.
-        is_cut: the bytes end where the next batch begins, and not as a log may end.
+        position: where the bad batch begins.
+        is_cut: whether the bytes end where the next batch begins, instead of where a log may end.
         zeros: the position of a preallocated file's zeros.
         prover: the prover of a log with several gaps.
     """
@@ -97,8 +97,9 @@ def resync(
 class Prover:
     """Checks the checksums of a log's batches in a time proportional to the log's size.
 
-    If many headers claim all bytes behind them, these would be checked again and again. Once that
-    becomes expensive, the checksums of all prefixes are computed, and later checks use them.
+    If many headers claim all bytes behind them, those bytes would be checked again and again. Once
+    that becomes expensive, the prover computes the checksums of all prefixes, and uses them for
+    later checks.
     """
 
     def __init__(self, content: Bytes) -> None:
@@ -122,7 +123,7 @@ class Prover:
 
     @property
     def is_needed(self) -> bool:
-        """Whether enough was wasted to look up large batches before they are checked."""
+        """Whether enough bytes were wasted to check large batches with `checksum` from now on."""
         return self._prefixes.size > 0
 
     def checksum(self, position: int, end: int) -> int:
@@ -151,10 +152,10 @@ def _prefix_checksums(content: Bytes, start: int) -> npt.NDArray[np.uint64]:
 def goes_on(
     content: Bytes, position: int, *, is_cut: bool = False, zeros: int | None = None
 ) -> bool:
-    """Whether something like a batch begins here, or the log ends here.
+    """Whether a batch seems to begin here, or the log ends here.
 
-    A log ends with its bytes, with an incomplete batch, or where the zeros begin. A place among the
-    zeros does not count: only a damaged length leads there.
+    A log ends with its bytes, with an incomplete batch, or at the first of the zeros. A place
+    further inside the zeros does not count: only a damaged length leads there.
     """
     left = content.size - position
     if left == 0 or (left > HEADER_SIZE_UP_TO_MAGIC and _is_plausible(content, position)):
@@ -167,7 +168,7 @@ def goes_on(
 
 
 def zeros_at_the_end(content: Bytes) -> int:
-    """The position of the zeros at the end; the end itself without any."""
+    """The position of the zeros at the end, or the end itself if there are no zeros."""
     return int(_behind_last_byte(content))
 
 
@@ -181,8 +182,9 @@ def plausible(content: Bytes, positions: npt.NDArray[np.int64]) -> npt.NDArray[n
 def end_by_checksum(content: Bytes, position: int) -> int | None:
     """Where the batch that begins here ends, whatever its size field claims.
 
-    It ends where its checksum holds and the log ends, or another batch seems to begin. A size field
-    is outside of the checksum: that of a whole batch is damaged alone.
+    The batch ends at the first place where its checksum holds and the log ends or another batch
+    seems to begin. The checksum does not cover the size field, so a whole batch may have a damaged
+    size.
     """
     room = content.size - position
     if room < MESSAGE_OVERHEAD_V0 or content[position + MAGIC_OFFSET] > MAGIC_V2:
@@ -225,10 +227,10 @@ def _are_plausible(content, positions, found):
 
 @kernel
 def _search(content, position, start, prefixes, free):
-    """Return the first sound batch from here on, or the end, and the bytes that may be checked yet.
+    """Return the first sound batch from here on, or the end, and how many bytes may yet be checked.
 
-    If that number is negative, the search gave up at this position. With the prefix checksums from
-    `start` on it never does.
+    If that number is negative, the search gave up at this position. With prefix checksums from
+    `start` on it never gives up.
     """
     while True:
         position = _next_magic(content, position + MAGIC_OFFSET) - MAGIC_OFFSET
@@ -361,7 +363,7 @@ def _behind_last_byte(content):
 
 @kernel
 def _may_begin(content, position):
-    """Whether a whole batch could begin here. Only its checksum proves that it does.
+    """Whether a whole batch could begin here. Only its checksum would prove it.
 
     Messages can be checked further than batches: their sizes must add up, as with all writers.
     """

@@ -1,6 +1,6 @@
 """Select records by ranges of offsets and timestamps, and by their transactions.
 
-A batch is judged by its header first, so that a batch without a match is neither checked nor
+A batch is judged by its header first, so a batch without a match is neither checked nor
 decompressed. The rows of batches at the ends of a range are judged one by one.
 """
 

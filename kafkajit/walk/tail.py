@@ -1,14 +1,14 @@
-"""What stands behind the last whole batch of a log: its end, as a broker may leave it, or damage.
+"""Judge the bytes behind a log's last whole batch: an end that brokers leave, or damage.
 
-Every byte of a log is a record batch's, or one of
+Every byte of a log belongs to a record batch, or to one of these:
 
-    a torn tail         a batch that was never finished: at the end of a partition's last segment,
+    a torn tail         a batch that was never finished, at the end of a partition's last segment,
                         with no sound batch behind it
-    preallocated zeros  there too, with nothing but zeros behind them
+    preallocated zeros  at the end of a partition's last segment, with only zeros behind them
     damage              everything else
 
-A broker truncates a segment before it begins the next one, so a segment that another follows ends
-with a batch. Nothing here is looked at in a log that ends with a batch.
+A broker truncates a segment before it begins the next one, so every segment except the last ends
+with a batch. A log that ends with a batch needs none of these checks.
 """
 
 from __future__ import annotations
@@ -50,10 +50,11 @@ logger = logging.getLogger("kafkajit")
 
 _ADVICE = "read it with mode DROPMALFORMED or PERMISSIVE, or see `kafkajit repair`"
 _MAX_OFFSET = 2**63 - 1
-# Offsets that brokers have ever reached are far below: as text, or in most files, none is.
+# Brokers' offsets are far below this. The first eight bytes of most other files, such as text, are
+# far above.
 _USUAL_OFFSETS = 2**56
 
-# what a file begins with, what it is then, and what to do about it
+# A file's first bytes, the format that they belong to, and advice.
 _SIGNATURES = [
     (re.compile(pattern, re.DOTALL), what, advice)
     for pattern, what, advice in (
@@ -84,13 +85,14 @@ def tail_error(
     is_last: bool | None = None,
     prover: Callable[[], Prover] | None = None,
 ) -> KafkaJitError | None:
-    """What is wrong with the bytes behind the last whole batch; None if a log may end so.
+    """The error in the bytes behind the last whole batch; None if a log may end like that.
 
     Args:
-        source: a log, all of it.
-        position: where its last whole batch ends, and `error` why nothing is framed there.
-        is_last: whether it is its partition's last segment; without it the folder is looked at.
-        prover: that of a log with more than one gap.
+        source: a whole log.
+        position: the end of its last whole batch.
+        error: the reason why no batch is framed there, if framing raised one.
+        is_last: whether this is its partition's last segment; if None, the folder decides.
+        prover: returns the prover of a log with more than one gap.
     """
     size = source.content.size
     if position >= size:
@@ -128,7 +130,7 @@ def tail_error(
 
 
 def foreign_error(source: Source) -> NotALogError | None:
-    """What a file is instead of a log, if it is not one."""
+    """The error of a file that is not a log, with the format that it seems to have; else None."""
     framing = frame(source.content, max_records=1)
     if len(framing.batches):
         error = begin_error(source)
@@ -138,7 +140,7 @@ def foreign_error(source: Source) -> NotALogError | None:
 
 
 def begin_error(source: Source) -> KafkaJitError | None:
-    """What is wrong if a log's first bytes, framed as a batch, are those of another file."""
+    """The error of a file that is framed as a batch but is not a log; else None."""
     head = source.content[:RECORD_BATCH_OVERHEAD].tobytes()
     if _wrong_fields(head) < 2:
         return None
@@ -151,14 +153,14 @@ def begin_error(source: Source) -> KafkaJitError | None:
 
 
 def only_zeros(source: Source, position: int) -> bool:
-    """Whether there are only zeros from there on, as in a preallocated file behind its batches."""
+    """Whether all bytes from `position` on are zeros, as at the end of a preallocated file."""
     step, end = 1 << 20, source.content.size
     source.load(end)
     return not any(source.content[at : at + step].any() for at in range(position, end, step))
 
 
 def next_segment(source: Source) -> str | None:
-    """The name of the log behind this one in its folder, if this is a segment and there is one."""
+    """The file name of the segment that follows this one in its folder, or None."""
     if source.place is None or source.path is None:
         return None
     own = parse_log_path(source.path)
@@ -176,7 +178,7 @@ def next_segment(source: Source) -> str | None:
 def _followed(
     source: Source, position: int, what: str, is_last: bool | None
 ) -> KafkaJitError | None:
-    """The error of a log that ends like a last segment, unless it is one."""
+    """The error of a log that ends as only a last segment may; None if it is the last segment."""
     following = None if is_last else next_segment(source)
     if following is None:
         return None
@@ -200,9 +202,10 @@ def _followed(
 
 
 def _foreign(source: Source, error: KafkaJitError | None) -> KafkaJitError | None:
-    """The error of a file without a sound batch, of which the first bytes may be no batch's.
+    """The error of a file without a sound batch, whose first bytes may not belong to a batch.
 
-    A header of which one field is wrong is a damaged one; less than a header has to be right.
+    One wrong field in a header is damage. If the file ends before the magic byte, one wrong field
+    means that the file is not a log.
     """
     content = source.content
     head = content[:RECORD_BATCH_OVERHEAD].tobytes()
@@ -226,7 +229,7 @@ def _foreign(source: Source, error: KafkaJitError | None) -> KafkaJitError | Non
 
 
 def _wrong_fields(head: bytes) -> int:
-    """How many fields of a batch's header are not such as brokers write, as far as it is there."""
+    """The number of fields with values that brokers never write, in a header or its first part."""
 
     def field(at: int, layout: str, least: int, most: int) -> int:
         if at + struct.calcsize(layout) > len(head):
@@ -246,7 +249,7 @@ def _wrong_fields(head: bytes) -> int:
         rest = struct.unpack_from(">i", head, BATCH_LENGTH_OFFSET)[0] + LOG_OVERHEAD - key_at - 8
         wrong += field(MESSAGE_ATTRIBUTES_OFFSET, "B", 0, known)
         wrong += field(key_at, ">i", -1, rest)
-        if len(head) >= key_at + 4:  # the value is what the key leaves
+        if len(head) >= key_at + 4:  # the value has the rest
             key_size = max(0, struct.unpack_from(">i", head, key_at)[0])
             value_size = rest - key_size
             least = value_size if value_size else -1
@@ -263,7 +266,7 @@ def _wrong_fields(head: bytes) -> int:
 
 
 def _seems(content: Bytes) -> tuple[str | None, str]:
-    """What a file seems to be, if it is known, and what to do about it."""
+    """The format that a file seems to have, or None, and advice."""
     head = content[:_TEXT_BYTES].tobytes()
     for pattern, what, advice in _SIGNATURES:
         if pattern.match(head):

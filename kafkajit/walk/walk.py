@@ -1,8 +1,8 @@
 """Walk a segment from end to end: chunks of decoded batches, or headers, and gaps at damage.
 
-This is the only module that knows what the modes do: all readers of a log use it. dump-log also has
-its own way, which is Kafka's. Compaction, and the modules that follow transactions, decode the
-batches themselves that are framed here.
+This is the only module that implements the modes: all readers of a log use it. Without a mode,
+dump-log treats damage as Kafka does, in its own way. Compaction, and the modules that follow
+transactions, decode the batches that are framed here themselves.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ DROPMALFORMED = "DROPMALFORMED"
 PERMISSIVE = "PERMISSIVE"
 MODES = (FAILFAST, DROPMALFORMED, PERMISSIVE)
 
-# Batches that are cheaper to ask the prover for than to check, once it is needed.
+# The size from which asking the prover is cheaper than checking a batch, once it is needed.
 _LARGE = 64 << 10
 
 Part = TypeVar("Part", Chunk, Batches)
 
 
 def mode_named(name: str) -> str:
-    """The mode of that name, however it is written.
+    """The mode of that name, in any case of letters.
 
     >>> mode_named("permissive")
     'PERMISSIVE'
@@ -68,7 +68,7 @@ class Corruption(NamedTuple):
     """Gaps with nothing sound between them, and the offsets that no batch around them has.
 
     In a compacted topic some of these offsets may have been missing before. They are None if the
-    log does not tell them, or if no offset is missing.
+    log does not reveal them, or if no offset is missing.
     """
 
     path: str | None
@@ -88,12 +88,12 @@ def frames(
     is_last: bool | None = None,
     prover: Callable[[], Prover] | None = None,
 ) -> Iterator[Framing]:
-    """Runs of batches of about a chunk each, to the end of the log.
+    """Yield runs of batches of about a chunk each, to the end of the log.
 
-    A batch that was never finished ends a log, and so do the zeros of a preallocated file, where a
-    broker may have left them (kafkajit/walk/tail.py); anything else that is not a batch is an
-    error. `is_last` says whether it is its partition's last segment; without it the folder is
-    looked at, but only if the log does not end with a batch.
+    A log may end with a batch that was never finished, or with the zeros of a preallocated file, if
+    a broker may have left them there (kafkajit/walk/tail.py). Anything else that is not a batch is
+    an error. `is_last` is True for a partition's last segment; if it is None and the log does not
+    end with a batch, the folder decides.
     """
     content = source.content
     end = content.size if end is None else end
@@ -145,10 +145,10 @@ class Walk:
         self._selection = selection
         self._is_last = is_last
         self._end = source.content.size if end is None else min(end, source.content.size)
-        self._is_cut = self._end < source.content.size  # and does not end as a log may
+        self._is_cut = self._end < source.content.size  # so it does not end as a log may
         self._path = parse_log_path(source.path) if source.path else LogPath()
         self._prover: Prover | None = None  # behind the first bad batch
-        self._first_zero: int | None = None  # of those at the end, when it had to be known
+        self._first_zero: int | None = None  # of the zeros at the end, once it was needed
 
     def chunks(
         self,
@@ -177,7 +177,7 @@ class Walk:
         check_crcs: bool = True,
         max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
     ) -> Iterator[Corruption]:
-        """Yield the damaged parts of the segment; this decodes every batch.
+        """Yield the damaged parts of the segment. This decodes every batch.
 
         `offsets` are those that the segment may have, by default from the base offset in its name.
         """
@@ -195,7 +195,7 @@ class Walk:
                 continue
             if gaps:
                 behind = int(part.batches.field("baseOffset")[0])
-                # No checksum covers the base offset: one that goes back is not to be trusted.
+                # No checksum covers the base offset, so one that goes back cannot be trusted.
                 last = behind - 1 if behind > before else MAX_INT64
                 yield corruption(gaps, Range(before + 1, last))
                 gaps = []
@@ -207,11 +207,11 @@ class Walk:
             yield corruption(gaps, Range(before + 1, offsets.last))
 
     def headers(self) -> Iterator[Batches | Gap]:
-        """Yield the headers of selected batches, without a look at their checksums, and gaps."""
+        """Yield the headers of selected batches, with unchecked checksums, and gaps."""
         return self._parts(self._headers)
 
     def checked(self) -> Iterator[Batches | Gap]:
-        """Yield the headers of all batches with right checksums, and gaps; no record is read."""
+        """Yield the headers of all batches with right checksums, and gaps. No record is read."""
         return self._parts(self._checked)
 
     def framed(self) -> Iterator[Batches]:
@@ -223,7 +223,7 @@ class Walk:
         read: Callable[[Framing], Generator[Part | Gap, None, bool]],
         max_records: int = 2**62,
     ) -> Iterator[Part | Gap]:
-        """Yield what `read` makes of framed batches and, unless the mode is FAILFAST, gaps."""
+        """Yield the results of `read` for framed batches and, unless the mode is FAILFAST, gaps."""
         while True:
             try:
                 for framing in frames(
@@ -241,7 +241,8 @@ class Walk:
                     if self._mode == FAILFAST:
                         self._check_end()
                         return
-                    # A stretch ends at a batch, so the length of the one that it cuts is damaged.
+                    # A stretch ends where a batch ends, so a batch that reaches over its end has a
+                    # damaged length.
                     start = self.position
                     if not self._is_cut or start == self._end:
                         return
@@ -339,7 +340,7 @@ class Walk:
         return known & (self._is_valid(batches) | ~batches.is_whole)
 
     def _is_valid(self, batches: Batches) -> Mask:
-        """Batches.is_valid; large ones are asked of the prover, if it is needed."""
+        """As Batches.is_valid, but the prover checks large batches if it is needed."""
         content, prover = self._source.content[: self._end], self._prover
         is_large = batches.size_in_bytes > _LARGE
         if prover is None or not prover.is_needed or not is_large.any():
@@ -353,7 +354,7 @@ class Walk:
         return valid
 
     def _prove(self) -> Prover:
-        """One for all gaps: what it may check in vain is for the whole log."""
+        """The one prover for all gaps: its budget of wasted bytes is for the whole log."""
         if self._prover is None:
             self._prover = Prover(self._rest())
         return self._prover
@@ -396,7 +397,7 @@ class Walk:
         return self._first_zero
 
     def _gap(self, error: KafkaJitError, end: int | None = None) -> Gap:
-        """Step over the bad bytes at the present position, up to their end if it is certain."""
+        """Step over the bad bytes at the present position: to `end` if it is known, else search."""
         if self._mode == FAILFAST:
             raise error
         start = self.position
@@ -421,7 +422,7 @@ class Walk:
         return self._source.content[: self._end]
 
     def _check_end(self) -> None:
-        """Check that the stretch ends where the next begins, at the bounds of a batch."""
+        """Check that the stretch ends at the end of a batch, where the next stretch begins."""
         if self._is_cut and self.position < self._end:
             raise CorruptIndexError(
                 f"No record batch ends at position {self._end}, where the segment was split: its "

@@ -44,7 +44,7 @@ SELECT offset, producerId, controlType, coordinatorEpoch, isTransactional FROM (
   )))
 );
 
--- NULL for NULL. No records are no bytes.
+-- NULL stays NULL. An empty array becomes zero bytes.
 SELECT kafka_encode_batch(NULL) AS ofNull, length(kafka_encode_batch(kafka_records(X''))) AS ofNothing;
 
 -- Offsets must increase from record to record.

@@ -120,7 +120,7 @@ def test_whatever_call_fails_the_log_is_as_it_was_or_is_finished_later(
         check_loads(root, scenario)
         if isinstance(error, OSError):
             assert error.errno == code
-            assert error.filename, "an error says where"
+            assert error.filename, "an error names the file"
             assert check_whole(root, scenario) == "old"
         else:
             assert "committed but not finished; kafkajit finishes it when it next" in str(error)

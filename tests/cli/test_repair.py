@@ -246,4 +246,4 @@ def test_a_log_is_not_discarded(folder: Path, capsys: pytest.CaptureFixture[str]
     assert main(["repair", "--discard", str(path), str(folder)]) == 1
     assert f"{path} is a Kafka log: it is not discarded" in capsys.readouterr().err
     assert main(["repair", "--discard", "x.log", str(folder)]) == 1
-    assert "is no segment of a partition that is to be repaired" in capsys.readouterr().err
+    assert "is not a segment of a partition that is to be repaired" in capsys.readouterr().err

@@ -154,7 +154,7 @@ def headers_column(rows: list[Any], kind: pa.DataType) -> pa.Array:
 def laid_out(headers: list[tuple[str, bytes | None]] | None) -> bytes:
     """The bytes after a record's value: the count, then keys and values with their sizes.
 
-    Where there are none, nothing: the writer puts the count 0 there.
+    Empty for a record without headers: the writer adds the count 0.
     """
     encoded = kt.Record(headers=headers or ()).encode(0, 0)
     # Skip length, attributes, two deltas, null key and null value.

@@ -70,7 +70,7 @@ def test_broken_utf8_is_replaced_as_java_replaces_it() -> None:
         (b"\xed\x9f\xbf \xee\x80\x80", "\ud7ff \ue000"),
         (b"\x80", "\ufffd"),
         (b"\xbf\xbf", "\ufffd\ufffd"),
-        (b"\xc0\x80", "\ufffd\ufffd"),  # Java's own modified NUL is no UTF-8 either
+        (b"\xc0\x80", "\ufffd\ufffd"),  # Java's own modified NUL is not UTF-8 either
         (b"\xc1\xbf", "\ufffd\ufffd"),
         (b"\xc3", "\ufffd"),
         (b"\xc3(", "\ufffd("),

@@ -1,4 +1,4 @@
-"""After each change that Kafka made to an index, we read what Kafka reads, and say what it says."""
+"""After each change that Kafka made to an index, we read and report the same as Kafka."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def test_a_remote_path_is_refused_with_what_to_do(text: str) -> None:
     ("given", "told"),
     [
         ({"topik": "a"}, "unknown option 'topik': did you mean 'topic'"),
-        ({"kind": "batches"}, "unknown option 'kind' of what is written: it says how logs are"),
+        ({"kind": "batches"}, "unknown option 'kind' for writing: it is an option for reading"),
         ({"zzz": "a"}, "unknown option 'zzz'; there are: path, topic, partitions"),
         ({"topic": "a/b"}, "option topic: Topic name is invalid: 'a/b' contains"),
         ({"topic": ""}, "option topic: Topic name is invalid: the empty string"),

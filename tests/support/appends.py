@@ -1,7 +1,7 @@
-"""Logs that are appended to, and under which topic configs: at random but always the same.
+"""Random but reproducible logs to append, with their topic configs.
 
-In: a seed. Out: batches, in the order of their offsets, that Kafka takes one by one, and a place
-where the log is closed and opened again. Few bytes make many segments.
+In: a seed. Out: batches in the order of their offsets, which Kafka takes one by one, and the place
+at which the log is closed and opened again. Segments are only a few bytes large, so there are many.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Append:
     config: dict[str, Any]
     start: int
     batches: list[bytes]
-    cut: int  # how many batches are there when the log is opened again, if there are more
+    cut: int  # the number of batches after which the log is opened again, if more follow
 
     @property
     def parts(self) -> list[bytes]:
@@ -45,7 +45,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 def digests(files: Mapping[str, bytes], start: int) -> dict[str, str]:
     """A part of the SHA-256 of the files of each kind, with their names.
 
-    The snapshot of a log's start is left out: Kafka makes one, and takes it away the next time.
+    The snapshot of a log's start is left out: Kafka makes one, and removes it the next time.
     """
     kinds: dict[str, list[str]] = {}
     for name, content in sorted(files.items()):

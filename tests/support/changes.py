@@ -43,11 +43,11 @@ class Scenario(NamedTuple):
 
     before: dict[str, list[Segment]]
     after: dict[str, list[Segment]]
-    # The logs whose bytes stay, by (folder, start).
+    # The logs whose bytes do not change, by (folder, start).
     stays: frozenset[tuple[str, int]] = frozenset()
     others: tuple[str, ...] = ()
     absorbed: MappingProxyType[tuple[str, int], tuple[int, ...]] = MappingProxyType({})
-    at_once: bool = True  # whether a broker finds all logs old or all new
+    at_once: bool = True  # whether a broker always finds all logs old or all new
 
 
 TXN = (".index", ".timeindex", ".txnindex")
@@ -123,7 +123,7 @@ SCENARIOS = {
         others=(f"{A}/leader-epoch-checkpoint",),
     ),
 }
-# Together these scenarios have every step.
+# Together these scenarios cover every step.
 VARIED = ("everything", "two partitions", "empty")
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 Files = dict[str, bytes]
@@ -260,7 +260,7 @@ def check_reads(found: Files, scenario: Scenario, size: int) -> None:
 
 
 def as_loaded(found: Files, scenario: Scenario) -> Files:
-    """What LogLoader makes of the names before it reads a file."""
+    """The files after LogLoader has renamed and removed some, and before it reads one."""
     loaded = dict(found)
     for folder in {name.partition("/")[0] for name in found if "/" in name}:
         inside = [name for name in found if name.startswith(f"{folder}/0")]
@@ -304,7 +304,7 @@ def check_whole(root: Path, scenario: Scenario, size: int = 100) -> str:
 
 
 class Stopped(BaseException):
-    """The process is dead: its further calls do nothing."""
+    """Raised when the simulated process dies; its further calls do nothing."""
 
 
 # Calls that change a file system and so may fail.
@@ -401,7 +401,8 @@ def just_committed(folder: Path, scenario: Scenario) -> Path:
 def kill_often(folder: str, times: str) -> None:
     """Change a partition in children that are killed at random moments, and print the outcomes.
 
-    Every other one is killed while it commits, and half of those who finish it are killed as well.
+    Every other child is killed while it commits. Half of the processes that finish a commit are
+    killed as well.
     """
     size, scenario = 20_000, SCENARIOS["everything"]
     chance = random.Random(7)
@@ -446,9 +447,9 @@ def _finish(root: Path) -> None:
 
 
 def _in_child(work: Callable[[], None], kind: str, after: float | None) -> tuple[float, float]:
-    """Run it in a fork that is killed some time after its start, or after the start of its commit.
+    """Run a change in a fork that is killed some time after its start, or after its commit began.
 
-    Returns when it committed, and how long it took.
+    Returns the seconds until its commit began, if there was one, and until it ended.
     """
     reading, writing = os.pipe()
     start = time.monotonic()

@@ -1,7 +1,7 @@
 """Spark in several processes on 127.0.0.1: a standalone master, two workers, a Connect server.
 
-They stand for other machines: no environment variable of the tests reaches them, and `python3` is
-not what runs the tests. kafkajit gets to them in an archive, as docs/deploy.md says.
+They stand for other machines: no environment variable of the tests reaches them, and their
+`python3` is not the one that runs the tests. They get kafkajit in an archive, as in docs/deploy.md.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 LOGS, DAMAGED = DATA / "v2", DATA / "damaged" / "crc"
 
-# Words of docs/deploy.md
+# As in docs/deploy.md.
 ARCHIVE = "pyspark_env.tar.gz"
 ARCHIVES = f"{ARCHIVE}#environment"
 PYTHON = "./environment/bin/python"
@@ -58,7 +58,7 @@ SETTINGS = {
     "spark.sql.python.filterPushdown.enabled": "true",
     # Both workers take part from the first task on.
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
-    # Damage that a test asks for need not be read four times.
+    # A task that fails on damage, as a test wants it to, is not tried four times.
     "spark.task.maxFailures": "1",
 }
 
@@ -68,7 +68,7 @@ class Cluster:
     """A running standalone cluster, and the folder where its users work."""
 
     url: str
-    folder: Path  # with the archive, and the environment that it was made of
+    folder: Path  # with the archive, and the environment that the archive was made from
 
     def submit(self, *arguments: str, **settings: str) -> list[str]:
         """The command that runs a program on it."""
@@ -115,8 +115,8 @@ def environment_of(folder: Path) -> dict[str, str]:
 def pack_environment(folder: Path) -> None:
     """An environment with kafkajit, and the archive made of it.
 
-    600 MB of numba, pyarrow and the rest would take a minute to pack and unpack: here they are
-    links to the packages of the tests' own environment, of all but kafkajit and pyspark.
+    600 MB of numba, pyarrow and the rest would take a minute to pack and unpack. Here all packages
+    except kafkajit and pyspark are links to those in the tests' own environment.
     """
     environment = folder / "environment"
     venv.create(environment, symlinks=True)
@@ -134,7 +134,7 @@ def pack_environment(folder: Path) -> None:
 def run(
     command: Sequence[str | Path], cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> str:
-    """Run a program, and return what it prints; its errors end in ours."""
+    """Run a program, and return its output; if it fails, its errors are in the exception."""
     done = subprocess.run(
         command, cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=RUN_SECONDS
     )

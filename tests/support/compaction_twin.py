@@ -60,7 +60,7 @@ class Cleaned(NamedTuple):
 
 
 def compacted(segments: Sequence[Segment], settings: Settings) -> list[Cleaned]:
-    """What is left of each segment before the end."""
+    """The remaining bytes of each segment before the end."""
     cleanable = [segment for segment in segments if segment.base_offset < settings.end]
     entries = [
         entry

@@ -1,4 +1,4 @@
-"""The corpus, and what tests/reference.py reads in a log, in the forms that tests compare."""
+"""The corpus, and the records that tests/reference.py reads, in the forms that tests compare."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TESTS = Path(__file__).parent.parent
 REPOSITORY = TESTS.parent
 DATA = unpacked()
 NO_JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
-# Megabytes of records: minutes for kernels that are interpreted. Other logs keep the same promises.
+# Megabytes of records take interpreted kernels minutes. Other logs test the same promises.
 _LARGE = ("large-value-gzip-0", "large-value-zstd-0", "blocks-")
 
 

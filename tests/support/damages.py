@@ -13,7 +13,7 @@ from pathlib import Path
 
 from appends import Append, append
 
-_HEADER_UP_TO_CRC = 21  # covered by no checksum, except for the length
+_HEADER_UP_TO_CRC = 21  # no checksum covers these, except for the length
 _Damage = Callable[[random.Random, Path], None]
 
 

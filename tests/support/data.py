@@ -2,7 +2,7 @@
 
     python tests/support/data.py pack [KIND …]    # after tests/broker/make_corpus.py
     python tests/support/data.py list [PATTERN]   # what is in the archives
-    python tests/support/data.py cat PATH         # one file, as in v2/none-0/…data.out
+    python tests/support/data.py cat PATH         # one file, such as v2/none-0/…data.out
 
 tests/data/KIND.tar.xz holds a folder each, and tests/data/INDEX.tsv names every file with its size
 and its SHA-256. Archives are unpacked into build/test-data, again when they change.
@@ -100,7 +100,7 @@ def _remove(path: Path) -> None:
 
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """One process at a time unpacks: pytest-xdist starts several at once."""
+    """Let one process unpack at a time: pytest-xdist starts several at once."""
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -1,4 +1,4 @@
-"""Running dump-log in this process, and the flags that its goldens were made with."""
+"""Runs dump-log in this process, with the flags that its goldens were made with."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from corpus import DATA
 PACKAGE = "org.apache.kafka.tools.api"
 LOG = "00000000000000000000.log"
 
-# Kinds of goldens and the flags that Kafka was run with (tests/broker/make_corpus.py).
+# Kinds of goldens, and the flags for Kafka's tool (tests/broker/make_corpus.py).
 KINDS: dict[str, list[str]] = {
     "batches": [],
     "deep": ["--deep-iteration"],
@@ -68,7 +68,7 @@ SEGMENTS = DATA / "v2" / "segments-0"
 
 
 def copied_segment(to: Path, **changed: bytes) -> Path:
-    """The first segment of segments-0 with its indexes; some with other bytes."""
+    """Copy the first segment of segments-0 with its indexes; replace the bytes of some files."""
     for suffix in ("log", "index", "timeindex"):
         content = changed.get(suffix, (SEGMENTS / LOG).with_suffix(f".{suffix}").read_bytes())
         (to / LOG).with_suffix(f".{suffix}").write_bytes(content)

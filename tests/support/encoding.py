@@ -15,7 +15,7 @@ from kafkajit.storage.source import as_bytes
 
 
 def field(values: Sequence[bytes | None]) -> ByteStrings:
-    """The values in shuffled order, each with another byte before it."""
+    """A field with these values, in shuffled order, with another byte before each."""
     data = b""
     starts = [0] * len(values)
     for place in sorted(range(len(values)), key=lambda place: place * 7 % 5):
@@ -69,7 +69,7 @@ def plan_of(batches: Sequence[dict[str, Any]]) -> BatchPlan:
 def written(
     rows: RecordRows, plan: BatchPlan, position: int = 0, level: int | None = None
 ) -> bytes:
-    """The bytes written, after checking that those around them stay as they were."""
+    """The bytes that the writer wrote, after a check that it left the bytes around them alone."""
     most = BatchWriter.bound(rows, plan)
     out = np.full(position + most + 9, 0xAA, dtype=np.uint8)
     end = BatchWriter(level).write(rows, plan, out[: position + most], position)
@@ -79,7 +79,7 @@ def written(
 
 
 def huge_rows(sizes: list[int]) -> RecordRows:
-    """Rows that claim values of these sizes, without any data."""
+    """Rows that claim to have values of these sizes, without any data."""
     numbers = np.arange(len(sizes), dtype=np.int64)
     nothing = ByteStrings(as_bytes(b""), np.zeros_like(numbers), np.zeros_like(numbers))
     value = nothing._replace(sizes=np.array(sizes, dtype=np.int64))

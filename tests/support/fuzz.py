@@ -1,17 +1,18 @@
-"""Mutated batches by the million: whatever the bytes, a reader gives what the reference gives.
+"""Mutated batches by the million: whatever the bytes, a reader returns what the reference returns.
 
     python tests/support/fuzz.py --batches 1000000
 
 Each round is a log of mutants with a sound batch behind each, in memory that ends where the log
-does (a guard page follows). Of every mutant that the reference takes, exactly its records have to
-come out; every other has to be one gap; and the batches between have to be there. A round that
-takes too long ends the run, as does memory above the limit. It runs in numba's bounds-checked mode
-with NUMBA_BOUNDSCHECK=1.
+does (a guard page follows). If the reference accepts a mutant, the reader must return exactly its
+records. Every other mutant must be one gap, and the batches between mutants must be there. A round
+that takes too long ends the run, as does memory above the limit. NUMBA_BOUNDSCHECK=1 switches on
+numba's bounds checks.
 
-The decoders of gzip, snappy, lz4 and zstd differ in what they let pass (Python's gzip, for one,
-refuses what stands behind the last member, where Java and isal end). So a batch is held in two
-steps: the reference reads the records that *our* decoder gives; and where the reference's decoder
-takes a batch too, both have to give the same bytes. What only one of them takes is in LENIENT.
+The decoders of gzip, snappy, lz4 and zstd accept different malformed input. For one, Python's gzip
+refuses bytes behind the last member, and Java and isal ignore them. So a batch is compared in two
+steps. The reference reads the records from the output of *kafkajit's* decoder. If the reference's
+decoder also accepts the batch, both must return the same bytes. LENIENT lists the payloads that
+only one of them accepts.
 """
 
 from __future__ import annotations
@@ -56,12 +57,12 @@ ROOM = 1 << 22  # the largest decompressed batch
 
 ROUND = 100  # mutants in a log
 SECONDS_PER_ROUND = 60
-MEGABYTES = 700  # above what the process takes before the first round
+MEGABYTES = 700  # bytes above the process's memory before the first round
 _GUARDED_BYTES = 4 << 20
 
 
 def our_decompress(codec: int, payload: bytes) -> bytes:
-    """Our decoder's result for a payload, in the reference's form."""
+    """The result of kafkajit's decoder for a payload, in the reference's form."""
     if codec == 0:
         return payload
     if codec > 4:
@@ -99,7 +100,7 @@ def check_decoders(log: bytes) -> None:
 
 
 def same_rows(found: list[dict[str, Any]], expected: list[dict[str, Any]], log: bytes) -> bool:
-    """Whether rows are equal, except header keys in which Java replaces bytes unlike Python."""
+    """Whether rows are equal, except for header keys that Java and Python repair differently."""
     if re.search(rb"[\x80-\xff]", log):
         for row in (*found, *expected):
             for header in row["headers"] or ():
@@ -131,7 +132,7 @@ class Guarded:
         assert failed == 0, ctypes.get_errno()
 
     def holding(self, log: bytes) -> memoryview:
-        """The same bytes, at the very end."""
+        """The same bytes, moved to the very end of the memory."""
         self._memory[self._size - len(log) : self._size] = log
         return memoryview(self._memory)[self._size - len(log) : self._size]
 
@@ -276,7 +277,7 @@ class Fuzzer:
                 self.counts[f"alone: {type(error).__name__}"] += 1
 
     def _read_otherwise(self, mutants: list[bytes], content: memoryview) -> None:
-        """Check that other readers raise a named error or none; then read each mutant alone."""
+        """Check that other readers only raise named errors; then read each mutant alone."""
         for reader in (
             kafkajit.read_records,
             lambda log: kafkajit.read_records(log, check_crcs=False, max_decompressed_bytes=ROOM),
@@ -302,7 +303,7 @@ class Fuzzer:
 
 
 def run(batches: int, seed: int) -> Counter[str]:
-    """Read mutants in this process; the run ends with an error, if there is one."""
+    """Read mutants in this process; the first error ends the run."""
     reference.decompress = our_decompress
     fuzzer = Fuzzer(seed)
     fuzzer.round()

@@ -1,4 +1,4 @@
-"""The histories in tests/data/logs: what Kafka's own log did to partition folders, step by step."""
+"""The histories in tests/data/logs: partition folders before and after each step of Kafka's log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs with a local session of their own, and Javas that are none."""
+"""Programs with a local session of their own, and programs that only look like Java."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from corpus import REPOSITORY
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Of a program that imports kafkajit from this checkout, and makes no archives."""
+    """The environment of a program that imports this checkout's kafkajit and makes no archives."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK")}
     return clean | {"PYTHONPATH": str(REPOSITORY), "KAFKAJIT_CACHE": "0"} | more
 

@@ -1,4 +1,4 @@
-"""The files that a broker keeps of a log, built with struct, lists and loops, batch by batch.
+"""The slow twin of a broker's log: its files, built with struct, lists and loops, batch by batch.
 
 Answers to Kafka 4.1.1's LogSegment, ProducerStateManager, LeaderEpochFileCache and UnifiedLog.
 """
@@ -19,7 +19,7 @@ Entry = tuple[int, ...]
 
 
 class Refused(Exception):
-    """A broker refuses this."""
+    """A broker refuses this input."""
 
 
 class Indexes:

@@ -5,15 +5,15 @@
 orders: five batches, one of each codec, with headers; a transaction that commits and one that
 aborts; a tombstone.
 
-payments: what an operator looks for. Partition 0 was compacted, and a segment of it is missing; it
-has a transaction that commits, one that aborts and one that nobody ended. Partition 1 has a batch
-that its producer sent twice, offsets that two segments have both, and clocks that are wrong. Its
-last index is wrong too.
+payments: problems that operators look for. Partition 0 was compacted, and one of its segments is
+missing. It has a transaction that commits, one that aborts and one that never ended. Partition 1
+has a batch that its producer sent twice, offsets that are in two segments, and timestamps from
+wrong clocks. Its last index is wrong too.
 
-internal: a folder of its own for what a broker writes about them: commits of groups that consume
-them, and the coordinator's states of the transactions in payments-0.
+internal: a separate folder for a broker's internal topics: commits of groups that consume these
+topics, and the coordinator's states of the transactions in payments-0.
 
-Written by kafkajit.testing; nothing in it is random.
+kafkajit.testing writes everything; nothing is random.
 """
 
 from __future__ import annotations
@@ -224,9 +224,9 @@ def _string(text: str) -> bytes:
 
 
 def indexes(logs: dict[str, bytes]) -> dict[str, bytes]:
-    """An entry for each batch but the first of a segment, by name; the last one is wrong.
+    """Indexes by name, with an entry for each batch of a segment except the first.
 
-    It leads to its batch's end instead of its beginning.
+    The last entry is wrong: it leads to its batch's end instead of its beginning.
     """
     found = {}
     for name, log in logs.items():

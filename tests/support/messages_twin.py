@@ -1,7 +1,7 @@
-"""The slow twin of the message reader: the same table, read anew, and plain Python.
+"""The slow twin of the message reader: plain Python, with its own reading of the same table.
 
-It reads a message into Python's objects as Kafka's generated classes do, then writes those, as
-their JsonConverters and Jackson do. Nothing is shared with kafkajit but the table's file.
+It reads a message into Python objects as Kafka's generated classes do, and writes them as their
+JsonConverters and Jackson do. It shares nothing with kafkajit but the table's file.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Malformed(Exception):
 
 @dataclass
 class Message:
-    """A message of the table, its fields as words and what is below them."""
+    """A message of the table: each field as words, with the fields below it."""
 
     name: str
     lowest: int
@@ -59,7 +59,7 @@ class Type:
 
 @dataclass
 class Struct:
-    """A struct that was read: its fields in the order of the table, and what else was in it."""
+    """A struct that was read: its fields in the table's order, and its unknown tagged fields."""
 
     values: dict[str, Any]
     unknown: list[tuple[int, bytes]]

@@ -47,7 +47,7 @@ def _beginning(path: Path) -> bytes:
 
 
 def mutants(count: int, seed: int) -> Iterator[bytes]:
-    """Logs with one to four mutations each; in two of three the checksums are right again."""
+    """Yield logs with one to four mutations each; two of three have right checksums again."""
     rng = random.Random(seed)
     sources = seeds()
     for _ in range(count):
@@ -85,7 +85,7 @@ def _compressed(rng: random.Random, batch: bytes) -> bytes:
 
 
 def repaired(log: bytes) -> bytes:
-    """The right checksum in every whole batch."""
+    """The log with a right checksum in every whole batch."""
     position = 0
     while position + 17 <= len(log):
         (length,) = struct.unpack_from(">i", log, position + 8)
@@ -98,7 +98,7 @@ def repaired(log: bytes) -> bytes:
 
 
 def _place(rng: random.Random, log: bytes) -> int:
-    """A place in the log, more often in a header or soon behind it than the sizes would have it."""
+    """A random place in the log; those in a header, or soon behind it, are more likely."""
     if rng.random() < 0.4:
         return rng.randrange(min(len(log), 90))
     return rng.randrange(len(log))
@@ -148,7 +148,7 @@ def _swap(rng: random.Random, log: bytes) -> bytes:
 
 
 def _edit_a_varint(rng: random.Random, log: bytes) -> bytes:
-    """Another number where a varint may stand, in as many bytes or in more."""
+    """Replace a possible varint by another number, in as many bytes or in more."""
     at = min(61 + rng.randrange(60), len(log) - 1)
     near = (log[at] >> 1) + rng.choice([-2, -1, 1, 2])
     far = rng.choice([-1, -2, 63, 64, 2**31 - 1, -(2**31), 2**62, rng.randrange(2**20)])
@@ -164,7 +164,7 @@ _FIELDS += [(57, ">i"), (18, ">i"), (26, ">i")]  # and the sizes of a message's 
 
 
 def _edit_a_field(rng: random.Random, log: bytes) -> bytes:
-    """Another number in a header's field."""
+    """Write another number into a header's field."""
     at, layout = rng.choice(_FIELDS)
     bits = 8 * struct.calcsize(layout)
     number = rng.choice(

@@ -1,7 +1,7 @@
 """Programs that a test needs besides Python's packages.
 
 A machine without one of them skips the test and names what to install. CI sets KAFKAJIT_REQUIRE=1:
-there a missing program is a failure.
+with it, a missing program is a failure.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from pathlib import Path
 import kafkajit
 import kafkajit.testing as kt
 
-# Small logs have entries in their indexes then.
+# With these configs even small logs have index entries.
 CONFIG = kafkajit.LogConfig(index_interval_bytes=100)
 
 
@@ -68,7 +68,7 @@ def offsets_in(folder: Path) -> list[int]:
 
 
 def to_do(plan: kafkajit.RepairPlan) -> list[str]:
-    """What the plan does to each file."""
+    """The plan's action for each file."""
     return [f"{name}: {what}" for partition in plan.partitions for name, what in partition.changes]
 
 

@@ -27,12 +27,12 @@ _TYPES = {
     "offset": pa.int64(),
 }
 
-# A task's rows come in record batches.
+# A task receives its rows in record batches.
 Task = Sequence[pa.RecordBatch]
 
 
 def rows(**columns: Sequence[Any]) -> pa.RecordBatch:
-    """Rows in the types that Spark has for them."""
+    """Rows in Spark's types."""
     arrays = {name: pa.array(values, _TYPES[name]) for name, values in columns.items()}
     return pa.RecordBatch.from_pydict(arrays)
 
@@ -77,7 +77,7 @@ def write(folder: Path, tasks: Sequence[Task], mode: str = "append", **options: 
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    """All files below a folder, by their paths there; and the folders, which have none."""
+    """The content of all files below a folder, by their paths there; empty for folders."""
     found = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*"))}
     return {name: path.read_bytes() if path.is_file() else b"" for name, path in found.items()}
 
@@ -90,7 +90,7 @@ def log_of(folder: Path, *columns: str) -> list[tuple[Any, ...]]:
 
 
 def all_columns(path: Path) -> pa.RecordBatch:
-    """A log's rows as Spark's reader gives them."""
+    """A log's rows as Spark's reader returns them."""
     table = kafkajit.read_records(path, columns=list(RECORD_COLUMNS))
     at = table.column_names.index("timestamp")
     table = table.set_column(at, "timestamp", table["timestamp"].cast(TIMESTAMP))

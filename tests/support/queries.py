@@ -1,7 +1,7 @@
 """Questions to a session, and its answers: asked locally, on a cluster, and through Spark Connect.
 
-As a program it asks those that are named and prints the answers as JSON. Spark ships what stands
-in a program's own file by value: executors need no module but kafkajit.
+As a program it asks the questions that are named and prints the answers as JSON. Spark ships the
+functions in a program's own file by value, so executors need no module but kafkajit.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def column_functions(asked: Asked) -> Rows:
 
 
 def errors(asked: Asked) -> list[list[Any]]:
-    """Our error lines, each with whether Python's traceback is shown."""
+    """kafkajit's error lines, and for each whether Spark shows Python's traceback."""
     broken = asked.spark.read.format("kafkaLog").load(asked.damaged)
     bad = f"binaryFile.`{asked.damaged}/*.log`"
     return [
@@ -112,7 +112,7 @@ def planner_log(asked: Asked) -> list[str]:
 
 
 def executors(asked: Asked) -> Rows:
-    """For each task of a small job: where it works, and where Python and kafkajit come from."""
+    """For each task of a small job: its working folder, its Python, and its kafkajit."""
 
     def tell(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import sys
@@ -150,13 +150,13 @@ QUESTIONS = {
 
 
 def rows(frame: DataFrame) -> Rows:
-    """All rows in an order of their own, as JSON has them."""
+    """All rows in a fixed order, in the types of JSON."""
     found: Rows = json.loads(json.dumps(frame.collect(), default=repr))
     return sorted(found, key=repr)
 
 
 def answers(asked: Asked, names: Iterable[str]) -> dict[str, Any]:
-    """Answers by question; first to those that need no registration."""
+    """Answers by question; questions that need no registration come first."""
     from kafkajit.spark import register
 
     bare = [name for name in names if name in ("unregistered", "executors")]

@@ -1,4 +1,4 @@
-"""Partitions with as many and as old segments as a test needs."""
+"""Partitions whose segments have the number and the ages that a test needs."""
 
 from __future__ import annotations
 

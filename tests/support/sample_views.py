@@ -32,7 +32,7 @@ def new_session(spark: SparkSession, sample: str) -> SparkSession:
     register(session)
     for kind in KINDS:
         create_view(session, kind, sample)
-    for view in TOPIC_VIEWS:  # a folder of their own keeps them out of the others
+    for view in TOPIC_VIEWS:  # in a separate folder, so that other views do not include them
         frame = Place([f"{sample}/internal"], {}).load(session, view, None)
         frame.createOrReplaceTempView(view)
     return session

@@ -25,8 +25,8 @@ from kafkajit.scan.predicates import Predicate
 from kafkajit.scan.table import plan_table, plan_tasks, read_files, read_task, schema_of
 from kafkajit.schema import in_microseconds
 
-# Partition folders as a broker left them, without damaged ones. Records of megabytes would only
-# repeat the same promises.
+# Partition folders as a broker left them, without damaged ones, and without records of megabytes,
+# which would only test the same promises again.
 FOLDERS = sorted(
     {
         path.parent
@@ -89,13 +89,13 @@ def logs_of(folder: Path) -> list[Path]:
 
 
 def records_by_segment(folder: Path) -> pa.Table:
-    """What read_records returns for each segment of a folder, with Spark's timestamps."""
+    """The result of read_records for each segment of a folder, with Spark's timestamps."""
     table = pa.concat_tables(kafkajit.read_records(log) for log in logs_of(folder))
     return table.replace_schema_metadata().cast(in_microseconds(table.schema.remove_metadata()))
 
 
 def batches_by_segment(folder: Path, location: str | None = None) -> pa.Table:
-    """What read_record_batches returns for each segment, and where it is from."""
+    """The result of read_record_batches for each segment, with the segment's columns."""
     tables = []
     for log in logs_of(folder):
         table = kafkajit.read_record_batches(log).replace_schema_metadata()
@@ -112,13 +112,13 @@ def batches_by_segment(folder: Path, location: str | None = None) -> pa.Table:
 
 
 def table_rows(rows: list[dict[str, Any]], topic: str, partition: int) -> list[dict[str, Any]]:
-    """Rows of the reference as those of the table."""
+    """Rows of the reference in the form of the table's rows."""
     where = {"topic": topic, "partition": partition}
     return [row | where | {"timestamp": row["timestamp"] * 1000} for row in rows]
 
 
 def write_transaction_indexes(folder: Path) -> None:
-    """The .txnindex files that a broker would write: one where a transaction was aborted."""
+    """Write the .txnindex files that a broker would, for segments with aborted transactions."""
     logs = logs_of(folder)
     for aborted in reference.transactions([log.read_bytes() for log in logs])[0]:
         with logs[aborted.segment].with_suffix(".txnindex").open("ab") as index:
@@ -168,6 +168,6 @@ def far_away(monkeypatch: pytest.MonkeyPatch, root: Path) -> str:
 
 
 def read_in_small_pieces(monkeypatch: pytest.MonkeyPatch, window: int = 64) -> None:
-    """Make a range smaller than any batch, and a chunk hardly larger than a batch's header."""
+    """Make ranges smaller than any batch, and chunks hardly larger than a batch's header."""
     monkeypatch.setattr(kafkajit.storage.source, "_WINDOW", window)
     monkeypatch.setattr(kafkajit.walk.walk, "CHUNK_BYTES", 70)

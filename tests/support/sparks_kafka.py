@@ -1,4 +1,4 @@
-"""The schema of Spark's own Kafka connector, asked of its class."""
+"""Gets the schema of Spark's own Kafka connector from its class."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CONVERTER = "org.apache.spark.sql.kafka010.KafkaRecordToRowConverter"
 
 
 def jars() -> list[Path]:
-    """The connector's jars, brought by Maven when they are not there yet."""
+    """The connector's jars; Maven fetches those that are missing."""
     folder = Path.home() / ".cache" / "kafkajit" / "spark-kafka-4.0.0"
     if not folder.exists():
         need("mvn")

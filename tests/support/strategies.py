@@ -1,4 +1,4 @@
-"""Hypothesis strategies for records and batches that a broker could hold, and some it would not."""
+"""Hypothesis strategies for records and batches that a broker could hold, and for some others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import kafkajit.testing as kt
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
 INT64 = st.integers(-(2**63), 2**63 - 1)
-# Values around those where a varint grows by a byte, with both signs.
+# Values around those at which a varint grows by a byte, with both signs.
 _EDGES = [
     sign * 2 ** (7 * n - 1) + step for n in range(1, 10) for sign in (1, -1) for step in (-1, 0, 1)
 ]
@@ -55,7 +55,7 @@ BATCH = st.builds(
 
 @st.composite
 def honest_batches(draw: st.DrawFn, base_offset: int) -> tuple[bytes, int]:
-    """A batch as a broker keeps it, with a true header; and the offset behind it."""
+    """A batch as a broker keeps it, with a true header, and the offset behind it."""
     deltas = draw(st.lists(st.integers(0, 4), max_size=4, unique=True).map(sorted))
     last_delta = max(deltas, default=0) + draw(st.integers(0, 2))  # compaction takes the last
     base_timestamp = draw(BROKER_TIMESTAMPS)
@@ -79,7 +79,7 @@ def honest_batches(draw: st.DrawFn, base_offset: int) -> tuple[bytes, int]:
     return batch, base_offset + last_delta + 1
 
 
-# Few and close to each other, so that conditions on them are met; some have no time in Spark.
+# Few values, close to each other, so that conditions often match. Spark cannot hold some of them.
 BROKER_TIMESTAMPS = st.one_of(
     st.integers(1_700_000_000_000, 1_700_000_000_020),
     st.sampled_from([-1, 0, 1_700_000_000_010, 2**63 - 1, -(2**63)]),

@@ -99,7 +99,7 @@ class Terminal:
         os.write(self._terminal, keys.encode())
 
     def read_until(self, text: str, seconds: float = 120) -> str:
-        """Read what is printed, up to that text."""
+        """Read the output up to that text."""
         end = time.monotonic() + seconds
         while text not in self._unread:
             left = end - time.monotonic()
@@ -112,7 +112,7 @@ class Terminal:
     def clear_line(self, prompt: str) -> None:
         """Press Ctrl-C until the prompt is there again.
 
-        Python's readline misses one that comes in the moment before it waits for a key.
+        Python's readline misses a Ctrl-C that comes just before it waits for a key.
         """
         for _ in range(20):
             self.type("\x03")
@@ -122,7 +122,7 @@ class Terminal:
         raise AssertionError(f"no {prompt!r} after Ctrl-C")
 
     def terminate(self) -> tuple[int, str]:
-        """Send SIGTERM until it ends, and `wait`: readline misses that as it does Ctrl-C."""
+        """Send SIGTERM until the command ends, and `wait`: readline misses it as it does Ctrl-C."""
         for _ in range(20):
             self.process.terminate()
             with suppress(subprocess.TimeoutExpired):
@@ -130,7 +130,7 @@ class Terminal:
         return self.wait()
 
     def wait(self, seconds: float = 30) -> tuple[int, str]:
-        """Wait until it ends: its exit code, and what else it has printed."""
+        """Wait for the command's end; return its exit code and the rest of its output."""
         end = time.monotonic() + seconds
         while self._receive(max(end - time.monotonic(), 0)):
             pass
@@ -148,14 +148,14 @@ class Terminal:
 
 
 def _take_terminal() -> None:
-    """Set up a process as a login does, so that it receives signals of keys."""
+    """Set up a process as a login does, so that keys such as Ctrl-C send it signals."""
     os.setsid()
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # jobs in the background may ignore it
 
 
 def as_shown(text: str) -> str:
-    """The screen after all this was printed: lines that were overwritten are not on it."""
-    text = re.sub(r"\x1b\[\?2004[hl]\r?", "", text)  # readline tells of pasting
+    """The screen after all this output: overwritten lines are gone."""
+    text = re.sub(r"\x1b\[\?2004[hl]\r?", "", text)  # readline switches bracketed paste on and off
     lines = [re.sub(r".*\r(?!$)", "", line.removesuffix("\r")) for line in text.split("\n")]
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Slow twins of the readers of text files: loops, no shared code. Refused where Kafka refuses."""
+"""Slow twins of the readers of text files: loops, no shared code. They refuse as Kafka does."""
 
 from __future__ import annotations
 

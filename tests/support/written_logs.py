@@ -1,6 +1,6 @@
 """Logs that encode_batches writes: every format and codec, and all other fields of batches.
 
-tests/broker/make_corpus.py keeps them in tests/data/written, with what Kafka reads in them.
+tests/broker/make_corpus.py stores them in tests/data/written, with the records that Kafka reads.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _blocks(codec: str) -> pa.Buffer:
 
 
 def _transactions() -> pa.Buffer:
-    """Two producers, whose sequence numbers wrap, and their markers."""
+    """Two producers with wrapping sequence numbers, and their markers."""
     last = 2**31 - 1
     rows = [
         # producerId, sequence, isTransactional, controlType

@@ -1,4 +1,4 @@
-"""Which tables a query scans, read off Spark's analyzed plan.
+"""Finds out from Spark's analyzed plan whether a query scans one table once.
 
 Spark copies a relation when it rewrites LATERAL joins, correlated subqueries and CTEs. The number
 of scans of a view therefore does not follow from a statement's text.
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Operators of one input. Spark never copies one of them with the plan below it: the rules of its
-# optimizer that copy a plan begin at a join, a set operation, a CTE or a subquery.
+# Operators with one input. Spark never copies these together with the plan below them: the rules of
+# its optimizer that copy a plan begin at a join, a set operation, a CTE or a subquery.
 _CHAIN = {
     "Aggregate",
     "Distinct",
@@ -35,7 +35,7 @@ def filters_one_scan(df: DataFrame, source: str) -> bool:
     """Whether the query scans one table of a data source, once, and has a condition on it.
 
     True only for a plan that is a chain of operators down to one relation, without any subquery
-    in an expression. All other plans give False, even if they happen to scan the table once.
+    in an expression. The answer for all other plans is False, even if they scan the table once.
     """
     plan: Any = df._jdf.queryExecution().analyzed()
     has_filter = False

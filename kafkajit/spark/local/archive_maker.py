@@ -1,11 +1,10 @@
 """Makes the archive of Spark's parsed and verified classes that a local session starts from.
 
-This is a program of its own, niced, which starts when the first session has ended. It runs a
-session with typical queries and has the JVM write down its classes. That takes half a minute of
-one core and 170 MB on disk.
+This program starts, niced, when the first session has ended. It runs a session with typical queries
+and has the JVM store its classes. That takes half a minute of one core and 170 MB on disk.
 
-Only one runs at a time, and after a failure none runs for a day. An archive gets its name once it
-is complete and on disk. A JVM that cannot use it goes without.
+Only one instance runs at a time, and after a failure the program does not run for a day. An archive
+gets its name once it is complete and on disk. A JVM that cannot use it starts without it.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ _QUERIES = (
 def main() -> int:
     """Make the archive for this Java and this Spark unless it exists or is being made."""
     os.nice(19)
-    signal.alarm(_PATIENCE)  # ends us, and with us the JVM
+    signal.alarm(_PATIENCE)  # ends this process, and with it the JVM
     java, jars = find_java(), spark_jars()
     name = archive_name(java, jars)
     if name is None:
@@ -89,7 +88,7 @@ def _record(java: Java, jars: list[Path], target: Path) -> None:
     jvm = start_jvm(java, jars, [f"-XX:ArchiveClassesAtExit={target}"], conf)
     spark = connect(jvm, conf, cores="2")
     _train(spark)
-    spark.stop()  # else this process reports on stderr that the JVM has gone
+    spark.stop()  # otherwise this process reports the end of the JVM on stderr
     assert jvm.process.stdin is not None
     jvm.process.stdin.close()
     jvm.process.wait()
@@ -107,7 +106,7 @@ def _train(spark: SparkSession) -> None:
     spark.createDataFrame([("orders", 1)], "topic STRING, owner INT").createOrReplaceTempView("own")
     folder = spark.conf.get("spark.sql.warehouse.dir")
     for number, query in enumerate(_QUERIES):
-        # A query that fails has loaded its classes all the same.
+        # A query that fails has loaded its classes anyway.
         with contextlib.suppress(Exception), contextlib.redirect_stdout(None):
             rows = spark.sql(query)
             rows.show()

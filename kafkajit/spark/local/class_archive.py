@@ -1,4 +1,4 @@
-"""Finds the archive of Spark's parsed classes, and has one made if there is none.
+"""Finds the archive of Spark's parsed classes, or has one made.
 
 Spark loads about 16,000 classes before its first answer. Mapped from an archive (class data
 sharing) they cost 3 s instead of 7. `archive_maker` makes the archive after the first session.
@@ -21,8 +21,8 @@ from kafkajit.spark.local.jvm import FLAGS, python_path
 def archive_name(java: Java, jars: Sequence[Path]) -> Path | None:
     """The first part of the path of the archive for this Java and these jars; None without a cache.
 
-    The JVM checks whether an archive fits, and goes without if it does not. The name lets us know
-    that beforehand and make one that fits.
+    The JVM ignores an archive that does not fit it. The name identifies the archive that fits, so
+    kafkajit notices beforehand that a new one has to be made.
     """
     if os.environ.get("KAFKAJIT_CACHE", "1") == "0":
         return None
@@ -38,7 +38,7 @@ def archive_name(java: Java, jars: Sequence[Path]) -> Path | None:
     except (OSError, RuntimeError):  # RuntimeError: the user has no home directory
         return None
     if owner.st_uid != os.getuid() or owner.st_mode & 0o022:
-        return None  # an archive is code, and others could write it
+        return None  # an archive is code, and other users could write to it
     return cache / f"spark-{digest.hexdigest()[:16]}"
 
 
@@ -52,7 +52,7 @@ def find_archive(name: Path) -> Path | None:
 
 
 def start_maker(name: Path) -> None:
-    """Start the program that makes the archive. Called as a session ends, so as not to slow it."""
+    """Start the program that makes the archive, once a session has ended, so as not to slow it."""
     if not os.access(name.parent, os.W_OK):
         return
     with contextlib.suppress(OSError):

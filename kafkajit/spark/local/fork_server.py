@@ -45,7 +45,7 @@ def _hand_over(address: str, arguments: list[str]) -> bool:
     try:
         connection.settimeout(_PATIENCE)
         connection.connect(address)
-        # The server answers first: until then we can still run the module ourselves.
+        # The server answers first. Until then this client can still run the module itself.
         if not connection.recv(1):
             return False
     except OSError:
@@ -71,9 +71,9 @@ def serve(folder: str, jvm_pid: int, jvm: int, listening: int | None = None) -> 
 
     Args:
         folder: the session's folder, removed at the end: only this process outlives a killed driver
-        jvm_pid: the JVM to kill when the driver has ended. By itself it would take a second to
-            empty the folder, keep stderr open meanwhile, and print the errors of workers whose
-            connection breaks
+        jvm_pid: the JVM to kill when the driver has ended. If it ended by itself, it would take a
+            second to empty the folder, keep stderr open meanwhile, and print the errors of workers
+            whose connections break
         jvm: a pipe whose other end only the JVM holds
         listening: the socket that clients connect to, if forking is possible here
     """
@@ -109,9 +109,9 @@ def _fork_workers(jvm: int, listening: socket.socket) -> None:
 
 
 def _import_everything() -> None:
-    """Import what workers import, and load the kernels that most queries need.
+    """Import the modules of workers, and load the kernels that most queries need.
 
-    No threads may start: a fork loses them.
+    No threads may start here, because a fork loses them.
     """
     import contextlib
     import importlib

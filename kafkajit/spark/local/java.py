@@ -1,4 +1,4 @@
-"""Finds what a local session runs on: Java, and Spark's jars."""
+"""Finds Java and Spark's jars for a local session."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ def _version_of(java: str) -> str:
         return str(error)
 
 
-# What the extra [spark] in pyproject.toml has: it works however kafkajit was installed.
+# The packages of the extra [spark] in pyproject.toml: this works however kafkajit was installed.
 _INSTALL_SPARK = "pip install 'pyspark>=4.1' 'pandas<3'"
 
 
 def spark_jars() -> list[Path]:
     """Spark's jars in the order of its own class path, without spark-mllib.
 
-    Spark loads what spark-mllib adds into every session, which takes 0.5 s in Scala's reflection.
+    Spark loads spark-mllib's functions into every session, which takes 0.5 s in Scala's reflection.
     """
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:

@@ -1,6 +1,6 @@
 """Starts the JVM of a local session, with Spark's gateway in it, and the fork server beside it.
 
-While the JVM starts, this process imports pyspark and the fork server imports what workers need.
+While the JVM starts, this process imports pyspark, and the fork server the workers' modules.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from kafkajit.spark.local.java import Java, LaunchError
 GATEWAY = "org.apache.spark.api.python.PythonGatewayServer"
 _SUBMIT = "org.apache.spark.deploy.SparkSubmit"
 _GIB = 2**30
-# Seconds after which a JVM that neither answers nor ends is given up.
+# Seconds to wait for a JVM that neither answers nor ends.
 _PATIENCE = 120.0
 
-# Packages that Spark's launcher opens; tests/spark/local/test_jvm.py compares. The launcher also
-# adds the module jdk.incubator.vector for machine learning: 0.1 s and a warning on stderr.
+# The packages that Spark's launcher opens (checked by tests/spark/local/test_jvm.py). It also
+# adds the module jdk.incubator.vector for machine learning, which costs 0.1 s and a warning.
 OPENED = (
     *("java.lang", "java.lang.invoke", "java.lang.reflect", "java.io", "java.net", "java.nio"),
     *("java.util", "java.util.concurrent", "java.util.concurrent.atomic", "jdk.internal.ref"),
@@ -88,7 +88,7 @@ class Jvm:
 
     process: subprocess.Popen[bytes]
     folder: Path
-    python: str  # what Spark starts as Python
+    python: str  # the program that Spark starts as Python
     port: int
     secret: str
 
@@ -121,8 +121,8 @@ def start_jvm(
             environment = _jvm_environment(python, connection)
             process = subprocess.Popen(  # noqa: S603
                 [java.path, f"@{folder}/arguments"],
-                stdin=subprocess.PIPE,  # the JVM ends when this closes, as it does when we end
-                stdout=2,  # stdout is for answers
+                stdin=subprocess.PIPE,  # the JVM ends when this closes, also when this process ends
+                stdout=2,  # stdout is for the answers of queries
                 env=environment,
                 pass_fds=[jvm_lives],
                 start_new_session=True,  # Ctrl-C does not reach it
@@ -141,7 +141,7 @@ def start_jvm(
 
 
 def _flags(folder: Path, conf: Mapping[str, str], verbose: bool) -> list[str]:
-    """The JVM's flags. FLAGS has those that decide whether a class archive fits."""
+    """The JVM's flags. Those in FLAGS decide whether a class archive fits."""
     flags = [
         *FLAGS,
         f"-Xmx{heap_setting(conf)}",
@@ -153,7 +153,7 @@ def _flags(folder: Path, conf: Mapping[str, str], verbose: bool) -> list[str]:
         logging = folder / "log4j2.properties"
         logging.write_text(_QUIET_LOGGING)
         flags += [*_QUIET_FLAGS, f"-Dlog4j2.configurationFile={logging}"]
-    # Java reads these variables by itself too, but then prints that it did.
+    # Java also reads these variables itself, but then prints a line about each.
     flags[:0] = _words(os.environ.get("JAVA_TOOL_OPTIONS"), os.environ.get("JDK_JAVA_OPTIONS"))
     flags += _words(conf.get("spark.driver.extraJavaOptions"), os.environ.get("_JAVA_OPTIONS"))
     return flags
@@ -186,7 +186,7 @@ def _class_path(jars: Sequence[Path], conf: Mapping[str, str]) -> str:
 
 
 def _main(conf: Mapping[str, str]) -> list[str]:
-    """The class to run. SparkSubmit resolves packages and takes 0.2 s: only if `conf` needs it."""
+    """The class to run: SparkSubmit, which takes 0.2 s, only if `conf` names packages."""
     if not any(name.startswith(("spark.jars", "spark.submit.")) for name in conf):
         return [GATEWAY]
     settings = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
@@ -199,7 +199,7 @@ def _quoted(argument: str) -> str:
 
 
 def _fork_server_address(folder: Path) -> tuple[socket.socket | None, str]:
-    """The fork server's socket, None if it cannot run here; and what Spark starts as Python."""
+    """The fork server's socket, or None if it cannot run here, and Spark's Python program."""
     stub = folder / "python"
     stub.write_text(fork_server.stub())
     stub.chmod(0o700)
@@ -234,9 +234,9 @@ def _jvm_environment(python: str, connection: Path) -> dict[str, str]:
 
 
 def python_path(environment: Mapping[str, str]) -> dict[str, str]:
-    """What another process needs to import this package: its folder, if it is a checkout.
+    """The variables with which another process can import this package from a checkout.
 
-    Without SPARK_HOME, Spark does not add pyspark.zip, from which an import takes 0.6 s instead of
+    Without SPARK_HOME, Spark does not add pyspark.zip. Importing from it takes 0.6 s instead of
     0.15 s.
     """
     package = Path(__file__).parents[3]
@@ -247,10 +247,10 @@ def python_path(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _import_spark() -> None:
-    """Import what a driver needs while the JVM starts: 0.45 s, most of it pandas.
+    """Import a driver's modules while the JVM starts: 0.45 s, most of it for pandas.
 
-    pyspark imports pyspark.testing, and that imports pandas, as soon as a list or a dictionary is
-    passed to Java.
+    As soon as a list or a dictionary is passed to Java, pyspark imports pyspark.testing, which
+    imports pandas.
     """
     importlib.import_module("pyspark.sql")
     with contextlib.suppress(ImportError):

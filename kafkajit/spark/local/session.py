@@ -1,8 +1,8 @@
 """`local_session`: the Spark session of `kafkajit sql`, in a JVM beside this process.
 
 A plain pyspark session takes 12 s to its first row from a Python data source. This one takes a
-third of that, prints nothing, and leaves out what a local SQL session does not use. Everything
-that Spark writes goes into one folder, which is removed when the session ends.
+third of that, prints nothing, and leaves out the parts of Spark that a local SQL session does not
+use. Everything that Spark writes goes into one folder, which is removed when the session ends.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ def local_session(
 ) -> SparkSession:
     """A Spark session on this machine, which ends with this process.
 
-    If this process already has a session, it is returned, with those settings changed that can
-    change. With KAFKAJIT_QUICK_START=0 in the environment the session starts as pyspark starts it.
+    If this process already has a session, the function returns that session, and changes the
+    settings that can change. With KAFKAJIT_QUICK_START=0 in the environment the session starts as
+    pyspark starts it.
 
     >>> from kafkajit.spark import local_session
     >>> local_session(cores="2").sql("SELECT 1 + 1 AS two").first().two
@@ -48,8 +49,8 @@ def local_session(
 
     Args:
         verbose: show Spark's and Java's own messages on stderr
-        cores: how many cores to use, as in Spark's local[*]
-        conf: Spark's settings, which replace or add to ours
+        cores: the number of cores to use, as in Spark's local[*]
+        conf: Spark's settings, which replace kafkajit's or add to them
 
     Raises:
         SparkNotFoundError: pyspark is not installed
@@ -94,14 +95,14 @@ def _is_running() -> bool:
 def connect(
     jvm: Jvm | None, conf: Mapping[str, str], *, verbose: bool = False, cores: str = "*"
 ) -> SparkSession:
-    """The session of a JVM, or with None the session that this process has."""
+    """The session of a JVM, or this process's own session without a JVM."""
     if jvm is None:
         return _session({**_every_session(verbose), **conf}, {}, verbose=True)
     folder = str(jvm.folder)
     settings = {
         **_every_session(verbose),
         **_local(cores, folder, verbose),
-        # `arrays` decides by it which rows are too large.
+        # `row_limit` decides by this setting which rows are too large.
         "spark.driver.memory": heap_setting(conf),
         # The first query is 0.15 s faster. The path of a socket must be shorter than 108 bytes.
         "spark.python.unix.domain.socket.enabled": str(len(folder) < 60).lower(),
@@ -167,7 +168,7 @@ def _session(
 
 
 def _silence_loggers() -> None:
-    """Silence the loggers that report as JSON on stderr each error that pyspark also raises."""
+    """Silence the loggers that print each error that pyspark raises, as JSON on stderr."""
     from pyspark.logger import PySparkLogger
 
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):

@@ -1,10 +1,10 @@
-"""Load a partition's log: which batches stay, what belongs beside them, and what is damaged.
+"""Load a partition's log: find the batches that stay, the files beside them, and the damage.
 
-Answers to LogLoader.recoverLog and LogSegment.recover of Kafka 4.1.1 for a log of which nothing
-was flushed. One pass reads each segment, builds its indexes and follows its producers. The first
-segment that is cut short ends the log, and the segments behind it go. Two things are kinder than in
-Kafka, which gives up or forgets: a segment under a wrong name gets the right one, and of two
-segments with the same offsets the first is cut where the second begins.
+Answers to LogLoader.recoverLog and LogSegment.recover of Kafka 4.1.1 for a log that was never
+flushed. One pass reads each segment, builds its indexes and follows its producers. The first
+segment that is cut short ends the log, and the segments behind it go. In two cases Kafka gives up
+or forgets records, and this module does not: a segment with a wrong name gets the right one, and if
+two segments have the same offsets, the first is cut where the second begins.
 """
 
 from __future__ import annotations

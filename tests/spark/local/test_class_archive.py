@@ -32,7 +32,7 @@ def archive_name() -> Path:
 
 
 def archived(content: bytes, said: int | None = None) -> Path:
-    """An archive in the cache whose name says how large it is."""
+    """An archive in the cache, with its size in its name; `said` is a wrong size."""
     name = archive_name()
     size = len(content) if said is None else said
     path = name.with_name(f"{name.name}-{size}.jsa")

@@ -37,7 +37,7 @@ def make_log(folder: Path, segments: Sequence[Segment], end: int) -> Log:
 
 
 def cleaner_of(log: Log, settings: Settings, **options: Any) -> Cleaner:
-    """Of all segments but the active one."""
+    """A cleaner of all segments but the active one."""
     producers = settings.producers.items()
     return Cleaner(
         Cleanable(log.segments[:-1], settings.first_dirty_offset, settings.end, ""),
