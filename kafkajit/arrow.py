@@ -41,7 +41,7 @@ from kafkajit.schema import (
     in_microseconds,
 )
 from kafkajit.storage.source import Bytes, Int64s
-from kafkajit.walk.walk import Corruption, Gap
+from kafkajit.walk.damage import Corruption, Gap
 
 if TYPE_CHECKING:
     from kafkajit.records.decode import Chunk

@@ -37,9 +37,10 @@ from kafkajit.schema import (
 )
 from kafkajit.storage.locations import opened_source
 from kafkajit.storage.source import Bytes, Source
+from kafkajit.walk.damage import FAILFAST, PERMISSIVE, Gap, Stretch, mode_named
 from kafkajit.walk.selection import Range
 from kafkajit.walk.threads import LEAST_BYTES, stretches, thread_count
-from kafkajit.walk.walk import FAILFAST, PERMISSIVE, Gap, Stretch, Walk, frames, mode_named
+from kafkajit.walk.walk import Walk, frames
 
 DEFAULT_BATCH_ROWS = 65536
 

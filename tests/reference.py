@@ -139,10 +139,10 @@ def framed(log: bytes, *, is_beginning: bool = True) -> tuple[list[Batch], int, 
             )
         )
         position += len(whole)
-    return batches, position, tail_problem(log, position)
+    return batches, position, tail_problem(log, position, is_beginning=is_beginning)
 
 
-def tail_problem(log: bytes, position: int) -> Invalid | None:
+def tail_problem(log: bytes, position: int, *, is_beginning: bool) -> Invalid | None:
     """What no broker leaves behind the last whole batch of a last segment."""
     tail = log[position:]
     if not any(tail):
@@ -151,7 +151,7 @@ def tail_problem(log: bytes, position: int) -> Invalid | None:
         return Invalid(f"a record size below 14 at {position}")
     if any_sound(log, position + 1):
         return Invalid(f"a length at {position} that leads past sound batches")
-    if position == 0 and wrong_fields(log) > 0:
+    if is_beginning and position == 0 and wrong_fields(log) > 0:
         return Invalid("no log, or its only header is damaged")
     if len(tail) > 25 and tail[16] <= 2:
         at, least = (17, 61) if tail[16] == 2 else (12, 26)

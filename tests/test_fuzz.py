@@ -90,7 +90,8 @@ def check_gaps(log: bytes) -> None:
     table.validate(full=True)
     rows = rows_of(table)
     gaps = [row["corruption"] for row in rows if row["corruption"] is not None]
-    expected, invalid = expected_rows(without_gaps(log, gaps))
+    rest = without_gaps(log, gaps)
+    expected, invalid = expected_rows(rest, is_beginning=not gaps)
     assert invalid is None
     found = [row for row in rows if row.pop("corruption") is None]
     before_damage, _ = expected_rows(log)

@@ -15,7 +15,8 @@ from kafkajit.records.batches import Batches
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import Chunk, Decoder
 from kafkajit.storage.source import Source
-from kafkajit.walk.walk import Gap, Walk
+from kafkajit.walk.damage import Gap
+from kafkajit.walk.walk import Walk
 
 RECORDS = 3
 GOOD = [

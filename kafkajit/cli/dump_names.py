@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from kafkajit.storage.source import Source, resolve_sample
 
 if TYPE_CHECKING:
-    from kafkajit.storage.locations import StoredFile
+    from kafkajit.storage.stored_file import StoredFile
 
 # The suffixes of files that can be dumped.
 SUFFIXES = (".log", ".checkpoint", ".index", ".timeindex", ".txnindex", ".snapshot")

@@ -18,7 +18,8 @@ from kafkajit.index.offset_index import ENTRY as OFFSET_ENTRY
 from kafkajit.index.time_index import ENTRY as TIME_ENTRY
 from kafkajit.schema import INDEX_PROBLEM_COLUMNS, TIME_INDEX_PROBLEM_COLUMNS, table_schema
 from kafkajit.storage.source import Int64s, Mask, Source, whole
-from kafkajit.walk.walk import DROPMALFORMED, Walk
+from kafkajit.walk.damage import DROPMALFORMED
+from kafkajit.walk.walk import Walk
 
 _TORN = "the file ends inside this entry"
 _OUT_OF_ORDER = "entries out of order: it is not behind the one before"

@@ -27,10 +27,11 @@ from kafkajit.records.transactions import (
     TransactionalBatches,
     find_transactions,
 )
-from kafkajit.storage.locations import StoredFile
 from kafkajit.storage.source import Source, as_bytes
+from kafkajit.storage.stored_file import StoredFile
+from kafkajit.walk.damage import FAILFAST
 from kafkajit.walk.selection import EVERYTHING, Range, Selection
-from kafkajit.walk.walk import FAILFAST, Walk
+from kafkajit.walk.walk import Walk
 
 logger = logging.getLogger("kafkajit")
 

@@ -38,10 +38,12 @@ from kafkajit.schema import (
 )
 from kafkajit.state.checkpoints import START_OFFSETS, parse_offsets
 from kafkajit.state.producer_snapshot import SNAPSHOT_NAME, parse_producer_snapshot
-from kafkajit.storage.locations import SEGMENT_NAME, StoredFile, find_segments
+from kafkajit.storage.locations import SEGMENT_NAME, find_segments
 from kafkajit.storage.source import Source, as_bytes
+from kafkajit.storage.stored_file import StoredFile
+from kafkajit.walk.damage import FAILFAST, Stretch, mode_named
 from kafkajit.walk.selection import Range, Selection
-from kafkajit.walk.walk import FAILFAST, Stretch, Walk, mode_named
+from kafkajit.walk.walk import Walk
 
 # Stretches up to this size are read from the mapping for lookups, larger ones in one go.
 _LEAP = 1 << 20

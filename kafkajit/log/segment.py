@@ -26,10 +26,11 @@ from kafkajit.index.offset_index import OffsetIndex, OffsetPosition
 from kafkajit.index.time_index import NO_TIMESTAMP, TimeIndex
 from kafkajit.kernel.intrinsics import read_int32
 from kafkajit.records.batches import Batches, frame
-from kafkajit.storage.locations import StoredFile
 from kafkajit.storage.source import Bytes, Source, as_bytes
+from kafkajit.storage.stored_file import StoredFile
+from kafkajit.walk.damage import Stretch
 from kafkajit.walk.selection import Range, Selection
-from kafkajit.walk.walk import Stretch, frames
+from kafkajit.walk.walk import frames
 
 logger = logging.getLogger("kafkajit")
 

@@ -17,8 +17,8 @@ from kafkajit.format.limits import MAX_INT64
 from kafkajit.index.time_index import NO_TIMESTAMP
 from kafkajit.log.repair_advice import advise_repair
 from kafkajit.log.segment import OpenSegment, Segment
-from kafkajit.storage.locations import StoredFile
 from kafkajit.storage.source import Source
+from kafkajit.storage.stored_file import StoredFile
 from kafkajit.walk.walk import frames
 
 

@@ -19,7 +19,7 @@ from record to record without looking back, as long as everything is as expected
 records of a file in a copy with room behind it. Where it stops, `_read_checked` reads one record
 exactly as Java does, and reports what is wrong. That kernel is compiled when a record is wrong.
 
-This module is longer than 400 lines because `_read_plain` is one loop: a call for each field costs
+Over 400 lines because `_read_plain` is one loop: a call for each field costs
 a tenth of the time, as its docstring says.
 """
 

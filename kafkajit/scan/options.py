@@ -17,8 +17,8 @@ from kafkajit.format.moment import milliseconds
 from kafkajit.format.text_options import Option, boolean, is_sparks_own, one_of, suggestion
 from kafkajit.records.decode import MAX_DECOMPRESSED_BYTES
 from kafkajit.state.sidecar_files import INDEXES, SIDECAR_FILES
-from kafkajit.storage.locations import glob_to_regex
-from kafkajit.walk.walk import FAILFAST, MODES
+from kafkajit.storage.globs import glob_to_regex
+from kafkajit.walk.damage import FAILFAST, MODES
 
 READ_UNCOMMITTED = "read_uncommitted"
 READ_COMMITTED = "read_committed"

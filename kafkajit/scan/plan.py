@@ -26,9 +26,11 @@ from kafkajit.reader import SegmentReader
 from kafkajit.scan.options import READ_COMMITTED, Options
 from kafkajit.scan.predicates import Predicate, meets
 from kafkajit.schema import record_schema
-from kafkajit.storage.locations import SEGMENT_NAME, StoredFile, find_segments, shown
+from kafkajit.storage.locations import SEGMENT_NAME, find_segments, shown
+from kafkajit.storage.stored_file import StoredFile
+from kafkajit.walk.damage import FAILFAST, Stretch
 from kafkajit.walk.selection import NOTHING, Range, Selection
-from kafkajit.walk.walk import FAILFAST, Stretch, Walk
+from kafkajit.walk.walk import Walk
 
 logger = logging.getLogger("kafkajit")
 

@@ -26,9 +26,11 @@ from kafkajit.scan.options import Options
 from kafkajit.scan.plan import packed, task_share
 from kafkajit.scan.predicates import Predicate, meets
 from kafkajit.state.sidecar_files import INDEXES, PATH_COLUMNS, SIDECAR_FILES, is_live, kind_of
-from kafkajit.storage.locations import StoredFile, find_named, glob_to_regex, shown
+from kafkajit.storage.globs import glob_to_regex
+from kafkajit.storage.locations import find_named, shown
 from kafkajit.storage.source import as_bytes
-from kafkajit.walk.walk import FAILFAST, PERMISSIVE
+from kafkajit.storage.stored_file import StoredFile
+from kafkajit.walk.damage import FAILFAST, PERMISSIVE
 
 logger = logging.getLogger("kafkajit")
 

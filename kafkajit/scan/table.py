@@ -22,8 +22,8 @@ from kafkajit.scan.small_segments import read_together, small_segments
 from kafkajit.schema import in_microseconds, table_schema, with_corruption
 from kafkajit.state.sidecar_files import PATH_COLUMNS, TABLES, TELLING
 from kafkajit.storage.locations import files_at
+from kafkajit.walk.damage import PERMISSIVE
 from kafkajit.walk.selection import EVERYTHING, Range, Selection
-from kafkajit.walk.walk import PERMISSIVE
 
 Task = list[Split] | list[SidecarSplit]
 

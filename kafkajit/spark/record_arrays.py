@@ -30,7 +30,7 @@ from kafkajit.spark.arrays import (
 )
 from kafkajit.spark.row_limit import Heap, task_heap
 from kafkajit.storage.source import Source
-from kafkajit.walk.walk import DROPMALFORMED, FAILFAST, PERMISSIVE
+from kafkajit.walk.damage import DROPMALFORMED, FAILFAST, PERMISSIVE
 
 _IN_PIECES = (
     "read it in pieces: SELECT * FROM kafka_log(TABLE(SELECT path FROM ...)), or "

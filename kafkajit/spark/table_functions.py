@@ -93,7 +93,7 @@ def _constant(array: pa.Array | None, name: str) -> str | None:
 
 def _asked(names: str | None, mode: str) -> pa.Schema:
     """The columns to read. With the column `corruption`, gaps become rows too."""
-    from kafkajit.walk.walk import PERMISSIVE
+    from kafkajit.walk.damage import PERMISSIVE
 
     known = [name for name in ROWS.names if name != "corruption"]
     asked = known
@@ -104,7 +104,7 @@ def _asked(names: str | None, mode: str) -> pa.Schema:
 
 
 def _mode(name: str | None) -> str:
-    from kafkajit.walk.walk import FAILFAST, MODES
+    from kafkajit.walk.damage import FAILFAST, MODES
 
     mode = FAILFAST if name is None else name.upper()
     if mode not in MODES:

@@ -14,20 +14,19 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
 
+from kafkajit.storage.globs import glob_to_regex
 from kafkajit.storage.source import (
-    Place,
-    RangeReader,
     Source,
     check_regular,
     resolve_sample,
 )
+from kafkajit.storage.stored_file import StoredFile, stored_as
 
 logger = logging.getLogger("kafkajit")
 
@@ -38,7 +37,6 @@ _URI = re.compile(
     r"(?P<path>.*?)(?P<query>\?\w+=.*)?"
 )
 _GLOB = re.compile(r"[*?\[{]")
-_SET = re.compile(r"\[(?P<negated>[!^]?)(?P<inside>.[^\]]*)\]")
 # Hadoop's names for file systems, and pyarrow's.
 _ALIASES = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfs"}
 SEGMENT_NAME = re.compile(r"\d{20}\.log")
@@ -49,83 +47,6 @@ _SWAP = re.compile(r"\d{20}\.log\.swap")
 _PARTITION = re.compile(r"[a-zA-Z0-9._-]+-\d+")
 _SUFFIXES = ("-delete", "-future", "-stray")
 _ON_ITS_WAY = re.compile(rf".+\.[0-9a-f]{{32}}(?:{'|'.join(_SUFFIXES)})")
-
-
-@dataclass(frozen=True)
-class StoredFile:
-    """A file of a log folder, and how to open it."""
-
-    path: str  # as users write it: a plain path for a local file, otherwise a URI
-    size: int
-    modified_ns: int | None  # None if the file system does not report it
-    key: str  # its path on the file system
-    filesystem: FileSystem | None  # None if it is local
-
-    @property
-    def name(self) -> str:
-        return self.path.rpartition("/")[2]
-
-    @property
-    def folder(self) -> str:
-        return self.path.rpartition("/")[0]
-
-    def open(self, start: int = 0, end: int | None = None, *, leaps: bool = False) -> Source:
-        """Open the file's bytes: memory-mapped, or a range of them that is loaded on demand.
-
-        The size is the one that was listed, even if a broker has appended to the file since.
-        """
-        if self.filesystem is None:
-            return Source(self.key, size=self.size, leaps=leaps)
-        file = self.filesystem.open_input_file(self.key)
-        end = self.size if end is None else end
-        ranges = RangeReader(file.read_at, self.size, start, end)
-        place = Place(lambda: (beside.name for beside in self.beside()), file.size)
-        return Source(ranges, path=self.path, place=place)
-
-    def read(self, position: int = 0, count: int | None = None) -> bytes:
-        """Read `count` bytes from `position` on; by default, the whole file."""
-        with self._opened.open_input_file(self.key) as file:
-            content: bytes = file.read_at(self.size if count is None else count, position)
-        return content
-
-    def read_now(self) -> bytes:
-        """Read a small file as it is now, because a broker replaces its checkpoints."""
-        with self._opened.open_input_file(self.key) as file:
-            content: bytes = file.read()
-        return content
-
-    def beside(self) -> list[StoredFile]:
-        """The files in its folder."""
-        prefix = self.path.removesuffix(self.key)
-        folder = FileSelector(self.key.rpartition("/")[0])
-        return [
-            _stored(info, prefix, self.filesystem)
-            for info in self._opened.get_file_info(folder)
-            if info.type == FileType.File
-        ]
-
-    def above(self, name: str) -> StoredFile | None:
-        """The file of that name beside its folder, such as a broker's checkpoint, or None."""
-        parent = self.key.rpartition("/")[0].rpartition("/")[0]
-        if not parent:
-            return None
-        (info,) = self._opened.get_file_info([f"{parent}/{name}"])
-        prefix = self.path.removesuffix(self.key)
-        return _stored(info, prefix, self.filesystem) if info.type == FileType.File else None
-
-    @property
-    def _opened(self) -> FileSystem:
-        return self.filesystem or LocalFileSystem()
-
-
-def _stored(info: FileInfo, prefix: str, filesystem: FileSystem | None) -> StoredFile:
-    return StoredFile(
-        path=prefix + info.path,
-        size=info.size,
-        modified_ns=info.mtime_ns,
-        key=info.path,
-        filesystem=filesystem,
-    )
 
 
 def stored_file(location: str) -> StoredFile:
@@ -365,7 +286,7 @@ class _Place:
         return self._filesystem or LocalFileSystem()
 
     def stored(self, info: FileInfo) -> StoredFile:
-        return _stored(info, self._prefix, self._filesystem)
+        return stored_as(info, self._prefix, self._filesystem)
 
     def info(self, path: str) -> FileInfo:
         (info,) = self._opened.get_file_info([path])
@@ -416,38 +337,3 @@ class _Place:
         if not found:
             raise FileNotFoundError(f"nothing matches {self._prefix}{self.path}")
         return found
-
-
-def glob_to_regex(glob: str) -> re.Pattern[str]:
-    r"""Compile a Hadoop glob for one name: ? * [a-z] [^a] {a,b}.
-
-    >>> glob_to_regex("orders-{0,12}").pattern
-    'orders\\-(?:0|12)'
-    """
-    regex, depth, at = "", 0, 0
-    while at < len(glob):
-        letter = glob[at]
-        is_set = _SET.match(glob, at)
-        if letter == "*":
-            regex += ".*"
-        elif letter == "?":
-            regex += "."
-        elif is_set:
-            inside = re.sub(r"([^\w-])", r"\\\1", is_set["inside"])
-            regex += f"[{'^' if is_set['negated'] else ''}{inside}]"
-            at = is_set.end() - 1
-        elif letter == "{":
-            regex, depth = regex + "(?:", depth + 1
-        elif letter == "}" and depth:
-            regex, depth = regex + ")", depth - 1
-        elif letter == "," and depth:
-            regex += "|"
-        else:
-            regex += re.escape(letter)
-        at += 1
-    if depth:
-        raise ValueError(f"the glob {glob!r} opens a {{ that it does not close")
-    try:
-        return re.compile(regex)
-    except re.error as error:
-        raise ValueError(f"the glob {glob!r} is malformed: {error.msg}") from None

@@ -5,6 +5,9 @@ before it throws: a line may break off in the middle. Kernels write the text int
 used again; Python sees a few megabytes of finished lines at a time.
 
 The modes that skip damage print the batches that the reader reads in those modes.
+
+Over 400 lines because one pass keeps what it has found for all of its lines: their text, the errors
+that end them, and the offsets that do not follow one another.
 """
 
 from __future__ import annotations
@@ -66,7 +69,8 @@ from kafkajit.topics.message import MessageTables, learn, new_tables
 from kafkajit.topics.raft import raft_message
 from kafkajit.topics.single import printed, printed_misfit
 from kafkajit.topics.status import DONE, NEW_DOUBLE
-from kafkajit.walk.walk import FAILFAST, PERMISSIVE, Gap, Walk
+from kafkajit.walk.damage import FAILFAST, PERMISSIVE, Gap
+from kafkajit.walk.walk import Walk
 
 DECODERS = dict(zip(DECODER_CLASSES, (STRING, LONG, INTEGER, BYTES), strict=True))
 

@@ -3,6 +3,9 @@
 Answers to Kafka 4.1.1's DumpLogSegments: dumpProducerIdSnapshot, dumpIndex, dumpTimeIndex and
 dumpTxnIndex. Whole columns become strings and are joined row by row, tens of thousands at a time.
 Before an error they print what Kafka prints before it throws.
+
+Over 400 lines because the four kinds of files share their way of printing: columns, joined row by
+row.
 """
 
 from __future__ import annotations

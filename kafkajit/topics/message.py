@@ -4,7 +4,7 @@ Answers to the read methods of those classes, which decide what is malformed and
 first, and to their JsonConverters. One kernel interprets the rows that `programs.py` compiles from
 the schemas of messages.
 
-This module is longer than 400 lines because of that kernel: an interpreter whose state is in local
+Over 400 lines because of that kernel: an interpreter whose state is in local
 variables, which a split would pass back and forth for every field.
 """
 

@@ -74,7 +74,7 @@ def resync(
     *,
     is_cut: bool = False,
     zeros: int | None = None,
-    prover: Prover | None = None,
+    prover: PrefixChecksums | None = None,
 ) -> int:
     """The position where the log goes on behind the bad batch at `position`, or the end.
 
@@ -91,10 +91,10 @@ def resync(
             content, after, is_cut=is_cut, zeros=zeros
         ):
             return after
-    return (prover or Prover(content)).next_sound_batch(position + 1)
+    return (prover or PrefixChecksums(content)).next_sound_batch(position + 1)
 
 
-class Prover:
+class PrefixChecksums:
     """Checks the checksums of a log's batches in a time proportional to the log's size.
 
     If many headers claim all bytes behind them, those bytes would be checked again and again. Once
@@ -133,7 +133,7 @@ class Prover:
 
 def next_sound_batch(content: Bytes, position: int) -> int:
     """The first position from here on of a whole batch with a right checksum, or the end."""
-    return Prover(content).next_sound_batch(position)
+    return PrefixChecksums(content).next_sound_batch(position)
 
 
 _NO_PREFIXES = np.empty((2, 0), dtype=np.uint64)

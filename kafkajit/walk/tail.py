@@ -44,7 +44,7 @@ from kafkajit.format.layout import (
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.records.batches import frame, framing_error
 from kafkajit.storage.source import Bytes, Source
-from kafkajit.walk.resync import KNOWN_ATTRIBUTES, Prover, end_by_checksum
+from kafkajit.walk.resync import KNOWN_ATTRIBUTES, PrefixChecksums, end_by_checksum
 
 logger = logging.getLogger("kafkajit")
 
@@ -83,7 +83,7 @@ def tail_error(
     error: KafkaJitError | None,
     *,
     is_last: bool | None = None,
-    prover: Callable[[], Prover] | None = None,
+    prover: Callable[[], PrefixChecksums] | None = None,
 ) -> KafkaJitError | None:
     """The error in the bytes behind the last whole batch; None if a log may end like that.
 
@@ -101,7 +101,9 @@ def tail_error(
     if only_zeros(source, position):
         return _followed(source, position, "zeros", is_last)
     base_offset = _base_offset(source.content, position)
-    behind = (prover() if prover else Prover(source.content)).next_sound_batch(position + 1)
+    behind = (prover() if prover else PrefixChecksums(source.content)).next_sound_batch(
+        position + 1
+    )
     if position == 0 and behind == size:
         foreign = _foreign(source, error)
         if foreign is not None:
@@ -148,7 +150,7 @@ def begin_error(source: Source) -> KafkaJitError | None:
     first = frame(source.content, max_records=1).batches[:1]
     if first.is_valid(source.content).any():
         return None
-    behind = Prover(source.content).next_sound_batch(1)
+    behind = PrefixChecksums(source.content).next_sound_batch(1)
     return _foreign(source, None) if behind == source.content.size else None
 
 

@@ -8,75 +8,35 @@ transactions, decode the batches that are framed here themselves.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from kafkajit.errors import CorruptIndexError, KafkaJitError, NotALogError
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.format.layout import BATCH_LENGTH_OFFSET, LOG_OVERHEAD, RECORD_BATCH_OVERHEAD
-from kafkajit.format.limits import MAX_INT64, MIN_INT64
+from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.log_path import LogPath, parse_log_path
 from kafkajit.kernel.intrinsics import read_int32
 from kafkajit.records.batches import Batches, Framing, frame, framing_error
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder, without_bad_markers
 from kafkajit.storage.source import Bytes, Mask, Source
-from kafkajit.walk.resync import Prover, goes_on, plausible, resync, zeros_at_the_end
+from kafkajit.walk.damage import (
+    FAILFAST,
+    Corruption,
+    Gap,
+    corruption,
+    mode_named,
+)
+from kafkajit.walk.resync import PrefixChecksums, goes_on, plausible, resync, zeros_at_the_end
 from kafkajit.walk.selection import EVERYTHING, Range, Selection
 from kafkajit.walk.tail import begin_error, tail_error
-
-FAILFAST = "FAILFAST"
-DROPMALFORMED = "DROPMALFORMED"
-PERMISSIVE = "PERMISSIVE"
-MODES = (FAILFAST, DROPMALFORMED, PERMISSIVE)
 
 # The size from which asking the prover is cheaper than checking a batch, once it is needed.
 _LARGE = 64 << 10
 
 Part = TypeVar("Part", Chunk, Batches)
-
-
-def mode_named(name: str) -> str:
-    """The mode of that name, in any case of letters.
-
-    >>> mode_named("permissive")
-    'PERMISSIVE'
-    """
-    if name.upper() not in MODES:
-        raise ValueError(f"unknown mode {name!r}; there are: {', '.join(MODES)}")
-    return name.upper()
-
-
-class Stretch(NamedTuple):
-    """Bytes of a segment from the start of one batch to the start of another, or to the end."""
-
-    start: int
-    end: int
-
-
-class Gap(NamedTuple):
-    """Bytes of a log without a sound batch, and what is wrong with the first of them."""
-
-    path: str | None
-    position: int
-    length: int
-    reason: str
-
-
-class Corruption(NamedTuple):
-    """Gaps with nothing sound between them, and the offsets that no batch around them has.
-
-    In a compacted topic some of these offsets may have been missing before. They are None if the
-    log does not reveal them, or if no offset is missing.
-    """
-
-    path: str | None
-    position: int
-    length: int
-    reason: str
-    first_missing_offset: int | None
-    last_missing_offset: int | None
 
 
 def frames(
@@ -86,7 +46,7 @@ def frames(
     end: int | None = None,
     max_records: int = 2**62,
     is_last: bool | None = None,
-    prover: Callable[[], Prover] | None = None,
+    prover: Callable[[], PrefixChecksums] | None = None,
 ) -> Iterator[Framing]:
     """Yield runs of batches of about a chunk each, to the end of the log.
 
@@ -147,7 +107,7 @@ class Walk:
         self._end = source.content.size if end is None else min(end, source.content.size)
         self._is_cut = self._end < source.content.size  # so it does not end as a log may
         self._path = parse_log_path(source.path) if source.path else LogPath()
-        self._prover: Prover | None = None  # behind the first bad batch
+        self._prover: PrefixChecksums | None = None  # behind the first bad batch
         self._first_zero: int | None = None  # of the zeros at the end, once it was needed
 
     def chunks(
@@ -353,10 +313,10 @@ class Walk:
         valid[is_large] = computed == large.field("crc")
         return valid
 
-    def _prove(self) -> Prover:
+    def _prove(self) -> PrefixChecksums:
         """The one prover for all gaps: its budget of wasted bytes is for the whole log."""
         if self._prover is None:
-            self._prover = Prover(self._rest())
+            self._prover = PrefixChecksums(self._rest())
         return self._prover
 
     def _unsound(self, batches: Batches, row: int, decoder: Decoder) -> KafkaJitError:
@@ -430,18 +390,3 @@ class Walk:
                 path=self._source.path,
                 position=self.position,
             )
-
-
-def corruption(gaps: list[Gap], missing: Range) -> Corruption:
-    """Join gaps with nothing sound between them, and add the offsets that are missing there."""
-    first = gaps[0]
-    length = gaps[-1].position + gaps[-1].length - first.position
-    reason = first.reason + (f" (and {len(gaps) - 1} more)" if len(gaps) > 1 else "")
-    return Corruption(
-        first.path,
-        first.position,
-        length,
-        reason,
-        None if not missing or missing.first == MIN_INT64 else missing.first,
-        None if not missing or missing.last == MAX_INT64 else missing.last,
-    )

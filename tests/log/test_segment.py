@@ -12,8 +12,8 @@ import kafkajit.log.segment
 import kafkajit.testing as kt
 from kafkajit.log.segment import OpenSegment, Segment, segments_of
 from kafkajit.storage.locations import find_segments
+from kafkajit.walk.damage import Stretch
 from kafkajit.walk.selection import Range, Selection
-from kafkajit.walk.walk import Stretch
 
 # The segments with entries in their indexes.
 INDEXED = [

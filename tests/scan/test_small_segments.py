@@ -16,7 +16,7 @@ import kafkajit.testing as kt
 from kafkajit.errors import KafkaJitError
 from kafkajit.scan.options import Options
 from kafkajit.scan.table import plan_tasks, read_task, schema_of
-from kafkajit.walk.walk import MODES
+from kafkajit.walk.damage import MODES
 
 TEN = 10  # offsets a segment; the fourth segment is the damaged one
 

@@ -48,7 +48,8 @@ from kafkajit.schema import (
     RECORD_COLUMNS,
 )
 from kafkajit.state.sidecar_files import SIDECAR_FILES
-from kafkajit.storage.locations import StoredFile, find_files
+from kafkajit.storage.locations import find_files
+from kafkajit.storage.stored_file import StoredFile
 
 LEASTS = ["1", "300", "1g"]  # maxPartitionBytes: a batch each, a few, all in one
 EPOCH = datetime.fromtimestamp(0, UTC)

@@ -16,12 +16,12 @@ import kafkajit.storage.locations
 from kafkajit import testing as kt
 from kafkajit.reader import SegmentReader
 from kafkajit.schema import record_schema
+from kafkajit.storage.globs import glob_to_regex
 from kafkajit.storage.locations import (
     absolute,
     as_location,
     find_files,
     find_segments,
-    glob_to_regex,
     shown,
     stored_file,
 )

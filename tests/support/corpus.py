@@ -102,10 +102,10 @@ def _check_control(record: reference.Record) -> None:
 
 
 def expected_rows(
-    log: bytes, *, check_crcs: bool = True
+    log: bytes, *, check_crcs: bool = True, is_beginning: bool = True
 ) -> tuple[list[dict[str, Any]], reference.Invalid | None]:
     """The rows of the whole batches before the first bad one, and the error in that one."""
-    batches, _, error = reference.framed(log)
+    batches, _, error = reference.framed(log, is_beginning=is_beginning)
     rows: list[dict[str, Any]] = []
     for batch in batches:
         try:

@@ -44,7 +44,8 @@ from kafkajit.format.compression import DecodeError, OutputFull, decompress_into
 from kafkajit.records.columns import BinaryColumn, ColumnMemory, Wanted
 from kafkajit.storage.source import Source
 from kafkajit.text.log_dump import LogDump, Style
-from kafkajit.walk.walk import Gap, Walk
+from kafkajit.walk.damage import Gap
+from kafkajit.walk.walk import Walk
 
 # codec: payloads that only our decoder accepts, and those that only the reference's accepts
 LENIENT = {

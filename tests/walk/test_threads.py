@@ -14,8 +14,8 @@ import kafkajit.testing as kt
 from kafkajit import read_record_batches, read_records, reader
 from kafkajit.storage.source import Source
 from kafkajit.walk import threads
+from kafkajit.walk.damage import Stretch
 from kafkajit.walk.threads import stretches, thread_count
-from kafkajit.walk.walk import Stretch
 
 
 @pytest.fixture(autouse=True)

@@ -17,14 +17,8 @@ from kafkajit.cli.sql.view_names import BINARY_FILE
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.schema import GAP_TYPE, MICROSECONDS_TYPE, TableColumn, in_microseconds
 from kafkajit.state.sidecar_files import PATH_COLUMNS, TABLES, TELLING, kind_of
-from kafkajit.storage.locations import (
-    StoredFile,
-    absolute,
-    as_location,
-    find_files,
-    find_segments,
-    shown,
-)
+from kafkajit.storage.locations import absolute, as_location, find_files, find_segments, shown
+from kafkajit.storage.stored_file import StoredFile
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

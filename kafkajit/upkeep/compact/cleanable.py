@@ -24,7 +24,7 @@ from kafkajit.log.log import Log
 from kafkajit.log.segment import Segment
 from kafkajit.log.timestamps import largest_timestamp
 from kafkajit.state.checkpoints import CLEANER_OFFSETS, HIGH_WATERMARKS
-from kafkajit.storage.locations import StoredFile
+from kafkajit.storage.stored_file import StoredFile
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from weakref import finalize
 
-from kafkajit.walk.walk import Stretch
+from kafkajit.walk.damage import Stretch
 
 _AT_ONCE = 8 << 20
 _IN_MEMORY = 64 << 20

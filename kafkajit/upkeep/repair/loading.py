@@ -28,9 +28,9 @@ from kafkajit.upkeep.repair.segment_repairs import (
     repaired_segment,
 )
 from kafkajit.upkeep.repair.sound_batches import BatchTriage, Bounds, sound_batches
+from kafkajit.walk.damage import Corruption, Gap, Stretch, corruption
 from kafkajit.walk.selection import Range
 from kafkajit.walk.tail import foreign_error
-from kafkajit.walk.walk import Corruption, Gap, Stretch, corruption
 
 _NO_OFFSET = "its name is not an offset"  # 20 digits can be larger than any offset
 _BEHIND_CUT = "it is behind what is cut away"

@@ -22,7 +22,7 @@ from kafkajit.storage.source import check_regular
 from kafkajit.upkeep.repair.file_repair import FileRepair
 from kafkajit.upkeep.repair.options import RepairOptions
 from kafkajit.upkeep.repair.repairs import find_repairs
-from kafkajit.walk.walk import Corruption
+from kafkajit.walk.damage import Corruption
 
 
 @dataclass(repr=False)

@@ -27,7 +27,7 @@ from kafkajit.upkeep.repair.options import RepairOptions
 from kafkajit.upkeep.repair.segment_reading import StoredLog
 from kafkajit.upkeep.repair.sidecar_checks import contradiction_in_snapshot
 from kafkajit.upkeep.repair.temp_files import LiveFiles, live_files
-from kafkajit.walk.walk import Corruption
+from kafkajit.walk.damage import Corruption
 
 _INDEX = re.compile(r"\d{20}\.(?:index|timeindex|txnindex)", re.ASCII)
 

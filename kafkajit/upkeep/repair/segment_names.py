@@ -15,8 +15,9 @@ from kafkajit.errors import KafkaJitError
 from kafkajit.format.layout import MAGIC_V2
 from kafkajit.records.batches import Batches, frame
 from kafkajit.storage.source import Source
+from kafkajit.walk.damage import DROPMALFORMED, FAILFAST, Gap
 from kafkajit.walk.selection import Range
-from kafkajit.walk.walk import DROPMALFORMED, FAILFAST, Gap, Walk
+from kafkajit.walk.walk import Walk
 
 
 class NamedSegment(NamedTuple):

@@ -33,8 +33,8 @@ from kafkajit.upkeep.repair.sidecar_checks import (
     problem_with_snapshot,
 )
 from kafkajit.upkeep.repair.sound_batches import BatchTriage
+from kafkajit.walk.damage import Stretch
 from kafkajit.walk.selection import Range
-from kafkajit.walk.walk import Stretch
 
 
 class StoredLog(NamedTuple):

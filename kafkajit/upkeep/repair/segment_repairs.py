@@ -30,7 +30,7 @@ from kafkajit.upkeep.repair.sidecar_checks import (
     problem_with_time_index,
     problem_with_transaction_index,
 )
-from kafkajit.walk.walk import Corruption, Stretch
+from kafkajit.walk.damage import Corruption, Stretch
 
 Entries = npt.NDArray[np.void]
 

@@ -22,8 +22,9 @@ from kafkajit.errors import KafkaJitError
 from kafkajit.kernel import kernel
 from kafkajit.records.batches import Batches, frame
 from kafkajit.storage.source import Int64s, Source
+from kafkajit.walk.damage import DROPMALFORMED, FAILFAST, Gap
 from kafkajit.walk.tail import only_zeros
-from kafkajit.walk.walk import DROPMALFORMED, FAILFAST, Gap, Walk
+from kafkajit.walk.walk import Walk
 
 
 class Bounds(NamedTuple):

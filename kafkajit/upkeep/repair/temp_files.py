@@ -22,7 +22,8 @@ from pathlib import Path
 
 from kafkajit.format.log_path import CLEANED_SUFFIX, DELETED_SUFFIX, LOG_SUFFIX, SWAP_SUFFIX
 from kafkajit.storage.source import Source
-from kafkajit.walk.walk import DROPMALFORMED, Walk
+from kafkajit.walk.damage import DROPMALFORMED
+from kafkajit.walk.walk import Walk
 
 # Raft deletes its snapshots itself.
 _RAFT_DELETED = ".checkpoint.deleted"

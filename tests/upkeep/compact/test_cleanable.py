@@ -13,7 +13,7 @@ from kafkajit.format.log_path import LogPath
 from kafkajit.log.config import LogConfig
 from kafkajit.log.log import Log
 from kafkajit.log.segment import Segment
-from kafkajit.storage.locations import StoredFile
+from kafkajit.storage.stored_file import StoredFile
 from kafkajit.upkeep.compact.cleanable import Cleanable, find_cleanable
 from kafkajit.walk.selection import Range
 

@@ -11,7 +11,7 @@ from retaining import TIME
 import kafkajit
 from kafkajit.log.segment import Segment
 from kafkajit.log.timestamps import LargestTimestamp
-from kafkajit.storage.locations import StoredFile
+from kafkajit.storage.stored_file import StoredFile
 from kafkajit.upkeep.retain import expiry as module
 from kafkajit.upkeep.retain.expiry import Expiry
 from kafkajit.walk.selection import Range

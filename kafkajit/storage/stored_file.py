@@ -1,0 +1,87 @@
+"""A file of a log folder, local or on another file system, and how to open it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
+
+from kafkajit.storage.source import Place, RangeReader, Source
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file of a log folder, and how to open it."""
+
+    path: str  # as users write it: a plain path for a local file, otherwise a URI
+    size: int
+    modified_ns: int | None  # None if the file system does not report it
+    key: str  # its path on the file system
+    filesystem: FileSystem | None  # None if it is local
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    @property
+    def folder(self) -> str:
+        return self.path.rpartition("/")[0]
+
+    def open(self, start: int = 0, end: int | None = None, *, leaps: bool = False) -> Source:
+        """Open the file's bytes: memory-mapped, or a range of them that is loaded on demand.
+
+        The size is the one that was listed, even if a broker has appended to the file since.
+        """
+        if self.filesystem is None:
+            return Source(self.key, size=self.size, leaps=leaps)
+        file = self.filesystem.open_input_file(self.key)
+        end = self.size if end is None else end
+        ranges = RangeReader(file.read_at, self.size, start, end)
+        place = Place(lambda: (beside.name for beside in self.beside()), file.size)
+        return Source(ranges, path=self.path, place=place)
+
+    def read(self, position: int = 0, count: int | None = None) -> bytes:
+        """Read `count` bytes from `position` on; by default, the whole file."""
+        with self._opened.open_input_file(self.key) as file:
+            content: bytes = file.read_at(self.size if count is None else count, position)
+        return content
+
+    def read_now(self) -> bytes:
+        """Read a small file as it is now, because a broker replaces its checkpoints."""
+        with self._opened.open_input_file(self.key) as file:
+            content: bytes = file.read()
+        return content
+
+    def beside(self) -> list[StoredFile]:
+        """The files in its folder."""
+        prefix = self.path.removesuffix(self.key)
+        folder = FileSelector(self.key.rpartition("/")[0])
+        return [
+            stored_as(info, prefix, self.filesystem)
+            for info in self._opened.get_file_info(folder)
+            if info.type == FileType.File
+        ]
+
+    def above(self, name: str) -> StoredFile | None:
+        """The file of that name beside its folder, such as a broker's checkpoint, or None."""
+        parent = self.key.rpartition("/")[0].rpartition("/")[0]
+        if not parent:
+            return None
+        (info,) = self._opened.get_file_info([f"{parent}/{name}"])
+        prefix = self.path.removesuffix(self.key)
+        return stored_as(info, prefix, self.filesystem) if info.type == FileType.File else None
+
+    @property
+    def _opened(self) -> FileSystem:
+        return self.filesystem or LocalFileSystem()
+
+
+def stored_as(info: FileInfo, prefix: str, filesystem: FileSystem | None) -> StoredFile:
+    """A listed file; `prefix` is the text before its path, up to the host of a URI."""
+    return StoredFile(
+        path=prefix + info.path,
+        size=info.size,
+        modified_ns=info.mtime_ns,
+        key=info.path,
+        filesystem=filesystem,
+    )
