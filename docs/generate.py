@@ -283,7 +283,8 @@ SELECT path, inline(kafka_record_batches(content)) FROM binaryFile.`/var/kafka/o
 ```
 
 `kafkajit.spark.functions` has the same functions for DataFrames; they need no registration.
-NULL in any argument gives NULL. Optional arguments can be named: `columns => 'offset, value'`.
+If an argument is NULL, so is the result. Optional arguments can be named:
+`columns => 'offset, value'`.
 
 A function raises an error if its bytes are damaged. Its `try_` twin, if the table below has one,
 returns NULL instead; an error in the query itself, such as an unknown column, is still raised.

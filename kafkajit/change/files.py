@@ -23,7 +23,7 @@ _FEW = 32
 
 
 class Identity(NamedTuple):
-    """Tells a file from another one of its name: a rename keeps it, a write changes it."""
+    """Identifies a file among those of its name: a rename keeps it, a write changes it."""
 
     size: int
     modified_ns: int

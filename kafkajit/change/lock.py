@@ -154,7 +154,7 @@ class _Held:
         if self.opened is None:
             return
         # A broker leaves its .lock where it is, and may open it at any moment. In a folder without
-        # a broker, nobody would know what the file is for.
+        # a broker, the file would be left over.
         if self.was_made and not (root / META_PROPERTIES).exists():
             (root / _LOCK).unlink(missing_ok=True)
         os.close(self.opened)

@@ -1,4 +1,4 @@
-"""Arrow → rows: keys and values for control records of which a table has only the type."""
+"""Arrow → rows: keys and values for control records, if a table has only their type."""
 
 from __future__ import annotations
 

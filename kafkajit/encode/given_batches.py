@@ -157,7 +157,7 @@ def _check_record_headers(headers: npt.NDArray[np.void], rows: RecordRows, first
 
 def _headers(batches: pa.Table | pa.RecordBatch, codec: int | None) -> npt.NDArray[np.void]:
     headers = np.zeros(batches.num_rows, dtype=NATIVE_BATCH_HEADER)
-    # The header of a message set gives neither its first offset nor its record count.
+    # The header of a message set has neither its first offset nor its record count.
     last = _numbers(batches, "lastOffset")
     is_set = _column(batches, "baseOffset").is_null().to_numpy(False)
     base = np.where(is_set, last, _numbers(batches, "baseOffset", null=0))

@@ -263,7 +263,7 @@ def _unzstd(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int:
     written = int(reader.readinto(out))
     if written == out.size and reader.read(1):
         raise OutputFull
-    # The decoder says nothing of a frame that is cut.
+    # The decoder does not report a frame that is cut.
     if zstd_extent(as_bytes(compressed), 0, len(compressed))[0] != len(compressed):
         raise DecodeError("zstd: the frame ends early")
     return written
@@ -271,9 +271,9 @@ def _unzstd(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int:
 
 @kernel
 def zstd_extent(content, position, end):
-    """Where the frames' own lengths say that they end, and the largest window they ask for.
+    """The end of the frames, by their own lengths, and the largest window that they need.
 
-    Behind `end` if they are cut (RFC 8878, 3.1).
+    That end is behind `end` if they are cut (RFC 8878, 3.1).
     """
     p, window = np.int64(position), np.int64(0)
     while p + 5 <= end:

@@ -104,7 +104,7 @@ def _size(source, position, end):
 
 @kernel
 def _element(source, p, end, out, w, first, stop):
-    """Decode one element: (position in `out`, in `source`), the latter BAD_BLOCK if malformed."""
+    """Decode one element: (position in `out`, position in `source` or BAD_BLOCK if malformed)."""
     tag = np.int64(source[p])
     kind = tag & 3
     length = _TAGS[tag, 0]

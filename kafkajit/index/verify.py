@@ -1,4 +1,4 @@
-"""Verifies an index against its log: finds the entries that lead elsewhere than they say.
+"""Verifies an index against its log: finds the entries that lead to other offsets than their own.
 
 Answers to DumpLogSegments' dumpIndex and dumpTimeIndex, and looks further. What they report is a
 problem here too, except entries for several batches that were appended at once. The log's headers

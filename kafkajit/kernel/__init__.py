@@ -45,7 +45,7 @@ def _compile(function: Function, **options: Any) -> Function:
     # Kernels create no arrays, so numba need not count references to those that they are given:
     # counting took a third of the time if kernels call each other for every field.
     options["_nrt"] = False
-    options["no_cfunc_wrapper"] = True  # nobody takes a kernel's address
+    options["no_cfunc_wrapper"] = True  # no code takes a kernel's address
     compiled = numba.njit(nogil=True, error_model="numpy", **options)(function)
     keep(compiled)
     return compiled  # type: ignore[no-any-return]

@@ -44,7 +44,7 @@ def read_markers(
 ) -> tuple[Markers, KafkaJitError | None]:
     """Read control batches up to the first that cannot be read, and return that one's error.
 
-    The decoder must be one that finds `fields`; `sound` is what it says about the batches.
+    The decoder must be one that finds `fields`; `sound` is its result for the batches.
     """
     good, error = len(batches), None
     if not sound.all():

@@ -88,7 +88,7 @@ def _is_instant(value: Any) -> bool:
 
 
 def _range(test: str, floor: Any, ceiling: Any) -> Range:
-    """The integers that meet a test; floor and ceiling differ where the value is between two."""
+    """The integers that meet a test; floor and ceiling differ if the value is between two."""
     match test:
         case "=":
             return Range(ceiling, floor)

@@ -82,7 +82,7 @@ def plan_sidecar_files(
 
 
 def _place(file: StoredFile, kind: str) -> dict[str, Any]:
-    """The columns that a file's path gives to its rows."""
+    """The columns of a file's rows that follow from its path."""
     path = parse_log_path(file.path)
     said = {
         "topic": path.topic,

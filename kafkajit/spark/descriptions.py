@@ -15,7 +15,7 @@ from pathlib import Path
 
 _CHECKOUT = Path(__file__).parents[2] / "sql" / "functions"
 _FIELD = re.compile(r"-- (?P<name>\w[\w ]*): (?P<text>.+)")
-# What a header says of a function; its other fields describe arguments.
+# The fields of a header that describe the function; the others describe its arguments.
 FIXED_FIELDS = {"signature", "description", "returns", "group", "since", "see also"}
 _SENTENCE = re.compile(r"(?<=\.)\s+(?=[A-Z`])")
 

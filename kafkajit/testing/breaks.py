@@ -167,7 +167,7 @@ BREAKS: dict[str, Break] = {
 
 
 def broken(name: str, *, base_offset: int = 0, codec: str = "none") -> bytes:
-    """Build a batch of three records and break it as BREAKS says; other checksums stay right.
+    """Build a batch of three records with a break of BREAKS; other checksums stay right.
 
     >>> sorted(BREAKS)[:3]
     ['batch shorter than an entry', 'batch shorter than its header', 'cut inside a record']

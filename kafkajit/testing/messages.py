@@ -28,7 +28,7 @@ def message(
     """Build a message of format v0 or v1; defaults are what a producer writes.
 
     Args:
-        record: gives key, value, timestamp, and lies about their sizes.
+        record: has the key, the value, the timestamp, and false sizes, if it has any.
         offset: the offset in the log, or within its set.
         magic: 0 or 1.
         timestamp: the timestamp if the record has none; v0 does not store one.

@@ -450,7 +450,7 @@ def _gap_of(batches: Batches, row: int, error: KafkaJitError) -> Gap:
 
 
 def _misfit(chunk: Chunk, row: int, *, with_key: bool) -> str | None:
-    """What Java says of a message whose key or value do not fit into it; None if they do."""
+    """Java's error for a message whose key or value do not fit into it; None if they fit."""
     if not chunk.batches.is_message.any():
         return None
     record = chunk.fields[row]

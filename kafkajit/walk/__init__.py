@@ -1,1 +1,1 @@
-"""A segment from end to end: its chunks, its damaged gaps, and what a reader asks for."""
+"""A segment from end to end: its chunks, its damaged gaps, and the selection of its records."""

@@ -1,6 +1,6 @@
 -- signature: kafka_corruption(content)
 -- group: Segments
--- description: Returns where a log segment is damaged, why, and which offsets are missing there. It
+-- description: Returns the damaged stretches of a log segment, with the reasons and the missing offsets. It
 --   decodes every batch. Each struct is a stretch without a sound batch. An incomplete batch at the
 --   end and the zeros of a preallocated file are not damage.
 -- content: BINARY, the bytes of a segment, as `binaryFile` loads them.
@@ -19,8 +19,7 @@ SELECT inline(kafka_corruption(content)) FROM VALUES (
   X'000000000000000B00000039000000000227293EFF0000000000000000018BCFE568000000018BCFE56800FFFFFFFFFFFFFFFFFFFFFFFFFFFF000000010E00000001027800'
 ) AS log(content);
 
--- No batch follows the damaged one: the missing offsets begin at 8, and the log does not contain
--- where they end.
+-- No batch follows the damaged one: the missing offsets begin at 8, and their end is not known.
 -- X'': batch([Record(value=b"v")], base_offset=7)
 -- X'': broken("wrong crc", base_offset=8)
 SELECT damage.position, damage.firstMissingOffset, damage.lastMissingOffset FROM VALUES (

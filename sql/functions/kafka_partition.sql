@@ -3,7 +3,7 @@
 -- description: Returns the partition that Kafka's Java producer chooses for a key: murmur2 of the
 --   key, as in BuiltInPartitioner. Other clients can have another default, such as librdkafka's
 --   consistent_random.
--- key: BINARY, or STRING, of which the UTF-8 bytes count.
+-- key: BINARY, or STRING as its UTF-8 bytes.
 -- partitions: INT, the number of partitions of the topic.
 -- returns: INT. NULL for NULL: producers spread records without a key over the partitions, each in
 --   its own way.

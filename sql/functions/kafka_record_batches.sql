@@ -1,7 +1,7 @@
 -- signature: kafka_record_batches(content)
 -- group: Segments
 -- description: Returns the headers of the record batches of a log segment. It decompresses nothing:
---   it raises an error only if the length of a batch is damaged. `isValid` tells whether a batch's
+--   it raises an error only if the length of a batch is damaged. `isValid` is true if a batch's
 --   checksum is right.
 -- content: BINARY, the bytes of a segment, as `binaryFile` loads them.
 -- returns: ARRAY of STRUCT with the columns of a batch except topic, partition and path, which the

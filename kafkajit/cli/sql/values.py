@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 TEXT = pa.large_string()
 
-# Bytes with any of these are shown in hex: nobody wrote them as text.
+# Bytes with any of these are shown in hex, because they are not text.
 _CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
 # Text that looks like hex is shown in hex too.
 _LIKE_HEX = r"X'(?:[0-9A-F]*')?"

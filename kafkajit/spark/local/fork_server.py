@@ -33,7 +33,7 @@ def stub() -> str:
 
 
 def main(arguments: list[str]) -> None:
-    """Run as Python, with the arguments that Spark gives it."""
+    """Run as Python, with Spark's arguments."""
     address = os.environ.get(ADDRESS, "")
     if arguments[:1] != ["-m"] or not _hand_over(address, arguments[1:]):
         os.execv(sys.executable, [sys.executable, *arguments])  # noqa: S606

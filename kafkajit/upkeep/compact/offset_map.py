@@ -3,10 +3,10 @@
 Answers to Kafka's SkimpyOffsetMap: the map knows keys by their hashes, and takes two keys for equal
 if their hashes are. Kafka's hash is MD5. Ours is two polynomials over the field of 2**61 - 1, each
 at a point that is chosen at random when the map is made. The map keeps 92 bits of the two. Two keys
-of up to 7 * n bytes have the same hash with a chance of at most (n + 1)**2 in 2**92, whoever chose
-them, since nobody who writes keys knows the points. Among 10 million keys of 16 bytes, the chance
-that any two have the same hash is 1 in 6 * 10**12. The map would then drop an older record of one
-of them.
+of up to 7 * n bytes have the same hash with a chance of at most (n + 1)**2 in 2**92, even if an
+attacker chose them, because the points are random and secret. Among 10 million keys of 16 bytes,
+the chance that any two have the same hash is 1 in 6 * 10**12. The map would then drop an older
+record of one of them.
 
 Beside the hash the map keeps the number of the key's last record, counted from the first record
 that was put, and not its offset. When the next record of that key comes, the record before it is

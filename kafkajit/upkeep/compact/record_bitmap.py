@@ -52,7 +52,7 @@ class RecordBitmap:
 
     def wanted(self, batches: Batches) -> Mask:
         """Which of the next batches have to be read, because some of their records may go."""
-        if batches.is_message.any():  # their headers do not tell the number of records
+        if batches.is_message.any():  # their headers do not have the number of records
             return np.ones(len(batches), dtype=np.bool_)
         wanted = batches.is_control.copy()
         counts = batches.field("recordsCount")
@@ -74,7 +74,7 @@ def _bit(numbers: Int64s) -> Bitmap:
 
 @kernel
 def _find_mixed(counts, bits, record, tombstones, first_batch, wanted):
-    """Find batches that neither stay as they are nor go, as far as the bits tell."""
+    """Find batches that, by the bits, neither stay as they are nor go."""
     for batch in range(counts.size):
         behind = record + counts[batch]
         if not wanted[batch] and record < behind:

@@ -133,7 +133,7 @@ def _log_removals(partition: _Partition) -> Iterator[FileRepair]:
 
 
 def _unreplaced_removals(partition: _Partition, known: set[Path]) -> Iterator[FileRepair]:
-    """Remove files that a swap would have replaced with a file of which nothing stays."""
+    """Remove files that a swap would have replaced with a file that loses all its bytes."""
     for name, path in sorted(partition.files.moved.items()):
         live = partition.folder / name
         if live not in known and live.exists():

@@ -51,7 +51,7 @@ class StoredLog(NamedTuple):
 
 @dataclass
 class Known:
-    """What the batches before some position of the log tell."""
+    """The facts known from the batches before some position of the log."""
 
     log_base: int | None = None  # the base offset of the first segment, once there is one
     producers: ProducerStates = field(default_factory=ProducerStates)

@@ -121,7 +121,7 @@ def _log_repair(segment: LoadedSegment, context: SegmentContext) -> FileRepair |
 def _index_repairs(
     segment: LoadedSegment, context: SegmentContext, *, is_new: bool
 ) -> Iterator[FileRepair]:
-    """The repairs of a segment's indexes; `is_new` says that its log is replaced."""
+    """The repairs of a segment's indexes; `is_new` means that its log is replaced."""
     writing = context.contents.writing
     segment.entries.close()
     # np.concatenate gives native numbers, the file has big-endian ones.

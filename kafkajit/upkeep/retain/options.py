@@ -28,7 +28,7 @@ _BOOLEANS = ("true", "false")
 
 @dataclass(frozen=True)
 class RetainOptions:
-    """The limits of a log, and what the configuration tells of its topic."""
+    """The limits of a log, and the configuration of its topic as far as it is known."""
 
     retention_ms: int
     retention_bytes: int
