@@ -80,6 +80,7 @@ def test_a_file_keeps_the_name_that_it_was_given(
         (tmp_path / f"{SEGMENT}{suffix}").write_bytes(content)
     (tmp_path / "7.index").write_bytes(b"")
     (tmp_path / "7.log").write_bytes(b"")
+    (tmp_path / "odd.").touch()
     index = f".//./{SEGMENT}.index"
     monkeypatch.chdir(tmp_path)
     names = f"{index},{index},./7.index,./odd.,../{tmp_path.name}/"
@@ -123,4 +124,4 @@ def test_an_empty_name_is_not_a_folder(
     assert main(["dump-log", "--files", ""]) == 1
     out, err = capfd.readouterr()
     assert out == "Dumping \n"
-    assert "no suffix" in err
+    assert "no such file" in err

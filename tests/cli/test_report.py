@@ -81,7 +81,7 @@ def test_json_is_one_object_with_what_is_done_to_each_partition(
     assert orders["folder"] == f"{root}/orders-0"
     assert payments["folder"] == f"{root}/payments-0"
     assert orders["isNeeded"] is True
-    assert {"file": "00000000000000000000.index", "what": "make: it is missing"} in orders[
+    assert {"file": "00000000000000000000.index", "what": "create: it is missing"} in orders[
         "changes"
     ]
     assert (orders["logStartOffset"], orders["logEndOffset"]) == (0, 27)

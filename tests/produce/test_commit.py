@@ -166,7 +166,7 @@ def test_tasks_that_go_on_when_a_job_is_given_up_leave_nothing(tmp_path: Path) -
 
     with pytest.raises(FileNotFoundError):
         job.attempt(task())
-    with pytest.raises(FileNotFoundError, match=r"the job was given up, or .* must share it"):
+    with pytest.raises(FileNotFoundError, match=r"the job was aborted, or executors do not"):
         job.attempt(one("a", 0, b"1"))
     assert files_of(tmp_path) == {}
 

@@ -278,7 +278,7 @@ def test_an_empty_folder_has_no_files(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_no_segment_file(root: Path) -> None:
-    with pytest.raises(IsADirectoryError, match=f"^{root} is a folder, not a segment file$"):
+    with pytest.raises(IsADirectoryError, match=f"^{root} is a folder, not a segment file: "):
         stored_file(f"file:{root}")
 
 

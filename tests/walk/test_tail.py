@@ -185,7 +185,7 @@ def test_a_cut_segment_costs_its_tail_alone(tail: bytes, tmp_path: Path) -> None
         assert log.read(0, columns=["offset"])["offset"].to_pylist() == [0, 1, 10, 11]
     log = kafkajit.Log(cut.parent)
     assert log.read(0, 2, columns=["offset"])["offset"].to_pylist() == [0, 1]
-    with pytest.raises(CorruptRecordError, match="follows it"):
+    with pytest.raises(CorruptRecordError, match="follows this segment"):
         log.read(0)
     assert log.end_offset == 12
 
