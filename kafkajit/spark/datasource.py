@@ -21,7 +21,6 @@ from pyspark.sql.datasource import (
 )
 
 from kafkajit.errors import did_you_mean
-from kafkajit.spark.filters import accept_far_timestamps
 from kafkajit.spark.worker import AckOnUnpickle, in_worker, reported
 
 if TYPE_CHECKING:
@@ -193,6 +192,8 @@ class KafkaLogReader(DataSourceReader):
         self._schema = schema
         self._predicates: list[Predicate] = []  # set by a subclass that knows its only scan
         self._ack = AckOnUnpickle()
+        from kafkajit.spark.filters import accept_far_timestamps  # it loads numpy
+
         self._end_of_leniency = accept_far_timestamps()
 
     @reported

@@ -124,7 +124,7 @@ def test_what_is_wrong_with_a_job_is_said_before_it_begins(
 
 
 def test_a_path_that_is_not_local_is_refused(spark: SparkSession) -> None:
-    told = "take a local folder, or one that all machines share"
+    told = "use a local or shared folder"
     with pytest.raises(AnalysisException, match=told):
         numbers(spark, 10).write.format("kafkaLog").mode("append").save("s3://bucket/logs")
 
