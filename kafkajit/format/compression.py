@@ -5,8 +5,9 @@ out, to be larger, the decoder raises `OutputFull`, and `Scratch` grows the buff
 caller's limit. Buffers are recycled: memory touched for the first time costs more than decoding
 into memory already there.
 
-The formats in a log, and the decoder that reads each of them here. Most batches never
-come here: format/decompressors.py decompresses those that Kafka's own clients wrote.
+Most batches never come here: format/decompressors.py decompresses those that Kafka's own clients
+wrote. The formats in a log, and the decoder that reads each of them here:
+
     gzip    one or more members (RFC 1952)                 isal, 1.9 times zlib
     snappy  xerial frames (snappy-java) or one raw block   cramjam, straight into the buffer
     lz4     one or more LZ4 frames                         cramjam block by block, else lz4.frame

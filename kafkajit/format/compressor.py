@@ -3,7 +3,7 @@
     gzip    one member; isal by default, which packs as well as zlib in a fifth of the time
     snappy  snappy-java's frame (xerial), blocks of 32 KiB
     lz4     an LZ4 frame of independent blocks of 64 KiB, no sizes, no checksums but the header's
-        zstd    one frame that declares its size
+    zstd    one frame that declares its size
 
 Levels are those of Kafka's compression.gzip.level, compression.lz4.level, compression.zstd.level.
 """

@@ -2,7 +2,8 @@
 
 In: the records below, and the clients (tests/data/README.md has their versions). Out:
 tests/data/clients/CLIENT-FORMAT-CODEC, a segment each, with what DumpLogSegments prints of it
-beside; tests/data/clients/records.json, what every client was given.
+beside; tests/data/clients/records.json, what every client was given. All of it is written to
+build/test-data and packed into tests/data/clients.tar.xz.
 
 kafka-python and aiokafka have builders that need no broker. librdkafka, franz-go and sarama
 (goclients) send format v2 to a real Kafka 4.1.1 that keeps their bytes (compression.type=producer),

@@ -9,7 +9,8 @@ internal topics can hold, by Kafka's own serializers; beside every file that
 `kafka.tools.DumpLogSegments` reads, what it prints; tests/data/usage, what it says to arguments
 that it refuses; tests/data/indexes, what Kafka's indexes answer; tests/data/written, segments by
 encode_batches and what Kafka's classes read in them; and tests/data/logs, what Kafka's log does to
-partition folders. tests/data/README.md has the naming rules.
+partition folders. All of it is written to build/test-data, and packed into an archive for each
+folder of tests/data. tests/data/README.md has the naming rules.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Mutated batches by the million: whatever the bytes, a reader returns what the reference returns.
 
-    python tests/support/fuzz.py --batches 1000000
+    PYTHONPATH=.:tests python tests/support/fuzz.py --batches 1000000
 
 Each round is a log of mutants with a sound batch behind each, in memory that ends where the log
 does (a guard page follows). If the reference accepts a mutant, the reader must return exactly its
