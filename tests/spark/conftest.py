@@ -58,3 +58,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     need("java")
     with standalone_cluster(tmp_path_factory.mktemp("cluster")) as running:
         yield running
+
+
+@pytest.fixture(autouse=True)
+def java() -> None:
+    """Every test of this folder may start a JVM."""
+    need("java")
