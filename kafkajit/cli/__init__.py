@@ -9,12 +9,12 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from difflib import get_close_matches
 from itertools import takewhile
 from typing import Any, NoReturn
 
 from kafkajit.cli import compact, dump_log, repair, retain, sql, warm_up
 from kafkajit.cli.error_text import reason
+from kafkajit.errors import did_you_mean
 
 
 class _Parser(argparse.ArgumentParser):
@@ -101,8 +101,8 @@ def _refuse(parser: argparse.ArgumentParser, words: list[str]) -> NoReturn:
     if not is_option:
         parser.error(f"unrecognized arguments: {' '.join(words)}")
     text = f"unknown option{'' if len(words) == 1 else 's'} {', '.join(words)}"
-    close = get_close_matches(words[0], parser._option_string_actions, n=1)
-    parser.error(text + (f": did you mean {close[0]}?" if close else ""))
+    hint = did_you_mean(words[0], parser._option_string_actions, quoted=False)
+    parser.error(f"{text}: {hint}" if hint else text)
 
 
 def _add(commands: Any, name: str, module: Any) -> None:
