@@ -193,7 +193,7 @@ def standalone_cluster(folder: Path) -> Iterator[Cluster]:
         try:
             with urllib.request.urlopen(f"http://{HOST}:{page}/json/", timeout=5) as answer:
                 return int(json.load(answer)["aliveworkers"])
-        except OSError:
+        except (OSError, ValueError):  # Jetty listens before this page is there, and shows another
             return 0
 
     at = ["--host", HOST, "--webui-port"]
