@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from zlib import crc32
 
 import pytest
 from corpus import NO_JIT
@@ -8,24 +9,64 @@ from hypothesis import HealthCheck, settings
 
 import kafkajit.testing as kt
 
-# derandomize: the same examples in every run, so that a failure in CI is one everywhere.
-settings.register_profile(
-    "kafkajit",
-    deadline=None,
-    derandomize=True,
-    database=None,
-    max_examples=30 if NO_JIT else 100,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
-settings.load_profile("kafkajit")
+# A plain run is for while you work: of each test it takes this many parameters and examples, and
+# it leaves out the tests marked as thorough. `--thorough` runs everything, as .ci/run does.
+_PARAMETERS = 12
+_EXAMPLES = 20
+_THOROUGH_EXAMPLES = 30 if NO_JIT else 100
 
 # Tests of one file that run on one worker, one after the other. Fewer, larger groups cost less
 # to hand out; more, smaller ones end at the same time.
 _AT_ONCE = 100
 
 
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--thorough",
+        action="store_true",
+        help="run every test with every parameter, and more examples of each property",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    is_thorough = config.getoption("--thorough")
+    # derandomize: the same examples in every run, so that a failure in CI is one everywhere.
+    settings.register_profile(
+        "kafkajit",
+        deadline=None,
+        derandomize=True,
+        database=None,
+        max_examples=_THOROUGH_EXAMPLES if is_thorough else _EXAMPLES,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+    settings.load_profile("kafkajit")
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--thorough"):
+        quick = _quick(items)
+        config.hook.pytest_deselected(items=[item for item in items if item not in quick])
+        items[:] = [item for item in items if item in quick]
+    _group(items)
+
+
+def _quick(items: list[pytest.Item]) -> set[pytest.Item]:
+    """The tests of a plain run: of many parameters a few, the same in every run."""
+    tests: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if not item.get_closest_marker("thorough"):
+            tests[item.nodeid.partition("[")[0]].append(item)
+    return {
+        item
+        for cases in tests.values()
+        # in an order that mixes all parameters of a test that has several
+        for item in sorted(cases, key=lambda item: crc32(item.nodeid.encode()))[:_PARAMETERS]
+    }
+
+
+def _group(items: list[pytest.Item]) -> None:
     """Group tests for pytest-xdist: a Spark session or a cluster is started on one worker only."""
     counts: Counter[str] = Counter()
     for item in items:

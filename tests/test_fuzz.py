@@ -21,6 +21,8 @@ COUNT = int(os.environ.get("KAFKAJIT_FUZZ", "3000" if NO_JIT else "20_000"))
 SEED = 20_000
 SHARDS = 10
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_of_mutated_batches_each_is_read_as_the_reference_reads_it_or_is_a_gap(

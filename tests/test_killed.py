@@ -148,6 +148,7 @@ def live(root: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(NO_JIT, reason="the same files are changed")
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_that_is_killed_anywhere_leaves_the_old_log_or_the_new(

@@ -1375,6 +1375,7 @@ def explosions() -> dict[str, tuple[str, int]]:
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "form"),
     [pytest.param(name, form, id=f"{name}-v{form.magic}") for name, form in BOMB_FORMS],

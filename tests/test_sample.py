@@ -97,6 +97,7 @@ def test_the_sample_is_never_changed(path: str, capsys: pytest.CaptureFixture[st
     assert "copy" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_an_installed_package_has_the_sample(tmp_path: Path) -> None:
     target = tmp_path / "installed"
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]

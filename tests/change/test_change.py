@@ -94,6 +94,7 @@ def test_a_change_that_is_not_committed_leaves_nothing(scenario: Scenario, memor
 ERRORS = [errno.ENOSPC, errno.EIO, errno.EROFS, errno.EDQUOT]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", VARIED)
 def test_whatever_call_fails_the_log_is_as_it_was_or_is_finished_later(
     name: str, memory: Path

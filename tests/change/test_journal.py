@@ -42,6 +42,8 @@ from kafkajit.change.journal import JOURNAL, READY, Stage, resume, stages_of
 from kafkajit.errors import KafkaJitError
 
 LOG = f"{0:020d}.log"
+
+pytestmark = pytest.mark.thorough
 every_scenario = pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=list(SCENARIOS))
 
 

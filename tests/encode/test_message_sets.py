@@ -59,6 +59,7 @@ def test_messages_that_were_stamped_have_the_time_of_the_append(
     assert written(rows, plan_of([header | {"magic": 0}])) == kt.message_set(stamped, magic=0)
 
 
+@pytest.mark.thorough
 @by_magic
 @by_codec
 @given(MESSAGES, OFFSETS, st.integers(0, 9))

@@ -136,12 +136,14 @@ def test_what_is_no_block_is_refused(block: bytes) -> None:
     assert twin(block, 4096) is None
 
 
+@pytest.mark.thorough
 @given(st.binary(max_size=60), st.integers(0, 300))
 @settings(max_examples=300 if NO_JIT else 2000, deadline=None)
 def test_any_bytes_are_read_as_by_the_twin(block: bytes, room: int) -> None:
     assert decompress(block, room) == twin(block, room)
 
 
+@pytest.mark.thorough
 def test_damaged_blocks_are_read_as_by_the_twin() -> None:
     rng = random.Random(7)
     taken = 0

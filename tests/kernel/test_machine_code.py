@@ -80,6 +80,7 @@ def _with_another_error(parent: Path) -> None:
         file.write("ANOTHER_STATUS = 999\n")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "edit",
     [_with_a_comment, _with_another_docstring, _with_another_command, _with_another_error],
@@ -93,6 +94,7 @@ def test_an_edit_that_a_kernel_does_not_see_recompiles_nothing(
     assert sizes_and_hits(parent) == ("[14, 15]", 1)
 
 
+@pytest.mark.thorough
 def test_machine_code_is_stale_once_a_constant_that_the_kernel_reads_changes(
     tmp_path: Path,
 ) -> None:
@@ -120,6 +122,7 @@ print(sorted(found.items()))
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(NO_JIT, reason="nothing is compiled")
 def test_every_kernel_has_the_same_fingerprint_in_every_process() -> None:
     first, second = (run_python(FINGERPRINTS, PYTHONHASHSEED=seed) for seed in "12")
@@ -135,6 +138,7 @@ tempfile.TemporaryFile = refuse  # with which numba finds out
 """
 
 
+@pytest.mark.thorough
 def test_machine_code_that_a_read_only_installation_brings_is_used(tmp_path: Path) -> None:
     parent = copied_package(tmp_path)
 
@@ -150,6 +154,7 @@ def test_machine_code_that_a_read_only_installation_brings_is_used(tmp_path: Pat
     assert run(READ_ONLY) == ["[26, 27]", "1" if NO_JIT else "0"]
 
 
+@pytest.mark.thorough
 def test_a_zip_file_keeps_machine_code_until_it_changes(tmp_path: Path) -> None:
     parent = copied_package(tmp_path / "package")
     callee = parent / "kafkajit" / "format" / "varint.py"
@@ -168,6 +173,7 @@ def test_a_zip_file_keeps_machine_code_until_it_changes(tmp_path: Path) -> None:
     assert run()[0] == "[26, 27]"
 
 
+@pytest.mark.thorough
 def test_processes_that_compile_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
     parent = copied_package(tmp_path)
     cache = {"NUMBA_CACHE_DIR": "", "KAFKAJIT_CACHE": "1"}
@@ -188,6 +194,7 @@ event.register("numba:compile", Listener())
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(NO_JIT, reason="nothing is compiled")
 def test_of_many_processes_one_compiles_each_kernel(tmp_path: Path) -> None:
     parent = copied_package(tmp_path)
@@ -215,6 +222,7 @@ print(waits.count(False))
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(NO_JIT, reason="nothing is compiled")
 def test_who_waited_too_long_for_another_process_compiles_and_waits_no_more(
     tmp_path: Path,
@@ -246,6 +254,7 @@ else:
 """
 
 
+@pytest.mark.thorough
 def test_the_mode_that_checks_bounds_runs_no_unchecked_code_from_the_cache(tmp_path: Path) -> None:
     parent = copied_package(tmp_path)
 
@@ -257,6 +266,7 @@ def test_the_mode_that_checks_bounds_runs_no_unchecked_code_from_the_cache(tmp_p
     assert [run(mode) for mode in "0101"] == [unchecked, "refused"] * 2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("setting", "kept"), [("0", False), ("1", True)])
 def test_the_cache_can_be_turned_off(tmp_path: Path, setting: str, kept: bool) -> None:
     parent = copied_package(tmp_path)
@@ -281,6 +291,7 @@ for name in kt.BREAKS:
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", ["NUMBA_BOUNDSCHECK", "NUMBA_DISABLE_JIT"])
 def test_a_mode_changes_nothing_that_is_read(mode: str, tmp_path: Path) -> None:
     cache = {"NUMBA_CACHE_DIR": str(tmp_path)}  # leaves the package's own to this mode

@@ -311,6 +311,7 @@ def meeting(rows: list[dict[str, Any]], predicates: list[Predicate]) -> list[dic
     ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", PREDICATES)
 @given(st.data())
 def test_a_pruned_scan_has_the_rows_that_meet_the_predicates(

@@ -154,6 +154,7 @@ def mutant(data: bytes, chance: random.Random) -> bytes:
     return bytes(changed)
 
 
+@pytest.mark.thorough
 @settings(deadline=None, max_examples=10 if NO_JIT else 600)
 @given(st.sampled_from(MESSAGES), st.binary(max_size=60))
 def test_any_bytes_are_a_message_or_malformed(

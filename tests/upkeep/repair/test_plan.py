@@ -244,6 +244,7 @@ def test_a_transaction_whose_end_is_lost_is_told(folder: Path) -> None:
     assert kafkajit.Log(folder).last_stable_offset == 2
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(NO_JIT, reason="thousands of logs, with kernels that are interpreted")
 def test_a_log_cut_anywhere_is_right_up_to_there(tmp_path: Path) -> None:
     batches = [data(0), transactional(2, 7), marker(4, 7), data(5)]
@@ -655,6 +656,7 @@ def killed_at(step: int, plan: kafkajit.RepairPlan) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(NO_JIT, reason="the same files are renamed")
 def test_a_repair_that_is_killed_anywhere_is_finished_by_the_next(
     folder: Path, tmp_path: Path
@@ -679,6 +681,7 @@ def test_a_repair_that_is_killed_anywhere_is_finished_by_the_next(
     assert step > 50
 
 
+@pytest.mark.thorough
 @given(st.data())
 def test_noise_in_any_file_is_repaired(
     tmp_path_factory: pytest.TempPathFactory, choice: st.DataObject
