@@ -20,7 +20,7 @@ ABORTED = ("producerId", "firstOffset", "lastOffset", "lastStableOffset")
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_files_agree_with_what_kafka_states(kind: str, tmp_path: Path) -> None:
-    steps = [step for history in histories(kind) for step in history if "state" in step.told]
+    steps = [step for history in histories(kind) for step in history if "state" in step.stated]
     assert len(steps) >= 12
     for place, step in enumerate(steps):
         assert list(step.after) == sorted(step.after)
@@ -28,7 +28,7 @@ def test_files_agree_with_what_kafka_states(kind: str, tmp_path: Path) -> None:
         folder.mkdir(parents=True)
         for name, content in step.after.items():
             (folder / name).write_bytes(content)
-        state = step.told["state"]
+        state = step.stated["state"]
         # After a truncation of nothing Kafka's own end, in memory, may be later.
         assert Log(folder).end_offset == state["segments"][-1]["nextOffset"]
         logs = [int(name[:20]) for name in step.after if name.endswith(".log")]
@@ -37,8 +37,8 @@ def test_files_agree_with_what_kafka_states(kind: str, tmp_path: Path) -> None:
         assert [list(row.values()) for row in rows_of(epochs)] == state["leaderEpochs"]
         for segment in state["segments"]:
             check_segment(step, segment)
-        does_expire = step.told["open"]["producerIdExpirationMs"] < 2**31 - 1
-        if step.told["ends"] == "close" and not does_expire:
+        does_expire = step.stated["open"]["producerIdExpirationMs"] < 2**31 - 1
+        if step.stated["ends"] == "close" and not does_expire:
             snapshot = step.after[f"{state['logEndOffset']:020}.snapshot"]
             rows = rows_of(kafkajit.read_producer_snapshot(snapshot))
             assert sorted(map(producer, rows)) == sorted(map(producer, state["producers"]))
@@ -55,7 +55,7 @@ def check_segment(step: Step, segment: dict[str, Any]) -> None:
     times = kafkajit.index.read_time_index(step.after[f"{stem}.timeindex"], segment["baseOffset"])
     last = times.num_rows - segment["timeIndexEntries"]
     assert last in (0, 1)  # which closing adds
-    if last or step.told["ends"] == "close":
+    if last or step.stated["ends"] == "close":
         assert [list(row.values()) for row in rows_of(times)][-1:] == [
             [segment["largestTimestamp"], segment["offsetOfLargestTimestamp"]]
         ] * (segment["largestTimestamp"] >= 0)
@@ -73,7 +73,7 @@ def test_the_cleaners_goldens_show_every_effect() -> None:
     shown: Counter[str] = Counter()
     for history in histories("compact"):
         for step in history:
-            if step.told["commands"][-1]["do"] == "clean":
+            if step.stated["commands"][-1]["do"] == "clean":
                 before, after = counts(step.before), counts(step.after)
                 shown += after - before
                 shown += Counter({f"less {name}": n for name, n in (before - after).items()})

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import kafkajit.testing as kt
-from kafkajit.scan.options import Options
+from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.predicates import Predicate
 from kafkajit.scan.table import plan_tasks, read_task, schema_of
 
@@ -31,7 +31,7 @@ class Plan:
     def setup(self, predicate: str) -> None:
         self.folder = temporary_folder()
         rolled_log(Path(self.folder.name))
-        self.options = Options(paths=(self.folder.name,))
+        self.options = ScanOptions(paths=(self.folder.name,))
         self.schema = schema_of(self.options)
         self.time_plan_and_read(predicate)
 
@@ -62,7 +62,7 @@ class ManySegments:
             folder.mkdir()
             for base in range(0, 300, 3):
                 (folder / f"{base:020}.log").write_bytes(kt.batch(records, base_offset=base))
-        self.options = Options(paths=(self.folder.name,), kind=kind)
+        self.options = ScanOptions(paths=(self.folder.name,), kind=kind)
         self.schema = schema_of(self.options)
         self.tasks = plan_tasks(self.options, [])
         self.time_read(kind)

@@ -28,7 +28,7 @@ from asv_bench.peers.options import add_measuring, add_record, finish, keep, par
 from asv_bench.peers.record import measured_with
 from asv_bench.peers.rounds import summary
 from kafkajit import iter_records
-from kafkajit.scan.options import Options
+from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.table import plan_table, read_task, schema_of
 from kafkajit.storage.source import Source
 from kafkajit.walk.walk import frames
@@ -138,7 +138,7 @@ def one_file(segment: Segment) -> Pass:
 
 def folder(path: Path, records: int, share: int | None = None, splits: int | None = None) -> Pass:
     """The same as the data source does it: plan a folder, then read task by task."""
-    options = Options(paths=(str(path),), max_partition_bytes=share)
+    options = ScanOptions(paths=(str(path),), max_partition_bytes=share)
     schema = pa.schema([field for field in schema_of(options) if field.name in COLUMNS])
 
     def read() -> int:

@@ -177,7 +177,7 @@ def each_partition(
     begun = 0
 
     @contextmanager
-    def told(*, raises: bool) -> Iterator[None]:
+    def reported(*, raises: bool) -> Iterator[None]:
         try:
             yield
         except BrokenPipeError:
@@ -190,11 +190,11 @@ def each_partition(
 
     for place in places:
         lock = FolderLock(place, force=options.force) if options.apply else nullcontext()
-        with told(raises=len(places) == 1), lock:
+        with reported(raises=len(places) == 1), lock:
             for folder in partitions_at(place):
                 begun += 1
                 report.progress(begun, total)
-                with told(raises=is_alone):
+                with reported(raises=is_alone):
                     codes.add(NEEDED if change(folder, is_alone) else 0)
     return _ERROR if _ERROR in codes else max(codes)
 

@@ -33,7 +33,7 @@ _DIGITS = re.compile(r"[0-9]+")
 
 
 @dataclass(frozen=True)
-class Options:
+class ScanOptions:
     """The options of one table over logs."""
 
     paths: tuple[str, ...]
@@ -50,12 +50,12 @@ class Options:
     max_partition_bytes: int | None = None
 
     @classmethod
-    def parse(cls, given: Mapping[str, str]) -> Options:
+    def parse(cls, given: Mapping[str, str]) -> ScanOptions:
         """Parse options as Spark passes them.
 
-        >>> Options.parse({"path": "/logs", "KIND": "batches"}).kind
+        >>> ScanOptions.parse({"path": "/logs", "KIND": "batches"}).kind
         'batches'
-        >>> Options.parse({"path": "/logs", "kin": "batches"})
+        >>> ScanOptions.parse({"path": "/logs", "kin": "batches"})
         Traceback (most recent call last):
         ValueError: unknown option 'kin': did you mean 'kind'?
         """

@@ -23,7 +23,7 @@ from kafkajit.format.limits import MAX_INT64, MIN_INT64
 from kafkajit.log.isolation import find_isolation
 from kafkajit.log.segment import OpenSegment, Segment, segments_of
 from kafkajit.reader import SegmentReader
-from kafkajit.scan.options import READ_COMMITTED, Options
+from kafkajit.scan.options import READ_COMMITTED, ScanOptions
 from kafkajit.scan.predicates import Predicate, meets
 from kafkajit.schema import record_schema
 from kafkajit.storage.locations import SEGMENT_NAME, find_segments, shown
@@ -101,7 +101,9 @@ class ScanPlan:
         return text
 
 
-def make_plan(options: Options, predicates: Sequence[Predicate], selection: Selection) -> ScanPlan:
+def make_plan(
+    options: ScanOptions, predicates: Sequence[Predicate], selection: Selection
+) -> ScanPlan:
     """Find, drop, split and pack, as described at the top of the module."""
     partitions = find_partitions(options)
     segments = [segment for partition in partitions for segment in partition]
@@ -145,7 +147,7 @@ def make_plan(options: Options, predicates: Sequence[Predicate], selection: Sele
     return plan
 
 
-def find_partitions(options: Options) -> list[list[Segment]]:
+def find_partitions(options: ScanOptions) -> list[list[Segment]]:
     """The segments at the given locations, by folder and in order of offsets."""
     logs, files = find_segments(options.paths, options.path_glob_filter)
     folders: dict[str, list[StoredFile]] = {}
@@ -154,7 +156,7 @@ def find_partitions(options: Options) -> list[list[Segment]]:
     return [segments_of(folders[folder], files) for folder in sorted(folders)]
 
 
-def task_share(options: Options, files: Iterable[tuple[StoredFile, int]]) -> int:
+def task_share(options: ScanOptions, files: Iterable[tuple[StoredFile, int]]) -> int:
     """How many bytes a task should read, given the number of bytes to read from each file."""
     cost = sum(size + _open_cost(file) for file, size in files)
     return options.max_partition_bytes or min(max(cost // 8, _LEAST_BYTES), _MOST_BYTES)
@@ -179,7 +181,9 @@ def _open_cost(file: StoredFile) -> int:
     return _OPEN_COST if file.filesystem is None else _REMOTE_OPEN_COST
 
 
-def _selection_in(partition: list[Segment], options: Options, selection: Selection) -> Selection:
+def _selection_in(
+    partition: list[Segment], options: ScanOptions, selection: Selection
+) -> Selection:
     """The selection for one partition, with its own offsets, timestamps and transactions."""
     path = partition[0].path
     first = behind = None
@@ -212,7 +216,9 @@ def _selection_in(partition: list[Segment], options: Options, selection: Selecti
     return replace(selection, offsets=offsets, committed=True, aborted=aborted)
 
 
-def _offset_for_timestamp(partition: list[Segment], timestamp: int, options: Options) -> int | None:
+def _offset_for_timestamp(
+    partition: list[Segment], timestamp: int, options: ScanOptions
+) -> int | None:
     """The first offset of a record with this timestamp or a later one."""
     later = Selection(timestamps=Range(timestamp))
     for segment in partition:

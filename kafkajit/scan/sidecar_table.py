@@ -22,7 +22,7 @@ from kafkajit.format.log_path import (
     parse_log_path,
 )
 from kafkajit.index.verify import verify_offset_index, verify_time_index
-from kafkajit.scan.options import Options
+from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.plan import packed, task_share
 from kafkajit.scan.predicates import Predicate, meets
 from kafkajit.state.sidecar_files import INDEXES, PATH_COLUMNS, SIDECAR_FILES, is_live, kind_of
@@ -57,7 +57,7 @@ class SidecarSplit(NamedTuple):
 
 
 def plan_sidecar_files(
-    options: Options, predicates: Sequence[Predicate]
+    options: ScanOptions, predicates: Sequence[Predicate]
 ) -> list[list[SidecarSplit]]:
     """The files of a kind that a query has to read, task by task."""
     kinds = [kind for kind, _ in _INDEXES.values()] if options.kind == INDEXES else [options.kind]
@@ -101,7 +101,7 @@ def _log_beside(index: StoredFile) -> str:
 
 
 def read_sidecar_files(
-    task: Sequence[SidecarSplit], schema: pa.Schema, options: Options
+    task: Sequence[SidecarSplit], schema: pa.Schema, options: ScanOptions
 ) -> Iterator[pa.RecordBatch]:
     """A task's rows, as record batches of the schema's columns."""
     parts: list[pa.Table] = []
@@ -119,7 +119,7 @@ def read_sidecar_files(
             parts, rows = [], 0
 
 
-def _rows_of(split: SidecarSplit, schema: pa.Schema, options: Options) -> pa.Table:
+def _rows_of(split: SidecarSplit, schema: pa.Schema, options: ScanOptions) -> pa.Table:
     place = _place(split.file, options.kind)
     content = as_bytes(split.file.read_now())
     side = SIDECAR_FILES[options.kind]

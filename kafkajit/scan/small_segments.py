@@ -22,7 +22,7 @@ from kafkajit.format.log_path import parse_log_path
 from kafkajit.reader import SegmentReader
 from kafkajit.records.batches import Batches, frame
 from kafkajit.records.decode import CHUNK_BYTES, Chunk
-from kafkajit.scan.options import Options
+from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.plan import Split
 from kafkajit.storage.source import Source, as_bytes
 
@@ -42,7 +42,7 @@ def small_segments(splits: Sequence[Split]) -> Sequence[Split]:
 
 
 def read_together(
-    splits: Sequence[Split], schema: pa.Schema, options: Options
+    splits: Sequence[Split], schema: pa.Schema, options: ScanOptions
 ) -> Generator[pa.RecordBatch, None, list[Split]]:
     """Yield the rows of small segments, up to the first damaged one.
 

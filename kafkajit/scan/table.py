@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.reader import SegmentReader
-from kafkajit.scan.options import Options
+from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.plan import ScanPlan, Split, make_plan
 from kafkajit.scan.predicates import Predicate, meets, millisecond_range_of, range_of
 from kafkajit.scan.sidecar_table import SidecarSplit, plan_sidecar_files, read_sidecar_files
@@ -28,10 +28,10 @@ from kafkajit.walk.selection import EVERYTHING, Range, Selection
 Task = list[Split] | list[SidecarSplit]
 
 
-def schema_of(options: Options) -> pa.Schema:
+def schema_of(options: ScanOptions) -> pa.Schema:
     """The schema of the table that the options ask for, with Spark's timestamps.
 
-    >>> schema_of(Options(paths=("/logs",), kind="corruption")).names[:6]
+    >>> schema_of(ScanOptions(paths=("/logs",), kind="corruption")).names[:6]
     ['topic', 'partition', 'path', 'position', 'length', 'reason']
     """
     schema = in_microseconds(table_schema(TABLES[options.kind]))
@@ -40,14 +40,14 @@ def schema_of(options: Options) -> pa.Schema:
     return schema
 
 
-def plan_tasks(options: Options, predicates: Sequence[Predicate]) -> Sequence[Task]:
+def plan_tasks(options: ScanOptions, predicates: Sequence[Predicate]) -> Sequence[Task]:
     """Plan what each task reads: segments, or files beside them."""
     if options.kind in PATH_COLUMNS:
         return plan_sidecar_files(options, predicates)
     return plan_table(options, predicates).tasks
 
 
-def read_task(task: Task, schema: pa.Schema, options: Options) -> Iterator[pa.RecordBatch]:
+def read_task(task: Task, schema: pa.Schema, options: ScanOptions) -> Iterator[pa.RecordBatch]:
     """A task's rows, as record batches of the schema's columns."""
     if options.kind in PATH_COLUMNS:
         yield from read_sidecar_files(cast("list[SidecarSplit]", task), schema, options)
@@ -65,7 +65,7 @@ def read_task(task: Task, schema: pa.Schema, options: Options) -> Iterator[pa.Re
         splits = [*left, *splits[max(len(small), 1) :]]
 
 
-def plan_table(options: Options, predicates: Sequence[Predicate]) -> ScanPlan:
+def plan_table(options: ScanOptions, predicates: Sequence[Predicate]) -> ScanPlan:
     """Plan which segments have to be read, and where."""
     if options.kind == "records":
         offsets = range_of("offset", predicates)
@@ -88,7 +88,7 @@ def _offsets_between(bases: Range, lasts: Range) -> Range:
     return bases & lasts
 
 
-def read_split(split: Split, schema: pa.Schema, options: Options) -> Iterator[pa.RecordBatch]:
+def read_split(split: Split, schema: pa.Schema, options: ScanOptions) -> Iterator[pa.RecordBatch]:
     """A split's rows, as record batches of the schema's columns."""
     reader = SegmentReader(
         split.file.open(split.start, split.end),
@@ -111,7 +111,7 @@ def read_split(split: Split, schema: pa.Schema, options: Options) -> Iterator[pa
 
 
 def read_files(
-    options: Options, predicates: Sequence[Predicate], schema: pa.Schema
+    options: ScanOptions, predicates: Sequence[Predicate], schema: pa.Schema
 ) -> pa.RecordBatch:
     """A row for each file at the given locations, including those that Kafka keeps beside logs."""
     rows = []

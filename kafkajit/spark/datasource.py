@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-    from kafkajit.scan.options import Options
+    from kafkajit.scan.options import ScanOptions
     from kafkajit.scan.predicates import Predicate
     from kafkajit.scan.table import Task
     from kafkajit.spark.writer import KafkaLogWriter
@@ -116,10 +116,10 @@ class KafkaLogDataSource(DataSource):
             "df.writeStream.foreachBatch(lambda rows, _: rows.write.format('kafkaLog')…save(…))"
         )
 
-    def _parsed(self) -> Options:
-        from kafkajit.scan.options import Options
+    def _parsed(self) -> ScanOptions:
+        from kafkajit.scan.options import ScanOptions
 
-        return Options.parse(dict(self.options))
+        return ScanOptions.parse(dict(self.options))
 
 
 def _check_columns(asked: StructType, known: StructType, kind: str) -> None:
@@ -187,7 +187,7 @@ class KafkaLogReader(DataSourceReader):
     view. A plan pruned for one scan would silently lose rows of the others.
     """
 
-    def __init__(self, options: Options, schema: pa.Schema) -> None:
+    def __init__(self, options: ScanOptions, schema: pa.Schema) -> None:
         self._options = options
         self._schema = schema
         self._predicates: list[Predicate] = []  # set by a subclass that knows its only scan

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import kafkajit
-from kafkajit.scan.options import KINDS, Options
+from kafkajit.scan.options import KINDS, ScanOptions
 from kafkajit.scan.table import plan_tasks, read_task, schema_of
 from kafkajit.spark.catalogue import FUNCTIONS, evaluator
 
@@ -23,7 +23,7 @@ def warm_up() -> None:
     """Compile, or load, the kernels of the data source and of the functions that read logs."""
     read_sample()
     for kind in set(KINDS) - {"files"}:  # tasks do not read files of this kind
-        options = Options(paths=(str(_SAMPLE),), kind=kind, isolation_level="read_committed")
+        options = ScanOptions(paths=(str(_SAMPLE),), kind=kind, isolation_level="read_committed")
         for task in plan_tasks(options, []):
             for _ in read_task(task, schema_of(options), options):
                 pass

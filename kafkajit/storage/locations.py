@@ -56,15 +56,15 @@ def stored_file(location: str) -> StoredFile:
     Traceback (most recent call last):
     FileNotFoundError: there is nothing at /no/such/file
     """
-    place = _Place(location)
-    info = place.info(place.path)
-    place.check(info)
+    where = _Location(location)
+    info = where.info(where.path)
+    where.check(info)
     if info.type != FileType.File:
         raise IsADirectoryError(
             f"{shown(location)} is a folder, not a segment file: kafkajit.Log reads a partition's, "
             "such as orders-0"
         )
-    return place.stored(info)
+    return where.stored(info)
 
 
 def opened_source(source: Any, *, stays: bool = False) -> Source:
@@ -102,14 +102,14 @@ def find_files(location: str) -> list[StoredFile]:
     Traceback (most recent call last):
     FileNotFoundError: there is nothing at /no/such/folder
     """
-    place = _Place(location)
-    found = place.matches() or [place.info(place.path)]
+    where = _Location(location)
+    found = where.matches() or [where.info(where.path)]
     for top in found:
-        place.check(top)
+        where.check(top)
     files = {
-        info.path: place.stored(info)
+        info.path: where.stored(info)
         for top in found
-        for info in ([top] if top.type == FileType.File else _files_under(place, top))
+        for info in ([top] if top.type == FileType.File else _files_under(where, top))
     }
     return sorted(files.values(), key=lambda file: file.path)
 
@@ -240,22 +240,22 @@ def as_location(path: str, locations: Iterable[str]) -> str:
     return path
 
 
-def _files_under(place: _Place, folder: FileInfo) -> Iterator[FileInfo]:
+def _files_under(where: _Location, folder: FileInfo) -> Iterator[FileInfo]:
     """The files of a folder and, unless it is a partition's own, of the partitions in it.
 
     The folder's name does not decide, because a broker's root may be called kafka-logs-1.
     """
-    inside = place.listed(folder.path)
-    files = place.files(inside)
+    inside = where.listed(folder.path)
+    files = where.files(inside)
     yield from files
     if any(SEGMENT_NAME.fullmatch(file.base_name) for file in files):
         return
     for info in inside:
         if info.type == FileType.Directory and _PARTITION.fullmatch(info.base_name):
-            yield from place.files(place.listed(info.path))
+            yield from where.files(where.listed(info.path))
 
 
-class _Place:
+class _Location:
     """A location, split into a file system and a path on it."""
 
     def __init__(self, location: str) -> None:

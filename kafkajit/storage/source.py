@@ -46,7 +46,7 @@ class RangeReader(NamedTuple):
     end: int  # no byte from here on is read
 
 
-class Place(NamedTuple):
+class Surroundings(NamedTuple):
     """Functions that look at a file's folder; called only if something is wrong with the file."""
 
     names: Callable[[], Iterable[str]]  # of the files in its folder, its own among them
@@ -72,10 +72,10 @@ class Source:
         path: str | None = None,
         size: int | None = None,
         leaps: bool = False,
-        place: Place | None = None,
+        surroundings: Surroundings | None = None,
     ) -> None:
         self.path = path
-        self.place = place
+        self.surroundings = surroundings
         self._leaps = leaps
         self._map: mmap.mmap | None = None
         self._forgotten = 0
@@ -83,7 +83,9 @@ class Source:
         if isinstance(source, (str, os.PathLike)):
             self.path = resolve_sample(os.fspath(source))
             file = Path(self.path)
-            self.place = place or Place(partial(os.listdir, file.parent), lambda: _size_of(file))
+            self.surroundings = surroundings or Surroundings(
+                partial(os.listdir, file.parent), lambda: _size_of(file)
+            )
             source = self._map_file(file, size)
         elif isinstance(source, RangeReader):
             self._forgotten = source.start // mmap.PAGESIZE * mmap.PAGESIZE
@@ -112,7 +114,7 @@ class Source:
 
     def shared(self) -> Source:
         """The same bytes, for several readers at different positions; `forget` does nothing."""
-        return Source(self.content, path=self.path, place=self.place)
+        return Source(self.content, path=self.path, surroundings=self.surroundings)
 
     def load(self, end: int) -> int:
         """Load the bytes before `end`, and return the end of the loaded bytes."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
 
-from kafkajit.storage.source import Place, RangeReader, Source
+from kafkajit.storage.source import RangeReader, Source, Surroundings
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class StoredFile:
         file = self.filesystem.open_input_file(self.key)
         end = self.size if end is None else end
         ranges = RangeReader(file.read_at, self.size, start, end)
-        place = Place(lambda: (beside.name for beside in self.beside()), file.size)
-        return Source(ranges, path=self.path, place=place)
+        surroundings = Surroundings(lambda: (beside.name for beside in self.beside()), file.size)
+        return Source(ranges, path=self.path, surroundings=surroundings)
 
     def read(self, position: int = 0, count: int | None = None) -> bytes:
         """Read `count` bytes from `position` on; by default, the whole file."""

@@ -163,13 +163,13 @@ def only_zeros(source: Source, position: int) -> bool:
 
 def next_segment(source: Source) -> str | None:
     """The file name of the segment that follows this one in its folder, or None."""
-    if source.place is None or source.path is None:
+    if source.surroundings is None or source.path is None:
         return None
     own = parse_log_path(source.path)
     if own.suffix != ".log" or own.base_offset is None:
         return None
     least: tuple[int, str] | None = None
-    for name in source.place.names():
+    for name in source.surroundings.names():
         if name.endswith(".log"):
             base_offset = parse_log_path(name).base_offset
             if base_offset is not None and own.base_offset < base_offset <= _MAX_OFFSET:
@@ -184,8 +184,8 @@ def _followed(
     following = None if is_last else next_segment(source)
     if following is None:
         return None
-    assert source.place is not None
-    if source.place.size() > source.content.size:
+    assert source.surroundings is not None
+    if source.surroundings.size() > source.content.size:
         logger.warning(
             "%s: the log has grown while it was read: records between %d and the next segment are "
             "missing",

@@ -98,7 +98,7 @@ def field_lines(
     for field in fields:
         versions = [int(version) for version in field["versions"]]
         assert versions == list(range(versions[0], versions[-1] + 1)), field
-        told = {
+        stated = {
             (
                 of["type"].removeprefix("COMPACT_").removeprefix("NULLABLE_"),
                 of["array"],
@@ -107,7 +107,7 @@ def field_lines(
             )
             for of in field["versions"].values()
         }
-        ((schema_type, is_array, nullable, tag),) = told
+        ((schema_type, is_array, nullable, tag),) = stated
         type_ = TYPES[schema_type]
         words = [field["name"], "[]" * is_array + type_ + "?" * nullable]
         if versions != list(every):

@@ -100,7 +100,7 @@ def test_whatever_call_fails_the_log_is_as_it_was_or_is_finished_later(
     name: str, memory: Path
 ) -> None:
     scenario = SCENARIOS[name]
-    told: list[type[Exception]] = []
+    stated: list[type[Exception]] = []
     for calls in range(1000):
         root, code = memory / str(calls), ERRORS[calls % len(ERRORS)]
         place(root, files(scenario, after=False))
@@ -116,7 +116,7 @@ def test_whatever_call_fails_the_log_is_as_it_was_or_is_finished_later(
             resume(root)  # it could not tidy up
             assert check_whole(root, scenario) == "new"
             continue
-        told.append(type(error))
+        stated.append(type(error))
         assert os.strerror(code) in str(error)
         check_loads(root, scenario)
         if isinstance(error, OSError):
@@ -128,9 +128,9 @@ def test_whatever_call_fails_the_log_is_as_it_was_or_is_finished_later(
             resume(root)
             assert check_whole(root, scenario) == "new"
         shutil.rmtree(root)
-    committed = told.index(KafkaJitError)
-    assert KafkaJitError not in told[:committed]
-    assert set(told[committed:]) == {KafkaJitError}
+    committed = stated.index(KafkaJitError)
+    assert KafkaJitError not in stated[:committed]
+    assert set(stated[committed:]) == {KafkaJitError}
 
 
 def test_names_are_those_of_log_dirs_and_its_partitions(folder: Path) -> None:
@@ -180,10 +180,10 @@ def give(made: Change, folder: Path, *names: str) -> None:
 @pytest.mark.parametrize("missing", [".index", ".timeindex"])
 def test_a_new_log_has_new_indexes(missing: str, folder: Path) -> None:
     given = {LOG, f"{0:020d}.index", f"{0:020d}.timeindex"} - {f"{0:020d}{missing}"}
-    told = f"{A}/{LOG} is new and needs a new {A}/{0:020d}{missing}"
+    stated = f"{A}/{LOG} is new and needs a new {A}/{0:020d}{missing}"
     with Change(folder, "test") as made:
         give(made, folder, *given)
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=stated):
             made.commit()
     assert live(folder.parent)[f"{A}/{LOG}"] == b"old log"
     assert hidden(folder.parent) == []

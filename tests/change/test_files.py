@@ -70,7 +70,7 @@ def test_a_folder_is_a_local_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_error_that_names_no_place_is_given_one(tmp_path: Path) -> None:
-    for error, told in (
+    for error, stated in (
         (
             OSError(28, "No space left on device"),
             f"[Errno 28] No space left on device: '{tmp_path}'",
@@ -80,7 +80,7 @@ def test_an_error_that_names_no_place_is_given_one(tmp_path: Path) -> None:
         (ValueError("of no system"), "of no system"),
     ):
         say_where(error, tmp_path)
-        assert str(error) == told
+        assert str(error) == stated
 
 
 @pytest.mark.parametrize("count", [0, 3, 200])

@@ -161,9 +161,9 @@ def test_a_log_that_was_written_since_is_left_alone(name: str, memory: Path) -> 
         log.write(b"appended")
     a_broker_runs(root, SCENARIOS["append"])
     path = re.escape(str(root / A / name))
-    found, told = live(root), rf"cannot be finished, since {path} has been written after that"
+    found, stated = live(root), rf"cannot be finished, since {path} has been written after that"
     for _ in range(2):
-        with pytest.raises(KafkaJitError, match=told) as caught:
+        with pytest.raises(KafkaJitError, match=stated) as caught:
             resume(root)
         assert live(root) == found
     assert caught.value.path == str(root / A / READY)

@@ -65,11 +65,14 @@ def log_dirs(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("below", ["", A])
 def test_a_running_broker_keeps_everybody_out(below: str, jvm: Any, log_dirs: Path) -> None:
     brokers = try_lock(jvm, log_dirs)
-    told = (
+    stated = (
         f"stop the broker first: it, or another process of kafkajit, holds the lock in {log_dirs}"
     )
     for _ in range(2):
-        with pytest.raises(LockedError, match=f"^{re.escape(told)}$"), FolderLock(log_dirs / below):
+        with (
+            pytest.raises(LockedError, match=f"^{re.escape(stated)}$"),
+            FolderLock(log_dirs / below),
+        ):
             raise AssertionError
     brokers.acquiredBy().close()
     with FolderLock(log_dirs / below):
@@ -146,8 +149,8 @@ def test_a_process_that_dies_leaves_no_lock(log_dirs: Path) -> None:
 
 def test_a_process_changes_a_log_once_at_a_time_and_others_meanwhile(log_dirs: Path) -> None:
     with FolderLock(log_dirs / A):
-        told = f"this process is changing the log already in {log_dirs / A}"
-        with pytest.raises(LockedError, match=f"^{told}$"), FolderLock(log_dirs / A):
+        stated = f"this process is changing the log already in {log_dirs / A}"
+        with pytest.raises(LockedError, match=f"^{stated}$"), FolderLock(log_dirs / A):
             raise AssertionError
         with FolderLock(log_dirs / B):
             pass

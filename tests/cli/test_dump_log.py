@@ -631,10 +631,12 @@ def test_a_bad_checksum_of_a_batch_is_reported_in_every_mode(dump: Dump, tmp_pat
     assert run.err.endswith(f" at position {len(good[0])}, base offset 1\n")
     run = dump("--mode", "permissive", LOG, folder=tmp_path)
     assert run.code == 0
-    told = run.out.decode().splitlines()
-    assert [line for line in told if not line.startswith("damaged")] == lines
-    assert [told.index(line) for line in told if line.startswith("damaged")] == [4, 7]
-    assert told[4].startswith(f"damaged position: {len(good[0])} size: {len(bad)} reason: Corrupt")
+    stated = run.out.decode().splitlines()
+    assert [line for line in stated if not line.startswith("damaged")] == lines
+    assert [stated.index(line) for line in stated if line.startswith("damaged")] == [4, 7]
+    assert stated[4].startswith(
+        f"damaged position: {len(good[0])} size: {len(bad)} reason: Corrupt"
+    )
     run = dump("--mode", "permissive", "--format", "json", LOG, folder=tmp_path)
     assert run.out.count(b'{"kind":"gap","position":') == 2
 

@@ -223,9 +223,9 @@ def test_a_corrupt_snapshot_is_an_object_with_its_file(dump: Dump, tmp_path: Pat
     name = LOG.replace(".log", ".snapshot")
     (tmp_path / name).write_bytes(b"\0\1")
     run = dump("--files", name, "--format", "json", folder=tmp_path)
-    _, told = objects(run.out)
-    assert (told["kind"], told["path"]) == ("corruptSnapshot", name)
-    assert "Snapshot is cut short in its header" in told["reason"]
+    _, stated = objects(run.out)
+    assert (stated["kind"], stated["path"]) == ("corruptSnapshot", name)
+    assert "Snapshot is cut short in its header" in stated["reason"]
     assert (run.err, run.code) == ("", 0)
 
 

@@ -16,7 +16,7 @@ from kafkajit.cli import main
 from kafkajit.cli.sql.completion import Completer
 from kafkajit.cli.sql.query import Engine
 from kafkajit.cli.sql.shell import destination
-from kafkajit.cli.sql.views import Place
+from kafkajit.cli.sql.views import Logs
 
 LOGS = kt.SAMPLE
 PROMPT = "kafkajit> "
@@ -122,8 +122,8 @@ def test_a_folder_without_segments_is_refused(
 def test_an_option_may_make_segments_of_other_names(tmp_path: Path) -> None:
     log = tmp_path / "copy.bin"
     log.write_bytes(kt.batch([kt.Record()]))
-    for place in (Place([str(tmp_path)], {"pathGlobFilter": "*.bin"}), Place([str(log)], {})):
-        assert [segment.path for segment in place.find_segments()] == [str(log)]
+    for logs in (Logs([str(tmp_path)], {"pathGlobFilter": "*.bin"}), Logs([str(log)], {})):
+        assert [segment.path for segment in logs.find_segments()] == [str(log)]
 
 
 def test_the_traceback_is_there_with_debug() -> None:
@@ -289,7 +289,7 @@ class TestCompletion:
     @pytest.fixture
     def completer(self) -> Completer:
         engine = Engine(None, lambda: pytest.fail("Spark is not needed"))
-        return Completer(Place([LOGS], {}), engine, [".help", ".format", ".functions"])
+        return Completer(Logs([LOGS], {}), engine, [".help", ".format", ".functions"])
 
     @pytest.mark.parametrize(
         ("before", "word", "expected"),

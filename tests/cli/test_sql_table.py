@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kafkajit.cli.sql.table import (
     ASCII,
-    Rows,
+    ShownRows,
     as_lines,
     as_report,
     as_table,
@@ -34,9 +34,9 @@ RECORDS = {
 }
 
 
-def rows_of(columns: dict[str, Any], cut_at: int | None = None) -> Rows:
+def rows_of(columns: dict[str, Any], cut_at: int | None = None) -> ShownRows:
     table = pa.table(columns)
-    return Rows(table, [str(kind) for kind in table.schema.types], cut_at)
+    return ShownRows(table, [str(kind) for kind in table.schema.types], cut_at)
 
 
 def shown(columns: dict[str, Any], width: int | None = None) -> str:
@@ -87,7 +87,7 @@ def test_null_is_told_from_the_text_null() -> None:
 
 def test_two_columns_may_have_one_name() -> None:
     table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
-    lines, columns = as_table(Rows(table, ["int", "int"]))
+    lines, columns = as_table(ShownRows(table, ["int", "int"]))
     assert lines[1] == "│   a │   a │"
     assert columns == 2
 

@@ -70,23 +70,27 @@ def batches(draw: st.DrawFn) -> tuple[list[kt.Record], dict[str, Any], dict[str,
         "attributes": attributes,
         "baseTimestamp": base_timestamp,
     }
-    told: dict[str, Any] = {"attributes": attributes, "base_timestamp": base_timestamp}
+    stated: dict[str, Any] = {"attributes": attributes, "base_timestamp": base_timestamp}
     for name, (column, values) in HEADER_FIELDS.items():
-        told[name] = header[column] = draw(values)
-    told |= {"base_offset": base, "deltas": deltas}
-    return records, header, told
+        stated[name] = header[column] = draw(values)
+    stated |= {"base_offset": base, "deltas": deltas}
+    return records, header, stated
 
 
-def twin_of(records: list[kt.Record], told: dict[str, Any], **more: Any) -> bytes:
+def twin_of(records: list[kt.Record], stated: dict[str, Any], **more: Any) -> bytes:
     placed = [
         kt.Record(r.key, r.value, r.headers, r.timestamp, offset_delta=delta)
-        for r, delta in zip(records, told["deltas"], strict=True)
+        for r, delta in zip(records, stated["deltas"], strict=True)
     ]
-    return kt.batch(placed, **{k: v for k, v in told.items() if k != "deltas"} | more)
+    return kt.batch(placed, **{k: v for k, v in stated.items() if k != "deltas"} | more)
 
 
 def offsets_of(given_batches: list[Any]) -> list[int]:
-    return [told["base_offset"] + delta for _, _, told in given_batches for delta in told["deltas"]]
+    return [
+        stated["base_offset"] + delta
+        for _, _, stated in given_batches
+        for delta in stated["deltas"]
+    ]
 
 
 @given(st.lists(batches(), max_size=4), st.integers(0, 9))
@@ -95,10 +99,12 @@ def test_batches_are_byte_for_byte_those_of_the_twin(
 ) -> None:
     records = [record for batch, _, _ in given_batches for record in batch]
     offsets = [
-        told["base_offset"] + delta for _, _, told in given_batches for delta in told["deltas"]
+        stated["base_offset"] + delta
+        for _, _, stated in given_batches
+        for delta in stated["deltas"]
     ]
     plan = plan_of([header for _, header, _ in given_batches])
-    expected = [twin_of(batch, told) for batch, _, told in given_batches]
+    expected = [twin_of(batch, stated) for batch, _, stated in given_batches]
     assert written(rows_of_records(records, offsets), plan, position) == b"".join(expected)
     # Copy fields that are known only afterwards into the plan.
     assert plan.header["batchLength"].tolist() == [len(batch) - 12 for batch in expected]
@@ -116,7 +122,9 @@ def test_compressed_batches_hold_the_records_of_the_twin(
 ) -> None:
     records = [record for batch, _, _ in given_batches for record in batch]
     offsets = [
-        told["base_offset"] + delta for _, _, told in given_batches for delta in told["deltas"]
+        stated["base_offset"] + delta
+        for _, _, stated in given_batches
+        for delta in stated["deltas"]
     ]
     plan = plan_of(
         [header | {"attributes": header["attributes"] | codec} for _, header, _ in given_batches]
@@ -125,11 +133,11 @@ def test_compressed_batches_hold_the_records_of_the_twin(
     found, end = reference.read_batches(log)
     assert end == len(log)
     assert len(found) == len(given_batches)
-    for batch, (given_records, header, told) in zip(found, given_batches, strict=True):
+    for batch, (given_records, header, stated) in zip(found, given_batches, strict=True):
         assert batch.is_valid
         assert batch.codec == codec
         plain = reference.decompress(codec, batch.payload)
-        twin = twin_of(given_records, told, attributes=header["attributes"] | codec)
+        twin = twin_of(given_records, stated, attributes=header["attributes"] | codec)
         assert plain == twin[HEAD:]
         assert log[batch.position + 21 : batch.position + HEAD] == twin[21:HEAD]
 

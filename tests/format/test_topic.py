@@ -11,7 +11,7 @@ def test_what_kafka_accepts_is_a_name(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         ("", "the empty string is not allowed"),
         (".", "'.' is not allowed"),
@@ -24,7 +24,7 @@ def test_what_kafka_accepts_is_a_name(name: str) -> None:
         ("a\0", "contains one or more characters"),
     ],
 )
-def test_what_kafka_refuses_is_none(name: str, told: str) -> None:
+def test_what_kafka_refuses_is_none(name: str, message: str) -> None:
     with pytest.raises(ValueError, match="Topic name is invalid: ") as raised:
         check_topic(name)
-    assert told in str(raised.value)
+    assert message in str(raised.value)

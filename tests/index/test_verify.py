@@ -29,9 +29,9 @@ def problems(path: Path) -> list[str]:
 @pytest.mark.parametrize("path", INDEXES, ids=lambda path: f"{path.parent.name}/{path.name[17:]}")
 def test_a_brokers_indexes_fit_its_logs_but_where_kafka_says_so_too(path: Path) -> None:
     error = path.with_name(f"{path.name}.dump.err")
-    told = error.read_text() if error.exists() else ""
+    stated = error.read_text() if error.exists() else ""
     # For messages that were appended at once, Kafka's tool reports a mismatch.
-    expected = ["no batch ends with its offset"] if "offsets are not found" in told else []
+    expected = ["no batch ends with its offset"] if "offsets are not found" in stated else []
     assert problems(path) == expected
 
 

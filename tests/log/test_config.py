@@ -60,8 +60,8 @@ def test_policies_are_a_list(value: Any, policies: tuple[str, ...]) -> None:
 
 def test_an_unknown_name_is_told_with_what_may_have_been_meant() -> None:
     for wrong, meant in [("segment.byte", "segment.bytes"), ("retention_ms", "retention.ms")]:
-        told = f"^unknown topic config name '{wrong}': did you mean '{meant}'\\?$"
-        with pytest.raises(ValueError, match=told):
+        message = f"^unknown topic config name '{wrong}': did you mean '{meant}'\\?$"
+        with pytest.raises(ValueError, match=message):
             LogConfig.of({wrong: 1})
     with pytest.raises(ValueError, match=r"'zzz'; there are: cleanup\.policy, del") as error:
         LogConfig.of({"zzz": 1})

@@ -129,7 +129,7 @@ LATE = Selection(timestamps=Range(2_000_000_000_000))
 
 
 @pytest.mark.parametrize(
-    ("suffix", "content", "asked", "told"),
+    ("suffix", "content", "asked", "message"),
     [
         (".index", b"\0\0\0\x05\0\0\0\x11", Range(20, 21), "names position 17 for offset 5"),
         (".index", b"\0\0\0\x05\xff\0\0\0", Range(20, 21), "names position -16777216 for offset"),
@@ -162,7 +162,7 @@ def test_a_wrong_index_is_told_and_the_whole_log_is_read(
     suffix: str,
     content: bytes,
     asked: Range | Selection,
-    told: str,
+    message: str,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -171,7 +171,7 @@ def test_a_wrong_index_is_told_and_the_whole_log_is_read(
     assert segment.stretch(selection) == Stretch(0, segment.segment.log.size)
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
-    assert told in record.getMessage()
+    assert message in record.getMessage()
     assert f"{0:020}{suffix}" in record.getMessage()
 
 

@@ -57,9 +57,9 @@ def test_it_is_what_kafka_states_of_every_segment_that_it_has_closed(tmp_path: P
         folder.mkdir(parents=True)
         for name, content in step.after.items():
             (folder / name).write_bytes(content)
-        for row, told in enumerate(step.told["state"]["segments"]):
+        for row, stated in enumerate(step.stated["state"]["segments"]):
             found = largest_timestamp(segment_of(folder, row))
-            expected = told["largestTimestamp"]
+            expected = stated["largestTimestamp"]
             if expected < 0:
                 assert found == LargestTimestamp(MODIFIED, is_of_record=False)
             else:

@@ -50,7 +50,7 @@ HEADERS = "ARRAY<STRUCT<key: STRING, value: BINARY>>"
 
 
 @pytest.mark.parametrize(
-    ("columns", "given", "told"),
+    ("columns", "given", "message"),
     [
         (GOOD | {"vaule": pa.binary()}, {}, "no column 'vaule', did you mean 'value'? There are: "),
         (GOOD | {"xyz": pa.binary()}, {}, "no column 'xyz'. There are: key, value, topic"),
@@ -68,9 +68,9 @@ HEADERS = "ARRAY<STRUCT<key: STRING, value: BINARY>>"
     ],
 )
 def test_columns_that_cannot_be_written_are_an_error_before_the_job(
-    columns: dict[str, pa.DataType], given: dict[str, str], told: str
+    columns: dict[str, pa.DataType], given: dict[str, str], message: str
 ) -> None:
-    with pytest.raises(ValueError, match=re.escape(told)):
+    with pytest.raises(ValueError, match=re.escape(message)):
         check(columns, **given)
 
 

@@ -88,7 +88,7 @@ def test_a_remote_path_is_refused_with_what_to_do(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({"topik": "a"}, "unknown option 'topik': did you mean 'topic'"),
         ({"kind": "batches"}, "unknown option 'kind' for writing: it is an option for reading"),
@@ -112,8 +112,8 @@ def test_a_remote_path_is_refused_with_what_to_do(text: str) -> None:
         ({"path": ""}, "option path: the folder's path is empty"),
     ],
 )
-def test_an_option_with_a_wrong_value_is_an_error(given: dict[str, str], told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_an_option_with_a_wrong_value_is_an_error(given: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         ProduceOptions.parse(PATH | given)
 
 

@@ -59,7 +59,7 @@ def test_rows_without_a_column_key_take_turns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "options", "told"),
+    ("columns", "options", "message"),
     [
         ({"topic": ["a", None], "partition": [0, 0]}, {}, "null topic present in the data"),
         ({"partition": [0]}, {}, "null topic present in the data: fill the column topic, or set"),
@@ -77,7 +77,7 @@ def test_rows_without_a_column_key_take_turns() -> None:
     ],
 )
 def test_a_row_without_a_partition_is_an_error_with_advice(
-    columns: dict, options: dict[str, str], told: str
+    columns: dict, options: dict[str, str], message: str
 ) -> None:
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         router(**options).route(rows(**columns))

@@ -7,7 +7,7 @@ import pytest
 
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.records.decode import MAX_DECOMPRESSED_BYTES
-from kafkajit.scan.options import OPTIONS, Options
+from kafkajit.scan.options import OPTIONS, ScanOptions
 
 PATH = {"path": "/logs"}
 
@@ -58,7 +58,7 @@ def test_an_option_is_parsed_in_any_case(
     name: str, text: str, value: object, spelling: Any
 ) -> None:
     given = {spelling(name): text}
-    options = Options.parse(given if name in ("path", "paths") else PATH | given)
+    options = ScanOptions.parse(given if name in ("path", "paths") else PATH | given)
     assert getattr(options, "paths" if name == "path" else OPTIONS[name].attribute) == value
 
 
@@ -67,8 +67,8 @@ def test_every_option_is_tried() -> None:
 
 
 def test_defaults_are_those_of_the_docs() -> None:
-    assert Options.parse(PATH) == Options(paths=("/logs",))
-    assert Options(paths=()) == Options(
+    assert ScanOptions.parse(PATH) == ScanOptions(paths=("/logs",))
+    assert ScanOptions(paths=()) == ScanOptions(
         paths=(),
         kind="records",
         path_glob_filter=None,
@@ -159,7 +159,7 @@ def test_a_bad_value_is_an_error_with_the_options_name_and_the_remedy(
 ) -> None:
     given = {name.lower(): text}
     with pytest.raises(ValueError, match=f"^option {name}: .*{message}"):
-        Options.parse(given if name == "path" else PATH | given)
+        ScanOptions.parse(given if name == "path" else PATH | given)
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -168,30 +168,30 @@ def test_a_misspelt_option_gets_a_suggestion(name: str) -> None:
         if wrong.lower() in {known.lower() for known in OPTIONS}:
             continue  # path and paths
         with pytest.raises(ValueError, match=f"^unknown option '{wrong}': did you mean '") as e:
-            Options.parse(PATH | {wrong: "1"})
+            ScanOptions.parse(PATH | {wrong: "1"})
         assert name in str(e.value) or "path" in name
 
 
 def test_an_unknown_option_is_an_error_that_lists_all() -> None:
     with pytest.raises(ValueError, match=r"^unknown option 'zzz'; there are: ") as caught:
-        Options.parse(PATH | {"zzz": "1"})
+        ScanOptions.parse(PATH | {"zzz": "1"})
     assert all(name in str(caught.value) for name in OPTIONS)
 
 
 @pytest.mark.parametrize("given", [{}, {"kind": "files"}, {"paths": "[]"}])
 def test_without_a_path_there_is_an_example_of_one(given: dict[str, str]) -> None:
     with pytest.raises(ValueError, match=r"^option path is missing: .*load\('/var/kafka/orders-\*"):
-        Options.parse(given)
+        ScanOptions.parse(given)
 
 
 def test_path_and_paths_are_all_read() -> None:
-    options = Options.parse({"paths": '["/b", "/c"]', "path": "/a"})
+    options = ScanOptions.parse({"paths": '["/b", "/c"]', "path": "/a"})
     assert options.paths == ("/a", "/b", "/c")
 
 
 def test_the_options_that_spark_adds_to_a_table_are_ignored() -> None:
     added = {"provider": "kafkaLog", "owner": "me", "serialization.format": "1", "Comment": "x"}
-    assert Options.parse(PATH | added) == Options.parse(PATH)
+    assert ScanOptions.parse(PATH | added) == ScanOptions.parse(PATH)
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -202,5 +202,5 @@ def test_an_option_has_a_line_of_docs(name: str) -> None:
 
 def test_offsets_as_sparks_connector_writes_them() -> None:
     offsets = {"orders": {str(partition): 10 * partition for partition in range(12)}}
-    parsed = Options.parse(PATH | {"startingOffsets": json.dumps(offsets)}).starting_offsets
+    parsed = ScanOptions.parse(PATH | {"startingOffsets": json.dumps(offsets)}).starting_offsets
     assert parsed == {"orders": {partition: 10 * partition for partition in range(12)}}

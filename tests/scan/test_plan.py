@@ -311,9 +311,9 @@ def test_the_plan_counts_segments_without_an_index(
     (folder / f"{0:020}.index").write_bytes((5).to_bytes(4) + (5 * SIZE).to_bytes(4))
     (folder / f"{10:020}.index").write_bytes(b"")
     location = far_away(monkeypatch, folder) if is_far else str(folder)
-    told = "; 1 segments have no offset index"
-    assert str(plan_of(location, predicates=[offset(">=", 3)])).endswith(told)
-    assert told not in str(plan_of(location))
+    stated = "; 1 segments have no offset index"
+    assert str(plan_of(location, predicates=[offset(">=", 3)])).endswith(stated)
+    assert stated not in str(plan_of(location))
 
 
 @by_place

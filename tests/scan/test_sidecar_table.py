@@ -165,8 +165,8 @@ def test_permissive_also_reports_the_bad_file(kind: str, tmp_path: Path) -> None
     rows = read_rows(tmp_path, kind=kind, mode="PERMISSIVE")
     expected = [row | {"corruption": None} for row in expected_rows(kind, good.parent)]
     assert rows[:-1] == expected
-    told = rows[-1]
-    gap = told["corruption"]
+    stated = rows[-1]
+    gap = stated["corruption"]
     size = len(SAMPLES[kind][2])
     assert gap | {"reason": ""} == {"path": str(bad), "position": 0, "length": size, "reason": ""}
     with pytest.raises(kafkajit.KafkaJitError) as raised:
@@ -175,7 +175,7 @@ def test_permissive_also_reports_the_bad_file(kind: str, tmp_path: Path) -> None
     said = {"topic": "orders", "partition": 1, "baseOffset": 7, "name": bad.name}
     for name in SIDECAR_FILES[kind].folder_columns:
         wanted = said.get(name) if name in SIDECAR_FILES[kind].path_columns else None
-        assert told[name] == (str(bad) if name == "path" else wanted)
+        assert stated[name] == (str(bad) if name == "path" else wanted)
 
 
 @by_kind

@@ -14,7 +14,7 @@ import kafkajit.scan.small_segments
 import kafkajit.scan.table
 import kafkajit.testing as kt
 from kafkajit.errors import KafkaJitError
-from kafkajit.scan.options import Options
+from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.table import plan_tasks, read_task, schema_of
 from kafkajit.walk.damage import MODES
 
@@ -65,9 +65,9 @@ def folder_of(root: Path, wrong: str) -> Path:
     return root
 
 
-def told(location: str, **options: str) -> tuple[list[dict[str, Any]], str]:
+def stated(location: str, **options: str) -> tuple[list[dict[str, Any]], str]:
     """All rows up to the error, and the error."""
-    parsed = Options.parse({"path": location, **options})
+    parsed = ScanOptions.parse({"path": location, **options})
     rows: list[dict[str, Any]] = []
     try:
         for task in plan_tasks(parsed, []):
@@ -83,7 +83,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     def told_alone(location: str, **options: str) -> tuple[list[dict[str, Any]], str]:
         with monkeypatch.context() as patch:
             patch.setattr(kafkajit.scan.table, "small_segments", lambda _: ())
-            return told(location, **options)
+            return stated(location, **options)
 
     return told_alone
 
@@ -95,7 +95,7 @@ def test_rows_and_errors_are_those_of_each_segment_alone(
     wrong: str, mode: str, kind: str, alone: Callable[..., Any], tmp_path: Path
 ) -> None:
     root = str(folder_of(tmp_path / "logs", wrong))
-    assert told(root, mode=mode, kind=kind) == alone(root, mode=mode, kind=kind)
+    assert stated(root, mode=mode, kind=kind) == alone(root, mode=mode, kind=kind)
 
 
 @pytest.mark.parametrize("kind", ["records", "batches"])
@@ -104,11 +104,11 @@ def test_segments_in_a_bucket_are_read_together_too(
 ) -> None:
     folder_of(tmp_path / "logs", "a torn end")
     location = far_away(monkeypatch, tmp_path / "logs")
-    assert told(location, kind=kind) == alone(location, kind=kind)
+    assert stated(location, kind=kind) == alone(location, kind=kind)
 
 
 def test_a_segment_that_has_gone_is_named(tmp_path: Path) -> None:
-    parsed = Options(paths=(str(folder_of(tmp_path / "logs", "nothing")),))
+    parsed = ScanOptions(paths=(str(folder_of(tmp_path / "logs", "nothing")),))
     (task,) = plan_tasks(parsed, [])
     (tmp_path / "logs" / "orders-0" / f"{30:020}.log").unlink()
     read: list[pa.RecordBatch] = []
@@ -117,7 +117,7 @@ def test_a_segment_that_has_gone_is_named(tmp_path: Path) -> None:
 
 
 def test_many_segments_are_few_record_batches(tmp_path: Path) -> None:
-    parsed = Options(paths=(str(folder_of(tmp_path / "logs", "nothing")),))
+    parsed = ScanOptions(paths=(str(folder_of(tmp_path / "logs", "nothing")),))
     (task,) = plan_tasks(parsed, [])
     batches = list(read_task(task, schema_of(parsed), parsed))
     assert sum(batch.num_rows for batch in batches) == 2 * 8 * TEN
@@ -128,7 +128,7 @@ def test_many_segments_are_few_record_batches(tmp_path: Path) -> None:
 def test_no_more_are_read_at_once_than_make_a_chunk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parsed = Options(paths=(str(folder_of(tmp_path / "logs", "nothing")),))
+    parsed = ScanOptions(paths=(str(folder_of(tmp_path / "logs", "nothing")),))
     (task,) = plan_tasks(parsed, [])
     small = kafkajit.scan.small_segments.small_segments
     assert len(small(task)) == len(task) == 16

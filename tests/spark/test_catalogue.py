@@ -96,7 +96,7 @@ def test_damage_raises_and_try_gives_null(
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "told"),
+    ("name", "arguments", "stated"),
     [
         ("kafka_leader_epochs", (["text"],), "content must be BINARY, as binaryFile loads it"),
         ("kafka_offset_index", ([b""], ["1"]), "baseOffset must be BIGINT, not string"),
@@ -120,9 +120,9 @@ def test_damage_raises_and_try_gives_null(
     ],
 )
 def test_an_argument_of_another_type_is_a_type_error(
-    name: str, arguments: tuple[Any, ...], told: str
+    name: str, arguments: tuple[Any, ...], stated: str
 ) -> None:
     names = (name, f"try_{name}") if f"try_{name}" in FUNCTIONS else (name,)
     for called in names:
-        with pytest.raises(TypeError, match=told):
+        with pytest.raises(TypeError, match=stated):
             evaluated(called, *arguments)

@@ -205,12 +205,12 @@ def test_a_frame_used_again_has_all_its_rows(load: Load) -> None:
 
 
 def test_what_the_planner_did_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    from kafkajit.scan.options import Options
+    from kafkajit.scan.options import ScanOptions
     from kafkajit.scan.predicates import Predicate
     from kafkajit.scan.table import plan_table
 
     caplog.set_level(logging.INFO, logger="kafkajit")
-    plan_table(Options(paths=(str(V2 / "segments-0"),)), [Predicate("offset", "<", 1)])
+    plan_table(ScanOptions(paths=(str(V2 / "segments-0"),)), [Predicate("offset", "<", 1)])
     assert "segments, 1 splits in 1 tasks" in caplog.text
     assert "bytes to read" in caplog.text
     assert "skipped" in caplog.text
@@ -278,7 +278,7 @@ def test_strings_and_damage_fit_together(load: Load, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "schema", "told"),
+    ("options", "schema", "stated"),
     [
         ({"kidn": "batches"}, None, "unknown option 'kidn': did you mean 'kind'?"),
         ({"kind": "batch"}, None, "option kind: unknown value 'batch' (did you mean 'batches'?)"),
@@ -299,11 +299,11 @@ def test_strings_and_damage_fit_together(load: Load, tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_option_or_schema_is_told(
-    options: dict, schema: str | None, told: str, load: Load
+    options: dict, schema: str | None, stated: str, load: Load
 ) -> None:
     with pytest.raises(AnalysisException) as raised:
         load(kt.SAMPLE, schema=schema, **options).collect()
-    assert told in str(raised.value)
+    assert stated in str(raised.value)
     assert "Traceback" not in str(raised.value)
 
 

@@ -143,7 +143,7 @@ def test_dropmalformed_leaves_bad_batches_out(spark: SparkSession) -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "stated"),
     [
         ("kafka_records(content, 'ofset')", "unknown column 'ofset'; there are: key, value,"),
         ("kafka_records(content, mode => 'PERMISSIVE')", r"kafka_corruption\(content\)"),
@@ -156,8 +156,10 @@ def test_dropmalformed_leaves_bad_batches_out(spark: SparkSession) -> None:
         ("kafka_partition(content, -1)", "a topic has from 1 to 2147483647 partitions, not -1"),
     ],
 )
-def test_a_wrong_argument_says_what_is_possible(call: str, told: str, spark: SparkSession) -> None:
-    with pytest.raises(PythonException, match=told):
+def test_a_wrong_argument_says_what_is_possible(
+    call: str, stated: str, spark: SparkSession
+) -> None:
+    with pytest.raises(PythonException, match=stated):
         contents(spark, b"").selectExpr(call).collect()
 
 

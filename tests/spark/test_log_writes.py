@@ -107,30 +107,30 @@ def test_no_rows_are_no_error(spark: SparkSession, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "stated"),
     [
         ({"topik": "a"}, "ValueError: unknown option 'topik': did you mean 'topic'"),
         ({}, "ValueError: partition is missing: set the option partitions to the topic's"),
     ],
 )
 def test_what_is_wrong_with_a_job_is_said_before_it_begins(
-    options: dict, told: str, spark: SparkSession, tmp_path: Path
+    options: dict, stated: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     with pytest.raises(AnalysisException) as raised:
         save(numbers(spark, 10), tmp_path / "new", **options)
-    assert told in str(raised.value)
+    assert stated in str(raised.value)
     assert "Traceback" not in str(raised.value)
     assert files_of(tmp_path) == {}
 
 
 def test_a_path_that_is_not_local_is_refused(spark: SparkSession) -> None:
-    told = "use a local or shared folder"
-    with pytest.raises(AnalysisException, match=told):
+    stated = "use a local or shared folder"
+    with pytest.raises(AnalysisException, match=stated):
         numbers(spark, 10).write.format("kafkaLog").mode("append").save("s3://bucket/logs")
 
 
 @pytest.mark.parametrize(
-    ("bad", "told"),
+    ("bad", "stated"),
     [
         ("IF(id = 999, NULL, 'orders') AS topic, 'secret' AS value", "null topic present"),
         ("'orders' AS topic, IF(id = 999, RAISE_ERROR('boom'), 'secret') AS value", "boom"),
@@ -141,7 +141,7 @@ def test_a_path_that_is_not_local_is_refused(spark: SparkSession) -> None:
     ],
 )
 def test_a_job_that_fails_leaves_what_was_there(
-    bad: str, told: str, spark: SparkSession, tmp_path: Path
+    bad: str, stated: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     save(numbers(spark, 10), tmp_path, partitions=2)
     before = files_of(tmp_path)
@@ -149,7 +149,7 @@ def test_a_job_that_fails_leaves_what_was_there(
     for mode in ("append", "overwrite"):
         with pytest.raises(PySparkException) as raised:
             save(rows, tmp_path, mode, partitions=2)
-        assert told in str(raised.value)
+        assert stated in str(raised.value)
         assert "Traceback" not in str(raised.value)
         assert "secret" not in str(raised.value)
         settled(tmp_path, before)

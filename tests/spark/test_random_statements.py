@@ -23,7 +23,7 @@ import kafkajit
 import kafkajit.testing as kt
 from kafkajit.cli.sql.query import Engine
 from kafkajit.cli.sql.scans import filters_one_scan
-from kafkajit.cli.sql.views import KAFKA_LOG, Place
+from kafkajit.cli.sql.views import KAFKA_LOG, Logs
 from kafkajit.spark.one_scan import OneScanDataSource
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
@@ -279,7 +279,7 @@ def expected(spark: SparkSession, root: Path, tmp_path_factory: pytest.TempPathF
 def test_a_condition_of_one_scan_is_no_condition_of_another(
     spark: SparkSession, root: Path, expected: Answers
 ) -> None:
-    engine = Engine(Place([str(root)], {}), lambda: spark)
+    engine = Engine(Logs([str(root)], {}), lambda: spark)
     engine.start()
     pruned = 0
     for n, text in enumerate(TEXTS):

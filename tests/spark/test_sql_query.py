@@ -29,8 +29,8 @@ from kafkajit.cli.sql.shell import Failed, Shell
 from kafkajit.cli.sql.statements import Statement
 from kafkajit.cli.sql.table import as_table
 from kafkajit.cli.sql.views import KINDS as VIEW_KINDS
-from kafkajit.cli.sql.views import VIEWS, Place
-from kafkajit.scan.options import KINDS, Options
+from kafkajit.cli.sql.views import VIEWS, Logs
+from kafkajit.scan.options import KINDS, ScanOptions
 from kafkajit.scan.table import schema_of
 from kafkajit.schema import in_microseconds
 
@@ -39,7 +39,7 @@ DAMAGED = DATA / "damaged" / "crc"
 
 
 def engine_for(spark: SparkSession, *paths: Path | str, **options: str) -> Engine:
-    engine = Engine(Place([str(path) for path in paths], options), lambda: spark)
+    engine = Engine(Logs([str(path) for path in paths], options), lambda: spark)
     engine.start()
     return engine
 
@@ -83,9 +83,9 @@ def test_the_views_are_the_tables_of_the_data_source() -> None:
     assert sorted(VIEW_KINDS.values()) == sorted(KINDS)
     for view, kind in VIEW_KINDS.items():
         for mode in ("FAILFAST", "PERMISSIVE"):
-            columns = Place(["/"], {"mode": mode}).columns_of(view)
+            columns = Logs(["/"], {"mode": mode}).columns_of(view)
             schema = pa.schema([(name, column.type) for name, column in columns.items()])
-            assert in_microseconds(schema) == schema_of(Options(("/",), kind=kind, mode=mode))
+            assert in_microseconds(schema) == schema_of(ScanOptions(("/",), kind=kind, mode=mode))
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -107,22 +107,22 @@ def test_a_view_of_files_beside_logs_needs_no_log(spark: SparkSession, tmp_path:
     assert rows(engine, "SELECT epoch FROM leader_epochs")["epoch"].to_pylist() == [0, 2]
     assert rows(engine, "SELECT * FROM binaryFile").num_rows == 0
     assert rows(engine, "SELECT * FROM transactions").num_rows == 0
-    assert Place([str(tmp_path)], {}).find_segments() == []
+    assert Logs([str(tmp_path)], {}).find_segments() == []
 
 
 def test_commits_are_what_was_written_for_a_group(spark: SparkSession) -> None:
     engine = engine_for(spark, DATA / "internal")
     table = rows(engine, "SELECT * FROM consumer_offsets ORDER BY recordPartition, recordOffset")
-    told = []
+    stated = []
     for partition in range(3):
         log = DATA / f"internal/__consumer_offsets-{partition}/{0:020}.log"
         records = kafkajit.read_records(log).to_pylist()
         for record in (row for row in records if row["controlType"] is None):
             kind = int.from_bytes(record["key"][:2])
             if kind <= 1:
-                told.append((partition, record, *offset_commit(record["key"], record["value"])))
-    assert len(told) == table.num_rows
-    for row, (partition, record, key, offset) in zip(table.to_pylist(), told, strict=True):
+                stated.append((partition, record, *offset_commit(record["key"], record["value"])))
+    assert len(stated) == table.num_rows
+    for row, (partition, record, key, offset) in zip(table.to_pylist(), stated, strict=True):
         assert (row["groupId"], row["topic"], row["partition"]) == key
         assert row["committedOffset"] == offset
         assert row["isDeleted"] == (record["value"] is None)
@@ -183,8 +183,8 @@ def test_a_commit_that_cannot_be_decoded_is_left_out_where_damage_is(
     for mode in ("DROPMALFORMED", "PERMISSIVE"):
         engine = engine_for(spark, tmp_path, mode=mode)
         assert rows(engine, "SELECT * FROM consumer_offsets").num_rows == 0
-    told = error_of(engine_for(spark, tmp_path), "SELECT * FROM consumer_offsets")
-    assert "is not one of __consumer_offsets" in told[0]
+    stated = error_of(engine_for(spark, tmp_path), "SELECT * FROM consumer_offsets")
+    assert "is not one of __consumer_offsets" in stated[0]
 
 
 def test_the_query_of_the_readme_works_as_written(engine: Engine) -> None:
@@ -479,11 +479,11 @@ def test_a_session_that_does_not_start_says_why() -> None:
         raise RuntimeError("there is no Java: install Java 17")
 
     engine = Engine(None, fail)
-    told = threading.Event()
-    engine.start(told.set)
+    stated = threading.Event()
+    engine.start(stated.set)
     with pytest.raises(RuntimeError, match="there is no Java: install Java 17"):
         Shell(engine, io.BytesIO(), "table", 40).run(Statement("SELECT 1", 1))
-    assert told.wait(10)
+    assert stated.wait(10)
 
 
 def test_cancelling_ends_a_query(engine: Engine) -> None:

@@ -70,7 +70,7 @@ def test_permissive_reports_damage_and_goes_on(spark: SparkSession, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "stated"),
     [
         ("TABLE(SELECT 'x' AS name)", "needs a column path or content, .*; it has name"),
         ("TABLE(SELECT 'a' AS path, 'b' AS PATH)", "has two columns path"),
@@ -87,9 +87,9 @@ def test_permissive_reports_damage_and_goes_on(spark: SparkSession, tmp_path: Pa
     ],
 )
 def test_an_error_begins_with_what_is_wrong_with_the_arguments(
-    call: str, told: str, spark: SparkSession
+    call: str, stated: str, spark: SparkSession
 ) -> None:
-    with pytest.raises(PySparkException, match=told) as raised:
+    with pytest.raises(PySparkException, match=stated) as raised:
         spark.sql(f"SELECT * FROM kafka_log({call})").collect()
     first = str(raised.value).splitlines()[1]  # below Spark's own line
     assert re.match(r"(TypeError|ValueError|FileNotFoundError): ", first)

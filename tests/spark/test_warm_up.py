@@ -16,7 +16,7 @@ def test_every_kind_of_table_and_the_common_functions_are_warmed_up(
         called.append(name)
         return evaluator(name)
 
-    def read(task: object, schema: object, options: warm_up.Options) -> list[object]:
+    def read(task: object, schema: object, options: warm_up.ScanOptions) -> list[object]:
         kinds.append(options.kind)
         return []
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark import cloudpickle
 
-from kafkajit.scan.options import Options
+from kafkajit.scan.options import ScanOptions
 from kafkajit.schema import RECORD_COLUMNS, record_schema
 from kafkajit.spark.columns import _deferred
 from kafkajit.spark.datasource import KafkaLogReader
@@ -77,9 +77,9 @@ def connection() -> Iterator[socket.socket]:
 
 # What a worker does when Spark has sent a task, before it waits for the task's data.
 UNPICKLED: dict[str, Any] = {
-    "told": acknowledge,
+    "stated": acknowledge,
     "a reader": lambda: pickle.loads(
-        pickle.dumps(KafkaLogReader(Options(("/",)), record_schema(RECORD_COLUMNS)))
+        pickle.dumps(KafkaLogReader(ScanOptions(("/",)), record_schema(RECORD_COLUMNS)))
     ),
     "a function": lambda: cloudpickle.loads(cloudpickle.dumps(_deferred("kafka_records"))),
     "a table function": KafkaLog,

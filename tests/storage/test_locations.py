@@ -518,8 +518,8 @@ def test_a_log_whose_segments_are_being_swapped_is_told(
     assert caplog.messages == []  # what is old is still all there
     Path(f"{logs[0]}.cleaned").unlink()
     find_segments([str(tmp_path)])
-    (told,) = caplog.messages
-    assert told.startswith(f"{folder}: segments are being swapped")
+    (stated,) = caplog.messages
+    assert stated.startswith(f"{folder}: segments are being swapped")
 
 
 @pytest.mark.parametrize(

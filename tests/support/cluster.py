@@ -86,8 +86,8 @@ class Cluster:
     def answers(self, command: list[str], questions: Iterable[str], *options: str) -> Any:
         """The answers of tests/support/queries.py, run by this command in the user's folder."""
         arguments = [str(LOGS), str(DAMAGED), *questions, *options]
-        told = run([*command, queries.__file__, *arguments], self.folder, self.variables(PYTHON))
-        return json.loads(told.splitlines()[-1])
+        stated = run([*command, queries.__file__, *arguments], self.folder, self.variables(PYTHON))
+        return json.loads(stated.splitlines()[-1])
 
 
 def spark_class(name: str) -> list[str]:

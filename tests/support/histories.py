@@ -15,7 +15,7 @@ KINDS = ("append", "recover", "truncate", "retain", "compact")
 class Step(NamedTuple):
     """A step: the command, Kafka's answer, and the folder's files before and after it."""
 
-    told: dict[str, Any]
+    stated: dict[str, Any]
     before: dict[str, bytes]
     after: dict[str, bytes]
     batches: bytes = b""  # the appended batches
@@ -37,12 +37,12 @@ def histories(kind: str) -> list[list[Step]]:
 def _steps(contents: dict[str, bytes], folder: str) -> list[Step]:
     steps: list[Step] = []
     before: dict[str, bytes] = {}
-    for place, told in enumerate(json.loads(contents[f"{folder}/steps.json"])):
+    for place, stated in enumerate(json.loads(contents[f"{folder}/steps.json"])):
         after = {
             name: contents.get(f"{folder}/{place}/{name}", before.get(name, b""))
-            for name in told["files"]
+            for name in stated["files"]
         }
         batches = contents.get(f"{folder}/{place}.batches", b"")
-        steps.append(Step(told, before, after, batches))
+        steps.append(Step(stated, before, after, batches))
         before = after
     return steps

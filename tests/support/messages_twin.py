@@ -196,8 +196,8 @@ class MessageReader:
         return Struct(values, unknown)
 
     def default(self, words: list[str], below: list[Any]) -> Any:
-        told, type_ = said(words, "="), words[1].rstrip("?")
-        if told == "null":
+        stated, type_ = said(words, "="), words[1].rstrip("?")
+        if stated == "null":
             return None
         if type_.startswith("[]"):
             return []
@@ -206,8 +206,8 @@ class MessageReader:
         if type_ == "uuid":
             return bytes(16)
         if type_ == "bool":
-            return told == "true"
-        return int(told or 0) if type_ in _NUMBERS else ""
+            return stated == "true"
+        return int(stated or 0) if type_ in _NUMBERS else ""
 
     def value(self, reader: Reader, words: list[str], below: list[Any], *, tagged: bool) -> Any:
         name, type_ = words[0], words[1].removesuffix("?")

@@ -94,11 +94,11 @@ def errors(asked: Asked) -> list[list[Any]]:
 
 def error_of(ask: Callable[[], DataFrame]) -> list[Any]:
     try:
-        told = str(ask().collect())
+        stated = str(ask().collect())
     except PySparkException as error:
-        told = str(error)
-    line = re.search(r"\w+Error: .*", told)
-    return [line[0].strip() if line else told, "Traceback" in told]
+        stated = str(error)
+    line = re.search(r"\w+Error: .*", stated)
+    return [line[0].strip() if line else stated, "Traceback" in stated]
 
 
 def planner_log(asked: Asked) -> list[str]:
@@ -122,8 +122,8 @@ def executors(asked: Asked) -> Rows:
 
         time.sleep(0.5)  # long enough for every executor to get a task
         for _ in batches:
-            told = [str(Path.cwd()), sys.executable, kafkajit.__file__]
-            columns = [pa.array([text]) for text in told]
+            stated = [str(Path.cwd()), sys.executable, kafkajit.__file__]
+            columns = [pa.array([text]) for text in stated]
             yield pa.RecordBatch.from_arrays(columns, ["folder", "python", "package"])
 
     frame = asked.spark.range(0, TASKS, numPartitions=TASKS)

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 import kafkajit.testing as kt
 from kafkajit.cli.sql.topic_views import TOPIC_VIEWS
-from kafkajit.cli.sql.views import Place
+from kafkajit.cli.sql.views import Logs
 from kafkajit.spark import register
 
 KINDS = ("records", "batches", "files", "corruption", "indexes")
@@ -33,7 +33,7 @@ def new_session(spark: SparkSession, sample: str) -> SparkSession:
     for kind in KINDS:
         create_view(session, kind, sample)
     for view in TOPIC_VIEWS:  # in a separate folder, so that other views do not include them
-        frame = Place([f"{sample}/internal"], {}).load(session, view, None)
+        frame = Logs([f"{sample}/internal"], {}).load(session, view, None)
         frame.createOrReplaceTempView(view)
     return session
 

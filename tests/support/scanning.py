@@ -19,7 +19,7 @@ import kafkajit
 import kafkajit.storage.locations
 import kafkajit.storage.source
 import kafkajit.walk.walk
-from kafkajit.scan.options import Options
+from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.plan import ScanPlan
 from kafkajit.scan.predicates import Predicate
 from kafkajit.scan.table import plan_table, plan_tasks, read_files, read_task, schema_of
@@ -37,10 +37,10 @@ FOLDERS = sorted(
 by_folder = pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 
 
-def options_of(*locations: str | Path, **options: object) -> Options:
+def options_of(*locations: str | Path, **options: object) -> ScanOptions:
     """Options as Spark passes them."""
     paths = {"paths": json.dumps([str(location) for location in locations])}
-    return Options.parse(paths | {name: str(value) for name, value in options.items()})
+    return ScanOptions.parse(paths | {name: str(value) for name, value in options.items()})
 
 
 def read_table(

@@ -9,15 +9,15 @@ from kafkajit.topics.kinds import KEY, NAME_AT, NAME_SIZE, UNKNOWN, VALUE, topic
 
 @pytest.mark.parametrize("name", TOPICS)
 def test_a_kind_knows_the_types_of_the_table(name: str) -> None:
-    kind, told = topic_kind(name), twin.table()[name]
-    assert kind.type_names == {number: type_.name for number, type_ in told.items()}
+    kind, stated = topic_kind(name), twin.table()[name]
+    assert kind.type_names == {number: type_.name for number, type_ in stated.items()}
     for number in range(kind.types.shape[0]):
         row = kind.types[number]
-        assert (row[VALUE] != UNKNOWN) == (number in told)
-        if number in told:
+        assert (row[VALUE] != UNKNOWN) == (number in stated)
+        if number in stated:
             assert (row[KEY] != UNKNOWN) == kind.has_keys
             raw = kind.programs.texts[row[NAME_AT] : row[NAME_AT] + row[NAME_SIZE]]
-            assert raw.tobytes().decode() == told[number].name
+            assert raw.tobytes().decode() == stated[number].name
 
 
 def test_a_kind_that_there_is_not_is_refused_with_those_that_there_are() -> None:

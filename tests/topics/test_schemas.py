@@ -18,9 +18,9 @@ def words_of(field: Field) -> tuple[str, str, int | None]:
     )
 
 
-def check(fields: tuple[Field, ...], told: list, lowest: int = 0) -> None:
-    assert len(fields) == len(told)
-    for field, (words, below) in zip(fields, told, strict=True):
+def check(fields: tuple[Field, ...], stated: list, lowest: int = 0) -> None:
+    assert len(fields) == len(stated)
+    for field, (words, below) in zip(fields, stated, strict=True):
         tag = twin.said(words, "tag")
         assert words_of(field) == (words[0], words[1], None if tag is None else int(tag))
         versions = [version for version in range(lowest, 20) if twin.is_there(words, version)]
@@ -32,17 +32,17 @@ def check(fields: tuple[Field, ...], told: list, lowest: int = 0) -> None:
 def test_the_table_is_read_as_the_twin_reads_it(topic: str) -> None:
     types = record_types(topic)
     assert types.keys() == TABLE[topic].keys()
-    for number, told in TABLE[topic].items():
+    for number, stated in TABLE[topic].items():
         messages = {"key": types[number].key, "value": types[number].value}
-        assert types[number].name == told.name
+        assert types[number].name == stated.name
         for role, message in messages.items():
             if message is None:
-                assert role not in told.messages
+                assert role not in stated.messages
                 continue
-            assert message.name == told.messages[role].name
-            assert message.versions[0] == told.messages[role].lowest
-            assert message.versions[-1] == told.messages[role].highest
-            check(message.fields, told.messages[role].fields)
+            assert message.name == stated.messages[role].name
+            assert message.versions[0] == stated.messages[role].lowest
+            assert message.versions[-1] == stated.messages[role].highest
+            check(message.fields, stated.messages[role].fields)
 
 
 def test_defaults_are_json() -> None:

@@ -32,8 +32,8 @@ def test_a_record_alone_is_printed_as_kafka_prints_it(name: str, number: int) ->
     assert len(kafka) == len(records) > 0
     kind = topic_kind(name)
     for (offset, key, payload), record in zip(kafka, records, strict=True):
-        told = printed(kind, int(offset), record.key, record.value)
-        assert told == (key or None, payload or None)
+        stated = printed(kind, int(offset), record.key, record.value)
+        assert stated == (key or None, payload or None)
 
 
 @pytest.mark.parametrize("name", [name for name in TOPICS if topic_kind(name).has_keys])

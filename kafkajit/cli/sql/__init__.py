@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafkajit.cli.sql.statements import Statement
-    from kafkajit.cli.sql.views import Place
+    from kafkajit.cli.sql.views import Logs
 
 _VIEWS = "\n".join(f"  {name:20}{doc}" for name, doc in VIEW_DOCS.items())
 
@@ -170,13 +170,13 @@ def _run(options: argparse.Namespace) -> int:
         _take_statement(options)
         statements = _statements(options)
         format_ = _format(options, is_prompt=statements is None)
-        place = _place(options)
-        engine = Engine(place, partial(_start, options))
+        logs = _logs(options)
+        engine = Engine(logs, partial(_start, options))
         if statements is None:
             from kafkajit.cli.sql.prompt import Prompt
 
             shell = Shell(engine, sys.stdout.buffer, format_, options.rows, in_prompt=True)
-            return Prompt(shell, place).run()
+            return Prompt(shell, logs).run()
         with destination(options.output) as out:
             engine.start()
             shell = Shell(engine, out, format_, options.rows, debug=options.debug)
@@ -232,9 +232,9 @@ def _format(options: argparse.Namespace, *, is_prompt: bool) -> str:
     return format_
 
 
-def _place(options: argparse.Namespace) -> Place | None:
+def _logs(options: argparse.Namespace) -> Logs | None:
     """Where the logs are, if there are any."""
-    from kafkajit.cli.sql.views import Place
+    from kafkajit.cli.sql.views import Logs
 
     given = dict(options.option)
     for name in ("mode", "isolationLevel"):
@@ -245,9 +245,9 @@ def _place(options: argparse.Namespace) -> Place | None:
         if given:
             raise ValueError(f"{', '.join(given)} needs --path: name the logs to read")
         return None
-    place = Place(options.path, given)
-    place.find_segments()
-    return place
+    logs = Logs(options.path, given)
+    logs.find_segments()
+    return logs
 
 
 def _start(options: argparse.Namespace) -> SparkSession:

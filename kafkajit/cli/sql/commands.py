@@ -11,7 +11,7 @@ from kafkajit.cli.sql.error_report import meant
 from kafkajit.cli.sql.shell import Shell
 from kafkajit.cli.sql.table import width_of
 from kafkajit.cli.sql.view_names import BINARY, TEXT, VIEW_DOCS
-from kafkajit.cli.sql.views import VIEWS, Place
+from kafkajit.cli.sql.views import VIEWS, Logs
 from kafkajit.spark.catalogue import FUNCTIONS, TABLE_FUNCTION
 
 _TRY = """\
@@ -50,9 +50,9 @@ class Command(NamedTuple):
 class Commands:
     """The commands by name, and what they change."""
 
-    def __init__(self, shell: Shell, place: Place | None) -> None:
+    def __init__(self, shell: Shell, logs: Logs | None) -> None:
         self._shell = shell
-        self._place = place
+        self._logs = logs
         self.by_name = {
             ".help": Command("", "this", self._help),
             ".tables": Command("", "list the views over the logs, and your own", self._tables),
@@ -114,7 +114,7 @@ class Commands:
         )
 
     def _tables(self, _: list[str]) -> str:
-        rows = list(VIEW_DOCS.items()) if self._place else []
+        rows = list(VIEW_DOCS.items()) if self._logs else []
         spark = self._shell.engine.started
         known = {view.lower() for view in VIEWS}
         for table in spark.catalog.listTables() if spark else ():
@@ -133,7 +133,7 @@ class Commands:
             view = known.get(given.lower())
             if view is None:
                 raise ValueError(f"there is no view {given}{meant(given, VIEWS, list(VIEWS))}")
-            columns = self._place.columns_of(view) if self._place else VIEWS[view]
+            columns = self._logs.columns_of(view) if self._logs else VIEWS[view]
             rows = [
                 (name, _spark_type(column.type), column.doc) for name, column in columns.items()
             ]

@@ -8,7 +8,7 @@ from typing import Any
 
 from kafkajit.cli.sql.query import Engine
 from kafkajit.cli.sql.view_names import TEXT
-from kafkajit.cli.sql.views import VIEWS, Place
+from kafkajit.cli.sql.views import VIEWS, Logs
 
 KEYWORDS = tuple(
     """
@@ -30,12 +30,12 @@ _PATIENCE = 1.5
 class Completer:
     """Candidates for the word before the cursor."""
 
-    def __init__(self, place: Place | None, engine: Engine, commands: Sequence[str]) -> None:
+    def __init__(self, logs: Logs | None, engine: Engine, commands: Sequence[str]) -> None:
         self._engine = engine
         self._commands = commands
-        self._views = list(VIEWS) if place is not None else []
+        self._views = list(VIEWS) if logs is not None else []
         self._columns = sorted(
-            {column for view in self._views if place for column in place.columns_of(view)}
+            {column for view in self._views if logs for column in logs.columns_of(view)}
         )
         self._functions: list[str] = []  # Spark's own, once it has listed them
         self._asked: threading.Event | None = None

@@ -14,7 +14,7 @@ from kafkajit.cli.sql.commands import Commands, Leave
 from kafkajit.cli.sql.completion import Completer
 from kafkajit.cli.sql.shell import Failed, Shell
 from kafkajit.cli.sql.statements import on_one_line, split
-from kafkajit.cli.sql.views import Place
+from kafkajit.cli.sql.views import Logs
 
 try:
     import readline
@@ -30,10 +30,10 @@ _FAILS_WITHIN = 0.3
 class Prompt:
     """Reads statements and commands from the terminal, and runs them."""
 
-    def __init__(self, shell: Shell, place: Place | None) -> None:
+    def __init__(self, shell: Shell, logs: Logs | None) -> None:
         self._shell = shell
-        self._place = place
-        self._commands = Commands(shell, place)
+        self._logs = logs
+        self._commands = Commands(shell, logs)
         self._history = History(_history_path())
         self._is_typing = False
 
@@ -43,7 +43,7 @@ class Prompt:
         self._shell.engine.wait(_FAILS_WITHIN)
         self._shell.print(self._greeting())
         if readline is not None:
-            completer = Completer(self._place, self._shell.engine, list(self._commands.by_name))
+            completer = Completer(self._logs, self._shell.engine, list(self._commands.by_name))
             completer.install(readline)
         typed = ""
         while True:
@@ -106,13 +106,13 @@ class Prompt:
 
     def _greeting(self) -> list[str]:
         lines = []
-        if self._place is not None:
-            segments = self._place.find_segments()
+        if self._logs is not None:
+            segments = self._logs.find_segments()
             folders = {segment.folder for segment in segments}
             lines.append(
                 f"{_count(len(segments), 'segment')} in {_count(len(folders), 'folder')}, "
                 f"{in_units(sum(segment.size for segment in segments))}: "
-                f"{', '.join(self._place.paths)}"
+                f"{', '.join(self._logs.paths)}"
             )
         return [*lines, "Statements end with a semicolon; .help lists the commands."]
 

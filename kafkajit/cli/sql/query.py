@@ -13,8 +13,8 @@ from kafkajit.cli.sql.formats import Format, format_named
 from kafkajit.cli.sql.row_stream import stream_rows
 from kafkajit.cli.sql.scans import filters_one_scan
 from kafkajit.cli.sql.statements import columns_asked, mentioned, names_in, tokens
-from kafkajit.cli.sql.table import Rows
-from kafkajit.cli.sql.views import KAFKA_LOG, KINDS, VIEWS, Place
+from kafkajit.cli.sql.table import ShownRows
+from kafkajit.cli.sql.views import KAFKA_LOG, KINDS, VIEWS, Logs
 from kafkajit.spark.catalogue import FUNCTIONS, TABLE_FUNCTION
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ _SMALL = 10_000
 class Engine:
     """A Spark session that starts in the background, and makes views when statements need them."""
 
-    def __init__(self, place: Place | None, start: Callable[[], SparkSession]) -> None:
-        self._place = place
+    def __init__(self, logs: Logs | None, start: Callable[[], SparkSession]) -> None:
+        self._logs = logs
         self._make = start
         self._made: dict[str, list[str] | None] = {}
         self._registered: set[str] = set()
@@ -133,7 +133,7 @@ class Engine:
         """
         from kafkajit.spark.one_scan import OneScanDataSource
 
-        assert self._place is not None
+        assert self._logs is not None
         spark, source = self.spark, OneScanDataSource.name()
         if spark.conf.get(_PUSHDOWN, "false") != "true":
             return None
@@ -143,7 +143,7 @@ class Engine:
         whole = {view: spark.table(view) for view in mentioned(statement, KINDS)}
         try:
             for view in whole:
-                pruned = self._place.load(spark, view, self._made[view], source=source)
+                pruned = self._logs.load(spark, view, self._made[view], source=source)
                 pruned.createOrReplaceTempView(view)
             df = spark.sql(statement)
         finally:
@@ -169,11 +169,11 @@ class Engine:
 
     def _make_views(self, statement: str, *, narrow: bool) -> bool:
         """Make the views that a statement mentions; return whether one lacks some columns."""
-        if self._place is None:
+        if self._logs is None:
             return False
         wanted: dict[str, list[str] | None] = {}
         for view in mentioned(statement, VIEWS):
-            columns = list(self._place.columns_of(view))
+            columns = list(self._logs.columns_of(view))
             asked = columns_asked(statement, columns) if narrow and view in _CHEAPEST else None
             if asked is not None:
                 # Any column will do for count(*); rows about damage need the column corruption.
@@ -184,14 +184,14 @@ class Engine:
             wanted = {**{view: None for view, made in self._made.items() if made}, **wanted}
         for view, asked in wanted.items():
             # Views are made for each statement anew, because Spark keeps their lists of files.
-            frame = self._place.load(self.spark, view, asked)
+            frame = self._logs.load(self.spark, view, asked)
             frame.createOrReplaceTempView(view)
             self._made[view] = asked
         return any(asked is not None for asked in wanted.values())
 
     def views(self) -> list[str]:
         """The names of the views, or nothing without logs."""
-        return list(VIEWS) if self._place else []
+        return list(VIEWS) if self._logs else []
 
     def functions(self) -> list[str]:
         """The names of kafkajit's functions."""
@@ -225,7 +225,7 @@ class Result:
         ]
         return df.toDF(*places).selectExpr(*texts)
 
-    def few(self, count: int, cut_at: int | None = None) -> tuple[Rows, bool]:
+    def few(self, count: int, cut_at: int | None = None) -> tuple[ShownRows, bool]:
         """The first rows, and whether there are more.
 
         Args:
@@ -234,7 +234,7 @@ class Result:
         """
         df = self._df if cut_at is None else self._cut(cut_at)
         table = self._collected(df.limit(count + 1))
-        rows = Rows(table.slice(0, count), [_short_name(kind) for kind in self._types], cut_at)
+        rows = ShownRows(table.slice(0, count), [_short_name(kind) for kind in self._types], cut_at)
         return rows, table.num_rows > count
 
     def write(self, format_: str, out: IO[bytes], on_rows: Callable[[int], None]) -> None:

@@ -30,7 +30,7 @@ BOX = Border("─", "│", "┌┬┐", "├┼┤", "└┴┘", "…")
 ASCII = Border("-", "|", "+++", "+++", "+++", "~")
 
 
-class Rows(NamedTuple):
+class ShownRows(NamedTuple):
     """The rows to show."""
 
     table: pa.Table
@@ -55,11 +55,13 @@ class _Column(NamedTuple):
         return min(self.width, _LEAST_TEXT) if self.can_shrink else self.width
 
 
-def as_table(rows: Rows, width: int | None = None, border: Border = BOX) -> tuple[list[str], int]:
+def as_table(
+    rows: ShownRows, width: int | None = None, border: Border = BOX
+) -> tuple[list[str], int]:
     r"""The lines of a table no wider than this, and how many of its columns are shown.
 
     >>> table = pa.table({"topic": ["orders"], "offset": [42]})
-    >>> print(*as_table(Rows(table, ["string", "bigint"]))[0], sep="\n")
+    >>> print(*as_table(ShownRows(table, ["string", "bigint"]))[0], sep="\n")
     ┌────────┬────────┐
     │ topic  │ offset │
     │ string │ bigint │
@@ -90,10 +92,10 @@ def as_table(rows: Rows, width: int | None = None, border: Border = BOX) -> tupl
     return lines, len(columns) if shown is columns else len(shown) - 1
 
 
-def as_lines(rows: Rows) -> list[str]:
+def as_lines(rows: ShownRows) -> list[str]:
     """A line for each value, uncut, and an empty line between rows.
 
-    >>> as_lines(Rows(pa.table({"topic": ["orders"], "offset": [42]}), ["string", "bigint"]))
+    >>> as_lines(ShownRows(pa.table({"topic": ["orders"], "offset": [42]}), ["string", "bigint"]))
     [' topic = orders', 'offset = 42']
     """
     columns = _columns(rows)
@@ -107,10 +109,10 @@ def as_lines(rows: Rows) -> list[str]:
     return lines
 
 
-def as_report(rows: Rows) -> list[str] | None:
+def as_report(rows: ShownRows) -> list[str] | None:
     r"""The lines of a result that is a single text of several lines, as of EXPLAIN; else None.
 
-    >>> as_report(Rows(pa.table({"plan": ["Project\n+- Scan"]}), ["string"]))
+    >>> as_report(ShownRows(pa.table({"plan": ["Project\n+- Scan"]}), ["string"]))
     ['Project', '+- Scan']
     """
     table = rows.table
@@ -120,7 +122,7 @@ def as_report(rows: Rows) -> list[str] | None:
     return [escaped(line) for line in text.strip().split("\n")] if "\n" in text else None
 
 
-def _columns(rows: Rows) -> list[_Column]:
+def _columns(rows: ShownRows) -> list[_Column]:
     return [
         _Column(
             escaped(name),

@@ -57,7 +57,7 @@ _CORRUPTION = TableColumn(
 )
 
 
-class Place:
+class Logs:
     """The paths of the logs, and the options to read them with."""
 
     def __init__(self, paths: Sequence[str], options: Mapping[str, str]) -> None:
@@ -72,9 +72,11 @@ class Place:
         The list may be empty if there are other files of Kafka, such as indexes.
         """
         if self.options:
-            from kafkajit.scan.options import Options  # this imports numba, so only with options
+            from kafkajit.scan.options import (
+                ScanOptions,
+            )  # this imports numba, so only with options
 
-            Options.parse({**self.options, "paths": json.dumps(self.paths)})
+            ScanOptions.parse({**self.options, "paths": json.dumps(self.paths)})
         try:
             logs, _ = find_segments(self.paths, self._given.get("pathglobfilter"))
         except FileNotFoundError:

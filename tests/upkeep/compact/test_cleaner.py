@@ -291,8 +291,10 @@ def test_a_batch_that_grows_too_large_is_an_error(tmp_path: Path) -> None:
 
 def test_progress_counts_what_is_read(tmp_path: Path) -> None:
     log = make_log(tmp_path / "orders-0", [Segment(0, plain(0, b"a") + plain(1, b"a"))], 2)
-    told: list[int] = []
-    cleaner = cleaner_of(log, Settings(first_dirty_offset=0, end=2, now=NOW), progress=told.append)
+    stated: list[int] = []
+    cleaner = cleaner_of(
+        log, Settings(first_dirty_offset=0, end=2, now=NOW), progress=stated.append
+    )
     cleaner.index()
     list(cleaner.clean(log.segments[0]))
-    assert sum(told) == 2 * log.segments[0].log.size
+    assert sum(stated) == 2 * log.segments[0].log.size

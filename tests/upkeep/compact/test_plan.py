@@ -74,7 +74,7 @@ def rolled(folder: Path, step: Step) -> None:
         (folder / name).write_bytes(content)
     for place, path in enumerate(sorted(folder.glob("*.log"))):
         os.utime(path, ((TIME + place * 1000) // 1000,) * 2)
-    base = step.told["commands"][0]["answer"]["baseOffset"]
+    base = step.stated["commands"][0]["answer"]["baseOffset"]
     for suffix in (".log", ".index", ".timeindex"):
         (folder / f"{base:020d}{suffix}").touch()
 
@@ -84,9 +84,9 @@ def cleanings() -> list[tuple[str, Step, dict[str, int]]]:
     for place, history in enumerate(histories("compact")):
         checkpoint: dict[str, int] = {}
         for number, step in enumerate(history):
-            if step.told["commands"][-1]["do"] == "clean":
+            if step.stated["commands"][-1]["do"] == "clean":
                 found.append((f"{place}-{number}", step, checkpoint))
-                checkpoint = step.told["commands"][-1]["answer"]["checkpoint"]
+                checkpoint = step.stated["commands"][-1]["answer"]["checkpoint"]
     return found[::3] if NO_JIT else found
 
 
@@ -104,12 +104,12 @@ def test_a_log_becomes_what_kafka_s_cleaner_makes_of_it(
     lines = [f"orders 0 {offset}\n" for offset in checkpoint.values()]
     offsets.write_text(f"0\n{len(lines)}\n{''.join(lines)}")
     before = contents(folder)
-    answer = step.told["commands"][-1]["answer"]
+    answer = step.stated["commands"][-1]["answer"]
     plan = only(
         folder,
-        config=LogConfig.of(step.told["config"]),
-        now=step.told["open"]["now"],
-        producer_expiration_ms=step.told["open"]["producerIdExpirationMs"],
+        config=LogConfig.of(step.stated["config"]),
+        now=step.stated["open"]["now"],
+        producer_expiration_ms=step.stated["open"]["producerIdExpirationMs"],
     )
     assert plan.is_needed == answer["cleaned"]
     plan.apply(keep=False)
@@ -124,7 +124,7 @@ def test_a_log_becomes_what_kafka_s_cleaner_makes_of_it(
     assert sum(segment.records for segment in plan.segments) == answer["stats"]["messagesWritten"]
     assert offsets.read_text() == f"0\n1\norders 0 {answer['endOffset']}\n"
 
-    assert after.keys() == set(step.told["files"])
+    assert after.keys() == set(step.stated["files"])
     stayed = {segment.logs[0][:20] for segment in plan.segments if not segment.is_changed}
     stayed |= {name[:20] for name in after if int_of(name) >= answer["endOffset"]}
     for name, content in after.items():

@@ -86,8 +86,8 @@ def test_a_length_that_has_no_room_for_a_header_is_damage(
     content, at = bytearray(path.read_bytes()), len(data(10) + marker(12, 7))
     content[at + 8 : at + 12] = length.to_bytes(4)
     path.write_bytes(content)
-    told = repaired(folder, salvage=salvage)
-    assert f"Record batch is corrupt (the size {length + 12} is smaller than the minimum" in told
+    stated = repaired(folder, salvage=salvage)
+    assert f"Record batch is corrupt (the size {length + 12} is smaller than the minimum" in stated
     later = [*range(15, 19), *range(20, 27)] if salvage else []
     assert offsets_in(folder) == [*range(8), 10, 11, 12, *later]
 
@@ -101,15 +101,18 @@ def test_what_is_right_is_left_alone(folder: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["append", "recover", "truncate", "retain", "compact"])
 def test_what_a_broker_left_when_it_ended_is_left_alone(kind: str, tmp_path: Path) -> None:
-    closed = [step for log in histories(kind) for step in log if step.told.get("ends") == "close"]
+    closed = [step for log in histories(kind) for step in log if step.stated.get("ends") == "close"]
     assert closed
     for place, step in enumerate(closed):
         folder = put(tmp_path / str(place), step.after)
-        start = step.told["state"]["logStartOffset"]
+        start = step.stated["state"]["logStartOffset"]
         (folder.parent / "log-start-offset-checkpoint").write_text(f"0\n1\norders 0 {start}\n")
-        plan = kafkajit.repair(folder, config=LogConfig.of(step.told["config"]))
+        plan = kafkajit.repair(folder, config=LogConfig.of(step.stated["config"]))
         # In memory a truncated log ends at that offset, which may be a batch later.
-        if step.told["state"]["segments"][-1]["nextOffset"] == step.told["state"]["logEndOffset"]:
+        if (
+            step.stated["state"]["segments"][-1]["nextOffset"]
+            == step.stated["state"]["logEndOffset"]
+        ):
             lines = to_do(plan)
             if kind == "truncate":  # Kafka forgets its last timestamp
                 lines = [line for line in lines if "timeindex: rebuild: it is empty" not in line]
@@ -133,17 +136,17 @@ def test_a_damaged_log_becomes_what_kafka_makes_of_it(tmp_path: Path) -> None:
         for suffix in (".index", ".timeindex", ".txnindex", ".snapshot"):
             for path in folder.glob(f"*{suffix}"):
                 path.unlink()
-        config = LogConfig.of(recovered.told["config"])
+        config = LogConfig.of(recovered.stated["config"])
         kafkajit.repair(folder, config=config).apply()
         found, expected = files_in(folder), dict(recovered.after)
         for name, content in list(expected.items()):
             if name.endswith(".txnindex") and not content:  # the file was there before
                 del expected[name]
-        point = recovered.told["open"]["recoveryPoint"]
+        point = recovered.stated["open"]["recoveryPoint"]
         if point == 0:
-            assert found == expected, damaged.told
+            assert found == expected, damaged.stated
             compared += 1
-        assert kafkajit.Log(folder).end_offset == recovered.told["state"]["logEndOffset"]
+        assert kafkajit.Log(folder).end_offset == recovered.stated["state"]["logEndOffset"]
     assert compared >= 2
 
 
@@ -152,8 +155,8 @@ def test_a_log_is_truncated_as_kafka_does_it(tmp_path: Path) -> None:
     for place, log in enumerate(histories("truncate")):
         for step in log[1:]:
             folder = put(tmp_path / f"{place} {compared}", step.before)
-            (command,) = step.told["commands"]
-            config = LogConfig.of(step.told["config"])
+            (command,) = step.stated["commands"]
+            config = LogConfig.of(step.stated["config"])
             plan = kafkajit.repair(folder, config=config, truncate_to=command["offset"])
             plan.apply()
             found = {name: files_in(folder)[name] for name in files_in(folder)}
@@ -168,8 +171,8 @@ def test_a_log_is_truncated_as_kafka_does_it(tmp_path: Path) -> None:
                 if not content and name.endswith((".txnindex", ".timeindex")):
                     found.pop(name, None)
                     del expected[name]
-            assert found == expected, step.told["commands"]
-            state = step.told["state"]
+            assert found == expected, step.stated["commands"]
+            state = step.stated["state"]
             assert kafkajit.Log(folder).end_offset == state["segments"][-1]["nextOffset"]
             compared += 1
     assert compared >= 8
@@ -379,9 +382,9 @@ def test_a_name_that_is_no_offset_is_no_segments(folder: Path) -> None:
     for content in (b"", data(0)[:-1] + b"x", data(0)):
         for suffix in (".log", ".index", ".snapshot"):
             (folder / f"{2**63}{suffix}".zfill(20 + len(suffix))).write_bytes(content)
-        told = repaired(folder)
-        assert f"{2**63:020d}.log: remove, {len(content)} bytes, with its indexes" in told
-        assert "its name is not an offset" in told
+        stated = repaired(folder)
+        assert f"{2**63:020d}.log: remove, {len(content)} bytes, with its indexes" in stated
+        assert "its name is not an offset" in stated
         check_soundness(folder)
         assert offsets_in(folder) == EVERY
 

@@ -175,12 +175,14 @@ CASES: Sequence[tuple[str, Asked, Told]] = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "told"), [case[1:] for case in CASES], ids=[c[0] for c in CASES])
+@pytest.mark.parametrize(
+    ("asked", "stated"), [case[1:] for case in CASES], ids=[c[0] for c in CASES]
+)
 def test_what_kafka_would_delete_goes(
-    asked: Asked, told: Told, monkeypatch: pytest.MonkeyPatch
+    asked: Asked, stated: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert choose(asked, monkeypatch)[0] == told
-    assert deleted_by_kafka(asked) == told
+    assert choose(asked, monkeypatch)[0] == stated
+    assert deleted_by_kafka(asked) == stated
 
 
 @st.composite
@@ -200,9 +202,9 @@ def logs(draw: st.DrawFn) -> Asked:
 @given(asked=logs())
 def test_it_is_what_kafkas_three_passes_delete(asked: Asked) -> None:
     with pytest.MonkeyPatch.context() as monkeypatch:
-        told, expiry = choose(asked, monkeypatch)
-    assert told == deleted_by_kafka(asked)
-    assert expiry.size == sum(s.size for s in asked.segments if s.base not in told.gone)
+        stated, expiry = choose(asked, monkeypatch)
+    assert stated == deleted_by_kafka(asked)
+    assert expiry.size == sum(s.size for s in asked.segments if s.base not in stated.gone)
 
 
 def test_each_is_told_with_its_reason_in_kafkas_words(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,7 +64,7 @@ def kept_in(folder: Path) -> list[Path]:
 def deletions() -> Iterator[Step]:
     for history in histories("retain"):
         for step in history:
-            if step.told["commands"][-1]["do"] == "deleteOldSegments":
+            if step.stated["commands"][-1]["do"] == "deleteOldSegments":
                 yield step
 
 
@@ -73,23 +73,25 @@ DELETIONS = list(deletions())
 
 @pytest.mark.parametrize("step", DELETIONS, ids=range(len(DELETIONS)))
 def test_what_goes_and_what_stays_is_what_kafka_left(step: Step, tmp_path: Path) -> None:
-    opening, state = step.told["open"], step.told["state"]
+    opening, state = step.stated["open"], step.stated["state"]
     folder = tmp_path / "orders-0"
     folder.mkdir()
     for name, content in step.before.items():
         (folder / name).write_bytes(content)
-    config = step.told["config"]
-    was = step.told["opened"]["logStartOffset"]
+    config = step.stated["config"]
+    was = step.stated["opened"]["logStartOffset"]
     if was > bases_in(folder)[0]:
         checkpoint(tmp_path, STARTS, "orders-0", was)
     plan = kafkajit.retain(
         folder,
         config={name: config[name] for name in config if name.startswith("retention.")},
-        log_start_offset=next((c["offset"] for c in step.told["commands"] if "offset" in c), None),
+        log_start_offset=next(
+            (c["offset"] for c in step.stated["commands"] if "offset" in c), None
+        ),
         now=opening["now"],
     )
     (partition,) = plan.partitions
-    deleted = step.told["commands"][-1]["answer"]["deleted"]
+    deleted = step.stated["commands"][-1]["answer"]["deleted"]
     assert gone(partition) == bases_in(folder)[:deleted]
     assert partition.new_log_start_offset == state["logStartOffset"]
     assert partition.log_end_offset == state["logEndOffset"]
@@ -121,7 +123,7 @@ def dropped_by_loading(files: dict[str, bytes], start: int) -> set[str]:
 
 
 def test_the_histories_have_all_that_there_is() -> None:
-    counts = [step.told["commands"][-1]["answer"]["deleted"] for step in DELETIONS]
+    counts = [step.stated["commands"][-1]["answer"]["deleted"] for step in DELETIONS]
     segments = [sum(name.endswith(".log") for name in step.before) for step in DELETIONS]
     assert 0 in counts
     assert any(0 < count < of for count, of in zip(counts, segments, strict=True))
