@@ -20,7 +20,6 @@ _THOROUGH_EXAMPLES = 30 if NO_JIT else 100
 _AT_ONCE = 100
 
 
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--thorough",
@@ -67,16 +66,15 @@ def _quick(items: list[pytest.Item]) -> set[pytest.Item]:
 
 
 def _group(items: list[pytest.Item]) -> None:
-    """Group tests for pytest-xdist: a Spark session or a cluster is started on one worker only."""
+    """Group tests for pytest-xdist: by file, and those that need the cluster on one worker."""
     counts: Counter[str] = Counter()
     for item in items:
-        fixtures = getattr(item, "fixturenames", ())
-        shared = next((name for name in ("cluster", "spark") if name in fixtures), None)
         file = str(item.path)
-        item.add_marker(pytest.mark.xdist_group(shared or f"{file}-{counts[file] // _AT_ONCE}"))
+        group = f"{file}-{counts[file] // _AT_ONCE}"
         counts[file] += 1
-    # The largest groups first: the others fill the gaps at the end.
-    items.sort(key=lambda item: "spark" not in item.path.parts)
+        if "cluster" in getattr(item, "fixturenames", ()):
+            group = "cluster"
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture

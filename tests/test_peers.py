@@ -248,6 +248,7 @@ def test_bars_are_sorted_and_ours_stand_out() -> None:
     assert len({digest(chart) for chart in found.values()}) == len(found)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", charts(RECORD))
 def test_a_chart_is_drawn_alike_every_time(name: str, tmp_path: Path) -> None:
     chart = charts(RECORD)[name]
@@ -260,6 +261,7 @@ def test_a_chart_is_drawn_alike_every_time(name: str, tmp_path: Path) -> None:
     assert b"<dc:date>" not in first.read_bytes()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", charts(record.load()))
 def test_no_text_of_a_chart_is_cut(name: str) -> None:
     figure = figure_of(charts(record.load())[name])
@@ -272,6 +274,7 @@ def test_no_text_of_a_chart_is_cut(name: str) -> None:
         assert box.x1 <= figure.bbox.x1, one.get_text()
 
 
+@pytest.mark.thorough
 def test_the_floor_looks_at_every_varint() -> None:
     headers = [("h", b"x"), ("name", None)]
     records = [kt.Record(b"k", b"v" * 20_000, headers), kt.Record(None, None), kt.Record(b"", b"")]

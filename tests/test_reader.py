@@ -333,6 +333,7 @@ def test_batches_of_different_codecs_are_read_in_order() -> None:
     assert table["offset"].to_pylist() == list(range(table.num_rows))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("codec", kt.COMPRESSORS)
 def test_a_log_of_many_chunks_is_read_whole(codec: str) -> None:
     count, size = (6, 20_000) if NO_JIT else (60, 200_000)

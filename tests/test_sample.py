@@ -12,7 +12,7 @@ import pytest
 import kafkajit
 from kafkajit import testing as kt
 from kafkajit.cli import main
-from kafkajit.scan.options import Options
+from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.table import plan_tasks
 from kafkajit.storage.locations import absolute, find_files, find_segments, shown
 from kafkajit.storage.source import SAMPLE_FOLDER, resolve_sample
@@ -71,7 +71,7 @@ def test_folders_and_globs_of_the_sample_are_listed() -> None:
 
 
 def test_the_data_source_plans_the_sample_by_absolute_paths() -> None:
-    tasks = plan_tasks(Options.parse({"path": "sample:"}), [])
+    tasks = plan_tasks(ScanOptions.parse({"path": "sample:"}), [])
     folders = {Path(split.file.folder) for task in tasks for split in task}
     assert folders == {SAMPLE_FOLDER / name for name in ("orders-0", "payments-0", "payments-1")}
 

@@ -313,6 +313,7 @@ def test_what_a_broker_was_cleaning_goes(folder: Path) -> None:
     assert live(folder.parent) == files(scenario, after=True)
 
 
+@pytest.mark.thorough
 def test_a_file_system_without_links_is_copied_on(
     memory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

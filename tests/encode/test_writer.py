@@ -453,6 +453,7 @@ def test_records_stay_in_the_batches_that_they_name_however_they_come(
 # Memory
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(NO_JIT, reason="megabytes")
 @pytest.mark.parametrize("codec", ["none", "lz4"])
 @pytest.mark.parametrize(("rows", "size"), [(20_000, 100), (500, 4000), (4, 1 << 20), (1, 9 << 20)])

@@ -125,6 +125,7 @@ def locations(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
     return [str(folder), far_away(monkeypatch, folder)]
 
 
+@pytest.mark.thorough
 @by_damage
 def test_damage_costs_its_own_batch_however_a_segment_is_split(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

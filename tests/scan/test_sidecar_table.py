@@ -234,6 +234,7 @@ def test_only_conditions_on_columns_of_the_path_are_exact(column: str) -> None:
     assert predicate.is_exact("metaProperties") == (column == "path")
 
 
+@pytest.mark.thorough
 def test_ten_thousand_small_files_share_tasks(tmp_path: Path) -> None:
     for partition in range(10_000):
         folder = tmp_path / f"orders-{partition}"

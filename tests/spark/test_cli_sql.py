@@ -226,6 +226,7 @@ def test_a_file_of_parquet_holds_all_records(logs: Path, tmp_path: Path) -> None
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.thorough
 def test_ctrl_c_ends_a_single_query_and_all_that_it_started(logs: Path) -> None:
     around = environment()
     with Terminal(command("sql", "--path", str(logs), ENDLESS), around) as terminal:
@@ -240,6 +241,7 @@ def test_ctrl_c_ends_a_single_query_and_all_that_it_started(logs: Path) -> None:
     none_left(around)
 
 
+@pytest.mark.thorough
 def test_sigterm_ends_a_single_query_and_leaves_no_half_file(logs: Path, tmp_path: Path) -> None:
     around = environment()
     path = tmp_path / "rows.json"
@@ -257,6 +259,7 @@ def test_sigterm_ends_a_single_query_and_leaves_no_half_file(logs: Path, tmp_pat
     none_left(around)
 
 
+@pytest.mark.thorough
 def test_whoever_reads_a_pipe_may_stop(logs: Path) -> None:
     around = environment()
     sql = (
@@ -277,6 +280,7 @@ def test_whoever_reads_a_pipe_may_stop(logs: Path) -> None:
     none_left(around)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seconds", [0.3, 1.0, 2.5])
 def test_ctrl_c_while_spark_starts_leaves_nothing(logs: Path, seconds: float) -> None:
     around = environment()
@@ -284,7 +288,7 @@ def test_ctrl_c_while_spark_starts_leaves_nothing(logs: Path, seconds: float) ->
         time.sleep(seconds)
         terminal.type("\x03")
         code, shown = terminal.wait()
-    assert code == 130
+    assert code in (130, -signal.SIGINT)  # Python itself may still have been starting
     assert "Traceback" not in shown
     none_left(around)
 

@@ -9,6 +9,8 @@ import pytest
 from cluster import ARCHIVES, PYTHON, WARM_UP, WORKERS, Cluster
 from corpus import REPOSITORY
 
+pytestmark = pytest.mark.thorough
+
 QUESTIONS = (
     "unregistered",
     "records",

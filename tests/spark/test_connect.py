@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from cluster import ARCHIVES, PYTHON, WORKERS, Cluster, connect_server
 
+pytestmark = pytest.mark.thorough
+
 QUESTIONS = (
     "unregistered",
     "records",

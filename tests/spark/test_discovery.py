@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import kafkajit.testing as kt
 
 BARE = f"""
@@ -18,6 +20,7 @@ print("records", frame.where("topic = 'orders' AND offset < 5").count())
 """
 
 
+@pytest.mark.thorough
 def test_the_data_source_is_found_without_registration_or_settings(tmp_path: Path) -> None:
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
     environment.pop("PYTHONPATH", None)  # what is installed, not what is checked out

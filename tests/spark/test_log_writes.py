@@ -168,6 +168,7 @@ def settled(folder: Path, expected: dict[str, bytes]) -> None:
     assert files_of(folder) == expected
 
 
+@pytest.mark.thorough
 def test_a_job_that_is_cancelled_leaves_what_was_there(spark: SparkSession, tmp_path: Path) -> None:
     save(numbers(spark, 10), tmp_path, partitions=2)
     before = files_of(tmp_path)
@@ -235,6 +236,7 @@ rows.write.format("kafkaLog").option("partitions", 1).mode("append").save(sys.ar
 """
 
 
+@pytest.mark.thorough
 def test_a_task_that_is_tried_again_has_its_rows_once(tmp_path: Path) -> None:
     run_python(RETRIES, str(tmp_path))
     values = [b"%d" % number for number in range(2000)]

@@ -61,6 +61,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.thorough
 def test_exactly_the_sound_batches_records_are_read(spark: SparkSession, folder: Path) -> None:
     logs = spark.read.format("kafkaLog").load(str(folder), mode="PERMISSIVE")
     logs.createOrReplaceTempView("logs")
@@ -78,6 +79,7 @@ def test_exactly_the_sound_batches_records_are_read(spark: SparkSession, folder:
     assert gaps == list(range(DAMAGED))
 
 
+@pytest.mark.thorough
 def test_what_is_missing_is_what_was_damaged(spark: SparkSession, folder: Path) -> None:
     damage = spark.read.format("kafkaLog").load(str(folder), kind="corruption").collect()
     found = {

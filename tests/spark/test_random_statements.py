@@ -26,6 +26,8 @@ from kafkajit.cli.sql.scans import filters_one_scan
 from kafkajit.cli.sql.views import KAFKA_LOG, Logs
 from kafkajit.spark.one_scan import OneScanDataSource
 
+pytestmark = pytest.mark.thorough
+
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 STATEMENTS = int(os.environ.get("KAFKAJIT_STATEMENTS", "200"))
 IN_A_SESSION = STATEMENTS // 4  # of these in a session of one's own, a quarter with each setting

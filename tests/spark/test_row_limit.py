@@ -67,6 +67,7 @@ print("then", spark.sql("SELECT 1").first()[0])
 """
 
 
+@pytest.mark.thorough
 def test_a_row_too_large_for_the_drivers_heap_is_refused_and_the_session_goes_on(
     tmp_path: Path,
 ) -> None:

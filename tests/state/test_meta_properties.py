@@ -131,6 +131,7 @@ def test_whatever_the_bytes_they_are_read_or_refused(parts: list[str]) -> None:
     assert complaint is None or (complaint == "Malformed \\uxxxx encoding." and "\\u" in text)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("part", ["\\\n", "\\", "a\\\n", "=", " ", "\n", "\\u0041"])
 def test_the_largest_file_takes_linear_time(part: str) -> None:
     properties(part * (MAX_SIZE // len(part)))  # a square of them would be minutes

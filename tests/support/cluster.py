@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import site
 import socket
 import subprocess
@@ -116,7 +117,8 @@ def pack_environment(folder: Path) -> None:
     """An environment with kafkajit, and the archive made of it.
 
     600 MB of numba, pyarrow and the rest would take a minute to pack and unpack. Here all packages
-    except kafkajit and pyspark are links to those in the tests' own environment.
+    except kafkajit and pyspark are links to those in the tests' own environment. Machine code that
+    the tests have compiled already comes along; the warm-up compiles the rest.
     """
     environment = folder / "environment"
     venv.create(environment, symlinks=True)
@@ -126,6 +128,10 @@ def pack_environment(folder: Path) -> None:
             (packages / package.name).symlink_to(package)
     python = folder / PYTHON
     run([sys.executable, "-m", "pip", "--python", python, "-q", "install", "--no-deps", REPOSITORY])
+    for compiled in (REPOSITORY / "kafkajit").rglob("*.nb[ci]"):
+        target = packages / compiled.relative_to(REPOSITORY)
+        target.parent.mkdir(exist_ok=True)
+        shutil.copy(compiled, target)
     command, *arguments = WARM_UP
     run([environment / "bin" / command, *arguments], cwd=folder, env=environment_of(folder))
     run([sys.executable, "-m", "venv_pack", "-q", "-p", environment, "-o", folder / ARCHIVE])

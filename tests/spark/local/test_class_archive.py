@@ -104,6 +104,7 @@ print(jvm.port)
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("what", ["sound", "of another Java", "zeros", "text"])
 def test_java_starts_in_silence_whatever_the_archive_is(
     cache: Path, small_archive: bytes, what: str
@@ -130,6 +131,7 @@ def started(**more: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.thorough
 def test_an_archive_in_which_java_dies_is_removed(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,6 +233,7 @@ def test_what_java_cannot_use_is_not_published(cache: Path, tmp_path: Path) -> N
         archive_maker._check(java.find_java(), java.spark_jars(), unfinished)
 
 
+@pytest.mark.thorough
 def test_a_session_starts_from_the_archive_that_the_maker_made(cache: Path, tmp_path: Path) -> None:
     program = (
         "from kafkajit.spark.local import archive_maker\n"

@@ -220,6 +220,7 @@ def test_everything_has_gone_after_the_program(session: tuple[dict[str, Any], st
     assert_gone(facts)
 
 
+@pytest.mark.thorough
 def test_a_session_listens_on_the_loopback_only_and_goes_when_its_driver_is_killed(
     tmp_path: Path,
 ) -> None:
@@ -233,6 +234,7 @@ def test_a_session_listens_on_the_loopback_only_and_goes_when_its_driver_is_kill
         assert_gone(facts)
 
 
+@pytest.mark.thorough
 def test_an_interrupted_query_is_a_keyboard_interrupt_and_leaves_nothing(tmp_path: Path) -> None:
     with running(PROGRAM + LONG_QUERY, tmp_path) as (process, facts):
         time.sleep(1)
@@ -243,6 +245,7 @@ def test_an_interrupted_query_is_a_keyboard_interrupt_and_leaves_nothing(tmp_pat
         assert_gone(facts)
 
 
+@pytest.mark.thorough
 def test_without_the_fork_server_workers_are_plain_python(tmp_path: Path) -> None:
     stop = "os.remove(session._jvm.folder / 'fork_server')\n"
     facts, stderr = facts_of(PROGRAM + stop + ANSWERS, tmp_path)
@@ -283,6 +286,7 @@ print(json.dumps({"count": count, "ours": session._jvm is not None,
 """
 
 
+@pytest.mark.thorough
 def test_the_quick_start_can_be_switched_off(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PLAIN, kt.SAMPLE],

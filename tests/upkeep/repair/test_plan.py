@@ -99,6 +99,7 @@ def test_what_is_right_is_left_alone(folder: Path) -> None:
     assert not list(folder.glob(".kafkajit-*"))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["append", "recover", "truncate", "retain", "compact"])
 def test_what_a_broker_left_when_it_ended_is_left_alone(kind: str, tmp_path: Path) -> None:
     closed = [step for log in histories(kind) for step in log if step.stated.get("ends") == "close"]
