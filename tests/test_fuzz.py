@@ -1,7 +1,7 @@
 """Spoilt logs: whatever the bytes, a reader gives what the reference gives, or a named error.
 
 A short run of tests/support/fuzz.py, and whole logs that are spoilt anywhere: a few thousand by
-default, N with KAFKAJIT_FUZZ=N.
+default, N with KAFKAJIT_FUZZ=N; pytest runs them with --thorough.
 """
 
 from __future__ import annotations

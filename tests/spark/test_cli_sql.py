@@ -177,6 +177,7 @@ class TestPrompt:
         ]  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_a_script_in_a_pipe_is_csv_and_stops_at_an_error(logs: Path) -> None:
     script = """
         -- how many?

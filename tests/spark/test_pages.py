@@ -40,6 +40,7 @@ def sample(tmp_path: Path) -> str:
     return copy_of_sample(tmp_path / "dirs")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_python_on_a_page_gives_what_it_says(page: Path, spark: SparkSession, sample: str) -> None:
     text = page.read_text()
