@@ -29,7 +29,7 @@ from kafkajit.schema import record_schema
 from kafkajit.storage.locations import SEGMENT_NAME, find_segments, shown
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.walk.damage import FAILFAST, Stretch
-from kafkajit.walk.selection import NOTHING, Range, Selection
+from kafkajit.walk.selection import ALL, NOTHING, Range, Selection
 from kafkajit.walk.walk import Walk
 
 logger = logging.getLogger("kafkajit")
@@ -112,14 +112,20 @@ def make_plan(
         where = partition[0].path
         if not meets({"topic": where.topic, "partition": where.partition}, predicates):
             continue
-        asked = _selection_in(partition, options, selection)
+        given = _selection_in(partition, options, replace(selection, offsets=ALL))
+        asked = replace(given, offsets=given.offsets & selection.offsets)
         wanted.extend(
             (
                 segment,
                 replace(asked, aborted=asked.aborted.within(*segment.offsets)),
             )
             for segment in partition
-            if segment.log.size and asked.offsets & segment.offsets
+            if segment.log.size
+            and given.offsets & segment.offsets
+            # Options say where reading begins and ends, as a consumer does. A condition on rows
+            # must not lose any, and a segment may go on where the next has begun.
+            and selection.offsets & Range(segment.offsets.first)
+            and asked.offsets
         )
     share = task_share(options, ((segment.log, segment.log.size) for segment, _ in wanted))
     budget = _FRAMING_BUDGET

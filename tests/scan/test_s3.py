@@ -223,8 +223,10 @@ def test_segments_dropped_by_name_are_not_downloaded(
     store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "werkzeug")
-    asked = [Predicate("topic", "=", "segments"), Predicate("offset", ">=", 150)]
-    assert offsets_of(store.uri("root"), predicates=asked) == list(range(150, 192))
+    asked = [Predicate("topic", "=", "segments")]
+    since = '{"segments": {"0": 150}}'
+    found = offsets_of(store.uri("root"), predicates=asked, startingOffsets=since)
+    assert found == list(range(150, 192))
     downloaded = re.findall(r"GET /logs/(\S+)", caplog.text)
     assert downloaded == ["root/segments-0/00000000000000000144.log"]
 
