@@ -48,7 +48,6 @@ class SparkQueries:
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.driver.memory", "2g")
             .config("spark.sql.session.timeZone", "UTC")
-            .config("spark.sql.python.filterPushdown.enabled", "true")
             .getOrCreate()
         )
         self.spark.sparkContext.setLogLevel("OFF")

@@ -24,7 +24,7 @@ DUMPS = {
     "dump-commits": "`--offsets-decoder`",
 }
 SPARK_SUBJECTS = {
-    "kafkaLog, 4 columns": "`kafkaLog`, the query's four columns (as `kafkajit sql` asks)",
+    "kafkaLog, 4 columns": "`kafkaLog`, the query's four columns (as its schema)",
     "kafkaLog, strings": "`kafkaLog`, the same columns, keys and values as STRING",
     "kafkaLog, 2 columns": "`kafkaLog`, offset and timestamp alone",
     "kafkaLog": "`kafkaLog`, all 18 columns",

@@ -46,7 +46,6 @@ def session(memory: str = "3g") -> SparkSession:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.memory", memory)
         .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.python.filterPushdown.enabled", "true")
     )
     if jars := os.environ.get("KAFKAJIT_BENCH_JARS"):
         builder = builder.config("spark.jars", jars)

@@ -8,7 +8,7 @@ else of the plan.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 # Where the schema of a table made by CREATE TABLE keeps the table's options.
 _OPTIONS = "kafkaLog.options"
+# The option in which the bridge passes the conditions of one scan (java/LogScanBuilder.java).
+CONDITIONS = "kafkajit.conditions"
 
 
 class KafkaLogDataSource(DataSource):
@@ -73,7 +75,9 @@ class KafkaLogDataSource(DataSource):
         if "provider" in self.options:
             # CREATE TABLE. Spark does not pass this table's options to queries, only its schema,
             # so the schema carries them.
-            schema[0].metadata[_OPTIONS] = json.dumps(dict(self.options))
+            # A scan asks for any of the columns.
+            for field in schema:
+                field.metadata[_OPTIONS] = json.dumps(dict(self.options))
         return schema
 
     @reported
@@ -83,12 +87,12 @@ class KafkaLogDataSource(DataSource):
         for kept in (field.metadata.get(_OPTIONS) for field in schema):
             if kept is not None:
                 self.options = {**json.loads(kept), **self.options}
+        from kafkajit.spark.conditions import conditions_of
+
+        conditions = conditions_of(self.options.get(CONDITIONS, "[]"))
         options = self._parsed()
         _check_columns(schema, self.schema(), options.kind)
-        return self._reader_class()(options, to_arrow_schema(schema, timezone="UTC"))
-
-    def _reader_class(self) -> type[KafkaLogReader]:
-        return KafkaLogReader
+        return KafkaLogReader(options, to_arrow_schema(schema, timezone="UTC"), conditions)
 
     @reported
     def writer(self, schema: StructType, overwrite: bool) -> KafkaLogWriter:
@@ -119,7 +123,8 @@ class KafkaLogDataSource(DataSource):
     def _parsed(self) -> ScanOptions:
         from kafkajit.scan.options import ScanOptions
 
-        return ScanOptions.parse(dict(self.options))
+        given = {name: text for name, text in self.options.items() if name != CONDITIONS}
+        return ScanOptions.parse(given)
 
 
 def _check_columns(asked: StructType, known: StructType, kind: str) -> None:
@@ -181,26 +186,25 @@ class NoStream(DataSourceStreamReader):
 class KafkaLogReader(DataSourceReader):
     """Reads a whole table: everything that its options select.
 
-    The reader does not use a query's conditions. Spark 4.1 to 4.3 keep a reader's first plan with
-    the relation, and every scan of that relation reads by this plan, whatever its own conditions
-    are: the other half of a UNION, the inner plan of a LATERAL join, the next query of the same
-    view. A plan pruned for one scan would silently lose rows of the others.
+    A query's conditions come only through the bridge, which makes a reader for each scan. Without
+    the bridge, Spark 4.1 to 4.3 keep a reader's first plan with the relation, and every scan of
+    that relation reads by this plan, whatever its own conditions are: the other half of a UNION,
+    the inner plan of a LATERAL join, the next query of the same view. A plan pruned for one scan
+    would silently lose rows of the others, so the reader does not accept filters from Spark.
     """
 
-    def __init__(self, options: ScanOptions, schema: pa.Schema) -> None:
+    def __init__(
+        self, options: ScanOptions, schema: pa.Schema, conditions: Sequence[Predicate] = ()
+    ) -> None:
         self._options = options
         self._schema = schema
-        self._predicates: list[Predicate] = []  # set by a subclass that knows its only scan
+        self._predicates = conditions
         self._ack = AckOnUnpickle()
-        from kafkajit.spark.filters import accept_far_timestamps  # it loads numpy
-
-        self._end_of_leniency = accept_far_timestamps()
 
     @reported
     def partitions(self) -> list[InputPartition]:
         from kafkajit.scan.table import plan_tasks, read_files
 
-        self._end_of_leniency()
         if self._options.kind == "files":
             return [RowsPartition(read_files(self._options, self._predicates, self._schema))]
         tasks = plan_tasks(self._options, self._predicates)
@@ -218,4 +222,4 @@ class KafkaLogReader(DataSourceReader):
 
     def __getstate__(self) -> dict[str, Any]:
         # Tasks have their splits, and need nothing else of the plan.
-        return {**self.__dict__, "_predicates": [], "_end_of_leniency": None}
+        return {**self.__dict__, "_predicates": ()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafkajit.spark import bridge
 from kafkajit.spark.catalogue import FUNCTIONS, TABLE_FUNCTION
 from kafkajit.spark.columns import arrow_function
 from kafkajit.spark.datasource import KafkaLogDataSource
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 def register(spark: SparkSession) -> None:
     """Add the SQL functions, the table function and the data source to this session.
 
-    This works with Spark Connect as well. Executors need the package: see docs/deploy.md.
+    The data source reads through the bridge if the session can have it (docs/datasource.md). This
+    works with Spark Connect as well. Executors need the package: see docs/deploy.md.
 
     >>> from kafkajit.spark import register
     >>> register(spark)
@@ -27,3 +29,4 @@ def register(spark: SparkSession) -> None:
         spark.udf.register(name, arrow_function(name))
     spark.udtf.register(TABLE_FUNCTION, kafka_log)
     spark.dataSource.register(KafkaLogDataSource)
+    bridge.install(spark)

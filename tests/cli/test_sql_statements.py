@@ -7,15 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkajit.cli.sql.statements import (
-    columns_asked,
     mentioned,
     names_in,
     on_one_line,
     split,
     tokens,
 )
-
-COLUMNS = ["key", "value", "topic", "offset", "timestamp"]
 
 
 def texts(sql: str) -> list[str]:
@@ -135,61 +132,3 @@ def test_names_are_words_and_texts_in_backquotes() -> None:
 )
 def test_views_are_made_that_a_statement_mentions(sql: str, views: list[str]) -> None:
     assert mentioned(sql, {"records": 1, "batches": 1, "binaryFile": 1}) == views
-
-
-@pytest.mark.parametrize(
-    ("sql", "columns"),
-    [
-        ("SELECT offset FROM records", ["offset"]),
-        (
-            "SELECT max(r.OFFSET), `key` FROM records r WHERE topic = 'a'",
-            ["key", "topic", "offset"],
-        ),
-        ("SELECT count(*) FROM records", []),
-        ("select Count ( * ) from records", []),
-        ("SELECT offset * 2, (offset) * 3, 4 * offset, a[0] * 2 FROM records", ["offset"]),
-        ("WITH a AS (SELECT key FROM records) SELECT value FROM a", ["key", "value"]),
-        ("SELECT 'value' FROM records -- key", []),
-        ("SELECT offset FROM records ORDER BY ALL", ["offset"]),
-        ("EXPLAIN SELECT offset FROM records", ["offset"]),
-        ("EXPLAIN FORMATTED SELECT offset FROM records", ["offset"]),
-    ],
-)
-def test_a_query_gets_the_columns_that_it_names(sql: str, columns: list[str]) -> None:
-    assert columns_asked(sql, COLUMNS) == columns
-
-
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT * FROM records",
-        "SELECT offset, * FROM records",
-        "SELECT DISTINCT * FROM records",
-        "SELECT ALL * FROM records",
-        "SELECT r.* FROM records r",
-        "SELECT struct(*) FROM records",
-        "SELECT count(DISTINCT *) FROM records",
-        "SELECT hash(*) FROM records",
-        "SELECT /*+ COALESCE(1) */ * FROM records",
-        "SELECT offset FROM (SELECT * FROM records)",
-        "SELECT a * b FROM records",  # b could be an alias, but nobody has to know
-        "TABLE records",
-        "FROM records |> WHERE offset > 1",
-        "SELECT 1 FROM records |> SELECT *",
-        "DESCRIBE records",
-        "EXPLAIN",
-        "EXPLAIN EXTENDED TABLE records",
-        "CREATE VIEW v AS SELECT offset FROM records",
-        "CACHE TABLE t AS SELECT offset FROM records",
-        "SELECT offset FROM records NATURAL JOIN other",
-        "SELECT offset FROM records PIVOT (max(offset) FOR topic IN ('a'))",
-        "SELECT offset FROM records UNPIVOT (v FOR n IN (offset))",
-        "SELECT count(1) FROM kafka_log(TABLE(records))",
-        "SELECT IDENTIFIER('off' || 'set') FROM records",
-        "EXECUTE IMMEDIATE 'SELECT offset FROM records'",
-        "SELECT offset FROM records WHERE value = 'open",
-        "",
-    ],
-)
-def test_a_query_that_may_need_any_column_gets_all(sql: str) -> None:
-    assert columns_asked(sql, COLUMNS) is None

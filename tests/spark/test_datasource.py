@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import importlib
 import logging
 import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +11,6 @@ import pytest
 from corpus import DATA, log_of, rows_of, split
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import VariantVal
 from scanning import read_rows
 
 import kafkajit
@@ -24,14 +22,27 @@ from kafkajit.schema import (
     RECORD_COLUMNS,
     SEGMENT_BATCH_COLUMNS,
 )
-from kafkajit.spark.filters import accept_far_timestamps
 from kafkajit.state.sidecar_files import SIDECAR_FILES
 
 V2 = DATA / "v2"
 SEGMENTS = sorted(path for path in V2.glob("*/*.log"))
-PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+BRIDGE = "spark.kafkajit.bridge.enabled"
 
 Load = Callable[..., DataFrame]
+
+
+@pytest.fixture(
+    autouse=True,
+    params=[
+        pytest.param("true", id="bridge"),
+        pytest.param("false", id="python", marks=pytest.mark.thorough),
+    ],
+)
+def door(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
+    """Everything here holds through the bridge, and through Spark's own way to a Python source."""
+    spark.conf.set(BRIDGE, request.param)
+    yield request.param
+    spark.conf.unset(BRIDGE)
 
 
 @pytest.fixture
@@ -139,16 +150,9 @@ def test_files_are_all_that_kafka_keeps(load: Load) -> None:
     )
 
 
-@pytest.mark.parametrize("enabled", ["true", "false"])
-def test_filters_change_no_row_whether_pushed_or_not(
-    enabled: str, load: Load, spark: SparkSession
-) -> None:
+def test_filters_change_no_row(load: Load) -> None:
     condition = "offset BETWEEN 7 AND 30 AND topic LIKE 'seg%' AND partition < 1"
-    spark.conf.set(PUSHDOWN, enabled)
-    try:
-        found = load(V2).where(condition).select("topic", "offset").collect()
-    finally:
-        spark.conf.set(PUSHDOWN, "true")
+    found = load(V2).where(condition).select("topic", "offset").collect()
     assert sorted(tuple(row) for row in found) == sorted(
         (topic, offset)
         for path in SEGMENTS
@@ -157,7 +161,6 @@ def test_filters_change_no_row_whether_pushed_or_not(
     )
 
 
-@pytest.mark.parametrize("enabled", ["true", "false"])
 @pytest.mark.parametrize(
     ("condition", "is_met"),
     [
@@ -168,22 +171,9 @@ def test_filters_change_no_row_whether_pushed_or_not(
     ],
 )
 def test_a_timestamp_may_be_beyond_the_years_of_python(
-    condition: str, is_met: bool, enabled: str, load: Load, spark: SparkSession
+    condition: str, is_met: bool, load: Load
 ) -> None:
-    spark.conf.set(PUSHDOWN, enabled)
-    try:
-        assert load(kt.SAMPLE).where(condition).count() == (53 if is_met else 0)
-    finally:
-        spark.conf.set(PUSHDOWN, "true")
-
-
-def test_other_data_sources_get_filters_as_spark_makes_them() -> None:
-    """The worker that planned for us plans for others next."""
-    worker = importlib.import_module("pyspark.sql.worker.data_source_pushdown_filters")
-    end = accept_far_timestamps()
-    assert worker.VariantVal is not VariantVal
-    end()
-    assert worker.VariantVal is VariantVal
+    assert load(kt.SAMPLE).where(condition).count() == (53 if is_met else 0)
 
 
 def test_a_stream_is_refused_in_one_line(spark: SparkSession, tmp_path: Path) -> None:

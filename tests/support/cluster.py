@@ -56,7 +56,6 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.python.filterPushdown.enabled": "true",
     # Both workers take part from the first task on.
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     # A task that fails on damage, as a test wants it to, is not tried four times.

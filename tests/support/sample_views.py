@@ -33,7 +33,7 @@ def new_session(spark: SparkSession, sample: str) -> SparkSession:
     for kind in KINDS:
         create_view(session, kind, sample)
     for view in TOPIC_VIEWS:  # in a separate folder, so that other views do not include them
-        frame = Logs([f"{sample}/internal"], {}).load(session, view, None)
+        frame = Logs([f"{sample}/internal"], {}).load(session, view)
         frame.createOrReplaceTempView(view)
     return session
 

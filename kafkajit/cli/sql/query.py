@@ -11,27 +11,17 @@ import pyarrow as pa
 
 from kafkajit.cli.sql.formats import Format, format_named
 from kafkajit.cli.sql.row_stream import stream_rows
-from kafkajit.cli.sql.scans import filters_one_scan
-from kafkajit.cli.sql.statements import columns_asked, mentioned, names_in, tokens
+from kafkajit.cli.sql.statements import mentioned, names_in
 from kafkajit.cli.sql.table import ShownRows
-from kafkajit.cli.sql.views import KAFKA_LOG, KINDS, VIEWS, Logs
+from kafkajit.cli.sql.views import VIEWS, Logs
 from kafkajit.spark.catalogue import FUNCTIONS, TABLE_FUNCTION
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType
 
-# Statements that begin with these words define nothing in terms of our views.
-_READING = {"select", "with", "show", "desc", "describe", "explain", "values", "set", "refresh"}
-
 # Seconds between two checks whether a statement still waits for Spark.
 _BETWEEN_LOOKS = 0.05
-
-# The cheapest column of each view.
-_CHEAPEST = {"records": "offset", "batches": "baseOffset"}
-
-# Spark's setting to push filters down into data sources written in Python.
-_PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 # Results that are known to be this small are collected instead of sent by tasks.
 _SMALL = 10_000
@@ -43,9 +33,8 @@ class Engine:
     def __init__(self, logs: Logs | None, start: Callable[[], SparkSession]) -> None:
         self._logs = logs
         self._make = start
-        self._made: dict[str, list[str] | None] = {}
         self._registered: set[str] = set()
-        self._only_reading = True
+        self._has_bridge = False
         self._session: SparkSession | None = None
         self._has_started = threading.Event()
         self.failure: BaseException | None = None
@@ -56,10 +45,13 @@ class Engine:
         def run() -> None:
             try:
                 session = self._make()
+                from kafkajit.spark import bridge
+
                 if find_spec("pyspark_kafkajit") is None:  # a checkout that is not installed
                     from kafkajit.spark.datasource import KafkaLogDataSource
 
                     session.dataSource.register(KafkaLogDataSource)
+                self._has_bridge = bridge.install(session)
                 # Rows are collected as Instants: a Timestamp of Java's ends before Kafka's do.
                 session.conf.set("spark.sql.datetime.java8API.enabled", "true")
                 self._session = session
@@ -106,51 +98,13 @@ class Engine:
         # The active session decides whether rows have Instants, not the one that runs the query.
         spark: Any = self.spark
         spark._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
-        # Imported after the session has started: threads that both import pyspark collide.
-        from pyspark.errors import AnalysisException
+        if self._has_bridge:
+            from kafkajit.spark import bridge
 
-        first = next((token.name for token in tokens(statement) if token.name), "")
-        # A view that the user defines may be read by any later statement, with other columns.
-        self._only_reading = self._only_reading and first in _READING
+            bridge.install(spark)  # in this thread, which is not the one that started Spark
         self._register(statement)
-        narrowed = self._make_views(statement, narrow=self._only_reading)
-        try:
-            df = self.spark.sql(statement)
-        except AnalysisException:
-            if not narrowed:
-                raise
-            # It may use more columns than were found; else the error can now list all columns.
-            self._make_views(statement, narrow=False)
-            df = self.spark.sql(statement)
-        if self._only_reading and filters_one_scan(df, KAFKA_LOG):
-            df = self._pruned(statement) or df
-        return Result(df)
-
-    def _pruned(self, statement: str) -> DataFrame | None:
-        """The same query over relations of its own, which may skip the rows that it filters out.
-
-        None if Spark comes to another plan, or pushes no filters.
-        """
-        from kafkajit.spark.one_scan import OneScanDataSource
-
-        assert self._logs is not None
-        spark, source = self.spark, OneScanDataSource.name()
-        if spark.conf.get(_PUSHDOWN, "false") != "true":
-            return None
-        if source not in self._registered:
-            spark.dataSource.register(OneScanDataSource)
-            self._registered.add(source)
-        whole = {view: spark.table(view) for view in mentioned(statement, KINDS)}
-        try:
-            for view in whole:
-                pruned = self._logs.load(spark, view, self._made[view], source=source)
-                pruned.createOrReplaceTempView(view)
-            df = spark.sql(statement)
-        finally:
-            # No later statement may use a relation that lacks the rows filtered out here.
-            for view, frame in whole.items():
-                frame.createOrReplaceTempView(view)
-        return df if filters_one_scan(df, source) else None
+        self._make_views(statement)
+        return Result(spark.sql(statement))
 
     def _register(self, statement: str) -> None:
         """Register the functions that a statement mentions: registering all takes 0.4 s."""
@@ -167,27 +121,11 @@ class Engine:
                 self.spark.udf.register(name, arrow_function(name))
             self._registered.add(name)
 
-    def _make_views(self, statement: str, *, narrow: bool) -> bool:
-        """Make the views that a statement mentions; return whether one lacks some columns."""
-        if self._logs is None:
-            return False
-        wanted: dict[str, list[str] | None] = {}
-        for view in mentioned(statement, VIEWS):
-            columns = list(self._logs.columns_of(view))
-            asked = columns_asked(statement, columns) if narrow and view in _CHEAPEST else None
-            if asked is not None:
-                # Any column will do for count(*); rows about damage need the column corruption.
-                asked = asked or [_CHEAPEST[view]]
-                asked = [name for name in columns if name in asked or name == "corruption"]
-            wanted[view] = None if asked == columns else asked
-        if not self._only_reading:
-            wanted = {**{view: None for view, made in self._made.items() if made}, **wanted}
-        for view, asked in wanted.items():
-            # Views are made for each statement anew, because Spark keeps their lists of files.
-            frame = self._logs.load(self.spark, view, asked)
-            frame.createOrReplaceTempView(view)
-            self._made[view] = asked
-        return any(asked is not None for asked in wanted.values())
+    def _make_views(self, statement: str) -> None:
+        """Make the views that a statement mentions; anew, because Spark keeps lists of files."""
+        if self._logs is not None:
+            for view in mentioned(statement, VIEWS):
+                self._logs.load(self.spark, view).createOrReplaceTempView(view)
 
     def views(self) -> list[str]:
         """The names of the views, or nothing without logs."""

@@ -7,7 +7,7 @@ r"""Text → statements, with strings, names and comments as in Spark's lexer (S
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 
@@ -141,54 +141,6 @@ def on_one_line(text: str) -> str:
 def names_in(text: str) -> set[str]:
     """Every word and quoted name of a statement, in lower case."""
     return {token.name for token in tokens(text)} - {""}
-
-
-# These words use columns without naming them.
-_UNNAMED = {"natural", "pivot", "unpivot", "table", "identifier", "execute"}
-
-
-# The options of EXPLAIN.
-_DETAILS = {"extended", "codegen", "cost", "formatted", "logical"}
-
-
-def columns_asked(text: str, columns: Sequence[str]) -> list[str] | None:
-    """The columns of a view that a query can need, or None if it may need all of them.
-
-    A view with fewer columns costs less: Spark converts whole rows of a data source that is
-    written in Python. A query uses a column by its name, by a star, or by a word in `_UNNAMED`.
-    In doubt the result is None.
-
-    >>> columns_asked("SELECT max(offset) * 2, count(*) FROM records", ["key", "offset"])
-    ['offset']
-    >>> columns_asked("SELECT r.* FROM records r", ["key", "offset"]) is None
-    True
-    """
-    pieces = [token for token in tokens(text) if token.kind not in _BLANK]
-    if pieces and pieces[0].name == "explain":
-        pieces = pieces[1:]
-        if pieces and pieces[0].name in _DETAILS:
-            pieces = pieces[1:]
-    named = {piece.name for piece in pieces}
-    if not pieces or pieces[0].name not in ("select", "with") or named & _UNNAMED:
-        return None
-    known = {column.lower() for column in columns}
-    for at, piece in enumerate(pieces):
-        if piece.kind == "open" or piece.text == "|>":
-            return None
-        if piece.text == "*" and not (_multiplies(pieces, at, known) or _counts(pieces, at)):
-            return None
-    return [column for column in columns if column.lower() in named]
-
-
-def _multiplies(pieces: list[Token], at: int, columns: set[str]) -> bool:
-    before = pieces[at - 1] if at else Token("symbol", "", 0)
-    return before.kind == "number" or before.text in (")", "]") or before.name in columns
-
-
-def _counts(pieces: list[Token], at: int) -> bool:
-    """Whether the token is the star of count(*)."""
-    around = [piece.text.lower() for piece in pieces[max(at - 2, 0) : at + 2]]
-    return around == ["count", "(", "*", ")"]
 
 
 def line_and_column(text: str, position: int) -> tuple[int, int]:

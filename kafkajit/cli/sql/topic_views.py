@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _KEPT = ("value", "partition", "offset", "timestamp", "isTransactional")
-RECORDS_NEEDED = ("key", "controlType", *_KEPT)
 
 # TransactionState's names, by id.
 _STATES = (

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from kafkajit.cli.sql.topic_views import RECORDS_NEEDED, TOPIC_VIEWS, no_rows, taken_apart
+from kafkajit.cli.sql.topic_views import TOPIC_VIEWS, no_rows, taken_apart
 from kafkajit.cli.sql.view_names import BINARY_FILE
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.schema import GAP_TYPE, MICROSECONDS_TYPE, TableColumn, in_microseconds
@@ -22,7 +22,6 @@ from kafkajit.storage.stored_file import StoredFile
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 _CONTENT_COLUMNS = {
     "path": TableColumn(pa.string(), "the segment's file"),
@@ -92,15 +91,8 @@ class Logs:
             return {**columns, "corruption": _CORRUPTION}
         return columns
 
-    def load(
-        self,
-        spark: SparkSession,
-        view: str,
-        columns: Sequence[str] | None,
-        *,
-        source: str = KAFKA_LOG,
-    ) -> DataFrame:
-        """Load the rows of a view, with these columns or with all, by one of our data sources."""
+    def load(self, spark: SparkSession, view: str) -> DataFrame:
+        """Load the rows of a view."""
         if view == BINARY_FILE:
             return self._load_contents(spark)
         if view in TOPIC_VIEWS:
@@ -111,10 +103,7 @@ class Logs:
             options = {
                 name: value for name, value in options.items() if name.lower() != "pathglobfilter"
             }
-        reader = spark.read.format(source).options(**options)
-        if columns is not None:
-            reader = reader.schema(self._spark_schema(view, columns))
-        return reader.load(self.paths)
+        return spark.read.format(KAFKA_LOG).options(**options).load(self.paths)
 
     @property
     def _mode(self) -> str:
@@ -131,27 +120,23 @@ class Logs:
         }
         if not places:
             return no_rows(view, spark)
-        columns = [*RECORDS_NEEDED, "corruption"] if self._mode == "PERMISSIVE" else RECORDS_NEEDED
-        reader = spark.read.format(KAFKA_LOG).options(**self.options)
-        records = reader.schema(self._spark_schema("records", columns)).load(
-            [as_location(place, self.paths) for place in sorted(places)]
+        records = (
+            spark.read.format(KAFKA_LOG)
+            .options(**self.options)
+            .load([as_location(place, self.paths) for place in sorted(places)])
         )
         return taken_apart(view, records, lenient=self._mode not in ("", "FAILFAST"))
-
-    def _spark_schema(self, view: str, columns: Sequence[str]) -> StructType:
-        from pyspark.sql.pandas.types import from_arrow_schema
-
-        known = self.columns_of(view)
-        fields = [pa.field(name, known[name].type) for name in columns]
-        return from_arrow_schema(in_microseconds(pa.schema(fields)))
 
     def _load_contents(self, spark: SparkSession) -> DataFrame:
         # Spark interprets each path as a glob.
         paths = [_GLOB_LETTERS.sub(r"\\\g<0>", file.path) for file in self.find_segments()]
         if not paths:
-            return spark.createDataFrame(
-                [], self._spark_schema(BINARY_FILE, list(_CONTENT_COLUMNS))
-            )
+            from pyspark.sql.pandas.types import from_arrow_schema
+
+            known = self.columns_of(BINARY_FILE)
+            fields = [pa.field(name, known[name].type) for name in _CONTENT_COLUMNS]
+            schema = from_arrow_schema(in_microseconds(pa.schema(fields)))
+            return spark.createDataFrame([], schema)
         files = spark.read.format("binaryFile").load(paths)
         # Spark turns a local path into a URI; it is turned back into the path of the other views.
         path = f"{_REMOVE_SCHEME} AS path"

@@ -24,22 +24,33 @@ def archive_name(java: Java, jars: Sequence[Path]) -> Path | None:
     The JVM ignores an archive that does not fit it. The name identifies the archive that fits, so
     kafkajit notices beforehand that a new one has to be made.
     """
-    if os.environ.get("KAFKAJIT_CACHE", "1") == "0":
+    cache = cache_folder()
+    if cache is None:
         return None
     maker = Path(__file__).with_name("archive_maker.py").read_bytes()
     digest = hashlib.sha256(repr((java, FLAGS, maker)).encode())
     try:
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kafkajit"
-        cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-        owner = cache.stat()
         for jar in jars:
             found = jar.stat()
             digest.update(f"{jar} {found.st_size} {found.st_mtime_ns}".encode())
+    except OSError:
+        return None
+    return cache / f"spark-{digest.hexdigest()[:16]}"
+
+
+def cache_folder() -> Path | None:
+    """This user's folder for code that Java loads; None without one or with KAFKAJIT_CACHE=0."""
+    if os.environ.get("KAFKAJIT_CACHE", "1") == "0":
+        return None
+    try:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kafkajit"
+        cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+        owner = cache.stat()
     except (OSError, RuntimeError):  # RuntimeError: the user has no home directory
         return None
     if owner.st_uid != os.getuid() or owner.st_mode & 0o022:
-        return None  # an archive is code, and other users could write to it
-    return cache / f"spark-{digest.hexdigest()[:16]}"
+        return None  # it holds code, and other users could write to it
+    return cache
 
 
 def find_archive(name: Path) -> Path | None:

@@ -135,7 +135,6 @@ def _plain_session(conf: Mapping[str, str], *, verbose: bool, cores: str) -> Spa
 def _every_session(verbose: bool) -> dict[str, str]:
     return {
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.python.filterPushdown.enabled": "true",
         "spark.sql.execution.pyspark.udf.hideTraceback.enabled": str(not verbose).lower(),
     }
 

@@ -1,0 +1,143 @@
+"""The bridge: Java classes through which Spark's planner reads `kafkaLog` by columns.
+
+Spark does not tell a Python data source which columns a query needs, and makes a row of each row
+that it returns. A table written in Java is told, and returns columns. The classes in `java/` are
+such a table in front of the Python source, which still plans the tasks and reads the logs.
+
+The classes are compiled by the compiler that Spark carries for its own generated code, for the
+Spark that is there, when they are first used. The jar is kept in the cache.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import logging
+import os
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kafkajit.spark.local.class_archive import cache_folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# The provider that format("kafkaLog") finds by the service in the jar.
+_PROVIDER = "kafkajit.KafkaLog"
+_SERVICE = "META-INF/services/org.apache.spark.sql.sources.DataSourceRegister"
+_log = logging.getLogger(__name__)
+
+
+class NoBridgeError(Exception):
+    """Why a session has no bridge; its Python source reads the same rows."""
+
+
+def install(spark: SparkSession) -> bool:
+    """Have this session read `kafkaLog` through the bridge; return whether it does.
+
+    If it cannot, the Python source reads the same rows, and one line at INFO says why.
+    """
+    try:
+        _install(spark)
+    except NoBridgeError as reason:
+        _log.info("kafkaLog is read by Spark's Python source: %s", reason)
+        return False
+    return True
+
+
+def _install(spark: Any) -> None:
+    if not hasattr(spark, "_jsparkSession"):
+        raise NoBridgeError(
+            "this is Spark Connect; the server may have the jar that `kafkajit spark-jar` writes"
+        )
+    from py4j.protocol import Py4JError, Py4JJavaError
+
+    try:
+        if _is_on_class_path(spark):
+            return
+        jar = _jar_in_cache(spark)
+        spark._jsparkSession.sessionState().resourceLoader().addJar(str(jar))
+        if not _is_on_class_path(spark):
+            raise NoBridgeError(f"Spark does not load {_PROVIDER} from {jar}")
+    except Py4JJavaError as error:
+        raise NoBridgeError(str(error.java_exception).partition("\n")[0]) from error
+    except (OSError, Py4JError) as error:
+        raise NoBridgeError(str(error)) from error
+
+
+def _is_on_class_path(spark: Any) -> bool:
+    """Whether Spark finds the bridge from this thread."""
+    from py4j.protocol import Py4JJavaError
+
+    jvm = spark._jvm
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    try:
+        jvm.java.lang.Class.forName(_PROVIDER, True, loader)
+    except Py4JJavaError:
+        return False
+    return True
+
+
+def _jar_in_cache(spark: Any) -> Path:
+    """The path of the jar for this Spark, which the first process compiles."""
+    cache = cache_folder()
+    if cache is None:
+        raise NoBridgeError("there is no folder of this user's own to keep its classes in")
+    sources = _sources()
+    digest = hashlib.sha256(repr((spark.version, sources)).encode()).hexdigest()[:16]
+    jar = cache / f"bridge-{digest}.jar"
+    if not jar.exists():
+        with _locked(cache / "bridge.lock"):
+            if not jar.exists():
+                write_jar(spark, jar)
+    return jar
+
+
+def write_jar(spark: Any, jar: Path) -> None:
+    """Compile the bridge for this session's Spark into a jar, which gets its name once complete."""
+    contents = _compiled(spark, _sources()) | {_SERVICE: f"{_PROVIDER}\n".encode()}
+    handle, unfinished = tempfile.mkstemp(dir=jar.absolute().parent, suffix=".unfinished")
+    try:
+        with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w") as archive:
+            for name, content in sorted(contents.items()):
+                archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+        os.chmod(unfinished, 0o644)  # noqa: PTH101 - executors of other users may load it
+        Path(unfinished).replace(jar)
+    except BaseException:
+        Path(unfinished).unlink(missing_ok=True)
+        raise
+
+
+def _sources() -> dict[str, str]:
+    """The Java sources by their names."""
+    folder = files(__package__) / "java"
+    found = {file.name: file.read_text("utf-8") for file in folder.iterdir()}
+    return dict(sorted(found.items()))
+
+
+def _compiled(spark: Any, sources: Mapping[str, str]) -> dict[str, bytes]:
+    """Compile Java sources with Spark's Janino into class files by their names."""
+    jvm = spark._jvm
+    gateway = spark.sparkContext._gateway
+    compilers = jvm.org.codehaus.commons.compiler
+    loader = jvm.java.lang.Class.forName("org.apache.spark.sql.SparkSession").getClassLoader()
+    compiler = compilers.CompilerFactoryFactory.getDefaultCompilerFactory(loader).newCompiler()
+    classes = jvm.java.util.HashMap()
+    compiler.setClassFileCreator(compilers.util.resource.MapResourceCreator(classes))
+    resources = gateway.new_array(compilers.util.resource.Resource, len(sources))
+    for place, (name, text) in enumerate(sources.items()):
+        resources[place] = compilers.util.resource.StringResource(name, text)
+    compiler.compile(resources)
+    return {str(name): bytes(classes[name]) for name in classes}
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kafkajit import cli
+
+
+def test_it_writes_the_bridge_of_the_spark_that_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[Path] = []
+    session = object()
+    monkeypatch.setattr("kafkajit.spark.local.session.local_session", lambda **_: session)
+    monkeypatch.setattr(
+        "kafkajit.spark.bridge.write_jar",
+        lambda spark, jar: written.append(jar) if spark is session else None,
+    )
+    assert cli.main(["spark-jar", "-o", str(tmp_path / "bridge.jar")]) == 0
+    assert written == [tmp_path / "bridge.jar"]
+
+
+def test_it_needs_a_file_to_write(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exited:
+        cli.main(["spark-jar"])
+    assert exited.value.code == 1
+    assert "-o/--output" in capsys.readouterr().err

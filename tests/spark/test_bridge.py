@@ -1,0 +1,238 @@
+"""The bridge: how a session gets it, what its scans are asked for, and what happens without it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import zipfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from corpus import rows_of
+from pyspark.sql import DataFrame, SparkSession
+
+import kafkajit
+import kafkajit.testing as kt
+from kafkajit.scan.predicates import Predicate
+from kafkajit.spark import bridge
+from kafkajit.spark.conditions import conditions_of
+
+SCAN = "kafkaLog by columns"
+
+
+@pytest.fixture
+def log(spark: SparkSession) -> DataFrame:
+    return spark.read.format("kafkaLog").load(kt.SAMPLE)
+
+
+def plan_of(df: DataFrame) -> str:
+    return str(df._jdf.queryExecution().executedPlan().toString())
+
+
+def scan_of(df: DataFrame) -> str:
+    """The plan's line about the only scan."""
+    (line,) = (line for line in plan_of(df).splitlines() if "BatchScan" in line)
+    return line
+
+
+def columns_of(df: DataFrame) -> list[str]:
+    inside = scan_of(df).partition("[")[2].partition("]")[0]
+    return [name.partition("#")[0] for name in inside.split(", ") if name]
+
+
+def test_a_registered_session_has_the_bridge(spark: SparkSession, log: DataFrame) -> None:
+    assert bridge.install(spark)
+    assert SCAN in scan_of(log)
+
+
+def test_a_scan_reads_the_columns_that_a_query_uses(log: DataFrame) -> None:
+    assert columns_of(log.selectExpr("sum(offset)", "max(timestamp)")) == ["offset", "timestamp"]
+    assert columns_of(log.where("topic = 'orders'").select("key")) == ["key", "topic"]
+    assert columns_of(log.groupBy().count()) == []
+    assert len(columns_of(log)) == len(log.columns)
+
+
+def test_a_part_of_a_struct_is_read_out_of_the_whole(log: DataFrame) -> None:
+    keys = log.where("headers IS NOT NULL").selectExpr("headers.key AS keys").distinct()
+    assert sorted(row.keys[0] for row in keys.collect()) == sorted(
+        {row["headers"][0]["key"] for row in sample_rows() if row["headers"]}
+    )
+
+
+def sample_rows() -> list[dict[str, Any]]:
+    return [
+        row
+        for path in sorted(Path(kt.SAMPLE).glob("*/*.log"))
+        for row in rows_of(kafkajit.read_records(path))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("condition", "pushed"),
+    [
+        ("offset > 5", "offset > 5"),
+        ("5 >= partition", "partition <= 5"),
+        ("topic IN ('orders', 'it''s')", "topic IN ('orders', 'it''s')"),
+        ("topic NOT LIKE 'pay%'", "NOT (topic LIKE 'pay%' ESCAPE '\\')"),
+        ("timestamp < TIMESTAMP '2025-11-05'", "timestamp < 1762300800000000"),
+        ("offset > 5 OR topic = 'orders'", ""),
+        ("length(key) > 5", ""),
+        ("headers[0].key = 'trace'", ""),
+        ("value = X'00'", ""),
+    ],
+)
+def test_conditions_that_can_skip_bytes_are_pushed(
+    condition: str, pushed: str, log: DataFrame
+) -> None:
+    shown = scan_of(log.where(condition)).partition("conditions: [")[2].partition("] Runtime")[0]
+    assert shown == pushed
+    whole = log.selectExpr("*", f"{condition} AS is_met").collect()
+    assert log.where(condition).count() == sum(bool(row.is_met) for row in whole)
+
+
+def test_conditions_are_those_of_their_own_scan(spark: SparkSession, log: DataFrame) -> None:
+    log.createOrReplaceTempView("bridged")
+    both = spark.sql(
+        "SELECT count(*) FROM bridged WHERE offset < 3 UNION ALL"
+        " SELECT count(*) FROM bridged WHERE topic = 'payments' UNION ALL"
+        " SELECT count(*) FROM bridged a JOIN bridged b USING (topic, partition, offset)"
+        " WHERE a.offset >= 3"
+    )
+    rows = sample_rows()
+    few = sum(row["offset"] < 3 for row in rows)
+    payments = sum(row["topic"] == "payments" for row in rows)
+    places = Counter((row["topic"], row["partition"], row["offset"]) for row in rows)
+    joined = sum(count**2 for (*_, offset), count in places.items() if offset >= 3)
+    assert [row[0] for row in both.collect()] == [few, payments, joined]
+    assert log.count() == len(rows)
+
+
+def test_names_and_texts_reach_python_as_they_are() -> None:
+    text = '[["topic", "=", "\\u0022\\u005c\\u00e9\\ud83d\\ude00", true]]'
+    assert conditions_of(text) == [Predicate("topic", "=", '"\\é😀', negated=True)]
+
+
+def test_a_text_of_any_letters_is_a_condition(log: DataFrame) -> None:
+    for text in ('"', "\\\\", "é", "😀", "\\n", "a'"):
+        assert log.where(f'topic = "{text}"' if text != '"' else "topic = '\"'").count() == 0
+
+
+def test_a_timestamp_that_python_cannot_hold_is_left_to_spark() -> None:
+    far = '[["timestamp", "<", {"microseconds": 9223372036854775807}, false]]'
+    assert conditions_of(far) == []
+
+
+def test_several_batches_of_nested_columns_are_read(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark closes a batch's columns before the next; a closed struct would have no fields."""
+    rows = [kt.Record(b"k", b"v" * 100, [("h", b"%d" % n)]) for n in range(200)]
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    batches = [kt.batch(rows, base_offset=200 * n) for n in range(1000)]
+    (folder / f"{0:020}.log").write_bytes(b"".join(batches))
+    log = spark.read.format("kafkaLog").load(str(folder))
+    found = log.selectExpr("count(headers[0].value)", "sum(CAST(headers[0].value AS STRING))")
+    assert tuple(found.first()) == (200_000, 1000 * sum(range(200)))
+
+
+def test_a_limit_ends_a_scan_early(log: DataFrame) -> None:
+    assert [row.offset for row in log.where("topic = 'orders'").limit(3).collect()] == [0, 1, 2]
+
+
+def test_a_setting_switches_it_off(spark: SparkSession) -> None:
+    spark.conf.set("spark.kafkajit.bridge.enabled", "false")
+    try:
+        log = spark.read.format("kafkaLog").load(kt.SAMPLE)
+        assert SCAN not in plan_of(log)
+        assert log.count() == len(sample_rows())
+    finally:
+        spark.conf.unset("spark.kafkajit.bridge.enabled")
+
+
+@pytest.fixture
+def thread_without_it(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Runs a function in a thread of Java's whose class path lacks the bridge."""
+
+    def run(function: Any) -> Any:
+        results = []
+        thread = threading.Thread(target=lambda: results.append(function()))
+        thread.start()
+        thread.join()
+        return results[0]
+
+    monkeypatch.setattr(bridge, "_is_on_class_path", lambda _: False)
+    return run
+
+
+@pytest.mark.parametrize(
+    ("trouble", "reason"),
+    [
+        ("no cache", "no folder of this user's own"),
+        ("no compiler", "Cannot compile"),
+        ("read-only", "Read-only file system"),
+    ],
+)
+def test_a_session_that_cannot_have_it_says_why_and_reads_the_same(
+    trouble: str,
+    reason: str,
+    spark: SparkSession,
+    thread_without_it: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, logger="kafkajit")
+    cache = None if trouble == "no cache" else tmp_path
+    monkeypatch.setattr(bridge, "cache_folder", lambda: cache)
+
+    def fail(*_: object) -> None:
+        if trouble == "no compiler":
+            raise bridge.NoBridgeError("Cannot compile")
+        raise OSError(30, "Read-only file system")
+
+    if trouble != "no cache":
+        monkeypatch.setattr(bridge, "write_jar", fail)
+    assert thread_without_it(lambda: bridge.install(spark)) is False
+    (message,) = caplog.messages
+    assert message.startswith("kafkaLog is read by Spark's Python source: ")
+    assert reason in message
+
+
+def test_a_source_that_does_not_compile_is_no_error(
+    spark: SparkSession,
+    thread_without_it: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As with a Spark whose internals have changed."""
+    caplog.set_level(logging.INFO, logger="kafkajit")
+    monkeypatch.setattr(bridge, "cache_folder", lambda: tmp_path)
+    broken = {"A.java": "package kafkajit; class A { org.apache.spark.NoSuchClass it; }"}
+    monkeypatch.setattr(bridge, "_sources", lambda: broken)
+    assert bridge.install(spark) is False
+    assert "File 'A.java', Line 1" in caplog.text
+    assert not list(tmp_path.glob("*.jar"))
+    assert not list(tmp_path.glob("*.unfinished"))
+
+
+def test_the_jar_is_made_once(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made = []
+    write = bridge.write_jar
+    monkeypatch.setattr(bridge, "cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(bridge, "write_jar", lambda *given: made.append(write(*given)))
+    threads = [
+        threading.Thread(target=lambda: bridge._jar_in_cache(spark), daemon=True) for _ in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(made) == 1
+    (jar,) = tmp_path.glob("*.jar")
+    names = zipfile.ZipFile(jar).namelist()
+    assert "kafkajit/KafkaLog.class" in names
+    assert bridge._SERVICE in names
