@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpus import rows_of
+from corpus import DATA, rows_of
 from pyspark.sql import DataFrame, SparkSession
 
 import kafkajit
@@ -20,6 +20,7 @@ from kafkajit.spark import bridge
 from kafkajit.spark.conditions import conditions_of
 
 SCAN = "kafkaLog by columns"
+DAMAGED = DATA / "damaged" / "crc"
 
 
 @pytest.fixture
@@ -134,6 +135,21 @@ def test_several_batches_of_nested_columns_are_read(spark: SparkSession, tmp_pat
     log = spark.read.format("kafkaLog").load(str(folder))
     found = log.selectExpr("count(headers[0].value)", "sum(CAST(headers[0].value AS STRING))")
     assert tuple(found.first()) == (200_000, 1000 * sum(range(200)))
+
+
+@pytest.mark.parametrize("query", ["count(*)", "count(offset)", "count(corruption)"])
+def test_under_permissive_every_query_counts_the_damaged_stretches(
+    query: str, spark: SparkSession
+) -> None:
+    log = spark.read.format("kafkaLog").option("mode", "PERMISSIVE").load(str(DAMAGED))
+    whole = [row.asDict() for row in log.collect()]
+    expected = {
+        "count(*)": len(whole),
+        "count(offset)": sum(row["offset"] is not None for row in whole),
+        "count(corruption)": sum(row["corruption"] is not None for row in whole),
+    }
+    assert expected["count(corruption)"] > 0
+    assert log.selectExpr(query).first()[0] == expected[query]
 
 
 def test_a_limit_ends_a_scan_early(log: DataFrame) -> None:

@@ -84,7 +84,7 @@ class ColumnReaderFactory implements PartitionReaderFactory {
     return CollectionConverters.asScala(Collections.singletonList(item).iterator());
   }
 
-  /** The batches of a task. The runner closes the worker and its memory when the task ends. */
+  /** The first columns of a task's batches. The runner closes the worker and its memory when the task ends. */
   static class ColumnReader implements PartitionReader {
     private final Iterator batches;
     private final int columns;

@@ -1,6 +1,7 @@
 package kafkajit;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -27,6 +28,7 @@ class LogScanBuilder
   /** The option that hands the conditions to the Python source, as JSON. */
   static final String CONDITIONS = "kafkajit.conditions";
 
+  private static final String CORRUPTION = "corruption";
   private static final Map TESTS = new HashMap();
 
   static {
@@ -84,19 +86,33 @@ class LogScanBuilder
     return new LogScan(columns, read(), pushed.toString(), new CaseInsensitiveStringMap(all));
   }
 
-  /** The columns that the Python source reads: for a count of rows the cheapest. */
+  /**
+   * The columns that the Python source reads: for a count of rows the cheapest. Under PERMISSIVE
+   * the table has a row for each damaged stretch, so the column that makes these rows is read too.
+   */
   private StructType read() {
-    if (columns.length() > 0) {
-      return columns;
+    StructType read = columns;
+    if (read.length() == 0) {
+      read = read.add(cheapest());
     }
-    StructField cheapest = schema.apply(0);
-    for (int i = 0; i < schema.length(); i++) {
-      String name = schema.apply(i).name();
-      if (name.equals("offset") || name.equals("baseOffset")) {
-        cheapest = schema.apply(i);
+    if (has(schema, CORRUPTION) && !has(read, CORRUPTION)) {
+      read = read.add(schema.apply(CORRUPTION));
+    }
+    return read;
+  }
+
+  private StructField cheapest() {
+    String[] names = {"offset", "baseOffset"};
+    for (int i = 0; i < names.length; i++) {
+      if (has(schema, names[i])) {
+        return schema.apply(names[i]);
       }
     }
-    return new StructType().add(cheapest);
+    return schema.apply(0);
+  }
+
+  private static boolean has(StructType schema, String name) {
+    return Arrays.asList(schema.fieldNames()).contains(name);
   }
 
   /** A condition as [column, test, value, negated]; null if only Spark can judge it. */
