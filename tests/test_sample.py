@@ -98,7 +98,7 @@ def test_the_sample_is_never_changed(path: str, capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.thorough
-def test_an_installed_package_has_the_sample(tmp_path: Path) -> None:
+def test_an_installed_package_has_the_sample_and_the_bridge(tmp_path: Path) -> None:
     target = tmp_path / "installed"
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
     subprocess.run([*command, "--target", str(target), str(REPOSITORY)], check=True)
@@ -112,3 +112,5 @@ def test_an_installed_package_has_the_sample(tmp_path: Path) -> None:
         text=True,
     )
     assert done.stdout.split() == [str(target / "kafkajit/__init__.py"), "27"]
+    # Without these sources Spark would read by rows, and only a line at INFO would say so.
+    assert (target / "kafkajit/spark/java/KafkaLog.java").exists()

@@ -156,6 +156,17 @@ def test_a_limit_ends_a_scan_early(log: DataFrame) -> None:
     assert [row.offset for row in log.where("topic = 'orders'").limit(3).collect()] == [0, 1, 2]
 
 
+def test_queries_leave_no_arrow_memory_behind(spark: SparkSession, log: DataFrame) -> None:
+    allocator = spark._jvm.org.apache.spark.sql.util.ArrowUtils.rootAllocator()
+    before = allocator.getAllocatedMemory()
+    for _ in range(5):
+        log.limit(3).collect()  # it does not read its batch to the end
+        log.groupBy("topic").count().collect()
+        with pytest.raises(Exception, match="42"):
+            log.selectExpr("assert_true(offset < 1, '42')").collect()
+    assert allocator.getAllocatedMemory() == before
+
+
 def test_a_setting_switches_it_off(spark: SparkSession) -> None:
     spark.conf.set("spark.kafkajit.bridge.enabled", "false")
     try:
