@@ -53,11 +53,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _quick(items: list[pytest.Item]) -> set[pytest.Item]:
     """The tests of a plain run: of many parameters a few, the same in every run."""
+    whole = {item for item in items if item.get_closest_marker("whole")}
     tests: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         if not item.get_closest_marker("thorough"):
             tests[item.nodeid.partition("[")[0]].append(item)
-    return {
+    return whole | {
         item
         for cases in tests.values()
         # in an order that mixes all parameters of a test that has several

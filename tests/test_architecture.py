@@ -12,6 +12,8 @@ from corpus import REPOSITORY, run_python
 
 import kafkajit
 
+pytestmark = pytest.mark.whole
+
 PACKAGE = REPOSITORY / "kafkajit"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 # rooms from left to right: a module imports from its own room and from those before it

@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 import pytest
 
+pytestmark = pytest.mark.whole
+
 REPOSITORY = Path(__file__).parent.parent
 
 SCANNED = (

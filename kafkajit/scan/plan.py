@@ -122,8 +122,8 @@ def make_plan(
             for segment in partition
             if segment.log.size
             and given.offsets & segment.offsets
-            # Options say where reading begins and ends, as a consumer does. A condition on rows
-            # must not lose any, and a segment may go on where the next has begun.
+            # Options set the offsets at which reading begins and ends, as a consumer does. A
+            # condition must lose no row, and a segment may go on where the next has begun.
             and selection.offsets & Range(segment.offsets.first)
             and asked.offsets
         )

@@ -1,8 +1,9 @@
 """The bridge: Java classes through which Spark's planner reads `kafkaLog` by columns.
 
 Spark does not tell a Python data source which columns a query needs, and makes a row of each row
-that it returns. A table written in Java is told, and returns columns. The classes in `java/` are
-such a table in front of the Python source, which still plans the tasks and reads the logs.
+that it returns. It does tell a table written in Java, and takes whole columns from it. The classes
+in `java/` are such a table in front of the Python source, which still plans the tasks and reads the
+logs.
 
 The classes are compiled by the compiler that Spark carries for its own generated code, for the
 Spark that is there, when they are first used. The jar is kept in the cache.
@@ -40,7 +41,7 @@ class NoBridgeError(Exception):
 def install(spark: SparkSession) -> bool:
     """Have this session read `kafkaLog` through the bridge; return whether it does.
 
-    If it cannot, the Python source reads the same rows, and one line at INFO says why.
+    If it cannot, the Python source reads the same rows, and one line at INFO gives the reason.
     """
     try:
         _install(spark)
