@@ -11,7 +11,7 @@ import kafkajit.testing as kt
 
 # A plain run is for while you work: of each test it takes this many parameters and examples, and
 # it leaves out the tests marked as thorough. `--thorough` runs everything, as .ci/run does.
-_PARAMETERS = 12
+_PARAMETERS = 8
 _EXAMPLES = 20
 _THOROUGH_EXAMPLES = 30 if NO_JIT else 100
 

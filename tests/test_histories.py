@@ -69,6 +69,7 @@ def producer(row: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(-1 if row[name] is None else row[name] for name in PRODUCER)
 
 
+@pytest.mark.thorough
 def test_the_cleaners_goldens_show_every_effect() -> None:
     shown: Counter[str] = Counter()
     for history in histories("compact"):

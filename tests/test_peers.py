@@ -107,6 +107,7 @@ def test_the_record_does_not_identify_a_machine() -> None:
     assert {"cpu", "Python", "numba"} < record.measured_with(()).keys()
 
 
+@pytest.mark.thorough
 def test_publishing_keeps_the_words_around_the_tables(
     published: tuple[Path, tuple[Path, ...]],
 ) -> None:

@@ -516,6 +516,7 @@ def test_help_fits_80_columns_and_shows_an_example(arguments: list[str]) -> None
     assert "dump-log" in run.stdout
 
 
+@pytest.mark.thorough
 def test_progress_shows_on_a_terminals_stderr_only(tmp_path: Path) -> None:
     """A log of 70 MB in a pipe, stderr a terminal."""
     path = tmp_path / LOG

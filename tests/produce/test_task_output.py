@@ -40,6 +40,7 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("staging")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("window", [1, 200, 1 << 30])
 @given(pieces=st.lists(st.lists(ROW, max_size=6), max_size=4))
 @settings(deadline=None, max_examples=40)
