@@ -32,11 +32,14 @@ from kafkajit.errors import (
 )
 from kafkajit.format.layout import (
     BATCH_LENGTH_OFFSET,
+    COMPRESSION_CODEC_MASK,
     HEADER_SIZE_UP_TO_MAGIC,
     LAST_OFFSET_DELTA_OFFSET,
     LOG_OVERHEAD,
     MAGIC_OFFSET,
     MAGIC_V2,
+    MESSAGE_ATTRIBUTES_OFFSET,
+    MESSAGE_TIMESTAMP_OFFSET,
     MIN_ENTRY_SIZE,
     RECORD_BATCH_OVERHEAD,
 )
@@ -284,6 +287,12 @@ class TimeIndexDump:
             batches = left.pop()
             is_known = batches.field("magic").astype(np.int8) >= 0
             for position in batches.position[~is_known].tolist():
+                entry = self._log.content[position:]
+                if not entry[MESSAGE_ATTRIBUTES_OFFSET] & COMPRESSION_CODEC_MASK:
+                    # Kafka takes it for a message without compression, after format v0.
+                    timestamp = entry[MESSAGE_TIMESTAMP_OFFSET:][:8].tobytes()
+                    largest[position] = max(NO_TIMESTAMP, int.from_bytes(timestamp, signed=True))
+                    continue
                 errors[position] = InvalidRecordError(
                     "Invalid wrapper magic found in legacy deep record iterator "
                     f"{np.int8(self._log.content[position + MAGIC_OFFSET])}",

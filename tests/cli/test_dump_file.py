@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+import struct
 import sys
 from pathlib import Path
 
 import pytest
 from corpus import DATA, REPOSITORY, run_python
 
+import kafkajit.testing as kt
 from kafkajit.cli import main
 from kafkajit.cli.dump_file import Findings
 
@@ -125,3 +127,34 @@ def test_an_empty_name_is_not_a_folder(
     out, err = capfd.readouterr()
     assert out == "Dumping \n"
     assert "no such file" in err
+
+
+# A batch whose magic is negative is for Kafka an old message with the codec in its attributes.
+@pytest.mark.parametrize(
+    ("attributes", "timestamp", "printed"),
+    [(0, -5, -1), (8, 7000, 7000), (1, 7000, None)],
+)
+def test_a_negative_magic_is_read_as_kafka_reads_it_for_a_time_index(
+    attributes: int,
+    timestamp: int,
+    printed: int | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    first = kt.batch([kt.Record()])
+    batch = bytearray(kt.batch([kt.Record(b"k", timestamp=1)] * 3, base_offset=5))
+    batch[16:18] = struct.pack(">bB", -124, attributes)
+    batch[18:26] = struct.pack(">q", timestamp)
+    (tmp_path / f"{0:020}.log").write_bytes(first + batch)
+    (tmp_path / f"{0:020}.index").write_bytes(struct.pack(">ii", 5, len(first)))
+    index = tmp_path / f"{0:020}.timeindex"
+    index.write_bytes(struct.pack(">qi", 1, 5))
+    monkeypatch.chdir(tmp_path)
+    code = main(["dump-log", "--files", index.name])
+    error = capfdbinary.readouterr().err.decode()
+    if printed is None:
+        assert "Invalid wrapper magic found in legacy deep record iterator -124" in error
+        assert code == 1
+    else:
+        assert f"Index timestamp: 1, log timestamp: {printed}\n" in error
