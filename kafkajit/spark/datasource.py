@@ -74,8 +74,7 @@ class KafkaLogDataSource(DataSource):
         schema = from_arrow_schema(schema_of(self._parsed()))
         if "provider" in self.options:
             # CREATE TABLE. Spark does not pass this table's options to queries, only its schema,
-            # so the schema carries them.
-            # A scan asks for any of the columns.
+            # so the schema carries them: each column does, because a scan asks for any of them.
             for field in schema:
                 field.metadata[_OPTIONS] = json.dumps(dict(self.options))
         return schema
@@ -84,11 +83,11 @@ class KafkaLogDataSource(DataSource):
     def reader(self, schema: StructType) -> KafkaLogReader:
         from pyspark.sql.pandas.types import to_arrow_schema
 
+        from kafkajit.spark.conditions import conditions_of
+
         for kept in (field.metadata.get(_OPTIONS) for field in schema):
             if kept is not None:
                 self.options = {**json.loads(kept), **self.options}
-        from kafkajit.spark.conditions import conditions_of
-
         conditions = conditions_of(self.options.get(CONDITIONS, "[]"))
         options = self._parsed()
         _check_columns(schema, self.schema(), options.kind)

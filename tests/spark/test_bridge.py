@@ -178,18 +178,11 @@ def test_a_setting_switches_it_off(spark: SparkSession) -> None:
 
 
 @pytest.fixture
-def thread_without_it(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Runs a function in a thread of Java's whose class path lacks the bridge."""
-
-    def run(function: Any) -> Any:
-        results = []
-        thread = threading.Thread(target=lambda: results.append(function()))
-        thread.start()
-        thread.join()
-        return results[0]
-
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An empty cache, for a session that does not have the bridge yet."""
     monkeypatch.setattr(bridge, "_is_on_class_path", lambda _: False)
-    return run
+    monkeypatch.setattr(bridge, "cache_folder", lambda: tmp_path)
+    return tmp_path
 
 
 @pytest.mark.parametrize(
@@ -200,27 +193,26 @@ def thread_without_it(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> A
         ("read-only", "Read-only file system"),
     ],
 )
-def test_a_session_that_cannot_have_it_says_why_and_reads_the_same(
+def test_a_session_that_cannot_have_it_says_why(
     trouble: str,
     reason: str,
     spark: SparkSession,
-    thread_without_it: Any,
+    cache: Path,
     monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, logger="kafkajit")
-    cache = None if trouble == "no cache" else tmp_path
-    monkeypatch.setattr(bridge, "cache_folder", lambda: cache)
 
     def fail(*_: object) -> None:
         if trouble == "no compiler":
             raise bridge.NoBridgeError("Cannot compile")
         raise OSError(30, "Read-only file system")
 
-    if trouble != "no cache":
+    if trouble == "no cache":
+        monkeypatch.setattr(bridge, "cache_folder", lambda: None)
+    else:
         monkeypatch.setattr(bridge, "write_jar", fail)
-    assert thread_without_it(lambda: bridge.install(spark)) is False
+    assert bridge.install(spark) is False
     (message,) = caplog.messages
     assert message.startswith("kafkaLog is read by Spark's Python source: ")
     assert reason in message
@@ -228,28 +220,25 @@ def test_a_session_that_cannot_have_it_says_why_and_reads_the_same(
 
 def test_a_source_that_does_not_compile_is_no_error(
     spark: SparkSession,
-    thread_without_it: Any,
+    cache: Path,
     monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """As with a Spark whose internals have changed."""
     caplog.set_level(logging.INFO, logger="kafkajit")
-    monkeypatch.setattr(bridge, "cache_folder", lambda: tmp_path)
     broken = {"A.java": "package kafkajit; class A { org.apache.spark.NoSuchClass it; }"}
     monkeypatch.setattr(bridge, "_sources", lambda: broken)
     assert bridge.install(spark) is False
     assert "File 'A.java', Line 1" in caplog.text
-    assert not list(tmp_path.glob("*.jar"))
-    assert not list(tmp_path.glob("*.unfinished"))
+    assert not list(cache.glob("*.jar"))
+    assert not list(cache.glob("*.unfinished"))
 
 
 def test_the_jar_is_made_once(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    spark: SparkSession, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = []
     write = bridge.write_jar
-    monkeypatch.setattr(bridge, "cache_folder", lambda: tmp_path)
     monkeypatch.setattr(bridge, "write_jar", lambda *given: made.append(write(*given)))
     threads = [
         threading.Thread(target=lambda: bridge._jar_in_cache(spark), daemon=True) for _ in range(3)
@@ -259,7 +248,7 @@ def test_the_jar_is_made_once(
     for thread in threads:
         thread.join()
     assert len(made) == 1
-    (jar,) = tmp_path.glob("*.jar")
+    (jar,) = cache.glob("*.jar")
     names = zipfile.ZipFile(jar).namelist()
     assert "kafkajit/KafkaLog.class" in names
     assert bridge._SERVICE in names

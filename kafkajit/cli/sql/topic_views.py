@@ -116,9 +116,9 @@ def taken_apart(view: TopicView, records: DataFrame, *, lenient: bool) -> DataFr
     return parsed.selectExpr(*(f"{expressions[name]} AS {name}" for name in view.columns))
 
 
-def no_rows(view: TopicView, spark: SparkSession) -> DataFrame:
-    """The empty view, for a folder without a log of its topic."""
+def no_rows(columns: Mapping[str, TableColumn], spark: SparkSession) -> DataFrame:
+    """An empty view with these columns, for a folder without a log of its topic."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    schema = in_microseconds(table_schema(view.columns))
+    schema = in_microseconds(table_schema(columns))
     return spark.createDataFrame([], from_arrow_schema(schema))

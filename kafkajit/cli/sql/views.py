@@ -15,7 +15,7 @@ import pyarrow as pa
 from kafkajit.cli.sql.topic_views import TOPIC_VIEWS, no_rows, taken_apart
 from kafkajit.cli.sql.view_names import BINARY_FILE
 from kafkajit.format.log_path import parse_log_path
-from kafkajit.schema import GAP_TYPE, MICROSECONDS_TYPE, TableColumn, in_microseconds
+from kafkajit.schema import GAP_TYPE, MICROSECONDS_TYPE, TableColumn
 from kafkajit.state.sidecar_files import PATH_COLUMNS, TABLES, TELLING, kind_of
 from kafkajit.storage.locations import absolute, as_location, find_files, find_segments, shown
 from kafkajit.storage.stored_file import StoredFile
@@ -119,7 +119,7 @@ class Logs:
             if parse_log_path(file.path).topic == view.topic
         }
         if not places:
-            return no_rows(view, spark)
+            return no_rows(view.columns, spark)
         records = (
             spark.read.format(KAFKA_LOG)
             .options(**self.options)
@@ -131,12 +131,7 @@ class Logs:
         # Spark interprets each path as a glob.
         paths = [_GLOB_LETTERS.sub(r"\\\g<0>", file.path) for file in self.find_segments()]
         if not paths:
-            from pyspark.sql.pandas.types import from_arrow_schema
-
-            known = self.columns_of(BINARY_FILE)
-            fields = [pa.field(name, known[name].type) for name in _CONTENT_COLUMNS]
-            schema = from_arrow_schema(in_microseconds(pa.schema(fields)))
-            return spark.createDataFrame([], schema)
+            return no_rows(_CONTENT_COLUMNS, spark)
         files = spark.read.format("binaryFile").load(paths)
         # Spark turns a local path into a URI; it is turned back into the path of the other views.
         path = f"{_REMOVE_SCHEME} AS path"
