@@ -26,5 +26,8 @@ def run(options: argparse.Namespace) -> int:
     from kafkajit.spark.bridge import write_jar
     from kafkajit.spark.local.session import local_session
 
-    write_jar(local_session(cores="1"), Path(options.output))
+    jar = Path(options.output)
+    if not jar.absolute().parent.is_dir():
+        raise ValueError(f"cannot write {jar}: there is no folder {jar.parent}; make it first")
+    write_jar(local_session(cores="1"), jar)
     return 0

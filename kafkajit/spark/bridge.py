@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 # The provider that format("kafkaLog") finds by the service in the jar.
 _PROVIDER = "kafkajit.KafkaLog"
+_COMPILERS = "org.codehaus.commons.compiler.CompilerFactoryFactory"
 _SERVICE = "META-INF/services/org.apache.spark.sql.sources.DataSourceRegister"
 _log = logging.getLogger(__name__)
 
@@ -57,6 +58,7 @@ def _install(spark: Any) -> None:
             "this is Spark Connect; the server may have the jar that `kafkajit spark-jar` writes"
         )
     from py4j.protocol import Py4JError, Py4JJavaError
+    from pyspark.errors import PySparkException
 
     try:
         if _is_on_class_path(spark):
@@ -67,8 +69,8 @@ def _install(spark: Any) -> None:
             raise NoBridgeError(f"Spark does not load {_PROVIDER} from {jar}")
     except Py4JJavaError as error:
         raise NoBridgeError(str(error.java_exception).partition("\n")[0]) from error
-    except (OSError, Py4JError) as error:
-        raise NoBridgeError(str(error)) from error
+    except (OSError, Py4JError, PySparkException) as error:
+        raise NoBridgeError(str(error).partition("\n")[0]) from error
 
 
 def _is_on_class_path(spark: Any) -> bool:
@@ -127,6 +129,7 @@ def _compiled(spark: Any, sources: Mapping[str, str]) -> dict[str, bytes]:
     gateway = spark.sparkContext._gateway
     compilers = jvm.org.codehaus.commons.compiler
     loader = jvm.java.lang.Class.forName("org.apache.spark.sql.SparkSession").getClassLoader()
+    loader.loadClass(_COMPILERS)  # py4j takes the name of a missing class for a package
     compiler = compilers.CompilerFactoryFactory.getDefaultCompilerFactory(loader).newCompiler()
     classes = jvm.java.util.HashMap()
     compiler.setClassFileCreator(compilers.util.resource.MapResourceCreator(classes))

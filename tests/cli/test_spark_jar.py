@@ -21,6 +21,16 @@ def test_it_writes_the_bridge_of_the_spark_that_is_installed(
     assert written == [tmp_path / "bridge.jar"]
 
 
+def test_a_folder_that_is_missing_is_named_before_spark_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jar = tmp_path / "none" / "bridge.jar"
+    assert cli.main(["spark-jar", "-o", str(jar)]) == 1
+    assert capsys.readouterr().err == (
+        f"kafkajit: cannot write {jar}: there is no folder {jar.parent}; make it first\n"
+    )
+
+
 def test_it_needs_a_file_to_write(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exited:
         cli.main(["spark-jar"])

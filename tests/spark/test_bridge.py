@@ -234,6 +234,33 @@ def test_a_source_that_does_not_compile_is_no_error(
     assert not list(cache.glob("*.unfinished"))
 
 
+def test_a_spark_without_a_compiler_is_no_error(
+    spark: SparkSession,
+    cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, logger="kafkajit")
+    monkeypatch.setattr(bridge, "_COMPILERS", "org.codehaus.commons.compiler.NoSuchFactory")
+    assert bridge.install(spark) is False
+    (message,) = caplog.messages
+    assert "ClassNotFoundException: org.codehaus.commons.compiler.NoSuchFactory" in message
+    assert not list(cache.glob("*.jar"))
+
+
+def test_a_jar_that_spark_refuses_is_no_error(
+    spark: SparkSession,
+    cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, logger="kafkajit")
+    monkeypatch.setattr(bridge, "_jar_in_cache", lambda _: "nosuchscheme://bridge.jar")
+    assert bridge.install(spark) is False
+    (message,) = caplog.messages
+    assert "nosuchscheme" in message
+
+
 def test_the_jar_is_made_once(
     spark: SparkSession, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
