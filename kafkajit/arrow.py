@@ -167,7 +167,7 @@ def _row(known: dict[str, Any], schema: pa.Schema) -> pa.RecordBatch:
 
 
 def wanted_for(schema: pa.Schema) -> Wanted:
-    """What the reader must keep of each record to build these columns."""
+    """The fields of each record that the reader must keep to build these columns."""
     plain = {field.name for field in schema if field.type != pa.binary_view()}
     return Wanted(
         offset=bool(plain & {"offset", "sequence"}),

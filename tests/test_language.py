@@ -268,3 +268,12 @@ def test_code_is_not_prose(tmp_path: Path) -> None:
         ("m.py:1", "Of a …"),
         ("m.py:5", "is none"),
     ]
+
+
+def test_a_docstring_begins_with_its_subject_or_its_verb() -> None:
+    """A noun or a verb, not "What the kernel needs" or "Where the logs are"."""
+    for path in files_of(["kafkajit/**/*.py", "asv_bench/**/*.py"]):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                text = ast.get_docstring(node) or ""
+                assert text.partition(" ")[0] not in ("What", "Where", "Which", "How"), path

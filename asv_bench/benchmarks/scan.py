@@ -39,7 +39,7 @@ class Plan:
         self.folder.cleanup()
 
     def time_plan(self, predicate: str) -> None:
-        """Which bytes of which files each task reads."""
+        """The byte ranges that each task reads."""
         plan_tasks(self.options, PREDICATES[predicate])
 
     def time_plan_and_read(self, predicate: str) -> None:

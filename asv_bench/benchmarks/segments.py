@@ -58,7 +58,7 @@ class Segment:
 
     @cached_property
     def records_per_batch(self) -> int:
-        """How many records fit into 64 KiB."""
+        """The number of records that fit into 64 KiB."""
         sizes = np.cumsum([len(record) for record in self._encoded(_BATCH_BYTES // 16)])
         return int(np.searchsorted(sizes, _BATCH_BYTES - _BATCH_OVERHEAD))
 

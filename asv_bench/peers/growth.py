@@ -1,4 +1,4 @@
-"""How kafkajit's time grows: with a file's size, batches, records, files, splits; one core.
+"""Measure how kafkajit's time grows with bytes, batches, records, files and splits; one core.
 
 Every point is a pass over local files that the system has in memory, through the reader of one
 file or the data source's plan and tasks; points take turns (A B C A B C ...), in one process, after

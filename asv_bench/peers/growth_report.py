@@ -1,4 +1,4 @@
-"""How time grows: a straight line for each series of measurements, and the points off it.
+"""Fit a straight line to each series of measurements, and list the points off it.
 
 In: the measurements of growth.py. Out: Markdown tables, each with its line in words; the charts
 draw the same. A line is fitted to the best rounds by the least squares of relative errors: the
@@ -116,7 +116,7 @@ def words(name: str, points: Sequence[Mapping[str, Any]]) -> str:
 
 
 def verdict(name: str, points: Sequence[Mapping[str, Any]]) -> str:
-    """How well the points keep to the line."""
+    """The quality of the fit, from the points' distances to the line."""
     ratios = line_of(name, points).ratios
     off = [
         f"{SERIES[name].shown(point['x'])} ({ratio:.2f} ×)"

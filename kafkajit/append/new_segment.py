@@ -98,7 +98,7 @@ class NewSegment:
 
 @kernel
 def _rows_until_roll(headers, size, first_timestamp, most_bytes, most_ms):
-    """How many batches come before the first that exceeds a segment's size or time."""
+    """The number of batches before the first that exceeds a segment's size or time."""
     for row in range(headers.size):
         header = headers[row]
         timestamp = max(np.int64(header["maxTimestamp"]), np.int64(NO_TIMESTAMP))

@@ -63,7 +63,7 @@ class Findings:
 
 
 class _Finding(NamedTuple):
-    """How a kind of finding is printed."""
+    """The text of one kind of finding."""
 
     heading: str
     line: str

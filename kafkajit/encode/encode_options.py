@@ -45,7 +45,7 @@ _RANGES = {
 
 @dataclass(frozen=True)
 class EncodeOptions:
-    """How records become batches, and the header fields of every batch; see `encode_batches`."""
+    """The sizes and the codec of batches, and the header fields of each; see `encode_batches`."""
 
     compression_type: CompressionType | None = None
     compression_level: int | None = None

@@ -33,7 +33,7 @@ _CAST_TO_LARGE_BINARY = (
 
 
 def byte_strings_of(array: pa.Array, name: str) -> ByteStrings:
-    """Where the byte strings of a column are; text is UTF-8.
+    """Locate the byte strings of a column; text is UTF-8.
 
     >>> keys = byte_strings_of(pa.array(["a", None, "bc"]), "key")
     >>> keys.data[:3].tobytes(), keys.starts.tolist(), keys.sizes.tolist()

@@ -63,7 +63,7 @@ _UINT32 = 0xFFFFFFFF
 
 
 class CompressedBatches(NamedTuple):
-    """What the kernel needs to know of compressed batches: a row each."""
+    """The fields of compressed batches that the kernel uses, a row each."""
 
     starts: Int64s  # where the compressed records begin in the source
     ends: Int64s

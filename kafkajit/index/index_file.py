@@ -48,7 +48,7 @@ class IndexFile:
 
     @property
     def max_entries(self) -> int:
-        """How many entries the file has room for."""
+        """The number of entries that the file has room for."""
         return self.length // self.ENTRY.itemsize
 
     @property

@@ -120,7 +120,7 @@ def verify_time_index(log: Any, time_index: Any, base_offset: int | None = None)
 
 
 class _Batches(NamedTuple):
-    """What entries are compared with: a row for each batch of a log."""
+    """The batches of a log that entries are compared with, a row each."""
 
     position: Int64s
     last_offset: Int64s

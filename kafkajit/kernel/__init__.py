@@ -1,4 +1,4 @@
-"""How kernels are compiled: with `intrinsics`, the only code that touches numba.
+"""Compile kernels: with `intrinsics`, the only code that touches numba.
 
 A kernel is plain `njit`: no Python objects, no exceptions, the GIL released, its machine code kept
 on disk (`machine_code`). It returns numbers; the stage that calls it decides what they mean.

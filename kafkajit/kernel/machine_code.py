@@ -1,4 +1,4 @@
-"""Where the machine code of kernels is kept, and when it is stale.
+"""The cache of the kernels' machine code, and its rules for what is stale.
 
 numba's cache looks at a function's own file alone: it would recompile a kernel if a comment above
 it changed, and use machine code that holds yesterday's callees. Here the key is what the kernel

@@ -136,7 +136,7 @@ class LogConfig:
 
     @property
     def max_segment_ms(self) -> int:
-        """How much later a record may be than the first record of its segment."""
+        """The longest time between the first record of a segment and any other."""
         return min(self.max_compaction_lag_ms, self.segment_ms) if self.compact else self.segment_ms
 
 

@@ -114,7 +114,7 @@ def _transactional(
 def _aborts(
     decoder: Decoder, markers: Batches, mode: str, check_crcs: bool
 ) -> npt.NDArray[np.bool_]:
-    """Which of these control batches are ABORT markers; the lenient modes skip bad batches."""
+    """Find the ABORT markers among these control batches; the lenient modes skip bad batches."""
     sound = decoder.sound(markers, check_crcs=check_crcs)
     aborts = np.zeros(len(markers), dtype=np.bool_)
     done = 0

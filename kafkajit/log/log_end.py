@@ -117,7 +117,7 @@ def end_of_new_log(
 
 
 class Tail(NamedTuple):
-    """What the last batches of a log tell: those behind the last entry of its index."""
+    """The end of a log, from the batches behind the last entry of its index."""
 
     end_offset: int
     timestamp: int  # the latest of these batches

@@ -36,7 +36,7 @@ _CONFIGS = {
 
 @dataclass(frozen=True, kw_only=True)
 class ProduceOptions:
-    """How rows become the logs of partitions."""
+    """The partitioner, topics and segment sizes with which rows become logs."""
 
     path: Path
     topic: str | None = None
@@ -96,7 +96,7 @@ class ProduceOptions:
         return options
 
     def encode_options(self, timestamp: int) -> EncodeOptions:
-        """How rows become batches; rows without a timestamp have this one."""
+        """The options of `encode_batches`; rows without a timestamp get this one."""
         return EncodeOptions(
             compression_type=self.compression_type,
             compression_level=self.compression_level,

@@ -160,7 +160,7 @@ class Decoder:
         self._log_path = parse_log_path(source.path) if source.path else LogPath()
 
     def sound(self, batches: Batches, *, check_crcs: bool) -> Mask:
-        """Which batches have a known format and, if `check_crcs`, the checksum that they store."""
+        """Find batches of a known format that, if `check_crcs`, have the checksum they store."""
         sound: Mask = batches.is_message | (batches.field("magic") == MAGIC_V2)
         if check_crcs:
             whole = sound & batches.is_whole

@@ -376,7 +376,7 @@ def _headers_count(content, position, first):
 
 @kernel
 def _behind_headers(content, position, stop, count):
-    """Where the last of `count` headers ends; -1 if one of them is not plain."""
+    """The end of the last of `count` headers; -1 if one of them is not plain."""
     p = position
     for _ in range(count):
         size, p = varint_before(content, p, stop)

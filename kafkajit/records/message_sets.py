@@ -90,7 +90,7 @@ def read_message_sets(
 def value_extents(
     content: Bytes, positions: Int64s, ends: Int64s, magic: npt.NDArray[np.integer]
 ) -> tuple[Int64s, Int64s]:
-    """Where each message's value starts and ends; the start may be IS_NULL or IS_NOWHERE."""
+    """The start and end of each message's value; the start may be IS_NULL or IS_NOWHERE."""
     starts = np.empty(positions.size, dtype=np.int64)
     value_ends = np.empty(positions.size, dtype=np.int64)
     _locate_values(content, positions, ends, magic.astype(np.int64), starts, value_ends)

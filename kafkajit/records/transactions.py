@@ -29,7 +29,7 @@ class AbortedTransactions(NamedTuple):
     last_offset: Int64s
 
     def holds(self, batches: Batches) -> Mask:
-        """Which batches belong to one of these transactions."""
+        """Find the batches that belong to one of these transactions."""
         held = np.zeros(len(batches), dtype=np.bool_)
         rows = np.flatnonzero(batches.is_transactional)
         if not rows.size or not self.producer_id.size:
@@ -74,7 +74,7 @@ _KEY = np.dtype([("producer", np.int64), ("offset", np.int64)])
 
 @dataclass(frozen=True)
 class TransactionalBatches:
-    """What the search for transactions needs to know about batches: a row each, with markers."""
+    """The header fields that the search for transactions uses, a row for each batch or marker."""
 
     producer_id: Int64s
     base_offset: Int64s

@@ -163,7 +163,7 @@ def find_partitions(options: ScanOptions) -> list[list[Segment]]:
 
 
 def task_share(options: ScanOptions, files: Iterable[tuple[StoredFile, int]]) -> int:
-    """How many bytes a task should read, given the number of bytes to read from each file."""
+    """The number of bytes a task should read, given the number to read from each file."""
     cost = sum(size + _open_cost(file) for file, size in files)
     return options.max_partition_bytes or min(max(cost // 8, _LEAST_BYTES), _MOST_BYTES)
 

@@ -1,4 +1,4 @@
-"""What the evaluators of SQL functions share: arrays of bytes in, arrays of structs out.
+"""Shared by the evaluators of SQL functions: arrays of bytes in, arrays of structs out.
 
 NULL in, NULL out. Bytes are read where Arrow holds them, without a copy.
 """
@@ -74,7 +74,7 @@ def forgiving(read: Callable[..., Any], lenient: bool) -> Callable[..., Any]:
 
 
 def each(read: Callable[..., Any], *arguments: Any, lenient: bool = False) -> list[Any]:
-    """What `read` returns for each row; None if one of its arguments is NULL."""
+    """Call `read` for each row; a row with a NULL argument gets None."""
     read = forgiving(read, lenient)
     return [
         None if any(argument is None for argument in row) else read(*row)

@@ -35,7 +35,7 @@ TABLE_FUNCTION = "kafka_log"
 
 
 class SqlFunction(NamedTuple):
-    """What the function returns, and what evaluates it.
+    """The type that a function returns, and its evaluator.
 
     The evaluator is a function of Arrow arrays, MODULE.NAME in kafkajit.spark. Its positional
     parameters are named as in SQL. It is also given `settings`, and `lenient=True` for the twin.

@@ -1,4 +1,4 @@
-"""How large one of Spark's rows may become before it endangers the JVM.
+"""The size at which one of Spark's rows endangers the JVM.
 
 A segment and its records share a row. Spark doubles a row's buffer while it writes the row
 (BufferHolder), and copies the row several times. A JVM that runs out of heap ends the session with

@@ -1,1 +1,1 @@
-"""Where logs are stored, and how their bytes are read: local files and remote ones."""
+"""Read the bytes of logs, from local files and from remote ones."""

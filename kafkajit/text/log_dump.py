@@ -113,7 +113,7 @@ _MESSAGES: dict[int, tuple[type[KafkaJitError], str]] = {
 
 @dataclass
 class Style:
-    """Which parts of each record are printed, and how."""
+    """The parts of each record that are printed, and their form."""
 
     records: bool = False  # --deep-iteration
     contents: bool = False  # --print-data-log
@@ -145,7 +145,7 @@ class Style:
         return METADATA if self.topic.name == "cluster_metadata" else BY_PYTHON
 
     def tables(self) -> MessageTables | None:
-        """What kernels need to decode the topic's payloads.
+        """The tables with which kernels decode the topic's payloads.
 
         None if there is no topic: numba then compiles a kernel without the readers of messages.
         """

@@ -94,7 +94,7 @@ _NO_TYPES.setflags(write=False)  # as those of topics: one signature of the kern
 
 
 class MessageTables(NamedTuple):
-    """What kernels need to interpret messages.
+    """The tables with which kernels interpret messages.
 
     `types` holds the record types of an internal topic (`kinds.py`); it is empty if the messages
     are not an internal topic's.

@@ -204,7 +204,7 @@ def _metadata_complaint(read: Payload, value: bytes, unknown: str) -> str:
 
 
 def frame_complaint(value: bytes) -> str:
-    """What is wrong with the numbers before a metadata record."""
+    """Describe what is wrong with the numbers before a metadata record."""
     content, p = np.frombuffer(value, dtype=np.uint8), 0
     for entity in ("frame version", "type", "version"):
         number, p, reason = read_unsigned_varint(content, p, content.size)

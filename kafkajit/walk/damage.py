@@ -1,4 +1,4 @@
-"""What a reader does about damage, and how it reports it: modes, gaps, missing offsets."""
+"""A reader's treatment of damage: modes, reports of gaps, missing offsets."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ def plausible(content: Bytes, positions: npt.NDArray[np.int64]) -> npt.NDArray[n
 
 
 def end_by_checksum(content: Bytes, position: int) -> int | None:
-    """Where the batch that begins here ends, whatever its size field claims.
+    """The end of the batch that begins here, whatever its size field claims.
 
     The batch ends at the first place where its checksum holds and the log ends or another batch
     seems to begin. The checksum does not cover the size field, so a whole batch may have a damaged

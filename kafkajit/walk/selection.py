@@ -67,7 +67,7 @@ class Selection:
         return not (self.offsets.is_everything and self.timestamps.is_everything)
 
     def batches(self, batches: Batches) -> Mask:
-        """Which batches may hold a selected record."""
+        """Find the batches that may hold a selected record."""
         # The header of a compressed message set does not have the first offset. If a careless
         # client wrote it, its last offset and its timestamps may be wrong too.
         unknown = batches.is_message_set
@@ -84,7 +84,7 @@ class Selection:
         return wanted
 
     def rows(self, chunk: Chunk) -> Mask | None:
-        """Which records of a chunk are selected; None if all are."""
+        """Find the selected records of a chunk; None if all are."""
         if not self.judges_rows:
             return None
         offset, timestamp = chunk.columns.offset[: len(chunk)], chunk.columns.timestamp

@@ -293,7 +293,7 @@ class Walk:
         return False
 
     def _sound(self, batches: Batches, decoder: Decoder, check_crcs: bool) -> Mask:
-        """Which batches have a known format and, if asked for, a right checksum."""
+        """Find the batches of a known format and, if asked for, with the right checksum."""
         if self._prover is None or not self._prover.is_needed or not check_crcs:
             return decoder.sound(batches, check_crcs=check_crcs)
         known = decoder.sound(batches, check_crcs=False)

@@ -233,7 +233,7 @@ def _format(options: argparse.Namespace, *, is_prompt: bool) -> str:
 
 
 def _logs(options: argparse.Namespace) -> Logs | None:
-    """Where the logs are, if there are any."""
+    """The place of the logs, if there are any."""
     from kafkajit.cli.sql.views import Logs
 
     given = dict(options.option)

@@ -82,7 +82,7 @@ def _bytes_of(lines: pa.Array) -> bytes:
 
 
 class Format(NamedTuple):
-    """How tasks encode their record batches, and how the driver writes the pieces."""
+    """An output format: tasks encode record batches, and the driver writes the pieces."""
 
     encode: Encode
     write: Callable[[IO[bytes], Iterable[bytes]], None]

@@ -1,4 +1,4 @@
-"""Which segments of a log may be compacted, and which of them become one.
+"""Find the segments of a log that may be compacted, and those that become one.
 
 Answers to LogCleanerManager, LogToClean and Cleaner.groupSegmentsBySize of Kafka 4.1.1. Before the
 first dirty offset the log has been compacted: every key is there only once. The first uncleanable

@@ -52,7 +52,7 @@ class CleanedTransactions:
         self._firsts = self._aborted["firstOffset"].astype(np.int64)
 
     def discards(self, batches: Batches, types: npt.NDArray[np.int64], path: str | None) -> Mask:
-        """Which batches compaction discards; `types` are their `control_types`."""
+        """Find the batches that compaction discards; `types` are their `control_types`."""
         discarded = np.zeros(len(batches), dtype=np.bool_)
         rows = np.flatnonzero(batches.is_transactional | batches.is_control)
         if not rows.size:

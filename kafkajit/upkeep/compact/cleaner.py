@@ -245,7 +245,7 @@ class _Producers:
         self._epochs = np.array([last.epoch for _, last in known], dtype=np.int64)
 
     def last_of(self, batches: Batches) -> Mask:
-        """Which batches have the last record of their producers."""
+        """Find the batches that have the last record of their producers."""
         ids = batches.field("producerId")
         if not self._ids.size:
             return np.zeros(ids.size, dtype=np.bool_)
@@ -263,7 +263,7 @@ def _every(batches: Batches) -> Mask:
 
 
 def _left_out(run: Run, transactions: CleanedTransactions) -> Mask:
-    """Which records of a run that is read whole are aborted, or not data."""
+    """Find the records that are aborted, or not data, in a run that is read whole."""
     types = control_types(run.chunk)
     discards = transactions.discards(run.batches, types, run.chunk.path)
     left_out: Mask = np.repeat(discards | run.batches.is_control, run.counts)

@@ -52,7 +52,7 @@ class CompactedSegment:
 
 @dataclass(repr=False)
 class PartitionCompaction(PartitionPlan):
-    """What stays of one partition; its text is what `kafkajit compact` prints."""
+    """The plan for one partition; its text is what `kafkajit compact` prints."""
 
     ACTION = "compact"
 
@@ -84,7 +84,7 @@ class PartitionCompaction(PartitionPlan):
 
     @property
     def segments(self) -> list[CompactedSegment]:
-        """What becomes of the segments. Finding out takes as long as compacting them."""
+        """The segments after compaction. Finding them takes as long as compacting them."""
         if not self._is_known:
             self.find_out()
         return self._segments
@@ -205,7 +205,7 @@ class PartitionCompaction(PartitionPlan):
 
 
 class CompactionPlan(UpkeepPlan[PartitionCompaction]):
-    """What stays of all partitions. Printing the plan takes as long as applying it."""
+    """The plan for all partitions. Printing it takes as long as applying it."""
 
 
 def compact(

@@ -51,7 +51,7 @@ class RecordBitmap:
         return first
 
     def wanted(self, batches: Batches) -> Mask:
-        """Which of the next batches have to be read, because some of their records may go."""
+        """Find the next batches that have to be read, because some of their records may go."""
         if batches.is_message.any():  # their headers do not have the number of records
             return np.ones(len(batches), dtype=np.bool_)
         wanted = batches.is_control.copy()

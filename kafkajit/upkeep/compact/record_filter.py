@@ -70,7 +70,7 @@ class Run(NamedTuple):
 
 
 class BatchDecisions(NamedTuple):
-    """What the compaction decides for each batch of a run."""
+    """The decisions of a compaction, one for each batch of a run."""
 
     discards: Mask  # no record stays
     keeps_header: Mask  # the header stays even if no record does

@@ -1,4 +1,4 @@
-"""How `repair` treats a log: the topic's configuration, and what may be cut away."""
+"""The options of `repair`: the topic's configuration, and what may be cut away."""
 
 from __future__ import annotations
 

@@ -224,7 +224,7 @@ def check_snapshot(stored: StoredLog, known: Known, offset: int) -> None:
 
 
 def _problem(known: Known, content: bytes, expected: bytes, offset: int, path: Path) -> str | None:
-    """What is wrong with a snapshot; None if it may stay."""
+    """Describe what is wrong with a snapshot; None if it may stay."""
     try:
         entries = snapshot_entries(as_bytes(content))
     except CorruptSnapshotError as error:

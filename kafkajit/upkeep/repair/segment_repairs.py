@@ -61,7 +61,7 @@ class LoadedSegment:
 
 
 class RepairedSegment(NamedTuple):
-    """What is left to know of a segment when its repairs have been found."""
+    """A segment whose repairs have been found."""
 
     base_offset: int
     log: Path | None
@@ -76,7 +76,7 @@ class RepairedSegment(NamedTuple):
 
 
 class SegmentContext(NamedTuple):
-    """What the repairs of a segment depend on beside the segment."""
+    """The surroundings that the repairs of a segment depend on."""
 
     folder: Path
     files: Mapping[str, Path]  # a live name → the file that has its bytes now
@@ -149,7 +149,7 @@ def _problem(
     path: Path | None,
     expected: bytes,
 ) -> str | None:
-    """What is wrong with an index; None if it may stay."""
+    """Describe what is wrong with an index; None if it may stay."""
     content = as_bytes(b"") if path is None else whole(str(path))[0]
     log, base_offset = str(segment.log), segment.base_offset
     if suffix == INDEX_SUFFIX:

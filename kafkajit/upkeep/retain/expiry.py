@@ -1,4 +1,4 @@
-"""Which segments of a log go: those before its start, then by size, then by time.
+"""Choose the segments that expire: those before the log's start, then by size, then by time.
 
 Answers to UnifiedLog.deleteOldSegments and deletableSegments of Kafka 4.1.1. Each step takes the
 first segments, as many as have a reason to go. A segment stays if the high watermark has not passed
