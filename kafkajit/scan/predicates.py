@@ -20,6 +20,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "startswith": str.startswith,
     "endswith": str.endswith,
     "contains": operator.contains,
+    "isnotnull": lambda _value, _: True,
 }
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+    from kafkajit.scan.aggregates import Aggregates
     from kafkajit.scan.options import ScanOptions
     from kafkajit.scan.predicates import Predicate
     from kafkajit.scan.table import Task
@@ -35,8 +36,10 @@ if TYPE_CHECKING:
 
 # Where the schema of a table made by CREATE TABLE keeps the table's options.
 _OPTIONS = "kafkaLog.options"
-# The option in which the bridge passes the conditions of one scan (java/LogScanBuilder.java).
+# Options in which the bridge passes what one scan is asked for (java/LogScanBuilder.java).
 CONDITIONS = "kafkajit.conditions"
+AGGREGATES = "kafkajit.aggregates"
+_BRIDGE = (CONDITIONS, AGGREGATES)
 
 
 class KafkaLogDataSource(DataSource):
@@ -83,6 +86,7 @@ class KafkaLogDataSource(DataSource):
     def reader(self, schema: StructType) -> KafkaLogReader:
         from pyspark.sql.pandas.types import to_arrow_schema
 
+        from kafkajit.scan.aggregates import Aggregates
         from kafkajit.spark.conditions import conditions_of
 
         for kept in (field.metadata.get(_OPTIONS) for field in schema):
@@ -90,8 +94,12 @@ class KafkaLogDataSource(DataSource):
                 self.options = {**json.loads(kept), **self.options}
         conditions = conditions_of(self.options.get(CONDITIONS, "[]"))
         options = self._parsed()
+        arrow = to_arrow_schema(schema, timezone="UTC")
+        if AGGREGATES in self.options:
+            asked = Aggregates.parse(self.options[AGGREGATES])
+            return AggregateReader(options, arrow, conditions, asked)
         _check_columns(schema, self.schema(), options.kind)
-        return KafkaLogReader(options, to_arrow_schema(schema, timezone="UTC"), conditions)
+        return KafkaLogReader(options, arrow, conditions)
 
     @reported
     def writer(self, schema: StructType, overwrite: bool) -> KafkaLogWriter:
@@ -122,7 +130,7 @@ class KafkaLogDataSource(DataSource):
     def _parsed(self) -> ScanOptions:
         from kafkajit.scan.options import ScanOptions
 
-        given = {name: text for name, text in self.options.items() if name != CONDITIONS}
+        given = {name: text for name, text in self.options.items() if name not in _BRIDGE}
         return ScanOptions.parse(given)
 
 
@@ -158,6 +166,15 @@ class TaskPartition(InputPartition):
     """The splits that one task reads."""
 
     task: Task
+    totals: str = ""  # of the whole plan; the bridge finds them in the pickled first task
+
+
+def _totals(tasks: Sequence[Task]) -> str:
+    """The totals of a plan, as java/LogScan.java reads them."""
+    pieces = [piece for task in tasks for piece in task]
+    files = len({piece.file.path for piece in pieces})
+    size = sum(piece.size for piece in pieces)
+    return f"kafkajit reads {size}: {files} files, {size:,} bytes;"
 
 
 @dataclass
@@ -207,7 +224,8 @@ class KafkaLogReader(DataSourceReader):
         if self._options.kind == "files":
             return [RowsPartition(read_files(self._options, self._predicates, self._schema))]
         tasks = plan_tasks(self._options, self._predicates)
-        return [TaskPartition(task) for task in tasks] or [TaskPartition([])]
+        first, *others = tasks or [[]]
+        return [TaskPartition(first, _totals(tasks)), *map(TaskPartition, others)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         from kafkajit.scan.table import read_task
@@ -222,3 +240,24 @@ class KafkaLogReader(DataSourceReader):
     def __getstate__(self) -> dict[str, Any]:
         # Tasks have their splits, and need nothing else of the plan.
         return {**self.__dict__, "_predicates": ()}
+
+
+class AggregateReader(KafkaLogReader):
+    """Returns partial aggregates of the table's rows, which Spark combines."""
+
+    def __init__(
+        self,
+        options: ScanOptions,
+        schema: pa.Schema,
+        conditions: Sequence[Predicate],
+        asked: Aggregates,
+    ) -> None:
+        super().__init__(options, schema, conditions)
+        self._asked = asked
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        from kafkajit.scan.aggregates import read_aggregates
+
+        with in_worker():
+            assert isinstance(partition, TaskPartition)
+            yield from read_aggregates(partition.task, self._asked, self._schema, self._options)

@@ -50,8 +50,9 @@ def test_a_registered_session_has_the_bridge(spark: SparkSession, log: DataFrame
 
 def test_a_scan_reads_the_columns_that_a_query_uses(log: DataFrame) -> None:
     assert columns_of(log.selectExpr("sum(offset)", "max(timestamp)")) == ["offset", "timestamp"]
-    assert columns_of(log.where("topic = 'orders'").select("key")) == ["key", "topic"]
-    assert columns_of(log.groupBy().count()) == []
+    assert columns_of(log.where("offset < 5").select("key")) == ["key", "offset"]
+    assert columns_of(log.select("key").where("key IS NOT NULL").selectExpr("1")) == ["key"]
+    assert columns_of(log.selectExpr("1")) == []
     assert len(columns_of(log)) == len(log.columns)
 
 
@@ -76,8 +77,10 @@ def sample_rows() -> list[dict[str, Any]]:
         ("offset > 5", "offset > 5"),
         ("5 >= partition", "partition <= 5"),
         ("topic IN ('orders', 'it''s')", "topic IN ('orders', 'it''s')"),
-        ("topic NOT LIKE 'pay%'", "NOT (topic LIKE 'pay%' ESCAPE '\\')"),
+        ("topic NOT LIKE 'pay%'", "topic IS NOT NULL, NOT (topic LIKE 'pay%' ESCAPE '\\')"),
         ("timestamp < TIMESTAMP '2025-11-05'", "timestamp < 1762300800000000"),
+        ("partition IS NOT NULL", "partition IS NOT NULL"),
+        ("partition IS NULL", ""),
         ("offset > 5 OR topic = 'orders'", ""),
         ("length(key) > 5", ""),
         ("headers[0].key = 'trace'", ""),
@@ -87,10 +90,97 @@ def sample_rows() -> list[dict[str, Any]]:
 def test_conditions_that_can_skip_bytes_are_pushed(
     condition: str, pushed: str, log: DataFrame
 ) -> None:
-    shown = scan_of(log.where(condition)).partition("conditions: [")[2].partition("] Runtime")[0]
+    shown = scan_of(log.where(condition)).partition("conditions: [")[2].partition("], reads: ")[0]
     assert shown == pushed
     whole = log.selectExpr("*", f"{condition} AS is_met").collect()
     assert log.where(condition).count() == sum(bool(row.is_met) for row in whole)
+
+
+def test_a_condition_on_the_topic_or_partition_is_not_judged_twice(log: DataFrame) -> None:
+    plan = plan_of(log.where("topic = 'orders' AND partition < 3 AND offset < 5").select("key"))
+    (judged,) = (line for line in plan.splitlines() if " Filter (" in line)
+    assert "offset" in judged
+    assert "topic" not in judged
+    assert "partition" not in judged
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT count(*) FROM log",
+        "SELECT count(offset), min(offset), max(offset), max(timestamp) FROM log",
+        "SELECT topic, count(*) FROM log GROUP BY topic",
+        "SELECT partition, min(timestamp) FROM log WHERE topic = 'payments' GROUP BY partition",
+        "SELECT count(*), max(offset) FROM log WHERE topic = 'no-such-topic'",
+        "SELECT topic, count(*) FROM log WHERE topic = 'no-such-topic' GROUP BY topic",
+        "SELECT max(topic), min(partition), avg(partition) FROM log",
+        "SELECT count(*) + 1, topic FROM log GROUP BY ALL HAVING count(*) > 20",
+        "SELECT topic, partition, count(*), sum(sizeInBytes), sum(recordsCount) FROM batches"
+        " GROUP BY ALL",
+    ],
+)
+def test_each_task_aggregates_its_own_rows(query: str, spark: SparkSession) -> None:
+    whole = aggregated(spark, query, is_bridged=False)
+    found = aggregated(spark, query)
+    assert found.schema == whole.schema
+    assert "aggregates: {" in scan_of(found)
+    assert sorted(found.collect()) == sorted(whole.collect())
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT count(*) FROM log WHERE offset < 5",
+        "SELECT count(DISTINCT partition) FROM log",
+        "SELECT sum(offset) FROM log",
+        "SELECT min(key), max(value) FROM log",
+        "SELECT count(*) FILTER (WHERE offset < 5) FROM log",
+        "SELECT timestamp, count(*) FROM log GROUP BY timestamp",
+        "SELECT max(offset + 1) FROM log",
+    ],
+)
+def test_other_aggregates_are_sparks(query: str, spark: SparkSession) -> None:
+    found = aggregated(spark, query)
+    assert "aggregates: {" not in scan_of(found)
+    assert sorted(found.collect()) == sorted(aggregated(spark, query, is_bridged=False).collect())
+
+
+def aggregated(spark: SparkSession, query: str, *, is_bridged: bool = True) -> DataFrame:
+    spark.conf.set("spark.kafkajit.bridge.enabled", str(is_bridged))
+    try:
+        for name, kind in {"log": "records", "batches": "batches"}.items():
+            rows = spark.read.format("kafkaLog").option("kind", kind).load(kt.SAMPLE)
+            rows.createOrReplaceTempView(name)
+        return spark.sql(query)
+    finally:
+        spark.conf.unset("spark.kafkajit.bridge.enabled")
+
+
+def test_a_plan_names_the_files_and_bytes_to_read(log: DataFrame) -> None:
+    sizes = [path.stat().st_size for path in Path(kt.SAMPLE).glob("orders-*/*.log")]
+    shown = scan_of(log.where("topic = 'orders'"))
+    assert f"reads: {len(sizes)} files, {sum(sizes):,} bytes" in shown
+
+
+def test_a_small_log_is_broadcast_to_a_join(log: DataFrame) -> None:
+    plan = plan_of(log.alias("a").join(log.alias("b"), ["topic", "partition", "offset"]))
+    assert "BroadcastHashJoin" in plan
+
+
+def test_a_join_on_the_topic_prunes_files_at_run_time(
+    spark: SparkSession, log: DataFrame, tmp_path: Path
+) -> None:
+    log.createOrReplaceTempView("log")
+    rows = [(f"topic-{n}", n) for n in range(1000)] + [("orders", -1)]
+    spark.createDataFrame(rows, "name STRING, number INT").write.parquet(f"{tmp_path}/names")
+    spark.read.parquet(f"{tmp_path}/names").createOrReplaceTempView("names")
+    found = spark.sql(
+        "SELECT count(key), count(DISTINCT topic) FROM log JOIN names ON topic = name"
+        " WHERE number < 0"
+    )
+    keys = sum(row["key"] is not None for row in sample_rows() if row["topic"] == "orders")
+    assert tuple(found.first()) == (keys, 1)
+    assert "dynamicpruning" in plan_of(found)
 
 
 def test_conditions_are_those_of_their_own_scan(spark: SparkSession, log: DataFrame) -> None:
@@ -131,10 +221,15 @@ def test_several_batches_of_nested_columns_are_read(spark: SparkSession, tmp_pat
     folder = tmp_path / "orders-0"
     folder.mkdir()
     batches = [kt.batch(rows, base_offset=200 * n) for n in range(1000)]
+    batches[-2] = batches[-2][:-1] + b"?"
     (folder / f"{0:020}.log").write_bytes(b"".join(batches))
-    log = spark.read.format("kafkaLog").load(str(folder))
-    found = log.selectExpr("count(headers[0].value)", "sum(CAST(headers[0].value AS STRING))")
-    assert tuple(found.first()) == (200_000, 1000 * sum(range(200)))
+    log = spark.read.format("kafkaLog").option("mode", "PERMISSIVE").load(str(folder))
+    found = log.selectExpr(
+        "count(headers[0].value)",
+        "sum(CAST(headers[0].value AS STRING))",
+        "sum(corruption.length)",
+    )
+    assert tuple(found.first()) == (199_800, 999 * sum(range(200)), len(batches[-2]))
 
 
 @pytest.mark.parametrize("query", ["count(*)", "count(offset)", "count(corruption)"])
@@ -248,14 +343,16 @@ def test_a_spark_without_a_compiler_is_no_error(
     assert not list(cache.glob("*.jar"))
 
 
+@pytest.mark.parametrize("jar", ["nosuchscheme://bridge.jar", "ivy://nosuchscheme"])
 def test_a_jar_that_spark_refuses_is_no_error(
+    jar: str,
     spark: SparkSession,
     cache: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, logger="kafkajit")
-    monkeypatch.setattr(bridge, "_jar_in_cache", lambda _: "nosuchscheme://bridge.jar")
+    monkeypatch.setattr(bridge, "_jar_in_cache", lambda _: jar)
     assert bridge.install(spark) is False
     (message,) = caplog.messages
     assert "nosuchscheme" in message

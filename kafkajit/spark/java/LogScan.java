@@ -1,39 +1,65 @@
 package kafkajit;
 
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.OptionalLong;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsReportStatistics;
+import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonInputPartition;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonPartitionReaderFactory;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonScanBuilder;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** One scan of a table: these columns, under these conditions. */
-class LogScan implements Scan, Batch {
+class LogScan implements Scan, Batch, SupportsReportStatistics, SupportsRuntimeV2Filtering {
+  /** The option that hands the conditions to the Python source, as JSON. */
+  static final String CONDITIONS = "kafkajit.conditions";
+
+  /** Begins the plan's totals in the first task of the Python source: the bytes, and a text. */
+  private static final String TOTALS = "kafkajit reads ";
+
   private final StructType columns;
   private final StructType read;
-  private final String pushed;
   private final CaseInsensitiveStringMap options;
-  private Scan python;
+  private final List conditions;
+  private final String description;
   private Batch batch;
+  private InputPartition[] tasks;
 
   LogScan(
-      StructType columns, StructType read, String pushed, CaseInsensitiveStringMap options) {
+      StructType columns,
+      StructType read,
+      CaseInsensitiveStringMap options,
+      List conditions,
+      String description) {
     this.columns = columns;
     this.read = read;
-    this.pushed = pushed;
     this.options = options;
+    this.conditions = new ArrayList(conditions);
+    this.description = description;
   }
 
-  /** The Python source's scan of the same rows. */
-  private synchronized Scan python() {
-    if (python == null) {
-      python = new PythonScanBuilder(KafkaLog.python(), KafkaLog.NAME, read, options).build();
-    }
-    return python;
+  /** A scan of the same rows by the Python source. */
+  private Scan python() {
+    Map all = new HashMap(options.asCaseSensitiveMap());
+    all.put(CONDITIONS, conditions.toString());
+    CaseInsensitiveStringMap given = new CaseInsensitiveStringMap(all);
+    return new PythonScanBuilder(KafkaLog.python(), KafkaLog.NAME, read, given).build();
   }
 
   private synchronized Batch batch() {
@@ -48,7 +74,9 @@ class LogScan implements Scan, Batch {
   }
 
   public String description() {
-    return "kafkaLog by columns, conditions: " + pushed;
+    String totals = tasks == null ? null : totals();
+    return "kafkaLog by columns, " + description
+        + (totals == null ? "" : ", reads: " + totals.substring(totals.indexOf(':') + 2));
   }
 
   public Batch toBatch() {
@@ -63,13 +91,61 @@ class LogScan implements Scan, Batch {
     return new CustomMetric[0];
   }
 
-  public InputPartition[] planInputPartitions() {
-    return batch().planInputPartitions();
+  public synchronized InputPartition[] planInputPartitions() {
+    if (tasks == null) {
+      tasks = batch().planInputPartitions();
+    }
+    return tasks;
   }
 
   public PartitionReaderFactory createReaderFactory() {
     return new ColumnReaderFactory(
         (PythonPartitionReaderFactory) batch().createReaderFactory(), columns.length());
+  }
+
+  /** The totals of the plan, "12345: 3 files, 12,345 bytes"; null if the plan has none. */
+  private String totals() {
+    InputPartition[] planned = planInputPartitions();
+    if (planned.length == 0) {
+      return null;
+    }
+    byte[] pickled = ((PythonInputPartition) planned[0]).pickedPartition();
+    String text = new String(pickled, StandardCharsets.ISO_8859_1);
+    int start = text.indexOf(TOTALS);
+    return start < 0 ? null : text.substring(start + TOTALS.length(), text.indexOf(';', start));
+  }
+
+  /** The size of the scan is that of the bytes to read; a small one is broadcast to a join. */
+  public Statistics estimateStatistics() {
+    String totals = totals();
+    return new Size(
+        totals == null
+            ? OptionalLong.empty()
+            : OptionalLong.of(Long.parseLong(totals.substring(0, totals.indexOf(':')))));
+  }
+
+  /** The columns whose values, once the other side of a join is known, can drop files. */
+  public NamedReference[] filterAttributes() {
+    List found = new ArrayList();
+    for (int i = 0; i < LogScanBuilder.PLACES.size(); i++) {
+      String name = (String) LogScanBuilder.PLACES.get(i);
+      if (Arrays.asList(columns.fieldNames()).contains(name)) {
+        found.add(Expressions.column(name));
+      }
+    }
+    return (NamedReference[]) found.toArray(new NamedReference[found.size()]);
+  }
+
+  /** Plans anew under conditions that the rest of the query has found while it ran. */
+  public synchronized void filter(Predicate[] predicates) {
+    for (int i = 0; i < predicates.length; i++) {
+      String condition = QueryJson.condition(predicates[i]);
+      if (condition != null) {
+        conditions.add(condition);
+        batch = null;
+        tasks = null;
+      }
+    }
   }
 
   /** Scans that read the same rows may share a result. */
@@ -78,10 +154,29 @@ class LogScan implements Scan, Batch {
       return false;
     }
     LogScan that = (LogScan) other;
-    return columns.equals(that.columns) && options.equals(that.options);
+    return columns.equals(that.columns)
+        && options.equals(that.options)
+        && conditions.equals(that.conditions);
   }
 
   public int hashCode() {
     return columns.hashCode() * 31 + options.hashCode();
+  }
+
+  /** The size of a scan, without a number of rows. */
+  static class Size implements Statistics {
+    private final OptionalLong bytes;
+
+    Size(OptionalLong bytes) {
+      this.bytes = bytes;
+    }
+
+    public OptionalLong sizeInBytes() {
+      return bytes;
+    }
+
+    public OptionalLong numRows() {
+      return OptionalLong.empty();
+    }
   }
 }

@@ -6,46 +6,40 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.connector.expressions.Expression;
-import org.apache.spark.sql.connector.expressions.Literal;
-import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.aggregate.AggregateFunc;
+import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.read.SupportsPushDownAggregates;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
 import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.IntegerType;
-import org.apache.spark.sql.types.LongType;
-import org.apache.spark.sql.types.StringType;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** Collects what one scan needs: its columns, and the conditions that its rows must meet. */
+/** Collects what one scan needs: its columns, its conditions, or its aggregates. */
 class LogScanBuilder
-    implements ScanBuilder, SupportsPushDownRequiredColumns, SupportsPushDownV2Filters {
-  /** The option that hands the conditions to the Python source, as JSON. */
-  static final String CONDITIONS = "kafkajit.conditions";
+    implements ScanBuilder,
+        SupportsPushDownRequiredColumns,
+        SupportsPushDownV2Filters,
+        SupportsPushDownAggregates {
+  /** The option that hands the aggregates to the Python source, as JSON. */
+  static final String AGGREGATES = "kafkajit.aggregates";
 
+  /** The columns that all rows of a file share. */
+  static final List PLACES = Arrays.asList(new String[] {"topic", "partition"});
+
+  private static final String OPTIONS = "kafkaLog.options";
   private static final String CORRUPTION = "corruption";
-  private static final Map TESTS = new HashMap();
-
-  static {
-    TESTS.put("=", "=");
-    TESTS.put("<", "<");
-    TESTS.put("<=", "<=");
-    TESTS.put(">", ">");
-    TESTS.put(">=", ">=");
-    TESTS.put("IN", "in");
-    TESTS.put("STARTS_WITH", "startswith");
-    TESTS.put("ENDS_WITH", "endswith");
-    TESTS.put("CONTAINS", "contains");
-  }
 
   private final StructType schema;
   private final CaseInsensitiveStringMap options;
   private StructType columns;
+  private StructType aggregates;
+  private String aggregatesAsJson;
   private final List conditions = new ArrayList();
   private final List pushed = new ArrayList();
 
@@ -64,26 +58,105 @@ class LogScanBuilder
     }
   }
 
-  /** Keeps the conditions that can drop files, batches or rows; Spark judges all of them too. */
+  /**
+   * Keeps the conditions that can drop files, batches or rows. Spark judges these too, but for
+   * conditions on the topic or partition, which all rows of a file share.
+   */
   public Predicate[] pushPredicates(Predicate[] predicates) {
+    List left = new ArrayList();
     for (int i = 0; i < predicates.length; i++) {
-      String condition = asJson(predicates[i], false);
+      String condition = QueryJson.condition(predicates[i]);
       if (condition != null) {
         conditions.add(condition);
         pushed.add(predicates[i]);
       }
+      if (condition == null || !isOfKindWithPlaces()
+          || !PLACES.contains(QueryJson.tested(predicates[i]))) {
+        left.add(predicates[i]);
+      }
     }
-    return predicates;
+    return (Predicate[]) left.toArray(new Predicate[left.size()]);
   }
 
   public Predicate[] pushedPredicates() {
     return (Predicate[]) pushed.toArray(new Predicate[pushed.size()]);
   }
 
+  /** Lets each task return aggregates of its own rows, if Python aggregates as Spark does. */
+  public boolean pushAggregation(Aggregation aggregation) {
+    if (!isOfKindWithPlaces()) {
+      return false;
+    }
+    StructType found = new StructType();
+    List by = new ArrayList();
+    Expression[] groups = aggregation.groupByExpressions();
+    for (int i = 0; i < groups.length; i++) {
+      String name = QueryJson.column(groups[i]);
+      if (!PLACES.contains(name)) {
+        return false;
+      }
+      by.add(QueryJson.quoted(name));
+      found = found.add(schema.apply(name));
+    }
+    List of = new ArrayList();
+    AggregateFunc[] functions = aggregation.aggregateExpressions();
+    for (int i = 0; i < functions.length; i++) {
+      DataType type = typeOf(functions[i]);
+      if (type == null) {
+        return false;
+      }
+      of.add(QueryJson.aggregate(functions[i]));
+      found = found.add("aggregate" + i, type);
+    }
+    aggregates = found;
+    aggregatesAsJson = "{\"by\": " + by + ", \"of\": " + of + "}";
+    return true;
+  }
+
+  /** The type of an aggregate; null if it is left to Spark. */
+  private DataType typeOf(AggregateFunc function) {
+    String json = QueryJson.aggregate(function);
+    if (json == null) {
+      return null;
+    }
+    String column = QueryJson.aggregated(function);
+    if (column == null) {
+      return DataTypes.LongType; // a count of rows
+    }
+    DataType type = schema.apply(column).dataType();
+    String name = QueryJson.name(function);
+    if (name.equals("sum")) { // that of INTs cannot overflow
+      return type.equals(DataTypes.IntegerType) ? DataTypes.LongType : null;
+    }
+    if (!type.equals(DataTypes.IntegerType) && !type.equals(DataTypes.LongType)
+        && !type.equals(DataTypes.TimestampType) && !PLACES.contains(column)) {
+      return null;
+    }
+    return name.equals("count") ? DataTypes.LongType : type;
+  }
+
+  /**
+   * Whether the table has records or batches, whose topic and partition are those of their file. A
+   * table made by CREATE TABLE has its kind in the metadata of its columns, and may be of any.
+   */
+  private boolean isOfKindWithPlaces() {
+    String kind = (String) options.getOrDefault("kind", "records");
+    boolean isCreated = schema.length() > 0 && schema.apply(0).metadata().contains(OPTIONS);
+    return !isCreated && (kind.equals("records") || kind.equals("batches"));
+  }
+
   public Scan build() {
+    if (aggregates == null) {
+      return new LogScan(columns, read(), options, conditions, "conditions: " + pushed);
+    }
     Map all = new HashMap(options.asCaseSensitiveMap());
-    all.put(CONDITIONS, conditions.toString());
-    return new LogScan(columns, read(), pushed.toString(), new CaseInsensitiveStringMap(all));
+    all.put(AGGREGATES, aggregatesAsJson);
+    return new LogScan(
+        aggregates,
+        aggregates,
+        new CaseInsensitiveStringMap(all),
+        conditions,
+        "conditions: " + pushed + ", aggregates: " + aggregatesAsJson);
   }
 
   /**
@@ -113,61 +186,5 @@ class LogScanBuilder
 
   private static boolean has(StructType schema, String name) {
     return Arrays.asList(schema.fieldNames()).contains(name);
-  }
-
-  /** A condition as [column, test, value, negated]; null if only Spark can judge it. */
-  private static String asJson(Predicate predicate, boolean negated) {
-    Expression[] children = predicate.children();
-    if (predicate.name().equals("NOT") && !negated && children[0] instanceof Predicate) {
-      return asJson((Predicate) children[0], true);
-    }
-    String test = (String) TESTS.get(predicate.name());
-    boolean isList = "in".equals(test);
-    if (test == null || children.length < 2 || (children.length > 2 && !isList)
-        || !(children[0] instanceof NamedReference)) {
-      return null;
-    }
-    String[] names = ((NamedReference) children[0]).fieldNames();
-    List values = new ArrayList();
-    for (int i = 1; i < children.length; i++) {
-      String value = children[i] instanceof Literal ? asJson((Literal) children[i]) : null;
-      if (value == null) {
-        return null;
-      }
-      values.add(value);
-    }
-    // Fields of a struct are left to Spark.
-    return names.length != 1 ? null
-        : "[" + quoted(names[0]) + ", " + quoted(test) + ", "
-            + (isList ? values.toString() : (String) values.get(0)) + ", " + negated + "]";
-  }
-
-  /** A value in JSON, a timestamp as an object with its microseconds; null for other types. */
-  private static String asJson(Literal literal) {
-    DataType type = literal.dataType();
-    Object value = literal.value();
-    if (value == null) {
-      return null;
-    }
-    if (type instanceof LongType || type instanceof IntegerType) {
-      return value.toString();
-    }
-    if (type instanceof TimestampType) {
-      return "{\"microseconds\": " + value + "}";
-    }
-    return type instanceof StringType ? quoted(value.toString()) : null;
-  }
-
-  private static String quoted(String text) {
-    StringBuilder out = new StringBuilder("\"");
-    for (int i = 0; i < text.length(); i++) {
-      char c = text.charAt(i);
-      if (c >= ' ' && c < 127 && c != '"' && c != '\\') {
-        out.append(c);
-      } else {
-        out.append(String.format("\\u%04x", new Object[] {Integer.valueOf(c)}));
-      }
-    }
-    return out.append('"').toString();
   }
 }
