@@ -20,6 +20,7 @@ import numpy as np
 
 from kafkajit.errors import CorruptIndexError, KafkaJitError
 from kafkajit.format.limits import MAX_INT64, MIN_INT64
+from kafkajit.format.log_path import LogPath
 from kafkajit.log.isolation import find_isolation
 from kafkajit.log.segment import OpenSegment, Segment, segments_of
 from kafkajit.reader import SegmentReader
@@ -127,6 +128,23 @@ def make_plan(
             and selection.offsets & Range(segment.offsets.first)
             and asked.offsets
         )
+    plan = _split(segments, wanted, options)
+    logger.info("%s: %s", ", ".join(map(shown, options.paths)), plan)
+    return plan
+
+
+def plan_files(
+    files: Iterable[StoredFile], options: ScanOptions, selection: Selection
+) -> list[Task]:
+    """Plan the tasks that read these files, each a log of its own, whatever its name is."""
+    segments = [Segment(file, LogPath(), ALL, None, None, None) for file in files]
+    return _split(segments, [(segment, selection) for segment in segments], options).tasks
+
+
+def _split(
+    segments: Sequence[Segment], wanted: Sequence[tuple[Segment, Selection]], options: ScanOptions
+) -> ScanPlan:
+    """Split the wanted segments and pack the splits into tasks."""
     share = task_share(options, ((segment.log, segment.log.size) for segment, _ in wanted))
     budget = _FRAMING_BUDGET
     splits: list[Split] = []
@@ -139,7 +157,7 @@ def make_plan(
         splits.extend(
             Split(segment.log, segment.offsets, start, end, asked) for start, end in stretches
         )
-    plan = ScanPlan(
+    return ScanPlan(
         packed(splits, share),
         len(segments),
         len({split.file.path for split in splits}),
@@ -149,8 +167,6 @@ def make_plan(
             for segment, asked in wanted
         ),
     )
-    logger.info("%s: %s", ", ".join(map(shown, options.paths)), plan)
-    return plan
 
 
 def find_partitions(options: ScanOptions) -> list[list[Segment]]:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 # The provider that format("kafkaLog") finds by the service in the jar.
 _PROVIDER = "kafkajit.KafkaLog"
+# The rule that the session's optimizer gets.
+_RULE = "kafkajit.ExplodedFiles"
 _COMPILERS = "org.codehaus.commons.compiler.CompilerFactoryFactory"
 _SERVICE = "META-INF/services/org.apache.spark.sql.sources.DataSourceRegister"
 _log = logging.getLogger(__name__)
@@ -61,12 +63,12 @@ def _install(spark: Any) -> None:
     from pyspark.errors import PySparkException
 
     try:
-        if _is_on_class_path(spark):
-            return
-        jar = _jar_in_cache(spark)
-        spark._jsparkSession.sessionState().resourceLoader().addJar(str(jar))
         if not _is_on_class_path(spark):
-            raise NoBridgeError(f"Spark does not load {_PROVIDER} from {jar}")
+            jar = _jar_in_cache(spark)
+            spark._jsparkSession.sessionState().resourceLoader().addJar(str(jar))
+            if not _is_on_class_path(spark):
+                raise NoBridgeError(f"Spark does not load {_PROVIDER} from {jar}")
+        _class(spark, _RULE).newInstance().addTo(spark._jsparkSession)
     except Py4JJavaError as error:
         raise NoBridgeError(str(error.java_exception).partition("\n")[0]) from error
     except (OSError, Py4JError, PySparkException) as error:
@@ -77,13 +79,18 @@ def _is_on_class_path(spark: Any) -> bool:
     """Whether Spark finds the bridge from this thread."""
     from py4j.protocol import Py4JJavaError
 
-    jvm = spark._jvm
-    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     try:
-        jvm.java.lang.Class.forName(_PROVIDER, True, loader)
+        _class(spark, _PROVIDER)
     except Py4JJavaError:
         return False
     return True
+
+
+def _class(spark: Any, name: str) -> Any:
+    """A class as Spark finds it from this thread."""
+    jvm = spark._jvm
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    return jvm.java.lang.Class.forName(name, True, loader)
 
 
 def _jar_in_cache(spark: Any) -> Path:

@@ -8,7 +8,7 @@ else of the plan.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from kafkajit.scan.aggregates import Aggregates
+    from kafkajit.scan.given_files import FileTask, GivenFile
     from kafkajit.scan.options import ScanOptions
     from kafkajit.scan.predicates import Predicate
     from kafkajit.scan.table import Task
@@ -36,10 +37,11 @@ if TYPE_CHECKING:
 
 # Where the schema of a table made by CREATE TABLE keeps the table's options.
 _OPTIONS = "kafkaLog.options"
-# Options in which the bridge passes what one scan is asked for (java/LogScanBuilder.java).
+# Options in which the bridge passes what one scan is asked for (spark/java).
 CONDITIONS = "kafkajit.conditions"
 AGGREGATES = "kafkajit.aggregates"
-_BRIDGE = (CONDITIONS, AGGREGATES)
+FILES = "kafkajit.files"
+_BRIDGE = (CONDITIONS, AGGREGATES, FILES)
 
 
 class KafkaLogDataSource(DataSource):
@@ -87,14 +89,19 @@ class KafkaLogDataSource(DataSource):
         from pyspark.sql.pandas.types import to_arrow_schema
 
         from kafkajit.scan.aggregates import Aggregates
+        from kafkajit.scan.given_files import files_of
         from kafkajit.spark.conditions import conditions_of
 
         for kept in (field.metadata.get(_OPTIONS) for field in schema):
             if kept is not None:
                 self.options = {**json.loads(kept), **self.options}
         conditions = conditions_of(self.options.get(CONDITIONS, "[]"))
-        options = self._parsed()
         arrow = to_arrow_schema(schema, timezone="UTC")
+        if FILES in self.options:
+            files = files_of(self.options[FILES])
+            self.options = {"path": "binaryFile", **self.options}
+            return FileReader(self._parsed(), arrow, conditions, files)
+        options = self._parsed()
         if AGGREGATES in self.options:
             asked = Aggregates.parse(self.options[AGGREGATES])
             return AggregateReader(options, arrow, conditions, asked)
@@ -169,12 +176,21 @@ class TaskPartition(InputPartition):
     totals: str = ""  # of the whole plan; the bridge finds them in the pickled first task
 
 
-def _totals(tasks: Sequence[Task]) -> str:
+def _totals(tasks: Iterable[Task]) -> str:
     """The totals of a plan, as java/LogScan.java reads them."""
     pieces = [piece for task in tasks for piece in task]
     files = len({piece.file.path for piece in pieces})
     size = sum(piece.size for piece in pieces)
-    return f"kafkajit reads {size}: {files} files, {size:,} bytes;"
+    noun = "file" if files == 1 else "files"
+    return f"kafkajit reads {size}: {files} {noun}, {size:,} bytes;"
+
+
+@dataclass
+class FilePartition(InputPartition):
+    """The splits of given files that one task reads."""
+
+    task: FileTask
+    totals: str = ""
 
 
 @dataclass
@@ -261,3 +277,36 @@ class AggregateReader(KafkaLogReader):
         with in_worker():
             assert isinstance(partition, TaskPartition)
             yield from read_aggregates(partition.task, self._asked, self._schema, self._options)
+
+
+class FileReader(KafkaLogReader):
+    """Reads the records of given files, for `explode(kafka_records(content))` over binaryFile."""
+
+    def __init__(
+        self,
+        options: ScanOptions,
+        schema: pa.Schema,
+        conditions: Sequence[Predicate],
+        files: Sequence[GivenFile],
+    ) -> None:
+        super().__init__(options, schema, conditions)
+        self._files = files
+
+    @reported
+    def partitions(self) -> list[InputPartition]:
+        from kafkajit.scan.given_files import FileTask, plan_file_tasks
+
+        tasks = plan_file_tasks(self._files, self._options, self._predicates)
+        first, *others = tasks or [FileTask([], {})]
+        totals = _totals(task.splits for task in tasks)
+        return [FilePartition(first, totals), *map(FilePartition, others)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        from kafkajit.scan.given_files import read_file_task
+
+        with in_worker():
+            assert isinstance(partition, FilePartition)
+            yield from read_file_task(partition.task, self._schema, self._options)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_files": ()}

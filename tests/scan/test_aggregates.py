@@ -134,7 +134,7 @@ def test_they_are_those_of_the_rows(folder: Path, of: list[Aggregate]) -> None:
         {"isolationLevel": "read_committed"},
         {"mode": "DROPMALFORMED"},
         {"checkCrcs": "false"},
-        {"maxPartitionBytes": "1"},
+        {"maxPartitionBytes": "4k"},
         {"startingOffsets": '{"segments": {"0": 7}}'},
         {"predicates": [Predicate("topic", ">", "s")]},
     ],

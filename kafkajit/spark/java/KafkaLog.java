@@ -53,6 +53,11 @@ public class KafkaLog implements TableProvider, DataSourceRegister {
     return isEnabled ? new LogTable(schema, table) : table;
   }
 
+  /** A table of these columns, which the Python source has under these options. */
+  static Table tableOf(StructType schema, Map options) {
+    return new LogTable(schema, python().getTable(schema, new Transform[0], options));
+  }
+
   /** Reads through the bridge; writes and streams are the Python source's. */
   static class LogTable implements Table, SupportsRead, SupportsWrite {
     private final StructType schema;

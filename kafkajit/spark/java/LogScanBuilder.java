@@ -142,7 +142,8 @@ class LogScanBuilder
   private boolean isOfKindWithPlaces() {
     String kind = (String) options.getOrDefault("kind", "records");
     boolean isCreated = schema.length() > 0 && schema.apply(0).metadata().contains(OPTIONS);
-    return !isCreated && (kind.equals("records") || kind.equals("batches"));
+    return !isCreated && !options.containsKey(ExplodedFiles.FILES)
+        && (kind.equals("records") || kind.equals("batches"));
   }
 
   public Scan build() {
