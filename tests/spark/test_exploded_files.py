@@ -98,7 +98,8 @@ LEFT_ALONE = [
     "SELECT r.offset FROM {} LATERAL VIEW explode(filter(kafka_records(content), x -> true)) AS r",
     "SELECT r.offset FROM {} LATERAL VIEW explode(kafka_records(content || X'')) AS r",
     "SELECT r.offset FROM {} LATERAL VIEW explode(try_kafka_records(content)) AS r",
-    "SELECT r.offset FROM {} LATERAL VIEW explode(kafka_records(content, concat('off', substr(path, 1, 0), 'set'))) AS r"
+    "SELECT r.offset FROM {} LATERAL VIEW explode("
+    " kafka_records(content, concat('off', substr(path, 1, 0), 'set'))) AS r"
     " WHERE rand() < 2 AND length(path) > rand()",
     "SELECT r.offset, input_file_name() FROM {} LATERAL VIEW explode(kafka_records(content)) AS r",
     "SELECT r.offset, n FROM {} LATERAL VIEW explode(kafka_records(content)) AS r"
