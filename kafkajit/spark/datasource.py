@@ -235,13 +235,18 @@ class KafkaLogReader(DataSourceReader):
 
     @reported
     def partitions(self) -> list[InputPartition]:
-        from kafkajit.scan.table import plan_tasks, read_files
+        from kafkajit.scan.table import read_files
 
         if self._options.kind == "files":
             return [RowsPartition(read_files(self._options, self._predicates, self._schema))]
-        tasks = plan_tasks(self._options, self._predicates)
+        tasks = self._plan()
         first, *others = tasks or [[]]
         return [TaskPartition(first, _totals(tasks)), *map(TaskPartition, others)]
+
+    def _plan(self) -> Sequence[Task]:
+        from kafkajit.scan.table import plan_tasks
+
+        return plan_tasks(self._options, self._predicates)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         from kafkajit.scan.table import read_task
@@ -270,6 +275,11 @@ class AggregateReader(KafkaLogReader):
     ) -> None:
         super().__init__(options, schema, conditions)
         self._asked = asked
+
+    def _plan(self) -> Sequence[Task]:
+        from kafkajit.scan.aggregates import plan_aggregates
+
+        return plan_aggregates(self._options, self._predicates, self._asked)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         from kafkajit.scan.aggregates import read_aggregates

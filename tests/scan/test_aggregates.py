@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ from scanning import FOLDERS, by_folder, options_of, read_rows, write_partition
 
 import kafkajit
 import kafkajit.scan.aggregates
+import kafkajit.scan.plan
 import kafkajit.testing as kt
 from kafkajit.errors import KafkaJitError
-from kafkajit.scan.aggregates import Aggregate, Aggregates, read_aggregates
+from kafkajit.scan.aggregates import Aggregate, Aggregates, plan_aggregates, read_aggregates
 from kafkajit.scan.predicates import Predicate
 from kafkajit.scan.table import plan_tasks, schema_of
 
@@ -62,7 +64,7 @@ def partial(
         type_ = pa.int64() if is_number else table.field(column).type
         fields.append(pa.field(f"aggregate{number}", type_))
     rows: list[tuple[Any, ...]] = []
-    for task in plan_tasks(options, list(predicates)) or [[]]:
+    for task in plan_aggregates(options, list(predicates), asked) or [[]]:
         for found in read_aggregates(task, asked, pa.schema(fields), options):
             found.validate(full=True)
             rows += [tuple(row.values()) for row in rows_of(found)]
@@ -198,3 +200,29 @@ def test_records_are_decoded_if_headers_do_not_know(
 ) -> None:
     check(write_partition(tmp_path, {0: log}), of=of)
     assert decoded == [1]
+
+
+def test_two_tasks_become_one_if_headers_suffice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafkajit.scan.plan, "_LEAST_BYTES", 1000)
+    options = options_of(*FOLDERS)
+    tasks = plan_tasks(options, [])
+    assert len(tasks) > 4
+    joined = plan_aggregates(options, [], Aggregates([], OFFSETS))
+    assert len(joined) == -(-len(tasks) // 2)
+    assert covered(joined) == covered(tasks)
+    for unknown in (Aggregate("count", "key"), Aggregate("sum", "partition")):
+        assert len(plan_aggregates(options, [], Aggregates([], [unknown]))) == len(tasks)
+    given = options_of(*FOLDERS, maxPartitionBytes="1000")
+    assert len(plan_aggregates(given, [], Aggregates([], OFFSETS))) == len(plan_tasks(given, []))
+
+
+def covered(tasks: Iterable[Any]) -> dict[str, list[tuple[int, int]]]:
+    """The bytes of each file that tasks read, as runs without a hole."""
+    runs: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+    for split in chain.from_iterable(tasks):
+        run = runs[split.file.path]
+        if run and run[-1][1] == split.start:
+            run[-1] = (run[-1][0], split.end)
+        else:
+            run.append((split.start, split.end))
+    return runs
