@@ -138,6 +138,7 @@ def _compiled(spark: Any, sources: Mapping[str, str]) -> dict[str, bytes]:
     loader = jvm.java.lang.Class.forName("org.apache.spark.sql.SparkSession").getClassLoader()
     loader.loadClass(_COMPILERS)  # py4j takes the name of a missing class for a package
     compiler = compilers.CompilerFactoryFactory.getDefaultCompilerFactory(loader).newCompiler()
+    compiler.setTargetVersion(8)  # without it, static methods of interfaces cannot be called
     classes = jvm.java.util.HashMap()
     compiler.setClassFileCreator(compilers.util.resource.MapResourceCreator(classes))
     resources = gateway.new_array(compilers.util.resource.Resource, len(sources))

@@ -41,7 +41,9 @@ _OPTIONS = "kafkaLog.options"
 CONDITIONS = "kafkajit.conditions"
 AGGREGATES = "kafkajit.aggregates"
 FILES = "kafkajit.files"
-_BRIDGE = (CONDITIONS, AGGREGATES, FILES)
+TOPIC = "kafkajit.topic"
+LIST = "kafkajit.list"
+_BRIDGE = (CONDITIONS, AGGREGATES, FILES, TOPIC, LIST)
 
 
 class KafkaLogDataSource(DataSource):
@@ -76,6 +78,8 @@ class KafkaLogDataSource(DataSource):
 
         from kafkajit.scan.table import schema_of
 
+        if LIST in self.options:
+            return _names_as_schema(self._listed(self.options[LIST]))
         schema = from_arrow_schema(schema_of(self._parsed()))
         if "provider" in self.options:
             # CREATE TABLE. Spark does not pass this table's options to queries, only its schema,
@@ -90,12 +94,15 @@ class KafkaLogDataSource(DataSource):
 
         from kafkajit.scan.aggregates import Aggregates
         from kafkajit.scan.given_files import files_of
+        from kafkajit.scan.predicates import Predicate
         from kafkajit.spark.conditions import conditions_of
 
         for kept in (field.metadata.get(_OPTIONS) for field in schema):
             if kept is not None:
                 self.options = {**json.loads(kept), **self.options}
         conditions = conditions_of(self.options.get(CONDITIONS, "[]"))
+        if TOPIC in self.options:
+            conditions.append(Predicate("topic", "=", self.options[TOPIC]))
         arrow = to_arrow_schema(schema, timezone="UTC")
         if FILES in self.options:
             files = files_of(self.options[FILES])
@@ -134,11 +141,28 @@ class KafkaLogDataSource(DataSource):
             "df.writeStream.foreachBatch(lambda rows, _: rows.write.format('kafkaLog')…save(…))"
         )
 
+    def _listed(self, what: str) -> list[str]:
+        """The names of the topics, or of the kinds whose tables have a topic."""
+        from kafkajit.scan.plan import find_partitions
+        from kafkajit.state.sidecar_files import TABLES, name_in_sql
+
+        if what == "kinds":
+            return [name_in_sql(kind) for kind in TABLES if "topic" in TABLES[kind]]
+        topics = {segments[0].path.topic for segments in find_partitions(self._parsed())}
+        return sorted(topic for topic in topics if topic is not None)
+
     def _parsed(self) -> ScanOptions:
         from kafkajit.scan.options import ScanOptions
 
         given = {name: text for name, text in self.options.items() if name not in _BRIDGE}
         return ScanOptions.parse(given)
+
+
+def _names_as_schema(names: Iterable[str]) -> StructType:
+    """A schema of these names: the bridge can ask a Python source for a schema and for rows."""
+    from pyspark.sql.types import NullType, StructField, StructType
+
+    return StructType([StructField(name, NullType()) for name in names])
 
 
 def _check_columns(asked: StructType, known: StructType, kind: str) -> None:

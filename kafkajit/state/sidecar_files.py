@@ -218,3 +218,12 @@ def is_live(name: str) -> bool:
     (True, False)
     """
     return not name.endswith(_INDEX_ON_ITS_WAY)
+
+
+def name_in_sql(kind: str) -> str:
+    """A kind as the name of a view or table.
+
+    >>> name_in_sql("offsetIndex")
+    'offset_index'
+    """
+    return re.sub("[A-Z]", r"_\g<0>", kind).lower()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import stat
 import subprocess
 from collections.abc import Iterator
@@ -13,9 +14,10 @@ from terminal import Terminal, command, environment
 
 import kafkajit.testing as kt
 from kafkajit.cli import main
+from kafkajit.cli.sql.commands import Commands
 from kafkajit.cli.sql.completion import Completer
 from kafkajit.cli.sql.query import Engine
-from kafkajit.cli.sql.shell import destination
+from kafkajit.cli.sql.shell import Shell, destination
 from kafkajit.cli.sql.views import Logs
 
 LOGS = kt.SAMPLE
@@ -281,6 +283,13 @@ class TestPrompt:
             terminal.type(".tables\r")
             shown = terminal.read_until(PROMPT)
             assert "There are no views: name the logs with kafkajit sql --path." in shown
+
+
+def test_topics_are_listed_and_have_the_columns_of_records() -> None:
+    engine = Engine(Logs([kt.SAMPLE], {}), lambda: pytest.fail("Spark is not needed"))
+    commands = Commands(Shell(engine, io.BytesIO(), "table", 10), Logs([kt.SAMPLE], {}))
+    assert f"{'orders':20}the records of the topic" in commands._tables([]).splitlines()
+    assert commands._schema(["orders"]) == commands._schema(["records"])
 
 
 class TestCompletion:

@@ -28,6 +28,7 @@ _VIEWS = "\n".join(f"  {name:20}{doc}" for name, doc in VIEW_DOCS.items())
 EXAMPLE = f"""\
 views over the logs:
 {_VIEWS}
+  orders, …           the records of the topic of that name; quote `my.topic`
 
 examples:
   kafkajit sql --path /var/kafka

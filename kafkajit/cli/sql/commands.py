@@ -98,6 +98,7 @@ class Commands:
             for name, command in self.by_name.items()
         ]
         views = [(f"  {view}", doc) for view, doc in VIEW_DOCS.items()]
+        views.append(("  orders, …", "the records of the topic of that name; quote `my.topic`"))
         return "\n".join(
             [
                 "A statement ends with a semicolon and may take several lines.",
@@ -115,8 +116,10 @@ class Commands:
 
     def _tables(self, _: list[str]) -> str:
         rows = list(VIEW_DOCS.items()) if self._logs else []
+        topics = self._logs.topics(anew=True) if self._logs else []
+        rows += [(topic, "the records of the topic") for topic in topics]
         spark = self._shell.engine.started
-        known = {view.lower() for view in VIEWS}
+        known = {view.lower() for view in (*VIEWS, *topics)}
         for table in spark.catalog.listTables() if spark else ():
             if table.name.lower() not in known:
                 rows.append((table.name, "of yours"))
@@ -127,12 +130,14 @@ class Commands:
         )
 
     def _schema(self, views: list[str]) -> str:
-        known = {view.lower(): view for view in VIEWS}
+        topics = self._logs.topics() if self._logs else []
+        known = {topic.lower(): "records" for topic in topics}
+        known |= {view.lower(): view for view in VIEWS}
         parts = []
         for given in views or VIEWS:
             view = known.get(given.lower())
             if view is None:
-                raise ValueError(f"there is no view {given}{meant(given, VIEWS, list(VIEWS))}")
+                raise ValueError(f"there is no view {given}{meant(given, known, list(VIEWS))}")
             columns = self._logs.columns_of(view) if self._logs else VIEWS[view]
             rows = [
                 (name, _spark_type(column.type), column.doc) for name, column in columns.items()

@@ -33,9 +33,9 @@ class Completer:
     def __init__(self, logs: Logs | None, engine: Engine, commands: Sequence[str]) -> None:
         self._engine = engine
         self._commands = commands
-        self._views = list(VIEWS) if logs is not None else []
+        self._views = [*VIEWS, *logs.topics()] if logs is not None else []
         self._columns = sorted(
-            {column for view in self._views if logs for column in logs.columns_of(view)}
+            {column for view in VIEWS if logs for column in logs.columns_of(view)}
         )
         self._functions: list[str] = []  # Spark's own, once it has listed them
         self._asked: threading.Event | None = None

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from kafkajit.cli.sql.formats import Format, format_named
 from kafkajit.cli.sql.row_stream import stream_rows
-from kafkajit.cli.sql.statements import mentioned, names_in
+from kafkajit.cli.sql.statements import created, lists_views, mentioned, names_in
 from kafkajit.cli.sql.table import ShownRows
 from kafkajit.cli.sql.views import VIEWS, Logs
 from kafkajit.spark.catalogue import FUNCTIONS, TABLE_FUNCTION
@@ -34,6 +34,7 @@ class Engine:
         self._logs = logs
         self._make = start
         self._registered: set[str] = set()
+        self._topics: set[str] = set()  # those that have a view
         self._has_bridge = False
         self._session: SparkSession | None = None
         self._has_started = threading.Event()
@@ -126,10 +127,24 @@ class Engine:
         if self._logs is not None:
             for view in mentioned(statement, VIEWS):
                 self._logs.load(self.spark, view).createOrReplaceTempView(view)
+            self._make_topics(statement, self._logs)
+
+    def _make_topics(self, statement: str, logs: Logs) -> None:
+        """Make views of topics; a table or view of the user's own goes before a topic."""
+        own = created(statement)
+        for topic in mentioned(statement, logs.topics(anew=lists_views(statement))):
+            name = f"`{topic}`"
+            if topic.lower() == own:
+                if topic in self._topics:
+                    self._topics.remove(topic)
+                    self.spark.catalog.dropTempView(name)
+            elif topic in self._topics or not self.spark.catalog.tableExists(name):
+                logs.load_topic(self.spark, topic).createOrReplaceTempView(name)
+                self._topics.add(topic)
 
     def views(self) -> list[str]:
         """The names of the views, or nothing without logs."""
-        return list(VIEWS) if self._logs else []
+        return [*VIEWS, *self._logs.topics()] if self._logs else []
 
     def functions(self) -> list[str]:
         """The names of kafkajit's functions."""

@@ -7,7 +7,7 @@ r"""Text → statements, with strings, names and comments as in Spark's lexer (S
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 
@@ -149,8 +149,30 @@ def line_and_column(text: str, position: int) -> tuple[int, int]:
     return before.count("\n"), position - (before.rfind("\n") + 1)
 
 
-def mentioned(text: str, views: Mapping[str, object]) -> list[str]:
+def lists_views(text: str) -> bool:
+    """Whether a statement lists all views: SHOW TABLES or SHOW VIEWS."""
+    names = names_in(text)
+    return "show" in names and bool(names & {"tables", "views"})
+
+
+def mentioned(text: str, views: Iterable[str]) -> list[str]:
     """The views that a statement may use: those that it names, or all if it lists views."""
     names = names_in(text)
-    listed = "show" in names and names & {"tables", "views"}
-    return [view for view in views if listed or view.lower() in names]
+    is_listing = lists_views(text)
+    return [view for view in views if is_listing or view.lower() in names]
+
+
+def created(text: str) -> str:
+    """The name, in lower case, of the view or table that a statement creates; else empty.
+
+    >>> created("CREATE OR REPLACE TEMP VIEW Mine AS SELECT 1")
+    'mine'
+    """
+    words = [token for token in tokens(text) if token.kind not in _BLANK]
+    if not words or words[0].name != "create":
+        return ""
+    kinds = [at for at, word in enumerate(words) if word.name in ("view", "table")]
+    rest = words[kinds[0] + 1 :] if kinds else []
+    if [word.name for word in rest[:3]] == ["if", "not", "exists"]:
+        rest = rest[3:]
+    return rest[0].name if rest else ""

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -16,7 +18,7 @@ from kafkajit.cli.sql.topic_views import TOPIC_VIEWS, no_rows, taken_apart
 from kafkajit.cli.sql.view_names import BINARY_FILE
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.schema import GAP_TYPE, MICROSECONDS_TYPE, TableColumn
-from kafkajit.state.sidecar_files import PATH_COLUMNS, TABLES, TELLING, kind_of
+from kafkajit.state.sidecar_files import PATH_COLUMNS, TABLES, TELLING, kind_of, name_in_sql
 from kafkajit.storage.locations import absolute, as_location, find_files, find_segments, shown
 from kafkajit.storage.stored_file import StoredFile
 
@@ -31,16 +33,11 @@ _CONTENT_COLUMNS = {
 }
 
 
-def _view_of(kind: str) -> str:
-    """The data source's kind as a name in SQL: offset_index."""
-    return re.sub("[A-Z]", r"_\g<0>", kind).lower()
-
-
 # The data source of all views except binaryFile.
 KAFKA_LOG = "kafkaLog"
 
 # view: the data source's kind
-KINDS = {_view_of(kind): kind for kind in TABLES}
+KINDS = {name_in_sql(kind): kind for kind in TABLES}
 
 # view: its columns
 VIEWS: dict[str, Mapping[str, TableColumn]] = {
@@ -56,6 +53,14 @@ _CORRUPTION = TableColumn(
 )
 
 
+def topics_of(logs: Iterable[StoredFile]) -> list[str]:
+    """The topics of these segments that can have a view: SQL does not tell `a` from `A`."""
+    topics = {parse_log_path(file.path).topic for file in logs} - {None}
+    names = Counter(topic.lower() for topic in topics if topic is not None)
+    names.update(view.lower() for view in VIEWS)
+    return sorted(topic for topic in topics if topic is not None and names[topic.lower()] == 1)
+
+
 class Logs:
     """The paths of the logs, and the options to read them with."""
 
@@ -64,6 +69,7 @@ class Logs:
         self.paths = [absolute(path) for path in paths]
         self.options = options
         self._given = {name.lower(): value for name, value in options.items()}
+        self._topics: list[str] | None = None
 
     def find_segments(self) -> list[StoredFile]:
         """The segments at the paths; an error if a path or an option is wrong.
@@ -79,10 +85,18 @@ class Logs:
         try:
             logs, _ = find_segments(self.paths, self._given.get("pathglobfilter"))
         except FileNotFoundError:
-            if any(kind_of(file.path) for path in self.paths for file in find_files(path)):
-                return []
-            raise
+            if not any(kind_of(file.path) for path in self.paths for file in find_files(path)):
+                raise
+            logs = []
+        self._topics = topics_of(logs)
         return logs
+
+    def topics(self, *, anew: bool = False) -> list[str]:
+        """The topics that have a view of their own, as they were last listed."""
+        if self._topics is None or anew:
+            with suppress(OSError):  # a query that reads them reports it
+                self.find_segments()
+        return self._topics or []
 
     def columns_of(self, view: str) -> Mapping[str, TableColumn]:
         """A view's columns under these options."""
@@ -96,7 +110,7 @@ class Logs:
         if view == BINARY_FILE:
             return self._load_contents(spark)
         if view in TOPIC_VIEWS:
-            return self._load_topic(spark, view)
+            return self._load_internal_topic(spark, view)
         kind = KINDS[view]
         options = {**self.options, "kind": kind}
         if kind in PATH_COLUMNS:  # these kinds do not look at the names of segments
@@ -105,11 +119,16 @@ class Logs:
             }
         return spark.read.format(KAFKA_LOG).options(**options).load(self.paths)
 
+    def load_topic(self, spark: SparkSession, topic: str) -> DataFrame:
+        """Load the records of one topic."""
+        records = self.load(spark, "records")
+        return records.where(records["topic"] == topic)
+
     @property
     def _mode(self) -> str:
         return self._given.get("mode", "").upper()
 
-    def _load_topic(self, spark: SparkSession, name: str) -> DataFrame:
+    def _load_internal_topic(self, spark: SparkSession, name: str) -> DataFrame:
         """Load the records of an internal topic, without reading the logs of others."""
         view = TOPIC_VIEWS[name]
         given = [shown(path) for path in self.paths]

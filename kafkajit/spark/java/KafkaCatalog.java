@@ -1,0 +1,191 @@
+package kafkajit;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.EnumSet;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.NamespaceChange;
+import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
+import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * A catalog whose tables are topics, spark.sql.catalog.NAME = kafkajit.KafkaCatalog: NAME.orders has
+ * the records of a topic, NAME.orders.batches and the like its other kinds. It is read-only.
+ */
+public class KafkaCatalog implements TableCatalog, SupportsNamespaces {
+  /** Options of the Python source: what to list as the names of a schema, and the table's topic. */
+  private static final String LIST = "kafkajit.list";
+  private static final String TOPIC = "kafkajit.topic";
+
+  private String name;
+  private Map options;
+
+  public void initialize(String name, CaseInsensitiveStringMap options) {
+    this.name = name;
+    this.options = options.asCaseSensitiveMap();
+    if (!options.containsKey("path") && !options.containsKey("paths")) {
+      throw new IllegalArgumentException(
+          "the catalog " + name + " has no path: set spark.sql.catalog." + name
+              + ".path to a log.dirs folder, such as /var/kafka");
+    }
+  }
+
+  public String name() {
+    return name;
+  }
+
+  private CaseInsensitiveStringMap with(String key, String value, String kind) {
+    Map all = new HashMap(options);
+    all.put(key, value);
+    if (kind != null) {
+      all.put("kind", kind);
+    }
+    return new CaseInsensitiveStringMap(all);
+  }
+
+  /** The names of all topics, or of all kinds, as the Python source knows them. */
+  private List listed(String what) {
+    return Arrays.asList(KafkaLog.python().inferSchema(with(LIST, what, null)).fieldNames());
+  }
+
+  public Identifier[] listTables(String[] namespace) throws NoSuchNamespaceException {
+    check(namespace);
+    List names = listed(namespace.length == 0 ? "topics" : "kinds");
+    Identifier[] found = new Identifier[names.size()];
+    for (int i = 0; i < found.length; i++) {
+      found[i] = Identifier.of(namespace, (String) names.get(i));
+    }
+    return found;
+  }
+
+  public Table loadTable(Identifier identifier) throws NoSuchTableException {
+    String[] namespace = identifier.namespace();
+    boolean isTopic = namespace.length == 0;
+    String topic = isTopic ? identifier.name() : namespace[0];
+    String kind = isTopic ? "records" : identifier.name();
+    if (namespace.length > 1 || !listed("kinds").contains(kind) || !listed("topics").contains(topic)) {
+      throw new NoSuchTableException(identifier);
+    }
+    CaseInsensitiveStringMap given = with(TOPIC, topic, camelCase(kind));
+    StructType schema = KafkaLog.python().inferSchema(given);
+    Table python = KafkaLog.python().getTable(schema, new Transform[0], given.asCaseSensitiveMap());
+    return new TopicTable(name + "." + topic + (isTopic ? "" : "." + kind), schema, python, given);
+  }
+
+  /** The data source's name of a kind: offset_index is offsetIndex. */
+  private static String camelCase(String kind) {
+    StringBuilder out = new StringBuilder();
+    for (int i = 0; i < kind.length(); i++) {
+      char c = kind.charAt(i);
+      if (c != '_') {
+        boolean isBegun = i > 0 && kind.charAt(i - 1) == '_';
+        out.append(isBegun ? Character.toUpperCase(c) : c);
+      }
+    }
+    return out.toString();
+  }
+
+  private void check(String[] namespace) throws NoSuchNamespaceException {
+    if (!namespaceExists(namespace)) {
+      throw new NoSuchNamespaceException(namespace);
+    }
+  }
+
+  public boolean namespaceExists(String[] namespace) {
+    return namespace.length == 0
+        || (namespace.length == 1 && listed("topics").contains(namespace[0]));
+  }
+
+  public String[][] listNamespaces() {
+    List topics = listed("topics");
+    String[][] found = new String[topics.size()][];
+    for (int i = 0; i < found.length; i++) {
+      found[i] = new String[] {(String) topics.get(i)};
+    }
+    return found;
+  }
+
+  public String[][] listNamespaces(String[] namespace) throws NoSuchNamespaceException {
+    check(namespace);
+    return namespace.length == 0 ? listNamespaces() : new String[0][];
+  }
+
+  public Map loadNamespaceMetadata(String[] namespace) throws NoSuchNamespaceException {
+    check(namespace);
+    return Collections.emptyMap();
+  }
+
+  public void createNamespace(String[] namespace, Map metadata) {
+    throw readOnly();
+  }
+
+  public void alterNamespace(String[] namespace, NamespaceChange[] changes) {
+    throw readOnly();
+  }
+
+  public boolean dropNamespace(String[] namespace, boolean cascade) {
+    throw readOnly();
+  }
+
+  public Table createTable(
+      Identifier identifier, StructType schema, Transform[] partitions, Map properties) {
+    throw readOnly();
+  }
+
+  public Table alterTable(Identifier identifier, TableChange[] changes) {
+    throw readOnly();
+  }
+
+  public boolean dropTable(Identifier identifier) {
+    throw readOnly();
+  }
+
+  public void renameTable(Identifier from, Identifier to) {
+    throw readOnly();
+  }
+
+  private UnsupportedOperationException readOnly() {
+    return new UnsupportedOperationException(
+        "the catalog " + name + " is read-only: write logs with df.write.format('kafkaLog')");
+  }
+
+  /** A table of the catalog: it has its own options, and is not written to. */
+  static class TopicTable extends KafkaLog.LogTable {
+    private final String name;
+    private final CaseInsensitiveStringMap options;
+
+    TopicTable(String name, StructType schema, Table python, CaseInsensitiveStringMap options) {
+      super(schema, python);
+      this.name = name;
+      this.options = options;
+    }
+
+    public String name() {
+      return name;
+    }
+
+    public Set capabilities() {
+      return EnumSet.of(TableCapability.BATCH_READ);
+    }
+
+    public ScanBuilder newScanBuilder(CaseInsensitiveStringMap given) {
+      Map all = new HashMap(options.asCaseSensitiveMap());
+      all.putAll(given.asCaseSensitiveMap());
+      return super.newScanBuilder(new CaseInsensitiveStringMap(all));
+    }
+  }
+}
