@@ -222,7 +222,11 @@ class LogWriter:
         framing = None
         for framing in frames(source):
             batches = framing.batches
-            offset = check_appendable(decoder, batches, offset, self.config, source.path)
+            try:
+                offset = check_appendable(decoder, batches, offset, self.config, source.path)
+            except InvalidOffsetError as error:
+                error.advice = f"the log in {self.folder} goes on at offset {self._offset}"
+                raise
             if (batches.header["producerId"] >= 0).any():
                 producers = self._effects.producers.copy() if producers is None else producers
                 producers.update(batches, markers_of(source, batches), source.path)

@@ -146,7 +146,10 @@ class Report:
             print(json.dumps(document))
         elif code == NEEDED and not options.apply:
             words = ["kafkajit", options.command, "--apply", *options.words]
-            print(f"Nothing was changed. To do it: {shlex.join(words)}")
+            to_do = f"To do it: {shlex.join(words)}"
+            if any(word.startswith("sample:") for word in options.words):
+                to_do = "The sample stays as it is: copy it to a folder of your own."
+            print(f"Nothing was changed. {to_do}")
         return 0 if code == NEEDED and options.apply else code
 
 

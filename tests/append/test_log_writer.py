@@ -113,7 +113,8 @@ def test_what_is_not_committed_leaves_no_trace(folder: Path) -> None:
     writer.abort()
     writer = LogWriter(folder)
     writer.append(record(3))
-    with pytest.raises(kafkajit.InvalidOffsetError), writer:
+    goes_on = f"the log in {folder} goes on at offset 4"
+    with pytest.raises(kafkajit.InvalidOffsetError, match=goes_on), writer:
         writer.append(record(2))
     with LogWriter(folder) as writer:  # append nothing
         writer.append(b"")

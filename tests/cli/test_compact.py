@@ -77,7 +77,7 @@ def test_with_apply_it_is_done_and_said_what_is_kept_where(compact: Compact, fol
     assert sizes(folder) == [70, 0]
     assert sizes(kept / "orders-0") == [210]
     assert compact(folder) == Run(
-        0, ["orders-0: nothing to compact before offset 3: the last segment begins there"], ""
+        0, ["orders-0: nothing to compact before offset 3: the active segment begins there"], ""
     )
 
 
@@ -112,7 +112,7 @@ def test_what_is_compacted_is_not_to_be_done_again_where_no_checkpoint_says_so(
     assert compact("--apply", *words).code == 0
     after = [path.name for path in folder.iterdir()]
     for more in ([], ["--apply"]):
-        why = "orders-0: nothing to compact before offset 3: the last segment begins there"
+        why = "orders-0: nothing to compact before offset 3: the active segment begins there"
         assert compact(*words, *more) == Run(0, [why], "")
     assert [path.name for path in folder.iterdir()] == after
     # A checkpoint that is behind the log leaves something to do.

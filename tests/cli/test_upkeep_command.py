@@ -149,6 +149,13 @@ def test_the_exit_code_is_2_if_something_is_to_be_done(
     )
 
 
+def test_the_sample_is_to_be_copied_first(capsys: pytest.CaptureFixture[str]) -> None:
+    upkeep_command.Report(options_of("sample:orders-0")).end(upkeep_command.NEEDED)
+    assert capsys.readouterr().out == (
+        "Nothing was changed. The sample stays as it is: copy it to a folder of your own.\n"
+    )
+
+
 def test_applied_changes_are_not_to_be_done_again(capsys: pytest.CaptureFixture[str]) -> None:
     options = options_of("--apply", "/var/kafka")
     assert upkeep_command.Report(options).end(upkeep_command.NEEDED) == 0

@@ -123,7 +123,7 @@ def test_each_task_aggregates_its_own_rows(query: str, spark: SparkSession) -> N
     whole = aggregated(spark, query, is_bridged=False)
     found = aggregated(spark, query)
     assert found.schema == whole.schema
-    assert "aggregates: {" in scan_of(found)
+    assert "aggregates: [" in scan_of(found)
     assert sorted(found.collect()) == sorted(whole.collect())
 
 
@@ -141,7 +141,7 @@ def test_each_task_aggregates_its_own_rows(query: str, spark: SparkSession) -> N
 )
 def test_other_aggregates_are_sparks(query: str, spark: SparkSession) -> None:
     found = aggregated(spark, query)
-    assert "aggregates: {" not in scan_of(found)
+    assert "aggregates: [" not in scan_of(found)
     assert sorted(found.collect()) == sorted(aggregated(spark, query, is_bridged=False).collect())
 
 

@@ -16,7 +16,7 @@ from kafkajit.spark.catalogue import FUNCTIONS, TABLE_FUNCTION
 
 _TRY = """\
   SELECT topic, partition, count(*), max(timestamp) FROM records GROUP BY ALL;
-  SELECT offset, value FROM records WHERE topic = 'orders' AND offset >= 42;
+  SELECT offset, value FROM records WHERE topic = 'orders' AND offset >= 20;
   SELECT * FROM corruption;
   SELECT * FROM indexes WHERE problems > 0;
   SELECT explode(kafka_records(content)) FROM binaryFile;"""

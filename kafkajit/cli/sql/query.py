@@ -137,7 +137,7 @@ class Engine:
             if topic.lower() == own:
                 if topic in self._topics:
                     self._topics.remove(topic)
-                    self.spark.catalog.dropTempView(name)
+                    self.spark.catalog.dropTempView(topic)
             elif topic in self._topics or not self.spark.catalog.tableExists(name):
                 logs.load_topic(self.spark, topic).createOrReplaceTempView(name)
                 self._topics.add(topic)

@@ -40,6 +40,7 @@ class LogScanBuilder
   private StructType columns;
   private StructType aggregates;
   private String aggregatesAsJson;
+  private String shownAggregates;
   private final List conditions = new ArrayList();
   private final List pushed = new ArrayList();
 
@@ -109,6 +110,8 @@ class LogScanBuilder
       found = found.add("aggregate" + i, type);
     }
     aggregates = found;
+    shownAggregates =
+        Arrays.asList(functions) + (groups.length > 0 ? " by " + Arrays.asList(groups) : "");
     aggregatesAsJson = "{\"by\": " + by + ", \"of\": " + of + "}";
     return true;
   }
@@ -157,7 +160,7 @@ class LogScanBuilder
         aggregates,
         new CaseInsensitiveStringMap(all),
         conditions,
-        "conditions: " + pushed + ", aggregates: " + aggregatesAsJson);
+        "conditions: " + pushed + ", aggregates: " + shownAggregates);
   }
 
   /**

@@ -73,7 +73,7 @@ def find_cleanable(folder: Path, log: Log, config: LogConfig, now: int) -> Clean
     first_dirty = _first_dirty_offset(folder, log)
     stable = log.last_stable_offset
     limits = [
-        (log.segments[-1].base_offset, "the last segment begins there"),
+        (log.segments[-1].base_offset, "the active segment begins there"),
         (stable, f"the last stable offset is {stable}"),
     ]
     high_watermark = offset_in(folder, HIGH_WATERMARKS)

@@ -105,7 +105,7 @@ def test_it_is_said_why_no_more_may_be_compacted(folder: Path) -> None:
     def limit(**config: int) -> str:
         return cleanable_of(folder, **config).limit
 
-    assert limit() == "the last segment begins there"
+    assert limit() == "the active segment begins there"
     write(folder, 20, producer_id=7, is_transactional=True, base_sequence=0)
     assert limit() == "the last stable offset is 20"
     checkpoint(folder, "replication-offset-checkpoint", 15)

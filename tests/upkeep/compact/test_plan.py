@@ -200,7 +200,7 @@ def test_the_next_time_nothing_is_dirty(folder: Path) -> None:
     assert (folder.parent / "cleaner-offset-checkpoint").read_text() == "0\n1\norders 0 7\n"
     plan = compact(folder)  # the checkpoint shows that the topic is compacted
     assert not plan.is_needed
-    end = "the last segment begins there"
+    end = "the active segment begins there"
     assert str(plan) == f"orders-0: nothing to compact before offset 7: {end}"
     before = contents(folder)
     assert plan.apply() == []
