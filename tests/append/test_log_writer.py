@@ -200,7 +200,7 @@ def test_an_error_about_a_segment_names_its_file(folder: Path, tmp_path: Path) -
     (tmp_path / "segment").write_bytes(record(3) + record(3))
     with LogWriter(folder) as writer, pytest.raises(kafkajit.InvalidOffsetError) as error:
         writer.append(tmp_path / "segment")
-    assert str(error.value).endswith(f"at position 68, base offset 3 in {tmp_path}/segment")
+    assert f"at position 68, base offset 3 in {tmp_path}/segment: " in str(error.value)
 
 
 def test_a_segment_is_appended_by_its_path(folder: Path, tmp_path: Path) -> None:
