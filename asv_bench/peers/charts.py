@@ -52,11 +52,13 @@ _WRITING = {
     "encode-gzip": "gzip",
 }
 _SPARK = {
-    "kafkaLog, 4 columns": "kafkaLog, the query's columns, BINARY",
-    "kafkaLog, strings": "kafkaLog, the query's columns, STRING",
+    "kafkaLog": "kafkaLog",
     "kafkaLog, 2 columns": "kafkaLog, offset and timestamp",
-    "kafkaLog": "kafkaLog, all columns",
-    "ready-made": "limit: a Python source that reads nothing",
+    "Parquet, 2 columns": "Parquet, offset and timestamp",
+    "kafkaLog, counted": "kafkaLog, counted",
+    "Parquet, counted": "Parquet, counted",
+    "kafkaLog, Python source": "kafkaLog without the bridge",
+    "ready-made": "limit without the bridge",
     "kafka_log()": "kafka_log(), all columns",
     "Kafka connector": "Spark's Kafka connector",
     "Parquet, none": "Parquet, uncompressed",

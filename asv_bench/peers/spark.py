@@ -59,15 +59,17 @@ def comparisons(options: argparse.Namespace, running: ExitStack) -> dict[str, Co
             name: worker(name, log)
             for name in (
                 "kafkaLog",
-                "kafkaLog, 4 columns",
-                "kafkaLog, strings",
                 "kafkaLog, 2 columns",
+                "kafkaLog, counted",
+                "kafkaLog, Python source",
                 "kafka_log()",
                 "ready-made",
             )
         }
         for codec in ("none", "zstd"):
             found[f"Parquet, {codec}"] = worker(f"Parquet, {codec}", parquet(log, codec))
+        for query in ("2 columns", "counted"):
+            found[f"Parquet, {query}"] = worker(f"Parquet, {query}", parquet(log, "none"))
         if options.kafka_python:
             servers = running.enter_context(broker_with(p100.records))
             found["Kafka connector"] = partial(connector, options, servers)
