@@ -145,7 +145,7 @@ class LogScanBuilder
   private boolean isOfKindWithPlaces() {
     String kind = (String) options.getOrDefault("kind", "records");
     boolean isCreated = schema.length() > 0 && schema.apply(0).metadata().contains(OPTIONS);
-    return !isCreated && !options.containsKey(ExplodedFiles.FILES)
+    return !isCreated && !options.containsKey(Explosion.FILES)
         && (kind.equals("records") || kind.equals("batches"));
   }
 
