@@ -21,6 +21,7 @@ from pyspark.sql.datasource import (
 )
 
 from kafkajit.errors import did_you_mean
+from kafkajit.spark.arrow_types import arrow_schema
 from kafkajit.spark.worker import AckOnUnpickle, in_worker, reported
 
 if TYPE_CHECKING:
@@ -90,8 +91,6 @@ class KafkaLogDataSource(DataSource):
 
     @reported
     def reader(self, schema: StructType) -> KafkaLogReader:
-        from pyspark.sql.pandas.types import to_arrow_schema
-
         from kafkajit.scan.aggregates import Aggregates
         from kafkajit.scan.given_files import files_of
         from kafkajit.scan.predicates import Predicate
@@ -103,7 +102,7 @@ class KafkaLogDataSource(DataSource):
         conditions = conditions_of(self.options.get(CONDITIONS, "[]"))
         if TOPIC in self.options:
             conditions.append(Predicate("topic", "=", self.options[TOPIC]))
-        arrow = to_arrow_schema(schema, timezone="UTC")
+        arrow = arrow_schema(schema)
         if FILES in self.options:
             files = files_of(self.options[FILES])
             self.options = {"path": "binaryFile", **self.options}
@@ -117,11 +116,9 @@ class KafkaLogDataSource(DataSource):
 
     @reported
     def writer(self, schema: StructType, overwrite: bool) -> KafkaLogWriter:
-        from pyspark.sql.pandas.types import to_arrow_schema
-
         from kafkajit.spark.writer import KafkaLogWriter
 
-        arrow = to_arrow_schema(schema, timezone="UTC")
+        arrow = arrow_schema(schema)
         # Options that `schema` has put into a table's columns are ignored here: they come with the
         # rows of that table, wherever you write them.
         return KafkaLogWriter.of(dict(self.options), arrow, overwrite=overwrite)

@@ -155,12 +155,12 @@ class Result:
     """The rows of a statement, which are read only when they are asked for."""
 
     def __init__(self, df: DataFrame) -> None:
-        from pyspark.sql.pandas.types import to_arrow_schema
+        from kafkajit.spark.arrow_types import arrow_schema
 
         self.names: list[str] = df.columns
         self._types: list[DataType] = [field.dataType for field in df.schema]
         self._df = self._for_arrow(df)
-        arrow = to_arrow_schema(self._df.schema, timezone="UTC")
+        arrow = arrow_schema(self._df.schema)
         self.schema = pa.schema(
             [field.with_name(name) for field, name in zip(arrow, self.names, strict=True)]
         )
@@ -249,11 +249,12 @@ class Result:
 
 def _has_arrow_type(kind: DataType) -> bool:
     from pyspark.errors import PySparkException
-    from pyspark.sql.pandas.types import to_arrow_type
     from pyspark.sql.types import VariantType
 
+    from kafkajit.spark.arrow_types import arrow_type
+
     try:
-        to_arrow_type(kind, timezone="UTC")
+        arrow_type(kind)
     except PySparkException:
         return False
     return not isinstance(
