@@ -127,6 +127,7 @@ def test_each_task_aggregates_its_own_rows(query: str, spark: SparkSession) -> N
     assert sorted(found.collect()) == sorted(whole.collect())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "query",
     [
