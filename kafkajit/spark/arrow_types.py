@@ -6,9 +6,8 @@ from functools import cache
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql.types import DataType, StructType
 
 
