@@ -7,8 +7,7 @@ nothing: a file may end as the last segment of a partition may.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -24,72 +23,47 @@ from kafkajit.walk.selection import Selection
 FILE_COLUMNS = ("path", "length", "modificationTime")
 
 
-class GivenFile(NamedTuple):
-    """A file as Spark lists it; a row of the JSON that the bridge passes."""
+def files_of(text: str) -> list[StoredFile]:
+    """The files in the JSON that the bridge passes: path, local path, size and milliseconds.
 
-    path: str  # as Spark writes it, with the scheme
-    local_path: str
-    size: int
-    modified_ms: int
-
-    @property
-    def columns(self) -> dict[str, str | int]:
-        """The values of FILE_COLUMNS; the time in microseconds."""
-        values = (self.path, self.size, self.modified_ms * 1000)
-        return dict(zip(FILE_COLUMNS, values, strict=True))
-
-
-class FileTask(NamedTuple):
-    """The splits of one task, and the files that they belong to by their local paths."""
-
-    splits: list[Split]
-    files: dict[str, GivenFile]
-
-
-def files_of(text: str) -> list[GivenFile]:
-    """The files in the JSON that the bridge passes.
-
-    >>> files_of('[["file:/k/a.log", "/k/a.log", 69, 1700000000000]]')[0].columns["length"]
+    >>> files_of('[["file:/k/a.log", "/k/a.log", 69, 1700000000000]]')[0].size
     69
     """
-    return [GivenFile(*row) for row in json.loads(text)]
+    return [
+        StoredFile(path, size, modified_ms * 10**6, local_path, None)
+        for path, local_path, size, modified_ms in json.loads(text)
+    ]
 
 
-def plan_file_tasks(
-    files: Sequence[GivenFile], options: ScanOptions, predicates: Sequence[Predicate]
-) -> list[FileTask]:
+def plan_given_files(
+    files: Iterable[StoredFile], options: ScanOptions, predicates: Sequence[Predicate]
+) -> list[list[Split]]:
     """Plan what each task reads; files and batches that meet no condition are left out."""
     selection = Selection(
         range_of("offset", predicates), millisecond_range_of("timestamp", predicates)
     )
-    tested = [predicate for predicate in predicates if predicate.column != "modificationTime"]
-    by_path = {file.local_path: file for file in files if meets(file.columns, tested)}
-    stored = [
-        StoredFile(file.local_path, file.size, file.modified_ms * 10**6, file.local_path, None)
-        for file in by_path.values()
-    ]
-    return [
-        FileTask(splits, {split.file.path: by_path[split.file.path] for split in splits})
-        for splits in plan_files(stored, options, selection)
-    ]
+    wanted = [file for file in files if meets({"path": file.path, "length": file.size}, predicates)]
+    return plan_files(wanted, options, selection)
 
 
-def read_file_task(
-    task: FileTask, schema: pa.Schema, options: ScanOptions
+def read_given_files(
+    splits: Iterable[Split], schema: pa.Schema, options: ScanOptions
 ) -> Iterator[pa.RecordBatch]:
-    """A task's rows, as record batches of the schema's columns."""
+    """The rows of some splits, as record batches of the schema's columns."""
     names = [name for name in schema.names if name not in FILE_COLUMNS]
     fields = pa.schema([CONTENT_RECORDS.field(name) for name in names or ["offset"]])
-    for split in task.splits:
+    for split in splits:
+        file = split.file
         reader = SegmentReader(
-            split.file.open(split.start, split.end),
+            file.open(split.start, split.end),
             mode=options.mode,
             selection=split.selection,
             start=split.start,
             end=split.end,
             is_last=True,
         )
-        constants = task.files[split.file.path].columns
+        modified = None if file.modified_ns is None else file.modified_ns // 1000
+        constants = dict(zip(FILE_COLUMNS, (file.path, file.size, modified), strict=True))
         for rows in reader.records(fields):
             columns = [
                 rows.column(field.name)

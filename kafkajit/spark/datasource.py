@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -29,11 +29,12 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from kafkajit.scan.aggregates import Aggregates
-    from kafkajit.scan.given_files import FileTask, GivenFile
     from kafkajit.scan.options import ScanOptions
+    from kafkajit.scan.plan import Split
     from kafkajit.scan.predicates import Predicate
     from kafkajit.scan.table import Task
     from kafkajit.spark.writer import KafkaLogWriter
+    from kafkajit.storage.stored_file import StoredFile
 
 
 # Where the schema of a table made by CREATE TABLE keeps the table's options.
@@ -197,21 +198,13 @@ class TaskPartition(InputPartition):
     totals: str = ""  # of the whole plan; the bridge finds them in the pickled first task
 
 
-def _totals(tasks: Iterable[Task]) -> str:
+def _totals(tasks: Sequence[Task]) -> str:
     """The totals of a plan, as java/LogScan.java reads them."""
     pieces = [piece for task in tasks for piece in task]
     files = len({piece.file.path for piece in pieces})
     size = sum(piece.size for piece in pieces)
     noun = "file" if files == 1 else "files"
     return f"kafkajit reads {size}: {files} {noun}, {size:,} bytes;"
-
-
-@dataclass
-class FilePartition(InputPartition):
-    """The splits of given files that one task reads."""
-
-    task: FileTask
-    totals: str = ""
 
 
 @dataclass
@@ -318,26 +311,23 @@ class FileReader(KafkaLogReader):
         options: ScanOptions,
         schema: pa.Schema,
         conditions: Sequence[Predicate],
-        files: Sequence[GivenFile],
+        files: Sequence[StoredFile],
     ) -> None:
         super().__init__(options, schema, conditions)
         self._files = files
 
-    @reported
-    def partitions(self) -> list[InputPartition]:
-        from kafkajit.scan.given_files import FileTask, plan_file_tasks
+    def _plan(self) -> Sequence[Task]:
+        from kafkajit.scan.given_files import plan_given_files
 
-        tasks = plan_file_tasks(self._files, self._options, self._predicates)
-        first, *others = tasks or [FileTask([], {})]
-        totals = _totals(task.splits for task in tasks)
-        return [FilePartition(first, totals), *map(FilePartition, others)]
+        return plan_given_files(self._files, self._options, self._predicates)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        from kafkajit.scan.given_files import read_file_task
+        from kafkajit.scan.given_files import read_given_files
 
         with in_worker():
-            assert isinstance(partition, FilePartition)
-            yield from read_file_task(partition.task, self._schema, self._options)
+            assert isinstance(partition, TaskPartition)
+            splits = cast("list[Split]", partition.task)
+            yield from read_given_files(splits, self._schema, self._options)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_files": ()}

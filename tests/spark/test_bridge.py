@@ -6,6 +6,7 @@ import logging
 import threading
 import zipfile
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -177,12 +178,14 @@ def test_a_join_on_the_topic_prunes_files_at_run_time(
     spark.createDataFrame(rows, "name STRING, number INT").write.parquet(f"{tmp_path}/names")
     spark.read.parquet(f"{tmp_path}/names").createOrReplaceTempView("names")
     found = spark.sql(
-        "SELECT count(key), count(DISTINCT topic) FROM log JOIN names ON topic = name"
-        " WHERE number < 0"
+        "SELECT /*+ BROADCAST(names) */ count(key), count(DISTINCT topic)"
+        " FROM log JOIN names ON topic = name WHERE number < 0"
     )
     keys = sum(row["key"] is not None for row in sample_rows() if row["topic"] == "orders")
-    assert tuple(found.first()) == (keys, 1)
-    assert "dynamicpruning" in plan_of(found)
+    assert [tuple(row) for row in found.collect()] == [(keys, 1)]
+    plan = plan_of(found)  # with what was read in the end
+    assert "dynamicpruning" in plan
+    assert "reads: 1 file, " in plan
 
 
 def test_conditions_are_those_of_their_own_scan(spark: SparkSession, log: DataFrame) -> None:
@@ -282,6 +285,23 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def refusal(
+    spark: SparkSession, cache: Path, caplog: pytest.LogCaptureFixture
+) -> Callable[[], str]:
+    """A call that has the session ask for the bridge in vain, and returns the line at INFO."""
+
+    def asked() -> str:
+        caplog.set_level(logging.INFO, logger="kafkajit")
+        assert bridge.install(spark) is False
+        (message,) = caplog.messages
+        assert message.startswith("kafkaLog is read by Spark's Python source: ")
+        assert not list(cache.glob("*.jar"))
+        return message
+
+    return asked
+
+
 @pytest.mark.parametrize(
     ("trouble", "reason"),
     [
@@ -291,15 +311,8 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     ],
 )
 def test_a_session_that_cannot_have_it_says_why(
-    trouble: str,
-    reason: str,
-    spark: SparkSession,
-    cache: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    trouble: str, reason: str, refusal: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    caplog.set_level(logging.INFO, logger="kafkajit")
-
     def fail(*_: object) -> None:
         if trouble == "no compiler":
             raise bridge.NoBridgeError("Cannot compile")
@@ -309,55 +322,33 @@ def test_a_session_that_cannot_have_it_says_why(
         monkeypatch.setattr(bridge, "cache_folder", lambda: None)
     else:
         monkeypatch.setattr(bridge, "write_jar", fail)
-    assert bridge.install(spark) is False
-    (message,) = caplog.messages
-    assert message.startswith("kafkaLog is read by Spark's Python source: ")
-    assert reason in message
+    assert reason in refusal()
 
 
 def test_a_source_that_does_not_compile_is_no_error(
-    spark: SparkSession,
-    cache: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    refusal: Callable[[], str], cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As with a Spark whose internals have changed."""
-    caplog.set_level(logging.INFO, logger="kafkajit")
     broken = {"A.java": "package kafkajit; class A { org.apache.spark.NoSuchClass it; }"}
     monkeypatch.setattr(bridge, "_sources", lambda: broken)
-    assert bridge.install(spark) is False
-    assert "File 'A.java', Line 1" in caplog.text
-    assert not list(cache.glob("*.jar"))
+    assert "File 'A.java', Line 1" in refusal()
     assert not list(cache.glob("*.unfinished"))
 
 
 def test_a_spark_without_a_compiler_is_no_error(
-    spark: SparkSession,
-    cache: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    refusal: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    caplog.set_level(logging.INFO, logger="kafkajit")
     monkeypatch.setattr(bridge, "_COMPILERS", "org.codehaus.commons.compiler.NoSuchFactory")
-    assert bridge.install(spark) is False
-    (message,) = caplog.messages
-    assert "ClassNotFoundException: org.codehaus.commons.compiler.NoSuchFactory" in message
-    assert not list(cache.glob("*.jar"))
+    missing = "ClassNotFoundException: org.codehaus.commons.compiler.NoSuchFactory"
+    assert missing in refusal()
 
 
 @pytest.mark.parametrize("jar", ["nosuchscheme://bridge.jar", "ivy://nosuchscheme"])
 def test_a_jar_that_spark_refuses_is_no_error(
-    jar: str,
-    spark: SparkSession,
-    cache: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    jar: str, refusal: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    caplog.set_level(logging.INFO, logger="kafkajit")
     monkeypatch.setattr(bridge, "_jar_in_cache", lambda _: jar)
-    assert bridge.install(spark) is False
-    (message,) = caplog.messages
-    assert "nosuchscheme" in message
+    assert "nosuchscheme" in refusal()
 
 
 def test_the_jar_is_made_once(

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kafkajit.cli.sql.view_names import BINARY, FORMATS, VIEW_DOCS
+from kafkajit.cli.sql.view_names import BINARY, FORMATS, TOPICS_DOC, VIEW_DOCS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,12 +23,11 @@ if TYPE_CHECKING:
     from kafkajit.cli.sql.statements import Statement
     from kafkajit.cli.sql.views import Logs
 
-_VIEWS = "\n".join(f"  {name:20}{doc}" for name, doc in VIEW_DOCS.items())
+_VIEWS = "\n".join(f"  {name:20}{doc}" for name, doc in (*VIEW_DOCS.items(), TOPICS_DOC))
 
 EXAMPLE = f"""\
 views over the logs:
 {_VIEWS}
-  orders, …           the records of the topic of that name; quote `my.topic`
 
 examples:
   kafkajit sql --path /var/kafka

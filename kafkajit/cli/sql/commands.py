@@ -10,7 +10,7 @@ from typing import NamedTuple
 from kafkajit.cli.sql.error_report import meant
 from kafkajit.cli.sql.shell import Shell
 from kafkajit.cli.sql.table import width_of
-from kafkajit.cli.sql.view_names import BINARY, TEXT, VIEW_DOCS
+from kafkajit.cli.sql.view_names import BINARY, TEXT, TOPICS_DOC, VIEW_DOCS
 from kafkajit.cli.sql.views import VIEWS, Logs
 from kafkajit.spark.catalogue import FUNCTIONS, TABLE_FUNCTION
 
@@ -97,8 +97,7 @@ class Commands:
             )
             for name, command in self.by_name.items()
         ]
-        views = [(f"  {view}", doc) for view, doc in VIEW_DOCS.items()]
-        views.append(("  orders, …", "the records of the topic of that name; quote `my.topic`"))
+        views = [(f"  {view}", doc) for view, doc in (*VIEW_DOCS.items(), TOPICS_DOC)]
         return "\n".join(
             [
                 "A statement ends with a semicolon and may take several lines.",

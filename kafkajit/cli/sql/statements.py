@@ -157,9 +157,10 @@ def lists_views(text: str) -> bool:
 
 def mentioned(text: str, views: Iterable[str]) -> list[str]:
     """The views that a statement may use: those that it names, or all if it lists views."""
+    if lists_views(text):
+        return list(views)
     names = names_in(text)
-    is_listing = lists_views(text)
-    return [view for view in views if is_listing or view.lower() in names]
+    return [view for view in views if view.lower() in names]
 
 
 def created(text: str) -> str:

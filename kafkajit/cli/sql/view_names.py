@@ -10,6 +10,8 @@ TEXT = ("table", "line", "csv", "json")
 FORMATS = (*TEXT, *BINARY)
 
 BINARY_FILE = "binaryFile"
+# The views of topics, as help shows them.
+TOPICS_DOC = ("orders, …", "the records of the topic of that name; quote `my.topic`")
 # view: its rows
 VIEW_DOCS = {
     "records": "the records of all segments",

@@ -55,10 +55,10 @@ _CORRUPTION = TableColumn(
 
 def topics_of(logs: Iterable[StoredFile]) -> list[str]:
     """The topics of these segments that can have a view: SQL does not tell `a` from `A`."""
-    topics = {parse_log_path(file.path).topic for file in logs} - {None}
-    names = Counter(topic.lower() for topic in topics if topic is not None)
-    names.update(view.lower() for view in VIEWS)
-    return sorted(topic for topic in topics if topic is not None and names[topic.lower()] == 1)
+    found = {parse_log_path(file.path).topic for file in logs}
+    topics = [topic for topic in found if topic is not None]
+    names = Counter(name.lower() for name in (*topics, *VIEWS))
+    return sorted(topic for topic in topics if names[topic.lower()] == 1)
 
 
 class Logs:

@@ -22,8 +22,7 @@ import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.v2.V2ScanRelationPushDown$;
 import org.apache.spark.sql.internal.SQLConf;
-import scala.collection.Seq;
-import scala.jdk.javaapi.CollectionConverters;
+import scala.Function1;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.AbstractPartialFunction;
 
@@ -34,14 +33,14 @@ import scala.runtime.AbstractPartialFunction;
 public class ExplodedFiles extends Rule {
   /** Adds this rule to a session that does not have it. */
   public void addTo(org.apache.spark.sql.classic.SparkSession session) {
-    List rules = new ArrayList(list(session.experimental().extraOptimizations()));
+    List rules = new ArrayList(Explosion.list(session.experimental().extraOptimizations()));
     for (int i = 0; i < rules.size(); i++) {
       if (rules.get(i).getClass().getName().equals(getClass().getName())) {
         return;
       }
     }
     rules.add(this);
-    session.experimental().extraOptimizations_$eq(seq(rules));
+    session.experimental().extraOptimizations_$eq(Explosion.seq(rules));
   }
 
   public TreeNode apply(TreeNode plan) {
@@ -77,15 +76,17 @@ public class ExplodedFiles extends Rule {
       return plan instanceof Generate && rewritten((Generate) plan) != null;
     }
 
-    public Object apply(Object plan) {
-      return rewritten((Generate) plan);
+    /** What Spark calls: one look at each plan, because a look lists the files. */
+    public Object applyOrElse(Object plan, Function1 otherwise) {
+      LogicalPlan found = plan instanceof Generate ? rewritten((Generate) plan) : null;
+      return found != null ? found : otherwise.apply(plan);
     }
   }
 
   /** Whether a node asks for the file that Spark's own readers read, which this scan does not set. */
   static class NamesFiles extends AbstractFunction1 {
     public Object apply(Object node) {
-      List expressions = list(((LogicalPlan) node).expressions());
+      List expressions = Explosion.list(((LogicalPlan) node).expressions());
       for (int i = 0; i < expressions.size(); i++) {
         if (((Expression) expressions.get(i)).exists(new NamesFile())) {
           return Boolean.TRUE;
@@ -120,13 +121,5 @@ public class ExplodedFiles extends Rule {
     }
     Explosion explosion = Explosion.of((LogicalRelation) leaf, nodes);
     return explosion == null ? null : explosion.over(generate, isExplode);
-  }
-
-  private static List list(Seq found) {
-    return CollectionConverters.asJava(found);
-  }
-
-  private static scala.collection.immutable.Seq seq(List found) {
-    return CollectionConverters.asScala(found).toSeq();
   }
 }

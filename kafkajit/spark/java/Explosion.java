@@ -26,6 +26,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Generate;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
@@ -102,9 +103,10 @@ class Explosion {
     }
     String asked = (String) options.remove("columns");
     CaseInsensitiveStringMap given = new CaseInsensitiveStringMap(options);
+    Table table = new KafkaLog.ReadOnlyTable(KafkaLog.NAME, schema, given);
     plan =
         DataSourceV2Relation$.MODULE$.create(
-            KafkaLog.tableOf(schema, options), Option.empty(), Option.empty(), given, Option.empty());
+            table, Option.empty(), Option.empty(), given, Option.empty());
     List output = list(plan.output());
     List columns = new ArrayList();
     for (int i = 0; i < record.length(); i++) {
@@ -331,11 +333,11 @@ class Explosion {
     return ((NamedExpression) attribute).exprId();
   }
 
-  private static List list(Seq found) {
+  static List list(Seq found) {
     return CollectionConverters.asJava(found);
   }
 
-  private static scala.collection.immutable.Seq seq(List found) {
+  static scala.collection.immutable.Seq seq(List found) {
     return CollectionConverters.asScala(found).toSeq();
   }
 }

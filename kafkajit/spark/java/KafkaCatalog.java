@@ -3,22 +3,18 @@ package kafkajit;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
-import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.NamespaceChange;
 import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
 import org.apache.spark.sql.connector.catalog.Table;
-import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.expressions.Transform;
-import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
@@ -77,13 +73,15 @@ public class KafkaCatalog implements TableCatalog, SupportsNamespaces {
     boolean isTopic = namespace.length == 0;
     String topic = isTopic ? identifier.name() : namespace[0];
     String kind = isTopic ? "records" : identifier.name();
-    if (namespace.length > 1 || !listed("kinds").contains(kind) || !listed("topics").contains(topic)) {
+    if (namespace.length > 1
+        || !listed("topics").contains(topic)
+        || (!isTopic && !listed("kinds").contains(kind))) {
       throw new NoSuchTableException(identifier);
     }
     CaseInsensitiveStringMap given = with(TOPIC, topic, camelCase(kind));
     StructType schema = KafkaLog.python().inferSchema(given);
-    Table python = KafkaLog.python().getTable(schema, new Transform[0], given.asCaseSensitiveMap());
-    return new TopicTable(name + "." + topic + (isTopic ? "" : "." + kind), schema, python, given);
+    String shown = name + "." + topic + (isTopic ? "" : "." + kind);
+    return new KafkaLog.ReadOnlyTable(shown, schema, given);
   }
 
   /** The data source's name of a kind: offset_index is offsetIndex. */
@@ -161,31 +159,5 @@ public class KafkaCatalog implements TableCatalog, SupportsNamespaces {
   private UnsupportedOperationException readOnly() {
     return new UnsupportedOperationException(
         "the catalog " + name + " is read-only: write logs with df.write.format('kafkaLog')");
-  }
-
-  /** A table of the catalog: it has its own options, and is not written to. */
-  static class TopicTable extends KafkaLog.LogTable {
-    private final String name;
-    private final CaseInsensitiveStringMap options;
-
-    TopicTable(String name, StructType schema, Table python, CaseInsensitiveStringMap options) {
-      super(schema, python);
-      this.name = name;
-      this.options = options;
-    }
-
-    public String name() {
-      return name;
-    }
-
-    public Set capabilities() {
-      return EnumSet.of(TableCapability.BATCH_READ);
-    }
-
-    public ScanBuilder newScanBuilder(CaseInsensitiveStringMap given) {
-      Map all = new HashMap(options.asCaseSensitiveMap());
-      all.putAll(given.asCaseSensitiveMap());
-      return super.newScanBuilder(new CaseInsensitiveStringMap(all));
-    }
   }
 }

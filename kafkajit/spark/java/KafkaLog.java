@@ -1,5 +1,7 @@
 package kafkajit;
 
+import java.util.EnumSet;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
@@ -53,11 +55,6 @@ public class KafkaLog implements TableProvider, DataSourceRegister {
     return isEnabled ? new LogTable(schema, table) : table;
   }
 
-  /** A table of these columns, which the Python source has under these options. */
-  static Table tableOf(StructType schema, Map options) {
-    return new LogTable(schema, python().getTable(schema, new Transform[0], options));
-  }
-
   /** Reads through the bridge; writes and streams are the Python source's. */
   static class LogTable implements Table, SupportsRead, SupportsWrite {
     private final StructType schema;
@@ -86,6 +83,32 @@ public class KafkaLog implements TableProvider, DataSourceRegister {
 
     public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
       return ((SupportsWrite) python).newWriteBuilder(info);
+    }
+  }
+
+  /** A table that brings its options and is not written to, so the Python source has none for it. */
+  static class ReadOnlyTable extends LogTable {
+    private final String name;
+    private final CaseInsensitiveStringMap options;
+
+    ReadOnlyTable(String name, StructType schema, CaseInsensitiveStringMap options) {
+      super(schema, null);
+      this.name = name;
+      this.options = options;
+    }
+
+    public String name() {
+      return name;
+    }
+
+    public Set capabilities() {
+      return EnumSet.of(TableCapability.BATCH_READ);
+    }
+
+    public ScanBuilder newScanBuilder(CaseInsensitiveStringMap given) {
+      Map all = new HashMap(options.asCaseSensitiveMap());
+      all.putAll(given.asCaseSensitiveMap());
+      return super.newScanBuilder(new CaseInsensitiveStringMap(all));
     }
   }
 }
