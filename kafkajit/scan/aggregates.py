@@ -77,9 +77,13 @@ class Aggregates(NamedTuple):
 def plan_aggregates(
     options: ScanOptions, predicates: Sequence[Predicate], asked: Aggregates
 ) -> Sequence[Task]:
-    """Plan what each task reads; twice as much as usual if headers may suffice."""
+    """Plan what each task reads; if headers may suffice, twice as much where no core gets idle."""
     tasks = plan_tasks(options, predicates)
-    if not _trusts_headers(options, asked) or options.max_partition_bytes is not None:
+    if (
+        options.max_partition_bytes is not None
+        or len(tasks) < 2 * options.parallelism
+        or not _trusts_headers(options, asked)
+    ):
         return tasks
     # Starting a task takes as long as walking the headers of 100 MB.
     planned = cast("Sequence[list[Split]]", tasks)

@@ -48,6 +48,7 @@ class ScanOptions:
     mode: str = FAILFAST
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES
     max_partition_bytes: int | None = None
+    parallelism: int = 8  # how many tasks run at once, unless the bridge knows better
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> ScanOptions:
@@ -209,6 +210,6 @@ OPTIONS: dict[str, Option] = {
     "maxPartitionBytes": Option(
         "max_partition_bytes",
         _number(1, 2**40),
-        "bytes of log for one task; by default an eighth of the total, from 16m to 128m",
+        "bytes of log for one task; by default the total by the number of cores, from 16m to 128m",
     ),
 }

@@ -35,8 +35,8 @@ from kafkajit.walk.walk import Walk
 
 logger = logging.getLogger("kafkajit")
 
-# Without the option maxPartitionBytes a task's share is an eighth of all bytes, within these
-# limits. A task costs Spark some 20 ms, and reading 16 MiB takes about as long.
+# Without the option maxPartitionBytes a task's share is what each core gets of all bytes, within
+# these limits. A task costs Spark some 20 ms, and reading 16 MiB takes about as long.
 _LEAST_BYTES = 16 << 20
 _MOST_BYTES = 128 << 20
 # Opening a file counts as reading this many bytes. Opening a small local file takes 0.1 ms: 10,000
@@ -181,7 +181,9 @@ def find_partitions(options: ScanOptions) -> list[list[Segment]]:
 def task_share(options: ScanOptions, files: Iterable[tuple[StoredFile, int]]) -> int:
     """The number of bytes a task should read, given the number to read from each file."""
     cost = sum(size + _open_cost(file) for file, size in files)
-    return options.max_partition_bytes or min(max(cost // 8, _LEAST_BYTES), _MOST_BYTES)
+    return options.max_partition_bytes or min(
+        max(cost // options.parallelism, _LEAST_BYTES), _MOST_BYTES
+    )
 
 
 def packed(pieces: Iterable[_Piece], share: int) -> list[list[_Piece]]:

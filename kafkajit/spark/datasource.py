@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql.datasource import (
@@ -41,11 +41,12 @@ if TYPE_CHECKING:
 _OPTIONS = "kafkaLog.options"
 # Options in which the bridge passes what one scan is asked for (spark/java).
 CONDITIONS = "kafkajit.conditions"
+PARALLELISM = "kafkajit.parallelism"
 AGGREGATES = "kafkajit.aggregates"
 FILES = "kafkajit.files"
 TOPIC = "kafkajit.topic"
 LIST = "kafkajit.list"
-_BRIDGE = (CONDITIONS, AGGREGATES, FILES, TOPIC, LIST)
+_BRIDGE = (CONDITIONS, PARALLELISM, AGGREGATES, FILES, TOPIC, LIST)
 
 
 class KafkaLogDataSource(DataSource):
@@ -153,7 +154,10 @@ class KafkaLogDataSource(DataSource):
         from kafkajit.scan.options import ScanOptions
 
         given = {name: text for name, text in self.options.items() if name not in _BRIDGE}
-        return ScanOptions.parse(given)
+        options = ScanOptions.parse(given)
+        if PARALLELISM in self.options:
+            options = replace(options, parallelism=int(self.options[PARALLELISM]))
+        return options
 
 
 def _names_as_schema(names: Iterable[str]) -> StructType:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -204,7 +205,9 @@ def test_records_are_decoded_if_headers_do_not_know(
 
 def test_two_tasks_become_one_if_headers_suffice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kafkajit.scan.plan, "_LEAST_BYTES", 1000)
-    options = options_of(*FOLDERS)
+    monkeypatch.setattr(kafkajit.scan.plan, "_OPEN_COST", 0)
+    monkeypatch.setattr(kafkajit.scan.plan, "_MOST_BYTES", 1000)
+    options = replace(options_of(*FOLDERS), parallelism=2)
     tasks = plan_tasks(options, [])
     assert len(tasks) > 4
     joined = plan_aggregates(options, [], Aggregates([], OFFSETS))
@@ -212,6 +215,8 @@ def test_two_tasks_become_one_if_headers_suffice(monkeypatch: pytest.MonkeyPatch
     assert covered(joined) == covered(tasks)
     for unknown in (Aggregate("count", "key"), Aggregate("sum", "partition")):
         assert len(plan_aggregates(options, [], Aggregates([], [unknown]))) == len(tasks)
+    busy = replace(options, parallelism=len(tasks) // 2 + 1)  # half of the cores would be idle
+    assert len(plan_aggregates(busy, [], Aggregates([], OFFSETS))) == len(plan_tasks(busy, []))
     given = options_of(*FOLDERS, maxPartitionBytes="1000")
     assert len(plan_aggregates(given, [], Aggregates([], OFFSETS))) == len(plan_tasks(given, []))
 

@@ -6,6 +6,7 @@ import json
 import logging
 import re
 import shutil
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -38,8 +39,10 @@ import kafkajit
 import kafkajit.scan.plan
 import kafkajit.testing as kt
 from kafkajit.reader import SegmentReader
+from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.plan import find_partitions
 from kafkajit.scan.predicates import Predicate
+from kafkajit.scan.table import plan_table
 from kafkajit.storage.locations import stored_file
 
 by_place = pytest.mark.parametrize("is_far", [False, True], ids=["mapped", "in ranges"])
@@ -252,13 +255,15 @@ def test_opening_a_file_counts_as_some_of_a_tasks_bytes(
     assert [len(task) for task in plan_of(root, maxPartitionBytes=60 * SIZE).tasks] == [3] * 4
 
 
-def test_by_default_a_task_has_an_eighth_of_all_within_limits(
+def test_by_default_a_task_has_what_a_core_gets_of_all_within_limits(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kafkajit.scan.plan, "_OPEN_COST", 0)
     assert len(plan_of(root).tasks) == 1  # at least 16 MiB
     monkeypatch.setattr(kafkajit.scan.plan, "_LEAST_BYTES", 1)
-    assert len(plan_of(root).tasks) >= 8
+    assert 8 <= len(plan_of(root).tasks) <= 12
+    few = replace(ScanOptions.parse({"path": str(root)}), parallelism=2)
+    assert 2 <= len(plan_table(few, []).tasks) <= 4
     monkeypatch.setattr(kafkajit.scan.plan, "_MOST_BYTES", 5 * SIZE)
     assert len(plan_of(root).tasks) == 24
 

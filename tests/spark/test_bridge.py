@@ -10,9 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from corpus import DATA, rows_of
 from pyspark.sql import DataFrame, SparkSession
+from scanning import write_partition
 
 import kafkajit
 import kafkajit.testing as kt
@@ -55,6 +57,20 @@ def test_a_scan_reads_the_columns_that_a_query_uses(log: DataFrame) -> None:
     assert columns_of(log.select("key").where("key IS NOT NULL").selectExpr("1")) == ["key"]
     assert columns_of(log.selectExpr("1")) == []
     assert len(columns_of(log)) == len(log.columns)
+
+
+def test_each_core_gets_its_share(spark: SparkSession, tmp_path: Path) -> None:
+    values = pa.array([bytes(1 << 20)] * 40)
+    log = kafkajit.encode_batches(pa.table({"value": values}), batch_records=1)
+    write_partition(tmp_path, {0: log})
+    tasks = {}
+    for cores in ("1", "2", "64"):
+        spark.conf.set("spark.sql.leafNodeDefaultParallelism", cores)
+        table = spark.read.format("kafkaLog").load(str(tmp_path))
+        tasks[cores] = table._jdf.queryExecution().toRdd().getNumPartitions()
+        assert table.count() == 40
+    spark.conf.unset("spark.sql.leafNodeDefaultParallelism")
+    assert tasks == {"1": 1, "2": 2, "64": 3}  # a task has at least 16 MiB
 
 
 def test_a_part_of_a_struct_is_read_out_of_the_whole(log: DataFrame) -> None:

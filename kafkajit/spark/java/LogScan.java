@@ -7,6 +7,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
@@ -29,6 +30,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 class LogScan implements Scan, Batch, SupportsReportStatistics, SupportsRuntimeV2Filtering {
   /** The option that hands the conditions to the Python source, as JSON. */
   static final String CONDITIONS = "kafkajit.conditions";
+
+  /** The option that says how many tasks run at once. */
+  private static final String PARALLELISM = "kafkajit.parallelism";
 
   /** Begins the plan's totals in the first task of the Python source: the bytes, and a text. */
   private static final String TOTALS = "kafkajit reads ";
@@ -58,8 +62,16 @@ class LogScan implements Scan, Batch, SupportsReportStatistics, SupportsRuntimeV
   private Scan python() {
     Map all = new HashMap(options.asCaseSensitiveMap());
     all.put(CONDITIONS, conditions.toString());
+    all.put(PARALLELISM, parallelism());
     CaseInsensitiveStringMap given = new CaseInsensitiveStringMap(all);
     return new PythonScanBuilder(KafkaLog.python(), KafkaLog.NAME, read, given).build();
+  }
+
+  /** The number of tasks that Spark itself would make of data without a size of its own. */
+  private static String parallelism() {
+    SparkSession session = SparkSession.active();
+    return session.conf().get("spark.sql.leafNodeDefaultParallelism",
+        String.valueOf(session.sparkContext().defaultParallelism()));
   }
 
   private synchronized Batch batch() {
