@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from kafkajit.reader import SegmentReader
@@ -17,10 +18,12 @@ from kafkajit.scan.plan import Split, plan_files
 from kafkajit.scan.predicates import Predicate, meets, millisecond_range_of, range_of
 from kafkajit.schema import CONTENT_RECORDS
 from kafkajit.storage.stored_file import StoredFile
-from kafkajit.walk.selection import Selection
+from kafkajit.walk.selection import EVERYTHING, Selection
 
 # Columns with the same value in all records of a file.
 FILE_COLUMNS = ("path", "length", "modificationTime")
+# The column that numbers the records of a file, as posexplode does.
+PLACE = "pos"
 
 
 def files_of(text: str) -> list[StoredFile]:
@@ -36,21 +39,29 @@ def files_of(text: str) -> list[StoredFile]:
 
 
 def plan_given_files(
-    files: Iterable[StoredFile], options: ScanOptions, predicates: Sequence[Predicate]
+    files: Iterable[StoredFile],
+    schema: pa.Schema,
+    options: ScanOptions,
+    predicates: Sequence[Predicate],
 ) -> list[list[Split]]:
-    """Plan what each task reads; files and batches that meet no condition are left out."""
+    """Plan what each task reads; files and batches that meet no condition are left out.
+
+    A file whose records are numbered is read whole.
+    """
+    wanted = [file for file in files if meets({"path": file.path, "length": file.size}, predicates)]
+    if PLACE in schema.names:
+        return plan_files(wanted, options, EVERYTHING, whole=True)
     selection = Selection(
         range_of("offset", predicates), millisecond_range_of("timestamp", predicates)
     )
-    wanted = [file for file in files if meets({"path": file.path, "length": file.size}, predicates)]
-    return plan_files(wanted, options, selection)
+    return plan_files(wanted, options, selection, whole=False)
 
 
 def read_given_files(
     splits: Iterable[Split], schema: pa.Schema, options: ScanOptions
 ) -> Iterator[pa.RecordBatch]:
     """The rows of some splits, as record batches of the schema's columns."""
-    names = [name for name in schema.names if name not in FILE_COLUMNS]
+    names = [name for name in schema.names if name not in (*FILE_COLUMNS, PLACE)]
     fields = pa.schema([CONTENT_RECORDS.field(name) for name in names or ["offset"]])
     for split in splits:
         file = split.file
@@ -64,11 +75,16 @@ def read_given_files(
         )
         modified = None if file.modified_ns is None else file.modified_ns // 1000
         constants = dict(zip(FILE_COLUMNS, (file.path, file.size, modified), strict=True))
+        first = 0
         for rows in reader.records(fields):
-            columns = [
-                rows.column(field.name)
-                if field.name not in constants
-                else pa.repeat(pa.scalar(constants[field.name], field.type), rows.num_rows)
-                for field in schema
-            ]
+            found = dict(zip(rows.schema.names, rows.columns, strict=True))
+            for name, value in constants.items():
+                if name in schema.names:
+                    scalar = pa.scalar(value, schema.field(name).type)
+                    found[name] = pa.repeat(scalar, rows.num_rows)
+            if PLACE in schema.names:
+                places = np.arange(first, first + rows.num_rows)
+                found[PLACE] = pa.array(places).cast(pa.int32())
+            first += rows.num_rows
+            columns = [found[name] for name in schema.names]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -128,28 +128,34 @@ def make_plan(
             and selection.offsets & Range(segment.offsets.first)
             and asked.offsets
         )
-    plan = _split(segments, wanted, options)
+    # Gaps are found from the batches around them.
+    plan = _split(segments, wanted, options, whole=options.kind == "corruption")
     logger.info("%s: %s", ", ".join(map(shown, options.paths)), plan)
     return plan
 
 
 def plan_files(
-    files: Iterable[StoredFile], options: ScanOptions, selection: Selection
+    files: Iterable[StoredFile], options: ScanOptions, selection: Selection, *, whole: bool
 ) -> list[Task]:
     """Plan the tasks that read these files, each a log of its own, whatever its name is."""
     segments = [Segment(file, LogPath(), ALL, None, None, None) for file in files]
-    return _split(segments, [(segment, selection) for segment in segments], options).tasks
+    wanted = [(segment, selection) for segment in segments]
+    return _split(segments, wanted, options, whole=whole).tasks
 
 
 def _split(
-    segments: Sequence[Segment], wanted: Sequence[tuple[Segment, Selection]], options: ScanOptions
+    segments: Sequence[Segment],
+    wanted: Sequence[tuple[Segment, Selection]],
+    options: ScanOptions,
+    *,
+    whole: bool,
 ) -> ScanPlan:
-    """Split the wanted segments and pack the splits into tasks."""
+    """Split the wanted segments, unless they are read whole, and pack the splits into tasks."""
     share = task_share(options, ((segment.log, segment.log.size) for segment, _ in wanted))
     budget = _FRAMING_BUDGET
     splits: list[Split] = []
     for segment, asked in wanted:
-        if options.kind == "corruption":  # gaps are found from the batches around them
+        if whole:
             stretches, framed = [Stretch(0, segment.log.size)], 0
         else:
             stretches, framed = _stretches(segment, asked, options.mode, share, budget)

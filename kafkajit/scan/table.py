@@ -40,6 +40,16 @@ def schema_of(options: ScanOptions) -> pa.Schema:
     return schema
 
 
+def with_whole_structs(asked: pa.Schema, known: pa.Schema) -> pa.Schema:
+    """The asked columns with whole structs, to read them before their parts are taken out."""
+    return pa.schema(
+        [
+            field.with_type(known.field(field.name).type) if field.type.num_fields else field
+            for field in asked
+        ]
+    )
+
+
 def plan_tasks(options: ScanOptions, predicates: Sequence[Predicate]) -> Sequence[Task]:
     """Plan what each task reads: segments, or files beside them."""
     if options.kind in PATH_COLUMNS:

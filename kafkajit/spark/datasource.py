@@ -26,7 +26,7 @@ from kafkajit.spark.worker import AckOnUnpickle, in_worker, reported
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
     from kafkajit.scan.aggregates import Aggregates
     from kafkajit.scan.options import ScanOptions
@@ -187,11 +187,26 @@ def _check_columns(asked: StructType, known: StructType, kind: str) -> None:
             )
         if field.name in text and field.dataType == StringType():
             continue
-        if field.dataType != types[field.name]:
+        if not _is_part_of(field.dataType, types[field.name]):
             raise ValueError(
                 f"column {field.name} of kind {kind} is {types[field.name].simpleString()}, "
                 f"not {field.dataType.simpleString()}"
             )
+
+
+def _is_part_of(asked: DataType, known: DataType) -> bool:
+    """Whether a type is the known one, or has some fields of its structs."""
+    from pyspark.sql.types import ArrayType, StructType
+
+    if isinstance(asked, ArrayType) and isinstance(known, ArrayType):
+        return _is_part_of(asked.elementType, known.elementType)
+    if isinstance(asked, StructType) and isinstance(known, StructType):
+        types = {field.name: field.dataType for field in known}
+        names = [name for name in known.names if name in asked.names]
+        return asked.names == names and all(
+            _is_part_of(field.dataType, types[field.name]) for field in asked
+        )
+    return asked == known
 
 
 @dataclass
@@ -267,14 +282,26 @@ class KafkaLogReader(DataSourceReader):
         return plan_tasks(self._options, self._predicates)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        from kafkajit.scan.table import read_task
+        from kafkajit.scan.table import with_whole_structs
 
         with in_worker():
             if isinstance(partition, RowsPartition):
                 yield partition.rows
                 return
             assert isinstance(partition, TaskPartition)
-            yield from read_task(partition.task, self._schema, self._options)
+            whole = with_whole_structs(self._schema, self._known())
+            for rows in self._rows(partition.task, whole):
+                yield rows if whole == self._schema else rows.cast(self._schema)
+
+    def _known(self) -> pa.Schema:
+        from kafkajit.scan.table import schema_of
+
+        return schema_of(self._options)
+
+    def _rows(self, task: Task, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        from kafkajit.scan.table import read_task
+
+        return read_task(task, schema, self._options)
 
     def __getstate__(self) -> dict[str, Any]:
         # Tasks have their splits, and need nothing else of the plan.
@@ -323,15 +350,17 @@ class FileReader(KafkaLogReader):
     def _plan(self) -> Sequence[Task]:
         from kafkajit.scan.given_files import plan_given_files
 
-        return plan_given_files(self._files, self._options, self._predicates)
+        return plan_given_files(self._files, self._schema, self._options, self._predicates)
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    def _known(self) -> pa.Schema:
+        from kafkajit.schema import CONTENT_RECORDS
+
+        return CONTENT_RECORDS
+
+    def _rows(self, task: Task, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         from kafkajit.scan.given_files import read_given_files
 
-        with in_worker():
-            assert isinstance(partition, TaskPartition)
-            splits = cast("list[Split]", partition.task)
-            yield from read_given_files(splits, self._schema, self._options)
+        return read_given_files(cast("list[Split]", task), schema, self._options)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_files": ()}

@@ -73,8 +73,10 @@ def test_each_core_gets_its_share(spark: SparkSession, tmp_path: Path) -> None:
     assert tasks == {"1": 1, "2": 2, "64": 3}  # a task has at least 16 MiB
 
 
-def test_a_part_of_a_struct_is_read_out_of_the_whole(log: DataFrame) -> None:
+def test_a_part_of_a_struct_is_read_alone(log: DataFrame) -> None:
     keys = log.where("headers IS NOT NULL").selectExpr("headers.key AS keys").distinct()
+    scan = keys._jdf.queryExecution().optimizedPlan().collectLeaves().head().scan()
+    assert scan.readSchema().simpleString() == "struct<headers:array<struct<key:string>>>"
     assert sorted(row.keys[0] for row in keys.collect()) == sorted(
         {row["headers"][0]["key"] for row in sample_rows() if row["headers"]}
     )

@@ -237,6 +237,18 @@ def test_a_narrower_schema_may_be_in_any_order_and_not_null(load: Load) -> None:
     assert frame.count() > 0
 
 
+def test_a_schema_may_have_a_part_of_a_struct(load: Load, tmp_path: Path) -> None:
+    keys = load(kt.SAMPLE, schema="headers ARRAY<STRUCT<key: STRING>>, offset BIGINT")
+    whole = load(kt.SAMPLE).selectExpr("transform(headers, h -> struct(h.key)) headers", "offset")
+    assert sorted(map(str, keys.collect())) == sorted(map(str, whole.collect()))
+    partition = damaged_folder(tmp_path)
+    damage = load(partition, mode="PERMISSIVE", schema="corruption STRUCT<reason: STRING>")
+    found = load(partition, mode="PERMISSIVE").selectExpr("corruption.reason")
+    assert sorted(map(str, damage.selectExpr("corruption.reason").collect())) == sorted(
+        map(str, found.collect())
+    )
+
+
 def test_keys_and_values_as_strings_are_what_a_cast_makes_of_them(
     load: Load, tmp_path: Path
 ) -> None:
@@ -284,6 +296,7 @@ def test_strings_and_damage_fit_together(load: Load, tmp_path: Path) -> None:
             "option startingOffsets: expected earliest or JSON such as",
         ),
         ({}, "ofset BIGINT", "has no column 'ofset', did you mean 'offset'? There are: key,"),
+        ({}, "headers ARRAY<STRUCT<kex: STRING>>", "column headers of kind records is array<"),
         ({}, "offset INT", "column offset of kind records is bigint, not int"),
         ({}, "offset STRING", "column offset of kind records is bigint, not string"),
     ],

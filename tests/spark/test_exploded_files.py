@@ -62,6 +62,11 @@ KNOWN = [
     "SELECT sum(r.offset), count(r.key) FROM {} LATERAL VIEW explode(kafka_records(content)) AS r",
     "SELECT path, r.* FROM {}, LATERAL explode(kafka_records(content)) AS t(r)",
     "SELECT inline(kafka_records(content)) FROM {}",
+    "SELECT posexplode(kafka_records(content)) FROM {}",
+    "SELECT p, path, r.offset FROM {} LATERAL VIEW posexplode(kafka_records(content)) AS p, r"
+    " WHERE r.offset % 2 = 1 AND r.offset > 11",
+    "SELECT path, max(p) FROM {}, LATERAL posexplode(kafka_records(content, 'key')) AS t(p, r)"
+    " WHERE r.key IS NOT NULL GROUP BY path",
     "SELECT path, length, modificationTime, offset FROM {}"
     ", LATERAL inline(kafka_records(content, 'offset, key', 'DROPMALFORMED'))",
     "SELECT r FROM {} LATERAL VIEW explode(kafka_records(content, mode => 'failfast')) AS r",
@@ -89,7 +94,7 @@ def test_known_forms_are_scans(form: str, spark: SparkSession) -> None:
 
 LEFT_ALONE = [
     "SELECT explode_outer(kafka_records(content)) FROM {}",
-    "SELECT posexplode(kafka_records(content)) FROM {}",
+    "SELECT posexplode_outer(kafka_records(content)) FROM {}",
     "SELECT kafka_records(content) FROM {}",
     "SELECT octet_length(content), r.offset FROM {}"
     " LATERAL VIEW explode(kafka_records(content)) AS r",

@@ -8,6 +8,7 @@ import org.apache.spark.sql.catalyst.expressions.Inline;
 import org.apache.spark.sql.catalyst.expressions.InputFileBlockLength;
 import org.apache.spark.sql.catalyst.expressions.InputFileBlockStart;
 import org.apache.spark.sql.catalyst.expressions.InputFileName;
+import org.apache.spark.sql.catalyst.expressions.PosExplode;
 import org.apache.spark.sql.catalyst.optimizer.CollapseProject$;
 import org.apache.spark.sql.catalyst.optimizer.ColumnPruning$;
 import org.apache.spark.sql.catalyst.optimizer.PushDownPredicates$;
@@ -106,8 +107,12 @@ public class ExplodedFiles extends Rule {
   }
 
   private static LogicalPlan rewritten(Generate generate) {
-    boolean isExplode = generate.generator() instanceof Explode;
-    if (generate.outer() || !(isExplode || generate.generator() instanceof Inline)) {
+    Object generator = generate.generator();
+    boolean isKnown =
+        generator instanceof Explode
+            || generator instanceof PosExplode
+            || generator instanceof Inline;
+    if (generate.outer() || !isKnown) {
       return null;
     }
     List nodes = new ArrayList(); // between the generator and the files, from the files up
@@ -120,6 +125,6 @@ public class ExplodedFiles extends Rule {
       return null;
     }
     Explosion explosion = Explosion.of((LogicalRelation) leaf, nodes);
-    return explosion == null ? null : explosion.over(generate, isExplode);
+    return explosion == null ? null : explosion.over(generate);
   }
 }

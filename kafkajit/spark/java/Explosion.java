@@ -15,11 +15,13 @@ import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GetArrayStructFields;
+import org.apache.spark.sql.catalyst.expressions.Inline;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedArgumentExpression;
-import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.expressions.PosExplode;
 import org.apache.spark.sql.catalyst.expressions.PythonUDF;
 import org.apache.spark.sql.catalyst.plans.logical.ArrowEvalPython;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
@@ -64,6 +66,7 @@ class Explosion {
   private final Set contents = new HashSet(); // the expression ids that stand for the content
   private final Map arrays = new HashMap(); // those that stand for its records, or one field
   private final List fields = new ArrayList(); // the columns of the record
+  private final Attribute place; // of the record in its file
   private LogicalPlan plan;
 
   static Explosion of(LogicalRelation leaf, List nodes) {
@@ -101,6 +104,7 @@ class Explosion {
     for (int i = 0; i < FILE_COLUMNS.length(); i++) {
       schema = schema.add(FILE_COLUMNS.apply(i));
     }
+    schema = schema.add("pos", DataTypes.IntegerType, false);
     String asked = (String) options.remove("columns");
     CaseInsensitiveStringMap given = new CaseInsensitiveStringMap(options);
     Table table = new KafkaLog.ReadOnlyTable(KafkaLog.NAME, schema, given);
@@ -118,6 +122,8 @@ class Explosion {
       columns.add(column);
       fields.add(column.toAttribute());
     }
+    place = (Attribute) output.get(schema.length() - 1);
+    columns.add(place);
     List known = list(leaf.output());
     for (int i = 0; i < known.size(); i++) {
       Attribute attribute = (Attribute) known.get(i);
@@ -165,6 +171,7 @@ class Explosion {
       }
     }
     columns.addAll(fields);
+    columns.add(place);
     plan = new Project(seq(columns), plan);
     return true;
   }
@@ -188,7 +195,7 @@ class Explosion {
   }
 
   /** The new plan in place of the generator, with the same columns. */
-  LogicalPlan over(Generate generate, boolean isExplode) {
+  LogicalPlan over(Generate generate) {
     Object array = ((Expression) generate.generator()).children().head();
     String field = fieldOf(array);
     if (field == null) {
@@ -202,8 +209,11 @@ class Explosion {
       }
       columns.add(required.get(i));
     }
-    List made = list(generate.generatorOutput());
-    if (!isExplode) {
+    List made = new ArrayList(list(generate.generatorOutput()));
+    if (generate.generator() instanceof PosExplode) {
+      columns.add(renamed(place, made.remove(0)));
+    }
+    if (generate.generator() instanceof Inline) {
       if (!field.isEmpty() || made.size() != fields.size()) {
         return null;
       }

@@ -50,12 +50,14 @@ class LogScanBuilder
     this.options = options;
   }
 
-  /** Keeps the columns that are asked for, whole: Spark may ask for a part of a struct. */
+  /** Keeps the columns that are asked for, and of structs the parts that are asked for. */
   public void pruneColumns(StructType required) {
     columns = new StructType();
-    String[] names = required.fieldNames();
-    for (int i = 0; i < names.length; i++) {
-      columns = columns.add(schema.apply(names[i]));
+    for (int i = 0; i < required.length(); i++) {
+      StructField part = required.apply(i);
+      StructField whole = schema.apply(part.name()); // Spark drops the metadata of a part
+      columns =
+          columns.add(part.name(), part.dataType(), whole.nullable(), whole.metadata());
     }
   }
 
