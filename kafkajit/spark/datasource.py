@@ -43,10 +43,11 @@ _OPTIONS = "kafkaLog.options"
 CONDITIONS = "kafkajit.conditions"
 PARALLELISM = "kafkajit.parallelism"
 AGGREGATES = "kafkajit.aggregates"
+LIMIT = "kafkajit.limit"
 FILES = "kafkajit.files"
 TOPIC = "kafkajit.topic"
 LIST = "kafkajit.list"
-_BRIDGE = (CONDITIONS, PARALLELISM, AGGREGATES, FILES, TOPIC, LIST)
+_BRIDGE = (CONDITIONS, PARALLELISM, AGGREGATES, LIMIT, FILES, TOPIC, LIST)
 
 
 class KafkaLogDataSource(DataSource):
@@ -108,13 +109,17 @@ class KafkaLogDataSource(DataSource):
         if FILES in self.options:
             files = files_of(self.options[FILES])
             self.options = {"path": "binaryFile", **self.options}
-            return FileReader(self._parsed(), arrow, conditions, files)
+            return FileReader(self._parsed(), arrow, conditions, self._limit(), files)
         options = self._parsed()
         if AGGREGATES in self.options:
             asked = Aggregates.parse(self.options[AGGREGATES])
             return AggregateReader(options, arrow, conditions, asked)
         _check_columns(schema, self.schema(), options.kind)
-        return KafkaLogReader(options, arrow, conditions)
+        return KafkaLogReader(options, arrow, conditions, self._limit())
+
+    def _limit(self) -> int | None:
+        """The number of rows after which each task may end."""
+        return int(self.options[LIMIT]) if LIMIT in self.options else None
 
     @reported
     def writer(self, schema: StructType, overwrite: bool) -> KafkaLogWriter:
@@ -259,11 +264,16 @@ class KafkaLogReader(DataSourceReader):
     """
 
     def __init__(
-        self, options: ScanOptions, schema: pa.Schema, conditions: Sequence[Predicate] = ()
+        self,
+        options: ScanOptions,
+        schema: pa.Schema,
+        conditions: Sequence[Predicate] = (),
+        limit: int | None = None,
     ) -> None:
         self._options = options
         self._schema = schema
         self._predicates = conditions
+        self._limit = limit
         self._ack = AckOnUnpickle()
 
     @reported
@@ -290,8 +300,14 @@ class KafkaLogReader(DataSourceReader):
                 return
             assert isinstance(partition, TaskPartition)
             whole = with_whole_structs(self._schema, self._known())
+            read = 0
             for rows in self._rows(partition.task, whole):
+                if self._limit is not None:
+                    rows = rows.slice(0, self._limit - read)
+                read += rows.num_rows
                 yield rows if whole == self._schema else rows.cast(self._schema)
+                if read == self._limit:
+                    return
 
     def _known(self) -> pa.Schema:
         from kafkajit.scan.table import schema_of
@@ -342,9 +358,10 @@ class FileReader(KafkaLogReader):
         options: ScanOptions,
         schema: pa.Schema,
         conditions: Sequence[Predicate],
+        limit: int | None,
         files: Sequence[StoredFile],
     ) -> None:
-        super().__init__(options, schema, conditions)
+        super().__init__(options, schema, conditions, limit)
         self._files = files
 
     def _plan(self) -> Sequence[Task]:

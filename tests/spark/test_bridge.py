@@ -73,6 +73,24 @@ def test_each_core_gets_its_share(spark: SparkSession, tmp_path: Path) -> None:
     assert tasks == {"1": 1, "2": 2, "64": 3}  # a task has at least 16 MiB
 
 
+def test_a_task_ends_at_the_limit(spark: SparkSession, log: DataFrame) -> None:
+    assert "limit: 3, " in scan_of(log.select("key").limit(3))
+    assert "limit: 3, " in scan_of(log.where("topic = 'orders'").limit(3))
+    # Spark judges this condition, so rows that do not meet it must not count.
+    assert "limit" not in scan_of(log.where("offset > 20").limit(3))
+    assert [row.offset for row in log.where("offset > 20").select("offset").limit(3).collect()] == [
+        *(21, 22, 23)
+    ]
+    for size in (0, 1, 3, 53, 54):
+        assert len(log.limit(size).collect()) == min(size, 53)
+    files = spark.read.format("kafkaLog").option("kind", "files").load(kt.SAMPLE)
+    assert len(files.limit(2).collect()) == 2
+    damaged = spark.read.format("kafkaLog").option("mode", "PERMISSIVE").load(str(DAMAGED))
+    assert len(damaged.limit(4).collect()) == 4
+    # The damage is behind the first rows.
+    assert spark.read.format("kafkaLog").load(str(DAMAGED)).limit(1).count() == 1
+
+
 def test_a_part_of_a_struct_is_read_alone(log: DataFrame) -> None:
     keys = log.where("headers IS NOT NULL").selectExpr("headers.key AS keys").distinct()
     scan = keys._jdf.queryExecution().optimizedPlan().collectLeaves().head().scan()

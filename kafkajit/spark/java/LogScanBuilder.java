@@ -12,6 +12,7 @@ import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.read.SupportsPushDownAggregates;
+import org.apache.spark.sql.connector.read.SupportsPushDownLimit;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
 import org.apache.spark.sql.types.DataType;
@@ -25,9 +26,13 @@ class LogScanBuilder
     implements ScanBuilder,
         SupportsPushDownRequiredColumns,
         SupportsPushDownV2Filters,
-        SupportsPushDownAggregates {
+        SupportsPushDownAggregates,
+        SupportsPushDownLimit {
   /** The option that hands the aggregates to the Python source, as JSON. */
   static final String AGGREGATES = "kafkajit.aggregates";
+
+  /** The option that hands the limit to the Python source. */
+  static final String LIMIT = "kafkajit.limit";
 
   /** The columns that all rows of a file share. */
   static final List PLACES = Arrays.asList(new String[] {"topic", "partition"});
@@ -41,6 +46,7 @@ class LogScanBuilder
   private StructType aggregates;
   private String aggregatesAsJson;
   private String shownAggregates;
+  private Integer limit;
   private final List conditions = new ArrayList();
   private final List pushed = new ArrayList();
 
@@ -118,6 +124,12 @@ class LogScanBuilder
     return true;
   }
 
+  /** Lets each task end after so many rows; Spark takes as many of all tasks. */
+  public boolean pushLimit(int rows) {
+    limit = Integer.valueOf(rows);
+    return true;
+  }
+
   /** The type of an aggregate; null if it is left to Spark. */
   private DataType typeOf(AggregateFunc function) {
     String json = QueryJson.aggregate(function);
@@ -152,17 +164,20 @@ class LogScanBuilder
   }
 
   public Scan build() {
-    if (aggregates == null) {
-      return new LogScan(columns, read(), options, conditions, "conditions: " + pushed);
-    }
     Map all = new HashMap(options.asCaseSensitiveMap());
-    all.put(AGGREGATES, aggregatesAsJson);
-    return new LogScan(
-        aggregates,
-        aggregates,
-        new CaseInsensitiveStringMap(all),
-        conditions,
-        "conditions: " + pushed + ", aggregates: " + shownAggregates);
+    String shown = "conditions: " + pushed;
+    if (aggregates != null) {
+      all.put(AGGREGATES, aggregatesAsJson);
+      shown += ", aggregates: " + shownAggregates;
+    }
+    if (limit != null) {
+      all.put(LIMIT, limit.toString());
+      shown += ", limit: " + limit;
+    }
+    CaseInsensitiveStringMap asked = new CaseInsensitiveStringMap(all);
+    return aggregates != null
+        ? new LogScan(aggregates, aggregates, asked, conditions, shown)
+        : new LogScan(columns, read(), asked, conditions, shown);
   }
 
   /**
