@@ -81,6 +81,7 @@ def plan_aggregates(
     tasks = plan_tasks(options, predicates)
     if (
         options.max_partition_bytes is not None
+        or options.one_task_per_partition
         or len(tasks) < 2 * options.parallelism
         or not _trusts_headers(options, asked)
     ):

@@ -48,6 +48,7 @@ class ScanOptions:
     mode: str = FAILFAST
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES
     max_partition_bytes: int | None = None
+    one_task_per_partition: bool = False
     parallelism: int = 8  # how many tasks run at once, unless the bridge knows better
 
     @classmethod
@@ -84,7 +85,13 @@ class ScanOptions:
                 "If a table was created with a list of columns, Spark does not pass its options "
                 "on: make a temporary view instead"
             )
-        return cls(paths=paths, **values)
+        options = cls(paths=paths, **values)
+        if options.one_task_per_partition and options.kind not in ("records", "batches"):
+            raise ValueError(
+                "option oneTaskPerPartition: only the kinds records and batches are read by "
+                f"partition, not {options.kind}"
+            )
+        return options
 
 
 def _number(least: int, most: int) -> Callable[[str], int]:
@@ -211,5 +218,10 @@ OPTIONS: dict[str, Option] = {
         "max_partition_bytes",
         _number(1, 2**40),
         "bytes of log for one task; by default the total by the number of cores, from 16m to 128m",
+    ),
+    "oneTaskPerPartition": Option(
+        "one_task_per_partition",
+        boolean,
+        "whether a task reads a partition from its first offset to its last; false by default",
     ),
 }

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, groupby, pairwise
 from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -129,7 +129,12 @@ def make_plan(
             and asked.offsets
         )
     # Gaps are found from the batches around them.
-    plan = _split(segments, wanted, options, whole=options.kind == "corruption")
+    whole = options.kind == "corruption" or options.one_task_per_partition
+    plan = _split(segments, wanted, options, whole=whole)
+    if options.one_task_per_partition:
+        splits = chain.from_iterable(plan.tasks)
+        by_folder = groupby(splits, key=lambda split: split.file.folder)
+        plan = replace(plan, tasks=[list(group) for _, group in by_folder])
     logger.info("%s: %s", ", ".join(map(shown, options.paths)), plan)
     return plan
 

@@ -5,13 +5,15 @@ This is the data source without Spark.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import cast
 
+import numpy as np
 import pyarrow as pa
 
+from kafkajit.errors import InvalidOffsetError
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.reader import SegmentReader
 from kafkajit.scan.options import ScanOptions
@@ -60,9 +62,39 @@ def plan_tasks(options: ScanOptions, predicates: Sequence[Predicate]) -> Sequenc
 def read_task(task: Task, schema: pa.Schema, options: ScanOptions) -> Iterator[pa.RecordBatch]:
     """A task's rows, as record batches of the schema's columns."""
     if options.kind in PATH_COLUMNS:
-        yield from read_sidecar_files(cast("list[SidecarSplit]", task), schema, options)
-        return
+        return read_sidecar_files(cast("list[SidecarSplit]", task), schema, options)
     splits = cast("list[Split]", task)
+    rows = _read_splits(splits, schema, options)
+    column = "baseOffset" if options.kind == "batches" else "offset"
+    if not splits or not options.one_task_per_partition or column not in schema.names:
+        return rows
+    return _in_order(rows, column, splits[0].file.folder)
+
+
+def _in_order(
+    batches: Iterable[pa.RecordBatch], column: str, folder: str
+) -> Iterator[pa.RecordBatch]:
+    """A partition's rows, if their offsets go up, as Spark relies on."""
+    last = -1
+    for rows in batches:
+        offsets = rows.column(column).drop_null().to_numpy()  # damage has no offset
+        all_of_them = np.concatenate(([last], offsets))
+        before = all_of_them[:-1]
+        wrong = np.flatnonzero(offsets <= before)
+        if wrong.size:
+            raise InvalidOffsetError(
+                f"{column} {offsets[wrong[0]]} follows {before[wrong[0]]}",
+                path=folder,
+                advice="the option oneTaskPerPartition promises rows in order; leave it out, or "
+                "cut segments that overlap with kafkajit repair",
+            )
+        last = all_of_them[-1]
+        yield rows
+
+
+def _read_splits(
+    splits: list[Split], schema: pa.Schema, options: ScanOptions
+) -> Iterator[pa.RecordBatch]:
     while splits:
         small = () if options.kind == "corruption" else small_segments(splits)
         left: list[Split] = []

@@ -43,6 +43,7 @@ GOOD: list[tuple[str, str, object]] = [
     ("maxDecompressedBytes", "1", 1),
     ("maxDecompressedBytes", str(MAX_DECOMPRESSED_BYTES), MAX_DECOMPRESSED_BYTES),
     ("maxDecompressedBytes", "64m", 64 << 20),
+    ("oneTaskPerPartition", "true", True),
     ("maxPartitionBytes", "1", 1),
     ("maxPartitionBytes", "128MB", 128 << 20),
     ("maxPartitionBytes", " 1g ", 1 << 30),
@@ -81,6 +82,7 @@ def test_defaults_are_those_of_the_docs() -> None:
         mode="FAILFAST",
         max_decompressed_bytes=DEFAULT_MAX_DECOMPRESSED_BYTES,
         max_partition_bytes=None,
+        one_task_per_partition=False,
     )
 
 
@@ -143,6 +145,7 @@ BAD: list[tuple[str, str, str]] = [
     ("maxDecompressedBytes", "0", _BYTES + "'0'"),
     ("maxDecompressedBytes", str(MAX_DECOMPRESSED_BYTES + 1), _BYTES),
     ("maxDecompressedBytes", "-5", _BYTES),
+    ("oneTaskPerPartition", "per topic", "true or false, not 'per topic'"),
     ("maxPartitionBytes", "0", _BYTES),
     ("maxPartitionBytes", "2048g", _BYTES),
     ("maxPartitionBytes", "1.5m", _BYTES),
@@ -204,3 +207,11 @@ def test_offsets_as_sparks_connector_writes_them() -> None:
     offsets = {"orders": {str(partition): 10 * partition for partition in range(12)}}
     parsed = ScanOptions.parse(PATH | {"startingOffsets": json.dumps(offsets)}).starting_offsets
     assert parsed == {"orders": {partition: 10 * partition for partition in range(12)}}
+
+
+def test_only_rows_with_offsets_are_read_by_partition() -> None:
+    for kind in ("records", "batches"):
+        options = ScanOptions.parse({"path": "/l", "kind": kind, "oneTaskPerPartition": "true"})
+        assert options.one_task_per_partition
+    with pytest.raises(ValueError, match=r"only the kinds records and batches .* not corruption"):
+        ScanOptions.parse({"path": "/l", "kind": "corruption", "oneTaskPerPartition": "true"})

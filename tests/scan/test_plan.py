@@ -268,6 +268,13 @@ def test_by_default_a_task_has_what_a_core_gets_of_all_within_limits(
     assert len(plan_of(root).tasks) == 24
 
 
+def test_a_task_may_read_a_whole_partition(root: Path) -> None:
+    plan = plan_of(root, oneTaskPerPartition="true", maxPartitionBytes=1)
+    folders = [{split.file.folder for split in task} for task in plan.tasks]
+    assert [len(folder) for folder in folders] == [1] * len(find_partitions(options_of(root)))
+    assert read_rows(root, oneTaskPerPartition="true") == read_rows(root)
+
+
 def test_a_segment_beyond_the_framing_budget_is_one_split(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

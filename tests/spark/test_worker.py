@@ -14,7 +14,7 @@ from pyspark import cloudpickle
 from kafkajit.scan.options import ScanOptions
 from kafkajit.schema import RECORD_COLUMNS, record_schema
 from kafkajit.spark.columns import _deferred
-from kafkajit.spark.datasource import KafkaLogReader
+from kafkajit.spark.readers import KafkaLogReader
 from kafkajit.spark.table_functions import KafkaLog
 from kafkajit.spark.worker import acknowledge, in_worker, reported
 

@@ -38,7 +38,7 @@ class ColumnReaderFactory implements PartitionReaderFactory {
   }
 
   public PartitionReader createReader(InputPartition partition) {
-    return python.createReader(partition);
+    return python.createReader(PartitionTask.python(partition));
   }
 
   public PartitionReader createColumnarReader(InputPartition partition) {
@@ -71,7 +71,8 @@ class ColumnReaderFactory implements PartitionReaderFactory {
             evaluator.org$apache$spark$sql$execution$python$MapInBatchEvaluatorFactory$$jobArtifactUUID,
             evaluator.org$apache$spark$sql$execution$python$MapInBatchEvaluatorFactory$$sessionUUID);
     TaskContext task = TaskContext.get();
-    byte[] pickled = ((PythonInputPartition) partition).pickedPartition();
+    InputPartition planned = PartitionTask.python(partition);
+    byte[] pickled = ((PythonInputPartition) planned).pickedPartition();
     InternalRow row =
         new GenericInternalRow(
             new Object[] {new GenericInternalRow(new Object[] {pickled})});

@@ -8,8 +8,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.SortDirection;
+import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.read.Batch;
@@ -17,8 +20,13 @@ import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsReportOrdering;
+import org.apache.spark.sql.connector.read.SupportsReportPartitioning;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.connector.read.partitioning.KeyGroupedPartitioning;
+import org.apache.spark.sql.connector.read.partitioning.Partitioning;
+import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonInputPartition;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonPartitionReaderFactory;
@@ -27,15 +35,27 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** One scan of a table: these columns, under these conditions. */
-class LogScan implements Scan, Batch, SupportsReportStatistics, SupportsRuntimeV2Filtering {
+class LogScan
+    implements Scan,
+        Batch,
+        SupportsReportStatistics,
+        SupportsReportPartitioning,
+        SupportsReportOrdering,
+        SupportsRuntimeV2Filtering {
   /** The option that hands the conditions to the Python source, as JSON. */
   static final String CONDITIONS = "kafkajit.conditions";
+
+  /** The option that makes one task of each partition. */
+  private static final String ONE_TASK = "oneTaskPerPartition";
 
   /** The option that says how many tasks run at once. */
   private static final String PARALLELISM = "kafkajit.parallelism";
 
   /** Begins the plan's totals in the first task of the Python source: the bytes, and a text. */
   private static final String TOTALS = "kafkajit reads ";
+
+  /** Begins the note in a task that reads a partition as a whole: the partition, and the topic. */
+  private static final String WHOLE = "kafkajit keeps together ";
 
   private final StructType columns;
   private final StructType read;
@@ -44,6 +64,7 @@ class LogScan implements Scan, Batch, SupportsReportStatistics, SupportsRuntimeV
   private final String description;
   private Batch batch;
   private InputPartition[] tasks;
+  private String totals;
 
   LogScan(
       StructType columns,
@@ -106,8 +127,71 @@ class LogScan implements Scan, Batch, SupportsReportStatistics, SupportsRuntimeV
   public synchronized InputPartition[] planInputPartitions() {
     if (tasks == null) {
       tasks = batch().planInputPartitions();
+      totals = tasks.length == 0 ? null : noted(tasks[0], TOTALS);
+      if (options.getBoolean(ONE_TASK, false)) {
+        tasks = byPartition(tasks);
+      }
     }
     return tasks;
+  }
+
+  /** Tasks with their partitions; none in place of one that reads nothing. */
+  private static InputPartition[] byPartition(InputPartition[] tasks) {
+    List found = new ArrayList();
+    for (int i = 0; i < tasks.length; i++) {
+      String of = noted(tasks[i], WHOLE);
+      if (of != null) {
+        found.add(new PartitionTask(tasks[i], of));
+      }
+    }
+    return (InputPartition[]) found.toArray(new InputPartition[found.size()]);
+  }
+
+  /** The note of the Python source in one of its tasks, without its first words; or null. */
+  private static String noted(InputPartition task, String words) {
+    if (!(task instanceof PythonInputPartition)) {
+      return null;
+    }
+    byte[] pickled = ((PythonInputPartition) task).pickedPartition();
+    String text = new String(pickled, StandardCharsets.ISO_8859_1);
+    int start = text.lastIndexOf(words); // the note is the last part
+    return start < 0 ? null : text.substring(start + words.length(), text.indexOf(';', start));
+  }
+
+  /** Whether each task reads a partition as a whole, and rows have its name. */
+  private boolean hasWholePartitions() {
+    List names = Arrays.asList(columns.fieldNames());
+    return options.getBoolean(ONE_TASK, false) && names.containsAll(LogScanBuilder.PLACES);
+  }
+
+  public Partitioning outputPartitioning() {
+    if (!hasWholePartitions()) {
+      return new UnknownPartitioning(0);
+    }
+    Expression[] keys = new Expression[LogScanBuilder.PLACES.size()];
+    for (int i = 0; i < keys.length; i++) {
+      keys[i] = Expressions.identity((String) LogScanBuilder.PLACES.get(i));
+    }
+    return new KeyGroupedPartitioning(keys, planInputPartitions().length);
+  }
+
+  /**
+   * The order of a partition's rows, which Python checks while it reads them. Under PERMISSIVE the
+   * rows that report damage have no offset.
+   */
+  public SortOrder[] outputOrdering() {
+    List names = Arrays.asList(columns.fieldNames());
+    String offset = names.contains("offset") ? "offset" : "baseOffset";
+    boolean isPermissive = "PERMISSIVE".equalsIgnoreCase(options.get("mode"));
+    if (!names.contains(offset) || isPermissive || !hasWholePartitions()) {
+      return new SortOrder[0];
+    }
+    SortOrder[] order = new SortOrder[LogScanBuilder.PLACES.size() + 1];
+    for (int i = 0; i < order.length; i++) {
+      String name = i == order.length - 1 ? offset : (String) LogScanBuilder.PLACES.get(i);
+      order[i] = Expressions.sort(Expressions.column(name), SortDirection.ASCENDING);
+    }
+    return order;
   }
 
   public PartitionReaderFactory createReaderFactory() {
@@ -117,14 +201,8 @@ class LogScan implements Scan, Batch, SupportsReportStatistics, SupportsRuntimeV
 
   /** The totals of the plan, "12345: 3 files, 12,345 bytes"; null if the plan has none. */
   private String totals() {
-    InputPartition[] planned = planInputPartitions();
-    if (planned.length == 0) {
-      return null;
-    }
-    byte[] pickled = ((PythonInputPartition) planned[0]).pickedPartition();
-    String text = new String(pickled, StandardCharsets.ISO_8859_1);
-    int start = text.indexOf(TOTALS);
-    return start < 0 ? null : text.substring(start + TOTALS.length(), text.indexOf(';', start));
+    planInputPartitions();
+    return totals;
   }
 
   /** The size of the scan is that of the bytes to read; a small one is broadcast to a join. */

@@ -1,0 +1,92 @@
+"""The option oneTaskPerPartition: Spark neither moves nor sorts what a log has together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+import kafkajit.testing as kt
+
+Ask = Callable[..., DataFrame]
+PATHS = [f"{kt.SAMPLE}/orders-0", f"{kt.SAMPLE}/payments-0"]
+
+
+@pytest.fixture
+def ask(spark: SparkSession) -> Ask:
+    """A query of the view `log` over these paths."""
+
+    def ask(query: str, paths: list[str] = PATHS, **options: str) -> DataFrame:
+        asked = {"oneTaskPerPartition": "true", **options}
+        spark.read.format("kafkaLog").options(**asked).load(paths).createOrReplaceTempView("log")
+        return spark.sql(query)
+
+    return ask
+
+
+def plan_of(df: DataFrame) -> str:
+    return str(df._jdf.queryExecution().executedPlan().toString())
+
+
+BY_PARTITION = "SELECT topic, partition, count(DISTINCT key) FROM log GROUP BY topic, partition"
+PREVIOUS = "SELECT topic, {0}, lag({0}) OVER (PARTITION BY topic, partition ORDER BY {0}) FROM log"
+
+
+@pytest.mark.parametrize(
+    ("query", "options"),
+    [
+        (BY_PARTITION, {}),
+        (PREVIOUS.format("offset"), {}),
+        (PREVIOUS.format("baseOffset"), {"kind": "batches"}),
+        (PREVIOUS.format("offset"), {"mode": "DROPMALFORMED"}),
+        ("SELECT a.key FROM log a JOIN log b USING (topic, partition, offset)", {}),
+        ("SELECT topic, partition, max(offset) FROM log GROUP BY topic, partition", {}),
+        (BY_PARTITION, {"startingOffsets": '{"orders": {"0": 1000}, "payments": {"0": 1000}}'}),
+    ],
+)
+def test_answers_are_the_same_without_the_option(
+    query: str, options: dict[str, str], ask: Ask
+) -> None:
+    rows = sorted(map(str, ask(query, **options).collect()))
+    assert rows == sorted(map(str, ask(query, oneTaskPerPartition="false", **options).collect()))
+
+
+def test_groups_and_windows_by_partition_are_not_moved(ask: Ask) -> None:
+    for query in (BY_PARTITION, PREVIOUS.format("offset")):
+        assert "Exchange" not in plan_of(ask(query))
+        assert "Exchange" in plan_of(ask(query, oneTaskPerPartition="false"))
+
+
+def test_rows_by_offset_are_not_sorted(ask: Ask) -> None:
+    assert not re.search(r"\bSort\b", plan_of(ask(PREVIOUS.format("offset"))))
+    # Rows that report damage have no offset.
+    assert re.search(r"\bSort\b", plan_of(ask(PREVIOUS.format("offset"), mode="PERMISSIVE")))
+
+
+def test_a_join_may_leave_no_partition(spark: SparkSession, ask: Ask, tmp_path: Path) -> None:
+    names = spark.range(2000).selectExpr("concat('topic-', id) AS topic", "id")
+    names.write.parquet(f"{tmp_path}/names")
+    spark.read.parquet(f"{tmp_path}/names").createOrReplaceTempView("names")
+    joined = ask(
+        "SELECT /*+ BROADCAST(names) */ topic, partition, count(key) FROM log"
+        " JOIN names USING (topic) WHERE id < 5 GROUP BY topic, partition"
+    )
+    assert joined.collect() == []
+    assert "reads: 0 files" in plan_of(joined)
+
+
+def test_segments_that_overlap_are_refused(ask: Ask) -> None:
+    with pytest.raises(PySparkException, match=r"offset 6 follows 7 in .*payments-1"):
+        ask("SELECT offset FROM log", [f"{kt.SAMPLE}/payments-1"]).collect()
+    counted = ask("SELECT count(key) FROM log", [f"{kt.SAMPLE}/payments-1"])
+    assert counted.first()[0] > 0  # offsets are not asked for
+
+
+def test_a_file_outside_of_a_partition_is_refused(ask: Ask, tmp_path: Path) -> None:
+    (tmp_path / f"{0:020}.log").write_bytes(kt.batch([kt.Record(b"k")]))
+    with pytest.raises(AnalysisException, match="does not lie in the folder of a partition"):
+        ask("SELECT * FROM log", [str(tmp_path)]).collect()
