@@ -19,6 +19,7 @@ import os
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +33,10 @@ if TYPE_CHECKING:
 _PROVIDER = "kafkajit.KafkaLog"
 # The rule that the session's optimizer gets.
 _RULE = "kafkajit.ExplodedFiles"
+# Has the digest of the sources that the classes were compiled from.
+_VERSION = "kafkajit.Version"
 _COMPILERS = "org.codehaus.commons.compiler.CompilerFactoryFactory"
+_ENABLED = "spark.kafkajit.bridge.enabled"
 _SERVICE = "META-INF/services/org.apache.spark.sql.sources.DataSourceRegister"
 _log = logging.getLogger(__name__)
 
@@ -68,6 +72,12 @@ def _install(spark: Any) -> None:
             spark._jsparkSession.sessionState().resourceLoader().addJar(str(jar))
             if not _is_on_class_path(spark):
                 raise NoBridgeError(f"Spark does not load {_PROVIDER} from {jar}")
+        if _digest_on_class_path(spark) != sources_digest():
+            spark.conf.set(_ENABLED, "false")
+            raise NoBridgeError(
+                "Spark's JVM has the classes of another version of kafkajit; start it anew, with "
+                "a jar that `kafkajit spark-jar` writes if it was started with one"
+            )
         _class(spark, _RULE).newInstance().addTo(spark._jsparkSession)
     except Py4JJavaError as error:
         raise NoBridgeError(str(error.java_exception).partition("\n")[0]) from error
@@ -86,6 +96,16 @@ def _is_on_class_path(spark: Any) -> bool:
     return True
 
 
+def _digest_on_class_path(spark: Any) -> str | None:
+    """The digest of the sources of Spark's classes; None if they are older than the digest."""
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        return str(_class(spark, _VERSION).getField("SOURCES").get(None))
+    except Py4JJavaError:
+        return None
+
+
 def _class(spark: Any, name: str) -> Any:
     """A class as Spark finds it from this thread."""
     jvm = spark._jvm
@@ -98,9 +118,7 @@ def _jar_in_cache(spark: Any) -> Path:
     cache = cache_folder()
     if cache is None:
         raise NoBridgeError("there is no folder of this user's own to keep its classes in")
-    sources = _sources()
-    digest = hashlib.sha256(repr((spark.version, sources)).encode()).hexdigest()[:16]
-    jar = cache / f"bridge-{digest}.jar"
+    jar = cache / f"bridge-{spark.version}-{sources_digest()}.jar"
     if not jar.exists():
         with _locked(cache / "bridge.lock"):
             if not jar.exists():
@@ -110,7 +128,11 @@ def _jar_in_cache(spark: Any) -> Path:
 
 def write_jar(spark: Any, jar: Path) -> None:
     """Compile the bridge for this session's Spark into a jar, which gets its name once complete."""
-    contents = _compiled(spark, _sources()) | {_SERVICE: f"{_PROVIDER}\n".encode()}
+    package, _, name = _VERSION.rpartition(".")
+    constant = f'public static final String SOURCES = "{sources_digest()}";'
+    version = f"package {package}; public class {name} {{ {constant} }}"
+    sources = {**_sources(), f"{name}.java": version}
+    contents = _compiled(spark, sources) | {_SERVICE: f"{_PROVIDER}\n".encode()}
     handle, unfinished = tempfile.mkstemp(dir=jar.absolute().parent, suffix=".unfinished")
     try:
         with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w") as archive:
@@ -121,6 +143,12 @@ def write_jar(spark: Any, jar: Path) -> None:
     except BaseException:
         Path(unfinished).unlink(missing_ok=True)
         raise
+
+
+@cache
+def sources_digest() -> str:
+    """The digest by which classes and Python know that they belong together."""
+    return hashlib.sha256(repr(_sources()).encode()).hexdigest()[:16]
 
 
 def _sources() -> dict[str, str]:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 # Where the schema of a table made by CREATE TABLE keeps the table's options.
 _OPTIONS = "kafkaLog.options"
 # Options in which the bridge passes what one scan is asked for (spark/java).
+SOURCES = "kafkajit.sources"
 CONDITIONS = "kafkajit.conditions"
 PARALLELISM = "kafkajit.parallelism"
 AGGREGATES = "kafkajit.aggregates"
@@ -41,7 +42,7 @@ LIMIT = "kafkajit.limit"
 FILES = "kafkajit.files"
 TOPIC = "kafkajit.topic"
 LIST = "kafkajit.list"
-_BRIDGE = (CONDITIONS, PARALLELISM, AGGREGATES, LIMIT, FILES, TOPIC, LIST)
+_BRIDGE = (SOURCES, CONDITIONS, PARALLELISM, AGGREGATES, LIMIT, FILES, TOPIC, LIST)
 
 
 class KafkaLogDataSource(DataSource):
@@ -91,9 +92,15 @@ class KafkaLogDataSource(DataSource):
         from kafkajit.scan.aggregates import Aggregates
         from kafkajit.scan.given_files import files_of
         from kafkajit.scan.predicates import Predicate
+        from kafkajit.spark.bridge import sources_digest
         from kafkajit.spark.conditions import conditions_of
         from kafkajit.spark.readers import AggregateReader, FileReader, KafkaLogReader
 
+        if CONDITIONS in self.options and self.options.get(SOURCES) != sources_digest():
+            raise ValueError(
+                "Spark's class path has the bridge of another version of kafkajit: write its jar "
+                "anew with `kafkajit spark-jar`, or set spark.kafkajit.bridge.enabled to false"
+            )
         for kept in (field.metadata.get(_OPTIONS) for field in schema):
             if kept is not None:
                 self.options = {**json.loads(kept), **self.options}

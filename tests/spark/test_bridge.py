@@ -1,12 +1,8 @@
-"""The bridge: how a session gets it, what its scans are asked for, and what happens without it."""
+"""The bridge: what its scans are asked for, with the answers of the Python source."""
 
 from __future__ import annotations
 
-import logging
-import threading
-import zipfile
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +15,6 @@ from scanning import write_partition
 import kafkajit
 import kafkajit.testing as kt
 from kafkajit.scan.predicates import Predicate
-from kafkajit.spark import bridge
 from kafkajit.spark.conditions import conditions_of
 
 SCAN = "kafkaLog by columns"
@@ -44,11 +39,6 @@ def scan_of(df: DataFrame) -> str:
 def columns_of(df: DataFrame) -> list[str]:
     inside = scan_of(df).partition("[")[2].partition("]")[0]
     return [name.partition("#")[0] for name in inside.split(", ") if name]
-
-
-def test_a_registered_session_has_the_bridge(spark: SparkSession, log: DataFrame) -> None:
-    assert bridge.install(spark)
-    assert SCAN in scan_of(log)
 
 
 def test_a_scan_reads_the_columns_that_a_query_uses(log: DataFrame) -> None:
@@ -288,10 +278,6 @@ def test_under_permissive_every_query_counts_the_damaged_stretches(
     assert log.selectExpr(query).first()[0] == expected[query]
 
 
-def test_a_limit_ends_a_scan_early(log: DataFrame) -> None:
-    assert [row.offset for row in log.where("topic = 'orders'").limit(3).collect()] == [0, 1, 2]
-
-
 def test_queries_leave_no_arrow_memory_behind(spark: SparkSession, log: DataFrame) -> None:
     allocator = spark._jvm.org.apache.spark.sql.util.ArrowUtils.rootAllocator()
     before = allocator.getAllocatedMemory()
@@ -301,107 +287,3 @@ def test_queries_leave_no_arrow_memory_behind(spark: SparkSession, log: DataFram
         with pytest.raises(Exception, match="42"):
             log.selectExpr("assert_true(offset < 1, '42')").collect()
     assert allocator.getAllocatedMemory() == before
-
-
-def test_a_setting_switches_it_off(spark: SparkSession) -> None:
-    spark.conf.set("spark.kafkajit.bridge.enabled", "false")
-    try:
-        log = spark.read.format("kafkaLog").load(kt.SAMPLE)
-        assert SCAN not in plan_of(log)
-        assert log.count() == len(sample_rows())
-    finally:
-        spark.conf.unset("spark.kafkajit.bridge.enabled")
-
-
-@pytest.fixture
-def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """An empty cache, for a session that does not have the bridge yet."""
-    monkeypatch.setattr(bridge, "_is_on_class_path", lambda _: False)
-    monkeypatch.setattr(bridge, "cache_folder", lambda: tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def refusal(
-    spark: SparkSession, cache: Path, caplog: pytest.LogCaptureFixture
-) -> Callable[[], str]:
-    """A call that has the session ask for the bridge in vain, and returns the line at INFO."""
-
-    def asked() -> str:
-        caplog.set_level(logging.INFO, logger="kafkajit")
-        assert bridge.install(spark) is False
-        (message,) = caplog.messages
-        assert message.startswith("kafkaLog is read by Spark's Python source: ")
-        assert not list(cache.glob("*.jar"))
-        return message
-
-    return asked
-
-
-@pytest.mark.parametrize(
-    ("trouble", "reason"),
-    [
-        ("no cache", "no folder of this user's own"),
-        ("no compiler", "Cannot compile"),
-        ("read-only", "Read-only file system"),
-    ],
-)
-def test_a_session_that_cannot_have_it_says_why(
-    trouble: str, reason: str, refusal: Callable[[], str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object) -> None:
-        if trouble == "no compiler":
-            raise bridge.NoBridgeError("Cannot compile")
-        raise OSError(30, "Read-only file system")
-
-    if trouble == "no cache":
-        monkeypatch.setattr(bridge, "cache_folder", lambda: None)
-    else:
-        monkeypatch.setattr(bridge, "write_jar", fail)
-    assert reason in refusal()
-
-
-def test_a_source_that_does_not_compile_is_no_error(
-    refusal: Callable[[], str], cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As with a Spark whose internals have changed."""
-    broken = {"A.java": "package kafkajit; class A { org.apache.spark.NoSuchClass it; }"}
-    monkeypatch.setattr(bridge, "_sources", lambda: broken)
-    assert "File 'A.java', Line 1" in refusal()
-    assert not list(cache.glob("*.unfinished"))
-
-
-def test_a_spark_without_a_compiler_is_no_error(
-    refusal: Callable[[], str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(bridge, "_COMPILERS", "org.codehaus.commons.compiler.NoSuchFactory")
-    missing = "ClassNotFoundException: org.codehaus.commons.compiler.NoSuchFactory"
-    assert missing in refusal()
-
-
-@pytest.mark.parametrize("jar", ["nosuchscheme://bridge.jar", "ivy://nosuchscheme"])
-def test_a_jar_that_spark_refuses_is_no_error(
-    jar: str, refusal: Callable[[], str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(bridge, "_jar_in_cache", lambda _: jar)
-    assert "nosuchscheme" in refusal()
-
-
-def test_the_jar_is_made_once(
-    spark: SparkSession, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = []
-    write = bridge.write_jar
-    monkeypatch.setattr(bridge, "write_jar", lambda *given: made.append(write(*given)))
-    threads = [
-        threading.Thread(target=lambda: bridge._jar_in_cache(spark), daemon=True) for _ in range(3)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(made) == 1
-    (jar,) = cache.glob("*.jar")
-    names = zipfile.ZipFile(jar).namelist()
-    assert "kafkajit/KafkaLog.class" in names
-    assert bridge._SERVICE in names

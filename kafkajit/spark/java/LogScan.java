@@ -48,6 +48,9 @@ class LogScan
   /** The option that makes one task of each partition. */
   private static final String ONE_TASK = "oneTaskPerPartition";
 
+  /** The option by which the Python source knows that these classes are of its version. */
+  private static final String SOURCES = "kafkajit.sources";
+
   /** The option that says how many tasks run at once. */
   private static final String PARALLELISM = "kafkajit.parallelism";
 
@@ -84,6 +87,7 @@ class LogScan
     Map all = new HashMap(options.asCaseSensitiveMap());
     all.put(CONDITIONS, conditions.toString());
     all.put(PARALLELISM, parallelism());
+    all.put(SOURCES, Version.SOURCES);
     CaseInsensitiveStringMap given = new CaseInsensitiveStringMap(all);
     return new PythonScanBuilder(KafkaLog.python(), KafkaLog.NAME, read, given).build();
   }
