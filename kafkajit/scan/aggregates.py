@@ -74,21 +74,21 @@ class Aggregates(NamedTuple):
         return list(dict.fromkeys(used))
 
 
+_MOST_JOINED = 8
+
+
 def plan_aggregates(
     options: ScanOptions, predicates: Sequence[Predicate], asked: Aggregates
 ) -> Sequence[Task]:
-    """Plan what each task reads; if headers may suffice, twice as much where no core gets idle."""
+    """Plan what each task reads: if headers may suffice, each core gets one task of up to 1 GiB."""
     tasks = plan_tasks(options, predicates)
-    if (
-        options.max_partition_bytes is not None
-        or options.one_task_per_partition
-        or len(tasks) < 2 * options.parallelism
-        or not _trusts_headers(options, asked)
-    ):
+    is_up_to_user = options.max_partition_bytes is not None or options.one_task_per_partition
+    if is_up_to_user or not tasks or not _trusts_headers(options, asked):
         return tasks
     # Starting a task takes as long as walking the headers of 100 MB.
     planned = cast("Sequence[list[Split]]", tasks)
-    return [_joined(planned[at : at + 2]) for at in range(0, len(planned), 2)]
+    size = min(-(-len(planned) // options.parallelism), _MOST_JOINED)
+    return [_joined(planned[at : at + size]) for at in range(0, len(planned), size)]
 
 
 def _joined(tasks: Sequence[list[Split]]) -> list[Split]:

@@ -203,20 +203,23 @@ def test_records_are_decoded_if_headers_do_not_know(
     assert decoded == [1]
 
 
-def test_two_tasks_become_one_if_headers_suffice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_core_gets_one_task_if_headers_suffice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kafkajit.scan.plan, "_LEAST_BYTES", 1000)
     monkeypatch.setattr(kafkajit.scan.plan, "_OPEN_COST", 0)
     monkeypatch.setattr(kafkajit.scan.plan, "_MOST_BYTES", 1000)
     options = replace(options_of(*FOLDERS), parallelism=2)
     tasks = plan_tasks(options, [])
     assert len(tasks) > 4
-    joined = plan_aggregates(options, [], Aggregates([], OFFSETS))
-    assert len(joined) == -(-len(tasks) // 2)
-    assert covered(joined) == covered(tasks)
+    for cores in (1, 2, 3, len(tasks)):
+        monkeypatch.setattr(kafkajit.scan.aggregates, "_MOST_JOINED", len(tasks))
+        options = replace(options, parallelism=cores)
+        joined = plan_aggregates(options, [], Aggregates([], OFFSETS))
+        assert len(joined) == cores
+        assert covered(joined) == covered(tasks)
+        monkeypatch.setattr(kafkajit.scan.aggregates, "_MOST_JOINED", 1)
+        assert len(plan_aggregates(options, [], Aggregates([], OFFSETS))) == len(tasks)
     for unknown in (Aggregate("count", "key"), Aggregate("sum", "partition")):
         assert len(plan_aggregates(options, [], Aggregates([], [unknown]))) == len(tasks)
-    busy = replace(options, parallelism=len(tasks) // 2 + 1)  # half of the cores would be idle
-    assert len(plan_aggregates(busy, [], Aggregates([], OFFSETS))) == len(plan_tasks(busy, []))
     given = options_of(*FOLDERS, maxPartitionBytes="1000")
     assert len(plan_aggregates(given, [], Aggregates([], OFFSETS))) == len(plan_tasks(given, []))
 
