@@ -22,6 +22,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from kafkajit.spark.local.class_archive import cache_folder
@@ -80,9 +81,14 @@ def _install(spark: Any) -> None:
             )
         _class(spark, _RULE).newInstance().addTo(spark._jsparkSession)
     except Py4JJavaError as error:
-        raise NoBridgeError(str(error.java_exception).partition("\n")[0]) from error
+        raise NoBridgeError(_first_line(str(error.java_exception))) from error
     except (OSError, Py4JError, PySparkException) as error:
-        raise NoBridgeError(str(error).partition("\n")[0]) from error
+        raise NoBridgeError(_first_line(str(error))) from error
+
+
+def _first_line(text: str) -> str:
+    """The beginning of an error's text; Spark's compiler lists all methods of a class in a line."""
+    return shorten(text.partition("\n")[0], 240, placeholder=" …")
 
 
 def _is_on_class_path(spark: Any) -> bool:

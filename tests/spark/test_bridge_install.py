@@ -57,6 +57,8 @@ def refusal(
         assert bridge.install(spark) is False
         (message,) = caplog.messages
         assert message.startswith("kafkaLog is read by Spark's Python source: ")
+        assert len(message) < 300
+        assert "\n" not in message
         assert not list(cache.glob("*.jar"))
         return message
 
