@@ -27,6 +27,6 @@ def register(spark: SparkSession) -> None:
     """
     for name in FUNCTIONS:
         spark.udf.register(name, arrow_function(name))
-    spark.udtf.register(TABLE_FUNCTION, kafka_log)
+    spark.udtf.register(TABLE_FUNCTION, kafka_log())
     spark.dataSource.register(KafkaLogDataSource)
     bridge.install(spark)

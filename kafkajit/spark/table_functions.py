@@ -168,4 +168,9 @@ def _with_all_columns(rows: pa.RecordBatch) -> pa.RecordBatch:
     )
 
 
-kafka_log: Any = arrow_udtf(KafkaLog, returnType=from_arrow_schema(ROWS))
+def kafka_log() -> Any:
+    """The table function as Spark registers it: one of classic Spark or of Spark Connect.
+
+    Which of the two it is, pyspark decides by the session that has been started.
+    """
+    return arrow_udtf(KafkaLog, returnType=from_arrow_schema(ROWS))

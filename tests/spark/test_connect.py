@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from cluster import ARCHIVES, PYTHON, WORKERS, Cluster, connect_server
+from pyspark.sql import SparkSession
+
+from kafkajit.spark.bridge import write_jar
 
 pytestmark = pytest.mark.thorough
 
@@ -27,6 +31,23 @@ def server(cluster: Cluster) -> Iterator[str]:
     """A server with kafkajit installed at the same place on every node."""
     with connect_server(cluster, str(cluster.folder / PYTHON)) as url:
         yield url
+
+
+def test_a_server_with_the_jar_reads_through_the_bridge(
+    cluster: Cluster, spark: SparkSession, local_answers: dict[str, Any], tmp_path: Path
+) -> None:
+    jar = tmp_path / "bridge.jar"
+    write_jar(spark, jar)
+    asked = ["records", "filtered", "errors", "by_columns"]
+    with connect_server(cluster, str(cluster.folder / PYTHON), **{"spark.jars": str(jar)}) as url:
+        found = cluster.answers([PYTHON], asked, "--remote", url)
+    assert found.pop("by_columns")
+    assert found == {question: local_answers[question] for question in found}
+
+
+def test_a_server_without_the_jar_uses_the_python_source(cluster: Cluster, server: str) -> None:
+    found = cluster.answers([PYTHON], ["by_columns"], "--remote", server)
+    assert found == {"by_columns": False}
 
 
 @pytest.fixture(scope="module")

@@ -216,12 +216,13 @@ def standalone_cluster(folder: Path) -> Iterator[Cluster]:
 
 
 @contextmanager
-def connect_server(cluster: Cluster, python: str) -> Iterator[str]:
-    """A Spark Connect server whose driver runs on the cluster."""
+def connect_server(cluster: Cluster, python: str, **more: str) -> Iterator[str]:
+    """A Spark Connect server whose driver runs on the cluster, with more settings."""
     port = free_port()
     settings = {
         "spark.connect.grpc.binding.address": HOST,
         "spark.connect.grpc.binding.port": str(port),
+        **more,
     }
     name = "org.apache.spark.sql.connect.service.SparkConnectServer"
     command = cluster.submit("--class", name, "spark-internal", **settings)

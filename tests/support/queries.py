@@ -7,6 +7,8 @@ functions in a program's own file by value, so executors need no module but kafk
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import json
 import re
 import time
@@ -16,6 +18,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+
+# As users write it: before they start the session, of classic Spark or of Spark Connect.
+from kafkajit.spark import register
 
 TASKS = 4
 Rows = list[list[Any]]
@@ -43,6 +48,14 @@ def unregistered(asked: Asked) -> int:
 
 def records(asked: Asked) -> Rows:
     return rows(asked.load("*segments-0", maxPartitionBytes="2k"))
+
+
+def by_columns(asked: Asked) -> bool:
+    """Whether the session reads through the bridge."""
+    plan = io.StringIO()
+    with contextlib.redirect_stdout(plan):
+        asked.load("segments-0").select("key").explain()
+    return "kafkaLog by columns" in plan.getvalue()
 
 
 def batches(asked: Asked) -> Rows:
@@ -135,6 +148,7 @@ QUESTIONS = {
     for question in (
         unregistered,
         records,
+        by_columns,
         batches,
         files,
         corruption,
@@ -157,8 +171,6 @@ def rows(frame: DataFrame) -> Rows:
 
 def answers(asked: Asked, names: Iterable[str]) -> dict[str, Any]:
     """Answers by question; questions that need no registration come first."""
-    from kafkajit.spark import register
-
     bare = [name for name in names if name in ("unregistered", "executors")]
     found = {name: QUESTIONS[name](asked) for name in bare}
     register(asked.spark)

@@ -115,7 +115,7 @@ class Engine:
             if name == TABLE_FUNCTION:
                 from kafkajit.spark.table_functions import kafka_log
 
-                self.spark.udtf.register(name, kafka_log)
+                self.spark.udtf.register(name, kafka_log())
             else:
                 from kafkajit.spark.columns import arrow_function
 
