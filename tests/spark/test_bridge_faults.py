@@ -34,7 +34,7 @@ import kafkajit
 import kafkajit.testing as kt
 
 DAMAGED = DATA / "damaged" / "crc"
-ROWS, VALUE_BYTES = 6000, 16384  # two tasks of 47 MiB, which no buffer of a socket takes at once
+ROWS, VALUE_BYTES = 6000, 16384  # 94 MiB
 PAUSE = "IF(offset % 3000 = 100, reflect('java.lang.Thread', 'sleep', 1500L), NULL)"
 COLUMNS = ("offset", "crc32(value)", PAUSE)
 PATIENCE = 120.0
@@ -74,10 +74,15 @@ def linked(log: Path, folder: Path) -> Path:
 
 
 @pytest.fixture
-def warm(spark: SparkSession) -> SparkSession:
-    """A session for which no worker compiles: such a worker seems to wait."""
+def warm(spark: SparkSession) -> Iterator[SparkSession]:
+    """A session for which no worker compiles: such a worker seems to wait.
+
+    A scan is one task, because a TCP socket can take more than 32 MiB.
+    """
     spark.read.format("kafkaLog").load(kt.SAMPLE).collect()
-    return spark
+    spark.conf.set("spark.sql.leafNodeDefaultParallelism", "1")
+    yield spark
+    spark.conf.unset("spark.sql.leafNodeDefaultParallelism")
 
 
 def scan(spark: SparkSession, folder: Path, *, pauses: bool = False) -> DataFrame:
@@ -200,6 +205,19 @@ def test_a_cancelled_query_ends_and_frees_its_memory(
     assert rows_of(scan(warm, folder)) == all_rows
 
 
+@pytest.mark.parametrize("is_small", [True, False])
+def test_a_scan_that_stops_early_leaves_its_worker_to_the_next(
+    is_small: bool, warm: SparkSession, folder: Path
+) -> None:
+    small = warm.read.format("kafkaLog").load(kt.SAMPLE).where("offset > 3")
+    frame = (small if is_small else scan(warm, folder)).limit(3)
+    frame.collect()
+    before = set(descendants(os.getpid()))
+    for _ in range(5):
+        assert len(frame.collect()) == 3
+    assert set(descendants(os.getpid())) <= before
+
+
 # A program with a session of its own. It scans some folders, one after the other.
 SCANS = """
 import json, sys
@@ -313,7 +331,11 @@ def driver(cluster: Cluster) -> Path:
 
 
 def run_on(cluster: Cluster, driver: Path, *folders: Path, **settings: str) -> list[Any]:
-    settings = {"spark.task.maxFailures": "4"} | settings
+    # A Unix socket takes less than a MiB.
+    settings = {
+        "spark.task.maxFailures": "4",
+        "spark.python.unix.domain.socket.enabled": "true",
+    } | settings
     command = cluster.submit("--archives", ARCHIVES, str(driver), **settings)
     around = cluster.variables(PYTHON)
     return run_scans(command, *folders, cwd=cluster.folder, env=around)

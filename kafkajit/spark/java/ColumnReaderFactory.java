@@ -17,6 +17,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ArrowColumnVector;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.apache.spark.util.TaskCompletionListener;
 import scala.collection.Iterator;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -27,10 +28,16 @@ import scala.jdk.javaapi.CollectionConverters;
 class ColumnReaderFactory implements PartitionReaderFactory {
   private final PythonPartitionReaderFactory python;
   private final int columns;
+  private final long limit;
+  private final boolean isSmall;
 
-  ColumnReaderFactory(PythonPartitionReaderFactory python, int columns) {
+  /** Python ends after `limit` rows, which is Long.MAX_VALUE without a limit; a small scan soon. */
+  ColumnReaderFactory(
+      PythonPartitionReaderFactory python, int columns, long limit, boolean isSmall) {
     this.python = python;
     this.columns = columns;
+    this.limit = limit;
+    this.isSmall = isSmall;
   }
 
   public boolean supportColumnarReads(InputPartition partition) {
@@ -78,21 +85,33 @@ class ColumnReaderFactory implements PartitionReaderFactory {
             new Object[] {new GenericInternalRow(new Object[] {pickled})});
     Iterator rows = only(row);
     Iterator batches = (Iterator) runner.compute(only(rows), task.partitionId(), task);
-    return new ColumnReader(batches, columns);
+    ColumnReader reader = new ColumnReader(batches, columns, limit, isSmall);
+    task.addTaskCompletionListener(reader); // called before the runner's own
+    return reader;
   }
 
   private static Iterator only(Object item) {
     return CollectionConverters.asScala(Collections.singletonList(item).iterator());
   }
 
-  /** The first columns of a task's batches. The runner closes the worker and its memory when the task ends. */
-  static class ColumnReader implements PartitionReader {
+  /**
+   * The first columns of a task's batches. The runner closes the worker's connection and its memory
+   * when the task ends.
+   */
+  static class ColumnReader implements PartitionReader, TaskCompletionListener {
+    /** How many batches to read at most: a small log may decompress to a large one. */
+    private static final int MOST_LEFT = 32;
+
     private final Iterator batches;
     private final int columns;
+    private final boolean isSmall;
+    private long left;
 
-    ColumnReader(Iterator batches, int columns) {
+    ColumnReader(Iterator batches, int columns, long limit, boolean isSmall) {
       this.batches = batches;
       this.columns = columns;
+      this.left = limit;
+      this.isSmall = isSmall;
     }
 
     public boolean next() {
@@ -101,12 +120,24 @@ class ColumnReaderFactory implements PartitionReaderFactory {
 
     public Object get() {
       ColumnarBatch batch = (ColumnarBatch) batches.next();
+      left -= batch.numRows();
       ArrowColumnVector struct = (ArrowColumnVector) batch.column(0);
       ColumnVector[] vectors = new ColumnVector[columns];
       for (int i = 0; i < columns; i++) {
         vectors[i] = struct.getChild(i);
       }
       return new LentBatch(vectors, batch.numRows());
+    }
+
+    /**
+     * Reads a short rest to the end, which Spark does not if it has enough rows: it would end the
+     * worker, and starting another takes a second.
+     */
+    public void onTaskCompletion(TaskContext task) {
+      boolean isShort = (left == 0 || isSmall) && !task.isInterrupted() && !task.isFailed();
+      for (int i = 0; i < MOST_LEFT && isShort && batches.hasNext(); i++) {
+        batches.next();
+      }
     }
 
     public void close() {}

@@ -54,6 +54,9 @@ class LogScan
   /** The option that says how many tasks run at once. */
   private static final String PARALLELISM = "kafkajit.parallelism";
 
+  /** Reading a rest of so many bytes takes less time than starting a worker. */
+  private static final long SMALL = 4 << 20;
+
   /** Begins the plan's totals in the first task of the Python source: the bytes, and a text. */
   private static final String TOTALS = "kafkajit reads ";
 
@@ -200,7 +203,10 @@ class LogScan
 
   public PartitionReaderFactory createReaderFactory() {
     return new ColumnReaderFactory(
-        (PythonPartitionReaderFactory) batch().createReaderFactory(), columns.length());
+        (PythonPartitionReaderFactory) batch().createReaderFactory(),
+        columns.length(),
+        options.getLong(LogScanBuilder.LIMIT, Long.MAX_VALUE),
+        estimateStatistics().sizeInBytes().orElse(Long.MAX_VALUE) < SMALL);
   }
 
   /** The totals of the plan, "12345: 3 files, 12,345 bytes"; null if the plan has none. */
