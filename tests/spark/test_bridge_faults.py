@@ -379,8 +379,8 @@ def test_a_task_that_hangs_is_overtaken_by_its_copy(
     cluster: Cluster, driver: Path, folder: Path, all_rows: Rows
 ) -> None:
     nodes = cluster.folder / "nodes"
-    # Spark copies a task only to another host.
-    other = ["--host", "127.0.0.2", "--webui-port", "0", "--cores", "1", "--memory", "1g"]
+    # Spark copies a task only to a host of another name.
+    other = ["--host", "localhost", "--webui-port", "0", "--cores", "1", "--memory", "1g"]
     worker = [*spark_class("worker.Worker"), *other, "--work-dir", str(nodes / "other")]
     settings = {
         "spark.cores.max": "3",
