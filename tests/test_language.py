@@ -208,7 +208,12 @@ def slips_in(place: str, piece: Piece) -> Iterator[Slip]:
 
 def files_of(globs: Iterable[str]) -> list[Path]:
     """The files of these globs, without those that are exempt."""
-    found = {path for glob in globs for path in REPOSITORY.glob(glob)}
+    found = {
+        path
+        for glob in globs
+        for path in REPOSITORY.glob(glob)
+        if ".asv" not in path.parts  # the environments that asv makes
+    }
     exempt = {REPOSITORY / name for name in EXEMPT}
     return sorted(
         path for path in found - exempt if "data" not in path.parts or path.suffix == ".md"
