@@ -13,18 +13,16 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import logging
 import os
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
+from kafkajit.spark.java_sources import java_sources, sources_digest
 from kafkajit.spark.local.class_archive import cache_folder
 
 if TYPE_CHECKING:
@@ -137,7 +135,7 @@ def write_jar(spark: Any, jar: Path) -> None:
     package, _, name = _VERSION.rpartition(".")
     constant = f'public static final String SOURCES = "{sources_digest()}";'
     version = f"package {package}; public class {name} {{ {constant} }}"
-    sources = {**_sources(), f"{name}.java": version}
+    sources = {**java_sources(), f"{name}.java": version}
     contents = _compiled(spark, sources) | {_SERVICE: f"{_PROVIDER}\n".encode()}
     handle, unfinished = tempfile.mkstemp(dir=jar.absolute().parent, suffix=".unfinished")
     try:
@@ -149,19 +147,6 @@ def write_jar(spark: Any, jar: Path) -> None:
     except BaseException:
         Path(unfinished).unlink(missing_ok=True)
         raise
-
-
-@cache
-def sources_digest() -> str:
-    """The digest by which classes and Python know that they belong together."""
-    return hashlib.sha256(repr(_sources()).encode()).hexdigest()[:16]
-
-
-def _sources() -> dict[str, str]:
-    """The Java sources by their names."""
-    folder = files(__package__) / "java"
-    found = {file.name: file.read_text("utf-8") for file in folder.iterdir()}
-    return dict(sorted(found.items()))
 
 
 def _compiled(spark: Any, sources: Mapping[str, str]) -> dict[str, bytes]:

@@ -92,8 +92,8 @@ class KafkaLogDataSource(DataSource):
         from kafkajit.scan.aggregates import Aggregates
         from kafkajit.scan.given_files import files_of
         from kafkajit.scan.predicates import Predicate
-        from kafkajit.spark.bridge import sources_digest
         from kafkajit.spark.conditions import conditions_of
+        from kafkajit.spark.java_sources import sources_digest
         from kafkajit.spark.readers import AggregateReader, FileReader, KafkaLogReader
 
         if CONDITIONS in self.options and self.options.get(SOURCES) != sources_digest():

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 import kafkajit.testing as kt
 from kafkajit.spark import bridge
 from kafkajit.spark.datasource import KafkaLogDataSource
+from kafkajit.spark.java_sources import sources_digest
 
 SWITCH = "spark.kafkajit.bridge.enabled"
 
@@ -93,7 +94,7 @@ def test_a_source_that_does_not_compile_is_no_error(
 ) -> None:
     """As with a Spark whose internals have changed."""
     broken = {"A.java": "package kafkajit; class A { org.apache.spark.NoSuchClass it; }"}
-    monkeypatch.setattr(bridge, "_sources", lambda: broken)
+    monkeypatch.setattr(bridge, "java_sources", lambda: broken)
     assert "File 'A.java', Line 1" in refusal()
     assert not list(cache.glob("*.unfinished"))
 
@@ -135,7 +136,7 @@ def test_a_jar_of_another_version_is_named_by_the_source() -> None:
     source = KafkaLogDataSource(options)
     with pytest.raises(ValueError, match="another version of kafkajit: write its jar anew"):
         source.reader(source.schema())
-    options["kafkajit.sources"] = bridge.sources_digest()
+    options["kafkajit.sources"] = sources_digest()
     assert KafkaLogDataSource(options).reader(source.schema()).partitions()
 
 

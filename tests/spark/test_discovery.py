@@ -36,9 +36,25 @@ def test_the_data_source_is_found_without_registration_or_settings(tmp_path: Pat
 
 
 def test_discovery_imports_nothing_heavy() -> None:
-    code = (
-        "import pyspark_kafkajit, sys;"
-        "print([m for m in ('numba', 'numpy', 'pandas', 'pyarrow') if m in sys.modules])"
+    imports = imported("import pyspark_kafkajit")
+    assert not imports & {"numba", "numpy", "pandas", "pyarrow"}
+
+
+def test_planning_a_scan_imports_nothing_that_compiles_the_bridge() -> None:
+    """Spark plans each query in a process that has just been forked."""
+    imports = imported(
+        "from kafkajit.spark.datasource import KafkaLogDataSource\n"
+        "from kafkajit.spark.java_sources import sources_digest\n"
+        "asked = {'kafkajit.conditions': '[]', 'kafkajit.sources': sources_digest()}\n"
+        f"source = KafkaLogDataSource({{'path': {kt.SAMPLE!r}, **asked}})\n"
+        "source.reader(source.schema()).partitions()"
     )
+    assert "kafkajit.scan.plan" in imports
+    assert not imports & {"kafkajit.spark.bridge", "kafkajit.spark.local"}
+
+
+def imported(program: str) -> set[str]:
+    """The modules that a program imports."""
+    code = f"{program}\nimport sys\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    return set(done.stdout.split())
