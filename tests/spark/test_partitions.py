@@ -86,6 +86,15 @@ def test_segments_that_overlap_are_refused(ask: Ask) -> None:
     assert counted.first()[0] > 0  # offsets are not asked for
 
 
+def test_the_option_is_judged_by_python(spark: SparkSession) -> None:
+    """With a user's schema Spark asks the bridge first."""
+    read = spark.read.format("kafkaLog").schema("topic STRING, partition INT, offset BIGINT")
+    log = read.option("oneTaskPerPartition", "TRUE").load(PATHS)
+    assert log.groupBy("topic", "partition").count().count() == 2
+    with pytest.raises(AnalysisException, match=r"option oneTaskPerPartition: .* not 'maybe'"):
+        read.option("oneTaskPerPartition", "maybe").load(PATHS).groupBy("topic").count().collect()
+
+
 def test_a_file_outside_of_a_partition_is_refused(ask: Ask, tmp_path: Path) -> None:
     (tmp_path / f"{0:020}.log").write_bytes(kt.batch([kt.Record(b"k")]))
     with pytest.raises(AnalysisException, match="does not lie in the folder of a partition"):

@@ -135,7 +135,7 @@ class LogScan
     if (tasks == null) {
       tasks = batch().planInputPartitions();
       totals = tasks.length == 0 ? null : noted(tasks[0], TOTALS);
-      if (options.getBoolean(ONE_TASK, false)) {
+      if (isByPartition()) {
         tasks = byPartition(tasks);
       }
     }
@@ -165,10 +165,15 @@ class LogScan
     return start < 0 ? null : text.substring(start + words.length(), text.indexOf(';', start));
   }
 
-  /** Whether each task reads a partition as a whole, and rows have its name. */
+  /** Whether each task reads a partition as a whole. Python refuses other texts by name. */
+  private boolean isByPartition() {
+    return "true".equalsIgnoreCase(options.get(ONE_TASK));
+  }
+
+  /** Whether it does, and rows have the partition's name. */
   private boolean hasWholePartitions() {
     List names = Arrays.asList(columns.fieldNames());
-    return options.getBoolean(ONE_TASK, false) && names.containsAll(LogScanBuilder.PLACES);
+    return isByPartition() && names.containsAll(LogScanBuilder.PLACES);
   }
 
   public Partitioning outputPartitioning() {
