@@ -59,7 +59,7 @@ def batch_record_batch(
         where: the values of topic, partition and path.
     """
     arrays = [
-        _repeated(where.get(field.name), len(batches), field.type)
+        repeated(where.get(field.name), len(batches), field.type)
         if field.name in where or field.type == GAP_TYPE
         else _batch_header_column(batches, content, field)
         for field in schema
@@ -258,14 +258,15 @@ def _is_transactional(chunk: Chunk, _name: str) -> pa.Array:
 
 
 def _path_column(chunk: Chunk, name: str) -> pa.Array:
-    return _repeated(getattr(chunk.log_path, name), len(chunk), RECORD_COLUMNS[name].type)
+    return repeated(getattr(chunk.log_path, name), len(chunk), RECORD_COLUMNS[name].type)
 
 
 def _no_corruption(chunk: Chunk, _name: str) -> pa.Array:
     return pa.nulls(len(chunk), GAP_TYPE)
 
 
-def _repeated(value: Any, rows: int, type_: pa.DataType) -> pa.Array:
+def repeated(value: Any, rows: int, type_: pa.DataType) -> pa.Array:
+    """A column with the same value in all rows."""
     return pa.repeat(pa.scalar(value, type_), rows)
 
 

@@ -33,6 +33,9 @@ from kafkajit.walk.walk import Walk
 _LOG_APPEND_TIME = 1
 _LEAST_RECORD_BYTES = 7  # a size, attributes, two deltas, and three empty fields
 _PLACES = ("topic", "partition")  # the columns that all records of a segment share
+# Tasks that become one at most, if headers suffice: 1 GiB. Starting a task takes as long as walking
+# the headers of 100 MB.
+_MOST_JOINED = 8
 _FUNCTIONS: dict[str, Callable[..., Any]] = {"min": min, "max": max}
 
 
@@ -74,9 +77,6 @@ class Aggregates(NamedTuple):
         return list(dict.fromkeys(used))
 
 
-_MOST_JOINED = 8
-
-
 def plan_aggregates(
     options: ScanOptions, predicates: Sequence[Predicate], asked: Aggregates
 ) -> Sequence[Task]:
@@ -85,7 +85,6 @@ def plan_aggregates(
     is_up_to_user = options.max_partition_bytes is not None or options.one_task_per_partition
     if is_up_to_user or not tasks or not _trusts_headers(options, asked):
         return tasks
-    # Starting a task takes as long as walking the headers of 100 MB.
     planned = cast("Sequence[list[Split]]", tasks)
     size = min(-(-len(planned) // options.parallelism), _MOST_JOINED)
     return [_joined(planned[at : at + size]) for at in range(0, len(planned), size)]

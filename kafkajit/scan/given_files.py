@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from kafkajit.arrow import repeated
 from kafkajit.reader import SegmentReader
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.plan import Split, plan_files
@@ -80,8 +81,7 @@ def read_given_files(
             found = dict(zip(rows.schema.names, rows.columns, strict=True))
             for name, value in constants.items():
                 if name in schema.names:
-                    scalar = pa.scalar(value, schema.field(name).type)
-                    found[name] = pa.repeat(scalar, rows.num_rows)
+                    found[name] = repeated(value, rows.num_rows, schema.field(name).type)
             if PLACE in schema.names:
                 places = np.arange(first, first + rows.num_rows)
                 found[PLACE] = pa.array(places).cast(pa.int32())

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, groupby, pairwise
+from itertools import groupby, pairwise
 from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -131,10 +131,6 @@ def make_plan(
     # Gaps are found from the batches around them.
     whole = options.kind == "corruption" or options.one_task_per_partition
     plan = _split(segments, wanted, options, whole=whole)
-    if options.one_task_per_partition:
-        splits = chain.from_iterable(plan.tasks)
-        by_folder = groupby(splits, key=lambda split: split.file.folder)
-        plan = replace(plan, tasks=[list(group) for _, group in by_folder])
     logger.info("%s: %s", ", ".join(map(shown, options.paths)), plan)
     return plan
 
@@ -168,8 +164,13 @@ def _split(
         splits.extend(
             Split(segment.log, segment.offsets, start, end, asked) for start, end in stretches
         )
+    if options.one_task_per_partition:
+        folders = groupby(splits, key=lambda split: split.file.folder)
+        tasks = [list(task) for _, task in folders]
+    else:
+        tasks = packed(splits, share)
     return ScanPlan(
-        packed(splits, share),
+        tasks,
         len(segments),
         len({split.file.path for split in splits}),
         sum(segment.log.size for segment in segments),

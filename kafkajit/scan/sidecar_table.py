@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from kafkajit.arrow import table_in_microseconds
+from kafkajit.arrow import repeated, table_in_microseconds
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.log_path import (
     INDEX_SUFFIX,
@@ -141,7 +141,7 @@ def _rows_of(split: SidecarSplit, schema: pa.Schema, options: ScanOptions) -> pa
     columns = [
         table.column(field.name).cast(field.type)
         if field.name in side.columns
-        else pa.repeat(pa.scalar(place.get(field.name), field.type), table.num_rows)
+        else repeated(place.get(field.name), table.num_rows, field.type)
         for field in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)

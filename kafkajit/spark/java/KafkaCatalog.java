@@ -1,6 +1,5 @@
 package kafkajit;
 
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashMap;

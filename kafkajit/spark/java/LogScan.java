@@ -70,7 +70,7 @@ class LogScan
   private final String description;
   private Batch batch;
   private InputPartition[] tasks;
-  private String totals;
+  private String totals; // of the planned tasks, "12345: 3 files, 12,345 bytes", if there are any
 
   LogScan(
       StructType columns,
@@ -114,7 +114,6 @@ class LogScan
   }
 
   public String description() {
-    String totals = tasks == null ? null : totals();
     return "kafkaLog by columns, " + description
         + (totals == null ? "" : ", reads: " + totals.substring(totals.indexOf(':') + 2));
   }
@@ -156,9 +155,6 @@ class LogScan
 
   /** The note of the Python source in one of its tasks, without its first words; or null. */
   private static String noted(InputPartition task, String words) {
-    if (!(task instanceof PythonInputPartition)) {
-      return null;
-    }
     byte[] pickled = ((PythonInputPartition) task).pickedPartition();
     String text = new String(pickled, StandardCharsets.ISO_8859_1);
     int start = text.lastIndexOf(words); // the note is the last part
@@ -214,15 +210,9 @@ class LogScan
         estimateStatistics().sizeInBytes().orElse(Long.MAX_VALUE) < SMALL);
   }
 
-  /** The totals of the plan, "12345: 3 files, 12,345 bytes"; null if the plan has none. */
-  private String totals() {
-    planInputPartitions();
-    return totals;
-  }
-
   /** The size of the scan is that of the bytes to read; a small one is broadcast to a join. */
   public Statistics estimateStatistics() {
-    String totals = totals();
+    planInputPartitions();
     return new Size(
         totals == null
             ? OptionalLong.empty()
@@ -249,6 +239,7 @@ class LogScan
         conditions.add(condition);
         batch = null;
         tasks = null;
+        totals = null;
       }
     }
   }

@@ -1,7 +1,7 @@
 package kafkajit;
 
-import java.io.UnsupportedEncodingException;
 import java.net.URLDecoder;
+import java.nio.charset.StandardCharsets;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.read.HasPartitionKey;
@@ -19,11 +19,7 @@ class PartitionTask implements InputPartition, HasPartitionKey {
     this.python = python;
     int space = of.indexOf(' ');
     this.partition = Integer.parseInt(of.substring(0, space));
-    try {
-      this.topic = URLDecoder.decode(of.substring(space + 1), "UTF-8");
-    } catch (UnsupportedEncodingException error) {
-      throw new IllegalStateException(error);
-    }
+    this.topic = URLDecoder.decode(of.substring(space + 1), StandardCharsets.UTF_8);
   }
 
   /** What the Python source has planned, of its own task or of such one. */
