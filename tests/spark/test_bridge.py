@@ -11,23 +11,19 @@ import pytest
 from corpus import DATA, rows_of
 from pyspark.sql import DataFrame, SparkSession
 from scanning import write_partition
+from spark_state import BRIDGE, arrow_bytes, plan_of, setting
 
 import kafkajit
 import kafkajit.testing as kt
 from kafkajit.scan.predicates import Predicate
 from kafkajit.spark.conditions import conditions_of
 
-SCAN = "kafkaLog by columns"
 DAMAGED = DATA / "damaged" / "crc"
 
 
 @pytest.fixture
 def log(spark: SparkSession) -> DataFrame:
     return spark.read.format("kafkaLog").load(kt.SAMPLE)
-
-
-def plan_of(df: DataFrame) -> str:
-    return str(df._jdf.queryExecution().executedPlan().toString())
 
 
 def scan_of(df: DataFrame) -> str:
@@ -55,11 +51,10 @@ def test_each_core_gets_its_share(spark: SparkSession, tmp_path: Path) -> None:
     write_partition(tmp_path, {0: log})
     tasks = {}
     for cores in ("1", "2", "64"):
-        spark.conf.set("spark.sql.leafNodeDefaultParallelism", cores)
-        table = spark.read.format("kafkaLog").load(str(tmp_path))
-        tasks[cores] = table._jdf.queryExecution().toRdd().getNumPartitions()
-        assert table.count() == 40
-    spark.conf.unset("spark.sql.leafNodeDefaultParallelism")
+        with setting(spark, "spark.sql.leafNodeDefaultParallelism", cores):
+            table = spark.read.format("kafkaLog").load(str(tmp_path))
+            tasks[cores] = table._jdf.queryExecution().toRdd().getNumPartitions()
+            assert table.count() == 40
     assert tasks == {"1": 1, "2": 2, "64": 3}  # a task has at least 16 MiB
 
 
@@ -174,14 +169,11 @@ def test_other_aggregates_are_sparks(query: str, spark: SparkSession) -> None:
 
 
 def aggregated(spark: SparkSession, query: str, *, is_bridged: bool = True) -> DataFrame:
-    spark.conf.set("spark.kafkajit.bridge.enabled", str(is_bridged))
-    try:
+    with setting(spark, BRIDGE, str(is_bridged)):
         for name, kind in {"log": "records", "batches": "batches"}.items():
             rows = spark.read.format("kafkaLog").option("kind", kind).load(kt.SAMPLE)
             rows.createOrReplaceTempView(name)
         return spark.sql(query)
-    finally:
-        spark.conf.unset("spark.kafkajit.bridge.enabled")
 
 
 def test_a_plan_names_the_files_and_bytes_to_read(log: DataFrame) -> None:
@@ -279,11 +271,10 @@ def test_under_permissive_every_query_counts_the_damaged_stretches(
 
 
 def test_queries_leave_no_arrow_memory_behind(spark: SparkSession, log: DataFrame) -> None:
-    allocator = spark._jvm.org.apache.spark.sql.util.ArrowUtils.rootAllocator()
-    before = allocator.getAllocatedMemory()
+    before = arrow_bytes(spark)
     for _ in range(5):
         log.limit(3).collect()  # it does not read its batch to the end
         log.groupBy("topic").count().collect()
         with pytest.raises(Exception, match="42"):
             log.selectExpr("assert_true(offset < 1, '42')").collect()
-    assert allocator.getAllocatedMemory() == before
+    assert arrow_bytes(spark) == before

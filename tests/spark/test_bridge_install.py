@@ -10,20 +10,19 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from spark_state import BRIDGE, BY_COLUMNS, plan_of, setting
 
 import kafkajit.testing as kt
 from kafkajit.spark import bridge
 from kafkajit.spark.datasource import KafkaLogDataSource
 from kafkajit.spark.java_sources import sources_digest
 
-SWITCH = "spark.kafkajit.bridge.enabled"
-
 
 def is_bridged(spark: SparkSession) -> bool:
     """Whether a query reads through the bridge; its answer is right in any case."""
     log = spark.read.format("kafkaLog").load(kt.SAMPLE)
     assert log.groupBy("topic").count().count() == 2
-    return "kafkaLog by columns" in str(log._jdf.queryExecution().executedPlan().toString())
+    return BY_COLUMNS in plan_of(log)
 
 
 def test_a_registered_session_has_the_bridge(spark: SparkSession) -> None:
@@ -32,11 +31,8 @@ def test_a_registered_session_has_the_bridge(spark: SparkSession) -> None:
 
 
 def test_a_setting_switches_it_off(spark: SparkSession) -> None:
-    spark.conf.set(SWITCH, "false")
-    try:
+    with setting(spark, BRIDGE, "false"):
         assert not is_bridged(spark)
-    finally:
-        spark.conf.unset(SWITCH)
 
 
 @pytest.fixture
@@ -126,7 +122,7 @@ def test_classes_of_another_version_are_not_used(
         assert "the classes of another version of kafkajit" in caplog.text
         assert not is_bridged(spark)
     finally:
-        spark.conf.unset(SWITCH)
+        spark.conf.unset(BRIDGE)
     assert is_bridged(spark)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from terminal import Terminal, command, environment, processes
+from waiting import eventually
 
 import kafkajit.testing as kt
 
@@ -35,12 +36,9 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def none_left(environment: dict[str, str], seconds: float = 15) -> None:
+def none_left(environment: dict[str, str]) -> None:
     """Nothing that was started is there any more."""
-    end = time.monotonic() + seconds
-    while found := processes(environment):
-        assert time.monotonic() < end, found
-        time.sleep(0.1)
+    assert eventually(lambda: not processes(environment), 15), processes(environment)
 
 
 @pytest.fixture(scope="module")

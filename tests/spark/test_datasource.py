@@ -12,6 +12,7 @@ from corpus import DATA, log_of, rows_of, split
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from scanning import read_rows
+from spark_state import BRIDGE, setting
 
 import kafkajit
 import kafkajit.testing as kt
@@ -26,7 +27,6 @@ from kafkajit.state.sidecar_files import SIDECAR_FILES
 
 V2 = DATA / "v2"
 SEGMENTS = sorted(path for path in V2.glob("*/*.log"))
-BRIDGE = "spark.kafkajit.bridge.enabled"
 
 Load = Callable[..., DataFrame]
 
@@ -40,9 +40,8 @@ Load = Callable[..., DataFrame]
 )
 def door(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
     """Everything here holds through the bridge, and through Spark's own way to a Python source."""
-    spark.conf.set(BRIDGE, request.param)
-    yield request.param
-    spark.conf.unset(BRIDGE)
+    with setting(spark, BRIDGE, request.param):
+        yield request.param
 
 
 @pytest.fixture

@@ -11,30 +11,25 @@ from corpus import DATA
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everyone writes it
+from spark_state import BRIDGE, BY_COLUMNS, plan_of, setting
 
 import kafkajit.testing as kt
 from kafkajit.spark.functions import kafka_records
 
-SWITCH = "spark.kafkajit.bridge.enabled"
 FILES = f"binaryFile.`{kt.SAMPLE}/*/*.log`"
 DAMAGED = f"binaryFile.`{DATA}/damaged/crc/*.log`"
 
 
 @pytest.fixture
 def switched_off(spark: SparkSession) -> Iterator[None]:
-    spark.conf.set(SWITCH, "false")
-    yield
-    spark.conf.unset(SWITCH)
-
-
-def plan_of(df: DataFrame) -> str:
-    return str(df._jdf.queryExecution().executedPlan().toString())
+    with setting(spark, BRIDGE, "false"):
+        yield
 
 
 def is_scan(df: DataFrame) -> bool:
     plan = plan_of(df)
-    assert ("kafkaLog by columns" in plan) != ("kafka_records" in plan)
-    return "kafkaLog by columns" in plan
+    assert (BY_COLUMNS in plan) != ("kafka_records" in plan)
+    return BY_COLUMNS in plan
 
 
 def answer(spark: SparkSession, query: str) -> list[str] | str:
@@ -48,11 +43,8 @@ def answer(spark: SparkSession, query: str) -> list[str] | str:
 def answers(spark: SparkSession, query: str) -> tuple[list[str] | str, list[str] | str]:
     """With the rule, and without it."""
     found = answer(spark, query)
-    spark.conf.set(SWITCH, "false")
-    try:
+    with setting(spark, BRIDGE, "false"):
         return found, answer(spark, query)
-    finally:
-        spark.conf.unset(SWITCH)
 
 
 KNOWN = [
@@ -122,14 +114,11 @@ def test_forms_that_are_not_known_stay_as_they_are(form: str, spark: SparkSessio
     assert expected != "an error"
 
 
-@pytest.mark.parametrize("setting", ["ignoreMissingFiles", "ignoreCorruptFiles"])
-def test_files_that_may_be_missing_are_left_to_spark(setting: str, spark: SparkSession) -> None:
-    spark.conf.set(f"spark.sql.files.{setting}", "true")
-    try:
+@pytest.mark.parametrize("leniency", ["ignoreMissingFiles", "ignoreCorruptFiles"])
+def test_files_that_may_be_missing_are_left_to_spark(leniency: str, spark: SparkSession) -> None:
+    with setting(spark, f"spark.sql.files.{leniency}", "true"):
         assert not is_scan(spark.sql(KNOWN[0].format(FILES)))
-    finally:
-        spark.conf.unset(f"spark.sql.files.{setting}")
-    read = spark.read.format("binaryFile").option(setting, "true").load(f"{kt.SAMPLE}/*/*.log")
+    read = spark.read.format("binaryFile").option(leniency, "true").load(f"{kt.SAMPLE}/*/*.log")
     assert not is_scan(read.select(F.explode(kafka_records("content"))))
 
 
@@ -178,11 +167,8 @@ def test_a_file_is_read_whatever_its_name_is(spark: SparkSession, tmp_path: Path
     rows = rows.select("path", "length", "r.offset", "r.position")
     assert is_scan(rows)
     found = sorted(map(tuple, rows.collect()))
-    spark.conf.set(SWITCH, "false")
-    try:
+    with setting(spark, BRIDGE, "false"):
         assert found == sorted(map(tuple, rows.select("*").collect()))
-    finally:
-        spark.conf.unset(SWITCH)
     assert len(found) == len(names)
 
 

@@ -11,6 +11,7 @@ from producing import files_of, log_of
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from waiting import eventually
 
 import kafkajit
 import kafkajit.testing as kt
@@ -162,10 +163,7 @@ def split_columns(text: str) -> list[str]:
 
 def settled(folder: Path, expected: dict[str, bytes]) -> None:
     """Tasks that were running when the job failed may take a moment to end."""
-    deadline = time.monotonic() + 10
-    while files_of(folder) != expected and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert files_of(folder) == expected
+    assert eventually(lambda: files_of(folder) == expected), files_of(folder)
 
 
 @pytest.mark.thorough

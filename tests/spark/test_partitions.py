@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from spark_state import plan_of
 
 import kafkajit.testing as kt
 
@@ -26,10 +27,6 @@ def ask(spark: SparkSession) -> Ask:
         return spark.sql(query)
 
     return ask
-
-
-def plan_of(df: DataFrame) -> str:
-    return str(df._jdf.queryExecution().executedPlan().toString())
 
 
 BY_PARTITION = "SELECT topic, partition, count(DISTINCT key) FROM log GROUP BY topic, partition"

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from spark_state import BRIDGE, BY_COLUMNS, plan_of, setting
 
 import kafkajit
 import kafkajit.testing as kt
@@ -26,7 +27,6 @@ from kafkajit.cli.sql.views import KAFKA_LOG, Logs
 
 pytestmark = pytest.mark.thorough
 
-BRIDGE = "spark.kafkajit.bridge.enabled"
 STATEMENTS = int(os.environ.get("KAFKAJIT_STATEMENTS", "200"))
 IN_A_SESSION = STATEMENTS // 4  # of these in a session of one's own, a quarter with each setting
 AT_ONCE = 10  # statements as one query
@@ -285,8 +285,8 @@ def test_a_condition_of_one_scan_is_no_condition_of_another(
     for n, text in enumerate(TEXTS):
         df = engine.run(text)._df
         assert Counter(row for (row,) in df.selectExpr(ROW).collect()) == expected[n], text
-        plan = df._jdf.queryExecution().executedPlan().toString()
-        assert plan.count("BatchScan kafkaLog") == plan.count("kafkaLog by columns")
+        plan = plan_of(df)
+        assert plan.count("BatchScan kafkaLog") == plan.count(BY_COLUMNS)
         pushed += "conditions: [" in plan and "conditions: []" not in plan
     assert pushed > STATEMENTS / 3
 
@@ -295,11 +295,8 @@ def test_a_condition_of_one_scan_is_no_condition_of_another(
 def test_a_view_of_ones_own_gives_all_its_rows_to_each_of_its_scans(
     first: int, enabled: str, spark: SparkSession, root: Path, expected: Answers
 ) -> None:
-    spark.conf.set(BRIDGE, enabled)
-    try:
+    with setting(spark, BRIDGE, enabled):
         spark.read.format(KAFKA_LOG).load(str(root)).createOrReplaceTempView("records")
         found = answers(spark, range(first, first + IN_A_SESSION))
-    finally:
-        spark.conf.unset(BRIDGE)
     for n, rows in found.items():
         assert rows == expected[n], TEXTS[n]

@@ -19,6 +19,7 @@ import pytest
 from corpus import DATA
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_type
+from spark_state import plan_of
 
 import kafkajit
 import kafkajit.testing as kt
@@ -301,7 +302,7 @@ class TestColumns:
     """A statement reads the columns that it names, and nobody notices."""
 
     def columns(self, engine: Engine, statement: str) -> list[str]:
-        plan = str(engine.run(statement)._df._jdf.queryExecution().executedPlan().toString())
+        plan = plan_of(engine.run(statement)._df)
         (scan,) = (line for line in plan.splitlines() if "BatchScan" in line)
         return re.findall(r"(\w+)#", scan)
 

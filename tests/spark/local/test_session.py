@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from corpus import REPOSITORY
 from local_java import environment
+from waiting import eventually
 
 import kafkajit.testing as kt
 
@@ -130,15 +131,6 @@ def processes_of(facts: dict[str, Any]) -> list[str]:
         if facts["folder"] in command:
             found.append(command.split("\0\0")[0].replace("\0", " ")[:200])
     return found
-
-
-def eventually(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 def assert_gone(facts: dict[str, Any]) -> None:
