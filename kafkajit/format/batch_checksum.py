@@ -17,7 +17,8 @@ from crc32c import crc32c as packaged_crc32c
 from kafkajit.format.crc import over_zeros, slicing_tables, take_bytes
 from kafkajit.format.layout import ATTRIBUTES_OFFSET
 from kafkajit.kernel import inlined, kernel
-from kafkajit.kernel.intrinsics import HAS_CRC32C, crc32c_byte, crc32c_word, prefetch
+from kafkajit.kernel.checksum_instructions import HAS_CRC32C, crc32c_byte, crc32c_word
+from kafkajit.kernel.intrinsics import prefetch
 from kafkajit.storage.source import Bytes, Int64s
 
 POLYNOMIAL = 0x82F63B78  # reflected

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from kafkajit.format.crc import over_zero_bits, slicing_tables, take_bytes, take_word
 from kafkajit.format.layout import MAGIC_OFFSET
 from kafkajit.kernel import kernel
-from kafkajit.kernel.intrinsics import HAS_CRC32_FOLD, crc32_fold
+from kafkajit.kernel.checksum_instructions import HAS_CRC32_FOLD, crc32_fold
 from kafkajit.storage.source import Bytes, Int64s
 
 POLYNOMIAL = 0xEDB88320  # reflected

@@ -10,7 +10,6 @@ from functools import partial
 
 import numpy as np
 from llvmlite import ir
-from llvmlite.binding import get_host_cpu_features
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -34,13 +33,13 @@ def _copy_half_plain(target, t, source, s):
         target[t + i] = source[s + i]
 
 
-def _address(context, builder, signature, arguments, array_at, index_at):
+def element_address(context, builder, signature, arguments, array_at, index_at):
     """The address of an array argument's element, in an intrinsic."""
     array = context.make_array(signature.args[array_at])(context, builder, arguments[array_at])
     return builder.gep(array.data, [arguments[index_at]])
 
 
-def _call(builder, name, result, *arguments):
+def call_intrinsic(builder, name, result, *arguments):
     """Call an LLVM intrinsic."""
     function_type = ir.FunctionType(result, [argument.type for argument in arguments])
     function = cgutils.get_or_insert_function(builder.module, function_type, name)
@@ -54,7 +53,7 @@ def _copy_of(size):
 
         def generate(context, builder, signature, arguments):
             block = ir.VectorType(ir.IntType(8), size).as_pointer()
-            place = partial(_address, context, builder, signature, arguments)
+            place = partial(element_address, context, builder, signature, arguments)
             loaded = builder.load(builder.bitcast(place(2, 3), block))
             loaded.align = 1
             stored = builder.store(loaded, builder.bitcast(place(0, 1), block))
@@ -110,7 +109,7 @@ def _load_big_endian(bits):
 
         def generate(context, builder, signature, arguments):
             number = ir.IntType(bits)
-            pointer = _address(context, builder, signature, arguments, 0, 1)
+            pointer = element_address(context, builder, signature, arguments, 0, 1)
             value = builder.load(builder.bitcast(pointer, number.as_pointer()))
             value.align = 1
             return builder.sext(builder.bswap(value), ir.IntType(64))
@@ -161,7 +160,7 @@ def _store_word(typing_context, target, t, word):  # noqa: ARG001
     signature = types.void(target, types.int64, types.uint64)
 
     def generate(context, builder, signature, arguments):
-        pointer = _address(context, builder, signature, arguments, 0, 1)
+        pointer = element_address(context, builder, signature, arguments, 0, 1)
         word = builder.bitcast(pointer, ir.IntType(64).as_pointer())
         builder.store(arguments[2], word).align = 1
         return context.get_dummy_value()
@@ -169,6 +168,28 @@ def _store_word(typing_context, target, t, word):  # noqa: ARG001
     return signature, generate
 
 
+@kernel
+def _write_half_word_plain(target, t, number):
+    for i in range(4):
+        target[t + i] = np.uint8(number >> 8 * i & 0xFF)
+
+
+@intrinsic
+def _store_half_word(typing_context, target, t, number):  # noqa: ARG001
+    signature = types.void(target, types.int64, types.int64)
+
+    def generate(context, builder, signature, arguments):
+        pointer = element_address(context, builder, signature, arguments, 0, 1)
+        half = ir.IntType(32)
+        number = builder.trunc(arguments[2], half)
+        builder.store(number, builder.bitcast(pointer, half.as_pointer())).align = 1
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+# write_half_word(target, t, number): the lower 4 bytes of an int64, the lowest first, unchecked.
+write_half_word = _write_half_word_plain if PLAIN else _store_half_word
 # write_word(target, t, word): 8 bytes, the lowest first, in one store, unchecked.
 write_word = _write_word_plain if PLAIN else _store_word
 
@@ -186,7 +207,7 @@ def _load_word(typing_context, content, position):  # noqa: ARG001
     signature = types.int64(content, types.int64)
 
     def generate(context, builder, signature, arguments):
-        pointer = _address(context, builder, signature, arguments, 0, 1)
+        pointer = element_address(context, builder, signature, arguments, 0, 1)
         word = builder.load(builder.bitcast(pointer, ir.IntType(64).as_pointer()))
         word.align = 1
         return word
@@ -196,6 +217,30 @@ def _load_word(typing_context, content, position):  # noqa: ARG001
 
 # read_word(content, position): 8 bytes, the lowest first, as an int64, in one load, unchecked.
 read_word = _read_word_plain if PLAIN else _load_word
+
+
+@kernel
+def _trailing_zeros_plain(word):
+    zeros = np.int64(0)
+    while word & 1 == 0:
+        word >>= 1
+        zeros += 1
+    return zeros
+
+
+@intrinsic
+def _count_trailing_zeros(typing_context, word):  # noqa: ARG001
+    signature = types.int64(types.int64)
+
+    def generate(context, builder, signature, arguments):  # noqa: ARG001
+        number, zero_is_poison = ir.IntType(64), ir.IntType(1)(1)
+        return call_intrinsic(builder, "llvm.cttz.i64", number, arguments[0], zero_is_poison)
+
+    return signature, generate
+
+
+# trailing_zeros(word): the zero bits below the lowest one of an int64 that is not 0.
+trailing_zeros = _trailing_zeros_plain if PLAIN else _count_trailing_zeros
 
 
 @kernel
@@ -220,7 +265,7 @@ def address_of(typing_context, array, index):  # noqa: ARG001
     signature = types.int64(array, types.int64)
 
     def generate(context, builder, signature, arguments):
-        pointer = _address(context, builder, signature, arguments, 0, 1)
+        pointer = element_address(context, builder, signature, arguments, 0, 1)
         return builder.ptrtoint(pointer, ir.IntType(64))
 
     return signature, generate
@@ -286,96 +331,6 @@ def _multiply_high(typing_context, a, b):  # noqa: ARG001
 multiply_high = _multiply_high_plain if PLAIN else _multiply_high
 
 
-# Whether crc32c_word and crc32c_byte work: on x86 with SSE 4.2, and not in the checked modes.
-HAS_CRC32C = not PLAIN and bool(get_host_cpu_features().get("sse4.2"))
-
-
-@intrinsic
-def crc32c_word(typing_context, crc, content, position):  # noqa: ARG001
-    """Take 8 bytes into a CRC-32C, unchecked, with the processor's instruction."""
-    signature = types.uint64(types.uint64, content, types.int64)
-
-    def generate(context, builder, signature, arguments):
-        word = ir.IntType(64)
-        pointer = _address(context, builder, signature, arguments, 1, 2)
-        value = builder.load(builder.bitcast(pointer, word.as_pointer()))
-        value.align = 1
-        return _call(builder, "llvm.x86.sse42.crc32.64.64", word, arguments[0], value)
-
-    return signature, generate
-
-
-@intrinsic
-def crc32c_byte(typing_context, crc, byte):  # noqa: ARG001
-    """Take one byte into a CRC-32C."""
-    signature = types.uint64(types.uint64, types.uint8)
-
-    def generate(context, builder, signature, arguments):  # noqa: ARG001
-        crc = builder.trunc(arguments[0], ir.IntType(32))
-        name = "llvm.x86.sse42.crc32.32.8"
-        result = _call(builder, name, ir.IntType(32), crc, arguments[1])
-        return builder.zext(result, ir.IntType(64))
-
-    return signature, generate
-
-
-# Whether crc32_fold works: on x86 with carry-less multiplication, and not in the checked modes.
-HAS_CRC32_FOLD = not PLAIN and bool(get_host_cpu_features().get("pclmul"))
-
-
-@intrinsic
-def crc32_fold(typing_context, content, position, blocks, head, row, low_over, high_over):  # noqa: ARG001
-    """Fold blocks of sixteen bytes, two at least, into one block with the same CRC-32.
-
-    Returns the block as two words in read_int64's order, unchecked. `low_over` and `high_over` are
-    the factors that move a block's halves over the next block. At `head[row]` are the masks of the
-    first block, and the bits to flip in the first two, two words each.
-    """
-    pair = types.UniTuple(types.uint64, 2)
-    number = types.int64
-    word = types.uint64
-    signature = pair(content, number, number, head, number, word, word)
-
-    def generate(context, builder, signature, arguments):
-        _, position, blocks, _, row, low_over, high_over = arguments
-        number = ir.IntType(64)
-        halves = ir.VectorType(number, 2)
-
-        def load(array_at, index):
-            array = context.make_array(signature.args[array_at])
-            pointer = builder.gep(array(context, builder, arguments[array_at]).data, [index])
-            loaded = builder.load(builder.bitcast(pointer, halves.as_pointer()))
-            loaded.align = 1
-            return loaded
-
-        def block(i):
-            return load(0, builder.add(position, builder.mul(i, number(16))))
-
-        def of_head(i):
-            return load(3, builder.add(row, number(2 * i)))
-
-        def moved(vector):
-            parts = [
-                _call(builder, "llvm.x86.pclmulqdq", halves, vector, over, ir.IntType(8)(17 * half))
-                for half in (0, 1)
-            ]
-            return builder.xor(*parts)
-
-        over = ir.Constant(halves, None)
-        for half, value in enumerate((low_over, high_over)):
-            over = builder.insert_element(over, value, ir.IntType(32)(half))
-        first = builder.xor(builder.and_(block(number(0)), of_head(0)), of_head(1))
-        second = builder.xor(block(number(1)), of_head(2))
-        folded = cgutils.alloca_once_value(builder, builder.xor(moved(first), second))
-        with cgutils.for_range_slice(builder, number(2), blocks, number(1)) as (i, _):
-            builder.store(builder.xor(moved(builder.load(folded)), block(i)), folded)
-        result = builder.load(folded)
-        words = [builder.extract_element(result, ir.IntType(32)(half)) for half in (0, 1)]
-        return context.make_tuple(builder, pair, [builder.bswap(word) for word in words])
-
-    return signature, generate
-
-
 @kernel
 def _prefetch_plain(content, position):
     pass
@@ -387,9 +342,9 @@ def _prefetch(typing_context, content, position):  # noqa: ARG001
 
     def generate(context, builder, signature, arguments):
         number = ir.IntType(32)
-        pointer = _address(context, builder, signature, arguments, 0, 1)
+        pointer = element_address(context, builder, signature, arguments, 0, 1)
         read, keep, data = number(0), number(3), number(1)
-        _call(builder, "llvm.prefetch.p0", ir.VoidType(), pointer, read, keep, data)
+        call_intrinsic(builder, "llvm.prefetch.p0", ir.VoidType(), pointer, read, keep, data)
         return context.get_dummy_value()
 
     return signature, generate
