@@ -26,10 +26,12 @@ if TYPE_CHECKING:
     from kafkajit.errors import DecompressionLimitError as DecompressionLimitError
     from kafkajit.errors import InvalidOffsetError as InvalidOffsetError
     from kafkajit.errors import InvalidRecordError as InvalidRecordError
+    from kafkajit.errors import InvalidSchemaError as InvalidSchemaError
     from kafkajit.errors import KafkaJitError as KafkaJitError
     from kafkajit.errors import LockedError as LockedError
     from kafkajit.errors import NotALogError as NotALogError
     from kafkajit.errors import OffsetOutOfRangeError as OffsetOutOfRangeError
+    from kafkajit.errors import RecordDeserializationError as RecordDeserializationError
     from kafkajit.errors import RecordTooLargeError as RecordTooLargeError
     from kafkajit.errors import UnsupportedCompressionTypeError as UnsupportedCompressionTypeError
     from kafkajit.format.log_path import parse_log_path as parse_log_path
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from kafkajit.upkeep.repair.plan import repair as repair
     from kafkajit.upkeep.retain.plan import RetentionPlan as RetentionPlan
     from kafkajit.upkeep.retain.plan import retain as retain
+    from kafkajit.values.decode import decode_values as decode_values
 
 # The same again for when the program runs.
 _NAMES = {
@@ -69,10 +72,12 @@ _NAMES = {
         "DecompressionLimitError",
         "InvalidOffsetError",
         "InvalidRecordError",
+        "InvalidSchemaError",
         "KafkaJitError",
         "LockedError",
         "NotALogError",
         "OffsetOutOfRangeError",
+        "RecordDeserializationError",
         "RecordTooLargeError",
         "UnsupportedCompressionTypeError",
     ),
@@ -105,6 +110,7 @@ _NAMES = {
         "RetentionPlan",
         "retain",
     ),
+    "kafkajit.values.decode": ("decode_values",),
 }
 _MODULES = ("index", "sizes")
 _HOME = {name: module for module, names in _NAMES.items() for name in names}

@@ -100,6 +100,14 @@ class LockedError(KafkaJitError):
     """A folder cannot be changed, because a running broker has it open."""
 
 
+class InvalidSchemaError(KafkaJitError):
+    """A schema of keys or values is malformed or incomplete."""
+
+
+class RecordDeserializationError(KafkaJitError):
+    """A key or a value does not fit its schema, or its schema is not known."""
+
+
 # The statuses that kernels return: OK, or a key of MESSAGES.
 OK = 0
 BATCH_TOO_SMALL = 1

@@ -149,10 +149,14 @@ def test_python_on_a_page_runs_from_top_to_bottom(
             assert result.rstrip() == expected.rstrip()
 
 
-def test_the_examples_about_python_hold() -> None:
+@pytest.mark.parametrize("page", ["python.md", "values.md"])
+def test_the_examples_about_python_hold(page: str) -> None:
     runner = doctest.DocTestRunner()
-    for code, _ in _PYTHON.findall((DOCS / "python.md").read_text()):
-        runner.run(doctest.DocTestParser().get_doctest(code, {}, "python.md", None, 0))
+    names: dict[str, object] = {}
+    for code, _ in _PYTHON.findall((DOCS / page).read_text()):
+        test = doctest.DocTestParser().get_doctest(code, names, page, None, 0)
+        runner.run(test, clear_globs=False)
+        names = test.globs
     assert runner.tries > 0
     assert runner.failures == 0
 

@@ -1,0 +1,1 @@
+"""Keys and values with a schema: Avro → Arrow columns, and back."""

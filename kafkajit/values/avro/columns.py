@@ -1,0 +1,218 @@
+"""Avro types → Arrow columns: the nodes of a layout for a reader's schema.
+
+| Avro | Arrow |
+|---|---|
+| null, boolean, int, long, float, double | null, bool, int32, int64, float32, float64 |
+| bytes, fixed; string, enum | binary; string |
+| record | struct |
+| array, map | list, map with string keys |
+| a union of null and one more type | that type, nullable |
+| any other union | struct: `tag`, the name of the branch, and a column for each branch |
+| decimal | decimal128, from 39 digits on decimal256 |
+| date; time-millis, time-micros | date32; time32 ms, time64 µs |
+| timestamp-millis, -micros, -nanos | timestamp of that unit in UTC; the local ones without a zone |
+| uuid | string, also that of 16 bytes |
+| duration | struct of months, days, milliseconds |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from kafkajit.errors import InvalidSchemaError, did_you_mean
+from kafkajit.values.avro.schema import (
+    Array,
+    AvroType,
+    Fixed,
+    Map,
+    Named,
+    Record,
+    Union,
+)
+from kafkajit.values.layout import BYTE, DURATION, INT, LONG, TEXT, Layout, Node
+
+RECURSION = 4  # how often a type may contain itself, unless a caller says more
+
+_NUMBERS = {
+    "int": (pa.int32(), INT),
+    "long": (pa.int64(), LONG),
+    "float": (pa.float32(), INT),
+    "double": (pa.float64(), LONG),
+}
+_LOGICAL = {
+    "date": pa.date32(),
+    "time-millis": pa.time32("ms"),
+    "time-micros": pa.time64("us"),
+    "timestamp-millis": pa.timestamp("ms", tz="UTC"),
+    "timestamp-micros": pa.timestamp("us", tz="UTC"),
+    "timestamp-nanos": pa.timestamp("ns", tz="UTC"),
+    "local-timestamp-millis": pa.timestamp("ms"),
+    "local-timestamp-micros": pa.timestamp("us"),
+    "local-timestamp-nanos": pa.timestamp("ns"),
+}
+
+# The fields that are wanted of a struct, each with those of its own; None: all.
+Wanted = dict[str, Any] | None
+
+
+def wanted_fields(paths: Iterable[str] | None) -> Wanted:
+    """The fields that paths such as "customer.id" name.
+
+    >>> wanted_fields(["id", "customer.id", "customer.name"])
+    {'id': None, 'customer': {'id': None, 'name': None}}
+    """
+    if paths is None:
+        return None
+    wanted: dict[str, Any] = {}
+    for path in paths:
+        *parents, name = path.split(".")
+        inside: Any = wanted
+        for parent in parents:
+            inside = inside.setdefault(parent, {})
+            if inside is None:  # the whole of it is wanted already
+                break
+        else:
+            inside[name] = None
+    return wanted
+
+
+def column_layout(
+    reader: AvroType, columns: Iterable[str] | None = None, recursion: int = RECURSION
+) -> tuple[Layout, Node]:
+    """The layout of a reader's schema, and its root; `columns` names the fields that are wanted."""
+    builder = _Builder(recursion)
+    root = builder.nullable(reader, 0, wanted_fields(columns), ())
+    if root.valid < 0:
+        root.valid = builder.layout.cell(BYTE, 0)
+    return builder.layout, root
+
+
+class _Builder:
+    def __init__(self, recursion: int) -> None:
+        self.layout = Layout()
+        self._recursion = recursion
+
+    def nullable(
+        self, type_: AvroType, space: int, wanted: Wanted, around: tuple[Named, ...]
+    ) -> Node:
+        """A node of a type that may be a union."""
+        if not isinstance(type_, Union):
+            return self._node(type_, space, wanted, around)
+        others = [branch for branch in type_.branches if branch.kind != "null"]
+        has_null = len(others) < len(type_.branches)
+        if not others:
+            return self._node(AvroType("null"), space, wanted, around)
+        if len(others) == 1:
+            node = self._node(others[0], space, wanted, around)
+        else:
+            node = self._union(type_, others, space, wanted, around)
+        if has_null:
+            self._make_nullable(node)
+        return node
+
+    def _make_nullable(self, node: Node) -> None:
+        node.is_nullable = True
+        if node.form != "null":
+            node.valid = self.layout.cell(BYTE, node.space)
+
+    def _union(
+        self,
+        union: Union,
+        others: list[AvroType],
+        space: int,
+        wanted: Wanted,
+        around: tuple[Named, ...],
+    ) -> Node:
+        tag = Node(TEXT, "bytes", space, cell=self.layout.cell(LONG, space))
+        names, children = ["tag"], [tag]
+        for name, branch in zip(branch_names(others), others, strict=True):
+            if wanted is None or name in wanted:
+                inside = None if wanted is None else wanted[name]
+                child = self._node(branch, space, inside, around)
+                self._make_nullable(child)
+                names.append(name)
+                children.append(child)
+        type_ = pa.struct([(name, child.type) for name, child in zip(names, children, strict=True)])
+        return Node(type_, "struct", space, schema=union, children=children)
+
+    def _node(self, type_: AvroType, space: int, wanted: Wanted, around: tuple[Named, ...]) -> Node:
+        if isinstance(type_, Named) and around.count(type_) >= self._recursion:
+            return Node(pa.null(), "null", space, schema=type_)  # deeper ones are an error
+        if isinstance(type_, Record):
+            return self._record(type_, space, wanted, (*around, type_))
+        if isinstance(type_, Array):
+            inside = self.layout.new_space()
+            items = self.nullable(type_.items, inside, wanted, around)
+            return self._list(pa.list_(pa.field("element", items.type)), space, type_, [items])
+        if isinstance(type_, Map):
+            inside = self.layout.new_space()
+            key = Node(
+                TEXT,
+                "bytes",
+                inside,
+                schema=AvroType("string"),
+                cell=self.layout.cell(LONG, inside),
+            )
+            values = self.nullable(type_.values, inside, wanted, around)
+            return self._list(pa.map_(TEXT, values.type), space, type_, [key, values])
+        return self._leaf(type_, space)
+
+    def _record(
+        self, record: Record, space: int, wanted: Wanted, around: tuple[Named, ...]
+    ) -> Node:
+        names = [field.name for field in record.fields]
+        for name in wanted or ():
+            if name not in names:
+                guess = did_you_mean(name, names)
+                raise InvalidSchemaError(
+                    f"the Avro record {record.name!r} has no field {name!r}"
+                    + (f"; {guess}" if guess else "")
+                )
+        children = {
+            field.name: self.nullable(
+                field.type, space, None if wanted is None else wanted[field.name], around
+            )
+            for field in record.fields
+            if wanted is None or field.name in wanted
+        }
+        type_ = pa.struct([(name, child.type) for name, child in children.items()])
+        return Node(type_, "struct", space, schema=record, children=list(children.values()))
+
+    def _list(self, type_: pa.DataType, space: int, schema: AvroType, children: list[Node]) -> Node:
+        cell = self.layout.cell(INT, space)
+        return Node(type_, "list", space, schema=schema, cell=cell, children=children)
+
+    def _leaf(self, type_: AvroType, space: int) -> Node:
+        logical = type_.logical.name if type_.logical else ""
+        if logical == "decimal" and type_.logical:
+            precision, scale = type_.logical.precision, type_.logical.scale
+            arrow = (pa.decimal128 if precision <= 38 else pa.decimal256)(precision, scale)
+            return self._cell(arrow, "number", type_, space, arrow.bit_width // 8)
+        if type_.kind == "null":
+            return Node(pa.null(), "null", space, schema=type_)
+        if type_.kind == "boolean":
+            return self._cell(pa.bool_(), "bool", type_, space, BYTE)
+        if type_.kind in _NUMBERS:
+            arrow, width = _NUMBERS[type_.kind]
+            return self._cell(_LOGICAL.get(logical, arrow), "number", type_, space, width)
+        if isinstance(type_, Fixed) and logical == "uuid":
+            return self._cell(TEXT, "uuid", type_, space, LONG)
+        if logical == "duration":
+            return self._cell(DURATION, "duration", type_, space, LONG)
+        arrow = TEXT if type_.kind in ("string", "enum") else pa.binary()
+        return self._cell(arrow, "bytes", type_, space, LONG)
+
+    def _cell(self, arrow: pa.DataType, form: Any, type_: AvroType, space: int, width: int) -> Node:
+        return Node(arrow, form, space, schema=type_, cell=self.layout.cell(width, space))
+
+
+def branch_names(branches: list[AvroType]) -> list[str]:
+    """Short names of a union's branches; full ones if two are the same."""
+    short = [b.short_name if isinstance(b, Named) else b.kind for b in branches]
+    return [
+        name if short.count(name) == 1 or not isinstance(branch, Named) else branch.name
+        for name, branch in zip(short, branches, strict=True)
+    ]

@@ -1,0 +1,360 @@
+"""Writers' schemas → programs: rows of numbers that one kernel interprets (`interpreter.py`).
+
+A program reads what a writer's schema has written into the columns of a reader's, by the rules of
+Avro's schema resolution; what no column wants, it skips. The programs of all writers lie in one
+table. A writer whose data cannot be read gets a program too, which fails if it meets such data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from kafkajit.kernel.intrinsics import WIDE
+from kafkajit.values.avro.columns import branch_names
+from kafkajit.values.avro.defaults import write_default
+from kafkajit.values.avro.operations import (
+    CALL,
+    CONSTANT,
+    DECIMAL,
+    END,
+    ENUM,
+    FAIL,
+    FIXED,
+    FIXED_DECIMAL,
+    JUMP,
+    LIST,
+    LIST_END,
+    NO_SYMBOL,
+    NULLABLE,
+    REST,
+    RETURN,
+    SET,
+    SET_LONG,
+    SKIP_BOOL,
+    SKIP_BYTES,
+    SKIP_ENUM,
+    SKIP_FIXED,
+    SKIP_INT,
+    SKIP_LIST,
+    SKIP_LIST_END,
+    SKIP_LONG,
+    SKIP_NULLABLE,
+    UNION,
+    A,
+    B,
+)
+from kafkajit.values.avro.resolution import (
+    DIRECT,
+    branch_for,
+    contains_itself,
+    fault,
+    fits,
+    has_fixed_size,
+    least,
+    shown,
+)
+from kafkajit.values.avro.schema import (
+    NO_DEFAULT,
+    Array,
+    AvroType,
+    Enum,
+    Field,
+    Fixed,
+    Map,
+    Named,
+    Record,
+    Union,
+)
+from kafkajit.values.layout import Layout, Node
+from kafkajit.values.status import MISMATCH, TOO_DEEP
+
+_SKIPPED = {
+    "boolean": SKIP_BOOL,
+    "int": SKIP_INT,
+    "long": SKIP_LONG,
+    "bytes": SKIP_BYTES,
+    "string": SKIP_BYTES,
+}
+_SKIPPED_SIZES = {"float": 4, "double": 8}
+
+
+@dataclass(frozen=True)
+class Programs:
+    """Programs as the kernel takes them; and, for each row, the field and what is wrong with it."""
+
+    rows: npt.NDArray[np.int64]
+    texts: npt.NDArray[np.uint8]
+    symbols: npt.NDArray[np.int64]
+    limits: npt.NDArray[np.uint64]
+    fields: list[str]
+    faults: dict[int, str]  # of FAIL rows
+
+
+class Compiler:
+    """Compiles the programs of many writers into the columns of one reader."""
+
+    def __init__(self, layout: Layout, root: Node) -> None:
+        self._layout = layout
+        self._root = root
+        self._rows: list[list[int]] = []
+        self._texts = bytearray()
+        self._symbols: list[int] = []
+        self._limits: list[list[int]] = []
+        self._fields: list[str] = []
+        self._faults: dict[int, str] = {}
+        self._calls: list[tuple[int, Named]] = []
+
+    def programs(self) -> Programs:
+        rows = np.array(self._rows, dtype=np.int64).reshape(-1)
+        texts = np.frombuffer(bytes(self._texts) + bytes(WIDE), dtype=np.uint8)
+        symbols = np.array(self._symbols or [0], dtype=np.int64)
+        limits = np.array(self._limits or [[0] * 4], dtype=np.uint64)
+        for array in (rows, symbols, limits):
+            array.setflags(write=False)  # one signature of the kernel
+        return Programs(rows, texts, symbols, limits, self._fields, self._faults)
+
+    def add(self, writer: AvroType, *, is_raw: bool = False) -> int:
+        """Compile a writer's schema; return the row where its program begins.
+
+        With `is_raw`, a schema that is only "bytes" stands for bytes without their size in front,
+        as Confluent's serializer writes them.
+        """
+        entry = len(self._rows)
+        if is_raw and writer.kind == "bytes" and self._root.form == "bytes":
+            self.row(SET, "", cell=self._root.valid, a=1)
+            self.row(REST, "", cell=self._root.cell)
+        elif is_raw and writer.kind == "bytes":
+            self.fail("", f"bytes cannot be read as {shown(self._root.schema)}")
+        else:
+            self._read(writer, self._root, "")
+        self.row(END, "")
+        self._compile_calls()
+        return entry
+
+    def row(
+        self, code: int, field: str, *, cell: int = -1, a: int = 0, b: int = 0, c: int = 0
+    ) -> int:
+        space = self._layout.cells[cell].space if cell >= 0 else 0
+        self._rows.append([code, space, 0, a, b, c, cell, 0])
+        self._fields.append(field)
+        return len(self._rows) - 1
+
+    def fail(self, field: str, fault: str, status: int = MISMATCH) -> None:
+        self._faults[self.row(FAIL, field, a=status)] = fault
+
+    # Reading into columns.
+
+    def _read(self, writer: AvroType, node: Node, field: str) -> None:
+        """Read a writer's type, which may be a union, into a column."""
+        if isinstance(writer, Union):
+            self._read_union(writer, node, field)
+        elif writer.kind == "null":
+            self._read_null(node, field)
+        else:
+            self.set(node, field)
+            self._read_value(writer, node, field)
+
+    def set(self, node: Node, field: str) -> None:
+        if node.valid >= 0:
+            self.row(SET, field, cell=node.valid, a=1)
+
+    def _read_null(self, node: Node, field: str) -> None:
+        if node.form == "null":
+            self.set(node, field)
+        elif not node.is_nullable:
+            self.fail(field, f"null cannot be read as {shown(node.schema)}")
+
+    def _read_union(self, writer: Union, node: Node, field: str) -> None:
+        kinds = [branch.kind for branch in writer.branches]
+        if len(kinds) == 2 and "null" in kinds and node.is_nullable and node.form != "null":
+            null = kinds.index("null")
+            row = self.row(NULLABLE, field, cell=node.valid, a=null)
+            self._read_value(writer.branches[1 - null], node, field)
+            self._rows[row][B] = len(self._rows)
+            return
+        first = self.row(UNION, field, a=len(kinds)) + 1
+        for _ in kinds:
+            self.row(JUMP, field)
+        ends = []
+        for number, branch in enumerate(writer.branches):
+            self._rows[first + number][A] = len(self._rows)
+            self._read(branch, node, field)
+            ends.append(self.row(JUMP, field))
+        for row in ends:
+            self._rows[row][A] = len(self._rows)
+
+    def _read_value(self, writer: AvroType, node: Node, field: str) -> None:
+        """Read a writer's type that is neither a union nor null; the column's cell is set."""
+        reader = node.schema
+        if isinstance(reader, Union):
+            self._read_into_union(writer, node, field)
+        elif node.form == "null":
+            if isinstance(reader, Named) and fits(writer, reader):
+                self.fail(
+                    field, "the value contains its own type more often than columns do", TOO_DEEP
+                )
+            else:
+                self.fail(field, f"{shown(writer)} cannot be read as {shown(reader)}")
+        elif why := fault(writer, reader):
+            self.fail(field, why)
+        elif isinstance(writer, Record) and isinstance(reader, Record):
+            self._read_record(writer, reader, node, field)
+        elif isinstance(writer, Array) and isinstance(reader, Array):
+            (items,) = node.children
+            self._read_list([(writer.items, items)], node, field)
+        elif isinstance(writer, Map) and isinstance(reader, Map):
+            key, values = node.children
+            parts = [(AvroType("string"), key), (writer.values, values)]
+            self._read_list(parts, node, field)
+        else:
+            self._read_leaf(writer, reader, node, field)
+
+    def _read_leaf(self, writer: AvroType, reader: AvroType, node: Node, field: str) -> None:
+        if reader.logical and reader.logical.name == "decimal":
+            limit = 10**reader.logical.precision
+            words = [limit >> 64 * word & 2**64 - 1 for word in range(4)]
+            self._limits.append(words)
+            code = FIXED_DECIMAL if isinstance(writer, Fixed) else DECIMAL
+            width = self.width(node)
+            size = writer.size if isinstance(writer, Fixed) else 0
+            row = len(self._limits) - 1
+            self.row(code, field, cell=node.cell, a=row, b=width, c=size)
+        elif isinstance(writer, Fixed):
+            self.row(FIXED, field, cell=node.cell, a=writer.size)
+        elif isinstance(writer, Enum) and isinstance(reader, Enum):
+            first = len(self._symbols)
+            for symbol in writer.symbols:
+                known = symbol if symbol in reader.symbols else reader.default
+                self._symbols.append(NO_SYMBOL if known is None else self.text(known.encode()))
+            self.row(ENUM, field, cell=node.cell, a=first, b=len(writer.symbols))
+        else:
+            self.row(DIRECT[writer.kind, reader.kind], field, cell=node.cell)
+
+    def _read_into_union(self, writer: AvroType, node: Node, field: str) -> None:
+        branches = [branch for branch in node.schema.branches if branch.kind != "null"]
+        branch = branch_for(writer, branches)
+        if branch is None:
+            self.fail(field, f"no branch of the reader's union can hold {shown(writer)}")
+            return
+        children = dict(zip(node.type.names, node.children, strict=True))
+        name = branch_names(branches)[branches.index(branch)]
+        self.row(SET_LONG, field, cell=children["tag"].cell, a=self.text(name.encode()), b=1)
+        child = children.get(name)
+        if child is not None:
+            self.set(child, field)
+            self._read_value(writer, child, _inside(field, name))
+        else:
+            self._skip(writer, field, ())
+
+    def _read_record(self, writer: Record, reader: Record, node: Node, field: str) -> None:
+        wanted = dict(zip(node.type.names, node.children, strict=True))
+        by_name = {inner.name: inner for inner in writer.fields}
+        written = {}  # the reader's field of each writer's
+        for inner in reader.fields:
+            name = next((name for name in (inner.name, *inner.aliases) if name in by_name), None)
+            if name is not None:
+                written[name] = inner
+        for inner in writer.fields:
+            target = written.get(inner.name)
+            inside = _inside(field, inner.name)
+            if target is not None and target.name in wanted:
+                self._read(inner.type, wanted[target.name], inside)
+            else:
+                self._skip(inner.type, inside, ())
+        found = {inner.name for inner in written.values()}
+        for inner in reader.fields:
+            if inner.name in wanted and inner.name not in found:
+                self._read_default(inner, wanted[inner.name], _inside(field, inner.name))
+
+    def _read_default(self, inner: Field, node: Node, field: str) -> None:
+        if inner.default is NO_DEFAULT:
+            self.fail(field, "the writer lacks the field, and the reader has no default for it")
+        else:
+            write_default(self, inner.default, inner.type, node, field)
+
+    def _read_list(self, parts: list[tuple[AvroType, Node]], node: Node, field: str) -> None:
+        fewest = sum(least(type_) for type_, _ in parts)
+        row = self.row(LIST, field, cell=node.cell, a=parts[0][1].space, c=fewest)
+        for type_, child in parts:
+            self._read(type_, child, _inside(field, "key" if child is not parts[-1][1] else "[]"))
+        self.row(LIST_END, field, a=row, cell=node.cell)
+        self._rows[row][B] = len(self._rows)
+
+    # Skipping.
+
+    def _skip(self, writer: AvroType, field: str, around: tuple[AvroType, ...]) -> None:
+        """Skip a writer's type, `around` which are records that are being skipped."""
+        if isinstance(writer, Record):
+            if writer in around or contains_itself(writer):
+                self._calls.append((self.row(CALL, field), writer))
+            else:
+                self._skip_fields(writer, field, around)
+        elif isinstance(writer, Union):
+            self._skip_union(writer, field, around)
+        elif isinstance(writer, (Array, Map)):
+            parts = [AvroType("string")] if isinstance(writer, Map) else []
+            parts.append(writer.values if isinstance(writer, Map) else writer.items)
+            fewest = sum(map(least, parts))
+            is_fixed = all(map(has_fixed_size, parts))
+            row = self.row(SKIP_LIST, field, a=int(is_fixed), c=fewest)
+            for part in parts:
+                self._skip(part, _inside(field, "[]"), around)
+            self.row(SKIP_LIST_END, field, a=row)
+            self._rows[row][B] = len(self._rows)
+        elif isinstance(writer, Enum):
+            self.row(SKIP_ENUM, field, a=len(writer.symbols))
+        elif isinstance(writer, Fixed) or writer.kind in _SKIPPED_SIZES:
+            self.row(SKIP_FIXED, field, a=least(writer))
+        elif writer.kind != "null":
+            self.row(_SKIPPED[writer.kind], field)
+
+    def _skip_fields(self, record: Record, field: str, around: tuple[AvroType, ...]) -> None:
+        for inner in record.fields:
+            self._skip(inner.type, _inside(field, inner.name), (*around, record))
+
+    def _skip_union(self, writer: Union, field: str, around: tuple[AvroType, ...]) -> None:
+        kinds = [branch.kind for branch in writer.branches]
+        if len(kinds) == 2 and "null" in kinds:
+            null = kinds.index("null")
+            row = self.row(SKIP_NULLABLE, field, a=null)
+            self._skip(writer.branches[1 - null], field, around)
+            self._rows[row][B] = len(self._rows)
+            return
+        first = self.row(UNION, field, a=len(kinds)) + 1
+        for _ in kinds:
+            self.row(JUMP, field)
+        ends = []
+        for number, branch in enumerate(writer.branches):
+            self._rows[first + number][A] = len(self._rows)
+            self._skip(branch, field, around)
+            ends.append(self.row(JUMP, field))
+        for row in ends:
+            self._rows[row][A] = len(self._rows)
+
+    def _compile_calls(self) -> None:
+        """The records that contain themselves, each once."""
+        starts: dict[int, int] = {}
+        while self._calls:
+            row, record = self._calls.pop()
+            assert isinstance(record, Record)
+            if id(record) not in starts:
+                starts[id(record)] = len(self._rows)
+                self._skip_fields(record, self._fields[row], ())
+                self.row(RETURN, self._fields[row])
+            self._rows[row][A] = starts[id(record)]
+
+    def width(self, node: Node) -> int:
+        return self._layout.cells[node.cell].width
+
+    def text(self, content: bytes) -> int:
+        """A text as a cell has it."""
+        start = len(self._texts)
+        self._texts += content
+        return CONSTANT + (start | len(content) << 32)
+
+
+def _inside(field: str, name: str) -> str:
+    return f"{field}.{name}" if field and name != "[]" else f"{field}{name}"

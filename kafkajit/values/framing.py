@@ -1,0 +1,153 @@
+"""The bytes in front of a value: a magic byte and the name of its schema.
+
+| framing | bytes |
+|---|---|
+| confluent | 00, id as int32: Confluent's registry, Apicurio's from version 3, Karapace, Redpanda |
+| apicurio8 | 00, id as int64: Apicurio's registry up to version 2 |
+| glue | 03, compression (00 none, 05 zlib), UUID of the schema's version: AWS Glue |
+| single-object | C3 01, fingerprint of the schema as uint64, the lowest byte first: Avro's own |
+| bare | nothing |
+"""
+
+from __future__ import annotations
+
+import uuid
+import zlib
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kafkajit.kernel import kernel
+from kafkajit.kernel.intrinsics import read_int32, read_int64
+from kafkajit.storage.source import Bytes, Int64s
+
+BARE, CONFLUENT, APICURIO8, GLUE, SINGLE_OBJECT, UNFRAMED = range(6)
+FRAMINGS = {
+    "bare": BARE,
+    "confluent": CONFLUENT,
+    "apicurio8": APICURIO8,
+    "glue": GLUE,
+    "single-object": SINGLE_OBJECT,
+}
+HEADER_SIZES = np.array([0, 5, 9, 18, 10, 0], dtype=np.int64)
+_ZLIB = 5
+
+
+class SchemaKey(NamedTuple):
+    """The name of a schema in front of a value; `number` is an id or a fingerprint."""
+
+    framing: int
+    number: int
+    high: int = 0  # of a UUID, whose lower half is the number
+
+    @property
+    def uuid(self) -> uuid.UUID:
+        return uuid.UUID(int=(self.high % 2**64) << 64 | self.number % 2**64)
+
+    def __str__(self) -> str:
+        if self.framing == GLUE:
+            return f"schema {self.uuid}"
+        if self.framing == SINGLE_OBJECT:
+            return f"schema with the fingerprint {self.number % 2**64:016x}"
+        return f"schema id {self.number}"
+
+
+class Frames(NamedTuple):
+    """The number of each value's key, and where its body begins and ends."""
+
+    content: Bytes
+    keys: list[SchemaKey]
+    numbers: npt.NDArray[np.int32]
+    starts: Int64s
+    ends: Int64s
+
+
+def split_frames(content: Bytes, starts: Int64s, ends: Int64s, framing: int) -> Frames:
+    """Find the keys in front of values. A value that is NULL has an end before its start."""
+    numbers = np.empty(starts.size, dtype=np.int32)
+    bodies = np.empty(starts.size, dtype=np.int64)
+    found = np.zeros((64, 3), dtype=np.int64)
+    row, count = 0, 0
+    while row < starts.size:
+        row, count = _number_keys(
+            content, starts, ends, framing, numbers, bodies, found, row, count
+        )
+        if row < starts.size:
+            found = np.concatenate([found, np.zeros_like(found)])
+    keys = [SchemaKey(*key) for key in found[:count].tolist()]
+    frames = Frames(content, keys, numbers, bodies, ends)
+    return _inflated(frames, starts) if framing == GLUE else frames
+
+
+@kernel
+def _number_keys(content, starts, ends, framing, numbers, bodies, found, row, count):
+    """Number the keys in the order in which they come: (the next row, how many there are).
+
+    It returns early if `found` has no room for one more.
+    """
+    last = np.int64(-1)
+    for i in range(row, starts.size):
+        p, size = np.int64(starts[i]), np.int64(ends[i] - starts[i])
+        kind, number, high = np.int64(framing), np.int64(0), np.int64(0)
+        if size < HEADER_SIZES[framing]:
+            kind = np.int64(UNFRAMED)
+        elif framing in (CONFLUENT, APICURIO8):
+            if content[p] != 0:
+                kind = np.int64(UNFRAMED)
+            elif framing == CONFLUENT:
+                number = read_int32(content, p + 1)
+            else:
+                number = read_int64(content, p + 1)
+        elif framing == GLUE:
+            if content[p] != 3 or (content[p + 1] != 0 and content[p + 1] != _ZLIB):
+                kind = np.int64(UNFRAMED)
+            else:
+                high, number = read_int64(content, p + 2), read_int64(content, p + 10)
+        elif framing == SINGLE_OBJECT:
+            if content[p] != 0xC3 or content[p + 1] != 1:
+                kind = np.int64(UNFRAMED)
+            else:
+                for k in range(8):
+                    number |= np.int64(content[p + 2 + k]) << 8 * k
+        bodies[i] = p + HEADER_SIZES[kind]
+        if last < 0 or found[last, 0] != kind or found[last, 1] != number or found[last, 2] != high:
+            last = np.int64(0)
+            while last < count and (
+                found[last, 0] != kind or found[last, 1] != number or found[last, 2] != high
+            ):
+                last += 1
+            if last == count:
+                if count == found.shape[0]:
+                    return i, count
+                found[count, 0], found[count, 1], found[count, 2] = kind, number, high
+                count += 1
+        numbers[i] = last
+    return starts.size, count
+
+
+def _inflated(frames: Frames, starts: Int64s) -> Frames:
+    """Decompress the bodies that Glue's serializer has compressed."""
+    content, keys, numbers, bodies, ends = frames
+    is_glue = np.array([key.framing == GLUE for key in keys])[numbers]
+    rows = np.flatnonzero(is_glue)
+    rows = rows[content[starts[rows] + 1] == _ZLIB]
+    if not rows.size:
+        return frames
+    pieces = [content]
+    size = content.size
+    bodies, ends, numbers = bodies.copy(), ends.copy(), numbers.copy()
+    for row in rows.tolist():
+        try:
+            body = zlib.decompress(content[bodies[row] : ends[row]].tobytes())
+        except zlib.error:
+            keys = keys if UNINFLATED in keys else [*keys, UNINFLATED]
+            numbers[row] = keys.index(UNINFLATED)
+            continue
+        pieces.append(np.frombuffer(body, dtype=np.uint8))
+        bodies[row], ends[row] = size, size + len(body)
+        size += len(body)
+    return Frames(np.concatenate(pieces), keys, numbers, bodies, ends)
+
+
+UNINFLATED = SchemaKey(UNFRAMED, _ZLIB)

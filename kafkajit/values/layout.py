@@ -1,0 +1,69 @@
+"""The columns that values are decoded into: a tree of nodes, and the cells that a kernel writes.
+
+A cell is a piece of memory of the same width for each item: a number, a byte, or where a text lies.
+Items of the same kind share a space: the values themselves are the items of space 0, the elements
+of all their arrays `tags` those of another one. A cell that is not written stays zero, so an item
+that is NULL costs nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import pyarrow as pa
+
+from kafkajit.errors import InvalidSchemaError
+
+Form = Literal["null", "bool", "number", "bytes", "uuid", "duration", "struct", "list"]
+
+BYTE, INT, LONG, WIDE_DECIMAL = 1, 4, 8, 16
+MAX_CELLS = 10_000
+
+TEXT = pa.string()
+DURATION = pa.struct([(name, pa.int64()) for name in ("months", "days", "milliseconds")])
+
+
+class Cell(NamedTuple):
+    """The width of a cell in bytes, and the space of its items."""
+
+    width: int
+    space: int
+
+
+@dataclass(eq=False)
+class Node:
+    """A column, with the cells that hold its values.
+
+    The cell of a list or a map counts the elements, which lie in a space of their own. That of
+    bytes holds their place. `schema` is what the values' format knows of the column.
+    """
+
+    type: pa.DataType
+    form: Form
+    space: int
+    schema: Any = None
+    cell: int = -1
+    valid: int = -1  # the cell that is 1 if there is a value; -1: there always is
+    children: list[Node] = field(default_factory=list)
+    is_nullable: bool = False  # by its schema; the value as a whole may be NULL in any case
+
+
+class Layout:
+    """The cells of a tree of nodes."""
+
+    def __init__(self) -> None:
+        self.cells: list[Cell] = []
+        self.spaces = 1
+
+    def cell(self, width: int, space: int) -> int:
+        if len(self.cells) == MAX_CELLS:
+            raise InvalidSchemaError(
+                f"the schema has more than {MAX_CELLS:,} columns; name those that you need"
+            )
+        self.cells.append(Cell(width, space))
+        return len(self.cells) - 1
+
+    def new_space(self) -> int:
+        self.spaces += 1
+        return self.spaces - 1

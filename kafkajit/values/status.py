@@ -1,0 +1,48 @@
+"""Why a value cannot be decoded: the statuses that kernels return, and their words."""
+
+from __future__ import annotations
+
+(
+    OK,
+    NULL,  # no value: not an error
+    TRUNCATED,
+    VARINT_TOO_LONG,
+    INT_RANGE,
+    NEGATIVE_SIZE,
+    SIZE_PAST_END,
+    BAD_BOOLEAN,
+    BAD_BRANCH,
+    BAD_SYMBOL,
+    UNKNOWN_SYMBOL,
+    TOO_MANY_ITEMS,
+    BLOCK_SIZE,
+    TOO_DEEP,
+    BAD_TEXT,
+    BAD_DECIMAL,
+    TRAILING,
+    MISMATCH,  # what was written is not what the reader's schema has
+    NOT_FRAMED,
+    UNKNOWN_SCHEMA,
+    UNUSABLE_SCHEMA,
+) = range(21)
+
+WORDS = {
+    TRUNCATED: "the value ends in the middle of a field",
+    VARINT_TOO_LONG: "a varint has more than 64 bits",
+    INT_RANGE: "the number does not fit 32 bits",
+    NEGATIVE_SIZE: "a size is negative",
+    SIZE_PAST_END: "a size reaches past the end of the value",
+    BAD_BOOLEAN: "a boolean is neither 0 nor 1",
+    BAD_BRANCH: "the union has no such branch",
+    BAD_SYMBOL: "the enum has no such symbol",
+    UNKNOWN_SYMBOL: "the reader's enum has neither this symbol nor a default",
+    TOO_MANY_ITEMS: "a block claims more items than the value has bytes",
+    BLOCK_SIZE: "a block's size is wrong",
+    TOO_DEEP: "the value is nested deeper than the columns",
+    BAD_TEXT: "the text is not valid UTF-8",
+    BAD_DECIMAL: "the decimal does not fit its precision",
+    TRAILING: "bytes are left after the last field",
+    NOT_FRAMED: "the value has no schema id in front",
+    UNKNOWN_SCHEMA: "the schema is not known",
+    UNUSABLE_SCHEMA: "the schema cannot be used",
+}
