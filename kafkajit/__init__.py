@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from kafkajit.upkeep.retain.plan import RetentionPlan as RetentionPlan
     from kafkajit.upkeep.retain.plan import retain as retain
     from kafkajit.values.decode import decode_values as decode_values
+    from kafkajit.values.registry import read_schemas as read_schemas
 
 # The same again for when the program runs.
 _NAMES = {
@@ -111,6 +112,7 @@ _NAMES = {
         "retain",
     ),
     "kafkajit.values.decode": ("decode_values",),
+    "kafkajit.values.registry": ("read_schemas",),
 }
 _MODULES = ("index", "sizes")
 _HOME = {name: module for module, names in _NAMES.items() for name in names}

@@ -309,6 +309,28 @@ TRANSACTION_COLUMNS: dict[str, TableColumn] = {
 }
 
 
+_REFERENCE = pa.struct([("name", pa.string()), ("subject", pa.string()), ("version", pa.int32())])
+SCHEMA_COLUMNS: dict[str, TableColumn] = {
+    "subject": TableColumn(pa.string(), "the name under which the schema was registered"),
+    "version": TableColumn(pa.int32(), "its version there, from 1 on"),
+    "id": TableColumn(
+        pa.int32(), "stands in front of keys and values; unique in its context, not in a subject"
+    ),
+    "guid": TableColumn(
+        pa.string(), "stands in headers of records, if a newer registry's serializer wrote them"
+    ),
+    "schemaType": TableColumn(pa.string(), "AVRO, PROTOBUF or JSON"),
+    "schema": TableColumn(pa.string(), "the schema"),
+    "references": TableColumn(pa.list_(_REFERENCE), "the schemas that it uses"),
+    "metadata": TableColumn(pa.string(), "JSON that was registered with it"),
+    "deletion": TableColumn(
+        pa.string(), "soft or hard if the version is deleted, which values may name all the same"
+    ),
+    "context": TableColumn(pa.string(), "the registry's context; most have only `.`"),
+    "offset": TableColumn(pa.int64(), "the offset of the record"),
+}
+
+
 def table_schema(columns: Mapping[str, TableColumn]) -> pa.Schema:
     """The schema of a table with these columns."""
     return pa.schema([pa.field(name, column.type) for name, column in columns.items()])

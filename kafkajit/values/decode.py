@@ -27,7 +27,9 @@ from kafkajit.values.framing import (
     SchemaKey,
     split_frames,
 )
-from kafkajit.values.schemas import AVRO, Schemas, SchemaSource, schema_text
+from kafkajit.values.schema import AVRO
+from kafkajit.values.schema_files import schema_text
+from kafkajit.values.schemas import Schemas, SchemaSource
 from kafkajit.values.status import (
     MISMATCH,
     NOT_FRAMED,

@@ -1,0 +1,148 @@
+"""Schemas out of the log: the topic in which a schema registry keeps them.
+
+Answers to KafkaSchemaStore of Confluent's registry, which reads the topic when it starts; Karapace
+writes the same records. Schemas that were deleted stay, because old values still name them: those
+that are marked as deleted, and those with a tombstone if the log has not lost the record before it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from kafkajit.arrow import allocate, record_record_batch, wanted_for
+from kafkajit.format.log_path import parse_log_path
+from kafkajit.records.columns import ColumnMemory
+from kafkajit.schema import SCHEMA_COLUMNS, record_schema, table_schema
+from kafkajit.storage.locations import find_segments
+from kafkajit.storage.stored_file import StoredFile
+from kafkajit.values.schema import HARD, SOFT, Schema, registered
+from kafkajit.walk.damage import Gap
+from kafkajit.walk.walk import Walk
+
+logger = logging.getLogger("kafkajit")
+
+SCHEMAS_TOPIC = "_schemas"
+_RECORD = record_schema(["offset", "key", "value"])
+_Key = tuple[str, int]
+
+
+def read_schemas(location: str | os.PathLike[str], *, topic: str = SCHEMAS_TOPIC) -> pa.Table:
+    """Read the schemas of a registry from its log.
+
+    Args:
+        location: the folder of the partition, such as _schemas-0, or a log.dirs folder that has it.
+        topic: its name, if it is another one.
+
+    Returns:
+        A table with a row for each version of each subject, in the order of the log.
+    """
+    rows = [_row(schema) for schema in schemas_in(os.fspath(location), topic)]
+    return pa.Table.from_pylist(rows, schema=table_schema(SCHEMA_COLUMNS))
+
+
+def _row(schema: Schema) -> dict[str, Any]:
+    return {
+        "subject": schema.subject,
+        "version": schema.version,
+        "id": schema.id,
+        "guid": None if schema.guid is None else str(schema.guid),
+        "schemaType": schema.type,
+        "schema": schema.text,
+        "references": [reference._asdict() for reference in schema.references],
+        "metadata": schema.metadata,
+        "deletion": schema.deletion,
+        "context": schema.context,
+        "offset": schema.offset,
+    }
+
+
+def schemas_of(table: pa.Table) -> Iterator[Schema]:
+    """The schemas of a table that `read_schemas` returned, or of some of its rows."""
+    for row in table.to_pylist():
+        schema = registered({**row, "metadata": None}, offset=row["offset"])
+        yield replace(schema, metadata=row["metadata"], deletion=row["deletion"])
+
+
+def schemas_in(location: str, topic: str = SCHEMAS_TOPIC) -> list[Schema]:
+    """The schemas of a registry's topic, in the order of the log."""
+    logs = segments_in(location, topic)
+    if not logs:
+        raise FileNotFoundError(f"there is no log of {topic} at {location}")
+    registry = _Registry()
+    for log in sorted(logs, key=lambda log: (log.folder, log.name)):
+        for offset, key, value in _records(log):
+            registry.read(offset, key, value)
+    return registry.schemas
+
+
+def segments_in(location: str, topic: str = SCHEMAS_TOPIC) -> list[StoredFile]:
+    """The segments of a registry's topic at a location, which may have others, too."""
+    try:
+        logs, _ = find_segments([location])
+    except FileNotFoundError:
+        return []
+    return [log for log in logs if parse_log_path(log.path).topic == topic]
+
+
+def _records(log: StoredFile) -> Iterator[tuple[int, bytes | None, bytes | None]]:
+    for chunk in Walk(log.open()).chunks(ColumnMemory(wanted_for(_RECORD), allocate)):
+        if not isinstance(chunk, Gap):
+            for row in record_record_batch(chunk, _RECORD).to_pylist():
+                yield row["offset"], row["key"], row["value"]
+
+
+class _Registry:
+    """The state of a registry as the records of its topic make it."""
+
+    def __init__(self) -> None:
+        self._versions: dict[_Key, Schema] = {}
+        self._texts: dict[tuple[str, int], Schema] = {}  # by context and id
+
+    @property
+    def schemas(self) -> list[Schema]:
+        return list(self._versions.values())
+
+    def read(self, offset: int, key: bytes | None, value: bytes | None) -> None:
+        """Take in a record. One that is not the registry's is reported and left out."""
+        try:
+            named = json.loads(key or b"null")
+            given = None if value is None else json.loads(value)
+            # Not by the order of fields: Karapace has another one than Confluent's registry.
+            kind = named["keytype"]
+            if kind == "SCHEMA":
+                self._schema(offset, (named["subject"], int(named["version"])), given)
+            elif kind == "DELETE_SUBJECT" and given is not None:
+                self._delete_subject(given["subject"], int(given["version"]))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            logger.warning("the record at offset %d is not a schema registry's: %r", offset, error)
+
+    def _schema(self, offset: int, key: _Key, given: dict[str, Any] | None) -> None:
+        before = self._versions.get(key)
+        if given is None:
+            if before is not None:
+                self._versions[key] = replace(before, deletion=HARD)
+            return
+        schema = registered(given, offset=offset)
+        if schema.id is not None:
+            known = self._texts.setdefault((schema.context, schema.id), schema)
+            if known.text != schema.text:
+                logger.warning(
+                    "the id %d has another schema at offset %d than at offset %s: the first counts",
+                    schema.id,
+                    offset,
+                    known.offset,
+                )
+                schema = replace(schema, id=None)
+        self._versions[key] = schema
+
+    def _delete_subject(self, subject: str, last: int) -> None:
+        for key, schema in self._versions.items():
+            if key[0] == subject and key[1] <= last and schema.deletion is None:
+                self._versions[key] = replace(schema, deletion=SOFT)

@@ -1,0 +1,60 @@
+"""Schemas from files: .avsc files, a registry's JSON, and the log of a registry's topic."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from kafkajit.errors import InvalidSchemaError
+from kafkajit.storage.locations import find_files
+from kafkajit.storage.stored_file import StoredFile
+from kafkajit.values.registry import schemas_in, segments_in
+from kafkajit.values.schema import Schema, registered
+
+_SUFFIX = ".avsc"
+_EXPORT = ".json"
+
+
+def schema_text(schema: Any) -> str:
+    """A schema as text; the path of an .avsc file is read."""
+    if isinstance(schema, bytes):
+        return schema.decode()
+    if isinstance(schema, os.PathLike) or (isinstance(schema, str) and schema.endswith(_SUFFIX)):
+        return Path(schema).read_text()
+    return schema if isinstance(schema, str) else json.dumps(schema)
+
+
+def schemas_at(location: str) -> list[Schema]:
+    """The schemas at a path or URI.
+
+    A file is one schema (.avsc) or what a registry has answered (.json). A folder has such files,
+    or the log of a registry's topic, or partitions' folders with one of that topic.
+    """
+    if segments_in(location):
+        return schemas_in(location)
+    files = [file for file in find_files(location) if file.name.endswith((_SUFFIX, _EXPORT))]
+    if not files:
+        raise InvalidSchemaError(
+            "there are neither .avsc files, nor a registry's .json, nor a log of _schemas",
+            path=location,
+        )
+    return [schema for file in files for schema in _in_file(file)]
+
+
+def _in_file(file: StoredFile) -> Iterator[Schema]:
+    text = file.read().decode()
+    if file.name.endswith(_SUFFIX):
+        yield Schema(text)
+        return
+    try:
+        content = json.loads(text)
+        # GET /schemas answers with a list, GET /subjects/…/versions/… with an object.
+        for given in content if isinstance(content, list) else [content]:
+            yield registered(given)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InvalidSchemaError(
+            f"it is not what a registry answers to GET /schemas: {error!r}", path=file.path
+        ) from None
