@@ -1,54 +1,23 @@
-"""Keys and values with a schema → typed Arrow columns."""
+"""decode_values: keys and values with a schema → typed Arrow columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from kafkajit.errors import InvalidSchemaError, RecordDeserializationError
-from kafkajit.storage.source import Bytes
-from kafkajit.values.avro.columns import RECURSION, column_layout
-from kafkajit.values.avro.interpreter import ROOM, read_values
-from kafkajit.values.avro.operations import BASE, CELL, CHECKED_STRING, CODE, COLUMNS, STRING
-from kafkajit.values.avro.program import Compiler, Programs
-from kafkajit.values.avro.schema import AvroType, parse_schema
-from kafkajit.values.block import FAILED, FULL, Block, Columns
-from kafkajit.values.framing import (
-    BARE,
-    FRAMINGS,
-    HEADER_SIZES,
-    UNFRAMED,
-    UNINFLATED,
-    Frames,
-    SchemaKey,
-    split_frames,
-)
-from kafkajit.values.schema import AVRO
-from kafkajit.values.schema_files import schema_text
-from kafkajit.values.schemas import Schemas, SchemaSource
-from kafkajit.values.status import (
-    MISMATCH,
-    NOT_FRAMED,
-    NULL,
-    TOO_DEEP,
-    UNKNOWN_SCHEMA,
-    UNUSABLE_SCHEMA,
-    WORDS,
-)
+from kafkajit.errors import RecordDeserializationError
+from kafkajit.values.avro.columns import RECURSION
+from kafkajit.values.decoder import Decoded, ValueDecoder
+from kafkajit.values.framing import FRAMINGS
+from kafkajit.values.schemas import SchemaSource
+from kafkajit.walk.damage import FAILFAST, PERMISSIVE, mode_named
 
 Framing = Literal["auto", "confluent", "apicurio8", "glue", "single-object", "bare"]
-ValueMode = Literal["FAILFAST", "PERMISSIVE", "DROPMALFORMED"]
-MODES = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
 
-# Values of a block: enough to make the work between blocks small, and few enough for the cache.
-_BLOCK_VALUES = 16_384
-_BLOCK_BYTES = 16 << 20
 _TYPES = (pa.binary(), pa.large_binary(), pa.string(), pa.large_string())
-_SAMPLE = 64  # values that tell a framing
 
 
 def decode_values(
@@ -58,7 +27,7 @@ def decode_values(
     schemas: SchemaSource | None = None,
     framing: Framing = "auto",
     columns: Iterable[str] | None = None,
-    mode: ValueMode = "FAILFAST",
+    mode: str = FAILFAST,
     recursion: int = RECURSION,
 ) -> pa.Array | pa.ChunkedArray:
     r"""Decode Avro keys or values into Arrow columns.
@@ -75,303 +44,65 @@ def decode_values(
         schemas: the schemas that values name: a mapping of ids to schemas, a file or a folder of
             .avsc files, a registry's JSON, or what `read_schemas` returns. Without them, all
             values have been written with `schema`.
-        framing: what stands in front of a value. "auto" looks at the first values.
+        framing: what stands in front of a value. "auto" tells framings apart value by value;
+            without schemas it decides by the first values whether there is one.
         columns: names of fields, "customer.id" for one inside; the others are skipped.
         mode: FAILFAST raises an error at the first value that is malformed. PERMISSIVE returns a
             struct of `value` and `error`, of which one is NULL. DROPMALFORMED leaves it out.
         recursion: how often a type may contain itself. A value that is nested deeper is malformed.
     """
-    if mode not in MODES:
-        raise ValueError(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
-    if framing != "auto" and framing not in FRAMINGS:
-        names = ", ".join(["auto", *FRAMINGS])
-        raise ValueError(f"framing must be one of {names}, not {framing!r}")
+    mode = mode_named(mode)
+    if framing not in FRAMINGS:
+        raise ValueError(f"framing must be one of {', '.join(FRAMINGS)}, not {framing!r}")
     if schema is None and schemas is None:
         raise ValueError("name a schema to read into, or schemas, or both")
     if not isinstance(values, (pa.Array, pa.ChunkedArray)):
         values = pa.array(values, pa.binary())
     if values.type not in _TYPES:
         raise TypeError(f"values must be binary, not {values.type}")
-    decoder = ValueDecoder(schema, schemas, framing, columns, mode, recursion)
-    if isinstance(values, pa.ChunkedArray):
-        decoder.settle(values.chunks)
-        chunks = [decoder.decode(chunk) for chunk in values.chunks]
-        return pa.chunked_array(chunks, decoder.type)
-    decoder.settle([values])
-    return decoder.decode(values)
+    decoder = ValueDecoder(
+        schema, schemas, FRAMINGS[framing], columns, stops=mode == FAILFAST, recursion=recursion
+    )
+    chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+    decoder.settle(chunks)
+    decoded = []
+    first = 0
+    for chunk in chunks:
+        decoded.append(_by_mode(decoder.decode(chunk), mode, first))
+        first += len(chunk)
+    if not isinstance(values, pa.ChunkedArray):
+        return decoded[0]
+    type_ = decoder.type if mode != PERMISSIVE else _with_error(decoder.type)
+    return pa.chunked_array(decoded, type_)
 
 
-class ValueDecoder:
-    """Decodes arrays of values, one after the other, into the same columns."""
-
-    def __init__(
-        self,
-        schema: Any,
-        schemas: SchemaSource | None,
-        framing: str,
-        columns: Iterable[str] | None,
-        mode: str,
-        recursion: int = RECURSION,
-    ) -> None:
-        self._schema = None if schema is None else schema_text(schema)
-        self._schemas = None if schemas is None else Schemas.of(schemas)
-        self._framing = None if framing == "auto" else FRAMINGS[framing]
-        self._columns = None if columns is None else list(columns)
-        self._mode = mode
-        self._recursion = recursion
-        self._reader: AvroType | None = None
-        self._entries: dict[SchemaKey, int] = {}
-        self._why: dict[SchemaKey, str] = {}
-        self._first = 0  # the number of the next array's first value, for errors
-        if self._schema is not None:
-            self._read_into(parse_schema(self._schema))
-
-    def settle(self, arrays: Sequence[pa.Array]) -> None:
-        """Decide what the values themselves decide: their framing, and the schema to read into."""
-        if self._framing is None:
-            self._framing = self._guess(_sample(arrays))
-        if self._reader is None:
-            self._read_into(self._newest(arrays))
-
-    @property
-    def type(self) -> pa.DataType:
-        """The type of what `decode` returns."""
-        if self._mode == "PERMISSIVE":
-            return pa.struct([("value", self._root.type), ("error", pa.string())])
-        return self._root.type
-
-    def _read_into(self, reader: AvroType) -> None:
-        self._reader = reader
-        self._layout, self._root = column_layout(reader, self._columns, self._recursion)
-        self._compiler = Compiler(self._layout, self._root)
-        self._programs: Programs | None = None
-        self._block: Block | None = None
-
-    def _guess(self, sample: list[bytes]) -> int:
-        """The framing in which most of some values can be read; the first one of equals."""
-        candidates = [FRAMINGS[name] for name in _GUESSES]
-        if self._schemas is None:
-            candidates = [FRAMINGS[name] for name in _UNNAMED_GUESSES]
-        values = pa.array(sample, pa.binary())
-        best, most = BARE if self._schemas is None else candidates[0], 0
-        for framing in candidates:
-            if self._reader is None or self._schemas is not None:
-                good = self._known(values, framing)
-            else:
-                trial = ValueDecoder(self._schema, None, _NAMES[framing], None, "DROPMALFORMED")
-                good = len(trial.decode(values))
-            if good > most:
-                best, most = framing, good
-        return best
-
-    def _known(self, values: pa.Array, framing: int) -> int:
-        """The number of values whose schema is known."""
-        frames = _frames(values, framing)
-        assert self._schemas is not None
-        is_known = [self._schemas.find(key) is not None for key in frames.keys]
-        return sum(is_known[number] for number in frames.numbers)
-
-    def _newest(self, arrays: Sequence[pa.Array]) -> AvroType:
-        """The newest version of the subject of the first value whose schema is known."""
-        assert self._schemas is not None
-        assert self._framing is not None
-        for array in arrays:
-            for key in _frames(array, self._framing).keys:
-                schema = self._schemas.find(key)
-                if schema is not None and schema.type == AVRO:
-                    newest = schema.subject and self._schemas.newest(schema.subject)
-                    return self._schemas.parsed(newest or schema)
-        raise RecordDeserializationError(
-            "no value names a schema that is known", advice="pass the schema to read into"
-        )
-
-    def decode(self, values: pa.Array) -> pa.Array:
-        """Decode an array, by what `settle` has decided."""
-        assert self._framing is not None
-        frames = _frames(values, self._framing)
-        entries = self._entries_of(frames)
-        is_null = np.asarray(values.is_null()) if values.null_count else None
-        if is_null is not None:
-            entries[is_null] = -NULL
-        size = len(values)
-        statuses = np.zeros(size, dtype=np.uint8)
-        places = np.full(size, -1, dtype=np.int32)
-        positions = np.full(size, -1, dtype=np.int32)
-        faults = (statuses, places, positions)
-        columns = Columns(self._layout, self._root, size)
-        self._decode(frames, entries, faults, columns)
-        decoded = columns.array()
-        bad = np.flatnonzero(statuses > NULL)
-        first, self._first = self._first, self._first + size
-        if bad.size and self._mode == "FAILFAST":
-            row = int(bad[0])
-            raise RecordDeserializationError(self._words(frames, faults, row), row=first + row)
-        if self._mode == "DROPMALFORMED" and bad.size:
-            keep = np.ones(size, dtype=bool)
-            keep[bad] = False
-            return decoded.filter(pa.array(keep))
-        if self._mode == "PERMISSIVE":
-            errors = np.full(size, None, dtype=object)
-            for row in bad.tolist():
-                errors[row] = self._words(frames, faults, row)
-            return pa.StructArray.from_arrays(
-                [decoded, pa.array(errors, pa.string())], ["value", "error"]
-            )
-        return decoded
-
-    def _entries_of(self, frames: Frames) -> npt.NDArray[np.int64]:
-        """The row where the program of each value begins; negative: a status."""
-        for key in frames.keys:
-            if key not in self._entries:
-                self._entries[key] = self._entry(key)
-                self._programs = None
-        if self._programs is None:
-            self._programs = self._compiler.programs()
-        return np.array([self._entries[key] for key in frames.keys] or [0])[frames.numbers]
-
-    def _entry(self, key: SchemaKey) -> int:
-        if key.framing == UNFRAMED:
-            return -NOT_FRAMED
-        try:
-            if key.framing == BARE or self._schemas is None:
-                assert self._reader is not None
-                return self._compiler.add(self._reader, is_raw=key.framing != BARE)
-            schema = self._schemas.find(key)
-            if schema is None:
-                return -UNKNOWN_SCHEMA
-            if schema.type != AVRO:
-                raise InvalidSchemaError(f"it is of the type {schema.type}, not {AVRO}")
-            return self._compiler.add(self._schemas.parsed(schema), is_raw=True)
-        except InvalidSchemaError as error:
-            self._why[key] = str(error)
-            return -UNUSABLE_SCHEMA
-
-    def _decode(
-        self, frames: Frames, entries: npt.NDArray[np.int64], faults: Any, columns: Columns
-    ) -> None:
-        size = entries.size
-        if self._block is None:
-            self._block = Block(self._layout, _BLOCK_VALUES)
-        # The kernel may read ROOM bytes behind a value: the last ones are read from a copy.
-        content = frames.content
-        is_far = frames.ends <= content.size - ROOM
-        last = size if is_far.all() else int(is_far.argmin())
-        self._decode_some(content, frames, 0, last, entries, faults, columns)
-        if last < size and not (self._mode == "FAILFAST" and (faults[0] > NULL).any()):
-            base = int(frames.starts[last:].min())
-            copy = np.zeros(content.size - base + ROOM, dtype=np.uint8)
-            copy[:-ROOM] = content[base:]
-            copy.setflags(write=False)
-            frames = frames._replace(starts=frames.starts - base, ends=frames.ends - base)
-            self._decode_some(copy, frames, last, size, entries, faults, columns)
-
-    def _decode_some(
-        self,
-        content: Bytes,
-        frames: Frames,
-        first: int,
-        end: int,
-        entries: npt.NDArray[np.int64],
-        faults: Any,
-        columns: Columns,
-    ) -> None:
-        """Decode the values from `first` to `end`."""
-        assert self._programs is not None
-        assert self._block is not None
-        stops = self._mode == "FAILFAST"
-        values = (content, frames.starts, frames.ends, entries)
-        checks_text = False
-        program = self._bound(checks_text)
-        while first < end:
-            stop = min(first + _BLOCK_VALUES, end)
-            state, after = read_values(
-                program, self._block.cells, self._block.items, values, first, stop, stops, faults
-            )
-            if state == FULL and after == first:
-                self._block.grow()
-                program = self._bound(checks_text)
-                continue
-            is_text = columns.append(self._block, content, self._programs.texts, after - first)
-            self._block.clear()
-            if is_text:
-                first = after
-            if state == FAILED and is_text:
-                return
-            # If a text is not UTF-8, the block is read again to find out which.
-            if checks_text == is_text:
-                checks_text = not is_text
-                program = self._bound(checks_text)
-
-    def _bound(self, checks_text: bool) -> Any:
-        """The program with the places of the block's cells."""
-        assert self._programs is not None
-        assert self._block is not None
-        rows = self._programs.rows.copy()
-        table = rows.reshape(-1, COLUMNS)
-        table[:, BASE] = self._block.bases[table[:, CELL]] if len(self._block.bases) else 0
-        if checks_text:
-            table[table[:, CODE] == STRING, CODE] = CHECKED_STRING
-        rows.setflags(write=False)
-        return rows, self._programs.texts, self._programs.symbols, self._programs.limits
-
-    def _words(self, frames: Frames, faults: Any, row: int) -> str:
-        """The reason why a value is malformed: with the field, the position and the schema."""
-        statuses, places, positions = faults
-        status, place, position = int(statuses[row]), int(places[row]), int(positions[row])
-        key = frames.keys[frames.numbers[row]]
-        if key == UNINFLATED:
-            return "the value's zlib data is broken"
-        assert self._programs is not None
-        words = WORDS.get(status, "")
-        if status in (MISMATCH, TOO_DEEP):
-            words = self._programs.faults.get(place, words)
-        if status == NOT_FRAMED:
-            return words
-        if status in (UNKNOWN_SCHEMA, UNUSABLE_SCHEMA):
-            why = f": {self._why[key]}" if key in self._why else ""
-            return f"{words}, {key}{why}"
-        field = self._programs.fields[place] if place >= 0 else ""
-        if field:
-            words += f", field {field}"
-        if position >= 0:
-            words += f", byte {position + HEADER_SIZES[key.framing]}"
-        return words if key.framing == BARE else f"{words}, {key}"
+def _by_mode(decoded: Decoded, mode: str, first: int) -> pa.Array:
+    """An array in the form of a mode; `first` is the number of its first value."""
+    if mode == PERMISSIVE:
+        arrays = [decoded.values, error_column(decoded)]
+        return pa.StructArray.from_arrays(arrays, fields=list(_with_error(decoded.values.type)))
+    if not decoded.bad.size:
+        return decoded.values
+    if mode == FAILFAST:
+        row = int(decoded.bad[0])
+        raise RecordDeserializationError(decoded.words(row), row=first + row)
+    return decoded.values.filter(sound_rows(decoded))
 
 
-_NAMES = {number: name for name, number in FRAMINGS.items()}
-_GUESSES = ("confluent", "single-object", "glue", "apicurio8")
-_UNNAMED_GUESSES = ("bare", "confluent", "single-object", "glue", "apicurio8")
+def _with_error(type_: pa.DataType) -> pa.DataType:
+    return pa.struct([("value", type_), ("error", pa.string())])
 
 
-def _sample(arrays: Sequence[pa.Array]) -> list[bytes]:
-    """The first values that are not NULL."""
-    found: list[bytes] = []
-    for array in arrays:
-        for value in array:
-            if value.is_valid:
-                found.append(value.as_py())
-            if len(found) == _SAMPLE:
-                return found
-    return found
+def error_column(decoded: Decoded) -> pa.Array:
+    """The reason why each value is malformed; NULL if it is not."""
+    errors = np.full(len(decoded.values), None, dtype=object)
+    for row in decoded.bad.tolist():
+        errors[row] = decoded.words(row)
+    return pa.array(errors, pa.string())
 
 
-def _frames(values: pa.Array, framing: int) -> Frames:
-    content, starts, ends = _places(values)
-    return split_frames(content, starts, ends, framing)
-
-
-def _places(values: pa.Array) -> tuple[Bytes, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The bytes of an array, and where each value begins and ends."""
-    dtype: Any = np.int32 if values.type in (pa.binary(), pa.string()) else np.int64
-    _, offsets_buffer, data = values.buffers()
-    offsets = np.zeros(1, dtype=np.int64)
-    if offsets_buffer is not None and len(values):
-        offsets = np.frombuffer(offsets_buffer, dtype=dtype)
-        offsets = offsets[values.offset : values.offset + len(values) + 1].astype(np.int64)
-    content = np.zeros(0, dtype=np.uint8)
-    if data is not None and data.size:
-        content = np.frombuffer(data, dtype=np.uint8)
-    content = content[offsets[0] : offsets[-1]]
-    offsets -= offsets[0]
-    content.setflags(write=False)
-    return content, offsets[:-1], offsets[1:]
+def sound_rows(decoded: Decoded) -> pa.Array:
+    """Whether each value is not malformed."""
+    is_sound = np.ones(len(decoded.values), dtype=bool)
+    is_sound[decoded.bad] = False
+    return pa.array(is_sound)

@@ -7,6 +7,9 @@
 | glue | 03, compression (00 none, 05 zlib), UUID of the schema's version: AWS Glue |
 | single-object | C3 01, fingerprint of the schema as uint64, the lowest byte first: Avro's own |
 | bare | nothing |
+
+AUTO tells them apart value by value, except bare ones: no registry has given the id 0, so an id
+whose first four bytes are zeros is one of eight bytes.
 """
 
 from __future__ import annotations
@@ -19,18 +22,19 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkajit.kernel import kernel
-from kafkajit.kernel.intrinsics import read_int32, read_int64
+from kafkajit.kernel.intrinsics import read_int32, read_int64, read_word
 from kafkajit.storage.source import Bytes, Int64s
 
-BARE, CONFLUENT, APICURIO8, GLUE, SINGLE_OBJECT, UNFRAMED = range(6)
+BARE, CONFLUENT, APICURIO8, GLUE, SINGLE_OBJECT, UNFRAMED, AUTO = range(7)
 FRAMINGS = {
     "bare": BARE,
     "confluent": CONFLUENT,
     "apicurio8": APICURIO8,
     "glue": GLUE,
     "single-object": SINGLE_OBJECT,
+    "auto": AUTO,
 }
-HEADER_SIZES = np.array([0, 5, 9, 18, 10, 0], dtype=np.int64)
+HEADER_SIZES = np.array([0, 5, 9, 18, 10, 0, 0], dtype=np.int64)
 _ZLIB = 5
 
 
@@ -77,7 +81,20 @@ def split_frames(content: Bytes, starts: Int64s, ends: Int64s, framing: int) -> 
             found = np.concatenate([found, np.zeros_like(found)])
     keys = [SchemaKey(*key) for key in found[:count].tolist()]
     frames = Frames(content, keys, numbers, bodies, ends)
-    return _inflated(frames, starts) if framing == GLUE else frames
+    return _inflated(frames, starts) if framing in (GLUE, AUTO) else frames
+
+
+@kernel
+def _kind(content, p, size):
+    """The framing that a value seems to have."""
+    if size < HEADER_SIZES[CONFLUENT]:
+        return np.int64(UNFRAMED)
+    if content[p] == 0:
+        is_zero = read_int32(content, p + 1) == 0
+        return np.int64(APICURIO8 if is_zero and size >= HEADER_SIZES[APICURIO8] else CONFLUENT)
+    if content[p] == 3:
+        return np.int64(GLUE)
+    return np.int64(SINGLE_OBJECT if content[p] == 0xC3 else UNFRAMED)
 
 
 @kernel
@@ -90,26 +107,27 @@ def _number_keys(content, starts, ends, framing, numbers, bodies, found, row, co
     for i in range(row, starts.size):
         p, size = np.int64(starts[i]), np.int64(ends[i] - starts[i])
         kind, number, high = np.int64(framing), np.int64(0), np.int64(0)
-        if size < HEADER_SIZES[framing]:
+        if framing == AUTO:
+            kind = _kind(content, p, size)
+        if size < HEADER_SIZES[kind]:
             kind = np.int64(UNFRAMED)
-        elif framing in (CONFLUENT, APICURIO8):
+        elif kind in (CONFLUENT, APICURIO8):
             if content[p] != 0:
                 kind = np.int64(UNFRAMED)
-            elif framing == CONFLUENT:
+            elif kind == CONFLUENT:
                 number = read_int32(content, p + 1)
             else:
                 number = read_int64(content, p + 1)
-        elif framing == GLUE:
+        elif kind == GLUE:
             if content[p] != 3 or (content[p + 1] != 0 and content[p + 1] != _ZLIB):
                 kind = np.int64(UNFRAMED)
             else:
                 high, number = read_int64(content, p + 2), read_int64(content, p + 10)
-        elif framing == SINGLE_OBJECT:
+        elif kind == SINGLE_OBJECT:
             if content[p] != 0xC3 or content[p + 1] != 1:
                 kind = np.int64(UNFRAMED)
             else:
-                for k in range(8):
-                    number |= np.int64(content[p + 2 + k]) << 8 * k
+                number = read_word(content, p + 2)
         bodies[i] = p + HEADER_SIZES[kind]
         if last < 0 or found[last, 0] != kind or found[last, 1] != number or found[last, 2] != high:
             last = np.int64(0)
@@ -129,6 +147,8 @@ def _number_keys(content, starts, ends, framing, numbers, bodies, found, row, co
 def _inflated(frames: Frames, starts: Int64s) -> Frames:
     """Decompress the bodies that Glue's serializer has compressed."""
     content, keys, numbers, bodies, ends = frames
+    if GLUE not in {key.framing for key in keys}:
+        return frames
     is_glue = np.array([key.framing == GLUE for key in keys])[numbers]
     rows = np.flatnonzero(is_glue)
     rows = rows[content[starts[rows] + 1] == _ZLIB]

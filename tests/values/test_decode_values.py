@@ -457,8 +457,8 @@ def test_arrow_arrays_of_every_kind_are_taken() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"mode": "LENIENT"}, "mode must be one of FAILFAST, PERMISSIVE, DROPMALFORMED"),
-        ({"framing": "avro"}, "framing must be one of auto, bare, confluent"),
+        ({"mode": "LENIENT"}, "unknown mode 'LENIENT'; there are: FAILFAST"),
+        ({"framing": "avro"}, "framing must be one of bare, confluent"),
     ],
 )
 def test_a_wrong_option_names_those_that_exist(options: dict[str, Any], words: str) -> None:
