@@ -48,7 +48,7 @@ _SAMPLE = 64  # values that tell a framing
 
 
 class Faults(NamedTuple):
-    """Of each value: its status, the row of the program that failed, and the position."""
+    """The status of each value, the row of the program that failed, and the position."""
 
     statuses: npt.NDArray[np.uint8]
     places: npt.NDArray[np.int32]
