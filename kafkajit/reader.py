@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -23,6 +23,7 @@ from kafkajit.arrow import (
     wanted_for,
 )
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
+from kafkajit.format.log_path import parse_log_path
 from kafkajit.records.batches import Batches
 from kafkajit.records.columns import ColumnMemory
 from kafkajit.records.decode import Chunk
@@ -42,6 +43,9 @@ from kafkajit.walk.selection import Range
 from kafkajit.walk.threads import LEAST_BYTES, stretches, thread_count
 from kafkajit.walk.walk import Walk, frames
 
+if TYPE_CHECKING:
+    from kafkajit.values.typed_records import TypedColumns
+
 DEFAULT_BATCH_ROWS = 65536
 
 
@@ -54,6 +58,9 @@ def read_records(
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
     binary_view: bool = False,
     threads: int | None = None,
+    value_schema: Any = None,
+    key_schema: Any = None,
+    schemas: Any = None,
 ) -> pa.Table:
     """Read all records of a log segment into a table; see `iter_records` for large segments.
 
@@ -71,6 +78,14 @@ def read_records(
         binary_view: return keys and values as views into the segment instead of copies.
         threads: the number of threads that read a large segment. By default one for each processor
             that this process may use; one in Spark's tasks, and in modes other than FAILFAST.
+        value_schema: read Avro values into typed columns: the schema, as for `decode_values`. The
+            column `value` is typed then, and `rawValue` has the bytes if `columns` names it.
+            `columns` may name fields, such as "value.customer.id". PERMISSIVE returns NULL for a
+            malformed value, and why in a column `valueError`; DROPMALFORMED leaves the record out.
+        key_schema: the same for keys, with `rawKey` and `keyError`.
+        schemas: the schemas that keys and values name, as for `decode_values`; "auto" is the
+            registry's log beside the topic. Without value_schema and key_schema, values and keys
+            are read into the newest versions of the subjects TOPIC-value and TOPIC-key.
 
     The table's schema metadata has the size of the log up to its end, and of the bytes behind it:
     validBytes and trailingBytes.
@@ -83,7 +98,9 @@ def read_records(
     count = thread_count(threads)
     mode = mode_named(mode)
     opened = opened_source(source, stays=binary_view)
-    schema = _schema(opened, columns, mode, binary_view)
+    typed = _typed_columns(opened, key_schema, value_schema, schemas, mode)
+    asked = _schema(opened, columns, mode, binary_view, typed)
+    schema = asked if typed is None else typed.raw_schema(asked)
 
     def read(stretch: Stretch, source: Source) -> tuple[list[pa.RecordBatch], int]:
         reader = SegmentReader(source, mode=mode, start=stretch.start, end=stretch.end)
@@ -98,7 +115,10 @@ def read_records(
     else:
         with ThreadPoolExecutor(count) as pool:
             parts = list(pool.map(read, stretches(opened, count), repeat(opened.shared())))
-    table = pa.Table.from_batches((batch for batches, _ in parts for batch in batches), schema)
+    rows: Iterable[pa.RecordBatch] = (batch for batches, _ in parts for batch in batches)
+    if typed is not None:
+        rows = typed.rows(rows, asked)
+    table = pa.Table.from_batches(rows, asked)
     return table.replace_schema_metadata(_extent_metadata(opened.content, parts[-1][1]))
 
 
@@ -111,6 +131,9 @@ def iter_records(
     mode: str = FAILFAST,
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
     binary_view: bool = False,
+    value_schema: Any = None,
+    key_schema: Any = None,
+    schemas: Any = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield records as Arrow record batches of at most `batch_rows` rows and a few megabytes each.
 
@@ -125,12 +148,15 @@ def iter_records(
         raise ValueError(f"batch_rows must be at least 1, not {batch_rows}")
     mode = mode_named(mode)
     opened = opened_source(source, stays=binary_view)
-    return SegmentReader(opened, mode=mode).records(
-        _schema(opened, columns, mode, binary_view),
+    typed = _typed_columns(opened, key_schema, value_schema, schemas, mode)
+    asked = _schema(opened, columns, mode, binary_view, typed)
+    records = SegmentReader(opened, mode=mode).records(
+        asked if typed is None else typed.raw_schema(asked),
         batch_rows=batch_rows,
         check_crcs=check_crcs,
         max_decompressed_bytes=max_decompressed_bytes,
     )
+    return records if typed is None else typed.rows(records, asked)
 
 
 def read_record_batches(source: Any, *, mode: str = FAILFAST) -> pa.Table:
@@ -200,16 +226,35 @@ def _extent_metadata(content: Bytes, position: int) -> dict[str, str]:
 
 
 def _schema(
-    source: Source, columns: Iterable[str] | None, mode: str, binary_view: bool
+    source: Source,
+    columns: Iterable[str] | None,
+    mode: str,
+    binary_view: bool,
+    typed: TypedColumns | None,
 ) -> pa.Schema:
     known = [
         name
         for name in RECORD_COLUMNS
         if source.path is not None or name not in ("topic", "partition")
     ]
-    names = known if columns is None else check_columns(columns, known)
-    schema = record_schema(names, binary_view=binary_view)
+    if typed is None:
+        names = known if columns is None else check_columns(columns, known)
+        schema = record_schema(names, binary_view=binary_view)
+    else:
+        schema = typed.asked(columns, known)
     return with_corruption(schema) if mode == PERMISSIVE else schema
+
+
+def _typed_columns(
+    source: Source, key_schema: Any, value_schema: Any, schemas: Any, mode: str
+) -> TypedColumns | None:
+    if key_schema is None and value_schema is None and schemas is None:
+        return None
+    from kafkajit.values.typed_records import typed_columns
+
+    folder = None if source.path is None else source.path.rpartition("/")[0]
+    topic = None if source.path is None else parse_log_path(source.path).topic
+    return typed_columns([topic], key_schema, value_schema, schemas, beside=folder, mode=mode)
 
 
 class SegmentReader(Walk):

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kafkajit.arrow import allocate
 from kafkajit.format.utf8 import sequence_size
@@ -224,6 +225,14 @@ class Columns:
         if node.form == "bool":
             bits = _packed(self._bytes(node.cell, size))
             return pa.Array.from_buffers(node.type, size, [validity, bits])
+        if node.form in ("millis", "nanos"):
+            numbers = self._bytes(node.cell, size * LONG).view(np.int64)
+            return _microseconds(node, numbers, validity)
+        if node.form == "long decimal":
+            assert node.schema.logical is not None
+            type_ = pa.decimal256(node.schema.logical.precision, node.schema.logical.scale)
+            data = pa.py_buffer(self._bytes(node.cell, size * type_.byte_width))
+            return pa.Array.from_buffers(type_, size, [validity, data]).cast(TEXT)
         if node.form == "number":
             data = pa.py_buffer(self._bytes(node.cell, size * self._cells[node.cell].width))
             return pa.Array.from_buffers(node.type, size, [validity, data])
@@ -323,6 +332,19 @@ def _uuids(
     np.cumsum(36 * (np.diff(offsets) > 0), out=wider[1:])
     buffers = [validity, pa.py_buffer(wider), pa.py_buffer(text.reshape(-1))]
     return pa.Array.from_buffers(TEXT, len(offsets) - 1, buffers)
+
+
+def _microseconds(
+    node: Node, numbers: npt.NDArray[np.int64], validity: pa.Buffer | None
+) -> pa.Array:
+    """Timestamps in Spark's unit; NULL if they are out of its range."""
+    if node.form == "nanos":
+        data = pa.py_buffer(numbers // 1000)
+        return pa.Array.from_buffers(node.type, len(numbers), [validity, data])
+    scaled = numbers * np.int64(1000)
+    is_far = scaled // 1000 != numbers
+    array = pa.Array.from_buffers(node.type, len(numbers), [validity, pa.py_buffer(scaled)])
+    return pc.if_else(pa.array(~is_far), array, None) if is_far.any() else array
 
 
 def _durations(

@@ -28,7 +28,7 @@ from kafkajit.values.framing import (
     SchemaKey,
     split_frames,
 )
-from kafkajit.values.schema import AVRO
+from kafkajit.values.schema import AVRO, Schema
 from kafkajit.values.schema_files import schema_text
 from kafkajit.values.schemas import Schemas, SchemaSource
 from kafkajit.values.status import (
@@ -75,9 +75,11 @@ class ValueDecoder:
         *,
         stops: bool,
         recursion: int = RECURSION,
+        for_spark: bool = False,
     ) -> None:
-        self._schema = None if schema is None else schema_text(schema)
+        self._schema = schema
         self._schemas = None if schemas is None else Schemas.of(schemas)
+        self._for_spark = for_spark
         # Without schemas, values may be bare although a framing is not named.
         self._framing = None if framing == AUTO and schemas is None else framing
         self._columns = None if columns is None else list(columns)
@@ -86,8 +88,10 @@ class ValueDecoder:
         self._reader: AvroType | None = None
         self._entries: dict[SchemaKey, int] = {}
         self._why: dict[SchemaKey, str] = {}
-        if self._schema is not None:
-            self._read_into(parse_schema(self._schema))
+        if isinstance(schema, Schema):
+            self._read_into((self._schemas or Schemas()).parsed(schema))
+        elif schema is not None:
+            self._read_into(parse_schema(schema_text(schema)))
 
     def settle(self, arrays: Sequence[pa.Array]) -> None:
         """Decide what the values themselves decide: their framing, and the schema to read into."""
@@ -103,7 +107,9 @@ class ValueDecoder:
 
     def _read_into(self, reader: AvroType) -> None:
         self._reader = reader
-        self._layout, self._root = column_layout(reader, self._columns, self._recursion)
+        self._layout, self._root = column_layout(
+            reader, self._columns, self._recursion, for_spark=self._for_spark
+        )
         self._compiler = Compiler(self._layout, self._root)
         self._programs: Programs | None = None
         self._block: Block | None = None

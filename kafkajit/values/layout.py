@@ -15,7 +15,10 @@ import pyarrow as pa
 
 from kafkajit.errors import InvalidSchemaError
 
-Form = Literal["null", "bool", "number", "bytes", "uuid", "duration", "struct", "list"]
+Form = Literal[
+    "null", "bool", "number", "millis", "nanos", "long decimal", "bytes", "uuid", "duration",
+    "struct", "list",
+]  # fmt: skip
 
 BYTE, INT, LONG, WIDE_DECIMAL = 1, 4, 8, 16
 MAX_CELLS = 10_000

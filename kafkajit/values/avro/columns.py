@@ -80,10 +80,18 @@ def wanted_fields(paths: Iterable[str] | None) -> Wanted:
 
 
 def column_layout(
-    reader: AvroType, columns: Iterable[str] | None = None, recursion: int = RECURSION
+    reader: AvroType,
+    columns: Iterable[str] | None = None,
+    recursion: int = RECURSION,
+    *,
+    for_spark: bool = False,
 ) -> tuple[Layout, Node]:
-    """The layout of a reader's schema, and its root; `columns` names the fields that are wanted."""
-    builder = _Builder(recursion)
+    """The layout of a reader's schema, and its root; `columns` names the fields that are wanted.
+
+    Spark has microseconds only, decimals of at most 38 digits, and no times of day in Arrow: longer
+    decimals are text there, and times are the numbers that Avro has for them.
+    """
+    builder = _Builder(recursion, for_spark)
     root = builder.nullable(reader, 0, wanted_fields(columns), ())
     if root.valid < 0:
         root.valid = builder.layout.cell(BYTE, 0)
@@ -91,9 +99,10 @@ def column_layout(
 
 
 class _Builder:
-    def __init__(self, recursion: int) -> None:
+    def __init__(self, recursion: int, for_spark: bool) -> None:
         self.layout = Layout()
         self._recursion = recursion
+        self._for_spark = for_spark
 
     def nullable(
         self, type_: AvroType, space: int, wanted: Wanted, around: tuple[Named, ...]
@@ -190,14 +199,22 @@ class _Builder:
         if logical == "decimal" and type_.logical:
             precision, scale = type_.logical.precision, type_.logical.scale
             arrow = (pa.decimal128 if precision <= 38 else pa.decimal256)(precision, scale)
+            if self._for_spark and precision > 38:
+                return self._cell(TEXT, "long decimal", type_, space, arrow.bit_width // 8)
             return self._cell(arrow, "number", type_, space, arrow.bit_width // 8)
         if type_.kind == "null":
             return Node(pa.null(), "null", space, schema=type_)
         if type_.kind == "boolean":
             return self._cell(pa.bool_(), "bool", type_, space, BYTE)
         if type_.kind in _NUMBERS:
-            arrow, width = _NUMBERS[type_.kind]
-            return self._cell(_LOGICAL.get(logical, arrow), "number", type_, space, width)
+            number, width = _NUMBERS[type_.kind]
+            arrow = _LOGICAL.get(logical, number)
+            if self._for_spark and pa.types.is_timestamp(arrow):
+                form = {"ms": "millis", "us": "number", "ns": "nanos"}[arrow.unit]
+                return self._cell(pa.timestamp("us", tz=arrow.tz), form, type_, space, width)
+            if self._for_spark and pa.types.is_time(arrow):
+                arrow = number
+            return self._cell(arrow, "number", type_, space, width)
         if isinstance(type_, Fixed) and logical == "uuid":
             return self._cell(TEXT, "uuid", type_, space, LONG)
         if logical == "duration":

@@ -1,0 +1,257 @@
+"""Records whose keys and values are typed columns: the schemas to read into, and the rows.
+
+The columns `key` and `value` become typed, `rawKey` and `rawValue` have the bytes, and in the mode
+PERMISSIVE `keyError` and `valueError` the reason why a key or a value is malformed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from kafkajit.errors import InvalidSchemaError, RecordDeserializationError
+from kafkajit.schema import RECORD_COLUMNS, check_columns
+from kafkajit.values.avro.columns import RECURSION
+from kafkajit.values.decode import error_column
+from kafkajit.values.decoder import Decoded, ValueDecoder
+from kafkajit.values.framing import AUTO
+from kafkajit.values.registry import SCHEMAS_TOPIC, segments_in
+from kafkajit.values.schema import AVRO, Schema
+from kafkajit.values.schema_files import schema_text
+from kafkajit.values.schemas import Schemas, SchemaSource
+from kafkajit.walk.damage import FAILFAST, PERMISSIVE
+
+AUTO_SCHEMAS = "auto"
+PARTS = ("key", "value")
+RAW = {"rawKey": "key", "rawValue": "value"}
+ERRORS = {"keyError": "key", "valueError": "value"}
+_BINARY = RECORD_COLUMNS["value"].type
+_PLACE = ("topic", "partition", "offset")
+
+
+@dataclass(frozen=True)
+class TypedColumns:
+    """The schemas into which keys and values are read."""
+
+    readers: dict[str, Schema]  # by the names of the columns that are typed
+    schemas: Schemas | None  # those that keys and values name; None: they were written with these
+    mode: str = FAILFAST
+    framing: int = AUTO
+    recursion: int = RECURSION
+    for_spark: bool = False
+
+    def schema(self, plain: pa.Schema) -> pa.Schema:
+        """All columns of records with these types."""
+        fields = [
+            self.field(field.name) if field.name in self.readers else field for field in plain
+        ]
+        return pa.schema([*fields, *map(self.field, self.names)])
+
+    @property
+    def names(self) -> list[str]:
+        """The columns that there are beside those of plain records."""
+        names = [name for name, part in RAW.items() if part in self.readers]
+        if self.mode == PERMISSIVE:
+            names += [name for name, part in ERRORS.items() if part in self.readers]
+        return names
+
+    def asked(self, columns: Iterable[str] | None, known: Iterable[str]) -> pa.Schema:
+        """The columns of these names; "value.customer.id" is a field of a value."""
+        names = known if columns is None else [columns] if isinstance(columns, str) else columns
+        inside: dict[str, list[str] | None] = {}
+        for name in names:
+            part, _, path = name.partition(".")
+            if part not in self.readers or not path:
+                inside[name] = None
+            elif inside.setdefault(part, []) is not None:
+                inside[part] += [path]  # type: ignore[operator]  # it is not None
+        all_ = check_columns(inside, [*known, *self.names])
+        if columns is None and self.mode == PERMISSIVE:
+            all_ += [name for name, part in ERRORS.items() if part in self.readers]
+        return pa.schema(
+            [
+                self.field(name, inside.get(name))
+                if name in self.readers or name in self.names
+                else pa.field(name, RECORD_COLUMNS[name].type)
+                for name in all_
+            ]
+        )
+
+    def field(self, name: str, columns: Iterable[str] | None = None) -> pa.Field:
+        """A column; `columns` names the fields that are wanted of a key or a value."""
+        if name in self.readers:
+            return pa.field(name, self._decoder(name, columns).type)
+        return pa.field(name, _BINARY if name in RAW else pa.string())
+
+    def _decoder(self, part: str, columns: Iterable[str] | None) -> ValueDecoder:
+        return ValueDecoder(
+            self.readers[part],
+            self.schemas,
+            self.framing,
+            columns,
+            stops=self.mode == FAILFAST,
+            recursion=self.recursion,
+            for_spark=self.for_spark,
+        )
+
+    def raw_schema(self, asked: pa.Schema) -> pa.Schema:
+        """The columns of plain records from which `rows` makes the columns that are asked for."""
+        names = dict.fromkeys(RAW.get(name) or ERRORS.get(name) or name for name in asked.names)
+        if self.mode == FAILFAST and any(part in names for part in self.readers):
+            names |= dict.fromkeys(_PLACE)  # for an error
+        return pa.schema(
+            [
+                asked.field(name)
+                if name in asked.names and name not in self.readers
+                else pa.field(name, RECORD_COLUMNS[name].type)
+                for name in names
+            ]
+        )
+
+    def rows(self, batches: Iterable[pa.RecordBatch], asked: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Rows of the columns that are asked for, from those of `raw_schema`."""
+        used = {ERRORS.get(name, name) for name in asked.names} & set(self.readers)
+        decoders = {
+            part: self._decoder(part, _paths_of(asked.field(part).type))
+            if part in asked.names
+            else self._decoder(part, [])
+            for part in used
+        }
+        for batch in batches:
+            yield from self._typed(batch, asked, decoders)
+
+    def _typed(
+        self, batch: pa.RecordBatch, asked: pa.Schema, decoders: dict[str, ValueDecoder]
+    ) -> Iterator[pa.RecordBatch]:
+        parts: dict[str, Decoded] = {}
+        is_sound = np.ones(batch.num_rows, dtype=bool)
+        for part, decoder in decoders.items():
+            decoder.settle([batch[part]])
+            parts[part] = decoded = decoder.decode(batch[part])
+            if decoded.bad.size and self.mode == FAILFAST:
+                raise _error(batch, part, decoded)
+            is_sound[decoded.bad] = False
+        columns = []
+        for field in asked:
+            if field.name in parts:
+                column = conform(parts[field.name].values, field.type)
+            elif field.name in ERRORS:
+                column = error_column(parts[ERRORS[field.name]])
+            else:
+                column = batch[RAW.get(field.name, field.name)]
+            columns.append(column)
+        typed = pa.RecordBatch.from_arrays(columns, schema=asked)
+        if self.mode == PERMISSIVE or is_sound.all():
+            yield typed
+        else:
+            yield typed.filter(pa.array(is_sound))
+
+
+def typed_columns(
+    topics: Iterable[str | None],
+    key_schema: Any,
+    value_schema: Any,
+    source: SchemaSource | None,
+    *,
+    beside: str | None,
+    **options: Any,
+) -> TypedColumns | None:
+    """The schemas for records of these topics: those that are named, else the topics' newest.
+
+    If `source` is AUTO_SCHEMAS, these are in the registry's log beside a partition's folder, and
+    without such a log, or without schemas for the topics there, columns are not typed.
+    """
+    is_auto = isinstance(source, str) and source == AUTO_SCHEMAS
+    if is_auto:
+        source = None if beside is None else _registry_beside(beside)
+    schemas = None if source is None else Schemas.of(source)
+    topics = sorted({topic for topic in topics if topic is not None})
+    readers = {}
+    for part, named in zip(PARTS, (key_schema, value_schema), strict=True):
+        if named is not None:
+            readers[part] = Schema(schema_text(named))
+        elif schemas is not None:
+            newest = {topic: schemas.newest(f"{topic}-{part}") for topic in topics}
+            found = {topic: it for topic, it in newest.items() if it and it.type == AVRO}
+            if len({(it.text, it.references) for it in found.values()}) > 1:
+                raise InvalidSchemaError(
+                    f"the {part}s of the topics {', '.join(found)} have schemas of their own",
+                    advice=f"read one topic at a time, or name the {part}'s schema",
+                )
+            if found:
+                readers[part] = next(iter(found.values()))
+    if not readers and not is_auto:
+        known = sorted({schema.subject for schema in schemas or () if schema.subject})
+        raise InvalidSchemaError(
+            f"no Avro schema is known for the topic {', '.join(topics) or '(unknown)'}; there are "
+            f"schemas of {', '.join(known) or 'no subjects'}",
+            advice="name the value's schema",
+        )
+    return TypedColumns(readers, schemas, **options) if readers else None
+
+
+def _registry_beside(folder: str) -> str | None:
+    """The folder of a registry's log beside the folder of a partition."""
+    parent = folder.rpartition("/")[0]
+    for where in (f"{parent}/{SCHEMAS_TOPIC}-0", f"{folder}/{SCHEMAS_TOPIC}-0"):
+        if segments_in(where):
+            return where
+    return None
+
+
+def _error(batch: pa.RecordBatch, part: str, decoded: Decoded) -> RecordDeserializationError:
+    """The error of the first malformed key or value, in Kafka's words."""
+    row = int(decoded.bad[0])
+    topic, partition, offset = (
+        batch[name][row].as_py() if name in batch.schema.names else None for name in _PLACE
+    )
+    place = f"at offset {offset}" if offset is not None else f"of row {row}"
+    if topic is not None:
+        place = f"for partition {topic}-{partition} {place}"
+    return RecordDeserializationError(
+        f"Error deserializing {part.upper()} {place}: {decoded.words(row)}"
+    )
+
+
+def _paths_of(type_: pa.DataType) -> list[str] | None:
+    """The fields of a type as paths; None if it has none."""
+    fields = _inner_fields(type_)
+    if fields is None:
+        return None
+    paths = []
+    for field in fields:
+        inside = _paths_of(field.type)
+        paths += [field.name] if not inside else [f"{field.name}.{path}" for path in inside]
+    return paths
+
+
+def _inner_fields(type_: pa.DataType) -> list[pa.Field] | None:
+    """The fields of a struct, or of the structs in a list or a map."""
+    if pa.types.is_struct(type_):
+        return list(type_)
+    if pa.types.is_map(type_):
+        return _inner_fields(type_.item_type)
+    return _inner_fields(type_.value_type) if pa.types.is_list(type_) else None
+
+
+def conform(array: pa.Array, type_: pa.DataType) -> pa.Array:
+    """An array that is not a slice, with only the fields of a type, in its order."""
+    if array.type == type_:
+        return array
+    buffers = array.buffers()
+    if pa.types.is_struct(type_):
+        children = [conform(array.field(field.name), field.type) for field in type_]
+        kept = buffers[:1]
+    elif pa.types.is_map(type_):
+        parts = [conform(array.keys, type_.key_type), conform(array.items, type_.item_type)]
+        entries = pa.struct([type_.key_field, type_.item_field])
+        children = [pa.Array.from_buffers(entries, len(parts[0]), [None], children=parts)]
+        kept = buffers[:2]
+    else:
+        children = [conform(array.values, type_.value_type)]
+        kept = buffers[:2]
+    return pa.Array.from_buffers(type_, len(array), kept, children=children)
