@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.format.limits import MAX_INT64
@@ -18,7 +18,11 @@ from kafkajit.format.text_options import Option, boolean, is_sparks_own, one_of,
 from kafkajit.records.decode import MAX_DECOMPRESSED_BYTES
 from kafkajit.state.sidecar_files import INDEXES, SIDECAR_FILES
 from kafkajit.storage.globs import glob_to_regex
+from kafkajit.values.framing import FRAMINGS
 from kafkajit.walk.damage import FAILFAST, MODES
+
+if TYPE_CHECKING:
+    from kafkajit.values.typed_records import TypedColumns
 
 READ_UNCOMMITTED = "read_uncommitted"
 READ_COMMITTED = "read_committed"
@@ -49,6 +53,11 @@ class ScanOptions:
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES
     max_partition_bytes: int | None = None
     one_task_per_partition: bool = False
+    value_schema: str | None = None
+    key_schema: str | None = None
+    schemas: str | None = None
+    framing: str = "auto"
+    typed: TypedColumns | None = None  # the types that these options ask for, once planned
     parallelism: int = 8  # how many tasks run at once, unless the bridge knows better
 
     @classmethod
@@ -223,5 +232,23 @@ OPTIONS: dict[str, Option] = {
         "one_task_per_partition",
         boolean,
         "whether a task reads a partition from its first offset to its last; false by default",
+    ),
+    "valueSchema": Option(
+        "value_schema",
+        str,
+        "an Avro schema, or the path of an .avsc file: the column value is typed then, and "
+        "rawValue has the bytes",
+    ),
+    "keySchema": Option("key_schema", str, "the same for the column key, with rawKey"),
+    "schemas": Option(
+        "schemas",
+        str,
+        "a path with the schemas that values and keys name: a registry's log (_schemas-0), .avsc "
+        "files or a registry's JSON; auto: the registry's log beside the topic, if there is one",
+    ),
+    "framing": Option(
+        "framing",
+        one_of(tuple(FRAMINGS)),
+        f"the bytes in front of values and keys: {', '.join(FRAMINGS)}; auto by default",
     ),
 }

@@ -37,16 +37,24 @@ def schema_of(options: ScanOptions) -> pa.Schema:
     ['topic', 'partition', 'path', 'position', 'length', 'reason']
     """
     schema = in_microseconds(table_schema(TABLES[options.kind]))
+    if options.typed is not None:
+        schema = options.typed.schema(schema)
     if options.mode == PERMISSIVE and options.kind in TELLING:
         schema = with_corruption(schema)
     return schema
 
 
-def with_whole_structs(asked: pa.Schema, known: pa.Schema) -> pa.Schema:
-    """The asked columns with whole structs, to read them before their parts are taken out."""
+def with_whole_structs(asked: pa.Schema, known: pa.Schema, options: ScanOptions) -> pa.Schema:
+    """The asked columns with whole structs, to read them before their parts are taken out.
+
+    Only the fields that are asked for are decoded of typed keys and values.
+    """
+    typed = () if options.typed is None else options.typed.readers
     return pa.schema(
         [
-            field.with_type(known.field(field.name).type) if field.type.num_fields else field
+            field.with_type(known.field(field.name).type)
+            if field.type.num_fields and field.name not in typed
+            else field
             for field in asked
         ]
     )
@@ -64,6 +72,10 @@ def read_task(task: Task, schema: pa.Schema, options: ScanOptions) -> Iterator[p
     if options.kind in PATH_COLUMNS:
         return read_sidecar_files(cast("list[SidecarSplit]", task), schema, options)
     splits = cast("list[Split]", task)
+    if options.typed is not None:
+        plain = options.typed.raw_schema(schema)
+        untyped = replace(options, typed=None)
+        return options.typed.rows(read_task(task, plain, untyped), schema)
     rows = _read_splits(splits, schema, options)
     column = "baseOffset" if options.kind == "batches" else "offset"
     if not splits or not options.one_task_per_partition or column not in schema.names:

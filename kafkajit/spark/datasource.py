@@ -79,7 +79,7 @@ class KafkaLogDataSource(DataSource):
 
         if LIST in self.options:
             return _names_as_schema(self._listed(self.options[LIST]))
-        schema = from_arrow_schema(schema_of(self._parsed()))
+        schema = from_arrow_schema(schema_of(self._typed()))
         if "provider" in self.options:
             # CREATE TABLE. Spark does not pass this table's options to queries, only its schema,
             # so the schema carries them: each column does, because a scan asks for any of them.
@@ -112,7 +112,7 @@ class KafkaLogDataSource(DataSource):
             files = files_of(self.options[FILES])
             self.options = {"path": "binaryFile", **self.options}
             return FileReader(self._parsed(), arrow, conditions, self._limit(), files)
-        options = self._parsed()
+        options = self._typed()
         if AGGREGATES in self.options:
             asked = Aggregates.parse(self.options[AGGREGATES])
             return AggregateReader(options, arrow, conditions, asked)
@@ -156,6 +156,12 @@ class KafkaLogDataSource(DataSource):
             return [name_in_sql(kind) for kind in TABLES if "topic" in TABLES[kind]]
         topics = {segments[0].path.topic for segments in find_partitions(self._parsed())}
         return sorted(topic for topic in topics if topic is not None)
+
+    def _typed(self) -> ScanOptions:
+        """The options with the types of keys and values, for which it looks at the logs."""
+        from kafkajit.scan.typed_table import with_types
+
+        return with_types(self._parsed(), self.options.get(TOPIC))
 
     def _parsed(self) -> ScanOptions:
         from kafkajit.scan.options import ScanOptions

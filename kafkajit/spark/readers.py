@@ -113,7 +113,7 @@ class KafkaLogReader(DataSourceReader):
                 yield partition.rows
                 return
             assert isinstance(partition, TaskPartition)
-            whole = with_whole_structs(self._schema, self._known())
+            whole = with_whole_structs(self._schema, self._known(), self._options)
             read = 0
             for rows in self._rows(partition.task, whole):
                 if self._limit is not None:

@@ -23,7 +23,7 @@ from kafkajit.values.registry import SCHEMAS_TOPIC, segments_in
 from kafkajit.values.schema import AVRO, Schema
 from kafkajit.values.schema_files import schema_text
 from kafkajit.values.schemas import Schemas, SchemaSource
-from kafkajit.walk.damage import FAILFAST, PERMISSIVE
+from kafkajit.walk.damage import DROPMALFORMED, FAILFAST, PERMISSIVE
 
 AUTO_SCHEMAS = "auto"
 PARTS = ("key", "value")
@@ -100,8 +100,10 @@ class TypedColumns:
 
     def raw_schema(self, asked: pa.Schema) -> pa.Schema:
         """The columns of plain records from which `rows` makes the columns that are asked for."""
-        names = dict.fromkeys(RAW.get(name) or ERRORS.get(name) or name for name in asked.names)
-        if self.mode == FAILFAST and any(part in names for part in self.readers):
+        names = dict.fromkeys(RAW.get(name, name) for name in asked.names if name not in ERRORS)
+        used = self._used(asked)
+        names |= dict.fromkeys(used)
+        if self.mode == FAILFAST and used:
             names |= dict.fromkeys(_PLACE)  # for an error
         return pa.schema(
             [
@@ -112,14 +114,20 @@ class TypedColumns:
             ]
         )
 
+    def _used(self, asked: pa.Schema) -> list[str]:
+        """The columns to decode for those that are asked for; a malformed one may drop its row."""
+        if self.mode == DROPMALFORMED:
+            return list(self.readers)
+        names = {ERRORS.get(name, name) for name in asked.names}
+        return [part for part in self.readers if part in names]
+
     def rows(self, batches: Iterable[pa.RecordBatch], asked: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Rows of the columns that are asked for, from those of `raw_schema`."""
-        used = {ERRORS.get(name, name) for name in asked.names} & set(self.readers)
         decoders = {
             part: self._decoder(part, _paths_of(asked.field(part).type))
             if part in asked.names
             else self._decoder(part, [])
-            for part in used
+            for part in self._used(asked)
         }
         for batch in batches:
             yield from self._typed(batch, asked, decoders)
@@ -158,15 +166,16 @@ def typed_columns(
     source: SchemaSource | None,
     *,
     beside: str | None,
+    is_auto: bool = False,
     **options: Any,
 ) -> TypedColumns | None:
     """The schemas for records of these topics: those that are named, else the topics' newest.
 
-    If `source` is AUTO_SCHEMAS, these are in the registry's log beside a partition's folder, and
-    without such a log, or without schemas for the topics there, columns are not typed.
+    If `source` is AUTO_SCHEMAS, these are in the registry's log beside a partition's folder. With
+    `is_auto`, as then, columns are not typed if there are no schemas for the topics.
     """
-    is_auto = isinstance(source, str) and source == AUTO_SCHEMAS
-    if is_auto:
+    if isinstance(source, str) and source == AUTO_SCHEMAS:
+        is_auto = True
         source = None if beside is None else _registry_beside(beside)
     schemas = None if source is None else Schemas.of(source)
     topics = sorted({topic for topic in topics if topic is not None})
