@@ -403,7 +403,16 @@ PAGES: dict[str, Callable[[], str]] = {
 
 # The kinds of the data source whose columns are listed on its page.
 SPARK_TABLES = (
-    *("records", "batches", "files", "corruption", "indexes", "offsetIndex", "timeIndex"),
+    *(
+        "records",
+        "batches",
+        "files",
+        "corruption",
+        "schemas",
+        "indexes",
+        "offsetIndex",
+        "timeIndex",
+    ),
     *("transactionIndex", "producers", "leaderEpochs", "checkpoints", "partitionMetadata"),
     *("metaProperties", "quorumState"),
 )

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from kafkajit.errors import NotALogError as NotALogError
     from kafkajit.errors import OffsetOutOfRangeError as OffsetOutOfRangeError
     from kafkajit.errors import RecordDeserializationError as RecordDeserializationError
+    from kafkajit.errors import RecordSerializationError as RecordSerializationError
     from kafkajit.errors import RecordTooLargeError as RecordTooLargeError
     from kafkajit.errors import UnsupportedCompressionTypeError as UnsupportedCompressionTypeError
     from kafkajit.format.log_path import parse_log_path as parse_log_path
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from kafkajit.upkeep.retain.plan import RetentionPlan as RetentionPlan
     from kafkajit.upkeep.retain.plan import retain as retain
     from kafkajit.values.decode import decode_values as decode_values
+    from kafkajit.values.encode import encode_values as encode_values
     from kafkajit.values.registry import read_schemas as read_schemas
 
 # The same again for when the program runs.
@@ -79,6 +81,7 @@ _NAMES = {
         "NotALogError",
         "OffsetOutOfRangeError",
         "RecordDeserializationError",
+        "RecordSerializationError",
         "RecordTooLargeError",
         "UnsupportedCompressionTypeError",
     ),
@@ -112,6 +115,7 @@ _NAMES = {
         "retain",
     ),
     "kafkajit.values.decode": ("decode_values",),
+    "kafkajit.values.encode": ("encode_values",),
     "kafkajit.values.registry": ("read_schemas",),
 }
 _MODULES = ("index", "sizes")

@@ -108,6 +108,10 @@ class RecordDeserializationError(KafkaJitError):
     """A key or a value does not fit its schema, or its schema is not known."""
 
 
+class RecordSerializationError(KafkaJitError):
+    """A row cannot be written as a key or a value of a schema."""
+
+
 # The statuses that kernels return: OK, or a key of MESSAGES.
 OK = 0
 BATCH_TOO_SMALL = 1

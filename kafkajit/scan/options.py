@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 READ_UNCOMMITTED = "read_uncommitted"
 READ_COMMITTED = "read_committed"
 
-KINDS = ("records", "batches", "files", "corruption", INDEXES, *SIDECAR_FILES)
+KINDS = ("records", "batches", "files", "corruption", "schemas", INDEXES, *SIDECAR_FILES)
 
 # Offsets by topic and partition, without those that are earliest or latest.
 Offsets = dict[str, dict[int, int]]

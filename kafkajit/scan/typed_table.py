@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pyarrow as pa
+
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.scan.options import ScanOptions
 from kafkajit.storage.locations import find_segments
 from kafkajit.values.framing import FRAMINGS
-from kafkajit.values.registry import SCHEMAS_TOPIC
+from kafkajit.values.registry import SCHEMAS_TOPIC, read_schemas
 from kafkajit.values.typed_records import AUTO_SCHEMAS, typed_columns
 
 
@@ -39,6 +41,25 @@ def with_types(options: ScanOptions, topic: str | None = None) -> ScanOptions:
         for_spark=True,
     )
     return replace(options, typed=typed)
+
+
+def read_registry(options: ScanOptions, schema: pa.Schema) -> pa.RecordBatch:
+    """The schemas of the registries whose logs lie at the paths."""
+    tables = [read_schemas(path, topic=_registry_topic(path)) for path in options.paths]
+    rows = pa.concat_tables(tables).select(schema.names).cast(schema)
+    return rows.combine_chunks().to_batches()[0] if rows.num_rows else _no_rows(schema)
+
+
+def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([], schema=schema)
+
+
+def _registry_topic(location: str) -> str:
+    """The topic of a registry: the only one there, whatever its name, or _schemas."""
+    logs, _ = find_segments([location])
+    topics = {parse_log_path(log.path).topic for log in logs}
+    (only,) = topics if len(topics) == 1 else {SCHEMAS_TOPIC}
+    return only or SCHEMAS_TOPIC
 
 
 def _has_types(topic: str | None) -> bool:

@@ -22,7 +22,7 @@ _SAMPLE = Path(kafkajit.__file__).parent / "sample"
 def warm_up() -> None:
     """Compile, or load, the kernels of the data source and of the functions that read logs."""
     read_sample()
-    for kind in set(KINDS) - {"files"}:  # tasks do not read files of this kind
+    for kind in set(KINDS) - {"files", "schemas"}:  # tasks do not read these kinds
         options = ScanOptions(paths=(str(_SAMPLE),), kind=kind, isolation_level="read_committed")
         for task in plan_tasks(options, []):
             for _ in read_task(task, schema_of(options), options):

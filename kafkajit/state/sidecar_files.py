@@ -37,6 +37,7 @@ from kafkajit.schema import (
     PRODUCER_COLUMNS,
     QUORUM_STATE_COLUMNS,
     RECORD_COLUMNS,
+    SCHEMA_COLUMNS,
     SEGMENT_BATCH_COLUMNS,
     TIME_INDEX_COLUMNS,
     TRANSACTION_INDEX_COLUMNS,
@@ -203,6 +204,7 @@ TABLES: dict[str, Mapping[str, TableColumn]] = {
     "batches": SEGMENT_BATCH_COLUMNS,
     "files": FILE_COLUMNS,
     "corruption": CORRUPTION_COLUMNS,
+    "schemas": SCHEMA_COLUMNS,
     INDEXES: INDEX_FILE_COLUMNS,
     **{kind: file.folder_columns for kind, file in SIDECAR_FILES.items()},
 }

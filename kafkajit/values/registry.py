@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from kafkajit.arrow import allocate, record_record_batch, wanted_for
+from kafkajit.errors import InvalidSchemaError
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.records.columns import ColumnMemory
 from kafkajit.schema import SCHEMA_COLUMNS, record_schema, table_schema
@@ -79,6 +80,7 @@ def schemas_in(location: str, topic: str = SCHEMAS_TOPIC) -> list[Schema]:
     for log in sorted(logs, key=lambda log: (log.folder, log.name)):
         for offset, key, value in _records(log):
             registry.read(offset, key, value)
+    registry.report(logs[0].folder)
     return registry.schemas
 
 
@@ -104,13 +106,16 @@ class _Registry:
     def __init__(self) -> None:
         self._versions: dict[_Key, Schema] = {}
         self._texts: dict[tuple[str, int], Schema] = {}  # by context and id
+        self._read = 0
+        self._strange: list[str] = []
 
     @property
     def schemas(self) -> list[Schema]:
         return list(self._versions.values())
 
     def read(self, offset: int, key: bytes | None, value: bytes | None) -> None:
-        """Take in a record. One that is not the registry's is reported and left out."""
+        """Take in a record. One that is not the registry's is left out."""
+        self._read += 1
         try:
             named = json.loads(key or b"null")
             given = None if value is None else json.loads(value)
@@ -121,7 +126,23 @@ class _Registry:
             elif kind == "DELETE_SUBJECT" and given is not None:
                 self._delete_subject(given["subject"], int(given["version"]))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            logger.warning("the record at offset %d is not a schema registry's: %r", offset, error)
+            self._strange.append(f"the record at offset {offset} is not: {error!r}")
+
+    def report(self, folder: str) -> None:
+        """Warn of records that are not a registry's; raise an error if none is."""
+        if not self._strange:
+            return
+        if len(self._strange) == self._read:
+            raise InvalidSchemaError(
+                f"the log is not that of a schema registry, {self._strange[0]}", path=folder
+            )
+        logger.warning(
+            "%s: %d of %d records are not those of a schema registry; %s",
+            folder,
+            len(self._strange),
+            self._read,
+            self._strange[0],
+        )
 
     def _schema(self, offset: int, key: _Key, given: dict[str, Any] | None) -> None:
         before = self._versions.get(key)

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import copy
+import os
 import random
 from typing import Any
+
+from corpus import NO_JIT
+
+# Random schemas that the tests take, and values of each.
+COUNT = int(os.environ.get("KAFKAJIT_SCHEMAS", "200" if NO_JIT else "2000"))
+AT_ONCE = 25
+VALUES = 12
+DEEP = 9  # how often a record contains itself at most in the values of an Author
 
 Json = Any
 PROMOTIONS = {

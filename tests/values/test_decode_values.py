@@ -4,67 +4,21 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import io
 import json
-import os
 import random
 import struct
 import uuid
 import zlib
 from typing import Any
 
-import fastavro
 import pyarrow as pa
 import pytest
-from avro_schemas import Author, as_fastavro_has_it, named_types
-from corpus import NO_JIT
+from avro_schemas import AT_ONCE, COUNT, DEEP, VALUES, Author, as_fastavro_has_it, named_types
+from typed_logs import ORDER, ORDERS, confluent, encoded, fastavros
 
 import kafkajit
 from kafkajit import InvalidSchemaError, RecordDeserializationError
 from kafkajit.values.avro.schema import fingerprint, parse_schema
-
-COUNT = int(os.environ.get("KAFKAJIT_SCHEMAS", "200" if NO_JIT else "2000"))
-AT_ONCE = 25
-VALUES = 12
-DEEP = 9  # how often a record contains itself at most in the values of an Author
-
-ORDER: dict[str, Any] = {
-    "type": "record",
-    "name": "Order",
-    "namespace": "com.acme",
-    "fields": [
-        {"name": "id", "type": "long"},
-        {"name": "sku", "type": "string"},
-        {"name": "note", "type": ["null", "string"]},
-        {"name": "lines", "type": {"type": "array", "items": "int"}},
-    ],
-}
-ORDERS = [
-    {"id": 1, "sku": "a", "note": None, "lines": [1, 2]},
-    {"id": -(2**40), "sku": "bé", "note": "n", "lines": []},
-    {"id": 3, "sku": "", "note": "", "lines": [7]},
-]
-
-
-def encoded(schema: Any, *values: Any) -> list[bytes]:
-    """Values as fastavro writes them."""
-    parsed = fastavro.parse_schema(json.loads(json.dumps(schema)))
-    written = []
-    for value in values:
-        out = io.BytesIO()
-        fastavro.schemaless_writer(out, parsed, value)
-        written.append(out.getvalue())
-    return written
-
-
-def confluent(id_: int, values: list[bytes]) -> list[bytes]:
-    return [b"\0" + id_.to_bytes(4, "big") + value for value in values]
-
-
-def fastavros(schema: Any, content: bytes, reader: Any = None) -> Any:
-    """A value as fastavro reads it."""
-    schemas = [json.loads(json.dumps(given)) for given in (schema, reader) if given is not None]
-    return fastavro.schemaless_reader(io.BytesIO(content), *map(fastavro.parse_schema, schemas))
 
 
 @pytest.mark.parametrize("first", range(0, COUNT, AT_ONCE))

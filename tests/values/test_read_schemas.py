@@ -9,30 +9,18 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from scanning import write_partition
+from typed_logs import Records, schema_key, schema_record, write_registry
 
 import kafkajit
 from kafkajit import InvalidSchemaError
 from kafkajit.values.schemas import Schemas
 
-Records = list[tuple[Any, Any]]
-
-
-def schema_key(subject: str, version: int) -> dict[str, Any]:
-    return {"keytype": "SCHEMA", "subject": subject, "version": version, "magic": 1}
-
-
-def schema(subject: str, version: int, id_: int, text: str, **more: Any) -> tuple[Any, Any]:
-    value = {"subject": subject, "version": version, "id": id_, "schema": text, "deleted": False}
-    return schema_key(subject, version), value | more
-
-
 RECORDS: Records = [
     ({"keytype": "NOOP", "magic": 0}, None),
-    schema("orders-value", 1, 1, '"int"'),
-    schema("orders-value", 2, 2, '"long"'),
-    schema("orders-value", 3, 3, '"double"'),
-    schema("payments-value", 1, 1, '"int"'),
+    schema_record("orders-value", 1, 1, '"int"'),
+    schema_record("orders-value", 2, 2, '"long"'),
+    schema_record("orders-value", 3, 3, '"double"'),
+    schema_record("payments-value", 1, 1, '"int"'),
     ({"keytype": "CONFIG", "subject": None, "magic": 0}, {"compatibilityLevel": "FULL"}),
     ({"keytype": "MODE", "subject": None, "magic": 0}, {"mode": "READWRITE"}),
     ({"magic": 1, "version": 1, "subject": "odd", "keytype": "SCHEMA"}, {
@@ -41,43 +29,21 @@ RECORDS: Records = [
         "references": [{"name": "Money", "subject": "money", "version": 1}],
         "metadata": {"properties": {"owner": "ann"}},
     }),
-    schema("money", 1, 8, '{"type": "fixed", "name": "Money", "size": 8}'),
-    schema("proto", 1, 10, "message A {}", schemaType="PROTOBUF"),
-    schema("json", 1, 11, "{}", schemaType="JSON"),
-    schema(":.other:orders-value", 1, 1, '"string"'),
+    schema_record("money", 1, 8, '{"type": "fixed", "name": "Money", "size": 8}'),
+    schema_record("proto", 1, 10, "message A {}", schemaType="PROTOBUF"),
+    schema_record("json", 1, 11, "{}", schemaType="JSON"),
+    schema_record(":.other:orders-value", 1, 1, '"string"'),
     ({"keytype": "DELETE_SUBJECT", "subject": "payments-value", "magic": 0},
      {"subject": "payments-value", "version": 1}),
-    schema("orders-value", 3, 3, '"double"', deleted=True),
+    schema_record("orders-value", 3, 3, '"double"', deleted=True),
     (schema_key("orders-value", 2), None),
     (schema_key("never-seen", 2), None),
 ]  # fmt: skip
 
 
-def write(folder: Path, records: Records) -> Path:
-    """A log of records with JSON as keys and values."""
-    table = pa.table(
-        {
-            "key": pa.array([json.dumps(key).encode() for key, _ in records], pa.binary()),
-            "value": pa.array(
-                [None if value is None else json.dumps(value).encode() for _, value in records],
-                pa.binary(),
-            ),
-        }
-    )
-    half = len(records) // 2
-    segments = {
-        0: kafkajit.encode_batches(table[:half]),
-        half: kafkajit.encode_batches(table[half:], base_offset=half),
-    }
-    write_partition(
-        folder.parent, {base: log for base, log in segments.items() if log}, folder.name
-    )
-    return folder
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    return write(tmp_path / "logs" / "_schemas-0", RECORDS)
+    return write_registry(tmp_path / "logs" / "_schemas-0", RECORDS)
 
 
 def test_each_version_of_each_subject_is_a_row(folder: Path) -> None:
@@ -100,11 +66,11 @@ def test_each_version_of_each_subject_is_a_row(folder: Path) -> None:
 
 
 def test_the_folder_may_be_that_of_all_logs(folder: Path) -> None:
-    write(folder.parent / "orders-0", RECORDS[:1])
+    write_registry(folder.parent / "orders-0", RECORDS[:1])
     assert kafkajit.read_schemas(folder.parent).equals(kafkajit.read_schemas(folder))
     with pytest.raises(FileNotFoundError, match=r"no log of _schemas at .*orders-0"):
         kafkajit.read_schemas(folder.parent / "orders-0")
-    other = write(folder.parent / "registry-0", RECORDS[:2])
+    other = write_registry(folder.parent / "registry-0", RECORDS[:2])
     assert kafkajit.read_schemas(other, topic="registry").num_rows == 1
 
 
@@ -133,14 +99,16 @@ def test_records_that_are_not_a_registrys_are_reported(
         (None, None),
         ("x", None),
         (schema_key("a", 1), {"subject": "a"}),
-        schema("a", 1, 1, '"int"'),
-        schema("b", 1, 1, '"long"'),
+        schema_record("a", 1, 1, '"int"'),
+        schema_record("b", 1, 1, '"long"'),
     ]
     caplog.set_level(logging.WARNING, logger="kafkajit")
-    table = kafkajit.read_schemas(write(tmp_path / "_schemas-0", records))
+    table = kafkajit.read_schemas(write_registry(tmp_path / "_schemas-0", records))
     assert table["id"].to_pylist() == [1, None]
-    for words in ("at offset 0 is not", "at offset 1 is not", "at offset 2 is not"):
-        assert words in caplog.text
+    words = "3 of 5 records are not those of a schema registry; the record at offset 0 is not: "
+    assert words in caplog.text
+    with pytest.raises(InvalidSchemaError, match="not that of a schema registry, the record at"):
+        kafkajit.read_schemas(write_registry(tmp_path / "b" / "_schemas-0", records[:2]))
     assert "the id 1 has another schema at offset 4 than at offset 3" in caplog.text
 
 
@@ -189,7 +157,9 @@ METADATA = {
 def test_a_guid_is_that_of_the_registry(
     more: dict[str, Any], guid: str | None, tmp_path: Path
 ) -> None:
-    folder = write(tmp_path / "_schemas-0", [schema("person", 1, 1, PERSON, **more)])
+    folder = write_registry(
+        tmp_path / "_schemas-0", [schema_record("person", 1, 1, PERSON, **more)]
+    )
     assert kafkajit.read_schemas(folder)["guid"].to_pylist() == [guid]
 
 

@@ -18,6 +18,7 @@ VIEW_DOCS = {
     "batches": "the headers of their record batches",
     "files": "the files of the folders, indexes and snapshots too",
     "corruption": "damaged stretches: where, how long, and why",
+    "schemas": "the schemas that a registry keeps in _schemas, deleted ones too",
     BINARY_FILE: "whole segments as bytes, for functions of content",
     "indexes": "each index: its number of entries and its problems",
     "offset_index": "the entries of .index files: offsets and positions",

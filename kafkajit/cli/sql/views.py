@@ -35,6 +35,8 @@ _CONTENT_COLUMNS = {
 
 # The data source of all views except binaryFile.
 KAFKA_LOG = "kafkaLog"
+_TOPIC = "kafkajit.topic"
+_OF_TYPES = ("valueschema", "keyschema", "schemas", "framing")
 
 # view: the data source's kind
 KINDS = {name_in_sql(kind): kind for kind in TABLES}
@@ -112,7 +114,12 @@ class Logs:
         if view in TOPIC_VIEWS:
             return self._load_internal_topic(spark, view)
         kind = KINDS[view]
-        options = {**self.options, "kind": kind}
+        if kind == "schemas" and not self._has_registry():
+            return no_rows(VIEWS[view], spark)
+        # A view of several topics has keys and values as bytes.
+        options = {
+            name: value for name, value in self.options.items() if name.lower() not in _OF_TYPES
+        } | {"kind": kind}
         if kind in PATH_COLUMNS:  # these kinds do not look at the names of segments
             options = {
                 name: value for name, value in options.items() if name.lower() != "pathglobfilter"
@@ -120,9 +127,14 @@ class Logs:
         return spark.read.format(KAFKA_LOG).options(**options).load(self.paths)
 
     def load_topic(self, spark: SparkSession, topic: str) -> DataFrame:
-        """Load the records of one topic."""
-        records = self.load(spark, "records")
+        """Load the records of one topic, with typed keys and values if their schemas are known."""
+        options = {"schemas": "auto", **self.options, "kind": "records", _TOPIC: topic}
+        records = spark.read.format(KAFKA_LOG).options(**options).load(self.paths)
         return records.where(records["topic"] == topic)
+
+    def _has_registry(self) -> bool:
+        topics = {parse_log_path(file.path).topic for file in self.find_segments()}
+        return "_schemas" in topics
 
     @property
     def _mode(self) -> str:

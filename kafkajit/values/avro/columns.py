@@ -98,6 +98,22 @@ def column_layout(
     return builder.layout, root
 
 
+def leaf_type(type_: AvroType) -> pa.DataType:
+    """The Arrow type of a type without parts."""
+    logical = type_.logical.name if type_.logical else ""
+    if logical == "decimal" and type_.logical:
+        precision, scale = type_.logical.precision, type_.logical.scale
+        return (pa.decimal128 if precision <= 38 else pa.decimal256)(precision, scale)
+    if logical == "duration":
+        return DURATION
+    if type_.kind == "boolean":
+        return pa.bool_()
+    if type_.kind in _NUMBERS:
+        return _LOGICAL.get(logical, _NUMBERS[type_.kind][0])
+    is_text = type_.kind in ("string", "enum") or logical == "uuid"
+    return TEXT if is_text else pa.binary()
+
+
 class _Builder:
     def __init__(self, recursion: int, for_spark: bool) -> None:
         self.layout = Layout()
@@ -195,32 +211,27 @@ class _Builder:
         return Node(type_, "list", space, schema=schema, cell=cell, children=children)
 
     def _leaf(self, type_: AvroType, space: int) -> Node:
-        logical = type_.logical.name if type_.logical else ""
-        if logical == "decimal" and type_.logical:
-            precision, scale = type_.logical.precision, type_.logical.scale
-            arrow = (pa.decimal128 if precision <= 38 else pa.decimal256)(precision, scale)
-            if self._for_spark and precision > 38:
-                return self._cell(TEXT, "long decimal", type_, space, arrow.bit_width // 8)
-            return self._cell(arrow, "number", type_, space, arrow.bit_width // 8)
         if type_.kind == "null":
             return Node(pa.null(), "null", space, schema=type_)
+        arrow = leaf_type(type_)
+        logical = type_.logical.name if type_.logical else ""
+        if logical == "decimal":
+            is_text = self._for_spark and arrow.precision > 38
+            form = "long decimal" if is_text else "number"
+            width = arrow.bit_width // 8
+            return self._cell(TEXT if is_text else arrow, form, type_, space, width)
         if type_.kind == "boolean":
-            return self._cell(pa.bool_(), "bool", type_, space, BYTE)
+            return self._cell(arrow, "bool", type_, space, BYTE)
         if type_.kind in _NUMBERS:
             number, width = _NUMBERS[type_.kind]
-            arrow = _LOGICAL.get(logical, number)
             if self._for_spark and pa.types.is_timestamp(arrow):
                 form = {"ms": "millis", "us": "number", "ns": "nanos"}[arrow.unit]
                 return self._cell(pa.timestamp("us", tz=arrow.tz), form, type_, space, width)
             if self._for_spark and pa.types.is_time(arrow):
                 arrow = number
             return self._cell(arrow, "number", type_, space, width)
-        if isinstance(type_, Fixed) and logical == "uuid":
-            return self._cell(TEXT, "uuid", type_, space, LONG)
-        if logical == "duration":
-            return self._cell(DURATION, "duration", type_, space, LONG)
-        arrow = TEXT if type_.kind in ("string", "enum") else pa.binary()
-        return self._cell(arrow, "bytes", type_, space, LONG)
+        form = logical if isinstance(type_, Fixed) and logical in ("uuid", "duration") else "bytes"
+        return self._cell(arrow, form, type_, space, LONG)
 
     def _cell(self, arrow: pa.DataType, form: Any, type_: AvroType, space: int, width: int) -> Node:
         return Node(arrow, form, space, schema=type_, cell=self.layout.cell(width, space))

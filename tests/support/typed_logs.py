@@ -1,0 +1,92 @@
+"""Logs of topics with Avro values, beside the log of the registry that has their schemas."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+from scanning import write_partition
+
+import kafkajit
+
+Records = Sequence[tuple[Any, Any]]
+
+ORDER: dict[str, Any] = {
+    "type": "record",
+    "name": "Order",
+    "namespace": "com.acme",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "sku", "type": "string"},
+        {"name": "note", "type": ["null", "string"]},
+        {"name": "lines", "type": {"type": "array", "items": "int"}},
+    ],
+}
+ORDERS = [
+    {"id": 1, "sku": "a", "note": None, "lines": [1, 2]},
+    {"id": -(2**40), "sku": "bé", "note": "n", "lines": []},
+    {"id": 3, "sku": "", "note": "", "lines": [7]},
+]
+
+
+def encoded(schema: Any, *values: Any) -> list[bytes]:
+    """Values as fastavro writes them."""
+    parsed = fastavro.parse_schema(json.loads(json.dumps(schema)))
+    written = []
+    for value in values:
+        out = io.BytesIO()
+        fastavro.schemaless_writer(out, parsed, value)
+        written.append(out.getvalue())
+    return written
+
+
+def confluent(id_: int, values: Sequence[bytes]) -> list[bytes]:
+    """Values with an id in front."""
+    return [b"\0" + id_.to_bytes(4, "big") + value for value in values]
+
+
+def schema_key(subject: str, version: int) -> dict[str, Any]:
+    return {"keytype": "SCHEMA", "subject": subject, "version": version, "magic": 1}
+
+
+def schema_record(subject: str, version: int, id_: int, text: str, **more: Any) -> tuple[Any, Any]:
+    """The record with which a registry registers a schema."""
+    value = {"subject": subject, "version": version, "id": id_, "schema": text, "deleted": False}
+    return schema_key(subject, version), value | more
+
+
+def write_registry(folder: Path, records: Records) -> Path:
+    """A registry's log: JSON as keys and values, in two segments."""
+
+    def column(place: int) -> pa.Array:
+        texts = [None if r[place] is None else json.dumps(r[place]).encode() for r in records]
+        return pa.array(texts, pa.binary())
+
+    table = pa.table({"key": column(0), "value": column(1)})
+    half = len(records) // 2
+    segments = {
+        0: kafkajit.encode_batches(table[:half]),
+        half: kafkajit.encode_batches(table[half:], base_offset=half),
+    }
+    logs = {base: log for base, log in segments.items() if log}
+    return write_partition(folder.parent, logs, folder.name)
+
+
+def write_values(folder: Path, values: Sequence[bytes | None], keys: Any = None) -> Path:
+    """A partition's log with these values."""
+    columns = {"value": pa.array(values, pa.binary())}
+    if keys is not None:
+        columns["key"] = pa.array(keys, pa.binary())
+    log = kafkajit.encode_batches(pa.table(columns), batch_records=2)
+    return write_partition(folder.parent, {0: log}, folder.name)
+
+
+def fastavros(schema: Any, content: bytes, reader: Any = None) -> Any:
+    """A value as fastavro reads it."""
+    schemas = [json.loads(json.dumps(given)) for given in (schema, reader) if given is not None]
+    return fastavro.schemaless_reader(io.BytesIO(content), *map(fastavro.parse_schema, schemas))
