@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafkajit.arrow import allocate
+from kafkajit.errors import RecordDeserializationError
 from kafkajit.format.utf8 import sequence_size
 from kafkajit.kernel import kernel
 from kafkajit.kernel.intrinsics import WIDE, copy_bytes, copy_wide, read_word
@@ -26,8 +27,10 @@ DONE, FULL, FAILED = range(3)
 AT, WIDTH, OF = range(3)
 
 _ALIGNMENT = 64
+_MOST = 2**31  # bytes of text, or elements, of a column: its offsets are int32
 _INDEX = (1 << 62) - 1  # an index that LLVM knows not to count from the end
 _HIGH_BITS = np.int64(-0x7F7F7F7F7F7F7F80)  # 0x80 in each byte
+_MOST_AHEAD = 64 << 20  # bytes of a column that are allocated on a guess
 _MAX_NESTING = 1100  # frames on the stack
 
 
@@ -86,8 +89,10 @@ class Block:
         return self.items.table[:, AT] // self.items.table[:, WIDTH]
 
     def grow(self) -> None:
-        """Twice the room in the spaces inside; the block is empty then."""
-        self._capacity[1:] *= 2
+        """Twice the room in the spaces that were full; the block is empty then."""
+        is_full = self.items.saved >= self._capacity
+        is_full[0] = False
+        self._capacity[is_full] *= 2
         self._allocate()
 
     def clear(self) -> None:
@@ -124,7 +129,9 @@ class Columns:
         if have is None or used + more + WIDE > have.size:
             # As much as all values will need if the others are like those so far.
             share = (used + more) * self._values // max(self._done, 1)
-            size = max(share + share // 16, used + more) + WIDE
+            # The first ones may be much larger than the others.
+            share = min(share + share // 16, max(4 * (used + more), _MOST_AHEAD))
+            size = max(share, used + more) + WIDE
             size = -(-size // _ALIGNMENT) * _ALIGNMENT
             grown: npt.NDArray[np.uint8] = allocate(size, np.uint8)
             if have is not None:
@@ -135,6 +142,9 @@ class Columns:
     def append(self, block: Block, content: Bytes, texts: Bytes, values: int) -> bool:
         """Append what a block holds; whether all text is valid UTF-8. If not, nothing is kept."""
         taken = block.items.taken.tolist()
+        for size, count in zip(self._sizes, taken, strict=True):
+            if size + count >= _MOST:
+                raise too_large("a column has more than 2 Gi elements")
         self._done += values
         kept = {}
         for node in self._leaves:
@@ -180,8 +190,10 @@ class Columns:
         base = at // LONG
         size = self._text_sizes.get(cell, 0)
         more = int(_total(block.cells.longs, base, count))
-        if size + more >= 2**31:
-            raise OverflowError("a column has more than 2 GiB of text; decode fewer values at once")
+        # A UUID of 16 bytes becomes a text of 36.
+        shown = (size + more) // 16 * 36 if node.form == "uuid" else size + more
+        if shown >= _MOST:
+            raise too_large("a column has more than 2 GiB of text")
         out = self._room(self._texts, cell, size, more)
         is_good = _gather(
             content,
@@ -256,6 +268,11 @@ class Columns:
             return None
         is_valid = self._bytes(node.valid, size)
         return None if is_valid.all() else _packed(is_valid)
+
+
+def too_large(words: str) -> RecordDeserializationError:
+    """The error about more than one array can hold."""
+    return RecordDeserializationError(words, advice="decode fewer values at once")
 
 
 def _all_nodes(node: Node) -> list[Node]:

@@ -21,11 +21,15 @@ from kafkajit.values.block import FAILED, FULL, Block, Columns
 from kafkajit.values.framing import (
     AUTO,
     BARE,
+    CONFLUENT,
     HEADER_SIZES,
+    MOST_BYTES,
     UNFRAMED,
     UNINFLATED,
     Frames,
     SchemaKey,
+    first_values,
+    places,
     split_frames,
 )
 from kafkajit.values.schema import AVRO, Schema
@@ -43,7 +47,6 @@ from kafkajit.values.status import (
 
 # Values of a block: enough to make the work between blocks small, and few enough for the cache.
 _BLOCK_VALUES = 16_384
-_BLOCK_BYTES = 16 << 20
 _SAMPLE = 64  # values that tell a framing
 
 
@@ -82,7 +85,11 @@ class ValueDecoder:
         self._for_spark = for_spark
         # Without schemas, values may be bare although a framing is not named.
         self._framing = None if framing == AUTO and schemas is None else framing
+        if not isinstance(recursion, int) or recursion < 1:
+            raise ValueError(f"recursion must be a number from 1 on, not {recursion!r}")
         self._columns = None if columns is None else list(columns)
+        if not all(isinstance(name, str) for name in self._columns or ()):
+            raise TypeError("columns are names of fields")
         self._stops = stops
         self._recursion = recursion
         self._reader: AvroType | None = None
@@ -96,7 +103,7 @@ class ValueDecoder:
     def settle(self, arrays: Sequence[pa.Array]) -> None:
         """Decide what the values themselves decide: their framing, and the schema to read into."""
         if self._framing is None:
-            self._framing = self._guess(_sample(arrays))
+            self._framing = self._guess(first_values(arrays, _SAMPLE))
         if self._reader is None:
             self._read_into(self._newest(arrays))
 
@@ -113,13 +120,16 @@ class ValueDecoder:
         self._compiler = Compiler(self._layout, self._root)
         self._programs: Programs | None = None
         self._block: Block | None = None
+        self._own: dict[bool, int] = {}  # where the reader's own program begins
 
     def _guess(self, sample: list[bytes]) -> int:
         """Whether most of some values can be read as they are, or with a schema's name in front."""
-        values = pa.array(sample, pa.binary())
+        values = pa.array(sample, pa.large_binary())
         counts = {}
         for framing in (BARE, AUTO):
-            trial = ValueDecoder(self._schema, None, framing, self._columns, stops=False)
+            trial = ValueDecoder(
+                self._schema, None, framing, self._columns, stops=False, recursion=self._recursion
+            )
             trial._framing = framing
             counts[framing] = len(values) - len(trial.decode(values).bad)
         return AUTO if counts[AUTO] > counts[BARE] else BARE
@@ -175,35 +185,72 @@ class ValueDecoder:
         try:
             if key.framing == BARE or self._schemas is None:
                 assert self._reader is not None
-                return self._compiler.add(self._reader, is_raw=key.framing != BARE)
+                # Ids that are skipped can be many: the program is the same one.
+                is_raw = key.framing == CONFLUENT
+                if is_raw not in self._own:
+                    self._own[is_raw] = self._compiler.add(self._reader, is_raw=is_raw)
+                return self._own[is_raw]
             schema = self._schemas.find(key)
             if schema is None:
                 return -UNKNOWN_SCHEMA
             if schema.type != AVRO:
                 raise InvalidSchemaError(f"it is of the type {schema.type}, not {AVRO}")
-            return self._compiler.add(self._schemas.parsed(schema), is_raw=True)
+            return self._compiler.add(self._schemas.parsed(schema), is_raw=key.framing == CONFLUENT)
         except InvalidSchemaError as error:
             self._why[key] = str(error)
             return -UNUSABLE_SCHEMA
 
     def _decode(
-        self, frames: Frames, entries: npt.NDArray[np.int64], faults: Faults, columns: Columns
+        self,
+        frames: Frames,
+        entries: npt.NDArray[np.int64],
+        faults: Faults,
+        columns: Columns,
     ) -> None:
-        size = entries.size
         if self._block is None:
             self._block = Block(self._layout, _BLOCK_VALUES)
+        content, starts, ends = frames.content, frames.starts, frames.ends
+        if content.size <= MOST_BYTES:
+            self._decode_part(frames, 0, entries.size, entries, faults, columns)
+            return
+        first = 0
+        while first < entries.size:
+            base = int(starts[first])
+            stop = int(np.searchsorted(ends, base + MOST_BYTES - ROOM, "right"))
+            if stop <= first:
+                raise RecordDeserializationError("a value has more than 2 GiB", row=first)
+            part = frames._replace(
+                content=content[base : int(ends[stop - 1]) + ROOM],
+                starts=starts - base,
+                ends=ends - base,
+            )
+            self._decode_part(part, first, stop, entries, faults, columns)
+            if self._stops and (faults.statuses > NULL).any():
+                return
+            first = stop
+
+    def _decode_part(
+        self,
+        frames: Frames,
+        first: int,
+        stop: int,
+        entries: npt.NDArray[np.int64],
+        faults: Faults,
+        columns: Columns,
+    ) -> None:
+        """Decode the values from `first` to `stop`, which lie in at most 2 GiB."""
         # The kernel may read ROOM bytes behind a value: the last ones are read from a copy.
         content = frames.content
-        is_far = frames.ends <= content.size - ROOM
-        last = size if is_far.all() else int(is_far.argmin())
-        self._decode_some(content, frames, 0, last, entries, faults, columns)
-        if last < size and not (self._stops and (faults.statuses > NULL).any()):
-            base = int(frames.starts[last:].min())
+        is_far = frames.ends[first:stop] <= content.size - ROOM
+        last = stop if is_far.all() else first + int(is_far.argmin())
+        self._decode_some(content, frames, first, last, entries, faults, columns)
+        if last < stop and not (self._stops and (faults.statuses > NULL).any()):
+            base = int(frames.starts[last:stop].min())
             copy = np.zeros(content.size - base + ROOM, dtype=np.uint8)
             copy[:-ROOM] = content[base:]
             copy.setflags(write=False)
             frames = frames._replace(starts=frames.starts - base, ends=frames.ends - base)
-            self._decode_some(copy, frames, last, size, entries, faults, columns)
+            self._decode_some(copy, frames, last, stop, entries, faults, columns)
 
     def _decode_some(
         self,
@@ -283,35 +330,6 @@ class ValueDecoder:
         return words if key.framing == BARE else f"{words}, {key}"
 
 
-def _sample(arrays: Sequence[pa.Array]) -> list[bytes]:
-    """The first values that are not NULL."""
-    found: list[bytes] = []
-    for array in arrays:
-        for value in array:
-            if value.is_valid:
-                found.append(value.as_py())
-            if len(found) == _SAMPLE:
-                return found
-    return found
-
-
 def _frames(values: pa.Array, framing: int) -> Frames:
-    content, starts, ends = _places(values)
+    content, starts, ends = places(values)
     return split_frames(content, starts, ends, framing)
-
-
-def _places(values: pa.Array) -> tuple[Bytes, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The bytes of an array, and where each value begins and ends."""
-    dtype: Any = np.int32 if values.type in (pa.binary(), pa.string()) else np.int64
-    _, offsets_buffer, data = values.buffers()
-    offsets = np.zeros(1, dtype=np.int64)
-    if offsets_buffer is not None and len(values):
-        offsets = np.frombuffer(offsets_buffer, dtype=dtype)
-        offsets = offsets[values.offset : values.offset + len(values) + 1].astype(np.int64)
-    content = np.zeros(0, dtype=np.uint8)
-    if data is not None and data.size:
-        content = np.frombuffer(data, dtype=np.uint8)
-    content = content[offsets[0] : offsets[-1]]
-    offsets -= offsets[0]
-    content.setflags(write=False)
-    return content, offsets[:-1], offsets[1:]

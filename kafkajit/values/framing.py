@@ -14,13 +14,18 @@ whose first four bytes are zeros is one of eight bytes.
 
 from __future__ import annotations
 
+import secrets
 import uuid
 import zlib
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
+from kafkajit.errors import RecordDeserializationError
+from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.kernel import kernel
 from kafkajit.kernel.intrinsics import read_int32, read_int64, read_word
 from kafkajit.storage.source import Bytes, Int64s
@@ -36,6 +41,10 @@ FRAMINGS = {
 }
 HEADER_SIZES = np.array([0, 5, 9, 18, 10, 0, 0], dtype=np.int64)
 _ZLIB = 5
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+MOST_BYTES = 2**31 - 1  # of the content, among which a cell can name a place
 
 
 class SchemaKey(NamedTuple):
@@ -67,15 +76,47 @@ class Frames(NamedTuple):
     ends: Int64s
 
 
+def places(values: pa.Array) -> tuple[Bytes, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The bytes of an array, and where each value begins and ends."""
+    dtype: Any = np.int32 if values.type in (pa.binary(), pa.string()) else np.int64
+    _, offsets_buffer, data = values.buffers()
+    offsets = np.zeros(1, dtype=np.int64)
+    if offsets_buffer is not None and len(values):
+        offsets = np.frombuffer(offsets_buffer, dtype=dtype)
+        offsets = offsets[values.offset : values.offset + len(values) + 1].astype(np.int64)
+    content = np.zeros(0, dtype=np.uint8)
+    if data is not None and data.size:
+        content = np.frombuffer(data, dtype=np.uint8)
+    content = content[offsets[0] : offsets[-1]]
+    offsets -= offsets[0]
+    content.setflags(write=False)
+    return content, offsets[:-1], offsets[1:]
+
+
+def first_values(arrays: Sequence[pa.Array], most: int) -> list[bytes]:
+    """The first values that are not NULL."""
+    found: list[bytes] = []
+    for array in arrays:
+        for value in array:
+            if value.is_valid:
+                found.append(value.as_buffer().to_pybytes())
+            if len(found) == most:
+                return found
+    return found
+
+
 def split_frames(content: Bytes, starts: Int64s, ends: Int64s, framing: int) -> Frames:
     """Find the keys in front of values. A value that is NULL has an end before its start."""
     numbers = np.empty(starts.size, dtype=np.int32)
     bodies = np.empty(starts.size, dtype=np.int64)
     found = np.zeros((64, 3), dtype=np.int64)
     row, count = 0, 0
+    seed = np.uint64(secrets.randbits(64))  # nobody can choose ids that collide
     while row < starts.size:
+        table = np.full(4 * len(found), -1, dtype=np.int32)
+        _index_keys(found, count, table, seed)
         row, count = _number_keys(
-            content, starts, ends, framing, numbers, bodies, found, row, count
+            content, starts, ends, framing, numbers, bodies, found, table, seed, row, count
         )
         if row < starts.size:
             found = np.concatenate([found, np.zeros_like(found)])
@@ -98,7 +139,7 @@ def _kind(content, p, size):
 
 
 @kernel
-def _number_keys(content, starts, ends, framing, numbers, bodies, found, row, count):
+def _number_keys(content, starts, ends, framing, numbers, bodies, found, table, seed, row, count):
     """Number the keys in the order in which they come: (the next row, how many there are).
 
     It returns early if `found` has no room for one more.
@@ -130,18 +171,38 @@ def _number_keys(content, starts, ends, framing, numbers, bodies, found, row, co
                 number = read_word(content, p + 2)
         bodies[i] = p + HEADER_SIZES[kind]
         if last < 0 or found[last, 0] != kind or found[last, 1] != number or found[last, 2] != high:
-            last = np.int64(0)
-            while last < count and (
-                found[last, 0] != kind or found[last, 1] != number or found[last, 2] != high
-            ):
-                last += 1
-            if last == count:
+            place = _place(found, table, seed, kind, number, high)
+            last = np.int64(table[place])
+            if last < 0:
                 if count == found.shape[0]:
                     return i, count
                 found[count, 0], found[count, 1], found[count, 2] = kind, number, high
+                table[place] = last = np.int64(count)
                 count += 1
         numbers[i] = last
     return starts.size, count
+
+
+@kernel
+def _place(found, table, seed, kind, number, high):
+    """The place of a key in a hash table with room; it is empty if the key is new."""
+    hash_ = seed ^ np.uint64(kind)
+    for part in (number, high):
+        hash_ = (hash_ ^ np.uint64(part)) * _MIX
+        hash_ ^= hash_ >> np.uint64(29)
+    place = np.int64((hash_ * _MIX) >> np.uint64(33)) & (table.size - 1)
+    while True:
+        key = np.int64(table[place])
+        if key < 0 or (found[key, 0] == kind and found[key, 1] == number and found[key, 2] == high):
+            return place
+        place = (place + 1) & (table.size - 1)
+
+
+@kernel
+def _index_keys(found, count, table, seed):
+    """Put the keys that there are into an empty table."""
+    for key in range(count):
+        table[_place(found, table, seed, found[key, 0], found[key, 1], found[key, 2])] = key
 
 
 def _inflated(frames: Frames, starts: Int64s) -> Frames:
@@ -159,15 +220,27 @@ def _inflated(frames: Frames, starts: Int64s) -> Frames:
     bodies, ends, numbers = bodies.copy(), ends.copy(), numbers.copy()
     for row in rows.tolist():
         try:
-            body = zlib.decompress(content[bodies[row] : ends[row]].tobytes())
+            body = _inflate(content[bodies[row] : ends[row]].tobytes())
         except zlib.error:
             keys = keys if UNINFLATED in keys else [*keys, UNINFLATED]
             numbers[row] = keys.index(UNINFLATED)
             continue
+        if size + len(body) > MOST_BYTES:
+            raise RecordDeserializationError(
+                "the values have more than 2 GiB", advice="decode fewer values at once"
+            )
         pieces.append(np.frombuffer(body, dtype=np.uint8))
         bodies[row], ends[row] = size, size + len(body)
         size += len(body)
     return Frames(np.concatenate(pieces), keys, numbers, bodies, ends)
+
+
+def _inflate(packed: bytes) -> bytes:
+    inflater = zlib.decompressobj()
+    body = inflater.decompress(packed, DEFAULT_MAX_DECOMPRESSED_BYTES)
+    if not inflater.eof or inflater.unused_data:
+        raise zlib.error("the data is cut short, too long, or more than the limit")
+    return body
 
 
 UNINFLATED = SchemaKey(UNFRAMED, _ZLIB)

@@ -22,6 +22,7 @@ Form = Literal[
 
 BYTE, INT, LONG, WIDE_DECIMAL = 1, 4, 8, 16
 MAX_CELLS = 10_000
+MAX_NODES = 4 * MAX_CELLS  # a struct or a column of NULL has no cell
 
 TEXT = pa.string()
 DURATION = pa.struct([(name, pa.int64()) for name in ("months", "days", "milliseconds")])
@@ -58,14 +59,23 @@ class Layout:
     def __init__(self) -> None:
         self.cells: list[Cell] = []
         self.spaces = 1
+        self.nodes = 0
 
     def cell(self, width: int, space: int) -> int:
-        if len(self.cells) == MAX_CELLS:
+        self._check(len(self.cells) < MAX_CELLS)
+        self.cells.append(Cell(width, space))
+        return len(self.cells) - 1
+
+    def count_node(self) -> None:
+        self.nodes += 1
+        self._check(self.nodes <= MAX_NODES)
+
+    @staticmethod
+    def _check(has_room: bool) -> None:
+        if not has_room:
             raise InvalidSchemaError(
                 f"the schema has more than {MAX_CELLS:,} columns; name those that you need"
             )
-        self.cells.append(Cell(width, space))
-        return len(self.cells) - 1
 
     def new_space(self) -> int:
         self.spaces += 1

@@ -32,6 +32,7 @@ logger = logging.getLogger("kafkajit")
 SCHEMAS_TOPIC = "_schemas"
 _RECORD = record_schema(["offset", "key", "value"])
 _Key = tuple[str, int]
+_FOREIGN = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 def read_schemas(location: str | os.PathLike[str], *, topic: str = SCHEMAS_TOPIC) -> pa.Table:
@@ -67,8 +68,8 @@ def _row(schema: Schema) -> dict[str, Any]:
 def schemas_of(table: pa.Table) -> Iterator[Schema]:
     """The schemas of a table that `read_schemas` returned, or of some of its rows."""
     for row in table.to_pylist():
-        schema = registered({**row, "metadata": None}, offset=row["offset"])
-        yield replace(schema, metadata=row["metadata"], deletion=row["deletion"])
+        schema = registered({**row, "metadata": None}, offset=row.get("offset"))
+        yield replace(schema, metadata=row.get("metadata"), deletion=row.get("deletion"))
 
 
 def schemas_in(location: str, topic: str = SCHEMAS_TOPIC) -> list[Schema]:
@@ -125,7 +126,7 @@ class _Registry:
                 self._schema(offset, (named["subject"], int(named["version"])), given)
             elif kind == "DELETE_SUBJECT" and given is not None:
                 self._delete_subject(given["subject"], int(given["version"]))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except _FOREIGN as error:
             self._strange.append(f"the record at offset {offset} is not: {error!r}")
 
     def report(self, folder: str) -> None:

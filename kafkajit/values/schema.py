@@ -8,10 +8,15 @@ import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any, NamedTuple
+
+from kafkajit.errors import InvalidSchemaError
 
 AVRO, PROTOBUF, JSON = "AVRO", "PROTOBUF", "JSON"
 
+
+_TYPES = {"schema": str, "schemaType": str, "subject": str, "version": int, "id": int}
 
 # Whether a version is marked as deleted, or its record, too.
 SOFT, HARD = "soft", "hard"
@@ -43,10 +48,29 @@ class Schema:
 
 
 def registered(given: Mapping[str, Any], *, offset: int | None = None) -> Schema:
-    """A schema from a registry's JSON."""
+    """A schema from a registry's JSON. Other JSON raises an InvalidSchemaError."""
+    try:
+        return _registered(given, offset)
+    except InvalidSchemaError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise InvalidSchemaError(f"it is not a schema as registries have it: {error!r}") from None
+
+
+def _registered(given: Mapping[str, Any], offset: int | None) -> Schema:
+    for name, type_ in _TYPES.items():
+        value = given.get(name)
+        if not isinstance(value, (type_, NoneType)) or isinstance(value, bool):
+            raise InvalidSchemaError(f"the {name} of a schema is not {value!r:.60}")
+        if isinstance(value, int) and not -(2**31) <= value < 2**31:
+            raise InvalidSchemaError(f"the {name} of a schema does not fit 32 bits: {value}")
+        if isinstance(value, str):
+            value.encode()
+    if not isinstance(given.get("schema"), str):
+        raise InvalidSchemaError("the text of a schema is missing")
     subject = given.get("subject")
     references = tuple(
-        Reference(reference["name"], reference["subject"], reference["version"])
+        Reference(str(reference["name"]), str(reference["subject"]), _int32(reference["version"]))
         for reference in given.get("references") or ()
     )
     metadata = given.get("metadata")
@@ -63,6 +87,12 @@ def registered(given: Mapping[str, Any], *, offset: int | None = None) -> Schema
         metadata=None if metadata is None else json.dumps(metadata),
         offset=offset,
     )
+
+
+def _int32(value: Any) -> int:
+    if type(value) is not int or not -(2**31) <= value < 2**31:
+        raise InvalidSchemaError(f"a version of a schema is a number of 32 bits, not {value!r:.60}")
+    return value
 
 
 def _context(subject: str | None) -> str:

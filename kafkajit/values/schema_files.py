@@ -24,7 +24,10 @@ def schema_text(schema: Any) -> str:
         return schema.decode()
     if isinstance(schema, os.PathLike) or (isinstance(schema, str) and schema.endswith(_SUFFIX)):
         return Path(schema).read_text()
-    return schema if isinstance(schema, str) else json.dumps(schema)
+    try:
+        return schema if isinstance(schema, str) else json.dumps(schema)
+    except RecursionError:
+        raise InvalidSchemaError("the schema is nested too deep") from None
 
 
 def schemas_at(location: str) -> list[Schema]:
@@ -45,7 +48,10 @@ def schemas_at(location: str) -> list[Schema]:
 
 
 def _in_file(file: StoredFile) -> Iterator[Schema]:
-    text = file.read().decode()
+    try:
+        text = file.read().decode()
+    except UnicodeDecodeError:
+        raise InvalidSchemaError("a schema is text in UTF-8", path=file.path) from None
     if file.name.endswith(_SUFFIX):
         yield Schema(text)
         return
@@ -54,7 +60,7 @@ def _in_file(file: StoredFile) -> Iterator[Schema]:
         # GET /schemas answers with a list, GET /subjects/…/versions/… with an object.
         for given in content if isinstance(content, list) else [content]:
             yield registered(given)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidSchemaError(
             f"it is not what a registry answers to GET /schemas: {error!r}", path=file.path
         ) from None

@@ -22,6 +22,9 @@ SchemaSource = Union[
 ]
 
 
+_MOST_AROUND = 200  # schemas that refer to each other, one after the other
+
+
 class Schemas:
     """A collection of schemas.
 
@@ -107,8 +110,14 @@ class Schemas:
             self._parsed[schema] = parse_schema(schema.text, *others)
         return self._parsed[schema]
 
-    def _referred(self, schema: Schema, found: list[Schema]) -> list[Schema]:
+    def _referred(
+        self, schema: Schema, found: list[Schema], around: tuple[Schema, ...] = ()
+    ) -> list[Schema]:
         """The schemas that one refers to, each behind those that it refers to itself."""
+        if schema in around:  # they refer to each other
+            return found
+        if len(around) == _MOST_AROUND:
+            raise InvalidSchemaError("the schema refers to others in too long a chain")
         for reference in schema.references:
             other = self._by_subject.get((reference.subject, reference.version))
             if other is None:
@@ -117,7 +126,7 @@ class Schemas:
                     "which is not there"
                 )
             if other not in found and other is not schema:
-                self._referred(other, found)
-                if other not in found:
+                self._referred(other, found, (*around, schema))
+                if other not in found and other not in around:
                     found.append(other)
         return found

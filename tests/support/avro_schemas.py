@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import copy
+import io
+import json
 import os
 import random
 from typing import Any
 
+import fastavro
 from corpus import NO_JIT
 
 # Random schemas that the tests take, and values of each.
@@ -273,3 +276,31 @@ def as_fastavro_has_it(value: Any, type_: Any) -> Any:
     if type_.kind == "map":
         return {key: as_fastavro_has_it(item, type_.values) for key, item in value}
     return value
+
+
+def encoded(schema: Any, *values: Any) -> list[bytes]:
+    """Values as fastavro writes them."""
+    parsed = fastavro.parse_schema(json.loads(json.dumps(schema)))
+    written = []
+    for value in values:
+        out = io.BytesIO()
+        fastavro.schemaless_writer(out, parsed, value)
+        written.append(out.getvalue())
+    return written
+
+
+def broken(value: bytes, r: random.Random) -> bytes:
+    """The value with a few bytes changed, added or left out."""
+    changed = bytearray(value)
+    for _ in range(r.randrange(1, 4)):
+        place = r.randrange(len(changed) + 1)
+        kind = r.randrange(4)
+        if kind == 0:
+            changed[place:place] = r.choice([b"\xff" * 9, b"\x80", b"\xfe\xff\xff\xff\x0f", b"\1"])
+        elif kind == 1:
+            del changed[place : place + r.randrange(1, 4)]
+        elif kind == 2:
+            del changed[place:]
+        elif place < len(changed):
+            changed[place] = r.randrange(256)
+    return bytes(changed)

@@ -10,6 +10,7 @@ from typing import Any
 
 import fastavro
 import pyarrow as pa
+from avro_schemas import encoded as encoded
 from scanning import write_partition
 
 import kafkajit
@@ -32,17 +33,6 @@ ORDERS = [
     {"id": -(2**40), "sku": "bé", "note": "n", "lines": []},
     {"id": 3, "sku": "", "note": "", "lines": [7]},
 ]
-
-
-def encoded(schema: Any, *values: Any) -> list[bytes]:
-    """Values as fastavro writes them."""
-    parsed = fastavro.parse_schema(json.loads(json.dumps(schema)))
-    written = []
-    for value in values:
-        out = io.BytesIO()
-        fastavro.schemaless_writer(out, parsed, value)
-        written.append(out.getvalue())
-    return written
 
 
 def confluent(id_: int, values: Sequence[bytes]) -> list[bytes]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import decimal
 import json
-import random
 import struct
 import uuid
 import zlib
@@ -13,7 +12,16 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from avro_schemas import AT_ONCE, COUNT, DEEP, VALUES, Author, as_fastavro_has_it, named_types
+from avro_schemas import (
+    AT_ONCE,
+    COUNT,
+    DEEP,
+    VALUES,
+    Author,
+    as_fastavro_has_it,
+    broken,
+    named_types,
+)
 from typed_logs import ORDER, ORDERS, confluent, encoded, fastavros
 
 import kafkajit
@@ -81,22 +89,6 @@ def compare_broken_values(seed: int) -> None:
             assert none == {"value": {}, "error": None}, seed
         elif "UTF-8" not in all_["error"] and "deeper" not in all_["error"]:
             assert none["error"], (seed, all_["error"])
-
-
-def broken(value: bytes, r: random.Random) -> bytes:
-    changed = bytearray(value)
-    for _ in range(r.randrange(1, 4)):
-        place = r.randrange(len(changed) + 1)
-        kind = r.randrange(4)
-        if kind == 0:
-            changed[place:place] = r.choice([b"\xff" * 9, b"\x80", b"\xfe\xff\xff\xff\x0f", b"\1"])
-        elif kind == 1:
-            del changed[place : place + r.randrange(1, 4)]
-        elif kind == 2:
-            del changed[place:]
-        elif place < len(changed):
-            changed[place] = r.randrange(256)
-    return bytes(changed)
 
 
 def test_logical_types_have_columns_of_their_own() -> None:

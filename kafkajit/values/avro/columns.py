@@ -17,6 +17,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -92,7 +93,10 @@ def column_layout(
     decimals are text there, and times are the numbers that Avro has for them.
     """
     builder = _Builder(recursion, for_spark)
-    root = builder.nullable(reader, 0, wanted_fields(columns), ())
+    try:
+        root = builder.nullable(reader, 0, wanted_fields(columns), ())
+    except RecursionError:
+        raise InvalidSchemaError("the schema is nested too deep to be columns") from None
     if root.valid < 0:
         root.valid = builder.layout.cell(BYTE, 0)
     return builder.layout, root
@@ -151,9 +155,15 @@ class _Builder:
         wanted: Wanted,
         around: tuple[Named, ...],
     ) -> Node:
+        all_names = branch_names(others)
+        for name in wanted or ():
+            if name != "tag" and name not in all_names:
+                raise InvalidSchemaError(
+                    f"the union of {', '.join(all_names)} has no branch {name!r}"
+                )
         tag = Node(TEXT, "bytes", space, cell=self.layout.cell(LONG, space))
         names, children = ["tag"], [tag]
-        for name, branch in zip(branch_names(others), others, strict=True):
+        for name, branch in zip(all_names, others, strict=True):
             if wanted is None or name in wanted:
                 inside = None if wanted is None else wanted[name]
                 child = self._node(branch, space, inside, around)
@@ -164,6 +174,7 @@ class _Builder:
         return Node(type_, "struct", space, schema=union, children=children)
 
     def _node(self, type_: AvroType, space: int, wanted: Wanted, around: tuple[Named, ...]) -> Node:
+        self.layout.count_node()
         if isinstance(type_, Named) and around.count(type_) >= self._recursion:
             return Node(pa.null(), "null", space, schema=type_)  # deeper ones are an error
         if isinstance(type_, Record):
@@ -238,9 +249,16 @@ class _Builder:
 
 
 def branch_names(branches: list[AvroType]) -> list[str]:
-    """Short names of a union's branches; full ones if two are the same."""
+    """Short names of a union's branches; full ones if two are the same, or if one is "tag"."""
     short = [b.short_name if isinstance(b, Named) else b.kind for b in branches]
-    return [
-        name if short.count(name) == 1 or not isinstance(branch, Named) else branch.name
+    counts = Counter([*short, "tag"])
+    names = [
+        name if counts[name] == 1 or not isinstance(branch, Named) else branch.name
         for name, branch in zip(short, branches, strict=True)
     ]
+    while "tag" in names:  # it has no namespace
+        other = "tag_"
+        while other in names:
+            other += "_"
+        names[names.index("tag")] = other
+    return names

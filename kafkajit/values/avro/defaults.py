@@ -106,6 +106,8 @@ def _write_leaf(compiler: Compiler, value: Any, type_: AvroType, node: Node, fie
     elif type_.kind in ("bytes", "fixed"):
         width = compiler.width(node)
         number = int.from_bytes(value.encode("latin-1"), "big", signed=True)
+        if type_.logical is None or abs(number) >= 10**type_.logical.precision:
+            raise InvalidSchemaError(f"the default of {field!r} does not fit its precision")
         words = struct.unpack(f"<{width // LONG}q", number.to_bytes(width, "little", signed=True))
         for place, word in enumerate(words):
             compiler.row(SET_LONG, field, cell=node.cell, a=word, b=len(words), c=place)
@@ -113,12 +115,16 @@ def _write_leaf(compiler: Compiler, value: Any, type_: AvroType, node: Node, fie
         compiler.row(SET_INT, field, cell=node.cell, a=value)
     elif type_.kind == "long":
         compiler.row(SET_LONG, field, cell=node.cell, a=value, b=1)
-    elif type_.kind == "float":
-        (bits,) = struct.unpack("<i", struct.pack("<f", _SPECIAL.get(value, value)))
-        compiler.row(SET_INT, field, cell=node.cell, a=bits)
     else:
-        (bits,) = struct.unpack("<q", struct.pack("<d", _SPECIAL.get(value, value)))
-        compiler.row(SET_LONG, field, cell=node.cell, a=bits, b=1)
+        is_float = type_.kind == "float"
+        try:
+            real = struct.pack("<f" if is_float else "<d", float(_SPECIAL.get(value, value)))
+        except OverflowError:
+            raise InvalidSchemaError(f"the default of {field!r} is too large") from None
+        if is_float:
+            compiler.row(SET_INT, field, cell=node.cell, a=struct.unpack("<i", real)[0])
+        else:
+            compiler.row(SET_LONG, field, cell=node.cell, a=struct.unpack("<q", real)[0], b=1)
 
 
 def _fits(value: Any, type_: AvroType) -> bool:

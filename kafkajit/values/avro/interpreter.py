@@ -52,6 +52,7 @@ from kafkajit.values.avro.operations import (
     NEW_ELEMENT,
     NULLABLE,
     REST,
+    REST_TEXT,
     RETURN,
     SET,
     SET_INT,
@@ -98,11 +99,12 @@ ROOM = 16  # bytes behind the last value, which the kernel may read
 _HIGH_BITS = np.int64(-0x7F7F7F7F7F7F7F80)  # 0x80 in each byte
 _LOW_BITS = np.int64(0x7F7F7F7F7F7F7F7F)
 _INDEX = (1 << 62) - 1  # an index that LLVM knows not to count from the end
-MAX_EMPTY_ITEMS = 1 << 16  # elements of no bytes in one array
+MAX_EMPTY_ITEMS = 1 << 16  # elements of no bytes in one value
 # A frame of the stack. A list has the elements left in its block, where its elements begin, and
 # where the block has to end or -1; a call has the row to return to.
 _LEFT, _FIRST, _STOP = range(3)
 FRAME = 3
+_EMPTY = 0
 
 
 @kernel
@@ -126,7 +128,8 @@ def read_values(program, cells, items, values, first, stop, stops, faults):
         for space in range(1, spaces):
             saved[space] = taken[space]
         p, end = np.int64(starts[value]), np.int64(ends[value])
-        top = np.int64(0)  # of the stack
+        top = np.int64(0)  # of the stack, whose lowest frame counts the elements of no bytes
+        stack[_EMPTY] = 0
         row = np.int64(entries[value])
         status = np.int64(OK)
         if row < 0:
@@ -277,14 +280,16 @@ def read_values(program, cells, items, values, first, stop, stops, faults):
             elif op == SET:
                 bytes_[slot] = operand_a
             elif op in (LIST, SKIP_LIST):
+                if p > end:
+                    status = np.int64(TRUNCATED)
+                if status != OK:
+                    break
                 if top + 2 * FRAME > stack.size:
                     status = np.int64(TOO_DEEP)
                     break
                 top += FRAME
                 if op == LIST:
                     stack[top + _FIRST] = taken[operand_a]
-                else:
-                    stack[top + _FIRST] = 0
                 # The first block begins; LIST_END goes on with the others.
                 status, p, row, top, is_full = _begin_block(
                     code, row, raw, content, p, end, ints, items, stack, top, op == LIST
@@ -427,6 +432,12 @@ def read_values(program, cells, items, values, first, stop, stops, faults):
             elif op == REST:
                 longs[slot] = p | (end - p) << 32
                 p = end
+            elif op == REST_TEXT:
+                if _is_text(content, p, end):
+                    longs[slot] = p | (end - p) << 32
+                    p = end
+                else:
+                    status = np.int64(BAD_TEXT)
             else:  # FAIL
                 status = operand_a
             if p > end:
@@ -533,12 +544,10 @@ def _begin_block(code, row, raw, content, p, end, ints, items, stack, top, is_re
         if count > (end - p) // least:
             return np.int64(TOO_MANY_ITEMS), p, row, top, False
     else:
-        # Of elements that may have no bytes, a list has a limited number in all its blocks.
-        before = taken[space] - stack[top + _FIRST] if is_read else stack[top + _FIRST]
-        if count > MAX_EMPTY_ITEMS - before:
+        # A value has a limited number of elements that may have no bytes.
+        if count > MAX_EMPTY_ITEMS - stack[_EMPTY]:
             return np.int64(TOO_MANY_ITEMS), p, row, top, False
-        if not is_read:
-            stack[top + _FIRST] += count
+        stack[_EMPTY] += count
     stack[top + _LEFT] = count
     if is_read:
         if taken[space] == capacity[space]:
@@ -606,7 +615,7 @@ def _is_limit_less_one(out, at, width, sign, limits, limit):
 
 @kernel
 def _roll_back(cells, items):
-    """Forget the value that is being read: its cells are zero again."""
+    """Forget the value that is being read: its cells are zero again. `saved` has what it took."""
     table, _, taken, saved, slots, _ = items
     saved[0] = slots[0]
     for cell in range(table.shape[0]):
@@ -615,4 +624,4 @@ def _roll_back(cells, items):
         for i in range(at + saved[space] * width, at + taken[space] * width):
             cells.bytes[i] = 0
     for space in range(taken.size):
-        taken[space] = saved[space]
+        taken[space], saved[space] = saved[space], taken[space]

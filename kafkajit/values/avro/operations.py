@@ -39,6 +39,7 @@ COLUMNS = 1 << SHIFT
     FIXED,  # A: bytes
     FIXED_DECIMAL,  # A, B: as DECIMAL; C: bytes that were written
     REST,  # all that is left
+    REST_TEXT,  # as REST; checked for UTF-8
     SKIP_BOOL,
     LIST_END,  # A: the row of its LIST
     SKIP_LIST_END,
@@ -50,7 +51,7 @@ COLUMNS = 1 << SHIFT
     NEW_ELEMENT,  # A: the space; an element of a list by default
     FAIL,  # A: the status
     END,
-) = range(41)
+) = range(42)
 # The kernel's quick loop has the first ones; of these, and of the others, the first have a varint.
 LAST_QUICK_VARINT, LAST_QUICK = SKIP_BYTES, SKIP_FIXED
 LAST_VARINT = SKIP_LIST

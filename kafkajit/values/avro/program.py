@@ -3,6 +3,8 @@
 A program reads what a writer's schema has written into the columns of a reader's, by the rules of
 Avro's schema resolution; what no column wants, it skips. The programs of all writers lie in one
 table. A writer whose data cannot be read gets a program too, which fails if it meets such data.
+
+Over 400 lines because reading and skipping are one recursion, which appends to the same rows.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from kafkajit.errors import InvalidSchemaError
 from kafkajit.kernel.intrinsics import WIDE
 from kafkajit.values.avro.columns import branch_names
 from kafkajit.values.avro.defaults import write_default
@@ -30,6 +33,7 @@ from kafkajit.values.avro.operations import (
     NO_SYMBOL,
     NULLABLE,
     REST,
+    REST_TEXT,
     RETURN,
     SET,
     SET_LONG,
@@ -78,6 +82,7 @@ _SKIPPED = {
     "bytes": SKIP_BYTES,
     "string": SKIP_BYTES,
 }
+MAX_STEPS = 1_000_000  # of one schema
 _SKIPPED_SIZES = {"float": 4, "double": 8}
 
 
@@ -106,6 +111,10 @@ class Compiler:
         self._fields: list[str] = []
         self._faults: dict[int, str] = {}
         self._calls: list[tuple[int, Named]] = []
+        self._enums: dict[tuple[int, int], int] = {}  # the first symbol, by writer and reader
+        self._kept: list[AvroType] = []  # whose ids are in use
+        self._steps = 0
+        self._most_steps = MAX_STEPS
 
     def programs(self) -> Programs:
         rows = np.array(self._rows, dtype=np.int64).reshape(-1)
@@ -123,20 +132,41 @@ class Compiler:
         as Confluent's serializer writes them.
         """
         entry = len(self._rows)
-        if is_raw and writer.kind == "bytes" and self._root.form == "bytes":
-            self.row(SET, "", cell=self._root.valid, a=1)
-            self.row(REST, "", cell=self._root.cell)
-        elif is_raw and writer.kind == "bytes":
-            self.fail("", f"bytes cannot be read as {shown(self._root.schema)}")
+        self._most_steps = self._steps + MAX_STEPS
+        try:
+            self._compile(writer, is_raw)
+        except (InvalidSchemaError, RecursionError) as error:
+            self._forget(entry)
+            if isinstance(error, RecursionError):
+                raise InvalidSchemaError("the schema is nested too deep") from None
+            raise
+        return entry
+
+    def _compile(self, writer: AvroType, is_raw: bool) -> None:
+        if is_raw and writer.kind == "bytes" and not writer.logical:
+            self._read_rest(writer, self._root)
         else:
             self._read(writer, self._root, "")
         self.row(END, "")
         self._compile_calls()
-        return entry
+
+    def _forget(self, entry: int) -> None:
+        """Remove the rows of a program that cannot be compiled."""
+        del self._rows[entry:]
+        del self._fields[entry:]
+        self._calls.clear()
+        self._faults = {row: fault for row, fault in self._faults.items() if row < entry}
+
+    def _step(self, count: int = 1) -> None:
+        """Count what is compiled: a few types that name each other can be a tree of billions."""
+        self._steps += count
+        if self._steps > self._most_steps:
+            raise InvalidSchemaError(f"the schema unfolds to more than {MAX_STEPS:,} types")
 
     def row(
         self, code: int, field: str, *, cell: int = -1, a: int = 0, b: int = 0, c: int = 0
     ) -> int:
+        self._step()
         space = self._layout.cells[cell].space if cell >= 0 else 0
         self._rows.append([code, space, 0, a, b, c, cell, 0])
         self._fields.append(field)
@@ -149,6 +179,7 @@ class Compiler:
 
     def _read(self, writer: AvroType, node: Node, field: str) -> None:
         """Read a writer's type, which may be a union, into a column."""
+        self._step()
         if isinstance(writer, Union):
             self._read_union(writer, node, field)
         elif writer.kind == "null":
@@ -156,6 +187,15 @@ class Compiler:
         else:
             self.set(node, field)
             self._read_value(writer, node, field)
+
+    def _read_rest(self, writer: AvroType, node: Node) -> None:
+        """Read bytes without their size in front."""
+        if node.form == "bytes" and fits(writer, node.schema):
+            self.set(node, "")
+            is_text = node.schema.kind == "string"
+            self.row(REST_TEXT if is_text else REST, "", cell=node.cell)
+        else:
+            self.fail("", f"bytes cannot be read as {shown(node.schema)}")
 
     def set(self, node: Node, field: str) -> None:
         if node.valid >= 0:
@@ -225,13 +265,23 @@ class Compiler:
         elif isinstance(writer, Fixed):
             self.row(FIXED, field, cell=node.cell, a=writer.size)
         elif isinstance(writer, Enum) and isinstance(reader, Enum):
-            first = len(self._symbols)
-            for symbol in writer.symbols:
-                known = symbol if symbol in reader.symbols else reader.default
-                self._symbols.append(NO_SYMBOL if known is None else self.text(known.encode()))
+            first = self._symbols_of(writer, reader)
             self.row(ENUM, field, cell=node.cell, a=first, b=len(writer.symbols))
         else:
             self.row(DIRECT[writer.kind, reader.kind], field, cell=node.cell)
+
+    def _symbols_of(self, writer: Enum, reader: Enum) -> int:
+        """The place of the first symbol of a writer's enum."""
+        pair = id(writer), id(reader)
+        if pair not in self._enums:
+            self._kept += [writer, reader]
+            self._enums[pair] = len(self._symbols)
+            self._step(len(writer.symbols))
+            readers = set(reader.symbols)
+            for symbol in writer.symbols:
+                known = symbol if symbol in readers else reader.default
+                self._symbols.append(NO_SYMBOL if known is None else self.text(known.encode()))
+        return self._enums[pair]
 
     def _read_into_union(self, writer: AvroType, node: Node, field: str) -> None:
         branches = [branch for branch in node.schema.branches if branch.kind != "null"]
@@ -241,7 +291,7 @@ class Compiler:
             return
         children = dict(zip(node.type.names, node.children, strict=True))
         name = branch_names(branches)[branches.index(branch)]
-        self.row(SET_LONG, field, cell=children["tag"].cell, a=self.text(name.encode()), b=1)
+        self.row(SET_LONG, field, cell=node.children[0].cell, a=self.text(name.encode()), b=1)
         child = children.get(name)
         if child is not None:
             self.set(child, field)
@@ -287,6 +337,7 @@ class Compiler:
 
     def _skip(self, writer: AvroType, field: str, around: tuple[AvroType, ...]) -> None:
         """Skip a writer's type, `around` which are records that are being skipped."""
+        self._step()
         if isinstance(writer, Record):
             if writer in around or contains_itself(writer):
                 self._calls.append((self.row(CALL, field), writer))

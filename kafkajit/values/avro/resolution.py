@@ -64,12 +64,14 @@ def _parts(type_: AvroType) -> list[AvroType]:
     return type_.branches if isinstance(type_, Union) else []
 
 
-def least(type_: AvroType, around: tuple[AvroType, ...] = ()) -> int:
-    """The fewest bytes that a value of a type has."""
+def least(type_: AvroType, known: dict[AvroType, int] | None = None) -> int:
+    """The fewest bytes that a value of a type has; 2 GiB stands for more."""
     if isinstance(type_, Record):
-        if type_ in around:
-            return 0
-        return sum(least(field.type, (*around, type_)) for field in type_.fields)
+        known = {} if known is None else known
+        if type_ not in known:
+            known[type_] = 0  # inside itself
+            known[type_] = min(sum(least(field.type, known) for field in type_.fields), 2**31)
+        return known[type_]
     if isinstance(type_, Fixed):
         return type_.size
     return _LEAST.get(type_.kind, 1)

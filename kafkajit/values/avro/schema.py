@@ -126,19 +126,25 @@ def parse_schema(schema: str | bytes | Mapping[str, Any] | Sequence[Any], *other
     'long'
     """
     parser = _Parser()
-    for other in others:
-        parser.type(_json(other), "", 0)
-    return parser.type(_json(schema), "", 0)
+    try:
+        for other in others:
+            parser.type(_json(other), "", 0)
+        return parser.type(_json(schema), "", 0)
+    except RecursionError:
+        raise InvalidSchemaError("the Avro schema is nested too deep") from None
 
 
 def _json(schema: Any) -> Any:
     if not isinstance(schema, (str, bytes)):
         return schema
-    text = schema.decode() if isinstance(schema, bytes) else schema
-    if text.strip().strip('"') in PRIMITIVES:  # as people write it: long, "long"
-        return text.strip().strip('"')
     try:
-        return json.loads(text)
+        text = schema.decode() if isinstance(schema, bytes) else schema
+        if text.strip().strip('"') in PRIMITIVES:  # as people write it: long, "long"
+            return text.strip().strip('"')
+        text.encode()  # JSON can have half a surrogate pair, too
+        parsed = json.loads(text)
+        json.dumps(parsed, ensure_ascii=False).encode()
+        return parsed
     except (ValueError, RecursionError) as error:
         raise InvalidSchemaError(f"an Avro schema must be JSON: {error}") from None
 
@@ -196,12 +202,14 @@ class _Parser:
             space = name.rpartition(".")[0]
         else:
             space = schema.get("namespace", namespace) or ""
+            if not isinstance(space, str):
+                raise InvalidSchemaError(f"the namespace of {name!r} is not a string")
             name = f"{space}.{name}" if space else name
         if name in self._named:
             raise InvalidSchemaError(f"the Avro schema defines {name!r} twice")
         aliases = tuple(
             f"{space}.{alias}" if space and "." not in alias else alias
-            for alias in schema.get("aliases", ())
+            for alias in _strings(schema, "aliases", name)
         )
         return name, space, aliases
 
@@ -209,19 +217,25 @@ class _Parser:
         name, space, aliases = self._names(schema, namespace)
         record = Record("record", name=name, aliases=aliases)
         self._named[name] = record
-        for given in _attribute(schema, "fields"):
+        fields = _attribute(schema, "fields")
+        if not isinstance(fields, (list, tuple)):
+            raise InvalidSchemaError(f"the fields of {name!r} are a list, not {_shown(fields)}")
+        for given in fields:
             if not isinstance(given, Mapping):
                 raise InvalidSchemaError(f"a field of {name!r} is an object, not {_shown(given)}")
             type_ = _attribute(given, "type")
             # A field may carry a logical type beside its type, as some tools write it.
             if isinstance(type_, str) and type_ in PRIMITIVES and "logicalType" in given:
                 type_ = {**given, "type": type_}
+            field_name = _attribute(given, "name")
+            if not isinstance(field_name, str):
+                raise InvalidSchemaError(f"a field of {name!r} has the name {_shown(field_name)}")
             record.fields.append(
                 Field(
-                    _attribute(given, "name"),
+                    field_name,
                     self.type(type_, space, depth + 1),
                     given.get("default", NO_DEFAULT),
-                    tuple(given.get("aliases", ())),
+                    _strings(given, "aliases", field_name),
                 )
             )
         names = [field.name for field in record.fields]
@@ -232,9 +246,12 @@ class _Parser:
 
     def _enum(self, schema: Mapping[str, Any], namespace: str) -> Enum:
         name, _, aliases = self._names(schema, namespace)
-        symbols, default = list(_attribute(schema, "symbols")), schema.get("default")
-        if not all(isinstance(symbol, str) for symbol in symbols):
-            raise InvalidSchemaError(f"the symbols of {name!r} must be strings")
+        _attribute(schema, "symbols")
+        symbols, default = list(_strings(schema, "symbols", name)), schema.get("default")
+        if len(set(symbols)) < len(symbols):
+            raise InvalidSchemaError(f"two symbols of {name!r} are the same")
+        if default is not None and default not in symbols:
+            raise InvalidSchemaError(f"the default of {name!r} is not one of its symbols")
         enum = Enum("enum", name=name, aliases=aliases, symbols=symbols, default=default)
         self._named[name] = enum
         return enum
@@ -255,6 +272,16 @@ def _attribute(schema: Mapping[str, Any], name: str) -> Any:
             f"an Avro {schema.get('type', 'field')} lacks {name!r}: {_shown(schema)}"
         )
     return schema[name]
+
+
+def _strings(schema: Mapping[str, Any], name: str, of: str) -> tuple[str, ...]:
+    """A list of strings, empty if it is missing."""
+    given = schema.get(name)
+    if given is None:
+        given = ()
+    if not isinstance(given, (list, tuple)) or not all(isinstance(part, str) for part in given):
+        raise InvalidSchemaError(f"the {name} of {of!r} must be strings, not {_shown(given)}")
+    return tuple(given)
 
 
 def _check_union(branches: list[AvroType]) -> None:
@@ -278,7 +305,9 @@ def _logical(schema: Mapping[str, Any], kind: str) -> Logical | None:
     if type(precision) is not int or type(scale) is not int or not 0 <= scale <= precision:
         return None
     # The digits that a fixed can hold, and those of Arrow's largest decimal.
-    most = len(str(2 ** (8 * size - 1) - 1)) - 1 if kind == "fixed" and size else 76
+    most = 76
+    if kind == "fixed" and type(size) is int and 0 < size <= 32:  # larger ones hold 76, too
+        most = len(str(2 ** (8 * size - 1) - 1)) - 1
     return Logical(name, precision, scale) if 0 < precision <= min(most, 76) else None
 
 
@@ -293,7 +322,10 @@ def canonical_form(type_: AvroType) -> str:
     >>> canonical_form(parse_schema({"type": "fixed", "size": 2, "name": "F", "namespace": "a"}))
     '{"name":"a.F","type":"fixed","size":2}'
     """
-    return json.dumps(_canonical(type_, set()), separators=(",", ":"), ensure_ascii=False)
+    try:
+        return json.dumps(_canonical(type_, set()), separators=(",", ":"), ensure_ascii=False)
+    except RecursionError:
+        raise InvalidSchemaError("the Avro schema is nested too deep") from None
 
 
 def _canonical(type_: AvroType, seen: set[str]) -> Any:
