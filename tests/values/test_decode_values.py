@@ -183,6 +183,30 @@ def test_a_decimal_has_no_more_digits_than_its_precision(digits: int) -> None:
     assert found[-1]["value"] is None
 
 
+@pytest.mark.parametrize(
+    ("writer", "reader", "is_read"),
+    [
+        ("timestamp-millis", "timestamp-micros", False),
+        ("time-millis", "timestamp-millis", False),
+        ("timestamp-millis", "local-timestamp-millis", True),
+        ("timestamp-millis", None, True),
+        (None, "timestamp-millis", True),
+    ],
+)
+def test_a_number_of_another_meaning_is_refused(
+    writer: str | None, reader: str | None, is_read: bool
+) -> None:
+    def of(logical: str | None) -> Any:
+        kind = "int" if logical == "time-millis" else "long"
+        return {"type": kind} | ({} if logical is None else {"logicalType": logical})
+
+    (content,) = confluent(1, [b"\2"])
+    found = kafkajit.decode_values(
+        [content], of(reader), schemas={1: of(writer)}, mode="PERMISSIVE"
+    ).to_pylist()
+    assert (found[0]["error"] is None) == is_read
+
+
 def test_a_union_is_a_struct_with_a_tag() -> None:
     schema = {
         "type": "record",
@@ -302,6 +326,8 @@ def test_only_fields_that_are_named_become_columns() -> None:
         "all": [{"sku": "a"}, {"sku": "bé"}, {"sku": ""}],
         "by": [("k", {"lines": []})],
     }
+    with pytest.raises(InvalidSchemaError, match="the field 'x' of a value of the type string"):
+        kafkajit.decode_values(encoded(schema, value), schema, columns=["all.sku.x"])
     with pytest.raises(InvalidSchemaError, match=r"has no field 'skU'; did you mean 'sku'\?"):
         kafkajit.decode_values(encoded(schema, value), schema, columns=["all.skU"])
 

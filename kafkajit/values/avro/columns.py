@@ -194,6 +194,11 @@ class _Builder:
             )
             values = self.nullable(type_.values, inside, wanted, around)
             return self._list(pa.map_(TEXT, values.type), space, type_, [key, values])
+        if wanted and not (type_.logical and type_.logical.name == "duration"):
+            raise InvalidSchemaError(
+                f"columns names the field {next(iter(wanted))!r} of a value of the type "
+                f"{type_.kind}"
+            )
         return self._leaf(type_, space)
 
     def _record(

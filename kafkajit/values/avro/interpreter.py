@@ -136,6 +136,7 @@ def read_values(program, cells, items, values, first, stop, stops, faults):
             status = -row
             row = np.int64(0)
         is_full = False
+        is_read = False
         while status == OK:
             # What most values consist of, as long as nothing is wrong: the loop below this one
             # repeats the first row that is not as it should be.
@@ -195,11 +196,25 @@ def read_values(program, cells, items, values, first, stop, stops, faults):
                     behind += size
                 elif op == SKIP_FIXED:
                     behind += code[at + A]
+                elif op == SKIP_NULLABLE:
+                    if raw == code[at + A] << 1:
+                        follower = code[at + B]
+                    elif raw != 2 - (code[at + A] << 1):
+                        break
+                elif op == SKIP_BOOL:
+                    if read_word(content, p) & 0xFF > 1:
+                        break
+                    behind += 1
+                elif op == END:
+                    is_read = p == end
+                    break
                 elif op == SKIP_INT and not _is_int(_zigzag(raw)):
                     break
                 if behind > end:
                     break
                 p, row = behind, follower
+            if is_read:
+                break
             at = row << SHIFT & _INDEX
             op = code[at + CODE]
             follower = row + 1

@@ -15,11 +15,14 @@ COLUMNS = 1 << SHIFT
     NULLABLE,  # A: the branch that is null; B: the row if it is; sets its cell if it is not
     SKIP_INT,
     SKIP_LONG,
+    SKIP_NULLABLE,  # as NULLABLE
     SKIP_BYTES,
     DOUBLE,
     BOOL,
     SET,  # A: the byte to be set; 1 if there is a value
     SKIP_FIXED,  # A: bytes
+    SKIP_BOOL,
+    END,
     INT_TO_LONG,
     INT_TO_FLOAT,
     INT_TO_DOUBLE,
@@ -31,7 +34,6 @@ COLUMNS = 1 << SHIFT
     ENUM,  # A: the place of its first symbol in `symbols`; B: how many there are
     UNION,  # A: how many branches; as many JUMP rows follow
     SKIP_ENUM,  # A: how many symbols there are
-    SKIP_NULLABLE,  # as NULLABLE
     LIST,  # A: the space of its elements; B: the row after it; C: the bytes of the least element
     SKIP_LIST,  # B, C: as LIST; A: whether all elements have as many bytes
     FLOAT,
@@ -40,7 +42,6 @@ COLUMNS = 1 << SHIFT
     FIXED_DECIMAL,  # A, B: as DECIMAL; C: bytes that were written
     REST,  # all that is left
     REST_TEXT,  # as REST; checked for UTF-8
-    SKIP_BOOL,
     LIST_END,  # A: the row of its LIST
     SKIP_LIST_END,
     JUMP,  # A: the next row
@@ -50,10 +51,9 @@ COLUMNS = 1 << SHIFT
     SET_LONG,  # A: the number or the text; of a decimal one of B words, the word C
     NEW_ELEMENT,  # A: the space; an element of a list by default
     FAIL,  # A: the status
-    END,
 ) = range(42)
 # The kernel's quick loop has the first ones; of these, and of the others, the first have a varint.
-LAST_QUICK_VARINT, LAST_QUICK = SKIP_BYTES, SKIP_FIXED
+LAST_QUICK_VARINT, LAST_QUICK = SKIP_BYTES, END
 LAST_VARINT = SKIP_LIST
 
 CONSTANT = -(2**63)  # the bit of a cell whose text is in `texts`

@@ -97,10 +97,13 @@ def fault(writer: AvroType, reader: AvroType) -> str:
             return f"{cannot}: {writer.size} bytes and {reader.size} bytes"
     elif writer.kind != reader.kind and (writer.kind, reader.kind) not in DIRECT:
         return cannot
-    if writer.logical and reader.logical and writer.logical != reader.logical:
-        units = [logical.name.rpartition("-")[2] for logical in (writer.logical, reader.logical)]
-        scales = [logical.scale for logical in (writer.logical, reader.logical)]
-        if units[0] != units[1] or scales[0] != scales[1]:
+    if writer.logical and reader.logical:
+        # A local timestamp has the same number; one of another unit or scale would mean another.
+        meanings = {
+            (logical.name.removeprefix("local-"), logical.scale)
+            for logical in (writer.logical, reader.logical)
+        }
+        if len(meanings) > 1:
             return cannot
     return ""
 
