@@ -97,7 +97,15 @@ def test_a_logical_type_that_is_wrong_is_ignored(schema: object, logical: Logica
         ('{"type": "fixed", "name": "F", "size": -1}', "is a number, not -1"),
         ('["int", "int"]', "the same: int, int"),
         ('["int", ["long"]]', "another union"),
-        ('{"type": "enum", "name": "E", "symbols": [1]}', "must be strings"),
+        ('{"type": "enum", "name": "E", "symbols": [1]}', "must be a list of strings"),
+        ('{"type": "enum", "name": "E", "symbols": null}', "must be a list of strings"),
+        (r'{"type": "enum", "name": "E", "symbols": ["\ud800"]}', "must be a list of strings"),
+        ('{"type": "fixed", "name": "F", "size": 1, "aliases": null}', "must be a list of strings"),
+        ('{"type": "record", "name": "R", "fields": null}', "must be a list, not null"),
+        (
+            '{"type": "record", "name": "R", "fields": [{"name": 5, "type": "int"}]}',
+            "the name of a field of 'R' must be text",
+        ),
         (
             '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"},'
             ' {"name": "a", "type": "int"}]}',

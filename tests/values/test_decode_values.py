@@ -228,6 +228,41 @@ def test_a_union_is_a_struct_with_a_tag() -> None:
     ]
 
 
+def record(name: str, *fields: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"type": "record", "name": name, "fields": list(fields)} | more
+
+
+def read_as(writer: Any, reader: Any, value: bytes) -> Any:
+    """A value of one schema, read into another."""
+    (row,) = kafkajit.decode_values(
+        confluent(1, [value]), json.dumps(reader), schemas={1: writer}, mode="PERMISSIVE"
+    ).to_pylist()
+    return row["error"] or row["value"]
+
+
+@pytest.mark.parametrize(
+    ("type_", "default", "read"),
+    [
+        ("float", 1e39, float("inf")),
+        ("float", -(10**400), float("-inf")),
+        ("double", 10**400, float("inf")),
+        ("double", 2**63 + 1025, float(2**63 + 2048)),
+        ("string", "\ud800", None),
+        ({"type": "map", "values": "int"}, {"\ud800": 1}, None),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 2}, "\x63", decimal.Decimal(99)),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 2}, "\x64", None),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 2}, "\1" * 99, None),
+    ],
+)
+def test_a_default_is_read_or_refused(type_: Any, default: Any, read: Any) -> None:
+    reader = record("R", {"name": "f", "type": type_, "default": default})
+    found = read_as(record("R"), reader, b"")
+    if read is None:
+        assert "is not a default of 'f'" in found
+    else:
+        assert found == {"f": read}
+
+
 def test_a_value_nested_deeper_than_the_columns_is_malformed() -> None:
     node = {
         "type": "record",

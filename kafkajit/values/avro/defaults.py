@@ -18,6 +18,7 @@ from kafkajit.values.avro.schema import (
     Map,
     Record,
     Union,
+    is_text,
 )
 from kafkajit.values.layout import LONG, Node
 from kafkajit.values.status import TOO_DEEP
@@ -115,16 +116,20 @@ def _write_leaf(compiler: Compiler, value: Any, type_: AvroType, node: Node, fie
         compiler.row(SET_INT, field, cell=node.cell, a=value)
     elif type_.kind == "long":
         compiler.row(SET_LONG, field, cell=node.cell, a=value, b=1)
+    elif type_.kind == "float":
+        compiler.row(SET_INT, field, cell=node.cell, a=_bits(value, "<f", "<i"))
     else:
-        is_float = type_.kind == "float"
-        try:
-            real = struct.pack("<f" if is_float else "<d", float(_SPECIAL.get(value, value)))
-        except OverflowError:
-            raise InvalidSchemaError(f"the default of {field!r} is too large") from None
-        if is_float:
-            compiler.row(SET_INT, field, cell=node.cell, a=struct.unpack("<i", real)[0])
-        else:
-            compiler.row(SET_LONG, field, cell=node.cell, a=struct.unpack("<q", real)[0], b=1)
+        compiler.row(SET_LONG, field, cell=node.cell, a=_bits(value, "<d", "<q"), b=1)
+
+
+def _bits(value: Any, layout: str, as_number: str) -> int:
+    """The bits of a float or a double; numbers beyond its range are infinite, as in Java."""
+    try:
+        packed = struct.pack(layout, float(_SPECIAL.get(value, value)))
+    except OverflowError:
+        packed = struct.pack(layout, math.inf if value > 0 else -math.inf)
+    bits: int = struct.unpack(as_number, packed)[0]
+    return bits
 
 
 def _fits(value: Any, type_: AvroType) -> bool:
@@ -141,15 +146,19 @@ def _fits(value: Any, type_: AvroType) -> bool:
     if isinstance(type_, Array):
         return isinstance(value, list) and all(_fits(item, type_.items) for item in value)
     if isinstance(type_, Map):
-        return isinstance(value, dict) and all(_fits(i, type_.values) for i in value.values())
+        return isinstance(value, dict) and all(
+            is_text(name) and _fits(item, type_.values) for name, item in value.items()
+        )
     if isinstance(type_, Enum):
         return value in type_.symbols
     if type_.kind in ("bytes", "fixed", "string"):
-        if not isinstance(value, str):
+        if not is_text(value) or (isinstance(type_, Fixed) and len(value) != type_.size):
             return False
         is_bytes = all(ord(character) < 256 for character in value)
-        if isinstance(type_, Fixed):
-            return is_bytes and len(value) == type_.size
+        if is_bytes and type_.logical and type_.logical.name == "decimal":
+            number = int.from_bytes(value.encode("latin-1"), "big", signed=True)
+            limit: int = 10**type_.logical.precision
+            return abs(number) < limit
         return is_bytes or type_.kind == "string"
     if type_.kind == "null":
         return value is None

@@ -209,7 +209,7 @@ class _Parser:
             raise InvalidSchemaError(f"the Avro schema defines {name!r} twice")
         aliases = tuple(
             f"{space}.{alias}" if space and "." not in alias else alias
-            for alias in _strings(schema, "aliases", name)
+            for alias in _texts(schema.get("aliases") or [], f"aliases of {name!r}")
         )
         return name, space, aliases
 
@@ -219,10 +219,12 @@ class _Parser:
         self._named[name] = record
         fields = _attribute(schema, "fields")
         if not isinstance(fields, (list, tuple)):
-            raise InvalidSchemaError(f"the fields of {name!r} are a list, not {_shown(fields)}")
+            raise InvalidSchemaError(f"the fields of {name!r} must be a list, not {_shown(fields)}")
         for given in fields:
             if not isinstance(given, Mapping):
                 raise InvalidSchemaError(f"a field of {name!r} is an object, not {_shown(given)}")
+            if not is_text(_attribute(given, "name")):
+                raise InvalidSchemaError(f"the name of a field of {name!r} must be text")
             type_ = _attribute(given, "type")
             # A field may carry a logical type beside its type, as some tools write it.
             if isinstance(type_, str) and type_ in PRIMITIVES and "logicalType" in given:
@@ -235,7 +237,7 @@ class _Parser:
                     field_name,
                     self.type(type_, space, depth + 1),
                     given.get("default", NO_DEFAULT),
-                    _strings(given, "aliases", field_name),
+                    _texts(given.get("aliases") or [], f"aliases of a field of {name!r}"),
                 )
             )
         names = [field.name for field in record.fields]
@@ -246,8 +248,8 @@ class _Parser:
 
     def _enum(self, schema: Mapping[str, Any], namespace: str) -> Enum:
         name, _, aliases = self._names(schema, namespace)
-        _attribute(schema, "symbols")
-        symbols, default = list(_strings(schema, "symbols", name)), schema.get("default")
+        symbols = list(_texts(_attribute(schema, "symbols"), f"symbols of {name!r}"))
+        default = schema.get("default")
         if len(set(symbols)) < len(symbols):
             raise InvalidSchemaError(f"two symbols of {name!r} are the same")
         if default is not None and default not in symbols:
@@ -274,13 +276,14 @@ def _attribute(schema: Mapping[str, Any], name: str) -> Any:
     return schema[name]
 
 
-def _strings(schema: Mapping[str, Any], name: str, of: str) -> tuple[str, ...]:
-    """A list of strings, empty if it is missing."""
-    given = schema.get(name)
-    if given is None:
-        given = ()
-    if not isinstance(given, (list, tuple)) or not all(isinstance(part, str) for part in given):
-        raise InvalidSchemaError(f"the {name} of {of!r} must be strings, not {_shown(given)}")
+def is_text(value: Any) -> bool:
+    """Whether JSON is a string that UTF-8 can hold, which half a surrogate pair is not."""
+    return isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value)
+
+
+def _texts(given: Any, what: str) -> tuple[str, ...]:
+    if not isinstance(given, (list, tuple)) or not all(map(is_text, given)):
+        raise InvalidSchemaError(f"the {what} must be a list of strings, not {_shown(given)}")
     return tuple(given)
 
 
