@@ -240,6 +240,48 @@ def read_as(writer: Any, reader: Any, value: bytes) -> Any:
     return row["error"] or row["value"]
 
 
+INT = {"name": "a", "type": "int"}
+
+
+def test_a_union_has_a_record_of_another_name_if_its_fields_fit() -> None:
+    """As Avro's own reader: a branch of the same name first, if it can hold the record."""
+    more = record("More", INT, {"name": "b", "type": "int"})
+    text = record("Text", {"name": "a", "type": "string"})
+    first, second = record("First", INT), record("Second", INT)
+    assert read_as(record("R", INT), ["null", more, text, first, second], b"\2") == {
+        "tag": "First",
+        "First": {"a": 1},
+        **dict.fromkeys(["More", "Text", "Second"]),
+    }
+    assert read_as(record("Second", INT), [first, second], b"\2")["tag"] == "Second"
+    assert read_as(record("z.Second", INT), [first, second], b"\2")["tag"] == "Second"
+    assert read_as(record("z.More", INT), [first, more], b"\2")["tag"] == "First"
+    assert "no branch" in read_as(record("R", INT), ["null", more, text], b"\2")
+
+
+def test_records_that_contain_themselves_fit_a_union() -> None:
+    again = {"name": "next", "type": ["null", "R"]}
+    within = {"name": "within", "type": ["int", record("Inner", again)]}
+    writer = record("R", {"name": "within", "type": record("Inner", again)})
+    reader = ["string", record("S", within, aliases=["T"])]
+    reader[1]["fields"][0]["type"][1]["fields"][0] = {"name": "next", "type": ["null", "S"]}
+    found = read_as(writer, reader, b"\2\0")
+    assert found["S"]["within"]["Inner"]["next"]["within"]["Inner"]["next"] is None
+
+
+def test_an_alias_renames_the_writers_field() -> None:
+    """Also if a field of the reader has that name, whatever their order."""
+    new = {"name": "new", "type": "int", "aliases": ["a"], "default": 5}
+    old = INT | {"default": 7}
+    for fields in ([new, old], [old, new]):
+        assert read_as(record("R", INT), record("R", *fields), b"\2") == {"new": 1, "a": 7}
+    both = record("R", INT, {"name": "new", "type": "int"})
+    assert read_as(both, record("R", new), b"\2\4") == {"new": 2}
+    # As in Avro's own reader, of a record that has the same name or an alias.
+    assert read_as(record("Old", INT), record("R", new), b"\2") == {"new": 5}
+    assert read_as(record("Old", INT), record("R", new, aliases=["Old"]), b"\2") == {"new": 1}
+
+
 @pytest.mark.parametrize(
     ("type_", "default", "read"),
     [

@@ -58,6 +58,7 @@ from kafkajit.values.avro.resolution import (
     fits,
     has_fixed_size,
     least,
+    matching_fields,
     shown,
 )
 from kafkajit.values.avro.schema import (
@@ -301,12 +302,7 @@ class Compiler:
 
     def _read_record(self, writer: Record, reader: Record, node: Node, field: str) -> None:
         wanted = dict(zip(node.type.names, node.children, strict=True))
-        by_name = {inner.name: inner for inner in writer.fields}
-        written = {}  # the reader's field of each writer's
-        for inner in reader.fields:
-            name = next((name for name in (inner.name, *inner.aliases) if name in by_name), None)
-            if name is not None:
-                written[name] = inner
+        written = matching_fields(writer, reader)
         for inner in writer.fields:
             target = written.get(inner.name)
             inside = _inside(field, inner.name)

@@ -17,7 +17,18 @@ from kafkajit.values.avro.operations import (
     LONG_TO_FLOAT,
     STRING,
 )
-from kafkajit.values.avro.schema import Array, AvroType, Enum, Fixed, Map, Named, Record, Union
+from kafkajit.values.avro.schema import (
+    NO_DEFAULT,
+    Array,
+    AvroType,
+    Enum,
+    Field,
+    Fixed,
+    Map,
+    Named,
+    Record,
+    Union,
+)
 
 DIRECT = {
     ("int", "int"): INT,
@@ -117,21 +128,80 @@ def _has_same_name(writer: AvroType, reader: AvroType) -> bool:
     }
 
 
-def branch_for(writer: AvroType, branches: list[AvroType]) -> AvroType | None:
+_Pairs = dict[tuple[int, int], bool]  # of writers' and readers' records
+
+
+def branch_for(
+    writer: AvroType, branches: list[AvroType], seen: _Pairs | None = None
+) -> AvroType | None:
     """The branch of a reader's union that a writer's type is read into.
 
-    As in Java: the same type first, by full name and then, of records, by short name; then the
-    first branch to which the type can be promoted.
+    As in Java: the same type first, by full name and then by short name; then a record with another
+    name whose fields fit; then the first branch to which the type can be promoted.
     """
     same = [branch for branch in branches if branch.kind == writer.kind]
     if isinstance(writer, Named):
         for branch in same:
             if isinstance(branch, Named) and writer.name in (branch.name, *branch.aliases):
                 return branch
-        same = [branch for branch in same if _has_same_name(writer, branch)]
+        alike = [branch for branch in same if _has_same_name(writer, branch)]
+        if isinstance(writer, Record):
+            seen = {} if seen is None else seen
+            fitting = [branch for branch in same if _fields_fit(writer, branch, seen)]
+            # Two short names are the same in different namespaces only; Java takes the last.
+            alike = [b for b in fitting if b in alike][-1:] or fitting[:1] or alike
+        same = alike
     if same:
         return same[0]
     return next((b for b in branches if (writer.kind, b.kind) in DIRECT), None)
+
+
+def matching_fields(writer: Record, reader: Record) -> dict[str, Field]:
+    """The reader's field that each field of a writer is read into, by the writer's name.
+
+    An alias counts more than a name, because it renames the writer's field; but a field that is
+    there by its own name needs no alias. As in Java, aliases count for a record of the same full
+    name, or of one that is an alias itself.
+    """
+    names = {field.name for field in writer.fields}
+    found = {field.name: field for field in reader.fields if field.name in names}
+    if writer.name not in (reader.name, *reader.aliases):
+        return found
+    for field in reader.fields:
+        if field.name not in names:
+            alias = next((alias for alias in field.aliases if alias in names), None)
+            found |= {} if alias is None else {alias: field}
+    return found
+
+
+def _fields_fit(writer: Record, reader: AvroType, seen: _Pairs) -> bool:
+    """Whether each field that a reader's record has, itself and not its parts, can be read."""
+    assert isinstance(reader, Record)
+    pair = id(writer), id(reader)
+    if pair not in seen:
+        seen[pair] = True  # if a record contains itself
+        found = matching_fields(writer, reader)
+        seen[pair] = not _lacks_field(writer, reader) and all(
+            _can_be_read(field.type, found[field.name].type, seen)
+            for field in writer.fields
+            if field.name in found
+        )
+    return seen[pair]
+
+
+def _lacks_field(writer: Record, reader: Record) -> bool:
+    found = {field.name for field in matching_fields(writer, reader).values()}
+    return any(f.default is NO_DEFAULT and f.name not in found for f in reader.fields)
+
+
+def _can_be_read(writer: AvroType, reader: AvroType, seen: _Pairs) -> bool:
+    if isinstance(writer, Union):
+        return True  # it depends on the branch
+    if isinstance(reader, Union):
+        return branch_for(writer, reader.branches, seen) is not None
+    if isinstance(writer, Record) and isinstance(reader, Record):
+        return not _lacks_field(writer, reader)
+    return fits(writer, reader)
 
 
 def shown(type_: AvroType) -> str:
