@@ -29,12 +29,13 @@ UTF8 = {"LC_ALL": "C.UTF-8"}
 
 
 class Release(NamedTuple):
-    """A release of Kafka: the jars that Maven copies, and the variable that names their folder."""
+    """A release: the jars that Maven copies, and the variable that names their folder."""
 
     version: str
     pom: Path
     variable: str
     jars: tuple[str, ...]  # that a whole folder has
+    project: str = "kafka"
 
 
 KAFKA = Release(
@@ -49,6 +50,13 @@ OLD_KAFKA = Release(
     "KAFKAJIT_OLD_KAFKA_LIB",
     ("kafka_2.13-2.8.2.jar",),
 )
+AVRO = Release(
+    "1.12.1",
+    Path(__file__).with_name("pom-avro.xml"),
+    "KAFKAJIT_AVRO_LIB",
+    ("avro-1.12.1.jar",),
+    "avro",
+)
 
 
 class Dump(NamedTuple):
@@ -61,8 +69,8 @@ class Dump(NamedTuple):
 
 @cache
 def library(release: Release = KAFKA) -> Path:
-    """Return the folder of Kafka's jars, which Maven fills if it is missing."""
-    default = Path.home() / ".cache" / "kafkajit" / f"kafka-{release.version}"
+    """Return the folder of a release's jars, which Maven fills if it is missing."""
+    default = Path.home() / ".cache" / "kafkajit" / f"{release.project}-{release.version}"
     folder = Path(os.environ.get(release.variable, default)).expanduser().absolute()
     if not all((folder / jar).exists() for jar in release.jars):
         # A folder of its own until it is complete: a broken download must not look whole.
@@ -76,7 +84,7 @@ def library(release: Release = KAFKA) -> Path:
 
 
 def classpath(*folders: Path, release: Release = KAFKA) -> str:
-    """Return the class path of Kafka's jars and of any folders of classes."""
+    """Return the class path of a release's jars and of any folders of classes."""
     return os.pathsep.join([*map(str, folders), f"{library(release)}/*"])
 
 
