@@ -30,7 +30,7 @@ _SLOW_ROWS = 50_000  # of fastavro, which takes as long for each
 
 
 def subjects(rows: int) -> dict[str, tuple[Callable[[], Any], int]]:
-    """What is measured, and the number of its rows."""
+    """The functions that are measured, and the rows of each."""
     import fastavro
     import pyruhvro
 

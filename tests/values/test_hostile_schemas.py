@@ -63,22 +63,17 @@ DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 2}
 
 
 @pytest.mark.parametrize(
-    ("type_", "default"),
-    [
-        ("float", 1e300),
-        ("double", 10**400),
-        (DECIMAL, "\x7f" * 40),
-        (DECIMAL, "\x7f\x7f"),
-    ],
+    "default",
+    ["\x7f" * 40, "\x7f\x7f"],
 )
-def test_a_default_that_its_type_cannot_hold_is_an_error(type_: Any, default: Any) -> None:
-    fields = [{"name": "f", "type": type_, "default": default}]
+def test_a_default_that_its_type_cannot_hold_is_an_error(default: str) -> None:
+    fields = [{"name": "f", "type": DECIMAL, "default": default}]
     reader = {"type": "record", "name": "R", "fields": fields}
     writer = reader | {"fields": []}
     (row,) = kafkajit.decode_values(
         [b"\0\0\0\0\1"], reader, schemas={1: writer}, mode="PERMISSIVE"
     ).to_pylist()
-    assert "the default of 'f'" in row["error"]
+    assert "is not a default of 'f'" in row["error"]
 
 
 @pytest.mark.parametrize("size", [33, 2000, 2**31 - 1])

@@ -141,10 +141,7 @@ def _json(schema: Any) -> Any:
         text = schema.decode() if isinstance(schema, bytes) else schema
         if text.strip().strip('"') in PRIMITIVES:  # as people write it: long, "long"
             return text.strip().strip('"')
-        text.encode()  # JSON can have half a surrogate pair, too
-        parsed = json.loads(text)
-        json.dumps(parsed, ensure_ascii=False).encode()
-        return parsed
+        return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InvalidSchemaError(f"an Avro schema must be JSON: {error}") from None
 
@@ -230,7 +227,7 @@ class _Parser:
             if isinstance(type_, str) and type_ in PRIMITIVES and "logicalType" in given:
                 type_ = {**given, "type": type_}
             field_name = _attribute(given, "name")
-            if not isinstance(field_name, str):
+            if not is_text(field_name):
                 raise InvalidSchemaError(f"a field of {name!r} has the name {_shown(field_name)}")
             record.fields.append(
                 Field(
