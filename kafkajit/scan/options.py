@@ -168,6 +168,15 @@ def _path(text: str) -> tuple[str, ...]:
     return (text,)
 
 
+def _text(expected: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if not text.strip():
+            raise ValueError(f"expected {expected}, not an empty text")
+        return text
+
+    return parse
+
+
 def _glob(text: str) -> str:
     glob_to_regex(text)  # raises ValueError if it is not a glob
     return text
@@ -235,14 +244,18 @@ OPTIONS: dict[str, Option] = {
     ),
     "valueSchema": Option(
         "value_schema",
-        str,
+        _text("an Avro schema or a path"),
         "an Avro schema, or the path of an .avsc file: the column value is typed then, and "
         "rawValue has the bytes",
     ),
-    "keySchema": Option("key_schema", str, "the same for the column key, with rawKey"),
+    "keySchema": Option(
+        "key_schema",
+        _text("an Avro schema or a path"),
+        "the same for the column key, with rawKey",
+    ),
     "schemas": Option(
         "schemas",
-        str,
+        _text("auto or a path"),
         "a path with the schemas that values and keys name: a registry's log (_schemas-0), .avsc "
         "files or a registry's JSON; auto: the registry's log beside the topic, if there is one",
     ),

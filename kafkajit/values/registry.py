@@ -30,7 +30,7 @@ from kafkajit.walk.walk import Walk
 logger = logging.getLogger("kafkajit")
 
 SCHEMAS_TOPIC = "_schemas"
-_RECORD = record_schema(["offset", "key", "value"])
+_RECORD = record_schema(["offset", "key", "value", "controlType"])
 _Key = tuple[str, int]
 _FOREIGN = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
@@ -98,7 +98,8 @@ def _records(log: StoredFile) -> Iterator[tuple[int, bytes | None, bytes | None]
     for chunk in Walk(log.open()).chunks(ColumnMemory(wanted_for(_RECORD), allocate)):
         if not isinstance(chunk, Gap):
             for row in record_record_batch(chunk, _RECORD).to_pylist():
-                yield row["offset"], row["key"], row["value"]
+                if row["controlType"] is None:  # a transaction's marker is nobody's record
+                    yield row["offset"], row["key"], row["value"]
 
 
 class _Registry:

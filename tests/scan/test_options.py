@@ -50,6 +50,11 @@ GOOD: list[tuple[str, str, object]] = [
     ("maxPartitionBytes", "16k", 16 << 10),
     ("maxPartitionBytes", "100b", 100),
     ("maxPartitionBytes", str(2**40), 2**40),
+    ("valueSchema", '"string"', '"string"'),
+    ("keySchema", "/schemas/order.avsc", "/schemas/order.avsc"),
+    ("schemas", "auto", "auto"),
+    ("framing", "single-object", "single-object"),
+    ("framing", "Confluent", "confluent"),
 ]
 
 
@@ -153,6 +158,10 @@ BAD: list[tuple[str, str, str]] = [
     ("maxPartitionBytes", "", _BYTES),
     ("maxPartitionBytes", "five", _BYTES),
     ("maxPartitionBytes", "٣", _BYTES),
+    ("valueSchema", "", "expected an Avro schema or a path, not an empty text"),
+    ("keySchema", " ", "expected an Avro schema or a path, not an empty text"),
+    ("schemas", "", "expected auto or a path, not an empty text"),
+    ("framing", "confluence", r"unknown value 'confluence' \(did you mean 'confluent'"),
 ]
 
 

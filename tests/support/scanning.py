@@ -23,6 +23,7 @@ from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.plan import ScanPlan
 from kafkajit.scan.predicates import Predicate
 from kafkajit.scan.table import plan_table, plan_tasks, read_files, read_task, schema_of
+from kafkajit.scan.typed_table import read_registry
 from kafkajit.schema import in_microseconds
 
 # Partition folders as a broker left them, without damaged ones, and without records of megabytes,
@@ -56,6 +57,8 @@ def read_table(
         schema = pa.schema([schema.field(name) for name in columns])
     if asked.kind == "files":
         return pa.Table.from_batches([read_files(asked, predicates, schema)])
+    if asked.kind == "schemas":
+        return pa.Table.from_batches([read_registry(asked, schema)])
     batches = []
     for task in plan_tasks(asked, predicates):
         batches += read_task(pickle.loads(pickle.dumps(task)), schema, asked)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from scanning import write_partition
 from typed_logs import Records, schema_key, schema_record, write_registry
 
 import kafkajit
@@ -178,3 +179,18 @@ def test_schemas_come_from_files_as_well(tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text("[1]")
     with pytest.raises(InvalidSchemaError, match="not what a registry answers to GET /schemas"):
         Schemas.of(tmp_path / "bad.json")
+
+
+def test_markers_of_transactions_are_not_the_registrys_records(tmp_path: Path) -> None:
+    """As the registry's own consumer, which never sees them."""
+    key, value = schema_record("orders-value", 1, 1, '"int"')
+    table = pa.table(
+        {
+            "key": pa.array([json.dumps(key).encode(), None]),
+            "value": pa.array([json.dumps(value).encode(), None]),
+            "controlType": pa.array([None, "COMMIT"]),
+        }
+    )
+    log = kafkajit.encode_batches(table)
+    folder = write_partition(tmp_path, {0: log}, "_schemas-0")
+    assert kafkajit.read_schemas(folder)["id"].to_pylist() == [1]
