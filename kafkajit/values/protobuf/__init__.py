@@ -1,0 +1,1 @@
+"""Protobuf: schemas, and values by the rules of its wire format."""
