@@ -21,6 +21,7 @@ from kafkajit.kernel.intrinsics import WIDE, copy_bytes, copy_wide, read_word
 from kafkajit.storage.source import Bytes, Int64s
 from kafkajit.values.layout import DURATION, LONG, TEXT, Layout, Node
 
+ROOM = 16  # bytes behind the last value, which a kernel may read
 # How a kernel ends.
 DONE, FULL, FAILED = range(3)
 # The columns of a block's table of cells.

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from kafkajit.errors import RecordDeserializationError
-from kafkajit.values.avro.columns import RECURSION
 from kafkajit.values.decoder import Decoded, ValueDecoder
 from kafkajit.values.framing import FRAMINGS
+from kafkajit.values.layout import RECURSION
 from kafkajit.values.schemas import SchemaSource
 from kafkajit.walk.damage import FAILFAST, PERMISSIVE, mode_named
 

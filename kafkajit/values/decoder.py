@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,16 +13,11 @@ import pyarrow as pa
 
 from kafkajit.errors import InvalidSchemaError, RecordDeserializationError
 from kafkajit.storage.source import Bytes
-from kafkajit.values.avro.columns import RECURSION, column_layout
-from kafkajit.values.avro.interpreter import ROOM, read_values
-from kafkajit.values.avro.operations import BASE, CELL, CHECKED_STRING, CODE, COLUMNS, STRING
-from kafkajit.values.avro.program import Compiler, Programs
-from kafkajit.values.avro.schema import AvroType, parse_schema
-from kafkajit.values.block import FAILED, FULL, Block, Columns
+from kafkajit.values.block import FAILED, FULL, ROOM, Block, Columns
+from kafkajit.values.formats import FORMATS
 from kafkajit.values.framing import (
     AUTO,
     BARE,
-    CONFLUENT,
     HEADER_SIZES,
     MOST_BYTES,
     UNFRAMED,
@@ -32,6 +28,8 @@ from kafkajit.values.framing import (
     places,
     split_frames,
 )
+from kafkajit.values.layout import RECURSION
+from kafkajit.values.programs import Programs
 from kafkajit.values.schema import AVRO, Schema
 from kafkajit.values.schema_files import schema_text
 from kafkajit.values.schemas import Schemas, SchemaSource
@@ -47,6 +45,8 @@ from kafkajit.values.status import (
 
 # Values of a block: enough to make the work between blocks small, and few enough for the cache.
 _BLOCK_VALUES = 16_384
+# Values whose places are held at once: memory that is used again is faster than memory that is new.
+_PART_VALUES = 4 * _BLOCK_VALUES
 _SAMPLE = 64  # values that tell a framing
 
 
@@ -64,6 +64,14 @@ class Decoded(NamedTuple):
     values: pa.Array
     bad: npt.NDArray[np.int64]
     words: Callable[[int], str]
+
+
+class Part(NamedTuple):
+    """Values of an array from the row `first` on, with their frames and faults."""
+
+    first: int
+    frames: Frames
+    faults: Faults
 
 
 class ValueDecoder:
@@ -92,35 +100,38 @@ class ValueDecoder:
             raise TypeError("columns are names of fields")
         self._stops = stops
         self._recursion = recursion
-        self._reader: AvroType | None = None
+        self._format = FORMATS[AVRO]
+        self._parsed: Any = None  # the schema that was named
+        self._reader: Any = None
         self._entries: dict[SchemaKey, int] = {}
         self._why: dict[SchemaKey, str] = {}
-        if isinstance(schema, Schema):
-            self._read_into((self._schemas or Schemas()).parsed(schema))
-        elif schema is not None:
-            self._read_into(parse_schema(schema_text(schema)))
+        if schema is not None:
+            given = schema if isinstance(schema, Schema) else Schema(schema_text(schema))
+            self._parsed = (self._schemas or Schemas()).parsed(given)
+            self._read_into(given.type, self._parsed)
 
     def settle(self, arrays: Sequence[pa.Array]) -> None:
         """Decide what the values themselves decide: their framing, and the schema to read into."""
         if self._framing is None:
             self._framing = self._guess(first_values(arrays, _SAMPLE))
         if self._reader is None:
-            self._read_into(self._newest(arrays))
+            self._read_into(*self._newest(arrays))
 
     @property
     def type(self) -> pa.DataType:
         """The type of the columns, once it is settled."""
         return self._root.type
 
-    def _read_into(self, reader: AvroType) -> None:
-        self._reader = reader
-        self._layout, self._root = column_layout(
-            reader, self._columns, self._recursion, for_spark=self._for_spark
+    def _read_into(self, type_: str, schema: Any, body: bytes = b"", framing: int = BARE) -> None:
+        self._format = FORMATS[type_]
+        self._reader = self._format.reader(schema, body, framing)
+        self._layout, self._root = self._format.layout(
+            self._reader, self._columns, self._recursion, for_spark=self._for_spark
         )
-        self._compiler = Compiler(self._layout, self._root)
+        self._compiler = self._format.compiler(self._layout, self._root)
         self._programs: Programs | None = None
         self._block: Block | None = None
-        self._own: dict[bool, int] = {}  # where the reader's own program begins
+        self._own: dict[int, int] = {}  # where the programs of the named schema begin, by framing
 
     def _guess(self, sample: list[bytes]) -> int:
         """Whether most of some values can be read as they are, or with a schema's name in front."""
@@ -134,41 +145,42 @@ class ValueDecoder:
             counts[framing] = len(values) - len(trial.decode(values).bad)
         return AUTO if counts[AUTO] > counts[BARE] else BARE
 
-    def _newest(self, arrays: Sequence[pa.Array]) -> AvroType:
+    def _newest(self, arrays: Sequence[pa.Array]) -> tuple[str, Any, bytes, int]:
         """The newest version of the subject of the first value whose schema is known."""
         assert self._schemas is not None
         assert self._framing is not None
         # Most often the first values decide.
         for array in (*(array[:_SAMPLE] for array in arrays[:1]), *arrays):
-            for key in _frames(array, self._framing).keys:
-                schema = self._schemas.find(key)
-                if schema is not None and schema.type == AVRO:
-                    newest = schema.subject and self._schemas.newest(schema.subject)
-                    return self._schemas.parsed(newest or schema)
+            for _, part in _parts_of(array):
+                frames = _frames(part, self._framing)
+                for number, key in enumerate(frames.keys):
+                    schema = self._schemas.find(key)
+                    if schema is not None and schema.type in FORMATS:
+                        newest = schema.subject and self._schemas.newest(schema.subject)
+                        row = int(np.argmax(frames.numbers == number))
+                        body = frames.content[frames.starts[row] : frames.ends[row]].tobytes()
+                        parsed = self._schemas.parsed(newest or schema)
+                        return schema.type, parsed, body, key.framing
         raise RecordDeserializationError(
             "no value names a schema that is known", advice="pass the schema to read into"
         )
 
     def decode(self, values: pa.Array) -> Decoded:
         """Decode an array, by what `settle` has decided."""
-        assert self._framing is not None
-        frames = _frames(values, self._framing)
-        entries = self._entries_of(frames)
-        if values.null_count:
-            entries[np.asarray(values.is_null())] = -NULL
-        size = len(values)
-        faults = Faults(
-            np.zeros(size, dtype=np.uint8),
-            np.full(size, -1, dtype=np.int32),
-            np.full(size, -1, dtype=np.int32),
-        )
-        columns = Columns(self._layout, self._root, size)
-        self._decode(frames, entries, faults, columns)
-        bad = np.flatnonzero(faults.statuses > NULL)
-        # If the first malformed value is an error, the others have not been read.
-        has_failed = self._stops and bad.size
-        decoded = pa.nulls(0, self.type) if has_failed else columns.array()
-        return Decoded(decoded, bad, partial(self._words, frames, faults))
+        columns = Columns(self._layout, self._root, len(values))
+        bad = []
+        parts = []
+        for first, part in _parts_of(values):
+            frames, faults = self._decode(part, first, columns)
+            rows = np.flatnonzero(faults.statuses > NULL)
+            if rows.size:
+                bad.append(first + rows)
+                parts.append(Part(first, frames, faults))
+                if self._stops:
+                    # The others have not been read.
+                    return Decoded(pa.nulls(0, self.type), bad[0], partial(self._words, parts))
+        rows = np.concatenate([np.zeros(0, dtype=np.int64), *bad])
+        return Decoded(columns.array(), rows, partial(self._words, parts))
 
     def _entries_of(self, frames: Frames) -> npt.NDArray[np.int64]:
         """The row where the program of each value begins; negative: a status."""
@@ -185,50 +197,39 @@ class ValueDecoder:
             return -NOT_FRAMED
         try:
             if key.framing == BARE or self._schemas is None:
-                assert self._reader is not None
                 # Ids that are skipped can be many: the program is the same one.
-                is_raw = key.framing == CONFLUENT
-                if is_raw not in self._own:
-                    self._own[is_raw] = self._compiler.add(self._reader, is_raw=is_raw)
-                return self._own[is_raw]
+                if key.framing not in self._own:
+                    self._own[key.framing] = self._compiler.add(self._parsed, key.framing)
+                return self._own[key.framing]
             schema = self._schemas.find(key)
             if schema is None:
                 return -UNKNOWN_SCHEMA
-            if schema.type != AVRO:
-                raise InvalidSchemaError(f"it is of the type {schema.type}, not {AVRO}")
-            return self._compiler.add(self._schemas.parsed(schema), is_raw=key.framing == CONFLUENT)
+            if FORMATS.get(schema.type) is not self._format:
+                raise InvalidSchemaError(f"it is of the type {schema.type}")
+            return self._compiler.add(self._schemas.parsed(schema), key.framing)
         except InvalidSchemaError as error:
             self._why[key] = str(error)
             return -UNUSABLE_SCHEMA
 
-    def _decode(
-        self,
-        frames: Frames,
-        entries: npt.NDArray[np.int64],
-        faults: Faults,
-        columns: Columns,
-    ) -> None:
+    def _decode(self, values: pa.Array, row: int, columns: Columns) -> tuple[Frames, Faults]:
+        """Decode values, which begin at that row, to the end of the columns."""
+        assert self._framing is not None
+        frames = _frames(values, self._framing)
+        entries = self._entries_of(frames)
+        if values.null_count:
+            entries[np.asarray(values.is_null())] = -NULL
+        size = len(values)
+        faults = Faults(
+            np.zeros(size, dtype=np.uint8),
+            np.full(size, -1, dtype=np.int32),
+            np.full(size, -1, dtype=np.int32),
+        )
         if self._block is None:
             self._block = Block(self._layout, _BLOCK_VALUES)
-        content, starts, ends = frames.content, frames.starts, frames.ends
-        if content.size <= MOST_BYTES:
-            self._decode_part(frames, 0, entries.size, entries, faults, columns)
-            return
-        first = 0
-        while first < entries.size:
-            base = int(starts[first])
-            stop = int(np.searchsorted(ends, base + MOST_BYTES - ROOM, "right"))
-            if stop <= first:
-                raise RecordDeserializationError("a value has more than 2 GiB", row=first)
-            part = frames._replace(
-                content=content[base : int(ends[stop - 1]) + ROOM],
-                starts=starts - base,
-                ends=ends - base,
-            )
-            self._decode_part(part, first, stop, entries, faults, columns)
-            if self._stops and (faults.statuses > NULL).any():
-                return
-            first = stop
+        if frames.content.size > MOST_BYTES:
+            raise RecordDeserializationError("a value has more than 2 GiB", row=row)
+        self._decode_part(frames, 0, size, entries, faults, columns)
+        return frames, faults
 
     def _decode_part(
         self,
@@ -273,10 +274,10 @@ class ValueDecoder:
         assert self._block is not None
         values = (content, frames.starts, frames.ends, entries)
         checks_text = False
-        program = self._bound(checks_text)
+        program = self._programs.bound(self._block.bases, checks_text)
         while first < end:
             stop = min(first + _BLOCK_VALUES, end)
-            state, after = read_values(
+            state, after = self._format.read_values(
                 program,
                 self._block.cells,
                 self._block.items,
@@ -288,7 +289,7 @@ class ValueDecoder:
             )
             if state == FULL and after == first:
                 self._block.grow()
-                program = self._bound(checks_text)
+                program = self._programs.bound(self._block.bases, checks_text)
                 continue
             is_text = columns.append(self._block, content, self._programs.texts, after - first)
             self._block.clear()
@@ -299,22 +300,12 @@ class ValueDecoder:
             # If a text is not UTF-8, the block is read again to find out which.
             if checks_text == is_text:
                 checks_text = not is_text
-                program = self._bound(checks_text)
+                program = self._programs.bound(self._block.bases, checks_text)
 
-    def _bound(self, checks_text: bool) -> Any:
-        """The program with the places of the block's cells."""
-        assert self._programs is not None
-        assert self._block is not None
-        rows = self._programs.rows.copy()
-        table = rows.reshape(-1, COLUMNS)
-        table[:, BASE] = self._block.bases[table[:, CELL]] if len(self._block.bases) else 0
-        if checks_text:
-            table[table[:, CODE] == STRING, CODE] = CHECKED_STRING
-        rows.setflags(write=False)
-        return rows, self._programs.texts, self._programs.symbols, self._programs.limits
-
-    def _words(self, frames: Frames, faults: Faults, row: int) -> str:
+    def _words(self, parts: list[Part], row: int) -> str:
         """The reason why a value is malformed: with the field, the position and the schema."""
+        first, frames, faults = parts[bisect_right(parts, row, key=lambda part: part.first) - 1]
+        row -= first
         status, place, position = (int(numbers[row]) for numbers in faults)
         key = frames.keys[frames.numbers[row]]
         if key == UNINFLATED:
@@ -334,6 +325,21 @@ class ValueDecoder:
         if position >= 0:
             words += f", byte {position + HEADER_SIZES[key.framing]}"
         return words if key.framing == BARE else f"{words}, {key}"
+
+
+def _parts_of(values: pa.Array) -> Iterator[tuple[int, pa.Array]]:
+    """Parts of an array with the row where each begins: of some values, and of at most 2 GiB."""
+    first = 0
+    while first < len(values):
+        part = values[first : first + _PART_VALUES]
+        while len(part) > 1 and _size_of(part) > MOST_BYTES - ROOM:
+            part = part[: len(part) // 2]
+        yield first, part
+        first += len(part)
+
+
+def _size_of(values: pa.Array) -> int:
+    return int(places(values)[0].size)
 
 
 def _frames(values: pa.Array, framing: int) -> Frames:

@@ -21,6 +21,7 @@ Form = Literal[
 ]  # fmt: skip
 
 BYTE, INT, LONG, WIDE_DECIMAL = 1, 4, 8, 16
+RECURSION = 4  # how often a type may contain itself, unless a caller says more
 MAX_CELLS = 10_000
 MAX_NODES = 4 * MAX_CELLS  # a struct or a column of NULL has no cell
 

@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from kafkajit.errors import InvalidSchemaError, RecordDeserializationError
 from kafkajit.schema import RECORD_COLUMNS, check_columns
-from kafkajit.values.avro.columns import RECURSION
 from kafkajit.values.decode import error_column
 from kafkajit.values.decoder import Decoded, ValueDecoder
 from kafkajit.values.framing import AUTO
+from kafkajit.values.layout import RECURSION
 from kafkajit.values.registry import SCHEMAS_TOPIC, segments_in
 from kafkajit.values.schema import AVRO, Schema
 from kafkajit.values.schema_files import schema_text

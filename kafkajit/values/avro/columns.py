@@ -33,9 +33,7 @@ from kafkajit.values.avro.schema import (
     Record,
     Union,
 )
-from kafkajit.values.layout import BYTE, DURATION, INT, LONG, TEXT, Layout, Node
-
-RECURSION = 4  # how often a type may contain itself, unless a caller says more
+from kafkajit.values.layout import BYTE, DURATION, INT, LONG, RECURSION, TEXT, Layout, Node
 
 _NUMBERS = {
     "int": (pa.int32(), INT),

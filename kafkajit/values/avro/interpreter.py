@@ -2,7 +2,7 @@
 
 It reads value after value, as a row of its program says. A size, a count or a varint is compared
 with the end of the value before anything is done with it; numbers of a fixed size are compared
-afterwards, so at most ROOM bytes are read behind a value's end, and never acted on.
+afterwards, so at most block.ROOM bytes are read behind a value's end, and never acted on.
 
 Over 400 lines because of that kernel: an interpreter whose state is in local variables, which a
 split would pass back and forth for every field.
@@ -95,7 +95,6 @@ from kafkajit.values.status import (
     VARINT_TOO_LONG,
 )
 
-ROOM = 16  # bytes behind the last value, which the kernel may read
 _HIGH_BITS = np.int64(-0x7F7F7F7F7F7F7F80)  # 0x80 in each byte
 _LOW_BITS = np.int64(0x7F7F7F7F7F7F7F7F)
 _INDEX = (1 << 62) - 1  # an index that LLVM knows not to count from the end

@@ -56,5 +56,4 @@ COLUMNS = 1 << SHIFT
 LAST_QUICK_VARINT, LAST_QUICK = SKIP_BYTES, END
 LAST_VARINT = SKIP_LIST
 
-CONSTANT = -(2**63)  # the bit of a cell whose text is in `texts`
 NO_SYMBOL = -1  # in `symbols`: the reader does not know it

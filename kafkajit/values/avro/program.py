@@ -9,18 +9,16 @@ Over 400 lines because reading and skipping are one recursion, which appends to 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import numpy as np
-import numpy.typing as npt
-
 from kafkajit.errors import InvalidSchemaError
-from kafkajit.kernel.intrinsics import WIDE
 from kafkajit.values.avro.columns import branch_names
 from kafkajit.values.avro.defaults import write_default
 from kafkajit.values.avro.operations import (
+    BASE,
     CALL,
-    CONSTANT,
+    CELL,
+    CHECKED_STRING,
+    CODE,
+    COLUMNS,
     DECIMAL,
     END,
     ENUM,
@@ -46,6 +44,7 @@ from kafkajit.values.avro.operations import (
     SKIP_LIST_END,
     SKIP_LONG,
     SKIP_NULLABLE,
+    STRING,
     UNION,
     A,
     B,
@@ -73,7 +72,9 @@ from kafkajit.values.avro.schema import (
     Record,
     Union,
 )
+from kafkajit.values.framing import BARE, CONFLUENT
 from kafkajit.values.layout import Layout, Node
+from kafkajit.values.programs import CONSTANT, Form, Programs
 from kafkajit.values.status import MISMATCH, TOO_DEEP
 
 _SKIPPED = {
@@ -87,16 +88,7 @@ MAX_STEPS = 1_000_000  # of one schema
 _SKIPPED_SIZES = {"float": 4, "double": 8}
 
 
-@dataclass(frozen=True)
-class Programs:
-    """Programs as the kernel takes them; and, for each row, the field and what is wrong with it."""
-
-    rows: npt.NDArray[np.int64]
-    texts: npt.NDArray[np.uint8]
-    symbols: npt.NDArray[np.int64]
-    limits: npt.NDArray[np.uint64]
-    fields: list[str]
-    faults: dict[int, str]  # of FAIL rows
+_FORM = Form(COLUMNS, places=((BASE, CELL),), checked=(CODE, STRING, CHECKED_STRING))
 
 
 class Compiler:
@@ -118,24 +110,26 @@ class Compiler:
         self._most_steps = MAX_STEPS
 
     def programs(self) -> Programs:
-        rows = np.array(self._rows, dtype=np.int64).reshape(-1)
-        texts = np.frombuffer(bytes(self._texts) + bytes(WIDE), dtype=np.uint8)
-        symbols = np.array(self._symbols or [0], dtype=np.int64)
-        limits = np.array(self._limits or [[0] * 4], dtype=np.uint64)
-        for array in (rows, symbols, limits):
-            array.setflags(write=False)  # one signature of the kernel
-        return Programs(rows, texts, symbols, limits, self._fields, self._faults)
+        return Programs.of(
+            _FORM,
+            self._rows,
+            bytes(self._texts),
+            self._symbols,
+            self._limits,
+            self._fields,
+            self._faults,
+        )
 
-    def add(self, writer: AvroType, *, is_raw: bool = False) -> int:
+    def add(self, writer: AvroType, framing: int = BARE) -> int:
         """Compile a writer's schema; return the row where its program begins.
 
-        With `is_raw`, a schema that is only "bytes" stands for bytes without their size in front,
-        as Confluent's serializer writes them.
+        A schema that is only "bytes" stands for bytes without their size in front if Confluent's
+        serializer has framed them.
         """
         entry = len(self._rows)
         self._most_steps = self._steps + MAX_STEPS
         try:
-            self._compile(writer, is_raw)
+            self._compile(writer, is_raw=framing == CONFLUENT)
         except (InvalidSchemaError, RecursionError) as error:
             self._forget(entry)
             if isinstance(error, RecursionError):
@@ -143,7 +137,7 @@ class Compiler:
             raise
         return entry
 
-    def _compile(self, writer: AvroType, is_raw: bool) -> None:
+    def _compile(self, writer: AvroType, *, is_raw: bool) -> None:
         if is_raw and writer.kind == "bytes" and not writer.logical:
             self._read_rest(writer, self._root)
         else:
