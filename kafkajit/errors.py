@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable
 class KafkaJitError(ValueError):
     """The base of every error about a log's bytes: what is wrong, at which position and offset.
 
-    An error about a text file names the line, counted from 1. An error about records to be written
-    names the row, counted from 0. `advice` describes what you can do about it, if the message
-    alone does not.
+    An error about a text names the line, and perhaps the column, counted from 1. An error about
+    records to be written names the row, counted from 0. `advice` describes what you can do about
+    it, if the message alone does not.
     """
 
     def __init__(
@@ -27,6 +27,7 @@ class KafkaJitError(ValueError):
         position: int | None = None,
         base_offset: int | None = None,
         line: int | None = None,
+        column: int | None = None,
         row: int | None = None,
         advice: str | None = None,
     ) -> None:
@@ -36,6 +37,7 @@ class KafkaJitError(ValueError):
         self.position = position
         self.base_offset = base_offset
         self.line = line
+        self.column = column
         self.row = row
         super().__init__(message)
 
@@ -47,6 +49,8 @@ class KafkaJitError(ValueError):
             text += f", base offset {self.base_offset}"
         if self.line is not None:
             text += f" at line {self.line}"
+        if self.column is not None:
+            text += f", column {self.column}"
         if self.path is not None:
             text += f" in {self.path}"
         return text if self.advice is None else f"{text}: {self.advice}"

@@ -26,6 +26,7 @@ STATUSES = {
         ({"base_offset": -1}, "bad, base offset -1"),
         ({"path": "t-0/0.log"}, "bad in t-0/0.log"),
         ({"path": "t-0/quorum-state", "line": 1}, "bad at line 1 in t-0/quorum-state"),
+        ({"line": 3, "column": 9}, "bad at line 3, column 9"),
         ({"row": 0}, "row 0: bad"),
         ({"row": 5, "base_offset": 3}, "row 5: bad, base offset 3"),
         (
