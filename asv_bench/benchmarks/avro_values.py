@@ -49,12 +49,12 @@ _DIFFERENT = 100_000  # values that differ; more are the same ones again
 
 def flat(rows: int, schemas: int = 1) -> pa.Array:
     """Orders in Confluent's framing, whose ids from 1 on come by turns."""
-    return _repeated(_flat_values(schemas), rows)
+    return repeated(_flat_values(schemas), rows)
 
 
 def nested(rows: int) -> pa.Array:
     """Baskets of up to five lines and three attributes."""
-    return _repeated(_nested_values(), rows)
+    return repeated(_nested_values(), rows)
 
 
 def versions(count: int) -> dict[int, str]:
@@ -64,7 +64,8 @@ def versions(count: int) -> dict[int, str]:
     }
 
 
-def _repeated(values: Iterator[bytes], rows: int) -> pa.Array:
+def repeated(values: Iterator[bytes], rows: int) -> pa.Array:
+    """An array of that many values, most of which are the first ones again."""
     some = [next(values) for _ in range(min(rows, _DIFFERENT))]
     whole = pa.array(some, pa.binary())
     return pa.concat_arrays([whole] * (rows // len(some)))

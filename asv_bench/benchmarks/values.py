@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import kafkajit
-from asv_bench.benchmarks import avro_values
+from asv_bench.benchmarks import avro_values, protobuf_values
 from kafkajit.values.decoder import ValueDecoder
 from kafkajit.values.framing import CONFLUENT
 
@@ -43,3 +43,18 @@ class Avro:
         values = self.flat[:1]
         decoder.settle([values])
         decoder.decode(values)
+
+
+class Protobuf:
+    """The same orders as messages."""
+
+    def setup(self) -> None:
+        self.flat = protobuf_values.flat(ROWS)
+        self.schema = {1: protobuf_values.ORDER}
+        self.time_flat()
+
+    def time_flat(self) -> None:
+        kafkajit.decode_values(self.flat, schemas=self.schema)
+
+    def time_two_of_ten_fields(self) -> None:
+        kafkajit.decode_values(self.flat, schemas=self.schema, columns=avro_values.TWO)

@@ -108,3 +108,14 @@ def sequence_size(content, p, end):
         if left == i or content[p + i] & 0xC0 != 0x80:
             return np.int64(-i)
     return np.int64(4)
+
+
+@kernel
+def is_text(content, p, end):
+    """Whether bytes are UTF-8."""
+    while p < end:
+        size = sequence_size(content, p, end)
+        if size < 0:
+            return False
+        p += size
+    return True

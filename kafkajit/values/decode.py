@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from kafkajit.errors import RecordDeserializationError
 from kafkajit.values.decoder import Decoded, ValueDecoder
+from kafkajit.values.formats import FORMATS
 from kafkajit.values.framing import FRAMINGS
 from kafkajit.values.layout import RECURSION
 from kafkajit.values.schemas import SchemaSource
@@ -25,12 +26,14 @@ def decode_values(
     schema: Any = None,
     *,
     schemas: SchemaSource | None = None,
+    format: str | None = None,  # noqa: A002  # what callers look for
     framing: Framing = "auto",
     columns: Iterable[str] | None = None,
+    message: str | None = None,
     mode: str = FAILFAST,
     recursion: int = RECURSION,
 ) -> pa.Array | pa.ChunkedArray:
-    r"""Decode Avro keys or values into Arrow columns.
+    r"""Decode keys or values that are Avro or Protobuf into Arrow columns.
 
     >>> import kafkajit
     >>> schema = '{"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]}'
@@ -39,14 +42,17 @@ def decode_values(
 
     Args:
         values: an Arrow array of binary, chunked or not, or bytes. NULL stays NULL.
-        schema: the schema to read into, as text, JSON or a path to an .avsc file. Without it, the
-            newest version of the subject whose schemas the values name.
+        schema: the schema to read into, as text, JSON or a path to an .avsc or .proto file. Without
+            it, the newest version of the subject whose schemas the values name.
         schemas: the schemas that values name: a mapping of ids to schemas, a file or a folder of
-            .avsc files, a registry's JSON, or what `read_schemas` returns. Without them, all
-            values have been written with `schema`.
+            .avsc or .proto files, a registry's JSON, or what `read_schemas` returns. Without them,
+            all values have been written with `schema`.
+        format: "avro" or "protobuf", if `schema` is text that could be either.
         framing: what stands in front of a value. "auto" tells framings apart value by value;
             without schemas it decides by the first values whether there is one.
         columns: names of fields, "customer.id" for one inside; the others are skipped.
+        message: the name of the Protobuf message to read into. Without it, the one that the first
+            value has; without indexes in front of values, the first of the .proto file.
         mode: FAILFAST raises an error at the first value that is malformed. PERMISSIVE returns a
             struct of `value` and `error`, of which one is NULL. DROPMALFORMED leaves it out.
         recursion: how often a type may contain itself. A value that is nested deeper is malformed.
@@ -60,8 +66,18 @@ def decode_values(
         values = pa.array(values, pa.binary())
     if values.type not in _TYPES:
         raise TypeError(f"values must be binary, not {values.type}")
+    if format is not None and format.upper() not in FORMATS:
+        known = ", ".join(map(str.lower, FORMATS))
+        raise ValueError(f"format must be one of {known}, not {format!r}")
     decoder = ValueDecoder(
-        schema, schemas, FRAMINGS[framing], columns, stops=mode == FAILFAST, recursion=recursion
+        schema,
+        schemas,
+        FRAMINGS[framing],
+        columns,
+        stops=mode == FAILFAST,
+        type_=None if format is None else format.upper(),
+        message=message,
+        recursion=recursion,
     )
     chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
     decoder.settle(chunks)

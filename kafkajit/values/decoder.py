@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from kafkajit.errors import InvalidSchemaError, RecordDeserializationError
 from kafkajit.storage.source import Bytes
-from kafkajit.values.block import FAILED, FULL, ROOM, Block, Columns
+from kafkajit.values.block import FAILED, FULL, ROOM, Block
+from kafkajit.values.columns import Columns
 from kafkajit.values.formats import FORMATS
 from kafkajit.values.framing import (
     AUTO,
@@ -31,7 +32,7 @@ from kafkajit.values.framing import (
 from kafkajit.values.layout import RECURSION
 from kafkajit.values.programs import Programs
 from kafkajit.values.schema import AVRO, Schema
-from kafkajit.values.schema_files import schema_text
+from kafkajit.values.schema_files import named_schema
 from kafkajit.values.schemas import Schemas, SchemaSource
 from kafkajit.values.status import (
     MISMATCH,
@@ -85,10 +86,13 @@ class ValueDecoder:
         columns: Iterable[str] | None,
         *,
         stops: bool,
+        type_: str | None = None,
+        message: str | None = None,
         recursion: int = RECURSION,
         for_spark: bool = False,
     ) -> None:
         self._schema = schema
+        self._message = message
         self._schemas = None if schemas is None else Schemas.of(schemas)
         self._for_spark = for_spark
         # Without schemas, values may be bare although a framing is not named.
@@ -100,15 +104,15 @@ class ValueDecoder:
             raise TypeError("columns are names of fields")
         self._stops = stops
         self._recursion = recursion
-        self._format = FORMATS[AVRO]
+        self._type = AVRO
         self._parsed: Any = None  # the schema that was named
         self._reader: Any = None
         self._entries: dict[SchemaKey, int] = {}
         self._why: dict[SchemaKey, str] = {}
         if schema is not None:
-            given = schema if isinstance(schema, Schema) else Schema(schema_text(schema))
+            given = schema if isinstance(schema, Schema) else named_schema(schema, type_)
             self._parsed = (self._schemas or Schemas()).parsed(given)
-            self._read_into(given.type, self._parsed)
+            self._read_into(given.type, self._parsed, self._parsed)
 
     def settle(self, arrays: Sequence[pa.Array]) -> None:
         """Decide what the values themselves decide: their framing, and the schema to read into."""
@@ -122,13 +126,15 @@ class ValueDecoder:
         """The type of the columns, once it is settled."""
         return self._root.type
 
-    def _read_into(self, type_: str, schema: Any, body: bytes = b"", framing: int = BARE) -> None:
-        self._format = FORMATS[type_]
-        self._reader = self._format.reader(schema, body, framing)
-        self._layout, self._root = self._format.layout(
+    def _read_into(self, type_: str, schema: Any, written: Any, body: bytes = b"") -> None:
+        format_ = FORMATS[type_]
+        self._type = type_
+        self._reader = format_.reader(schema, written, body, self._message)
+        self._layout, self._root = format_.layout(
             self._reader, self._columns, self._recursion, for_spark=self._for_spark
         )
-        self._compiler = self._format.compiler(self._layout, self._root)
+        self._compiler = format_.compiler(self._layout, self._root)
+        self._read_values = format_.read_values
         self._programs: Programs | None = None
         self._block: Block | None = None
         self._own: dict[int, int] = {}  # where the programs of the named schema begin, by framing
@@ -139,13 +145,20 @@ class ValueDecoder:
         counts = {}
         for framing in (BARE, AUTO):
             trial = ValueDecoder(
-                self._schema, None, framing, self._columns, stops=False, recursion=self._recursion
+                self._schema,
+                None,
+                framing,
+                self._columns,
+                stops=False,
+                type_=self._type,
+                message=self._message,
+                recursion=self._recursion,
             )
             trial._framing = framing
             counts[framing] = len(values) - len(trial.decode(values).bad)
         return AUTO if counts[AUTO] > counts[BARE] else BARE
 
-    def _newest(self, arrays: Sequence[pa.Array]) -> tuple[str, Any, bytes, int]:
+    def _newest(self, arrays: Sequence[pa.Array]) -> tuple[str, Any, Any, bytes]:
         """The newest version of the subject of the first value whose schema is known."""
         assert self._schemas is not None
         assert self._framing is not None
@@ -159,8 +172,8 @@ class ValueDecoder:
                         newest = schema.subject and self._schemas.newest(schema.subject)
                         row = int(np.argmax(frames.numbers == number))
                         body = frames.content[frames.starts[row] : frames.ends[row]].tobytes()
-                        parsed = self._schemas.parsed(newest or schema)
-                        return schema.type, parsed, body, key.framing
+                        written = self._schemas.parsed(schema)
+                        return schema.type, self._schemas.parsed(newest or schema), written, body
         raise RecordDeserializationError(
             "no value names a schema that is known", advice="pass the schema to read into"
         )
@@ -204,8 +217,8 @@ class ValueDecoder:
             schema = self._schemas.find(key)
             if schema is None:
                 return -UNKNOWN_SCHEMA
-            if FORMATS.get(schema.type) is not self._format:
-                raise InvalidSchemaError(f"it is of the type {schema.type}")
+            if schema.type != self._type:
+                raise InvalidSchemaError(f"it is of the type {schema.type}, not {self._type}")
             return self._compiler.add(self._schemas.parsed(schema), key.framing)
         except InvalidSchemaError as error:
             self._why[key] = str(error)
@@ -277,7 +290,7 @@ class ValueDecoder:
         program = self._programs.bound(self._block.bases, checks_text)
         while first < end:
             stop = min(first + _BLOCK_VALUES, end)
-            state, after = self._format.read_values(
+            state, after = self._read_values(
                 program,
                 self._block.cells,
                 self._block.items,

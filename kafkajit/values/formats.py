@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-from kafkajit.values.avro.columns import column_layout
-from kafkajit.values.avro.interpreter import read_values
-from kafkajit.values.avro.program import Compiler
+from kafkajit.values.avro.columns import column_layout as avro_layout
+from kafkajit.values.avro.interpreter import read_values as read_avro
+from kafkajit.values.avro.program import Compiler as AvroCompiler
 from kafkajit.values.layout import Layout, Node
 from kafkajit.values.programs import Programs
-from kafkajit.values.schema import AVRO
+from kafkajit.values.protobuf.columns import column_layout as protobuf_layout
+from kafkajit.values.protobuf.interpreter import read_values as read_protobuf
+from kafkajit.values.protobuf.messages import message_to_read
+from kafkajit.values.protobuf.program import Compiler as ProtobufCompiler
+from kafkajit.values.schema import AVRO, PROTOBUF
 
 
 class ProgramCompiler(Protocol):
@@ -24,19 +28,26 @@ class ProgramCompiler(Protocol):
 
 
 class Format(NamedTuple):
-    """How values of one format are read.
+    """The steps from schemas of one format to the columns of its values.
 
-    `reader` picks the type to read into from a parsed schema, if need be by the first value's bytes
-    behind the schema's name, and by the framing. A kernel that reads values is one of `avro`'s
-    signature.
+    `reader` picks the type to read into: from the parsed schema to read into, from that which the
+    first value was written with, and from the value's bytes behind the schema's name. A kernel
+    that reads values is one of `avro.interpreter`'s signature.
     """
 
-    reader: Callable[[Any, bytes, int], Any]
+    reader: Callable[[Any, Any, bytes, str | None], Any]
     layout: Callable[..., tuple[Layout, Node]]
     compiler: Callable[[Layout, Node], ProgramCompiler]
     read_values: Callable[..., tuple[int, int]]
 
 
+def _avro_type(schema: Any, _written: Any, _body: bytes, message: str | None) -> Any:
+    if message is not None:
+        raise ValueError(f"an Avro schema has no messages, such as {message!r}")
+    return schema
+
+
 FORMATS: dict[str, Format] = {
-    AVRO: Format(lambda schema, _body, _framing: schema, column_layout, Compiler, read_values),
+    AVRO: Format(_avro_type, avro_layout, AvroCompiler, read_avro),
+    PROTOBUF: Format(message_to_read, protobuf_layout, ProtobufCompiler, read_protobuf),
 }

@@ -8,6 +8,7 @@ that is NULL costs nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -41,7 +42,8 @@ class Node:
     """A column, with the cells that hold its values.
 
     The cell of a list or a map counts the elements, which lie in a space of their own. That of
-    bytes holds their place. `schema` is what the values' format knows of the column.
+    bytes holds their place. `schema` is what the values' format knows of the column. `finish` makes
+    the column of what the cells have stored, if that is of another type.
     """
 
     type: pa.DataType
@@ -52,6 +54,8 @@ class Node:
     valid: int = -1  # the cell that is 1 if there is a value; -1: there always is
     children: list[Node] = field(default_factory=list)
     is_nullable: bool = False  # by its schema; the value as a whole may be NULL in any case
+    stored: pa.DataType | None = None
+    finish: Callable[[pa.Array], pa.Array] | None = None
 
 
 class Layout:
@@ -81,3 +85,28 @@ class Layout:
     def new_space(self) -> int:
         self.spaces += 1
         return self.spaces - 1
+
+
+# The fields that are wanted of a struct, each with those of its own; None: all.
+Wanted = dict[str, Any] | None
+
+
+def wanted_fields(paths: Iterable[str] | None) -> Wanted:
+    """The fields that paths such as "customer.id" name.
+
+    >>> wanted_fields(["id", "customer.id", "customer.name"])
+    {'id': None, 'customer': {'id': None, 'name': None}}
+    """
+    if paths is None:
+        return None
+    wanted: dict[str, Any] = {}
+    for path in paths:
+        *parents, name = path.split(".")
+        inside: Any = wanted
+        for parent in parents:
+            inside = inside.setdefault(parent, {})
+            if inside is None:  # the whole of it is wanted already
+                break
+        else:
+            inside[name] = None
+    return wanted

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,17 +13,40 @@ from kafkajit.errors import InvalidSchemaError
 from kafkajit.storage.locations import find_files
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.values.registry import schemas_in, segments_in
-from kafkajit.values.schema import Schema, registered
+from kafkajit.values.schema import AVRO, PROTOBUF, Schema, registered
 
-_SUFFIX = ".avsc"
+_TYPES = {".avsc": AVRO, ".proto": PROTOBUF}
+_SUFFIXES = tuple(_TYPES)
 _EXPORT = ".json"
+# A .proto file begins with a statement or a comment, an Avro schema with JSON or a type's name.
+_PROTO = re.compile(r"\s*(//|/\*|(syntax|edition)\s*=|(package|import|option|message|enum)\s)")
+
+
+def named_schema(schema: Any, type_: str | None = None) -> Schema:
+    """A schema as a caller gives it: text, JSON or a path; with its format, which it may tell.
+
+    >>> named_schema("message Order { int64 id = 1; }").type
+    'PROTOBUF'
+    """
+    if isinstance(schema, Schema):
+        return schema
+    text = schema_text(schema)
+    if type_ is None and isinstance(schema, (str, os.PathLike)):
+        type_ = _TYPES.get(_suffix(schema))
+    if type_ is None:
+        type_ = PROTOBUF if _PROTO.match(text) else AVRO
+    return Schema(text, type_)
+
+
+def _suffix(path: str | os.PathLike[str]) -> str:
+    return "." + os.fspath(path).rpartition(".")[2]
 
 
 def schema_text(schema: Any) -> str:
-    """A schema as text; the path of an .avsc file is read."""
+    """A schema as text; the path of an .avsc or .proto file is read."""
     if isinstance(schema, bytes):
         return schema.decode()
-    if isinstance(schema, os.PathLike) or (isinstance(schema, str) and schema.endswith(_SUFFIX)):
+    if isinstance(schema, os.PathLike) or (isinstance(schema, str) and schema.endswith(_SUFFIXES)):
         return Path(schema).read_text()
     try:
         return schema if isinstance(schema, str) else json.dumps(schema)
@@ -33,15 +57,15 @@ def schema_text(schema: Any) -> str:
 def schemas_at(location: str) -> list[Schema]:
     """The schemas at a path or URI.
 
-    A file is one schema (.avsc) or what a registry has answered (.json). A folder has such files,
-    or the log of a registry's topic, or partitions' folders with one of that topic.
+    A file is one schema (.avsc, .proto) or what a registry has answered (.json). A folder has such
+    files, or the log of a registry's topic, or partitions' folders with one of that topic.
     """
     if segments_in(location):
         return schemas_in(location)
-    files = [file for file in find_files(location) if file.name.endswith((_SUFFIX, _EXPORT))]
+    files = [file for file in find_files(location) if file.name.endswith((*_SUFFIXES, _EXPORT))]
     if not files:
         raise InvalidSchemaError(
-            "there are neither .avsc files, nor a registry's .json, nor a log of _schemas",
+            "there are no .avsc or .proto files, no registry's .json and no log of _schemas",
             path=location,
         )
     return [schema for file in files for schema in _in_file(file)]
@@ -52,8 +76,8 @@ def _in_file(file: StoredFile) -> Iterator[Schema]:
         text = file.read().decode()
     except UnicodeDecodeError:
         raise InvalidSchemaError("a schema is text in UTF-8", path=file.path) from None
-    if file.name.endswith(_SUFFIX):
-        yield Schema(text)
+    if file.name.endswith(_SUFFIXES):
+        yield Schema(text, _TYPES[_suffix(file.name)])
         return
     try:
         content = json.loads(text)

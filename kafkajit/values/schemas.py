@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Union
 
 import pyarrow as pa
 
 from kafkajit.errors import InvalidSchemaError
-from kafkajit.values.avro.schema import AvroType, fingerprint, parse_schema
+from kafkajit.values.avro.schema import fingerprint, parse_schema
 from kafkajit.values.framing import APICURIO8, CONFLUENT, GLUE, SINGLE_OBJECT, SchemaKey
+from kafkajit.values.protobuf.proto_text import parse_proto
 from kafkajit.values.registry import schemas_of
-from kafkajit.values.schema import AVRO, Schema
-from kafkajit.values.schema_files import schema_text, schemas_at
+from kafkajit.values.schema import AVRO, PROTOBUF, Schema
+from kafkajit.values.schema_files import named_schema, schemas_at
 
 SchemaSource = Union[
     "Schemas", str, os.PathLike[str], pa.Table, Mapping[int, Any], Iterable[Schema]
@@ -35,7 +37,7 @@ class Schemas:
 
     def __init__(self, schemas: Iterable[Schema] = ()) -> None:
         self._all = list(schemas)
-        self._parsed: dict[Schema, AvroType] = {}
+        self._parsed: dict[Schema, Any] = {}
 
     @classmethod
     def of(cls, source: SchemaSource) -> Schemas:
@@ -43,7 +45,7 @@ class Schemas:
         if isinstance(source, Schemas):
             return source
         if isinstance(source, Mapping):
-            return cls(Schema(schema_text(text), id=int(id_)) for id_, text in source.items())
+            return cls(replace(named_schema(text), id=int(id_)) for id_, text in source.items())
         if isinstance(source, (str, os.PathLike)):
             return cls(schemas_at(os.fspath(source)))
         if isinstance(source, pa.Table):
@@ -103,12 +105,23 @@ class Schemas:
             default=None,
         )
 
-    def parsed(self, schema: Schema) -> AvroType:
-        """The type of an Avro schema, with those that it refers to."""
+    def parsed(self, schema: Schema) -> Any:
+        """The type of an Avro schema or the messages of a .proto file, with those referred to."""
         if schema not in self._parsed:
-            others = [other.text for other in self._referred(schema, [])]
-            self._parsed[schema] = parse_schema(schema.text, *others)
+            others = self._referred(schema, [])
+            if schema.type == PROTOBUF:
+                self._parsed[schema] = parse_proto(schema.text, self._imports(schema, others))
+            else:
+                self._parsed[schema] = parse_schema(schema.text, *(it.text for it in others))
         return self._parsed[schema]
+
+    def _imports(self, schema: Schema, others: Iterable[Schema]) -> dict[str, str]:
+        """The texts of .proto files by the names under which they are imported."""
+        return {
+            reference.name: self._by_subject[reference.subject, reference.version].text
+            for one in (schema, *others)
+            for reference in one.references
+        }
 
     def _referred(
         self, schema: Schema, found: list[Schema], around: tuple[Schema, ...] = ()

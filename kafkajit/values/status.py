@@ -24,7 +24,10 @@ from __future__ import annotations
     NOT_FRAMED,
     UNKNOWN_SCHEMA,
     UNUSABLE_SCHEMA,
-) = range(21)
+    BAD_WIRE_TYPE,
+    BAD_TIME,
+    BAD_INDEX,
+) = range(24)
 
 WORDS = {
     TRUNCATED: "the value ends in the middle of a field",
@@ -45,4 +48,7 @@ WORDS = {
     NOT_FRAMED: "the value has no schema id in front",
     UNKNOWN_SCHEMA: "the schema is not known",
     UNUSABLE_SCHEMA: "the schema cannot be used",
+    BAD_WIRE_TYPE: "a field's number is 0, its wire type is unknown, or a group does not end",
+    BAD_TIME: "seconds or nanoseconds are out of the range of timestamps and durations",
+    BAD_INDEX: "the schema has no message with these indexes",
 }

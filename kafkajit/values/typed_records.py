@@ -17,11 +17,12 @@ from kafkajit.errors import InvalidSchemaError, RecordDeserializationError
 from kafkajit.schema import RECORD_COLUMNS, check_columns
 from kafkajit.values.decode import error_column
 from kafkajit.values.decoder import Decoded, ValueDecoder
+from kafkajit.values.formats import FORMATS
 from kafkajit.values.framing import AUTO
 from kafkajit.values.layout import RECURSION
 from kafkajit.values.registry import SCHEMAS_TOPIC, segments_in
-from kafkajit.values.schema import AVRO, Schema
-from kafkajit.values.schema_files import schema_text
+from kafkajit.values.schema import Schema
+from kafkajit.values.schema_files import named_schema
 from kafkajit.values.schemas import Schemas, SchemaSource
 from kafkajit.walk.damage import DROPMALFORMED, FAILFAST, PERMISSIVE
 
@@ -182,10 +183,10 @@ def typed_columns(
     readers = {}
     for part, named in zip(PARTS, (key_schema, value_schema), strict=True):
         if named is not None:
-            readers[part] = Schema(schema_text(named))
+            readers[part] = named_schema(named)
         elif schemas is not None:
             newest = {topic: schemas.newest(f"{topic}-{part}") for topic in topics}
-            found = {topic: it for topic, it in newest.items() if it and it.type == AVRO}
+            found = {topic: it for topic, it in newest.items() if it and it.type in FORMATS}
             if len({(it.text, it.references) for it in found.values()}) > 1:
                 raise InvalidSchemaError(
                     f"the {part}s of the topics {', '.join(found)} have schemas of their own",
@@ -196,7 +197,7 @@ def typed_columns(
     if not readers and not is_auto:
         known = sorted({schema.subject for schema in schemas or () if schema.subject})
         raise InvalidSchemaError(
-            f"no Avro schema is known for the topic {', '.join(topics) or '(unknown)'}; there are "
+            f"no schema is known for the topic {', '.join(topics) or '(unknown)'}; there are "
             f"schemas of {', '.join(known) or 'no subjects'}",
             advice="name the value's schema",
         )

@@ -170,7 +170,7 @@ def test_only_columns_that_are_full_grow() -> None:
 
 
 def test_more_elements_than_offsets_can_count_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kafkajit.values.block._MOST", 100)
+    monkeypatch.setattr("kafkajit.values.columns._MOST", 100)
     values = encoded(LONGS, [1, 2, 3])
     assert len(kafkajit.decode_values(values * 30, LONGS, framing="bare")) == 30
     with pytest.raises(RecordDeserializationError, match="2 Gi elements: decode fewer values"):

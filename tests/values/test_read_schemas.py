@@ -174,7 +174,7 @@ def test_schemas_come_from_files_as_well(tmp_path: Path) -> None:
     assert kafkajit.decode_values([b"\0\0\0\0\5\2"], schemas=tmp_path).to_pylist() == [1]
     found = kafkajit.decode_values([b"ab"], tmp_path / "money.avsc", framing="bare")
     assert found.to_pylist() == [b"ab"]
-    with pytest.raises(InvalidSchemaError, match=r"there are neither \.avsc files"):
+    with pytest.raises(InvalidSchemaError, match=r"there are no \.avsc or \.proto files"):
         Schemas.of(tmp_path / "notes.txt")
     (tmp_path / "bad.json").write_text("[1]")
     with pytest.raises(InvalidSchemaError, match="not what a registry answers to GET /schemas"):

@@ -136,7 +136,7 @@ def test_without_schemas_nothing_is_guessed(log: Path, root: Path, tmp_path: Pat
     with pytest.raises(InvalidSchemaError) as raised:
         kafkajit.read_records(other, schemas=root)
     assert str(raised.value) == (
-        "no Avro schema is known for the topic payments; there are schemas of orders-key, "
+        "no schema is known for the topic payments; there are schemas of orders-key, "
         "orders-value: name the value's schema"
     )
     # "auto" is for those who may have no schemas.

@@ -33,7 +33,18 @@ from kafkajit.values.avro.schema import (
     Record,
     Union,
 )
-from kafkajit.values.layout import BYTE, DURATION, INT, LONG, RECURSION, TEXT, Layout, Node
+from kafkajit.values.layout import (
+    BYTE,
+    DURATION,
+    INT,
+    LONG,
+    RECURSION,
+    TEXT,
+    Layout,
+    Node,
+    Wanted,
+    wanted_fields,
+)
 
 _NUMBERS = {
     "int": (pa.int32(), INT),
@@ -52,30 +63,6 @@ _LOGICAL = {
     "local-timestamp-micros": pa.timestamp("us"),
     "local-timestamp-nanos": pa.timestamp("ns"),
 }
-
-# The fields that are wanted of a struct, each with those of its own; None: all.
-Wanted = dict[str, Any] | None
-
-
-def wanted_fields(paths: Iterable[str] | None) -> Wanted:
-    """The fields that paths such as "customer.id" name.
-
-    >>> wanted_fields(["id", "customer.id", "customer.name"])
-    {'id': None, 'customer': {'id': None, 'name': None}}
-    """
-    if paths is None:
-        return None
-    wanted: dict[str, Any] = {}
-    for path in paths:
-        *parents, name = path.split(".")
-        inside: Any = wanted
-        for parent in parents:
-            inside = inside.setdefault(parent, {})
-            if inside is None:  # the whole of it is wanted already
-                break
-        else:
-            inside[name] = None
-    return wanted
 
 
 def column_layout(

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from kafkajit.format.utf8 import sequence_size
-from kafkajit.kernel import inlined, kernel
+from kafkajit.format.utf8 import is_text
+from kafkajit.kernel import kernel
 from kafkajit.kernel.intrinsics import (
     read_little_endian,
     read_word,
@@ -74,7 +74,7 @@ from kafkajit.values.avro.operations import (
     B,
     C,
 )
-from kafkajit.values.block import AT, DONE, FAILED, FULL, OF, WIDTH
+from kafkajit.values.block import DONE, FAILED, FULL, roll_back
 from kafkajit.values.status import (
     BAD_BOOLEAN,
     BAD_BRANCH,
@@ -94,9 +94,15 @@ from kafkajit.values.status import (
     UNKNOWN_SYMBOL,
     VARINT_TOO_LONG,
 )
+from kafkajit.values.varints import (
+    HIGH_BITS,
+    is_int,
+    longer_varint,
+    read_varint,
+    word_varint,
+    zigzag,
+)
 
-_HIGH_BITS = np.int64(-0x7F7F7F7F7F7F7F80)  # 0x80 in each byte
-_LOW_BITS = np.int64(0x7F7F7F7F7F7F7F7F)
 _INDEX = (1 << 62) - 1  # an index that LLVM knows not to count from the end
 MAX_EMPTY_ITEMS = 1 << 16  # elements of no bytes in one value
 # A frame of the stack. A list has the elements left in its block, where its elements begin, and
@@ -115,7 +121,7 @@ def read_values(program, cells, items, values, first, stop, stops, faults):
     """
     code, _, symbols, limits = program
     bytes_, ints, longs, floats, doubles = cells
-    _, capacity, taken, saved, slots, stack = items
+    _, capacity, taken, saved, slots, stack, _ = items
     content, starts, ends, entries = values
     statuses, places, positions = faults
     spaces = taken.size
@@ -152,13 +158,13 @@ def read_values(program, cells, items, values, first, stop, stops, faults):
                     raw = word & 0x7F
                     behind = p + 1
                     if word & 0x80:
-                        last = ~word & _HIGH_BITS
+                        last = ~word & HIGH_BITS
                         if last == 0:
                             break
                         behind = p + (trailing_zeros(last) >> 3) + 1
-                        raw = _word_varint(word, last)
+                        raw = word_varint(word, last)
                 if op == LONG:
-                    write_word(bytes_, slot << 3, np.uint64(_zigzag(raw)))
+                    write_word(bytes_, slot << 3, np.uint64(zigzag(raw)))
                 elif op == STRING:
                     size = raw >> 1
                     if raw & 1 or size > end - behind:
@@ -166,8 +172,8 @@ def read_values(program, cells, items, values, first, stop, stops, faults):
                     write_word(bytes_, slot << 3, np.uint64(behind | size << 32))
                     behind += size
                 elif op == INT:
-                    number = _zigzag(raw)
-                    if not _is_int(number):
+                    number = zigzag(raw)
+                    if not is_int(number):
                         break
                     write_half_word(bytes_, slot << 2, number)
                 elif op == NULLABLE:
@@ -207,7 +213,7 @@ def read_values(program, cells, items, values, first, stop, stops, faults):
                 elif op == END:
                     is_read = p == end
                     break
-                elif op == SKIP_INT and not _is_int(_zigzag(raw)):
+                elif op == SKIP_INT and not is_int(zigzag(raw)):
                     break
                 if behind > end:
                     break
@@ -226,33 +232,33 @@ def read_values(program, cells, items, values, first, stop, stops, faults):
                     raw = raw & 0x7F | (byte & 0x7F) << 7
                     p += 1
                     if byte >= 0x80:
-                        raw, p = _longer(content, p - 2)
+                        raw, p = longer_varint(content, p - 2)
                         if p < 0:
                             p = -p
                             status = np.int64(VARINT_TOO_LONG)
             slot = code[at + BASE] + slots[code[at + SPACE] & _INDEX] & _INDEX
             operand_a, operand_b = code[at + A], code[at + B]
             if op == LONG:
-                longs[slot] = _zigzag(raw)
+                longs[slot] = zigzag(raw)
             elif op in (STRING, CHECKED_STRING):
-                size = _zigzag(raw)
+                size = zigzag(raw)
                 if size < 0:
                     status = np.int64(NEGATIVE_SIZE)
                 elif size > end - p:
                     status = np.int64(SIZE_PAST_END)
-                elif op == CHECKED_STRING and not _is_text(content, p, p + size):
+                elif op == CHECKED_STRING and not is_text(content, p, p + size):
                     status = np.int64(BAD_TEXT)
                 else:
                     longs[slot] = p | size << 32
                     p += size
             elif op == INT:
-                number = _zigzag(raw)
-                if _is_int(number):
+                number = zigzag(raw)
+                if is_int(number):
                     ints[slot] = number
                 else:
                     status = np.int64(INT_RANGE)
             elif op == NULLABLE:
-                branch = _zigzag(raw)
+                branch = zigzag(raw)
                 if branch == operand_a:
                     follower = operand_b
                 elif branch == 1 - operand_a:
@@ -270,10 +276,10 @@ def read_values(program, cells, items, values, first, stop, stops, faults):
             elif op == SKIP_LONG:
                 pass
             elif op == SKIP_INT:
-                if not _is_int(_zigzag(raw)):
+                if not is_int(zigzag(raw)):
                     status = np.int64(INT_RANGE)
             elif op == SKIP_BYTES:
-                size = _zigzag(raw)
+                size = zigzag(raw)
                 if size < 0:
                     status = np.int64(NEGATIVE_SIZE)
                 elif size > end - p:
@@ -286,7 +292,7 @@ def read_values(program, cells, items, values, first, stop, stops, faults):
                 else:
                     p += operand_a
             elif op == SKIP_NULLABLE:
-                branch = _zigzag(raw)
+                branch = zigzag(raw)
                 if branch == operand_a:
                     follower = operand_b
                 elif branch != 1 - operand_a:
@@ -327,7 +333,7 @@ def read_values(program, cells, items, values, first, stop, stops, faults):
                 if stack[top + _STOP] >= 0 and stack[top + _STOP] != p:
                     status = np.int64(BLOCK_SIZE)
                     break
-                raw, p = _varint(content, p, end)
+                raw, p = read_varint(content, p, end)
                 if p < 0:
                     p = -p
                     status = np.int64(TRUNCATED if p >= end else VARINT_TOO_LONG)
@@ -343,7 +349,7 @@ def read_values(program, cells, items, values, first, stop, stops, faults):
                     status = np.int64(TRAILING)
                 break
             elif op == UNION:
-                branch = _zigzag(raw)
+                branch = zigzag(raw)
                 if branch < 0 or branch >= operand_a:
                     status = np.int64(BAD_BRANCH)
                 else:
@@ -351,7 +357,7 @@ def read_values(program, cells, items, values, first, stop, stops, faults):
             elif op == JUMP:
                 follower = operand_a
             elif op == BYTES:
-                size = _zigzag(raw)
+                size = zigzag(raw)
                 if size < 0:
                     status = np.int64(NEGATIVE_SIZE)
                 elif size > end - p:
@@ -360,7 +366,7 @@ def read_values(program, cells, items, values, first, stop, stops, faults):
                     longs[slot] = p | size << 32
                     p += size
             elif op in (ENUM, SKIP_ENUM):
-                symbol = _zigzag(raw)
+                symbol = zigzag(raw)
                 count = operand_b if op == ENUM else operand_a
                 if symbol < 0 or symbol >= count:
                     status = np.int64(BAD_SYMBOL)
@@ -378,7 +384,7 @@ def read_values(program, cells, items, values, first, stop, stops, faults):
                     longs[slot] = p | size << 32
                     p += size
             elif op in (DECIMAL, FIXED_DECIMAL):
-                size = _zigzag(raw) if op == DECIMAL else code[at + C]
+                size = zigzag(raw) if op == DECIMAL else code[at + C]
                 if size < 0:
                     status = np.int64(NEGATIVE_SIZE)
                 elif size > end - p:
@@ -400,17 +406,17 @@ def read_values(program, cells, items, values, first, stop, stops, faults):
                 write_half_word(bytes_, slot << 2, read_little_endian(content, p, np.int64(4)))
                 p += 4
             elif op == INT_TO_LONG:
-                longs[slot] = _zigzag(raw)
-                if not _is_int(longs[slot]):
+                longs[slot] = zigzag(raw)
+                if not is_int(longs[slot]):
                     status = np.int64(INT_RANGE)
             elif op in (INT_TO_FLOAT, LONG_TO_FLOAT):
-                number = _zigzag(raw)
-                if op == INT_TO_FLOAT and not _is_int(number):
+                number = zigzag(raw)
+                if op == INT_TO_FLOAT and not is_int(number):
                     status = np.int64(INT_RANGE)
                 floats[slot] = np.float32(number)
             elif op in (INT_TO_DOUBLE, LONG_TO_DOUBLE):
-                number = _zigzag(raw)
-                if op == INT_TO_DOUBLE and not _is_int(number):
+                number = zigzag(raw)
+                if op == INT_TO_DOUBLE and not is_int(number):
                     status = np.int64(INT_RANGE)
                 doubles[slot] = np.float64(number)
             elif op == FLOAT_TO_DOUBLE:
@@ -447,7 +453,7 @@ def read_values(program, cells, items, values, first, stop, stops, faults):
                 longs[slot] = p | (end - p) << 32
                 p = end
             elif op == REST_TEXT:
-                if _is_text(content, p, end):
+                if is_text(content, p, end):
                     longs[slot] = p | (end - p) << 32
                     p = end
                 else:
@@ -459,10 +465,10 @@ def read_values(program, cells, items, values, first, stop, stops, faults):
             if status == OK:
                 row = follower
         if is_full:
-            _roll_back(cells, items)
+            roll_back(cells, items)
             return np.int64(FULL), np.int64(value)
         if status != OK:
-            _roll_back(cells, items)
+            roll_back(cells, items)
             taken[0] = value - first + 1
             statuses[value] = status
             if status != NULL:
@@ -473,75 +479,20 @@ def read_values(program, cells, items, values, first, stop, stops, faults):
     return np.int64(DONE), np.int64(stop)
 
 
-@inlined
-def _zigzag(raw):
-    return np.int64(np.uint64(raw) >> np.uint64(1)) ^ -(raw & 1)
-
-
-@inlined
-def _is_int(number):
-    return -0x80000000 <= number <= 0x7FFFFFFF
-
-
-@inlined
-def _word_varint(word, stop):
-    """The unsigned value of a varint that ends within a word, at the lowest bit of `stop`."""
-    word &= (stop ^ (stop - 1)) & _LOW_BITS
-    word = word & 0x007F007F007F007F | (word & 0x7F007F007F007F00) >> 1
-    word = word & 0x00003FFF00003FFF | (word & 0x3FFF00003FFF0000) >> 2
-    return word & 0x0FFFFFFF | (word & 0x0FFFFFFF00000000) >> 4
-
-
-@kernel
-def _longer(content, p):
-    """(unsigned value, position behind it) of a varint of more than two bytes.
-
-    The position is negative if the varint has too many bits. Up to eight bytes are read as one
-    word, without a branch for each byte: the sizes of numbers are hard to guess.
-    """
-    word = read_word(content, p)
-    stop = ~word & _HIGH_BITS
-    if stop != 0:
-        return _word_varint(word, stop), p + (trailing_zeros(stop) >> 3) + 1
-    raw = np.int64(0)
-    for i in range(10):
-        byte = np.int64(content[p + i])
-        raw |= (byte & 0x7F) << 7 * i
-        if byte < 0x80:
-            return (raw, p + i + 1) if i < 9 or byte <= 1 else (raw, -p - 10)
-    return raw, -p - 10
-
-
-@kernel
-def _varint(content, p, end):
-    """A varint, unsigned; minus the position if it is malformed."""
-    if p >= end:
-        return np.int64(0), -max(p, np.int64(1))
-    raw = np.int64(content[p])
-    p += 1
-    if raw >= 0x80:
-        byte = np.int64(content[p])
-        raw = raw & 0x7F | (byte & 0x7F) << 7
-        p += 1
-        if byte >= 0x80:
-            raw, p = _longer(content, p - 2)
-    return (raw, p) if p <= end else (raw, -p)
-
-
 @kernel
 def _begin_block(code, row, raw, content, p, end, ints, items, stack, top, is_read):
     """Begin a block of a list, whose count is `raw`: (status, position, row, top, is full)."""
-    _, capacity, taken, _, slots, _ = items
+    _, capacity, taken, _, slots, _, _ = items
     at = row << SHIFT
-    count = _zigzag(raw)
+    count = zigzag(raw)
     stack[top + _STOP] = -1
     if count < 0:
         count = -count
-        raw, p = _varint(content, p, end)
+        raw, p = read_varint(content, p, end)
         if p < 0:
             p = -p
             return np.int64(TRUNCATED if p >= end else VARINT_TOO_LONG), p, row, top, False
-        size = _zigzag(raw)
+        size = zigzag(raw)
         if size < 0 or count < 0:
             return np.int64(NEGATIVE_SIZE), p, row, top, False
         if size > end - p:
@@ -569,16 +520,6 @@ def _begin_block(code, row, raw, content, p, end, ints, items, stack, top, is_re
         slots[space] = taken[space]
         taken[space] += 1
     return np.int64(OK), p, row + 1, top, False
-
-
-@kernel
-def _is_text(content, p, end):
-    while p < end:
-        size = sequence_size(content, p, end)
-        if size < 0:
-            return False
-        p += size
-    return True
 
 
 @kernel
@@ -625,17 +566,3 @@ def _is_limit_less_one(out, at, width, sign, limits, limit):
         if np.int64(out[at + i] ^ sign) != bound & 0xFF:
             return False
     return True
-
-
-@kernel
-def _roll_back(cells, items):
-    """Forget the value that is being read: its cells are zero again. `saved` has what it took."""
-    table, _, taken, saved, slots, _ = items
-    saved[0] = slots[0]
-    for cell in range(table.shape[0]):
-        space, width = table[cell, OF], table[cell, WIDTH]
-        at = table[cell, AT]
-        for i in range(at + saved[space] * width, at + taken[space] * width):
-            cells.bytes[i] = 0
-    for space in range(taken.size):
-        taken[space], saved[space] = saved[space], taken[space]

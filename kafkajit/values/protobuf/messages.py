@@ -1,0 +1,67 @@
+"""The message of a .proto file that values hold: by its name, or by indexes in front of a value."""
+
+from __future__ import annotations
+
+from kafkajit.errors import InvalidSchemaError, did_you_mean
+from kafkajit.values.protobuf.schema import Message, ProtoFile
+
+
+def message_to_read(
+    schema: ProtoFile, written: ProtoFile, body: bytes, name: str | None = None
+) -> Message:
+    """The message to read into: the one of that name, else the one that the first value has.
+
+    The first value was written with another version of the schema, maybe, in which messages have
+    other indexes. Without a value, it is the first message of the file.
+    """
+    known = {message.name: message for message in _all_messages(schema.messages)}
+    if not known:
+        raise InvalidSchemaError("the .proto file has no message")
+    if name is None:
+        found = _named(written, body) if body else schema.messages[0]
+        return known.get(found.name, found)
+    matching = [full for full in known if full == name or full.endswith("." + name)]
+    if len(matching) != 1:
+        guess = did_you_mean(name, list(known))
+        raise InvalidSchemaError(
+            f"the .proto file has {len(matching) or 'no'} messages {name!r}; there are: "
+            f"{', '.join(known)}" + (f"; {guess}" if guess else "")
+        )
+    return known[matching[0]]
+
+
+def _named(written: ProtoFile, body: bytes) -> Message:
+    """The message that indexes in front of a value name; the first one if they name none."""
+    if len(body) > 2 and body[1] == 0x0A and body[0] == body[2] + 2:
+        name = body[3 : 3 + body[2]].decode(errors="replace")
+        for message in written.messages:
+            if message.name.rpartition(".")[2] == name:
+                return message
+    messages = written.messages
+    found = messages[0]
+    p = 0
+    numbers: list[int] = []
+    while p < len(body) and (not numbers or len(numbers) <= numbers[0]):
+        raw = shift = 0
+        while p < len(body):
+            raw |= (body[p] & 0x7F) << shift
+            shift += 7
+            p += 1
+            if body[p - 1] < 0x80:
+                break
+        numbers.append(raw >> 1 ^ -(raw & 1))
+    for index in numbers[1:]:
+        if not 0 <= index < len(messages):
+            return written.messages[0]
+        found = messages[index]
+        messages = found.messages
+    return found
+
+
+def _all_messages(messages: list[Message]) -> list[Message]:
+    return [
+        one
+        for message in messages
+        if not message.is_map_entry
+        for one in (message, *_all_messages(message.messages))
+    ]
