@@ -31,6 +31,7 @@ from kafkajit.values.framing import (
 )
 from kafkajit.values.layout import RECURSION
 from kafkajit.values.programs import Programs
+from kafkajit.values.protobuf.schema import Message
 from kafkajit.values.schema import AVRO, Schema
 from kafkajit.values.schema_files import named_schema
 from kafkajit.values.schemas import Schemas, SchemaSource
@@ -338,6 +339,19 @@ class ValueDecoder:
         if position >= 0:
             words += f", byte {position + HEADER_SIZES[key.framing]}"
         return words if key.framing == BARE else f"{words}, {key}"
+
+
+def message_in(
+    values: pa.Array, schema: Schema, schemas: Schemas | None, framing: int
+) -> str | None:
+    """The name of the Protobuf message that the first of some values has, if it can be told."""
+    decoder = ValueDecoder(None if schemas else schema, schemas, framing, [], stops=False)
+    try:
+        decoder.settle([values])
+    except RecordDeserializationError:
+        return None
+    reader = decoder._reader
+    return reader.name if isinstance(reader, Message) else None
 
 
 def _parts_of(values: pa.Array) -> Iterator[tuple[int, pa.Array]]:

@@ -24,12 +24,13 @@ from kafkajit.schema import SCHEMA_COLUMNS, record_schema, table_schema
 from kafkajit.storage.locations import find_segments
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.values.schema import HARD, SOFT, Schema, registered
-from kafkajit.walk.damage import Gap
+from kafkajit.walk.damage import PERMISSIVE, Gap
 from kafkajit.walk.walk import Walk
 
 logger = logging.getLogger("kafkajit")
 
 SCHEMAS_TOPIC = "_schemas"
+_SAMPLE = 64
 _RECORD = record_schema(["offset", "key", "value", "controlType"])
 _Key = tuple[str, int]
 _FOREIGN = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
@@ -100,6 +101,19 @@ def _records(log: StoredFile) -> Iterator[tuple[int, bytes | None, bytes | None]
             for row in record_record_batch(chunk, _RECORD).to_pylist():
                 if row["controlType"] is None:  # a transaction's marker is nobody's record
                     yield row["offset"], row["key"], row["value"]
+
+
+def first_values_in(folder: str, column: str) -> pa.Array | None:
+    """Some keys or values from the beginning of a partition; None if there are none."""
+    schema = record_schema([column])
+    for log in find_segments([folder])[0]:
+        walk = Walk(log.open(), mode=PERMISSIVE)
+        for chunk in walk.chunks(ColumnMemory(wanted_for(schema), allocate), reads_markers=False):
+            if not isinstance(chunk, Gap):
+                values = record_record_batch(chunk, schema)[column].drop_null()
+                if len(values):
+                    return pa.array(values[:_SAMPLE].to_pylist(), schema.field(column).type)
+    return None
 
 
 class _Registry:

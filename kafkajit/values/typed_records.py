@@ -6,7 +6,7 @@ PERMISSIVE `keyError` and `valueError` the reason why a key or a value is malfor
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +16,12 @@ import pyarrow as pa
 from kafkajit.errors import InvalidSchemaError, RecordDeserializationError
 from kafkajit.schema import RECORD_COLUMNS, check_columns
 from kafkajit.values.decode import error_column
-from kafkajit.values.decoder import Decoded, ValueDecoder
+from kafkajit.values.decoder import Decoded, ValueDecoder, message_in
 from kafkajit.values.formats import FORMATS
 from kafkajit.values.framing import AUTO
 from kafkajit.values.layout import RECURSION
-from kafkajit.values.registry import SCHEMAS_TOPIC, segments_in
-from kafkajit.values.schema import Schema
+from kafkajit.values.registry import SCHEMAS_TOPIC, first_values_in, segments_in
+from kafkajit.values.schema import PROTOBUF, Schema
 from kafkajit.values.schema_files import named_schema
 from kafkajit.values.schemas import Schemas, SchemaSource
 from kafkajit.walk.damage import DROPMALFORMED, FAILFAST, PERMISSIVE
@@ -40,6 +40,7 @@ class TypedColumns:
 
     readers: dict[str, Schema]  # by the names of the columns that are typed
     schemas: Schemas | None  # those that keys and values name; None: they were written with these
+    messages: Mapping[str, str] | None = None  # of Protobuf, by column
     mode: str = FAILFAST
     framing: int = AUTO
     recursion: int = RECURSION
@@ -95,6 +96,7 @@ class TypedColumns:
             self.framing,
             columns,
             stops=self.mode == FAILFAST,
+            message=(self.messages or {}).get(part),
             recursion=self.recursion,
             for_spark=self.for_spark,
         )
@@ -201,7 +203,23 @@ def typed_columns(
             f"schemas of {', '.join(known) or 'no subjects'}",
             advice="name the value's schema",
         )
-    return TypedColumns(readers, schemas, **options) if readers else None
+    if not readers:
+        return None
+    messages = _messages(readers, schemas, options.get("framing", AUTO), beside)
+    return TypedColumns(readers, schemas, messages, **options)
+
+
+def _messages(
+    readers: Mapping[str, Schema], schemas: Schemas | None, framing: int, folder: str | None
+) -> dict[str, str]:
+    """The messages that keys and values have by the first of them in a folder, if there is one."""
+    messages = {}
+    for part, schema in readers.items():
+        values = first_values_in(folder, part) if folder and schema.type == PROTOBUF else None
+        name = None if values is None else message_in(values, schema, schemas, framing)
+        if name is not None:
+            messages[part] = name
+    return messages
 
 
 def _registry_beside(folder: str) -> str | None:

@@ -19,6 +19,7 @@ from typed_logs import (
     encoded,
     schema_record,
     write_registry,
+    write_shipments,
     write_values,
 )
 
@@ -215,3 +216,26 @@ def test_in_the_prompt_values_have_types_with_nothing_said(
     if door == "true":
         plan = plan_of(engine.run("SELECT value.id FROM orders")._df)
         assert "topic = 'orders'" in plan
+
+
+def test_protobuf_values_have_sparks_types(spark: SparkSession, tmp_path: Path) -> None:
+    write_shipments(tmp_path)
+    rows = load(spark, tmp_path / "shipments-0", schemas="auto")
+    types = dict(rows.select("value.*").dtypes)
+    assert types == {
+        "id": "bigint",
+        "code": "decimal(20,0)",
+        "carrier": "string",
+        "weight": "struct<kilos:double,notes:array<string>>",
+        "parcels": "map<string,bigint>",
+        "created": "timestamp",
+        "took": "interval day to second",
+    }
+    whole = [row.value and row.value.asDict(recursive=True) for row in rows.collect()]
+    assert whole[1]["code"] == 2**64 - 1
+    assert whole[2]["parcels"] == {"a": 5}
+    assert whole[2]["took"] == datetime.timedelta(seconds=2)
+    totals = rows.groupBy("value.carrier").agg({"value.id": "max", "value.took": "max"})
+    found = {row[0]: (row[1], row[2]) for row in totals.collect()}
+    assert found["SHIP"] == (2**32 - 1, None)
+    assert found["TRUCK"] == (2, datetime.timedelta(seconds=2))

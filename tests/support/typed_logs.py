@@ -80,3 +80,46 @@ def fastavros(schema: Any, content: bytes, reader: Any = None) -> Any:
     """A value as fastavro reads it."""
     schemas = [json.loads(json.dumps(given)) for given in (schema, reader) if given is not None]
     return fastavro.schemaless_reader(io.BytesIO(content), *map(fastavro.parse_schema, schemas))
+
+
+SHIPMENT = """\
+syntax = "proto3";
+import "google/protobuf/timestamp.proto";
+import "google/protobuf/duration.proto";
+import "weights.proto";
+
+message Ignored { int32 nothing = 1; }
+message Shipment {
+  uint32 id = 1;
+  uint64 code = 2;
+  enum Carrier { TRUCK = 0; SHIP = 1; }
+  Carrier carrier = 3;
+  Weight weight = 4;
+  map<string, int64> parcels = 5;
+  google.protobuf.Timestamp created = 6;
+  google.protobuf.Duration took = 7;
+}
+"""
+WEIGHTS = 'syntax = "proto3"; message Weight { double kilos = 1; repeated string notes = 2; }'
+# The second message of the file, by its index.
+SHIPMENTS = [
+    b"\0\0\0\0\x05\x02\x02" + value
+    for value in (
+        b"\x08\xff\xff\xff\xff\x0f\x10" + b"\xff" * 9 + b"\x01\x18\x01\x22\x03\x12\x01n",
+        b"\x08\x02\x2a\x05\x0a\x01a\x10\x05\x32\x02\x08\x05\x3a\x02\x08\x02",
+        b"",
+    )
+]
+
+
+def write_shipments(root: Path) -> None:
+    """A topic with Protobuf values, whose schema imports another one, and the registry's log."""
+    weight = {"name": "weights.proto", "subject": "weights", "version": 1}
+    records = [
+        schema_record("weights", 1, 4, WEIGHTS, schemaType="PROTOBUF"),
+        schema_record(
+            "shipments-value", 1, 5, SHIPMENT, schemaType="PROTOBUF", references=[weight]
+        ),
+    ]
+    write_registry(root / "_schemas-0", records)
+    write_values(root / "shipments-0", [None, *SHIPMENTS])

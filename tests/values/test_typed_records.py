@@ -15,6 +15,7 @@ from typed_logs import (
     encoded,
     schema_record,
     write_registry,
+    write_shipments,
     write_values,
 )
 
@@ -156,3 +157,21 @@ def test_keys_may_be_bare_while_values_are_not(root: Path) -> None:
     assert table["value"].to_pylist() == ORDERS
     table = kafkajit.read_records(log, value_schema=ORDER, columns=["key", "value"])
     assert table["key"].to_pylist() == keys
+
+
+def test_protobuf_values_are_those_of_the_message_that_the_first_one_has(tmp_path: Path) -> None:
+    """Not of the first message in the file; the schema imports another one."""
+    write_shipments(tmp_path)
+    table = kafkajit.read_records(tmp_path / "shipments-0" / LOG, schemas="auto")
+    empty, first, second, third = table["value"].to_pylist()
+    assert empty is None
+    assert first["id"] == 2**32 - 1
+    assert first["carrier"] == "SHIP"
+    assert first["weight"] == {"kilos": 0.0, "notes": ["n"]}
+    assert second["parcels"] == [("a", 5)]
+    assert third["weight"] is None
+    some = kafkajit.read_records(
+        tmp_path / "shipments-0" / LOG, schemas="auto", columns=["value.weight.kilos"]
+    )
+    assert some["value"].to_pylist()[1] == {"weight": {"kilos": 0.0}}
+    assert kafkajit.read_schemas(tmp_path)["schemaType"].to_pylist() == ["PROTOBUF"] * 2
