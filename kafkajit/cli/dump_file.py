@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafkajit.cli.dump_names import SUFFIXES, DumpedFile
 from kafkajit.cli.progress import Progress
@@ -23,6 +23,10 @@ from kafkajit.storage.source import Source
 from kafkajit.text.log_dump import LogDump, Style, json_line
 from kafkajit.topics import TOPICS
 from kafkajit.topics.kinds import topic_kind
+
+if TYPE_CHECKING:
+    from kafkajit.cli.dump_values import DumpedValues
+    from kafkajit.text.prepared import Texts
 
 _MOST_BYTES = 2**31 - 1  # the largest log that Kafka opens
 _ESCAPE = "surrogateescape"  # a file name may have any bytes
@@ -116,6 +120,7 @@ class FileDump:
         self.findings = Findings()
         self._style = style
         self._options = options
+        self._values: DumpedValues | None = None
 
     def file(self, file: DumpedFile) -> None:
         """Dump one file; raise an error only after printing everything that could be read."""
@@ -159,7 +164,7 @@ class FileDump:
         kind = _kind(Path(self._file.path), options.topics or [])
         dump = LogDump(
             source,
-            replace(self._style, topic=topic_kind(kind) if kind else None),
+            replace(self._style, topic=topic_kind(kind) if kind else None, **self._texts(kind)),
             max_bytes=options.max_bytes,
             max_decompressed_bytes=options.max_decompressed_bytes,
             mode=options.mode,
@@ -172,7 +177,17 @@ class FileDump:
             raise dump.error
         _keep(self.findings.non_consecutive, self._file, dump.non_consecutive)
 
-    # Reading the files beside a log imports pyarrow, which dumping a log does not need.
+    # Reading schemas, or the files beside a log, imports pyarrow, which dumping a log does not need.
+
+    def _texts(self, kind: str | None) -> dict[str, Texts]:
+        """The texts of keys and values that have a schema; there are none in an internal topic."""
+        if kind or not (self._options.key_decoder or self._options.value_decoder):
+            return {}
+        if self._values is None:
+            from kafkajit.cli.dump_values import DumpedValues
+
+            self._values = DumpedValues(self._options)
+        return self._values.texts(self._file.path)
 
     def _offset_index(self, name: str) -> None:
         from kafkajit.index.offset_index import OffsetIndex

@@ -12,7 +12,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from kafkajit.text import DECODER_CLASSES, DECODER_PACKAGE
+from kafkajit.text import DECODER_CLASSES, DECODER_PACKAGE, VALUE_DECODERS
 from kafkajit.topics import TOPICS
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ examples:
   kafkajit dump-log --offsets-decoder --format json --files __consumer_offsets-7
   zstd -dc 00000000000000004711.log.zst | kafkajit dump-log - \\
       --stdin-name 00000000000000004711.log
+  kafkajit dump-log --value-decoder avro orders-0
   kafkajit dump-log --mode FAILFAST orders-0 > /dev/null || echo damaged
 """
 
@@ -129,6 +130,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             metavar="CLASS",
             help=f"how to print {side}s: {decoders} (default: StringDecoder)",
         )
+    for side in ("value", "key"):
+        parser.add_argument(
+            f"--{side}-decoder",
+            choices=VALUE_DECODERS,
+            help=f"print {side}s that have a schema as JSON; a malformed one is the error",
+        )
+    for side in ("value", "key"):
+        parser.add_argument(
+            f"--{side}-schema",
+            metavar="SCHEMA",
+            help=f"with --{side}-decoder: the schema to read {side}s into, as text or the path of an "
+            ".avsc file; without --schemas, all have been written with it",
+        )
+    parser.add_argument(
+        "--schemas",
+        metavar="PATH",
+        help="the schemas that keys and values name: the log of a registry, .avsc files, or a "
+        ".json file with a registry's answer (default: the folder _schemas-0 beside that of the log)",
+    )
     for name, kind in _TOPIC_DECODERS.items():
         parser.add_argument(
             f"--{name}",
@@ -175,6 +195,7 @@ def run(options: argparse.Namespace) -> int:
 
     if not (options.files or options.paths):
         raise ValueError("no files to dump: name them, as in kafkajit dump-log orders-0/*.log")
+    _check_values(options)
     dump = FileDump(_style(options), options)
     failed = False
     for file in files_of(options.files, options.paths, options.stdin_name):
@@ -199,12 +220,24 @@ def run(options: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
+def _check_values(options: argparse.Namespace) -> None:
+    for side in ("value", "key"):
+        if getattr(options, f"{side}_decoder") is None:
+            if getattr(options, f"{side}_schema") is not None:
+                raise ValueError(f"--{side}-schema needs --{side}-decoder")
+        elif getattr(options, f"{side}_decoder_class") is not None:
+            raise ValueError(f"pass --{side}-decoder or --{side}-decoder-class, not both")
+    if options.schemas is not None and options.value_decoder is options.key_decoder is None:
+        raise ValueError("--schemas needs --value-decoder or --key-decoder")
+
+
 def _style(options: argparse.Namespace) -> Style:
     from kafkajit.text.log_dump import DECODERS, Style
 
     chosen = (options.key_decoder_class, options.value_decoder_class)
     decoders = [DECODERS[name or _DEFAULT_DECODER] for name in chosen]
-    contents = options.print_data_log or chosen != (None, None) or bool(options.topics)
+    has_decoder = any((*chosen, options.key_decoder, options.value_decoder, options.topics))
+    contents = options.print_data_log or has_decoder
     return Style(
         records=options.deep_iteration or contents,
         contents=contents,

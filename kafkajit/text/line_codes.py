@@ -16,8 +16,8 @@ from kafkajit.topics.status import FIRST_OF_TEXT
     BAD_MESSAGE,  # a message's key and value do not fit into it
 ) = range(FIRST_OF_TEXT, FIRST_OF_TEXT + 8)
 
-# How keys and values are printed: Kafka's decoder classes.
-STRING, LONG, INTEGER, BYTES = range(4)
+# How keys and values are printed: Kafka's decoder classes, and text that is written already.
+STRING, LONG, INTEGER, BYTES, PREPARED = range(5)
 
 # What keys and values are if they are an internal topic's payloads.
 NO_TOPIC, COORDINATOR, METADATA, BY_PYTHON = range(4)

@@ -85,13 +85,14 @@ def batch_lines(batches: Batches, content: Bytes) -> npt.NDArray[np.void]:
 
 @kernel
 def write_lines(
-    content, lines, counts, records, flags, tables, messages, json, out, batch, record, row
+    content, lines, counts, records, flags, tables, messages, json, texts, out, batch, place
 ):
     """Write lines from a batch on (with record -1, its own line) until done or `out` is full.
 
-    (status, batch, record, row, bytes written). A line that fails is written up to where it does.
-    `records`, `tables`, `messages` and `json` may each be None (`record_lines.py`).
+    `place` is (record, row). It returns (status, batch, record, row, bytes written). A line that fails is written up to where it does.
+    `records`, `tables`, `messages`, `json` and `texts` may each be None (`record_lines.py`).
     """
+    record, row = place
     w = np.int64(0)
     while batch < lines.size:
         if record < 0:
@@ -104,7 +105,17 @@ def write_lines(
         if records is not None:
             while record < counts[batch]:
                 status, after = write_record(
-                    content, lines[batch], records[row], flags, tables, messages, json, out, w
+                    content,
+                    lines[batch],
+                    records[row],
+                    flags,
+                    tables,
+                    messages,
+                    json,
+                    texts,
+                    row,
+                    out,
+                    w,
                 )
                 if status in (FULL, NEW_DOUBLE):
                     return status, batch, record, row, w

@@ -59,11 +59,13 @@ from kafkajit.text.line_codes import (
     NO_NUMBER,
     NO_TOPIC,
     PAYLOADS,
+    PREPARED,
     RAFT_RECORD,
     STRING,
     UNKNOWN_CODEC,
 )
 from kafkajit.text.lines import batch_lines, write_lines
+from kafkajit.text.prepared import Texts, prepared_texts
 from kafkajit.topics.kinds import TopicKind
 from kafkajit.topics.message import MessageTables, learn, new_tables
 from kafkajit.topics.raft import raft_message
@@ -124,14 +126,16 @@ class Style:
         None  # decode keys and values as this topic's payloads, not with the decoders
     )
     json: bool = False  # --format json
+    key_texts: Texts | None = None  # write keys, instead of their decoder
+    value_texts: Texts | None = None
 
     def flags(self) -> npt.NDArray[np.int64]:
         """The style as kernels take it."""
         flags = np.zeros(FLAGS, dtype=np.int64)
         flags[FLAG_CONTENTS] = self.contents
         flags[FLAG_METADATA] = self.metadata
-        flags[FLAG_KEY_DECODER] = self.key_decoder
-        flags[FLAG_VALUE_DECODER] = self.value_decoder
+        flags[FLAG_KEY_DECODER] = PREPARED if self.key_texts else self.key_decoder
+        flags[FLAG_VALUE_DECODER] = PREPARED if self.value_texts else self.value_decoder
         flags[FLAG_TOPIC] = self._topic_flag()
         flags[FLAG_FORM] = JSON if self.json else 0
         return flags
@@ -326,6 +330,9 @@ class LogDump:
 
     def _lines(self, chunk: Chunk) -> Iterator[memoryview]:
         lines = batch_lines(chunk.batches, self._source.content)
+        texts = None
+        if self._style.contents and self._style.topic is None:
+            texts = prepared_texts(chunk, self._style.key_texts, self._style.value_texts)
         batch, record, row = 0, -1, 0
         while True:
             status, batch, record, row, written = write_lines(
@@ -337,10 +344,10 @@ class LogDump:
                 self._tables,
                 True if chunk.batches.is_message.any() else None,
                 True if self._style.json else None,
+                texts,
                 self._buffer,
                 batch,
-                record,
-                row,
+                (record, row),
             )
             rest = ""
             if status == PAYLOADS:

@@ -3,8 +3,8 @@
 Answers to the loop over records in DumpLogSegments.dumpLog. JSON loses nothing: bytes that are not
 UTF-8 are written as base64, and headers with their values.
 
-`tables`, `messages` and `json` are None if there is nothing of that kind to write: numba then
-leaves their code out of the kernel. A None inside of a tuple would not be left out.
+`tables`, `messages`, `json` and `texts` are None if there is nothing of that kind to write: numba
+then leaves their code out of the kernel. A None inside of a tuple would not be left out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kafkajit.format.message_checksum import crc32
 from kafkajit.format.utf8 import MAX_GROWTH, sequence_size, write_string
 from kafkajit.format.varint import read_varint
 from kafkajit.kernel import kernel
-from kafkajit.kernel.intrinsics import read_int32, read_int64
+from kafkajit.kernel.intrinsics import copy_bytes, read_int32, read_int64
 from kafkajit.text import fragments
 from kafkajit.text.fragments import put
 from kafkajit.text.line_codes import (
@@ -46,6 +46,7 @@ from kafkajit.text.line_codes import (
     NO_NUMBER,
     NO_TOPIC,
     PAYLOADS,
+    PREPARED,
     RAFT_RECORD,
 )
 from kafkajit.topics.json_text import MAX_JSON_GROWTH, write_base64, write_json_string
@@ -75,7 +76,7 @@ def put_timestamp_type(line, form, out, w):
 
 
 @kernel
-def write_record(content, line, record, flags, tables, messages, json, out, w):
+def write_record(content, line, record, flags, tables, messages, json, texts, row, out, w):
     """Write a record's line: (status, the position after it).
 
     With FULL and NEW_DOUBLE, ignore what was written.
@@ -99,6 +100,8 @@ def write_record(content, line, record, flags, tables, messages, json, out, w):
     topic, form = flags[FLAG_TOPIC], flags[FLAG_FORM]
     if contents and topic == NO_TOPIC and is_whole:
         room += (max(key_size, np.int64(0)) + max(value_size, np.int64(0))) * _GROWTH
+        if texts is not None:
+            room += texts[1][row + 1] - texts[1][row] + texts[3][row + 1] - texts[3][row]
     if w + room > out.size:
         return FULL, w
 
@@ -130,7 +133,7 @@ def write_record(content, line, record, flags, tables, messages, json, out, w):
             return (NO_KEY if topic == COORDINATOR and key_size < 0 else PAYLOADS), w
         if tables is None:
             status, w = _write_contents(
-                content, record, key_size, value_size, key_prefix, flags, json, out, w
+                content, record, key_size, value_size, key_prefix, flags, json, texts, row, out, w
             )
         else:
             status, w = _write_payloads(
@@ -151,8 +154,13 @@ def write_record(content, line, record, flags, tables, messages, json, out, w):
 
 
 @kernel
-def _write_contents(content, record, key_size, value_size, key_prefix, flags, json, out, w):
-    """Write key and value with their decoders."""
+def _write_contents(
+    content, record, key_size, value_size, key_prefix, flags, json, texts, row, out, w
+):
+    """Write key and value with their decoders.
+
+    `texts` has the prepared texts of all rows: those of keys, where they begin, those of values.
+    """
     key_decoder, value_decoder = flags[FLAG_KEY_DECODER], flags[FLAG_VALUE_DECODER]
     # Kafka decodes both before it prints either.
     if _too_short(key_size, key_decoder) or _too_short(value_size, value_decoder):
@@ -160,13 +168,20 @@ def _write_contents(content, record, key_size, value_size, key_prefix, flags, js
     form = flags[FLAG_FORM]
     if key_size >= 0:
         w = put(out, w, key_prefix)
-        w = _write_decoded(content, np.int64(record["key"]), key_size, key_decoder, json, out, w)
+        if texts is not None and key_decoder == PREPARED:
+            w = _write_prepared(texts[0], texts[1], row, out, w)
+        else:
+            key = np.int64(record["key"])
+            w = _write_decoded(content, key, key_size, key_decoder, json, out, w)
     else:
         w = put(out, w, form + fragments.NO_KEY)
     if value_size >= 0:
         w = put(out, w, form + fragments.PAYLOAD)
-        value = np.int64(record["value"])
-        w = _write_decoded(content, value, value_size, value_decoder, json, out, w)
+        if texts is not None and value_decoder == PREPARED:
+            w = _write_prepared(texts[2], texts[3], row, out, w)
+        else:
+            value = np.int64(record["value"])
+            w = _write_decoded(content, value, value_size, value_decoder, json, out, w)
     else:
         w = put(out, w, form + fragments.NO_PAYLOAD)
     return DONE, w
@@ -314,6 +329,13 @@ def _write_decoded(content, position, size, decoder, json, out, w):
     if json is not None:
         return _write_lossless(content, position, size, out, w)
     return write_string(content, position, size, out, w)
+
+
+@kernel
+def _write_prepared(text, offsets, row, out, w):
+    start, size = offsets[row], offsets[row + 1] - offsets[row]
+    copy_bytes(out, w, text, start, size)
+    return w + size
 
 
 @kernel

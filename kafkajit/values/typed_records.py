@@ -179,7 +179,7 @@ def typed_columns(
     """
     if isinstance(source, str) and source == AUTO_SCHEMAS:
         is_auto = True
-        source = None if beside is None else _registry_beside(beside)
+        source = None if beside is None else registry_beside(beside)
     schemas = None if source is None else Schemas.of(source)
     topics = sorted({topic for topic in topics if topic is not None})
     readers = {}
@@ -222,7 +222,7 @@ def _messages(
     return messages
 
 
-def _registry_beside(folder: str) -> str | None:
+def registry_beside(folder: str) -> str | None:
     """The folder of a registry's log beside the folder of a partition."""
     parent = folder.rpartition("/")[0]
     for where in (f"{parent}/{SCHEMAS_TOPIC}-0", f"{folder}/{SCHEMAS_TOPIC}-0"):
