@@ -198,6 +198,7 @@ GROUPS = (
     "Segments",
     "Writing",
     "Paths and keys",
+    "Keys and values",
     "Indexes",
     "Snapshots, checkpoints and metadata",
     "Internal topics",

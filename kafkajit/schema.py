@@ -384,6 +384,14 @@ def with_corruption(schema: pa.Schema) -> pa.Schema:
 # A record of an internal topic, key and value as JSON.
 DECODED_TYPE = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.string())])
 
+# A value of any type, as Spark has it in Arrow.
+VARIANT_TYPE = pa.struct(
+    [
+        pa.field("value", pa.binary(), nullable=False),
+        pa.field("metadata", pa.binary(), nullable=False, metadata={"variant": "true"}),
+    ]
+)
+
 # What the SQL functions return: they receive bytes without a path.
 CONTENT_RECORDS = in_microseconds(
     record_schema(name for name in RECORD_COLUMNS if name not in ("topic", "partition"))

@@ -26,7 +26,6 @@ from kafkajit.topics.kinds import topic_kind
 
 if TYPE_CHECKING:
     from kafkajit.cli.dump_values import DumpedValues
-    from kafkajit.text.prepared import Texts
 
 _MOST_BYTES = 2**31 - 1  # the largest log that Kafka opens
 _ESCAPE = "surrogateescape"  # a file name may have any bytes
@@ -177,9 +176,9 @@ class FileDump:
             raise dump.error
         _keep(self.findings.non_consecutive, self._file, dump.non_consecutive)
 
-    # Reading schemas, or the files beside a log, imports pyarrow, which dumping a log does not need.
+    # Reading schemas, or the files beside a log, imports pyarrow: dumping a log does not need it.
 
-    def _texts(self, kind: str | None) -> dict[str, Texts]:
+    def _texts(self, kind: str | None) -> dict[str, Any]:
         """The texts of keys and values that have a schema; there are none in an internal topic."""
         if kind or not (self._options.key_decoder or self._options.value_decoder):
             return {}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
-from pathlib import Path
 
 from kafkajit.errors import InvalidSchemaError
 from kafkajit.text.prepared import Texts
@@ -52,7 +52,7 @@ class DumpedValues:
 
 def _beside(side: str, log: str) -> str:
     """The registry's log beside the folder of a log."""
-    folder = (log if _URI.match(log) else str(Path(log).absolute())).rpartition("/")[0]
+    folder = (log if _URI.match(log) else os.path.abspath(log)).rpartition("/")[0]  # noqa: PTH100  links stay
     found = registry_beside(folder)
     if found is None:
         parent = folder.rpartition("/")[0]

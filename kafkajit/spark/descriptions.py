@@ -24,6 +24,7 @@ _TYPES = {
     "ColumnOrName": "Column or column name",
     "ColumnOrName | int": "Column, column name or int",
     "str | None": "str, optional",
+    "Column | str": "str or Column",
     "Column | Mapping[str, object] | None": "dict or Column, optional",
 }
 

@@ -136,6 +136,16 @@ def kafka_quorum_state(content: ColumnOrName) -> Arguments:
 
 
 @sql_function
+def kafka_schema_id(value: ColumnOrName) -> Arguments:
+    return (value,)
+
+
+@sql_function
+def kafka_decode_value(value: ColumnOrName, schema: Column | str) -> Arguments:
+    return value, _text(schema) if isinstance(schema, str) else schema
+
+
+@sql_function
 def kafka_decode_offsets(key: ColumnOrName, value: ColumnOrName) -> Arguments:
     return key, value
 
@@ -175,6 +185,7 @@ try_kafka_checkpoint = try_twin(kafka_checkpoint)
 try_kafka_partition_metadata = try_twin(kafka_partition_metadata)
 try_kafka_meta_properties = try_twin(kafka_meta_properties)
 try_kafka_quorum_state = try_twin(kafka_quorum_state)
+try_kafka_decode_value = try_twin(kafka_decode_value)
 try_kafka_decode_offsets = try_twin(kafka_decode_offsets)
 try_kafka_decode_transaction_state = try_twin(kafka_decode_transaction_state)
 try_kafka_decode_cluster_metadata = try_twin(kafka_decode_cluster_metadata)

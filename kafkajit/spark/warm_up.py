@@ -34,8 +34,10 @@ def warm_up() -> None:
     for name in ("kafka_offset_lookup", "kafka_time_lookup"):
         evaluator(name)(empty, zeros, zeros)
     for name in FUNCTIONS:
-        if name.startswith("kafka_decode_"):
+        if name.startswith("kafka_decode_") and name != "kafka_decode_value":
             evaluator(name)(empty.slice(1), empty.slice(1))
+    evaluator("kafka_schema_id")(empty)
+    evaluator("kafka_decode_value")(pa.array([b"\0"], pa.binary()), pa.array(['"long"']))
 
 
 def read_sample() -> None:

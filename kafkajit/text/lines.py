@@ -89,7 +89,8 @@ def write_lines(
 ):
     """Write lines from a batch on (with record -1, its own line) until done or `out` is full.
 
-    `place` is (record, row). It returns (status, batch, record, row, bytes written). A line that fails is written up to where it does.
+    `place` is (record, row). It returns (status, batch, record, row, bytes written). A
+    line that fails is written up to where it does.
     `records`, `tables`, `messages`, `json` and `texts` may each be None (`record_lines.py`).
     """
     record, row = place

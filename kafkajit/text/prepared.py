@@ -11,8 +11,8 @@ import numpy.typing as npt
 from kafkajit.records.decode import Chunk
 from kafkajit.storage.source import Bytes, Int64s
 
-# Makes text of fields: from the bytes, the places of the fields in them and their sizes (-1: NULL) to
-# the text, and where that of each field begins and the last ends.
+# Makes text of fields: from the bytes, the places of the fields in them and their sizes (-1: NULL)
+# to the text, and where that of each field begins and the last ends.
 Texts = Callable[[Bytes, Int64s, Int64s], tuple[Bytes, Int64s]]
 
 

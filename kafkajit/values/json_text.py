@@ -318,10 +318,8 @@ def _write_date(days, out, w):
         out[w] = _DASH if year < 0 else ord("+")
         w += 1
         year = abs(year)
-    if year > 9999:
-        w = write_decimal(out, w, year)
-    else:
-        w = _write_padded(year, np.int64(4), out, w)
+    is_long = year > 9999
+    w = write_decimal(out, w, year) if is_long else _write_padded(year, np.int64(4), out, w)
     out[w] = _DASH
     w = _write_padded(month + 3, np.int64(2), out, w + 1)
     out[w] = _DASH

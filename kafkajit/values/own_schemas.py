@@ -1,7 +1,7 @@
 """Keys and values of any mixture of schemas → one array of text or of other bytes.
 
-Each value is read into the newest version of its own schema's subject, or into its own schema if that
-does not fit. `decode_values` reads all values into one schema, so that they share columns.
+Each value is read into the newest version of its own schema's subject, or into its own schema if
+that does not fit. `decode_values` reads all values into one schema, so that they share columns.
 """
 
 from __future__ import annotations
@@ -56,6 +56,8 @@ class OwnSchemasDecoder:
 
     def decode(self, values: pa.Array) -> Decoded:
         """The rendered values, NULL if they are malformed or were NULL."""
+        if values.null_count == len(values):
+            return Decoded(self._render(pa.nulls(len(values))), np.zeros(0, dtype=np.int64), str)
         found = _Found(len(values), self._render)
         if self._only is not None:
             self._only.settle([values])

@@ -65,6 +65,7 @@ class Builder:
 
     def __init__(self, leaf: Leaf, *, is_sorted: bool = False) -> None:
         self.names: list[str] = []  # of all fields; a step has the name's number
+        self.entries = 0  # of all maps
         self._leaf = leaf
         self._is_sorted = is_sorted
         self._rows: list[list[int]] = []
@@ -106,10 +107,10 @@ class Builder:
         """The place of a copy of a buffer of bits, from the byte with the first row on."""
         return self._copy(array.buffers()[number], array.offset // 8, array.offset % 8, array, 0)
 
-    def longs(self, array: pa.Array) -> int:
-        """The place of a copy of numbers of eight bytes."""
+    def longs(self, array: pa.Array, width: int = 8) -> int:
+        """The place of a copy of numbers of eight bytes, or of another width."""
         first = array.offset // 8 * 8
-        return self._copy(array.buffers()[1], 8 * first, array.offset - first, array, 8)
+        return self._copy(array.buffers()[1], width * first, array.offset - first, array, width)
 
     def texts(self, array: pa.Array) -> dict[str, int]:
         """The places of copies of texts, and of their offsets."""
@@ -124,7 +125,9 @@ class Builder:
         if not len(array) or buffer is None:
             return self.place(np.zeros(16, dtype=np.uint8)), 0, 0
         place = self._copy(buffer, 4 * first, array.offset - first + 1, array, 4)
-        offsets = np.frombuffer(buffer, dtype=np.int32)[array.offset : array.offset + len(array) + 1]
+        offsets = np.frombuffer(buffer, dtype=np.int32)[
+            array.offset : array.offset + len(array) + 1
+        ]
         return place, int(offsets[0]), int(offsets[-1])
 
     def _copy(
@@ -158,7 +161,7 @@ class Builder:
         names = [field.name for field in array.type]
         order = list(range(len(names)))
         if self._is_sorted:
-            order.sort(key=lambda number: names[number].encode())
+            order.sort(key=lambda number: java_order(names[number]))
         first = len(self.names)
         self.names += [names[number] for number in order]
         opening = self.step(STRUCT, array, base, number=len(names), data=first)
@@ -169,11 +172,14 @@ class Builder:
         self._leave(opening, self._step(CLOSE))
 
     def _list(self, array: pa.Array, base: int, *, is_map: bool) -> None:
+        if is_map and self._is_sorted:
+            array = _sorted_map(array)
         offsets, first, end = self._offsets(array)
         opening = self.step(MAP if is_map else LIST, array, base, offsets=offsets)
         self._enter()
         body = len(self._rows)
         if is_map:
+            self.entries += end - first
             keys = array.keys.slice(first, end - first)
             self._step(KEY, shift=keys.offset % 8 - first, **self.texts(keys))
         inside = array.items if is_map else array.values
@@ -187,6 +193,40 @@ class Builder:
     def _leave(self, opening: list[int], closing: list[int]) -> None:
         self._depth -= 1
         opening[AFTER] = closing[AFTER]
+
+
+def java_order(text: str) -> bytes:
+    """The sort key of a text in the order of Java's strings."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def _sorted_map(array: pa.Array) -> pa.Array:
+    """A map with the keys of each row in order; the last entry counts if a key is there twice."""
+    offsets = np.asarray(array.offsets).astype(np.int64)
+    keys = array.keys.slice(offsets[0], offsets[-1] - offsets[0])
+    items = array.items.slice(offsets[0], offsets[-1] - offsets[0])
+    encoded = keys.dictionary_encode()
+    distinct = encoded.dictionary.to_pylist()
+    ranks = np.empty(len(distinct), dtype=np.int64)
+    ranks[sorted(range(len(distinct)), key=lambda i: java_order(distinct[i]))] = np.arange(
+        len(distinct)
+    )
+    rows = np.repeat(np.arange(len(array)), np.diff(offsets))
+    ranked = ranks[np.asarray(encoded.indices)]
+    order = np.lexsort((ranked, rows))
+    rows, ranked = rows[order], ranked[order]
+    is_last = np.ones(len(order), dtype=bool)
+    is_last[:-1] = (rows[1:] != rows[:-1]) | (ranked[1:] != ranked[:-1])
+    kept = pa.array(order[is_last])
+    ends = np.zeros(len(array) + 1, dtype=np.int32)
+    np.cumsum(np.bincount(rows[is_last], minlength=len(array)), out=ends[1:])
+    entries = pa.StructArray.from_arrays(
+        [keys.take(kept), items.take(kept)], fields=[array.type.key_field, array.type.item_field]
+    )
+    validity = array.is_valid().buffers()[1] if array.null_count else None
+    return pa.Array.from_buffers(
+        array.type, len(array), [validity, pa.py_buffer(ends)], children=[entries]
+    )
 
 
 def as_longs(array: pa.Array) -> pa.Array:

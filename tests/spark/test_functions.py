@@ -89,6 +89,8 @@ def arguments_of(name: str, content: str) -> str:
     """The required arguments of a call: `content` for bytes, and zeros for numbers."""
     if name.endswith("kafka_encode_batch"):
         return content.replace("BINARY", "ARRAY<STRUCT<key: BINARY>>")
+    if name.endswith("kafka_decode_value"):
+        return f"{content}, CAST({content} AS STRING)"
     if name == "kafka_log_path":
         return f"CAST({content} AS STRING)"
     parameters = inspect.signature(getattr(functions, name)).parameters.values()
@@ -219,6 +221,8 @@ def test_a_function_of_columns_is_the_sql_function_of_its_name(
     texts = [text for field, text in header(plain(name)).items() if field not in FIXED_FIELDS]
     first = ARGUMENTS[re.match(r"\w+", texts[0])[0]]
     values = ["12" if "int" in str(p.annotation) else first for p in parameters]
+    if "schema" in (p.name for p in parameters):
+        values = [first, "'\"long\"'"]
     row = ", ".join(f"{v} AS {p.name}" for v, p in zip(values, parameters, strict=True))
     frame = spark.sql(f"SELECT {row}")
     by_sql = answer(frame.selectExpr(f"{name}({', '.join(values)}) AS it"))
