@@ -97,7 +97,8 @@ class ValueDecoder:
         self._schemas = None if schemas is None else Schemas.of(schemas)
         self._for_spark = for_spark
         # Without schemas, values may be bare although a framing is not named.
-        self._framing = None if framing == AUTO and schemas is None else framing
+        self._guesses = framing == AUTO and schemas is None
+        self._framing = None if self._guesses else framing
         if not isinstance(recursion, int) or recursion < 1:
             raise ValueError(f"recursion must be a number from 1 on, not {recursion!r}")
         self._columns = None if columns is None else list(columns)
@@ -115,9 +116,12 @@ class ValueDecoder:
             self._parsed = (self._schemas or Schemas()).parsed(given)
             self._read_into(given.type, self._parsed, self._parsed)
 
-    def settle(self, arrays: Sequence[pa.Array]) -> None:
-        """Decide what the values themselves decide: their framing, and the schema to read into."""
-        if self._framing is None:
+    def settle(self, arrays: Sequence[pa.Array], *, anew: bool = False) -> None:
+        """Decide what the values themselves decide: their framing, and the schema to read into.
+
+        With `anew`, these values may have another framing than those before.
+        """
+        if self._framing is None or (anew and self._guesses):
             self._framing = self._guess(first_values(arrays, _SAMPLE))
         if self._reader is None:
             self._read_into(*self._newest(arrays))

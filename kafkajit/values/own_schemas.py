@@ -60,7 +60,7 @@ class OwnSchemasDecoder:
             return Decoded(self._render(pa.nulls(len(values))), np.zeros(0, dtype=np.int64), str)
         found = _Found(len(values), self._render)
         if self._only is not None:
-            self._only.settle([values])
+            self._only.settle([values], anew=True)
             found.add(self._only.decode(values), np.arange(len(values)))
             return found.decoded()
         frames = split_frames(*places(values), AUTO)

@@ -107,7 +107,7 @@ def _variants(array: pa.Array) -> pa.Array:
     values = pa.Array.from_buffers(
         pa.binary(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(out[:size])]
     )
-    mask = array.is_null() if array.null_count and array.type != pa.null() else None
+    mask = array.is_null() if array.null_count else None
     return pa.StructArray.from_arrays([values, metadata], fields=list(VARIANT_TYPE), mask=mask)
 
 

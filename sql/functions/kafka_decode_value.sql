@@ -7,7 +7,7 @@
 -- schema: STRING, the Avro schema with which all values have been written, as text or as the path of an
 --   .avsc file; or the path of a registry's log such as /var/kafka/_schemas-0, by whose schemas each
 --   value is read.
--- returns: VARIANT. NULL if an argument is NULL.
+-- returns: VARIANT. NULL if an argument is NULL, and for a value that is Avro's null.
 -- since: 0.1.0
 -- see also: kafka_schema_id
 
@@ -19,7 +19,7 @@ SELECT decoded:id::bigint AS id, decoded:sku::string AS sku FROM (
 
 -- The types in a value.
 SELECT decoded, schema_of_variant(decoded) AS type FROM (
-  SELECT kafka_decode_value(X'808098F4E9EBC60502C8', '{"type": "record", "name": "Payment", "fields": [
+  SELECT kafka_decode_value(X'000000000780808982E2F586060404D2', '{"type": "record", "name": "Payment", "fields": [
     {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
     {"name": "amount", "type": {
       "type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}}]}') AS decoded
