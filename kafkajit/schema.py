@@ -385,12 +385,8 @@ def with_corruption(schema: pa.Schema) -> pa.Schema:
 DECODED_TYPE = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.string())])
 
 # A value of any type, as Spark has it in Arrow.
-VARIANT_TYPE = pa.struct(
-    [
-        pa.field("value", pa.binary(), nullable=False),
-        pa.field("metadata", pa.binary(), nullable=False, metadata={"variant": "true"}),
-    ]
-)
+_NAMES = pa.field("metadata", pa.binary(), nullable=False, metadata={"variant": "true"})
+VARIANT_TYPE = pa.struct([pa.field("value", pa.binary(), nullable=False), _NAMES])
 
 # What the SQL functions return: they receive bytes without a path.
 CONTENT_RECORDS = in_microseconds(

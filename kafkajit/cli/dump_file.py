@@ -179,7 +179,7 @@ class FileDump:
     # Reading schemas, or the files beside a log, imports pyarrow: dumping a log does not need it.
 
     def _texts(self, kind: str | None) -> dict[str, Any]:
-        """The texts of keys and values that have a schema; there are none in an internal topic."""
+        """The texts of keys and values that have a schema; an internal topic has no such texts."""
         if kind or not (self._options.key_decoder or self._options.value_decoder):
             return {}
         if self._values is None:

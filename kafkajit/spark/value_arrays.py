@@ -23,7 +23,7 @@ _KEPT, _KEPT_FILES = 32, 4  # schemas that a worker keeps compiled
 
 
 def schema_id(value: pa.Array) -> pa.Array:
-    """The id of a schema in front of each value; NULL if there is none of 32 bits."""
+    """The id of a schema in front of each value; NULL without one of 32 bits."""
     check_type(value, _VALUE, *BINARY)
     if value.null_count == len(value):
         return pa.nulls(len(value), pa.int32())
