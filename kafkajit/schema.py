@@ -384,7 +384,6 @@ def with_corruption(schema: pa.Schema) -> pa.Schema:
 # A record of an internal topic, key and value as JSON.
 DECODED_TYPE = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.string())])
 
-# A value of any type, as Spark has it in Arrow.
 _NAMES = pa.field("metadata", pa.binary(), nullable=False, metadata={"variant": "true"})
 VARIANT_TYPE = pa.struct([pa.field("value", pa.binary(), nullable=False), _NAMES])
 
