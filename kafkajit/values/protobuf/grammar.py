@@ -168,8 +168,18 @@ class _Parser:
             else:
                 self._field(scope)
         # Only registries write the option: Confluent's did until version 7.8.
-        scope.of.is_map_entry = scope.options.get("map_entry") == "true"
+        if scope.options.get("map_entry") == "true":
+            self._check_entry(scope, scope.of)
         self._check_numbers(scope, scope.of)
+
+    def _check_entry(self, scope: Scope, message: Message) -> None:
+        message.is_map_entry = True
+        parts = [(part.number, part.name, part.is_repeated) for part in message.fields]
+        if parts != [(1, "key", False), (2, "value", False)]:
+            text = f"{shown(message.name)} is an entry of a map, and does not have the fields"
+            assert scope.parent is not None
+            position = scope.parent.names[scope.name].position
+            raise self.tokens.error_at(position, f"{text} key = 1 and value = 2")
 
     def _check_numbers(self, scope: Scope, message: Message) -> None:
         names: dict[int, str] = {}

@@ -1,13 +1,21 @@
 """Parts of a .proto file that values do not need, and the few options that they do.
 
-Options are kept as they are written: their names and values are not checked.
+Options are kept as they are written. Only the values of features that change how values are read
+are checked.
 """
 
 from __future__ import annotations
 
-from kafkajit.values.protobuf.tokens import Tokens
+from kafkajit.errors import did_you_mean
+from kafkajit.values.protobuf.tokens import Token, Tokens, shown
 
 INT32 = (-(2**31), 2**31 - 1)
+PRESENCE = "features.field_presence"
+ENCODING = "features.message_encoding"
+_FEATURES = {
+    PRESENCE: ("EXPLICIT", "IMPLICIT", "LEGACY_REQUIRED"),
+    ENCODING: ("LENGTH_PREFIXED", "DELIMITED"),
+}
 
 
 def parse_option_statement(tokens: Tokens, options: dict[str, str]) -> None:
@@ -33,13 +41,24 @@ def _option(tokens: Tokens, options: dict[str, str]) -> None:
         parts.append(_name(tokens))
     name = ".".join(parts)
     tokens.expect("=")
-    if tokens.token.text == "{":
+    tokens.accept("-")
+    begin = tokens.token
+    if begin.text == "{":
         texts = skip_block(tokens)
         if name == "features":  # { field_presence: IMPLICIT } as one option
             triples = zip(texts, texts[1:], texts[2:], strict=False)
             options |= {f"features.{key}": text for key, colon, text in triples if colon == ":"}
-        return
-    options[name] = _value(tokens)
+    else:
+        options[name] = _value(tokens)
+    _check_features(tokens, begin, options)
+
+
+def _check_features(tokens: Tokens, place: Token, options: dict[str, str]) -> None:
+    for feature, values in _FEATURES.items():
+        given = options.get(feature)
+        if given is not None and given not in values:
+            advice = did_you_mean(shown(given), values) or f"write {' or '.join(values)}"
+            raise tokens.error(f"{feature} does not have the value {shown(given)}", place, advice)
 
 
 def _name(tokens: Tokens) -> str:
@@ -52,7 +71,6 @@ def _name(tokens: Tokens) -> str:
 
 
 def _value(tokens: Tokens) -> str:
-    tokens.accept("-")
     token = tokens.token
     if token.kind not in ("name", "number", "string"):
         raise tokens.expected("the value of the option")

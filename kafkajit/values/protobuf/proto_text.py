@@ -19,6 +19,7 @@ from kafkajit.values.protobuf.declared import (
     SourceFile,
 )
 from kafkajit.values.protobuf.grammar import EDITIONS, parse_file
+from kafkajit.values.protobuf.options import ENCODING, PRESENCE
 from kafkajit.values.protobuf.schema import SCALARS, Enum, Message, ProtoFile
 from kafkajit.values.protobuf.tokens import shown
 from kafkajit.values.protobuf.well_known import WELL_KNOWN
@@ -57,7 +58,7 @@ class _Files:
         for path in self._imported_first():
             file = self._files[path]
             self._place(file)
-            visible = self._visible(file)
+            visible = self._visible(file) if file.fields else set()
             for declared in file.fields:
                 self._resolve(file, declared, visible)
         return self._files[None]
@@ -79,7 +80,7 @@ class _Files:
         text = self._imports.get(item.path, WELL_KNOWN.get(item.path))
         if text is not None:
             return text
-        meant = did_you_mean(item.path[:MAX_NAME], [*self._imports, *WELL_KNOWN])
+        meant = did_you_mean(item.path[:MAX_NAME], [*self._imports, *WELL_KNOWN], cutoff=0.8)
         raise file.tokens.error_at(
             item.position,
             f"the imported file {shown(item.path)} is missing",
@@ -118,8 +119,9 @@ class _Files:
         for name, declared in file.top.names.items():
             first = package.names.setdefault(name, declared)
             if first is not declared:
-                message = f"{shown(name)} is declared twice, first in {_place_of(first)}"
-                raise file.tokens.error_at(declared.position, message, "rename one of them")
+                advice = f"rename it, or the first one at {_place_of(first)}"
+                message = f"{shown(name)} is declared twice"
+                raise file.tokens.error_at(declared.position, message, advice)
         for scope in file.scopes:
             assert scope.parent is not None
             assert scope.of is not None
@@ -142,10 +144,9 @@ class _Files:
                 declared = package.names[part] = Declared(file, position, scope)
                 self._packages[scope] = set()
             if declared.scope is None or declared.scope not in self._packages:
-                message = (
-                    f"the package {shown(name)} has the name of what {_place_of(declared)} has"
-                )
-                raise file.tokens.error_at(position, message, "rename one of them")
+                message = f"the package {shown(name)} has the name of something else"
+                advice = f"rename it, or {shown(part)} at {_place_of(declared)}"
+                raise file.tokens.error_at(position, message, advice)
             package = declared.scope
             self._packages[package].add(file)
         return package
@@ -177,13 +178,18 @@ class _Files:
         be in the first scope that has it.
         """
         first, *rest = name.split(".")
-        if not first:
-            return self._inside(self._root, rest, visible)
+        found = self._first(scope, first, visible, is_all=not rest) if first else self._root
+        return None if found is None else self._inside(found, rest, visible)
+
+    def _first(
+        self, scope: Scope, name: str, visible: set[SourceFile] | None, *, is_all: bool
+    ) -> Scope | None:
+        """The scope that the first part of a name opens; it is a type if it is all of the name."""
         around: Scope | None = scope
         while around is not None:
-            found = self._opened(around, first, visible)
-            if found is not None and (rest or found.of is not None):
-                return self._inside(found, rest, visible)
+            found = self._opened(around, name, visible)
+            if found is not None and (found.of is not None or not is_all):
+                return found
             around = around.parent
         return None
 
@@ -212,12 +218,13 @@ class _Files:
         name = declared.type
         message = f"the type {shown(name)} is not known"
         elsewhere = self._find(declared.scope, name, None)
-        outside = self._find(self._root, f".{name}", visible)
+        part, _, rest = name.partition(".")
+        inner = self._first(declared.scope, part, visible, is_all=not rest) if part else None
         if elsewhere is not None:
             home = next(f for f in self._files.values() if any(s.of is elsewhere for s in f.scopes))
             advice = f"import {shown(home.tokens.path or '')}, which declares it"
-        elif outside is not None:
-            advice = f"write {shown('.' + name)}, because an inner scope has its first part, too"
+        elif inner is not None:
+            advice = f"{shown(part)} means {shown(inner.name)} here; a dot in front begins outside"
         else:
             types = [scope.name for other in visible for scope in other.scopes]
             meant = did_you_mean(
@@ -235,7 +242,8 @@ def _joined(outer: str, name: str) -> str:
 
 def _place_of(declared: Declared) -> str:
     line, column = declared.file.tokens.place(declared.position)
-    return f"{shown(declared.file.tokens.path or 'this file')} at line {line}, column {column}"
+    path = declared.file.tokens.path
+    return f"line {line}, column {column}" + (f" of {path}" if path else "")
 
 
 def _too_long(file: SourceFile, position: int, name: str) -> InvalidSchemaError:
@@ -260,7 +268,7 @@ def _is_delimited(file: SourceFile, declared: DeclaredField, found: Message) -> 
         file.syntax in EDITIONS
         and not found.is_map_entry
         and not declared.scope.of.is_map_entry
-        and _feature(declared, "features.message_encoding") == "DELIMITED"
+        and _feature(declared, ENCODING) == "DELIMITED"
     )
 
 
@@ -272,5 +280,5 @@ def _has_presence(file: SourceFile, declared: DeclaredField) -> bool:
     if declared.scope.of.is_map_entry:
         return False  # a missing key or value is the zero of its type in every syntax
     if file.syntax in EDITIONS:
-        return _feature(declared, "features.field_presence") != "IMPLICIT"
+        return _feature(declared, PRESENCE) != "IMPLICIT"
     return file.syntax == "proto2" or declared.label == "optional"
