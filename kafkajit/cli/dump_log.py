@@ -141,13 +141,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             f"--{side}-schema",
             metavar="SCHEMA",
             help=f"with --{side}-decoder: the schema to read {side}s into, as text or the path of "
-            "an .avsc file; without --schemas, all have been written with it",
+            "an .avsc or .proto file; without --schemas, all have been written with it",
         )
     parser.add_argument(
         "--schemas",
         metavar="PATH",
-        help="the schemas that keys and values name: the log of a registry, .avsc files, or a "
-        ".json file with a registry's answer (default: the folder _schemas-0 beside the log's)",
+        help="the schemas that keys and values name: the log of a registry, .avsc or .proto "
+        "files, or a .json file with a registry's answer (default: the folder _schemas-0 beside the log's)",
     )
     for name, kind in _TOPIC_DECODERS.items():
         parser.add_argument(

@@ -42,7 +42,10 @@ class DumpedValues:
             if where is not None and where not in self._schemas:
                 self._schemas[where] = Schemas.of(where)
             decoder = OwnSchemasDecoder(
-                schema, None if where is None else self._schemas[where], json_text
+                schema,
+                None if where is None else self._schemas[where],
+                json_text,
+                type_=getattr(self._options, f"{side}_decoder").upper(),
             )
             is_json = self._options.format == "json"
             error_field = f"{_FIELDS[side]}Error" if is_json else None

@@ -13,12 +13,12 @@ from kafkajit.schema import VARIANT_TYPE
 from kafkajit.spark.arrays import BINARY, TEXT, check_type
 from kafkajit.values.framing import APICURIO8, AUTO, CONFLUENT, SchemaKey, places, split_frames
 from kafkajit.values.own_schemas import OwnSchemasDecoder
-from kafkajit.values.schema_files import schemas_at
+from kafkajit.values.schema_files import SUFFIXES, is_schema_text, schemas_at
 from kafkajit.values.variant import variants
 
 _VALUE = "value must be BINARY, as the record has it"
 _MOST_ID = 2**31 - 1
-_ADVICE = "pass an Avro schema, the path of an .avsc file, or that of a registry's log"
+_ADVICE = "pass a schema, the path of an .avsc or .proto file, or that of a registry's log"
 _KEPT, _KEPT_FILES = 32, 4  # schemas that a worker keeps compiled
 
 
@@ -76,7 +76,7 @@ def _decoder(schema: str) -> OwnSchemasDecoder:
     text = schema.strip()
     if not text:
         raise InvalidSchemaError("the schema is empty", advice=_ADVICE)
-    return _of_text(text) if text.startswith(("{", "[", '"')) else _of_path(text, _task())
+    return _of_text(text) if is_schema_text(text) else _of_path(text, _task())
 
 
 @lru_cache(_KEPT)
@@ -90,11 +90,11 @@ def _of_path(location: str, task: int | None) -> OwnSchemasDecoder:  # noqa: ARG
         schemas = schemas_at(location)
     except FileNotFoundError as error:
         raise InvalidSchemaError(
-            f"the schema is neither JSON nor a path: {error}",
+            f"the schema is neither text of one nor a path: {error}",
             advice=_ADVICE,
         ) from None
-    if location.endswith(".avsc"):
-        return OwnSchemasDecoder(schemas[0].text, None, variants, for_spark=True)
+    if location.endswith(SUFFIXES):
+        return OwnSchemasDecoder(schemas[0], None, variants, for_spark=True)
     return OwnSchemasDecoder(None, schemas, variants, for_spark=True)
 
 

@@ -58,6 +58,7 @@ from kafkajit.values.steps import (
     TIMESTAMP,
     Builder,
     as_longs,
+    durations,
     fraction_digits,
     is_null,
 )
@@ -128,12 +129,16 @@ def _leaf(builder: Builder, array: pa.Array, base: int) -> None:
         builder.step(NULL, array, base)
     elif types.is_boolean(type_):
         builder.step(BOOL, array, base, data=builder.bits(array, 1))
+    elif types.is_uint64(type_):
+        _text(builder, DECIMAL, array.cast(pa.string()), base, 0)
     elif types.is_integer(type_) or types.is_date32(type_):
         array = as_longs(array)
         code = DATE if types.is_date32(type_) else INT
         builder.step(code, array, base, data=builder.longs(array))
     elif types.is_floating(type_):
         _text(builder, FLOAT, array.cast(pa.string()), base)
+    elif types.is_duration(type_):
+        _text(builder, STRING, durations(array), base)
     elif types.is_decimal(type_):
         # Without a scale, all digits are written, and no exponent.
         whole = (pa.decimal128 if type_.bit_width == 128 else pa.decimal256)(type_.precision, 0)

@@ -14,9 +14,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kafkajit.errors import InvalidSchemaError
-from kafkajit.values.decoder import Decoded, ValueDecoder
-from kafkajit.values.framing import AUTO, SchemaKey, places, split_frames
-from kafkajit.values.schema import AVRO, Schema
+from kafkajit.values.decoder import Decoded, ValueDecoder, message_in
+from kafkajit.values.formats import FORMATS
+from kafkajit.values.framing import AUTO, Frames, SchemaKey, places, split_frames
+from kafkajit.values.schema import PROTOBUF, Schema
 from kafkajit.values.schemas import Schemas, SchemaSource
 
 Render = Callable[[pa.Array], pa.Array]
@@ -32,6 +33,7 @@ class OwnSchemasDecoder:
         schema: the schema to read all of them into; it is also the one that wrote them if there are
             no `schemas`.
         schemas: the schemas that they name.
+        type_: the format of `schema`, if its text could be of several.
         render: makes of columns what `decode` returns, an array of one type for all columns.
     """
 
@@ -41,17 +43,27 @@ class OwnSchemasDecoder:
         schemas: SchemaSource | None,
         render: Render,
         *,
+        type_: str | None = None,
         for_spark: bool = False,
     ) -> None:
         self._schemas = None if schemas is None else Schemas.of(schemas)
+        self._type = type_
         self._render = render
         self._for_spark = for_spark
         self._decoders: dict[Schema, ValueDecoder | None] = {}
+        self._messages: dict[tuple[Schema, str], ValueDecoder] = {}
         self._only = None if schema is None else self._decoder(schema)
 
-    def _decoder(self, schema: Any) -> ValueDecoder:
+    def _decoder(self, schema: Any, message: str | None = None) -> ValueDecoder:
         return ValueDecoder(
-            schema, self._schemas, AUTO, None, stops=False, for_spark=self._for_spark
+            schema,
+            self._schemas,
+            AUTO,
+            None,
+            stops=False,
+            type_=self._type,
+            message=message,
+            for_spark=self._for_spark,
         )
 
     def decode(self, values: pa.Array) -> Decoded:
@@ -73,7 +85,28 @@ class OwnSchemasDecoder:
         again = bad[other[frames.numbers[bad]]]
         if again.size:
             self._decode(values.take(pa.array(again)), again, own, frames.numbers[again], found)
+        if any(schema is not None and schema.type == PROTOBUF for schema in own):
+            self._decode_messages(values, own, frames, found)
         return found.decoded()
+
+    def _decode_messages(
+        self, values: pa.Array, own: list[Schema | None], frames: Frames, found: _Found
+    ) -> None:
+        """Decode Protobuf values that are of other messages than the first one of their schema."""
+        groups: dict[tuple[Schema, str], list[int]] = {}
+        for row in found.bad().tolist():
+            schema = own[frames.numbers[row]]
+            name = None
+            if schema is not None and schema.type == PROTOBUF:
+                name = message_in(values[row : row + 1], schema, self._schemas, AUTO)
+            if schema is not None and name is not None:
+                groups.setdefault((schema, name), []).append(row)
+        for (schema, name), rows in groups.items():
+            decoder = self._messages.get((schema, name))
+            if decoder is None:
+                decoder = self._messages[schema, name] = self._decoder(schema, name)
+            decoder.settle([])
+            found.add(decoder.decode(values.take(pa.array(rows))), np.array(rows))
 
     def _decode(
         self,
@@ -110,10 +143,10 @@ class OwnSchemasDecoder:
         return newest if newest and self._of(newest) is not None else schema
 
     def _of(self, schema: Schema) -> ValueDecoder | None:
-        """The decoder into a schema; None if it is not Avro or cannot be read."""
+        """The decoder into a schema; None if it cannot be read."""
         if schema not in self._decoders:
             try:
-                self._decoders[schema] = self._decoder(schema) if schema.type == AVRO else None
+                self._decoders[schema] = self._decoder(schema) if schema.type in FORMATS else None
             except InvalidSchemaError:
                 self._decoders[schema] = None
         return self._decoders[schema]

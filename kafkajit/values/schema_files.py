@@ -16,7 +16,7 @@ from kafkajit.values.registry import schemas_in, segments_in
 from kafkajit.values.schema import AVRO, PROTOBUF, Schema, registered
 
 _TYPES = {".avsc": AVRO, ".proto": PROTOBUF}
-_SUFFIXES = tuple(_TYPES)
+SUFFIXES = tuple(_TYPES)
 _EXPORT = ".json"
 # A .proto file begins with a statement or a comment, an Avro schema with JSON or a type's name.
 _PROTO = re.compile(r"\s*(//|/\*|(syntax|edition)\s*=|(package|import|option|message|enum)\s)")
@@ -42,11 +42,16 @@ def _suffix(path: str | os.PathLike[str]) -> str:
     return "." + os.fspath(path).rpartition(".")[2]
 
 
+def is_schema_text(text: str) -> bool:
+    """Whether a text is a schema, and not the path of one."""
+    return text.lstrip().startswith(("{", "[", '"')) or _PROTO.match(text) is not None
+
+
 def schema_text(schema: Any) -> str:
     """A schema as text; the path of an .avsc or .proto file is read."""
     if isinstance(schema, bytes):
         return schema.decode()
-    if isinstance(schema, os.PathLike) or (isinstance(schema, str) and schema.endswith(_SUFFIXES)):
+    if isinstance(schema, os.PathLike) or (isinstance(schema, str) and schema.endswith(SUFFIXES)):
         return Path(schema).read_text()
     try:
         return schema if isinstance(schema, str) else json.dumps(schema)
@@ -62,7 +67,7 @@ def schemas_at(location: str) -> list[Schema]:
     """
     if segments_in(location):
         return schemas_in(location)
-    files = [file for file in find_files(location) if file.name.endswith((*_SUFFIXES, _EXPORT))]
+    files = [file for file in find_files(location) if file.name.endswith((*SUFFIXES, _EXPORT))]
     if not files:
         raise InvalidSchemaError(
             "there are no .avsc or .proto files, no registry's .json and no log of _schemas",
@@ -76,7 +81,7 @@ def _in_file(file: StoredFile) -> Iterator[Schema]:
         text = file.read().decode()
     except UnicodeDecodeError:
         raise InvalidSchemaError("a schema is text in UTF-8", path=file.path) from None
-    if file.name.endswith(_SUFFIXES):
+    if file.name.endswith(SUFFIXES):
         yield Schema(text, _TYPES[_suffix(file.name)])
         return
     try:

@@ -237,6 +237,21 @@ def as_longs(array: pa.Array) -> pa.Array:
     return array.cast(pa.int64())
 
 
+def durations(array: pa.Array) -> pa.Array:
+    """Durations as Protobuf's JSON has them, in microseconds.
+
+    >>> durations(pa.array([1_500_000, -2, None], pa.duration("us"))).to_pylist()
+    ['1.500000s', '-0.000002s', None]
+    """
+    micros = array.cast(pa.duration("us")).cast(pa.int64()).to_pylist()
+    return pa.array([None if number is None else _seconds(number) for number in micros])
+
+
+def _seconds(micros: int) -> str:
+    seconds, rest = divmod(abs(micros), 1_000_000)
+    return f"{'-' * (micros < 0)}{seconds}{f'.{rest:06}' if rest else ''}s"
+
+
 def fraction_digits(type_: pa.DataType) -> int:
     """The digits behind the second that a time or a timestamp has.
 

@@ -47,6 +47,7 @@ from kafkajit.values.steps import (
     STRUCT,
     Builder,
     as_longs,
+    durations,
     is_null,
     java_order,
 )
@@ -142,6 +143,9 @@ def _leaf(builder: Builder, array: pa.Array, base: int) -> None:
         builder.step(NULL, array, base)
     elif types.is_boolean(type_):
         builder.step(BOOL, array, base, data=builder.bits(array, 1))
+    elif types.is_duration(type_):  # VARIANT has no intervals
+        text = durations(array)
+        builder.step(STRING, text, base, **builder.texts(text))
     elif types.is_decimal128(type_):
         width = 4 if type_.precision <= 9 else 8 if type_.precision <= 18 else 16
         number = _DECIMALS[width] | width << 8 | type_.scale << 16

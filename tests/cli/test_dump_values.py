@@ -12,10 +12,12 @@ from dumping import LOG, PACKAGE, Dump
 from typed_logs import (
     ORDER,
     ORDERS,
+    SHIPMENTS,
     confluent,
     encoded,
     schema_record,
     write_registry,
+    write_shipments,
     write_values,
 )
 
@@ -215,3 +217,22 @@ def test_options_that_do_not_fit_each_other_are_refused(
     assert run.code != 0
     assert run.out == b""
     assert words in run.err
+
+
+def test_protobuf_values_are_json_each_by_its_own_message(tmp_path: Path, dump: Dump) -> None:
+    write_shipments(tmp_path)
+    ignored = b"\0\0\0\0\x05\0\x08\x07"
+    bad = b"\0\0\0\0\x05\x02\x02\x08"
+    write_values(tmp_path / "shipments-0", [SHIPMENTS[1], ignored, SHIPMENTS[0], bad])
+    run = dump("--value-decoder", "protobuf", "shipments-0", folder=tmp_path)
+    second, other, first, error = payloads(run.out)
+    assert json.loads(second or "") == {
+        "id": 2, "code": 0, "carrier": "TRUCK", "weight": None, "parcels": {"a": 5},
+        "created": "1970-01-01T00:00:05.000000Z", "took": "2s",
+    }  # fmt: skip
+    assert other == '{"nothing":7}'
+    assert '"code":18446744073709551615,' in (first or "")
+    assert error == (
+        "RecordDeserializationError: the value ends in the middle of a field, field id, byte 8, "
+        "schema id 5"
+    )

@@ -15,10 +15,12 @@ from pyspark.sql.types import VariantVal
 from typed_logs import (
     ORDER,
     ORDERS,
+    SHIPMENTS,
     confluent,
     encoded,
     schema_record,
     write_registry,
+    write_shipments,
     write_values,
 )
 
@@ -73,6 +75,16 @@ def test_values_are_read_by_a_schema_a_file_or_a_registry(root: Path) -> None:
     # Each array decides whether there is an id in front.
     assert decoded([*encoded(ORDER, *ORDERS)], TEXT) == ORDERS
     assert decoded([None, *GOOD], TEXT) == [None, *ORDERS]
+
+
+def test_protobuf_is_read_by_text_file_and_registry(tmp_path: Path) -> None:
+    write_shipments(tmp_path)
+    ids = [row and row["id"] for row in decoded([*SHIPMENTS, None], str(tmp_path))]
+    assert ids == [2**32 - 1, 2, 0, None]
+    text = 'syntax = "proto3"; message M { int64 id = 1; }'
+    (tmp_path / "m.proto").write_text(text)
+    for schema in (text, str(tmp_path / "m.proto")):
+        assert decoded([b"\x08\x05"], schema) == [{"id": 5}]
 
 
 def test_a_null_of_avro_is_null() -> None:

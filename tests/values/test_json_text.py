@@ -134,8 +134,15 @@ def test_many_rows_are_written_in_parts() -> None:
 
 
 def test_a_type_without_json_is_refused() -> None:
-    with pytest.raises(TypeError, match="columns of the type duration"):
-        json_text(pa.array([1], pa.duration("s")))
+    with pytest.raises(TypeError, match="columns of the type month_day_nano"):
+        json_text(pa.nulls(1, pa.month_day_nano_interval()).fill_null((1, 2, 3)))
+
+
+def test_durations_and_numbers_without_a_sign_are_as_in_protobufs_json() -> None:
+    durations = pa.array([1_500_000, -2, 0, None], pa.duration("us"))
+    assert json_text(durations).to_pylist() == ['"1.500000s"', '"-0.000002s"', '"0s"', None]
+    assert json_text(pa.array([90], pa.duration("s"))).to_pylist() == ['"90s"']
+    assert json_text(pa.array([2**64 - 1], pa.uint64())).to_pylist() == [str(2**64 - 1)]
 
 
 def variant_rows(array: pa.Array) -> list[Any]:
