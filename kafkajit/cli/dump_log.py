@@ -147,7 +147,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--schemas",
         metavar="PATH",
         help="the schemas that keys and values name: the log of a registry, .avsc or .proto "
-        "files, or a .json file with a registry's answer (default: the folder _schemas-0 beside the log's)",
+        "files, or a .json file with a registry's answer (default: the folder _schemas-0 beside "
+        "the log's)",
     )
     for name, kind in _TOPIC_DECODERS.items():
         parser.add_argument(

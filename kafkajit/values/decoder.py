@@ -12,9 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kafkajit.errors import InvalidSchemaError, RecordDeserializationError
-from kafkajit.storage.source import Bytes
-from kafkajit.values.block import FAILED, FULL, ROOM, Block
-from kafkajit.values.columns import Columns
+from kafkajit.values.block import ROOM
 from kafkajit.values.formats import FORMATS
 from kafkajit.values.framing import (
     AUTO,
@@ -30,34 +28,22 @@ from kafkajit.values.framing import (
     split_frames,
 )
 from kafkajit.values.layout import RECURSION
-from kafkajit.values.programs import Programs
+from kafkajit.values.program_reader import BLOCK_VALUES, Faults, ProgramReader
 from kafkajit.values.protobuf.schema import Message
 from kafkajit.values.schema import AVRO, Schema
 from kafkajit.values.schema_files import named_schema
 from kafkajit.values.schemas import Schemas, SchemaSource
 from kafkajit.values.status import (
-    MISMATCH,
     NOT_FRAMED,
     NULL,
-    TOO_DEEP,
     UNKNOWN_SCHEMA,
     UNUSABLE_SCHEMA,
     WORDS,
 )
 
-# Values of a block: enough to make the work between blocks small, and few enough for the cache.
-_BLOCK_VALUES = 16_384
 # Values whose places are held at once: memory that is used again is faster than memory that is new.
-_PART_VALUES = 4 * _BLOCK_VALUES
+_PART_VALUES = 4 * BLOCK_VALUES
 _SAMPLE = 64  # values that tell a framing
-
-
-class Faults(NamedTuple):
-    """The status of each value, the row of the program that failed, and the position."""
-
-    statuses: npt.NDArray[np.uint8]
-    places: npt.NDArray[np.int32]
-    positions: npt.NDArray[np.int32]
 
 
 class Decoded(NamedTuple):
@@ -108,7 +94,7 @@ class ValueDecoder:
         self._recursion = recursion
         self._type = AVRO
         self._parsed: Any = None  # the schema that was named
-        self._reader: Any = None
+        self._reader: ProgramReader | None = None
         self._entries: dict[SchemaKey, int] = {}
         self._why: dict[SchemaKey, str] = {}
         if schema is not None:
@@ -129,20 +115,30 @@ class ValueDecoder:
     @property
     def type(self) -> pa.DataType:
         """The type of the columns, once it is settled."""
-        return self._root.type
+        return self._settled.type
 
     def _read_into(self, type_: str, schema: Any, written: Any, body: bytes = b"") -> None:
-        format_ = FORMATS[type_]
         self._type = type_
-        self._reader = format_.reader(schema, written, body, self._message)
-        self._layout, self._root = format_.layout(
-            self._reader, self._columns, self._recursion, for_spark=self._for_spark
-        )
-        self._compiler = format_.compiler(self._layout, self._root)
-        self._read_values = format_.read_values
-        self._programs: Programs | None = None
-        self._block: Block | None = None
         self._own: dict[int, int] = {}  # where the programs of the named schema begin, by framing
+        format_ = FORMATS[type_]
+        self._reader = ProgramReader(
+            format_,
+            format_.reader(schema, written, body, self._message),
+            self._columns,
+            stops=self._stops,
+            recursion=self._recursion,
+            for_spark=self._for_spark,
+        )
+
+    @property
+    def target(self) -> Any:
+        """The schema or message to read into, once it is settled."""
+        return self._settled.target
+
+    @property
+    def _settled(self) -> ProgramReader:
+        assert self._reader is not None
+        return self._reader
 
     def _guess(self, sample: list[bytes]) -> int:
         """Whether most of some values can be read as they are, or with a schema's name in front."""
@@ -185,11 +181,13 @@ class ValueDecoder:
 
     def decode(self, values: pa.Array) -> Decoded:
         """Decode an array, by what `settle` has decided."""
-        columns = Columns(self._layout, self._root, len(values))
+        reader = self._settled
+        reader.begin(len(values))
         bad = []
         parts = []
         for first, part in _parts_of(values):
-            frames, faults = self._decode(part, first, columns)
+            frames = self._frames(part, first)
+            faults = reader.read(frames, self._entries_of(frames, part))
             rows = np.flatnonzero(faults.statuses > NULL)
             if rows.size:
                 bad.append(first + rows)
@@ -198,17 +196,25 @@ class ValueDecoder:
                     # The others have not been read.
                     return Decoded(pa.nulls(0, self.type), bad[0], partial(self._words, parts))
         rows = np.concatenate([np.zeros(0, dtype=np.int64), *bad])
-        return Decoded(columns.array(), rows, partial(self._words, parts))
+        return Decoded(reader.array(), rows, partial(self._words, parts))
 
-    def _entries_of(self, frames: Frames) -> npt.NDArray[np.int64]:
+    def _frames(self, values: pa.Array, row: int) -> Frames:
+        """The frames of values, which begin at that row."""
+        assert self._framing is not None
+        frames = _frames(values, self._framing)
+        if frames.content.size > MOST_BYTES:
+            raise RecordDeserializationError("a value has more than 2 GiB", row=row)
+        return frames
+
+    def _entries_of(self, frames: Frames, values: pa.Array) -> npt.NDArray[np.int64]:
         """The row where the program of each value begins; negative: a status."""
         for key in frames.keys:
             if key not in self._entries:
                 self._entries[key] = self._entry(key)
-                self._programs = None
-        if self._programs is None:
-            self._programs = self._compiler.programs()
-        return np.array([self._entries[key] for key in frames.keys] or [0])[frames.numbers]
+        entries = np.array([self._entries[key] for key in frames.keys] or [0])[frames.numbers]
+        if values.null_count:
+            entries[np.asarray(values.is_null())] = -NULL
+        return entries
 
     def _entry(self, key: SchemaKey) -> int:
         if key.framing == UNFRAMED:
@@ -217,129 +223,32 @@ class ValueDecoder:
             if key.framing == BARE or self._schemas is None:
                 # Ids that are skipped can be many: the program is the same one.
                 if key.framing not in self._own:
-                    self._own[key.framing] = self._compiler.add(self._parsed, key.framing)
+                    self._own[key.framing] = self._settled.add(self._parsed, key.framing)
                 return self._own[key.framing]
             schema = self._schemas.find(key)
             if schema is None:
                 return -UNKNOWN_SCHEMA
             if schema.type != self._type:
                 raise InvalidSchemaError(f"it is of the type {schema.type}, not {self._type}")
-            return self._compiler.add(self._schemas.parsed(schema), key.framing)
+            return self._settled.add(self._schemas.parsed(schema), key.framing)
         except InvalidSchemaError as error:
             self._why[key] = str(error)
             return -UNUSABLE_SCHEMA
-
-    def _decode(self, values: pa.Array, row: int, columns: Columns) -> tuple[Frames, Faults]:
-        """Decode values, which begin at that row, to the end of the columns."""
-        assert self._framing is not None
-        frames = _frames(values, self._framing)
-        entries = self._entries_of(frames)
-        if values.null_count:
-            entries[np.asarray(values.is_null())] = -NULL
-        size = len(values)
-        faults = Faults(
-            np.zeros(size, dtype=np.uint8),
-            np.full(size, -1, dtype=np.int32),
-            np.full(size, -1, dtype=np.int32),
-        )
-        if self._block is None:
-            self._block = Block(self._layout, _BLOCK_VALUES)
-        if frames.content.size > MOST_BYTES:
-            raise RecordDeserializationError("a value has more than 2 GiB", row=row)
-        self._decode_part(frames, 0, size, entries, faults, columns)
-        return frames, faults
-
-    def _decode_part(
-        self,
-        frames: Frames,
-        first: int,
-        stop: int,
-        entries: npt.NDArray[np.int64],
-        faults: Faults,
-        columns: Columns,
-    ) -> None:
-        """Decode the values from `first` to `stop`, which lie in at most 2 GiB."""
-        # The kernel may read ROOM bytes behind a value: the last ones are read from a copy.
-        content = frames.content
-        is_far = frames.ends[first:stop] <= content.size - ROOM
-        last = stop if is_far.all() else first + int(is_far.argmin())
-        self._decode_some(content, frames, first, last, entries, faults, columns)
-        if last < stop and not (self._stops and (faults.statuses > NULL).any()):
-            rest = slice(last, stop)
-            base = int(frames.starts[rest].min())
-            copy = np.zeros(content.size - base + ROOM, dtype=np.uint8)
-            copy[:-ROOM] = content[base:]
-            copy.setflags(write=False)
-            frames = frames._replace(
-                starts=frames.starts[rest] - base, ends=frames.ends[rest] - base
-            )
-            statuses, places, positions = faults
-            faults = Faults(statuses[rest], places[rest], positions[rest])
-            self._decode_some(copy, frames, 0, stop - last, entries[rest], faults, columns)
-
-    def _decode_some(
-        self,
-        content: Bytes,
-        frames: Frames,
-        first: int,
-        end: int,
-        entries: npt.NDArray[np.int64],
-        faults: Faults,
-        columns: Columns,
-    ) -> None:
-        """Decode the values from `first` to `end`."""
-        assert self._programs is not None
-        assert self._block is not None
-        values = (content, frames.starts, frames.ends, entries)
-        checks_text = False
-        program = self._programs.bound(self._block.bases, checks_text)
-        while first < end:
-            stop = min(first + _BLOCK_VALUES, end)
-            state, after = self._read_values(
-                program,
-                self._block.cells,
-                self._block.items,
-                values,
-                first,
-                stop,
-                self._stops,
-                faults,
-            )
-            if state == FULL and after == first:
-                self._block.grow()
-                program = self._programs.bound(self._block.bases, checks_text)
-                continue
-            is_text = columns.append(self._block, content, self._programs.texts, after - first)
-            self._block.clear()
-            if is_text:
-                first = after
-            if state == FAILED and is_text:
-                return
-            # If a text is not UTF-8, the block is read again to find out which.
-            if checks_text == is_text:
-                checks_text = not is_text
-                program = self._programs.bound(self._block.bases, checks_text)
 
     def _words(self, parts: list[Part], row: int) -> str:
         """The reason why a value is malformed: with the field, the position and the schema."""
         first, frames, faults = parts[bisect_right(parts, row, key=lambda part: part.first) - 1]
         row -= first
-        status, place, position = (int(numbers[row]) for numbers in faults)
+        status = int(faults.statuses[row])
         key = frames.keys[frames.numbers[row]]
         if key == UNINFLATED:
             return "the value's zlib data is broken"
-        assert self._programs is not None
-        words = WORDS.get(status, "")
-        if status in (MISMATCH, TOO_DEEP):
-            words = self._programs.faults.get(place, words)
         if status == NOT_FRAMED:
-            return words
+            return WORDS[status]
         if status in (UNKNOWN_SCHEMA, UNUSABLE_SCHEMA):
             why = f": {self._why[key]}" if key in self._why else ""
-            return f"{words}, {key}{why}"
-        field = self._programs.fields[place] if place >= 0 else ""
-        if field:
-            words += f", field {field}"
+            return f"{WORDS[status]}, {key}{why}"
+        words, position = self._settled.words(frames, faults, row)
         if position >= 0:
             words += f", byte {position + HEADER_SIZES[key.framing]}"
         return words if key.framing == BARE else f"{words}, {key}"
@@ -354,8 +263,7 @@ def message_in(
         decoder.settle([values])
     except RecordDeserializationError:
         return None
-    reader = decoder._reader
-    return reader.name if isinstance(reader, Message) else None
+    return decoder.target.name if isinstance(decoder.target, Message) else None
 
 
 def _parts_of(values: pa.Array) -> Iterator[tuple[int, pa.Array]]:
