@@ -13,7 +13,8 @@ wrong clocks. Its last index is wrong too.
 internal: a separate folder for a broker's internal topics: commits of groups that consume these
 topics, and the coordinator's states of the transactions in payments-0.
 
-kafkajit.testing writes everything; nothing is random.
+kafkajit.testing writes everything; nothing is random. The folder `typed` is not made here: a real
+broker wrote it for tests/broker/make_typed_sample.py.
 """
 
 from __future__ import annotations
