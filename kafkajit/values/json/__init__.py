@@ -1,0 +1,1 @@
+"""JSON: schemas to types, and values to columns."""
