@@ -69,9 +69,6 @@ def infer_column(bodies: Bodies, most: int | None = None) -> Column:
 def _look_on(part: Bodies, start: int, shape: _Shape) -> int:
     """Look at values until there is something new: the row to go on with."""
     column = shape.column()
-    if not column.names and column.kind == STRUCT:
-        # A struct without fields has no cells.
-        column = Column(NULL, pa.null())
     for _, after, troubles in KernelReader(column, is_strict=True).blocks(part, None, start):
         if troubles.size:
             for row in troubles.tolist():

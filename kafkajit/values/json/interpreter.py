@@ -111,12 +111,12 @@ def read_values(program, powers, cells, items, scratch, values, first, stop, is_
         state = np.int64(_OK)
         while True:
             # A value at p, of the column of a row.
-            while p < end and _is_space(content[p]):
+            while p < end and _is_space(content[p & _INDEX]):
                 p += 1
             if p >= end:
                 state = np.int64(_TROUBLE)
                 break
-            letter = np.int64(content[p])
+            letter = np.int64(content[p & _INDEX])
             at = row << SHIFT & _INDEX
             kind = code[at + CODE]
             slot = slots[code[at + SPACE] & _INDEX]
@@ -264,19 +264,19 @@ def read_values(program, powers, cells, items, scratch, values, first, stop, is_
                     state = np.int64(_TROUBLE)
                     break
                 top += FRAME
-                stack[top + _ROW] = row
-                stack[top + _COUNT] = field_count + row if kind == STRUCT else 0
+                stack[top + _ROW & _INDEX] = row
+                stack[top + _COUNT & _INDEX] = field_count + row if kind == STRUCT else 0
                 stack[top + _START] = start
-                stack[top + _OBJECT] = is_object
+                stack[top + _OBJECT & _INDEX] = is_object
                 if kind in (LIST, MAP):
                     stack[top + _START] = taken[code[at + INSIDE] & _INDEX]
                 p += 1
-                while p < end and _is_space(content[p]):
+                while p < end and _is_space(content[p & _INDEX]):
                     p += 1
                 if p >= end:
                     state = np.int64(_TROUBLE)
                     break
-                if content[p] != (0x7D if is_object else 0x5D):
+                if content[p & _INDEX] != (0x7D if is_object else 0x5D):
                     if is_object:
                         is_key = True
                     else:
@@ -289,7 +289,7 @@ def read_values(program, powers, cells, items, scratch, values, first, stop, is_
                                 break
                             slots[space] = taken[space]
                             taken[space] += 1
-                            stack[top + _COUNT] = 1
+                            stack[top + _COUNT & _INDEX] = 1
                         continue
                 # An empty one ends below.
             else:
@@ -318,21 +318,21 @@ def read_values(program, powers, cells, items, scratch, values, first, stop, is_
                 if top == 0:
                     is_end = True
                     break
-                while p < end and _is_space(content[p]):
+                while p < end and _is_space(content[p & _INDEX]):
                     p += 1
                 if p >= end:
                     state = np.int64(_TROUBLE)
                     break
-                letter = np.int64(content[p])
-                is_object = stack[top + _OBJECT] != 0
-                row = stack[top + _ROW]
+                letter = np.int64(content[p & _INDEX])
+                is_object = stack[top + _OBJECT & _INDEX] != 0
+                row = stack[top + _ROW & _INDEX]
                 at = row << SHIFT & _INDEX
                 kind = code[at + CODE]
                 p += 1
                 if letter == 0x2C:
                     if is_object:
                         is_key = True
-                        while p < end and _is_space(content[p]):
+                        while p < end and _is_space(content[p & _INDEX]):
                             p += 1
                         break
                     row = np.int64(0)
@@ -344,18 +344,18 @@ def read_values(program, powers, cells, items, scratch, values, first, stop, is_
                             break
                         slots[space] = taken[space]
                         taken[space] += 1
-                        stack[top + _COUNT] += 1
+                        stack[top + _COUNT & _INDEX] += 1
                     break
                 if letter != (0x7D if is_object else 0x5D):
                     state = np.int64(_TROUBLE)
                     break
                 if kind in (LIST, MAP):
                     slot = slots[code[at + SPACE] & _INDEX]
-                    ints[code[at + BASE] + slot & _INDEX] = stack[top + _COUNT]
-                    if kind == MAP and stack[top + _COUNT] > 1:
+                    ints[code[at + BASE] + slot & _INDEX] = stack[top + _COUNT & _INDEX]
+                    if kind == MAP and stack[top + _COUNT & _INDEX] > 1:
                         base = code[at + KEY] + stack[top + _START] & _INDEX
                         if _has_twins(
-                            content, texts, longs, base, stack[top + _COUNT], marks, seed
+                            content, texts, longs, base, stack[top + _COUNT & _INDEX], marks, seed
                         ):
                             state = np.int64(_TROUBLE)
                             break
@@ -370,23 +370,23 @@ def read_values(program, powers, cells, items, scratch, values, first, stop, is_
             if not is_key:
                 continue
             # A key at p, in the object on top.
-            if p >= end or content[p] != 0x22:
+            if p >= end or content[p & _INDEX] != 0x22:
                 state = np.int64(_TROUBLE)
                 break
             p += 1
-            row = stack[top + _ROW]
+            row = stack[top + _ROW & _INDEX]
             at = row << SHIFT & _INDEX
             kind = code[at + CODE]
             if kind == STRUCT and code[at + COUNT] > 0:
                 # Most often the fields come in the order of the value before.
-                last = stack[top + _COUNT] & _INDEX
+                last = stack[top + _COUNT & _INDEX] & _INDEX
                 field = follows[last]
                 place = field << FIELD_SHIFT & _INDEX
                 size = fields[place + QUICK]
                 if size <= end - p and is_same(content, p, size, names, fields[place + NAME]):
                     p += size
                     row = fields[place + ROW]
-                    stack[top + _COUNT] = field
+                    stack[top + _COUNT & _INDEX] = field
                     # It is this struct's own, as all that have followed one of its fields.
                     if p < end:
                         continue
@@ -418,7 +418,7 @@ def read_values(program, powers, cells, items, scratch, values, first, stop, is_
                 slots[space] = taken[space]
                 longs[code[at + KEY] + taken[space] & _INDEX] = key
                 taken[space] += 1
-                stack[top + _COUNT] += 1
+                stack[top + _COUNT & _INDEX] += 1
                 row = code[at + FIRST]
             elif kind == STRUCT:
                 if form == ESCAPED:
@@ -428,22 +428,22 @@ def read_values(program, powers, cells, items, scratch, values, first, stop, is_
                 row = np.int64(0)
                 if field >= 0:
                     row = fields[(field << FIELD_SHIFT & _INDEX) + ROW]
-                    follows[stack[top + _COUNT] & _INDEX] = field
-                    stack[top + _COUNT] = field
+                    follows[stack[top + _COUNT & _INDEX] & _INDEX] = field
+                    stack[top + _COUNT & _INDEX] = field
                 elif is_strict:
                     state = np.int64(_TROUBLE)
                     break
             else:
                 row = np.int64(0)
             p = q + 1
-            while p < end and _is_space(content[p]):
+            while p < end and _is_space(content[p & _INDEX]):
                 p += 1
-            if p >= end or content[p] != 0x3A:
+            if p >= end or content[p & _INDEX] != 0x3A:
                 state = np.int64(_TROUBLE)
                 break
             p += 1
         if state == _OK:
-            while p < end and _is_space(content[p]):
+            while p < end and _is_space(content[p & _INDEX]):
                 p += 1
             if p != end:
                 state = np.int64(_TROUBLE)
@@ -469,7 +469,7 @@ def _literal(content, p, end):
     """The bytes of null, true or false, 0 if it is another word."""
     if end - p < 4:
         return np.int64(0)
-    a, b, c, d = content[p], content[p + 1], content[p + 2], content[p + 3]
+    a, b, c, d = content[p & _INDEX], content[p + 1], content[p + 2], content[p + 3]
     if a == 0x6E and b == 0x75 and c == 0x6C and d == 0x6C:
         return np.int64(4)
     if a == 0x74 and b == 0x72 and c == 0x75 and d == 0x65:

@@ -65,12 +65,12 @@ def scan_number(content, p, end):
         p += 1
     if p >= end:
         return -p, digits, count, exponent, False
-    first = np.int64(content[p]) - 0x30
+    first = np.int64(content[p & _INDEX]) - 0x30
     if first == 0:
         p += 1
     elif 0 < first <= 9:
         while p < end:
-            digit = np.int64(content[p]) - 0x30
+            digit = np.int64(content[p & _INDEX]) - 0x30
             if digit < 0 or digit > 9:
                 break
             digits = digits * np.uint64(10) + np.uint64(digit)
@@ -78,7 +78,7 @@ def scan_number(content, p, end):
             p += 1
             if count == MOST_DIGITS:
                 break
-        while p < end and 0x30 <= content[p] <= 0x39:
+        while p < end and 0x30 <= content[p & _INDEX] <= 0x39:
             count += 1
             p += 1
     else:
@@ -89,7 +89,7 @@ def scan_number(content, p, end):
         p += 1
         start = p
         while p < end:
-            digit = np.int64(content[p]) - 0x30
+            digit = np.int64(content[p & _INDEX]) - 0x30
             if digit < 0 or digit > 9:
                 break
             if count < MOST_DIGITS:
@@ -99,7 +99,7 @@ def scan_number(content, p, end):
         if p == start:
             return -p, digits, count, exponent, False
         exponent = start - p
-    if p < end and content[p] | 0x20 == 0x65:
+    if p < end and content[p & _INDEX] | 0x20 == 0x65:
         is_whole = False
         p += 1
         is_negative = False
@@ -109,7 +109,7 @@ def scan_number(content, p, end):
         start = p
         power = np.int64(0)
         while p < end:
-            digit = np.int64(content[p]) - 0x30
+            digit = np.int64(content[p & _INDEX]) - 0x30
             if digit < 0 or digit > 9:
                 break
             if power < 1_000_000_000:

@@ -46,7 +46,7 @@ def end_of_string(content, p, end):
         p += trailing_zeros(found) >> 3
         if p >= end:
             break
-        byte = content[p]
+        byte = content[p & _INDEX]
         if byte == _QUOTE:
             return p, form
         if byte == _BACKSLASH:
