@@ -6,4 +6,4 @@ DECODER_CLASSES = tuple(
     f"{DECODER_PACKAGE}.{name}Decoder" for name in ("String", "Long", "Integer", "Default")
 )
 # Our decoders for values with a schema, by the names that options have for them.
-VALUE_DECODERS = ("avro", "protobuf")
+VALUE_DECODERS = ("avro", "protobuf", "json")

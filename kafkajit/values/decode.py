@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from kafkajit.errors import RecordDeserializationError
 from kafkajit.values.decoder import Decoded, ValueDecoder
-from kafkajit.values.formats import FORMATS
+from kafkajit.values.formats import READABLE
 from kafkajit.values.framing import FRAMINGS
 from kafkajit.values.layout import RECURSION
 from kafkajit.values.schemas import SchemaSource
@@ -33,7 +33,7 @@ def decode_values(
     mode: str = FAILFAST,
     recursion: int = RECURSION,
 ) -> pa.Array | pa.ChunkedArray:
-    r"""Decode keys or values that are Avro or Protobuf into Arrow columns.
+    r"""Decode keys or values that are Avro, Protobuf or JSON into Arrow columns.
 
     >>> import kafkajit
     >>> schema = '{"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]}'
@@ -47,7 +47,8 @@ def decode_values(
         schemas: the schemas that values name: a mapping of ids to schemas, a file or a folder of
             .avsc or .proto files, a registry's JSON, or what `read_schemas` returns. Without them,
             all values have been written with `schema`.
-        format: "avro" or "protobuf", if `schema` is text that could be either.
+        format: "avro", "protobuf" or "json", if `schema` does not tell. JSON without a schema has
+            the type that fits all values, and its schema may be an Arrow type, too.
         framing: what stands in front of a value. "auto" tells framings apart value by value;
             without schemas it decides by the first values whether there is one.
         columns: names of fields, "customer.id" for one inside; the others are skipped.
@@ -60,14 +61,14 @@ def decode_values(
     mode = mode_named(mode)
     if framing not in FRAMINGS:
         raise ValueError(f"framing must be one of {', '.join(FRAMINGS)}, not {framing!r}")
-    if schema is None and schemas is None:
+    if schema is None and schemas is None and format not in ("json", "JSON"):
         raise ValueError("name a schema to read into, or schemas, or both")
     if not isinstance(values, (pa.Array, pa.ChunkedArray)):
         values = pa.array(values, pa.binary())
     if values.type not in _TYPES:
         raise TypeError(f"values must be binary, not {values.type}")
-    if format is not None and format.upper() not in FORMATS:
-        known = ", ".join(map(str.lower, FORMATS))
+    if format is not None and format.upper() not in READABLE:
+        known = ", ".join(map(str.lower, READABLE))
         raise ValueError(f"format must be one of {known}, not {format!r}")
     decoder = ValueDecoder(
         schema,

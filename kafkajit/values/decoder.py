@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from kafkajit.errors import InvalidSchemaError, RecordDeserializationError
 from kafkajit.values.block import ROOM
-from kafkajit.values.formats import FORMATS
+from kafkajit.values.formats import FORMATS, READABLE
 from kafkajit.values.framing import (
     AUTO,
     BARE,
@@ -27,10 +27,16 @@ from kafkajit.values.framing import (
     places,
     split_frames,
 )
+from kafkajit.values.json.inference import infer_column
+from kafkajit.values.json.json_schema import JsonSchema, json_column
+from kafkajit.values.json.reading import bodies_of
+from kafkajit.values.json.selection import selected
+from kafkajit.values.json.types import Column, column_of
+from kafkajit.values.json.value_reader import JsonValueReader
 from kafkajit.values.layout import RECURSION
-from kafkajit.values.program_reader import BLOCK_VALUES, Faults, ProgramReader
+from kafkajit.values.program_reader import BLOCK_VALUES, ProgramReader
 from kafkajit.values.protobuf.schema import Message
-from kafkajit.values.schema import AVRO, Schema
+from kafkajit.values.schema import AVRO, JSON, Schema
 from kafkajit.values.schema_files import named_schema
 from kafkajit.values.schemas import Schemas, SchemaSource
 from kafkajit.values.status import (
@@ -39,6 +45,7 @@ from kafkajit.values.status import (
     UNKNOWN_SCHEMA,
     UNUSABLE_SCHEMA,
     WORDS,
+    Faults,
 )
 
 # Values whose places are held at once: memory that is used again is faster than memory that is new.
@@ -92,12 +99,14 @@ class ValueDecoder:
             raise TypeError("columns are names of fields")
         self._stops = stops
         self._recursion = recursion
-        self._type = AVRO
+        self._type = type_ or AVRO
         self._parsed: Any = None  # the schema that was named
-        self._reader: ProgramReader | None = None
+        self._reader: ProgramReader | JsonValueReader | None = None
         self._entries: dict[SchemaKey, int] = {}
         self._why: dict[SchemaKey, str] = {}
-        if schema is not None:
+        if isinstance(schema, pa.DataType):
+            self._read_into(JSON, selected(column_of(schema), self._columns), None)
+        elif schema is not None:
             given = schema if isinstance(schema, Schema) else named_schema(schema, type_)
             self._parsed = (self._schemas or Schemas()).parsed(given)
             self._read_into(given.type, self._parsed, self._parsed)
@@ -108,9 +117,19 @@ class ValueDecoder:
         With `anew`, these values may have another framing than those before.
         """
         if self._framing is None or (anew and self._guesses):
-            self._framing = self._guess(first_values(arrays, _SAMPLE))
-        if self._reader is None:
+            # No framing begins as JSON does.
+            is_json = self._type == JSON
+            self._framing = AUTO if is_json else self._guess(first_values(arrays, _SAMPLE))
+        if self._reader is None and self._schemas is None:
+            self._read_into(JSON, self._inferred(arrays), None)
+        elif self._reader is None:
             self._read_into(*self._newest(arrays))
+
+    def _inferred(self, arrays: Sequence[pa.Array]) -> Column:
+        """The column that fits values of JSON."""
+        together = pa.concat_arrays(arrays) if len(arrays) != 1 else arrays[0]
+        assert self._framing is not None
+        return selected(infer_column(bodies_of(together, self._framing)), self._columns)
 
     @property
     def type(self) -> pa.DataType:
@@ -120,6 +139,14 @@ class ValueDecoder:
     def _read_into(self, type_: str, schema: Any, written: Any, body: bytes = b"") -> None:
         self._type = type_
         self._own: dict[int, int] = {}  # where the programs of the named schema begin, by framing
+        if type_ == JSON:
+            column = schema
+            if isinstance(schema, JsonSchema):
+                column = json_column(
+                    schema, self._columns, self._recursion, for_spark=self._for_spark
+                )
+            self._reader = JsonValueReader(column, stops=self._stops)
+            return
         format_ = FORMATS[type_]
         self._reader = ProgramReader(
             format_,
@@ -136,7 +163,7 @@ class ValueDecoder:
         return self._settled.target
 
     @property
-    def _settled(self) -> ProgramReader:
+    def _settled(self) -> ProgramReader | JsonValueReader:
         assert self._reader is not None
         return self._reader
 
@@ -169,7 +196,7 @@ class ValueDecoder:
                 frames = _frames(part, self._framing)
                 for number, key in enumerate(frames.keys):
                     schema = self._schemas.find(key)
-                    if schema is not None and schema.type in FORMATS:
+                    if schema is not None and schema.type in READABLE:
                         newest = schema.subject and self._schemas.newest(schema.subject)
                         row = int(np.argmax(frames.numbers == number))
                         body = frames.content[frames.starts[row] : frames.ends[row]].tobytes()
@@ -217,10 +244,11 @@ class ValueDecoder:
         return entries
 
     def _entry(self, key: SchemaKey) -> int:
-        if key.framing == UNFRAMED:
+        is_bare_json = self._type == JSON and self._schemas is None and key != UNINFLATED
+        if key.framing == UNFRAMED and not is_bare_json:
             return -NOT_FRAMED
         try:
-            if key.framing == BARE or self._schemas is None:
+            if key.framing in (BARE, UNFRAMED) or self._schemas is None:
                 # Ids that are skipped can be many: the program is the same one.
                 if key.framing not in self._own:
                     self._own[key.framing] = self._settled.add(self._parsed, key.framing)
@@ -251,13 +279,13 @@ class ValueDecoder:
         words, position = self._settled.words(frames, faults, row)
         if position >= 0:
             words += f", byte {position + HEADER_SIZES[key.framing]}"
-        return words if key.framing == BARE else f"{words}, {key}"
+        return words if key.framing in (BARE, UNFRAMED) else f"{words}, {key}"
 
 
 def message_in(
     values: pa.Array, schema: Schema, schemas: Schemas | None, framing: int
 ) -> str | None:
-    """The name of the Protobuf message that the first of some values has, if it can be told."""
+    """The name of the Protobuf message of the first of some values; None if it is not known."""
     decoder = ValueDecoder(None if schemas else schema, schemas, framing, [], stops=False)
     try:
         decoder.settle([values])

@@ -14,7 +14,7 @@ from kafkajit.values.protobuf.columns import column_layout as protobuf_layout
 from kafkajit.values.protobuf.interpreter import read_values as read_protobuf
 from kafkajit.values.protobuf.messages import message_to_read
 from kafkajit.values.protobuf.program import Compiler as ProtobufCompiler
-from kafkajit.values.schema import AVRO, PROTOBUF
+from kafkajit.values.schema import AVRO, JSON, PROTOBUF
 
 
 class ProgramCompiler(Protocol):
@@ -51,3 +51,5 @@ FORMATS: dict[str, Format] = {
     AVRO: Format(_avro_type, avro_layout, AvroCompiler, read_avro),
     PROTOBUF: Format(message_to_read, protobuf_layout, ProtobufCompiler, read_protobuf),
 }
+# JSON names its fields in each value: its reader needs no programs.
+READABLE = (*FORMATS, JSON)

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from kafkajit.errors import InvalidSchemaError
 from kafkajit.values.decoder import Decoded, ValueDecoder, message_in
-from kafkajit.values.formats import FORMATS
+from kafkajit.values.formats import READABLE
 from kafkajit.values.framing import AUTO, Frames, SchemaKey, places, split_frames
 from kafkajit.values.schema import PROTOBUF, Schema
 from kafkajit.values.schemas import Schemas, SchemaSource
@@ -146,7 +146,7 @@ class OwnSchemasDecoder:
         """The decoder into a schema; None if it cannot be read."""
         if schema not in self._decoders:
             try:
-                self._decoders[schema] = self._decoder(schema) if schema.type in FORMATS else None
+                self._decoders[schema] = self._decoder(schema) if schema.type in READABLE else None
             except InvalidSchemaError:
                 self._decoders[schema] = None
         return self._decoders[schema]

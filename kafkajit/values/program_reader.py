@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,24 +15,10 @@ from kafkajit.values.columns import Columns
 from kafkajit.values.formats import Format
 from kafkajit.values.framing import Frames
 from kafkajit.values.programs import Programs
-from kafkajit.values.status import MISMATCH, NULL, TOO_DEEP, WORDS
+from kafkajit.values.status import MISMATCH, NULL, TOO_DEEP, WORDS, Faults
 
 # Values of a block: enough to make the work between blocks small, and few enough for the cache.
 BLOCK_VALUES = 16_384
-
-
-class Faults(NamedTuple):
-    """The status of each value, the row of the program that failed, and the position."""
-
-    statuses: npt.NDArray[np.uint8]
-    places: npt.NDArray[np.int32]
-    positions: npt.NDArray[np.int32]
-
-    @classmethod
-    def none_of(cls, size: int) -> Faults:
-        """No faults, of that many values."""
-        nowhere = np.full((2, size), -1, dtype=np.int32)
-        return cls(np.zeros(size, dtype=np.uint8), nowhere[0], nowhere[1])
 
 
 class ProgramReader:

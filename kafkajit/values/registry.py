@@ -104,7 +104,7 @@ def _records(log: StoredFile) -> Iterator[tuple[int, bytes | None, bytes | None]
 
 
 def first_values_in(folder: str, column: str) -> pa.Array | None:
-    """Some keys or values from the beginning of a partition; None if there are none."""
+    """Some keys or values from the beginning of a partition; None if it has only NULL."""
     schema = record_schema([column])
     for log in find_segments([folder])[0]:
         walk = Walk(log.open(), mode=PERMISSIVE)

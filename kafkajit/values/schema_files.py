@@ -13,7 +13,7 @@ from kafkajit.errors import InvalidSchemaError
 from kafkajit.storage.locations import find_files
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.values.registry import schemas_in, segments_in
-from kafkajit.values.schema import AVRO, PROTOBUF, Schema, registered
+from kafkajit.values.schema import AVRO, JSON, PROTOBUF, Schema, registered
 
 _TYPES = {".avsc": AVRO, ".proto": PROTOBUF}
 SUFFIXES = tuple(_TYPES)
@@ -33,9 +33,21 @@ def named_schema(schema: Any, type_: str | None = None) -> Schema:
     text = schema_text(schema)
     if type_ is None and isinstance(schema, (str, os.PathLike)):
         type_ = _TYPES.get(_suffix(schema))
-    if type_ is None:
-        type_ = PROTOBUF if _PROTO.match(text) else AVRO
-    return Schema(text, type_)
+    return Schema(text, type_ or _type_of(text))
+
+
+def _type_of(text: str) -> str:
+    """The format of a schema by its text. Avro has no type object."""
+    if _PROTO.match(text):
+        return PROTOBUF
+    try:
+        schema = json.loads(text)
+    except (ValueError, RecursionError):
+        return AVRO
+    is_json = isinstance(schema, dict) and (
+        "$schema" in schema or "properties" in schema or schema.get("type") == "object"
+    )
+    return JSON if is_json else AVRO
 
 
 def _suffix(path: str | os.PathLike[str]) -> str:

@@ -14,9 +14,10 @@ import pyarrow as pa
 from kafkajit.errors import InvalidSchemaError
 from kafkajit.values.avro.schema import fingerprint, parse_schema
 from kafkajit.values.framing import APICURIO8, CONFLUENT, GLUE, SINGLE_OBJECT, SchemaKey
+from kafkajit.values.json.json_schema import parse_json_schema
 from kafkajit.values.protobuf.proto_text import parse_proto
 from kafkajit.values.registry import schemas_of
-from kafkajit.values.schema import AVRO, PROTOBUF, Schema
+from kafkajit.values.schema import AVRO, JSON, PROTOBUF, Schema
 from kafkajit.values.schema_files import named_schema, schemas_at
 
 SchemaSource = Union[
@@ -106,17 +107,19 @@ class Schemas:
         )
 
     def parsed(self, schema: Schema) -> Any:
-        """The type of an Avro schema or the messages of a .proto file, with those referred to."""
+        """The type of an Avro or JSON Schema, or a .proto file; with those that it refers to."""
         if schema not in self._parsed:
             others = self._referred(schema, [])
             if schema.type == PROTOBUF:
                 self._parsed[schema] = parse_proto(schema.text, self._imports(schema, others))
+            elif schema.type == JSON:
+                self._parsed[schema] = parse_json_schema(schema.text, self._imports(schema, others))
             else:
                 self._parsed[schema] = parse_schema(schema.text, *(it.text for it in others))
         return self._parsed[schema]
 
     def _imports(self, schema: Schema, others: Iterable[Schema]) -> dict[str, str]:
-        """The texts of .proto files by the names under which they are imported."""
+        """The texts of schemas by the names under which others refer to them."""
         return {
             reference.name: self._by_subject[reference.subject, reference.version].text
             for one in (schema, *others)

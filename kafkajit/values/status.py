@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
 (
     OK,
     NULL,  # no value: not an error
@@ -27,7 +32,8 @@ from __future__ import annotations
     BAD_WIRE_TYPE,
     BAD_TIME,
     BAD_INDEX,
-) = range(24)
+    BAD_JSON,
+) = range(25)
 
 WORDS = {
     TRUNCATED: "the value ends in the middle of a field",
@@ -52,3 +58,17 @@ WORDS = {
     BAD_TIME: "seconds or nanoseconds are out of the range of timestamps and durations",
     BAD_INDEX: "the schema has no message with these indexes",
 }
+
+
+class Faults(NamedTuple):
+    """The status of each value, the row of the program that failed, and the position."""
+
+    statuses: npt.NDArray[np.uint8]
+    places: npt.NDArray[np.int32]
+    positions: npt.NDArray[np.int32]
+
+    @classmethod
+    def none_of(cls, size: int) -> Faults:
+        """No faults, of that many values."""
+        nowhere = np.full((2, size), -1, dtype=np.int32)
+        return cls(np.zeros(size, dtype=np.uint8), nowhere[0], nowhere[1])

@@ -17,7 +17,7 @@ from kafkajit.errors import InvalidSchemaError, RecordDeserializationError
 from kafkajit.schema import RECORD_COLUMNS, check_columns
 from kafkajit.values.decode import error_column
 from kafkajit.values.decoder import Decoded, ValueDecoder, message_in
-from kafkajit.values.formats import FORMATS
+from kafkajit.values.formats import READABLE
 from kafkajit.values.framing import AUTO
 from kafkajit.values.layout import RECURSION
 from kafkajit.values.registry import SCHEMAS_TOPIC, first_values_in, segments_in
@@ -188,7 +188,7 @@ def typed_columns(
             readers[part] = named_schema(named)
         elif schemas is not None:
             newest = {topic: schemas.newest(f"{topic}-{part}") for topic in topics}
-            found = {topic: it for topic, it in newest.items() if it and it.type in FORMATS}
+            found = {topic: it for topic, it in newest.items() if it and it.type in READABLE}
             if len({(it.text, it.references) for it in found.values()}) > 1:
                 raise InvalidSchemaError(
                     f"the {part}s of the topics {', '.join(found)} have schemas of their own",

@@ -16,6 +16,7 @@ from typed_logs import (
     confluent,
     encoded,
     schema_record,
+    write_clicks,
     write_registry,
     write_shipments,
     write_values,
@@ -236,3 +237,12 @@ def test_protobuf_values_are_json_each_by_its_own_message(tmp_path: Path, dump: 
         "RecordDeserializationError: the value ends in the middle of a field, field id, byte 8, "
         "schema id 5"
     )
+
+
+def test_json_values_are_those_of_the_schema(tmp_path: Path, dump: Dump) -> None:
+    write_clicks(tmp_path)
+    run = dump("--value-decoder", "json", "clicks-0", folder=tmp_path)
+    assert payloads(run.out)[:2] == [
+        '{"page":"/a","user":{"id":5},"at":"2026-01-02T03:04:05.000000Z"}',
+        '{"page":null,"user":null,"at":null}',
+    ]

@@ -18,6 +18,7 @@ from typed_logs import (
     confluent,
     encoded,
     schema_record,
+    write_clicks,
     write_registry,
     write_shipments,
     write_values,
@@ -239,3 +240,14 @@ def test_protobuf_values_have_sparks_types(spark: SparkSession, tmp_path: Path) 
     found = {row[0]: (row[1], row[2]) for row in totals.collect()}
     assert found["SHIP"] == (2**32 - 1, None)
     assert found["TRUCK"] == (2, datetime.timedelta(seconds=2))
+
+
+def test_json_values_have_the_types_of_their_schema(spark: SparkSession, tmp_path: Path) -> None:
+    write_clicks(tmp_path)
+    rows = load(spark, tmp_path / "clicks-0", schemas="auto")
+    assert dict(rows.select("value.*").dtypes) == {
+        "page": "string",
+        "user": "struct<id:bigint>",
+        "at": "timestamp",
+    }
+    assert [row.id for row in rows.select("value.user.id").collect()] == [5, None, None]

@@ -8,13 +8,17 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
+import kafkajit
 from kafkajit.values.json import reading
-from kafkajit.values.json.decode import bodies_of
-from kafkajit.values.json.reading import KernelReader
+from kafkajit.values.json.reading import KernelReader, bodies_of
 from kafkajit.values.json.types import Column
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
 NAMES = ["a", "b", "long name of a field", 'quo"te', "é", "back\\", "", 'a":1,"b', "a/b"]
+
+
+def decode_json(values: Any, schema: Any = None, **options: Any) -> pa.Array:
+    return kafkajit.decode_values(values, schema, format="json", **options)
 
 
 def types(depth: int = 3) -> st.SearchStrategy[pa.DataType]:

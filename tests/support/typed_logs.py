@@ -123,3 +123,32 @@ def write_shipments(root: Path) -> None:
     ]
     write_registry(root / "_schemas-0", records)
     write_values(root / "shipments-0", [None, *SHIPMENTS])
+
+
+CLICK = {
+    "$schema": "http://json-schema.org/draft-07/schema#",
+    "type": "object",
+    "properties": {
+        "page": {"type": "string"},
+        "user": {"$ref": "user.json"},
+        "at": {"type": "string", "format": "date-time"},
+    },
+}
+USER = {"type": "object", "properties": {"id": {"type": "integer"}}}
+CLICKS = [
+    b'\0\0\0\0\x03{"page": "/a", "user": {"id": 5}, "at": "2026-01-02T03:04:05Z", "x": 1}',
+    b'\0\0\0\0\x03{ "user":\n null }',
+]
+
+
+def write_clicks(root: Path) -> None:
+    """A topic with JSON values, whose schema refers to another one, and the registry's log."""
+    user = {"name": "user.json", "subject": "users", "version": 1}
+    records = [
+        schema_record("users", 1, 2, json.dumps(USER), schemaType="JSON"),
+        schema_record(
+            "clicks-value", 1, 3, json.dumps(CLICK), schemaType="JSON", references=[user]
+        ),
+    ]
+    write_registry(root / "_schemas-0", records)
+    write_values(root / "clicks-0", [*CLICKS, None])

@@ -11,13 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from corpus import NO_JIT
-from json_columns import as_python, bits, gives_up
+from json_columns import as_python, bits, decode_json, gives_up
 
 from kafkajit import RecordDeserializationError
 from kafkajit.values.json import inference, reading
 from kafkajit.values.json.careful import MalformedError, read_value
-from kafkajit.values.json.decode import bodies_of, decode_json
-from kafkajit.values.json.reading import JsonReader
+from kafkajit.values.json.reading import JsonReader, bodies_of
 from kafkajit.values.json.types import JSON_TEXT, MOMENT, column_of, struct_of
 
 RECORD = pa.struct({"v": pa.int64()})

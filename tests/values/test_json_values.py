@@ -14,12 +14,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from json_columns import TEXT, as_python, bits, gives_up, types, values_of
+from json_columns import TEXT, as_python, bits, decode_json, gives_up, types, values_of
 
 from kafkajit import InvalidSchemaError, RecordDeserializationError
 from kafkajit.values.json.careful import read_value
-from kafkajit.values.json.decode import bodies_of, decode_json
 from kafkajit.values.json.inference import infer_column
+from kafkajit.values.json.reading import bodies_of
 from kafkajit.values.json.types import MOMENT, column_of
 
 
@@ -358,8 +358,3 @@ def test_malformed_values_decide_nothing() -> None:
     values = [b'{"a": 1}', b'{"a": 1, "b"', b'{"a": "x"', b'{"c": 1}']
     found = decode_json(values, mode="PERMISSIVE")
     assert found.type.field("value").type == pa.struct({"a": pa.int64(), "c": pa.int64()})
-
-
-def test_only_the_first_values_decide_on_request() -> None:
-    values = [b'{"a": 1}', b'{"a": 1, "b": 2}']
-    assert decode_json(values, infer_from=1).to_pylist() == [{"a": 1}, {"a": 1}]

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from typed_logs import (
+    CLICKS,
     ORDER,
     ORDERS,
     confluent,
     encoded,
     schema_record,
+    write_clicks,
     write_registry,
     write_shipments,
     write_values,
@@ -175,3 +178,28 @@ def test_protobuf_values_are_those_of_the_message_that_the_first_one_has(tmp_pat
     )
     assert some["value"].to_pylist()[1] == {"weight": {"kilos": 0.0}}
     assert kafkajit.read_schemas(tmp_path)["schemaType"].to_pylist() == ["PROTOBUF"] * 2
+
+
+def test_json_values_are_those_of_the_topics_json_schema(tmp_path: Path) -> None:
+    write_clicks(tmp_path)
+    log = tmp_path / "clicks-0" / LOG
+    at = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    expected = [
+        {"page": "/a", "user": {"id": 5}, "at": at},
+        {"page": None, "user": None, "at": None},
+        None,
+    ]
+    assert kafkajit.read_records(log, schemas="auto")["value"].to_pylist() == expected
+    some = kafkajit.read_records(log, schemas="auto", columns=["value.user.id"])
+    assert some["value"].to_pylist()[0] == {"user": {"id": 5}}
+    bad = b'\0\0\0\0\x03{"user": {"id": "five"}}'
+    unknown = b"\0\0\0\0\x63{}"
+    write_values(tmp_path / "clicks-0", [CLICKS[0], bad, unknown, b"{}"])
+    table = kafkajit.read_records(log, schemas="auto", mode="PERMISSIVE")
+    assert table["value"].to_pylist() == [expected[0], None, None, None]
+    assert table["valueError"].to_pylist() == [
+        None,
+        "expected an integer, found a string, field user.id, byte 21, schema id 3",
+        "the schema is not known, schema id 99",
+        "the value has no schema id in front",
+    ]

@@ -48,14 +48,13 @@ _PLAIN = {
 }
 
 
-def infer_column(bodies: Bodies, most: int | None = None) -> Column:
-    """The column that fits all values, or the first `most`.
+def infer_column(bodies: Bodies) -> Column:
+    """The column that fits all values.
 
     Integers and floats become float64; objects a struct of all their keys in the order in which
     they come, or a map of JSON text if there are more than 1,000; everything else that is mixed
     becomes JSON text. So do numbers that fit neither int64 nor float64. Text stays text.
     """
-    bodies = Bodies(bodies.content, bodies.starts[:most], bodies.ends[:most])
     shape = _Shape()
     for row in range(min(_FIRST, bodies.starts.size)):
         _look_at(bodies, row, shape)

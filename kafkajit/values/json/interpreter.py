@@ -89,7 +89,7 @@ def read_values(program, powers, cells, items, scratch, values, first, stop, is_
     code, fields, names, table, follows, seed = program
     fives, tens = powers
     bytes_, ints, longs, floats, doubles = cells
-    _, capacity, taken, saved, slots, _ = items
+    _, capacity, taken, saved, slots, _, _ = items
     stack, texts, marks = scratch
     content, starts, ends = values
     spaces = taken.size
@@ -582,7 +582,7 @@ def _has_twins(content, texts, longs, base, count, marks, seed):
 @kernel
 def _roll_back(cells, items):
     """Forget the value that is being read: its cells are zero again. `saved` has what it took."""
-    table, _, taken, saved, slots, _ = items
+    table, _, taken, saved, slots, _, _ = items
     saved[0] = slots[0]
     for cell in range(table.shape[0]):
         space, width = table[cell, OF], table[cell, WIDTH]

@@ -24,7 +24,6 @@ from typing import Any
 import pyarrow as pa
 
 from kafkajit.errors import InvalidSchemaError
-from kafkajit.values.avro.columns import wanted_fields
 from kafkajit.values.json.documents import Documents, Place
 from kafkajit.values.json.selection import check_names
 from kafkajit.values.json.types import (
@@ -45,7 +44,7 @@ from kafkajit.values.json.types import (
     map_of,
     struct_of,
 )
-from kafkajit.values.layout import MAX_CELLS, TEXT
+from kafkajit.values.layout import MAX_CELLS, TEXT, wanted_fields
 
 RECURSION = 4  # how often a type may contain itself, unless a caller says more
 _MOST_LEVELS = 64  # deeper parts become JSON text

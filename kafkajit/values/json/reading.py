@@ -12,8 +12,16 @@ import pyarrow as pa
 
 from kafkajit.errors import RecordDeserializationError
 from kafkajit.storage.source import Bytes, Int64s
-from kafkajit.values.block import DONE, FULL, Block, Columns, too_large
-from kafkajit.values.framing import MOST_BYTES
+from kafkajit.values.block import DONE, FULL, Block
+from kafkajit.values.columns import Columns, too_large
+from kafkajit.values.framing import (
+    AUTO,
+    HEADER_SIZES,
+    MOST_BYTES,
+    UNINFLATED,
+    places,
+    split_frames,
+)
 from kafkajit.values.json.careful import MalformedError, read_value
 from kafkajit.values.json.interpreter import MARKS, ROOM, STACK, read_values
 from kafkajit.values.json.numbers import powers
@@ -38,6 +46,23 @@ class Bodies(NamedTuple):
 
     def body(self, row: int) -> bytes:
         return self.content[int(self.starts[row]) : int(self.ends[row])].tobytes()
+
+
+def bodies_of(values: pa.Array, framing: int = AUTO) -> Bodies:
+    """The bodies of values, behind their framing. A NULL ends before it starts."""
+    content, starts, ends = places(values)
+    frames = split_frames(content, starts, ends, framing)
+    sizes = np.array([HEADER_SIZES[key.framing] for key in frames.keys] or [0], dtype=np.int64)
+    bodies, stops = frames.starts.copy(), frames.ends.copy()
+    if UNINFLATED in frames.keys:
+        # Nothing is left of a value whose compression is broken.
+        is_broken = frames.numbers == frames.keys.index(UNINFLATED)
+        stops[is_broken] = bodies[is_broken]
+    if values.null_count:
+        is_null = np.asarray(values.is_null())
+        bodies[is_null] = stops[is_null] + 1
+    heads: Int64s = sizes[frames.numbers]
+    return Bodies(frames.content, bodies, stops, heads)
 
 
 class DecodedJson(NamedTuple):

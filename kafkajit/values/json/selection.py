@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from kafkajit.errors import InvalidSchemaError, did_you_mean
-from kafkajit.values.avro.columns import wanted_fields
 from kafkajit.values.json.types import LIST, MAP, STRUCT, Column, list_of, map_of, struct_of
+from kafkajit.values.layout import wanted_fields
 
 
 def selected(column: Column, columns: Iterable[str] | None) -> Column:
