@@ -13,6 +13,7 @@ IMPORTED = {
         """,
     "public.proto": 'syntax = "proto3"; package shop; import public "common.proto"; message P {}',
     "twice_public.proto": 'import public "public.proto";',
+    "plain.proto": 'syntax = "proto3"; message common { int32 x = 1; } message S {}',
     "options.proto": """
         syntax = "proto2";
         package custom;
@@ -155,6 +156,9 @@ TEXTS = {
     "a package inside a package": f'{_THREE} package shop.common.x; import "common.proto";'
     " message A { common.Money a = 1; Money b = 2; shop.common.Outer.Inner c = 3;"
     " Outer.Inner d = 4; }",
+    "a package or a service does not hide a type": f"""{_THREE} package shop;
+        import "common.proto"; import "plain.proto"; service S {{}}
+        message A {{ common a = 1; common.Money b = 2; S c = 3; }}""",
     "recursion": f"{_THREE} message A {{ A a = 1; B b = 2; map<int32, A> c = 3; }}"
     " message B { repeated A a = 1; }",
     "types before they are declared": f"{_THREE} message A {{ B.C.D a = 1; E b = 2; }}"

@@ -9,7 +9,7 @@ from kafkajit.values.protobuf.schema import Enum, Field, Message
 from kafkajit.values.protobuf.tokens import Token, Tokens
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)  # a repr would follow every name to every other
 class Scope:
     """A file, a package, a message, an enum or a service, and the names declared in it.
 
@@ -53,7 +53,7 @@ class Import(NamedTuple):
     position: int
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class SourceFile:
     """A .proto file: its declarations in their order."""
 
