@@ -322,8 +322,9 @@ USING kafkaLog OPTIONS (path '/var/kafka');
 To query one topic, create the views with a narrower path, such as `path '/var/kafka/orders-*'`. All
 windows are partitioned by partition or by producer, so that no task has to hold a whole log.
 
-The outputs below are those of the sample log in `kafkajit/sample` and of its internal topics in
-`kafkajit/sample/internal`. The tests compare them."""
+The outputs below are those of the sample log in `kafkajit/sample`, of its internal topics in
+`kafkajit/sample/internal`, and of its topic with Avro values in `kafkajit/sample/typed`. The tests
+compare them."""
 
 
 def options_table() -> str:

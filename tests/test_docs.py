@@ -192,8 +192,9 @@ def test_commands_on_a_page_are_understood(page: Path, capsys: pytest.CaptureFix
         if name == "sql":  # tests/spark runs statements
             parser = argparse.ArgumentParser()
             kafkajit.cli.sql.add_arguments(parser)
-            paths = parser.parse_args(arguments).path
-            assert find_segments(paths)[0]
+            options = parser.parse_args(arguments)
+            kafkajit.cli.sql._take_statement(options)
+            assert find_segments(options.path)[0]
         else:
             assert kafkajit.cli.main([name, *arguments]) in (0, 2), command
 
