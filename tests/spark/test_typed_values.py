@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +195,24 @@ def test_a_registrys_schemas_are_a_kind(spark: SparkSession, root: Path) -> None
         ]
     with pytest.raises(PySparkException, match="not that of a schema registry"):
         load(spark, root / "orders-0", root / "notes-0", kind="schemas").collect()
+
+
+def test_the_prompt_types_the_sample_with_nothing_said(spark: SparkSession) -> None:
+    for view in ("shipments", "schemas"):  # other tests' views go before topics
+        spark.catalog.dropTempView(view)
+    engine = Engine(Logs(["sample:typed"], {}), lambda: spark)
+    engine.start()
+
+    def rows(statement: str) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in engine.run(statement)._df.collect()]
+
+    query = "SELECT value.carrier, count(*) FROM shipments GROUP BY ALL ORDER BY ALL"
+    assert rows(query) == [(None, 1), ("BIKE", 4), ("TRAIN", 2), ("TRUCK", 3)]
+    query = "SELECT max(value.id), count_if(value.insured), count(rawValue) FROM shipments"
+    assert rows(query) == [(3_000_000_009, 2, 9)]
+    query = "SELECT sum(parcel.price) FROM shipments LATERAL VIEW explode(value.parcels) AS parcel"
+    assert rows(query) == [(Decimal("2577.53"),)]
+    assert rows("SELECT version, id FROM schemas ORDER BY ALL") == [(1, 1), (2, 2)]
 
 
 def test_in_the_prompt_values_have_types_with_nothing_said(
