@@ -14,6 +14,7 @@ from corpus import NO_JIT
 from json_columns import bits, decode_json, gives_up
 
 from kafkajit import RecordDeserializationError
+from kafkajit.values.framing import BARE
 from kafkajit.values.json import inference, reading
 from kafkajit.values.json.careful import MalformedError, read_value
 from kafkajit.values.json.reading import JsonReader, bodies_of
@@ -199,7 +200,7 @@ def carefully(body: bytes) -> tuple[Any, str]:
 def test_spoilt_values_are_read_by_both_readers_as_by_python(seed: int) -> None:
     source = random.Random(seed)
     values = [spoilt(source) for _ in range(100 if NO_JIT else 3000)]
-    found = JsonReader(MIXED).decode(*bodies_of(pa.array(values)))
+    found = JsonReader(MIXED).decode(*bodies_of(pa.array(values), BARE))
     found.values.validate(full=True)
     bad = set(found.bad.tolist())
     read = 0
@@ -220,7 +221,7 @@ def test_python_reads_what_is_taken_for_json_and_nothing_else(seed: int) -> None
     source = random.Random(1000 + seed)
     values = [spoilt(source) for _ in range(100 if NO_JIT else 3000)]
     empty = pa.struct({"x": pa.int8()})
-    found = decode_json(values, empty, mode="PERMISSIVE").to_pylist()
+    found = decode_json(values, empty, framing="bare", mode="PERMISSIVE").to_pylist()
     for body, row in zip(values, found, strict=True):
         try:
             is_object = isinstance(_strict(body), dict)
