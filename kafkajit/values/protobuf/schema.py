@@ -34,7 +34,7 @@ class Field:
     is_repeated: bool = False
     has_presence: bool = False
     oneof: str | None = None
-    of: Message | Enum | None = None
+    of: Message | Enum | None = field(default=None, repr=False)  # the type may contain itself
 
     @property
     def is_map(self) -> bool:
