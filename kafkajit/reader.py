@@ -61,6 +61,7 @@ def read_records(
     value_schema: Any = None,
     key_schema: Any = None,
     schemas: Any = None,
+    framing: str = "auto",
 ) -> pa.Table:
     """Read all records of a log segment into a table; see `iter_records` for large segments.
 
@@ -78,7 +79,7 @@ def read_records(
         binary_view: return keys and values as views into the segment instead of copies.
         threads: the number of threads that read a large segment. By default one for each processor
             that this process may use; one in Spark's tasks, and in modes other than FAILFAST.
-        value_schema: read Avro values into typed columns: the schema, as for `decode_values`. The
+        value_schema: read values into typed columns: their schema, as for `decode_values`. The
             column `value` is typed then, and `rawValue` has the bytes if `columns` names it.
             `columns` may name fields, such as "value.customer.id". PERMISSIVE returns NULL for a
             malformed value, and why in a column `valueError`; DROPMALFORMED leaves the record out.
@@ -86,6 +87,8 @@ def read_records(
         schemas: the schemas that keys and values name, as for `decode_values`; "auto" is the
             registry's log beside the topic. Without value_schema and key_schema, values and keys
             are read into the newest versions of the subjects TOPIC-value and TOPIC-key.
+        framing: where keys and values name their schemas, as for `decode_values`; "headers": in
+            headers of records, if they have such.
 
     The table's schema metadata has the size of the log up to its end, and of the bytes behind it:
     validBytes and trailingBytes.
@@ -98,7 +101,7 @@ def read_records(
     count = thread_count(threads)
     mode = mode_named(mode)
     opened = opened_source(source, stays=binary_view)
-    typed = _typed_columns(opened, key_schema, value_schema, schemas, mode)
+    typed = _typed_columns(opened, key_schema, value_schema, schemas, framing, mode)
     asked = _schema(opened, columns, mode, binary_view, typed)
     schema = asked if typed is None else typed.raw_schema(asked)
 
@@ -134,6 +137,7 @@ def iter_records(
     value_schema: Any = None,
     key_schema: Any = None,
     schemas: Any = None,
+    framing: str = "auto",
 ) -> Iterator[pa.RecordBatch]:
     """Yield records as Arrow record batches of at most `batch_rows` rows and a few megabytes each.
 
@@ -148,7 +152,7 @@ def iter_records(
         raise ValueError(f"batch_rows must be at least 1, not {batch_rows}")
     mode = mode_named(mode)
     opened = opened_source(source, stays=binary_view)
-    typed = _typed_columns(opened, key_schema, value_schema, schemas, mode)
+    typed = _typed_columns(opened, key_schema, value_schema, schemas, framing, mode)
     asked = _schema(opened, columns, mode, binary_view, typed)
     records = SegmentReader(opened, mode=mode).records(
         asked if typed is None else typed.raw_schema(asked),
@@ -246,15 +250,26 @@ def _schema(
 
 
 def _typed_columns(
-    source: Source, key_schema: Any, value_schema: Any, schemas: Any, mode: str
+    source: Source, key_schema: Any, value_schema: Any, schemas: Any, framing: str, mode: str
 ) -> TypedColumns | None:
     if key_schema is None and value_schema is None and schemas is None:
         return None
+    from kafkajit.values.framing import RECORD_FRAMINGS
     from kafkajit.values.typed_records import typed_columns
 
+    if framing not in RECORD_FRAMINGS:
+        raise ValueError(f"framing must be one of {', '.join(RECORD_FRAMINGS)}, not {framing!r}")
     folder = None if source.path is None else source.path.rpartition("/")[0]
     topic = None if source.path is None else parse_log_path(source.path).topic
-    return typed_columns([topic], key_schema, value_schema, schemas, beside=folder, mode=mode)
+    return typed_columns(
+        [topic],
+        key_schema,
+        value_schema,
+        schemas,
+        beside=folder,
+        framing=RECORD_FRAMINGS[framing],
+        mode=mode,
+    )
 
 
 class SegmentReader(Walk):

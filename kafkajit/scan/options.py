@@ -18,7 +18,7 @@ from kafkajit.format.text_options import Option, boolean, is_sparks_own, one_of,
 from kafkajit.records.decode import MAX_DECOMPRESSED_BYTES
 from kafkajit.state.sidecar_files import INDEXES, SIDECAR_FILES
 from kafkajit.storage.globs import glob_to_regex
-from kafkajit.values.framing import FRAMINGS
+from kafkajit.values.framing import RECORD_FRAMINGS
 from kafkajit.walk.damage import FAILFAST, MODES
 
 if TYPE_CHECKING:
@@ -261,7 +261,8 @@ OPTIONS: dict[str, Option] = {
     ),
     "framing": Option(
         "framing",
-        one_of(tuple(FRAMINGS)),
-        f"the bytes in front of values and keys: {', '.join(FRAMINGS)}; auto by default",
+        one_of(tuple(RECORD_FRAMINGS)),
+        "the bytes in front of values and keys, or headers that name their schemas: "
+        f" {', '.join(RECORD_FRAMINGS)}; auto by default",
     ),
 }

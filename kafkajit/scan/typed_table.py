@@ -9,7 +9,7 @@ import pyarrow as pa
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.scan.options import ScanOptions
 from kafkajit.storage.locations import find_segments
-from kafkajit.values.framing import FRAMINGS
+from kafkajit.values.framing import RECORD_FRAMINGS
 from kafkajit.values.registry import SCHEMAS_TOPIC, read_schemas
 from kafkajit.values.typed_records import AUTO_SCHEMAS, typed_columns
 
@@ -36,7 +36,7 @@ def with_types(options: ScanOptions, topic: str | None = None) -> ScanOptions:
         schemas,
         beside=logs[0].folder,
         is_auto=is_auto,
-        framing=FRAMINGS[options.framing],
+        framing=RECORD_FRAMINGS[options.framing],
         mode=options.mode,
         for_spark=True,
     )

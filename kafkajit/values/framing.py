@@ -7,6 +7,7 @@
 | glue | 03, compression (00 none, 05 zlib), UUID of the schema's version: AWS Glue |
 | single-object | C3 01, fingerprint of the schema as uint64, the lowest byte first: Avro's own |
 | bare | nothing |
+| headers | what `header_framing` puts there, or one of the others |
 
 AUTO tells them apart value by value, except bare ones: no registry has given the id 0, so an id
 whose first four bytes are zeros is one of eight bytes.
@@ -30,7 +31,7 @@ from kafkajit.kernel import kernel
 from kafkajit.kernel.intrinsics import read_int32, read_int64, read_word
 from kafkajit.storage.source import Bytes, Int64s
 
-BARE, CONFLUENT, APICURIO8, GLUE, SINGLE_OBJECT, UNFRAMED, AUTO = range(7)
+BARE, CONFLUENT, APICURIO8, GLUE, SINGLE_OBJECT, UNFRAMED, AUTO, GUID, HEADERS = range(9)
 FRAMINGS = {
     "bare": BARE,
     "confluent": CONFLUENT,
@@ -39,7 +40,9 @@ FRAMINGS = {
     "single-object": SINGLE_OBJECT,
     "auto": AUTO,
 }
-HEADER_SIZES = np.array([0, 5, 9, 18, 10, 0, 0], dtype=np.int64)
+# Headers of records, too: a UUID stands only there.
+RECORD_FRAMINGS = {**FRAMINGS, "headers": HEADERS}
+HEADER_SIZES = np.array([0, 5, 9, 18, 10, 0, 0, 17, 0], dtype=np.int64)
 _ZLIB = 5
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
@@ -59,7 +62,7 @@ class SchemaKey(NamedTuple):
         return uuid.UUID(int=(self.high % 2**64) << 64 | self.number % 2**64)
 
     def __str__(self) -> str:
-        if self.framing == GLUE:
+        if self.framing in (GLUE, GUID):
             return f"schema {self.uuid}"
         if self.framing == SINGLE_OBJECT:
             return f"schema with the fingerprint {self.number % 2**64:016x}"
@@ -122,7 +125,7 @@ def split_frames(content: Bytes, starts: Int64s, ends: Int64s, framing: int) -> 
             found = np.concatenate([found, np.zeros_like(found)])
     keys = [SchemaKey(*key) for key in found[:count].tolist()]
     frames = Frames(content, keys, numbers, bodies, ends)
-    return _inflated(frames, starts) if framing in (GLUE, AUTO) else frames
+    return _inflated(frames, starts) if framing in (GLUE, AUTO, HEADERS) else frames
 
 
 @kernel
@@ -148,7 +151,9 @@ def _number_keys(content, starts, ends, framing, numbers, bodies, found, table, 
     for i in range(row, starts.size):
         p, size = np.int64(starts[i]), np.int64(ends[i] - starts[i])
         kind, number, high = np.int64(framing), np.int64(0), np.int64(0)
-        if framing == AUTO:
+        if framing == HEADERS and size >= HEADER_SIZES[GUID] and content[p] == 1:
+            kind = np.int64(GUID)
+        elif framing in (AUTO, HEADERS):
             kind = _kind(content, p, size)
         if size < HEADER_SIZES[kind]:
             kind = np.int64(UNFRAMED)
@@ -164,6 +169,8 @@ def _number_keys(content, starts, ends, framing, numbers, bodies, found, table, 
                 kind = np.int64(UNFRAMED)
             else:
                 high, number = read_int64(content, p + 2), read_int64(content, p + 10)
+        elif kind == GUID:
+            high, number = read_int64(content, p + 1), read_int64(content, p + 9)
         elif kind == SINGLE_OBJECT:
             if content[p] != 0xC3 or content[p + 1] != 1:
                 kind = np.int64(UNFRAMED)

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from kafkajit.arrow import allocate, record_record_batch, wanted_for
@@ -103,16 +104,20 @@ def _records(log: StoredFile) -> Iterator[tuple[int, bytes | None, bytes | None]
                     yield row["offset"], row["key"], row["value"]
 
 
-def first_values_in(folder: str, column: str) -> pa.Array | None:
-    """Some keys or values from the beginning of a partition; None if it has only NULL."""
-    schema = record_schema([column])
+def first_records_in(folder: str, column: str) -> pa.RecordBatch | None:
+    """Some records from the beginning of a partition whose key or value is not NULL, if any.
+
+    They have the column and the headers.
+    """
+    schema = record_schema([column, "headers"])
     for log in find_segments([folder])[0]:
         walk = Walk(log.open(), mode=PERMISSIVE)
         for chunk in walk.chunks(ColumnMemory(wanted_for(schema), allocate), reads_markers=False):
             if not isinstance(chunk, Gap):
-                values = record_record_batch(chunk, schema)[column].drop_null()
-                if len(values):
-                    return pa.array(values[:_SAMPLE].to_pylist(), schema.field(column).type)
+                rows = record_record_batch(chunk, schema)
+                places = np.flatnonzero(np.asarray(rows[column].is_valid()))[:_SAMPLE]
+                if places.size:
+                    return rows.take(pa.array(places))
     return None
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from kafkajit.errors import InvalidSchemaError
 from kafkajit.values.avro.schema import fingerprint, parse_schema
-from kafkajit.values.framing import APICURIO8, CONFLUENT, GLUE, SINGLE_OBJECT, SchemaKey
+from kafkajit.values.framing import APICURIO8, CONFLUENT, GLUE, GUID, SINGLE_OBJECT, SchemaKey
 from kafkajit.values.json.json_schema import parse_json_schema
 from kafkajit.values.protobuf.proto_text import parse_proto
 from kafkajit.values.registry import schemas_of
@@ -91,7 +91,7 @@ class Schemas:
         """The schema that a value names."""
         if key.framing in (CONFLUENT, APICURIO8):
             return self._by_id.get(key.number)
-        if key.framing == GLUE:
+        if key.framing in (GLUE, GUID):
             return self._by_guid.get(key.uuid)
         if key.framing == SINGLE_OBJECT:
             return self._by_fingerprint.get(key.number % 2**64)

@@ -18,9 +18,10 @@ from kafkajit.schema import RECORD_COLUMNS, check_columns
 from kafkajit.values.decode import error_column
 from kafkajit.values.decoder import Decoded, ValueDecoder, message_in
 from kafkajit.values.formats import READABLE
-from kafkajit.values.framing import AUTO
+from kafkajit.values.framing import AUTO, HEADERS
+from kafkajit.values.header_framing import framed_by_headers
 from kafkajit.values.layout import RECURSION
-from kafkajit.values.registry import SCHEMAS_TOPIC, first_values_in, segments_in
+from kafkajit.values.registry import SCHEMAS_TOPIC, first_records_in, segments_in
 from kafkajit.values.schema import PROTOBUF, Schema
 from kafkajit.values.schema_files import named_schema
 from kafkajit.values.schemas import Schemas, SchemaSource
@@ -106,6 +107,8 @@ class TypedColumns:
         names = dict.fromkeys(RAW.get(name, name) for name in asked.names if name not in ERRORS)
         used = self._used(asked)
         names |= dict.fromkeys(used)
+        if self.framing == HEADERS and used:
+            names |= {"headers": None}
         if self.mode == FAILFAST and used:
             names |= dict.fromkeys(_PLACE)  # for an error
         return pa.schema(
@@ -141,8 +144,9 @@ class TypedColumns:
         parts: dict[str, Decoded] = {}
         is_sound = np.ones(batch.num_rows, dtype=bool)
         for part, decoder in decoders.items():
-            decoder.settle([batch[part]])
-            parts[part] = decoded = decoder.decode(batch[part])
+            values = _framed(batch, part, self.framing)
+            decoder.settle([values])
+            parts[part] = decoded = decoder.decode(values)
             if decoded.bad.size and self.mode == FAILFAST:
                 raise _error(batch, part, decoded)
             is_sound[decoded.bad] = False
@@ -209,16 +213,23 @@ def typed_columns(
     return TypedColumns(readers, schemas, messages, **options)
 
 
+def _framed(records: pa.RecordBatch, part: str, framing: int) -> pa.Array:
+    """Keys or values with what names their schema in front."""
+    if framing != HEADERS:
+        return records[part]
+    return framed_by_headers(records[part], records["headers"], part)
+
+
 def _messages(
     readers: Mapping[str, Schema], schemas: Schemas | None, framing: int, folder: str | None
 ) -> dict[str, str]:
     """The messages that keys and values have by the first of them in a folder, if there is one."""
-    messages = {}
+    messages: dict[str, str] = {}
     for part, schema in readers.items():
-        values = first_values_in(folder, part) if folder and schema.type == PROTOBUF else None
-        name = None if values is None else message_in(values, schema, schemas, framing)
-        if name is not None:
-            messages[part] = name
+        first = first_records_in(folder, part) if folder and schema.type == PROTOBUF else None
+        if first is not None:
+            name = message_in(_framed(first, part, framing), schema, schemas, framing)
+            messages |= {} if name is None else {part: name}
     return messages
 
 

@@ -55,6 +55,7 @@ GOOD: list[tuple[str, str, object]] = [
     ("schemas", "auto", "auto"),
     ("framing", "single-object", "single-object"),
     ("framing", "Confluent", "confluent"),
+    ("framing", "headers", "headers"),
 ]
 
 

@@ -270,3 +270,13 @@ def test_json_values_have_the_types_of_their_schema(spark: SparkSession, tmp_pat
         "at": "timestamp",
     }
     assert [row.id for row in rows.select("value.user.id").collect()] == [5, None, None]
+
+
+def test_headers_name_the_schemas_of_values(spark: SparkSession, root: Path) -> None:
+    name = {"key": "__value_schema_id", "value": b"\0\0\0\0\7"}
+    values = encoded(ORDER, *ORDERS)
+    write_values(root / "orders-0", values, headers=[[name]] * len(values))
+    rows = load(spark, root / "orders-0", schemas="auto", framing="headers")
+    ids = [row.id for row in rows.select("value.id").collect()]
+    assert ids == [order["id"] for order in ORDERS]
+    assert [len(row.headers) for row in rows.select("headers").collect()] == [1] * len(values)

@@ -14,6 +14,7 @@ from avro_schemas import encoded as encoded
 from scanning import write_partition
 
 import kafkajit
+from kafkajit.schema import RECORD_COLUMNS
 
 Records = Sequence[tuple[Any, Any]]
 
@@ -67,9 +68,13 @@ def write_registry(folder: Path, records: Records) -> Path:
     return write_partition(folder.parent, logs, folder.name)
 
 
-def write_values(folder: Path, values: Sequence[bytes | None], keys: Any = None) -> Path:
+def write_values(
+    folder: Path, values: Sequence[bytes | None], keys: Any = None, headers: Any = None
+) -> Path:
     """A partition's log with these values."""
     columns = {"value": pa.array(values, pa.binary())}
+    if headers is not None:
+        columns["headers"] = pa.array(headers, RECORD_COLUMNS["headers"].type)
     if keys is not None:
         columns["key"] = pa.array(keys, pa.binary())
     log = kafkajit.encode_batches(pa.table(columns), batch_records=2)

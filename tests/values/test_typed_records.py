@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 import pytest
@@ -13,6 +14,7 @@ from typed_logs import (
     CLICKS,
     ORDER,
     ORDERS,
+    SHIPMENTS,
     confluent,
     encoded,
     schema_record,
@@ -203,3 +205,48 @@ def test_json_values_are_those_of_the_topics_json_schema(tmp_path: Path) -> None
         "the schema is not known, schema id 99",
         "the value has no schema id in front",
     ]
+
+
+def header(name: str, content: bytes) -> dict[str, Any]:
+    return {"key": name, "value": content}
+
+
+def test_headers_may_name_the_schemas(root: Path) -> None:
+    """Confluent's ids and UUIDs, Apicurio's ids; the last header counts, else what is in front."""
+    (guid,) = kafkajit.read_schemas(root)["guid"].to_pylist()[:1]
+    bare = encoded(ORDER, *ORDERS)
+    uuid = b"\1" + UUID(guid).bytes
+    other = header("trace", b"\0\0\0\0\x63")
+    headers = [
+        [other, header("__value_schema_id", b"\0\0\0\0\7")],
+        [header("__value_schema_id", b"\1" + bytes(16)), header("__value_schema_id", uuid), other],
+        [header("apicurio.value.globalId", (7).to_bytes(8, "big"))],
+        None,
+        [other],
+        [header("__value_schema_id", b"\1" + bytes(16))],
+        [header("__value_schema_id", uuid)],
+    ]
+    values = [*bare, GOOD[0], GOOD[1], bare[0], None]
+    log = write_values(root / "orders-0", values, headers=headers) / LOG
+    table = kafkajit.read_records(log, schemas=root, framing="headers", mode="PERMISSIVE")
+    assert table["value"].to_pylist() == [*ORDERS, ORDERS[0], ORDERS[1], None, None]
+    assert table["valueError"].to_pylist()[5:] == [
+        "the schema is not known, schema 00000000-0000-0000-0000-000000000000",
+        None,
+    ]
+    some = kafkajit.read_records(
+        log, schemas=root, framing="headers", columns=["value.id"], mode="DROPMALFORMED"
+    )
+    assert [row and row["id"] for row in some["value"].to_pylist()][:3] == [1, -(2**40), 3]
+    with pytest.raises(ValueError, match=r"framing must be one of .*, headers, not 'header'"):
+        kafkajit.read_records(log, schemas=root, framing="header")
+
+
+def test_a_protobuf_message_may_be_named_in_a_header(tmp_path: Path) -> None:
+    write_shipments(tmp_path)
+    guid = kafkajit.read_schemas(tmp_path)["guid"].to_pylist()[1]
+    headers = [[header("__value_schema_id", b"\1" + UUID(guid).bytes + b"\2\2")]] * 3
+    values = [value[7:] for value in SHIPMENTS]
+    log = write_values(tmp_path / "shipments-0", values, headers=headers) / LOG
+    table = kafkajit.read_records(log, schemas="auto", framing="headers")
+    assert [row["id"] for row in table["value"].to_pylist()] == [2**32 - 1, 2, 0]

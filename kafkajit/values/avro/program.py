@@ -72,7 +72,7 @@ from kafkajit.values.avro.schema import (
     Record,
     Union,
 )
-from kafkajit.values.framing import BARE, CONFLUENT
+from kafkajit.values.framing import BARE, CONFLUENT, GUID
 from kafkajit.values.layout import Layout, Node
 from kafkajit.values.programs import CONSTANT, Form, Programs
 from kafkajit.values.status import MISMATCH, TOO_DEEP
@@ -129,7 +129,7 @@ class Compiler:
         entry = len(self._rows)
         self._most_steps = self._steps + MAX_STEPS
         try:
-            self._compile(writer, is_raw=framing == CONFLUENT)
+            self._compile(writer, is_raw=framing in (CONFLUENT, GUID))
         except (InvalidSchemaError, RecursionError) as error:
             self._forget(entry)
             if isinstance(error, RecursionError):

@@ -8,7 +8,7 @@ whether its fields can be read as those of the reader's message at all.
 from __future__ import annotations
 
 from kafkajit.errors import InvalidSchemaError
-from kafkajit.values.framing import APICURIO8, BARE, CONFLUENT, SINGLE_OBJECT
+from kafkajit.values.framing import APICURIO8, BARE, CONFLUENT, GUID, SINGLE_OBJECT
 from kafkajit.values.layout import INT, Layout, Node
 from kafkajit.values.programs import CONSTANT, Form, Programs
 from kafkajit.values.protobuf.columns import is_wrapper
@@ -116,7 +116,7 @@ class Compiler:
             row = self._row(START, "", a=self._start)
             self._rows[row][VALID_CELL] = self._root.valid
             return row
-        if framing not in (CONFLUENT, APICURIO8):
+        if framing not in (CONFLUENT, APICURIO8, GUID):
             raise InvalidSchemaError("Protobuf in the framing of AWS Glue cannot be read")
         entry = self._row(INDEXES, "", count=len(writer.messages))
         self._rows[entry][B] = len(self._symbols)
