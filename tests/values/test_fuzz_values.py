@@ -15,19 +15,24 @@ COUNT = int(os.environ.get("KAFKAJIT_FUZZ", "500" if NO_JIT else "20_000"))
 SHARDS = 4
 
 
+by_format = pytest.mark.parametrize("format_", ["avro", "protobuf", "json"])
+
+
+@by_format
 @pytest.mark.parametrize("shard", range(SHARDS))
 @pytest.mark.thorough
-def test_spoilt_values_are_read_or_refused(shard: int) -> None:
-    check(1000 * shard, COUNT // SHARDS)
+def test_spoilt_values_are_read_or_refused(format_: str, shard: int) -> None:
+    check(format_, 1000 * shard, COUNT // SHARDS)
 
 
-def test_a_few_spoilt_values_are_read_or_refused() -> None:
-    check(0, COUNT // 20)
+@by_format
+def test_a_few_spoilt_values_are_read_or_refused(format_: str) -> None:
+    check(format_, 0, COUNT // 20)
 
 
-def check(seed: int, values: int) -> None:
+def check(format_: str, seed: int, values: int) -> None:
     """Read values in a process of its own: a read behind their memory ends it."""
-    code = "import sys, fuzz_values; fuzz_values.main(int(sys.argv[1]), int(sys.argv[2]))"
-    read, refused = map(int, run_python(code, str(seed), str(values)).split())
+    code = "import sys, fuzz_values as f; f.main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))"
+    read, refused = map(int, run_python(code, format_, str(seed), str(values)).split())
     # neither all refused nor all read, or nothing was learnt
     assert 0.05 < read / (read + refused) < 0.9
