@@ -160,9 +160,18 @@ def test_indexes_in_front_name_the_message() -> None:
         values, schemas=schemas, message="Other", mode="DROPMALFORMED"
     ).to_pylist()
     assert rows == [{"x": 5}]
-    for indexes in (b"\x02\x09", b"\x02\x01", b"\x01", b"\x06\x00\x00\x00"):
+    for indexes in (b"\x02\x09", b"\x02\x01", b"\x01\x09", b"\x06\x00\x00\x00"):
         with pytest.raises(RecordDeserializationError, match="no message with these indexes"):
             decoded([framed(b"\0", b""), framed(indexes, b"")], None, schemas=schemas)
+
+
+def test_old_clients_wrote_indexes_without_a_sign() -> None:
+    value = framed(b"\x01\x01", b"\x08\x07")
+    (row,) = decoded([value], None, schemas={7: PROTO}, message=None)
+    assert row["int32"] == 7
+    assert decoded([framed(b"\0", b""), value], None, schemas={7: PROTO}, mode="PERMISSIVE")[1][
+        "error"
+    ].startswith("the message is acme.test.Everything, not acme.test.Other")
 
 
 def test_apicurios_serializer_names_the_message() -> None:

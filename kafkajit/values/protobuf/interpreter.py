@@ -386,7 +386,9 @@ def read_values(program, cells, items, values, first, stop, stops, faults):
 def _message_of(code, texts, symbols, row, content, p, end):
     """The message that indexes in front of a value name: (status, position behind, its row).
 
-    Apicurio's serializer writes a message with the name instead: 0A, the size, the name.
+    They are signed varints, behind their number. Old clients for Python wrote unsigned ones, of
+    which an odd number seems to be negative. Apicurio's serializer writes a message with the name:
+    0A, the size, the name.
     """
     at = row << SHIFT
     if p + 3 <= end and content[p] >= 3 and content[p] == content[p + 2] + 2:
@@ -401,6 +403,9 @@ def _message_of(code, texts, symbols, row, content, p, end):
     if p < 0:
         return np.int64(TRUNCATED), -p, row
     levels = zigzag(raw)
+    is_signed = levels >= 0
+    if not is_signed:
+        levels = raw
     index = np.int64(0)
     if levels < 0 or levels > MAX_DEPTH:
         return np.int64(BAD_INDEX), p, row
@@ -409,7 +414,7 @@ def _message_of(code, texts, symbols, row, content, p, end):
             raw, p = read_varint(content, p, end)
             if p < 0:
                 return np.int64(TRUNCATED), -p, row
-            index = zigzag(raw)
+            index = zigzag(raw) if is_signed else raw
         at = row << SHIFT
         if index < 0 or index >= code[at + COUNT]:
             return np.int64(BAD_INDEX), p, row

@@ -41,7 +41,7 @@ def _named(written: ProtoFile, body: bytes) -> Message:
     found = messages[0]
     p = 0
     numbers: list[int] = []
-    while p < len(body) and (not numbers or len(numbers) <= numbers[0]):
+    while p < len(body) and (not numbers or len(numbers) <= _count(numbers[0])):
         raw = shift = 0
         while p < len(body):
             raw |= (body[p] & 0x7F) << shift
@@ -49,13 +49,20 @@ def _named(written: ProtoFile, body: bytes) -> Message:
             p += 1
             if body[p - 1] < 0x80:
                 break
-        numbers.append(raw >> 1 ^ -(raw & 1))
+        numbers.append(raw)
+    if numbers and numbers[0] % 2 == 0:  # signed, as clients write them by now
+        numbers = [raw >> 1 ^ -(raw & 1) for raw in numbers]
     for index in numbers[1:]:
         if not 0 <= index < len(messages):
             return written.messages[0]
         found = messages[index]
         messages = found.messages
     return found
+
+
+def _count(raw: int) -> int:
+    """The number of indexes, if it is not written as an old client has it."""
+    return raw if raw % 2 else raw >> 1
 
 
 def _all_messages(messages: list[Message]) -> list[Message]:
