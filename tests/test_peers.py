@@ -67,6 +67,10 @@ RECORD: record.Record = {
     },
     "upkeep": {"compact": {"bytes": 1 << 30, "seconds": seconds(ours=1.5, theirs=7.5), "with": {}}},
     "growth": {"files": {"points": POINTS, "with": {"cpu": "6502"}}},
+    "values": {
+        "avro": {"bytes": 66.0, "seconds": seconds(kafkajit=0.1, fastavro=8.0), "with": {}},
+        "json": {"bytes": 200.0, "seconds": seconds(kafkajit=0.4), "with": {}},
+    },
 }
 
 
@@ -158,6 +162,7 @@ def test_a_run_of_some_parts_leaves_the_others(tmp_path: Path) -> None:
         "spark": {"table": {"a": 3}},
         "upkeep": {},
         "growth": {},
+        "values": {},
     }
 
 

@@ -128,6 +128,9 @@ def charts(record: Record) -> dict[str, Chart]:
             _growth(record["growth"]),
         ),
     }
+    found["values"] = Chart(
+        "Decoding values", "MB/s of values on one core, longer is better", _values(record)
+    )
     return {name: chart for name, chart in found.items() if chart.panels}
 
 
@@ -152,6 +155,24 @@ def _speeds(record: Record, titles: Mapping[str, str], subjects: Sequence[str]) 
                     label = "limit: bare codec" if result["codec"] != "none" else "limit: floor"
                 bars.append(Bar(label, float(f"{speed:.6g}"), _kind(subject)))
         found.append(Bars(title, tuple(sorted(bars, key=lambda bar: -bar.value))))
+    return tuple(found)
+
+
+def _values(record: Record) -> tuple[Bars, ...]:
+    found = []
+    for name, title in report.VALUES.items():
+        result = record["values"].get(name)
+        if result is not None:
+            bars = [
+                Bar(
+                    who,
+                    float(f"{report.values_speed(result, who):.6g}"),
+                    OURS if who.startswith(report.US) else THEIRS,
+                )
+                for who in result["seconds"]
+            ]
+            bars.sort(key=lambda bar: -bar.value)
+            found.append(Bars(title, tuple(bars)))
     return tuple(found)
 
 

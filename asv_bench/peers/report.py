@@ -47,6 +47,14 @@ SPARK_WRITERS = SPARK_SUBJECTS | {
     "Parquet, none": "Parquet, uncompressed",
     "Parquet, zstd": "Parquet, zstd",
 }
+TWO_FIELDS = "kafkajit, two of ten fields"
+TEN_SCHEMAS = "kafkajit, ten schemas by turns"
+VALUES = {
+    "avro": "Avro, ten fields",
+    "avro-nested": "Avro, lists and maps",
+    "protobuf": "Protobuf, ten fields",
+    "json": "JSON, ten fields",
+}
 UPKEEP = {
     "index": "a segment whose indexes are gone",
     "compact": "compaction",
@@ -330,6 +338,31 @@ def _growth(record: Record) -> str:
     return f"{chart}\n\n{tables(record['growth'])}"
 
 
+def _values(record: Record) -> str:
+    return values_table(record["values"])
+
+
+def values_table(results: Mapping[str, Result]) -> str:
+    """A row for each reader of each format."""
+    rows = []
+    for name, title in VALUES.items():
+        if name not in results:
+            continue
+        result = results[name]
+        ours = result["seconds"][US]["median"]
+        for subject, seconds in result["seconds"].items():
+            median = seconds["median"]
+            speed = f"{result['bytes'] / median:,.0f}"
+            ratio = "" if subject == US else _times(median / ours)
+            rows.append([f"{title}: {subject}", f"{median * 1e3:,.0f}", speed, ratio])
+    return _table(("", "ns a value", "MB/s", "of kafkajit's time"), rows)
+
+
+def values_speed(result: Result, subject: str) -> float:
+    """MB/s of encoded values."""
+    return float(result["bytes"] / result["seconds"][subject]["median"])
+
+
 def _machine(record: Record) -> str:
     """The versions of all measurements; several values if parts are of different days."""
     found: dict[str, dict[str, None]] = {}
@@ -354,6 +387,7 @@ SECTIONS: dict[str, Callable[[Record], str]] = {
     "spark-writing": _spark_writing,
     "upkeep": _upkeep,
     "growth": _growth,
+    "values": _values,
     "machine": _machine,
 }
 

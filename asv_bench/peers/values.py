@@ -1,125 +1,175 @@
-"""decode_values side by side with fastavro, pyruhvro, protobuf and ptars, on one core.
+"""decode_values side by side with other readers of Avro, Protobuf and JSON, on one core.
 
 All take turns in one process, on the same values in memory, in Confluent's framing. fastavro and
 protobuf make Python's objects, of which protobuf's ten fields are read; pyruhvro makes a
-RecordBatch of a list of Python's bytes, ptars one of an array, both without framing. Making that
-list or array is not counted.
+RecordBatch of a list of Python's bytes, ptars one of an array, both without framing; pyarrow reads
+values that are joined by ends of lines. Making that list, array or text is not counted.
 
   pip install fastavro pyruhvro grpcio-tools ptars
   python -m asv_bench.peers.values                    2 M orders, 5 rounds: five minutes
+  python -m asv_bench.peers.values --record           and into docs/performance
 """
 
 from __future__ import annotations
 
-import argparse
 import io
 import json
 import os
-import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.json
 
 import kafkajit
 from asv_bench.benchmarks import avro_values, protobuf_values
+from asv_bench.peers import report
+from asv_bench.peers.options import add_measuring, add_record, finish, keep, parser_of
+from asv_bench.peers.record import measured_with
+from asv_bench.peers.rounds import summary
 from kafkajit.values.decoder import ValueDecoder
 from kafkajit.values.framing import CONFLUENT
 
 _SLOW_ROWS = 50_000  # of those that make objects, and take as long for each
+_MILLION = 1_000_000
 
 
 class Subject(NamedTuple):
-    """A function that is measured, its values, and the peers that its time is compared with."""
+    """A function that is measured, and how many values it reads."""
 
-    function: Callable[[], Any]
+    read: Callable[[], Any]
     rows: int
-    bytes: float = 0  # of a value
-    peers: tuple[str, ...] = ()
 
 
-def subjects(rows: int) -> dict[str, Subject]:
-    """The functions that are measured."""
-    return avro_subjects(rows) | protobuf_subjects(rows)
+class Comparison(NamedTuple):
+    """Readers of the same values, and the bytes of one."""
+
+    bytes: float
+    subjects: dict[str, Subject]
 
 
-def avro_subjects(rows: int) -> dict[str, Subject]:
-    """Avro: kafkajit, fastavro and pyruhvro."""
+def flat_avro(rows: int) -> Comparison:
+    """Orders of ten fields."""
     import fastavro
     import pyruhvro
 
     flat, by_turns = avro_values.flat(rows), avro_values.flat(rows, 10)
-    nested = avro_values.nested(rows // 4)
-    text, basket = json.dumps(avro_values.FLAT), json.dumps(avro_values.NESTED)
+    text = json.dumps(avro_values.FLAT)
+    bare = without_frames(flat, 5)
+    parsed = fastavro.parse_schema(json.loads(text))
     decode = kafkajit.decode_values
-    size, peers = bytes_each(flat), ("fastavro, ten fields", "pyruhvro, ten fields")
-    found = {
-        "Avro, ten fields": Subject(lambda: decode(flat, schemas={1: text}), rows, size, peers),
-        "Avro, two of ten fields": Subject(
-            lambda: decode(flat, schemas={1: text}, columns=avro_values.TWO), rows, size, peers
+    subjects = {
+        report.US: Subject(lambda: decode(flat, schemas={1: text}), rows),
+        report.TWO_FIELDS: Subject(
+            lambda: decode(flat, schemas={1: text}, columns=avro_values.TWO), rows
         ),
-        "Avro, ten schemas by turns": Subject(
-            lambda: decode(by_turns, text, schemas=avro_values.versions(10)), rows, size, peers
+        report.TEN_SCHEMAS: Subject(
+            lambda: decode(by_turns, text, schemas=avro_values.versions(10)), rows
         ),
-        "Avro, nested": Subject(
-            lambda: decode(nested, schemas={1: basket}),
-            len(nested),
-            bytes_each(nested),
-            ("fastavro, nested",),
-        ),
-        "Avro, a new schema": Subject(new_schema(flat[:1], text), 1),
+        "pyruhvro": Subject(lambda: pyruhvro.deserialize_array(bare, text), rows),
+        "fastavro": objects(partial(fastavro_reader, parsed), bare),
     }
-    for name, values, schema in (
-        ("ten fields", flat, avro_values.FLAT),
-        ("nested", nested, avro_values.NESTED),
-    ):
-        parsed = fastavro.parse_schema(json.loads(json.dumps(schema)))
-        some = [value.as_py()[5:] for value in values[:_SLOW_ROWS]]
-        found[f"fastavro, {name}"] = Subject(
-            lambda parsed=parsed, some=some: [
-                fastavro.schemaless_reader(io.BytesIO(value), parsed) for value in some
-            ],
-            len(some),
-            bytes_each(values),
-        )
-    bare = [value.as_py()[5:] for value in flat]
-    found["pyruhvro, ten fields"] = Subject(
-        lambda: pyruhvro.deserialize_array(bare, text), rows, size
-    )
-    return found
+    return Comparison(bytes_each(flat), subjects)
 
 
-def protobuf_subjects(rows: int) -> dict[str, Subject]:
-    """Protobuf: kafkajit, Protobuf's own reader, and ptars."""
+def nested_avro(rows: int) -> Comparison:
+    """Baskets with lists of records and maps."""
+    import fastavro
+
+    nested = avro_values.nested(rows // 4)
+    text = json.dumps(avro_values.NESTED)
+    parsed = fastavro.parse_schema(json.loads(text))
+    subjects = {
+        report.US: Subject(lambda: kafkajit.decode_values(nested, schemas={1: text}), len(nested)),
+        "fastavro": objects(partial(fastavro_reader, parsed), without_frames(nested, 5)),
+    }
+    return Comparison(bytes_each(nested), subjects)
+
+
+def fastavro_reader(schema: Any, value: bytes) -> Any:
+    import fastavro
+
+    return fastavro.schemaless_reader(io.BytesIO(value), schema)
+
+
+def flat_protobuf(rows: int) -> Comparison:
+    """The same orders as messages."""
     import ptars
 
     order = message_type(protobuf_values.ORDER, "Order")
     handler = ptars.HandlerPool([order.DESCRIPTOR.file]).get_for_message(order.DESCRIPTOR)
     flat = protobuf_values.flat(rows)
-    bare = pa.array([value.as_py()[6:] for value in flat], pa.binary())
-    some = [value.as_py() for value in bare[:_SLOW_ROWS]]
+    bare = without_frames(flat, 6)
+    array = pa.array(bare, pa.binary())
     fields = [field.name for field in order.DESCRIPTOR.fields if field.message_type is None]
-    schemas, size, peers = {1: protobuf_values.ORDER}, bytes_each(flat), ("protobuf", "ptars")
+    schemas = {1: protobuf_values.ORDER}
     decode = kafkajit.decode_values
 
-    def read_objects() -> None:
-        for value in some:
-            message = order.FromString(value)
-            for name in fields:
-                getattr(message, name)
-            message.created.ToDatetime()
+    def read(value: bytes) -> None:
+        message = order.FromString(value)
+        for name in fields:
+            getattr(message, name)
+        message.created.ToDatetime()
 
-    return {
-        "Protobuf, ten fields": Subject(lambda: decode(flat, schemas=schemas), rows, size, peers),
-        "Protobuf, two of ten fields": Subject(
-            lambda: decode(flat, schemas=schemas, columns=avro_values.TWO), rows, size, peers
+    subjects = {
+        report.US: Subject(lambda: decode(flat, schemas=schemas), rows),
+        report.TWO_FIELDS: Subject(
+            lambda: decode(flat, schemas=schemas, columns=avro_values.TWO), rows
         ),
-        "protobuf": Subject(read_objects, len(some), size),
-        "ptars": Subject(lambda: handler.array_to_record_batch(bare), rows, size),
+        "ptars": Subject(lambda: handler.array_to_record_batch(array), rows),
+        "protobuf": objects(read, bare),
     }
+    return Comparison(bytes_each(flat), subjects)
+
+
+def flat_json(rows: int) -> Comparison:
+    """The same orders as JSON, read into the same types."""
+    orders = kafkajit.decode_values(
+        avro_values.flat(rows // 4), schemas={1: json.dumps(avro_values.FLAT)}
+    )
+    texts = [json.dumps(row, default=str).encode() for row in orders[:100_000].to_pylist()]
+    some = pa.array(texts, pa.binary())
+    values = pa.concat_arrays([some] * (len(orders) // len(some)))
+    type_ = pa.struct(
+        [
+            field.with_type(pa.string()) if field.name == "created" else field
+            for field in orders.type
+        ]
+    )
+    joined = b"\n".join(values.to_pylist())
+    options = pyarrow.json.ParseOptions(explicit_schema=pa.schema(list(type_)))
+    serial = pyarrow.json.ReadOptions(use_threads=False, block_size=1 << 24)
+    subjects = {
+        report.US: Subject(lambda: kafkajit.decode_values(values, type_), len(values)),
+        "pyarrow.json": Subject(
+            lambda: pyarrow.json.read_json(io.BytesIO(joined), serial, options), len(values)
+        ),
+        "json": objects(json.loads, texts),
+    }
+    return Comparison(bytes_each(values), subjects)
+
+
+COMPARISONS: dict[str, Callable[[int], Comparison]] = {
+    "avro": flat_avro,
+    "avro-nested": nested_avro,
+    "protobuf": flat_protobuf,
+    "json": flat_json,
+}
+
+
+def objects(read: Callable[[bytes], Any], values: list[bytes]) -> Subject:
+    """A reader that makes an object of each value."""
+    some = values[:_SLOW_ROWS]
+    return Subject(lambda: [read(value) for value in some], len(some))
+
+
+def without_frames(values: pa.Array, size: int) -> list[bytes]:
+    """Values without as many bytes in front."""
+    return [value.as_py()[size:] for value in values]
 
 
 def message_type(text: str, name: str) -> Any:
@@ -157,30 +207,44 @@ def new_schema(values: pa.Array, text: str) -> Callable[[], None]:
     return decode
 
 
+def compare(comparison: Comparison, rounds: int) -> dict[str, Any]:
+    """Measure by turns: the seconds of a million values."""
+    seconds: dict[str, list[float]] = {name: [] for name in comparison.subjects}
+    for subject in comparison.subjects.values():
+        subject.read()  # warm
+    for _ in range(rounds):
+        for name, (read, rows) in comparison.subjects.items():
+            start = time.perf_counter()
+            read()
+            seconds[name].append((time.perf_counter() - start) * _MILLION / rows)
+    return {
+        "bytes": comparison.bytes,
+        "seconds": {name: summary(all_) for name, all_ in seconds.items()},
+    }
+
+
 def main() -> None:
-    """Print a table of medians."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rows", type=int, default=2_000_000)
-    parser.add_argument("--rounds", type=int, default=5)
-    given = parser.parse_args()
+    """Run the chosen comparisons and print a table of each."""
+    parser = parser_of("values", __doc__)
+    add_measuring(parser, list(COMPARISONS), rounds=5, of="values")
+    add_record(parser)
+    options = parser.parse_args()
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     pa.set_cpu_count(1)
-    measured = subjects(given.rows)
-    seconds: dict[str, list[float]] = {name: [] for name in measured}
-    for subject in measured.values():
-        subject.function()  # warm
-    for _ in range(given.rounds):
-        for name, subject in measured.items():
-            start = time.perf_counter()
-            subject.function()
-            seconds[name].append(time.perf_counter() - start)
-    each = {name: statistics.median(seconds[name]) / measured[name].rows * 1e9 for name in measured}
-    print("| | ns a value | MB/s | peers' times |")
-    print("|---|---|---|---|")
-    for name, subject in measured.items():
-        rate = f"{subject.bytes / each[name] * 1000:,.0f}" if subject.bytes else ""
-        ratios = [f"{peer} {each[peer] / each[name]:.1f} ×" for peer in subject.peers]
-        print(f"| {name} | {each[name]:,.0f} | {rate} | {'; '.join(ratios)} |")
+    packages = ("fastavro", "pyruhvro", "protobuf", "ptars")
+    for name in options.only:
+        result = compare(COMPARISONS[name](round(2_000_000 * options.scale)), options.rounds)
+        result["with"] = measured_with(packages)
+        print(report.values_table({name: result}), flush=True)
+        keep(options, "values", {name: result})
+    if "avro" in options.only:
+        decode = new_schema(avro_values.flat(1), json.dumps(avro_values.FLAT))
+        decode()
+        start = time.perf_counter()
+        for _ in range(20):
+            decode()
+        print(f"a new schema: {(time.perf_counter() - start) / 20 * 1e3:.1f} ms")
+    finish(options)
 
 
 if __name__ == "__main__":
