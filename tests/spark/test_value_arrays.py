@@ -114,8 +114,8 @@ def test_a_malformed_value_raises_and_try_gives_null(root: Path) -> None:
 @pytest.mark.parametrize(
     ("schema", "words"),
     [
-        ("", "the schema is empty: pass an Avro schema, the path"),
-        ("/no/such", "the schema is neither JSON nor a path: there is nothing at /no/such: pass"),
+        ("", "the schema is empty: pass a schema, the path"),
+        ("/no/such", "the schema is neither text of one nor a path: there is nothing at /no/such: pass"),
         ("{", "schema"),
     ],
 )
