@@ -129,7 +129,7 @@ def charts(record: Record) -> dict[str, Chart]:
         ),
     }
     found["values"] = Chart(
-        "Decoding values", "MB/s of values on one core, longer is better", _values(record)
+        "Decoding values", "GB/s of values on one core, longer is better", _values(record)
     )
     return {name: chart for name, chart in found.items() if chart.panels}
 
@@ -166,7 +166,7 @@ def _values(record: Record) -> tuple[Bars, ...]:
             bars = [
                 Bar(
                     who,
-                    float(f"{report.values_speed(result, who):.6g}"),
+                    float(f"{report.values_speed(result, who) / 1000:.6g}"),
                     OURS if who.startswith(report.US) else THEIRS,
                 )
                 for who in result["seconds"]
