@@ -310,7 +310,7 @@ def _draw_bars(axes: Axes, panel: Bars) -> None:
         weight = "bold" if ours else "normal"
         color = _COLORS[OURS] if ours else _INK
         axes.annotate(
-            f"{bar.value:.2f}",
+            f"{bar.value:.2f}" if bar.value >= 0.01 else f"{bar.value:.1g}",
             (bar.value, row),
             (4, 0),
             textcoords="offset points",

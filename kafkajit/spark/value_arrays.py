@@ -90,7 +90,7 @@ def _of_path(location: str, task: int | None) -> OwnSchemasDecoder:  # noqa: ARG
         schemas = schemas_at(location)
     except FileNotFoundError as error:
         raise InvalidSchemaError(
-            f"the schema is neither text of one nor a path: {error}",
+            f"it is neither a schema nor a path: {error}",
             advice=_ADVICE,
         ) from None
     if location.endswith(SUFFIXES):

@@ -115,7 +115,7 @@ def test_a_malformed_value_raises_and_try_gives_null(root: Path) -> None:
     ("schema", "words"),
     [
         ("", "the schema is empty: pass a schema, the path"),
-        ("/no/such", "the schema is neither text of one nor a path: there is nothing at /no/such: pass"),
+        ("/no/such", "it is neither a schema nor a path: there is nothing at /no/such: pass"),
         ("{", "schema"),
     ],
 )
