@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from kafkajit.kernel import inlined, kernel
-from kafkajit.values.block import AT, DONE, FULL, OF, WIDTH
+from kafkajit.values.block import DONE, FULL, roll_back
 from kafkajit.values.json.numbers import MOST_DIGITS, UNDECIDED, double_bits, scan_number
 from kafkajit.values.json.program import (
     BASE,
@@ -448,7 +448,7 @@ def read_values(program, powers, cells, items, scratch, values, first, stop, is_
             if p != end:
                 state = np.int64(_TROUBLE)
         if state != _OK:
-            _roll_back(cells, items)
+            roll_back(cells, items)
             t = before
             if state == _FULL_ITEMS:
                 return np.int64(FULL), np.int64(value)
@@ -577,17 +577,3 @@ def _has_twins(content, texts, longs, base, count, marks, seed):
             hash_ = hash_ + 1 & (size - 1)
         marks[hash_] = i
     return False
-
-
-@kernel
-def _roll_back(cells, items):
-    """Forget the value that is being read: its cells are zero again. `saved` has what it took."""
-    table, _, taken, saved, slots, _, _ = items
-    saved[0] = slots[0]
-    for cell in range(table.shape[0]):
-        space, width = table[cell, OF], table[cell, WIDTH]
-        at = table[cell, AT]
-        for i in range(at + saved[space] * width, at + taken[space] * width):
-            cells.bytes[i] = 0
-    for space in range(taken.size):
-        taken[space], saved[space] = saved[space], taken[space]
