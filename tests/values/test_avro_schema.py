@@ -100,7 +100,7 @@ def test_a_logical_type_that_is_wrong_is_ignored(schema: object, logical: Logica
         ('{"type": "enum", "name": "E", "symbols": [1]}', "must be a list of strings"),
         ('{"type": "enum", "name": "E", "symbols": null}', "must be a list of strings"),
         (r'{"type": "enum", "name": "E", "symbols": ["\ud800"]}', "must be a list of strings"),
-        ('{"type": "fixed", "name": "F", "size": 1, "aliases": null}', "must be a list of strings"),
+        ('{"type": "fixed", "name": "F", "size": 1, "aliases": [1]}', "must be a list of strings"),
         ('{"type": "record", "name": "R", "fields": null}', "must be a list, not null"),
         (
             '{"type": "record", "name": "R", "fields": [{"name": 5, "type": "int"}]}',

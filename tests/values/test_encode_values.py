@@ -173,3 +173,11 @@ def test_a_framing_needs_its_id() -> None:
         kafkajit.encode_values(pa.array(ORDERS), ORDER, framing="confluent")
     with pytest.raises(ValueError, match="framing must be one of bare, confluent"):
         kafkajit.encode_values(pa.array(ORDERS), ORDER, framing="auto")
+
+
+def test_a_union_of_null_alone_comes_back() -> None:
+    schema = {"type": "record", "name": "R", "fields": [{"name": "n", "type": ["null"]}]}
+    rows = pa.array([{"n": None}, {"n": None}])
+    written = kafkajit.encode_values(rows, schema)
+    assert written.to_pylist() == [b"\0", b"\0"]
+    assert kafkajit.decode_values(written, schema, framing="bare").to_pylist() == rows.to_pylist()

@@ -219,7 +219,7 @@ MALFORMED = [
     (b"\x12\x02\xc3\x28", "not valid UTF-8, field s, byte 2"),
     (b"\x1a\x04\x12\x02\xff\xff", "not valid UTF-8, field m.s"),
     (b"\x1a\x02\x08", "a size reaches past the end"),
-    (b"\x1a\x01\x08\x05", "ends in the middle of a field, field m.a, byte 3"),
+    (b"\x1a\x01\x08\x05", "ends in the middle of a field, field m.a, byte 4"),
     (b"\x22\x05\x00\x00\x00\x00\x00", r"ends in the middle of a field, field f\[\]"),
     (b"\x00\x01", "number is 0"),
     (b"\x0e", "wire type is unknown"),

@@ -120,7 +120,7 @@ def _union(union: Union, array: pa.Array, is_there: Mask, field: str) -> list[Pi
     if "null" in kinds:
         branches[is_null] = kinds.index("null")
     others = [branch for branch in union.branches if branch.kind != "null"]
-    columns = [array]
+    columns = [array] if others else []  # of the branches that are not null
     if len(others) == 1:
         branches[~is_null] = union.branches.index(others[0])
     elif others:
