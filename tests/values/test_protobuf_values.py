@@ -250,6 +250,12 @@ def test_a_malformed_value_is_reported_with_the_field_and_the_byte(
     assert [row["value"] and row["value"]["a"] for row in rows] == [5, None, 6]
 
 
+def test_a_message_without_fields_refuses_the_number_0_too() -> None:
+    assert decoded_one("", b"\x08\x01") == {}
+    with pytest.raises(RecordDeserializationError, match="number is 0"):
+        decoded_one("", b"\x00\x01")
+
+
 def test_spoilt_values_are_refused_or_read_as_protobufs_own_reader_does() -> None:
     """Our reader refuses some more: numbers and times that do not fit, and overlong varints."""
     r = random.Random(6)

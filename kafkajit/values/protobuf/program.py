@@ -153,6 +153,7 @@ class Compiler:
         row = [0] * COLUMNS
         row[CODE], row[SPACE], row[CELL], row[A], row[COUNT] = code, space, cell, a, count
         row[VALID_CELL] = row[ONEOF_CELL] = -1
+        row[TAG] = -1  # no field has it; rows of fields get their own
         if cell >= 0:
             row[SPACE] = self._layout.cells[cell].space
         self._rows.append(row)
