@@ -8,13 +8,13 @@ that is NULL costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 
-from kafkajit.errors import InvalidSchemaError
+from kafkajit.errors import InvalidSchemaError, did_you_mean
 
 Form = Literal[
     "null", "bool", "number", "millis", "nanos", "long decimal", "bytes", "uuid", "duration",
@@ -56,6 +56,12 @@ class Node:
     is_nullable: bool = False  # by its schema; the value as a whole may be NULL in any case
     stored: pa.DataType | None = None
     finish: Callable[[pa.Array], pa.Array] | None = None
+
+
+def struct_node(children: Mapping[str, Node], space: int, schema: Any) -> Node:
+    """A struct of columns by their names."""
+    type_ = pa.struct([(name, child.type) for name, child in children.items()])
+    return Node(type_, "struct", space, schema=schema, children=list(children.values()))
 
 
 class Layout:
@@ -110,3 +116,13 @@ def wanted_fields(paths: Iterable[str] | None) -> Wanted:
         else:
             inside[name] = None
     return wanted
+
+
+def check_wanted(wanted: Wanted, names: Iterable[str], owner: str) -> None:
+    """Refuse the name of a field that its owner, such as a record, does not have."""
+    known = list(names)
+    for name in wanted or ():
+        if name not in known:
+            guess = did_you_mean(name, known)
+            hint = f"; {guess}" if guess else ""
+            raise InvalidSchemaError(f"{owner} has no field {name!r}{hint}")

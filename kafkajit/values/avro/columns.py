@@ -23,7 +23,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kafkajit.errors import InvalidSchemaError, did_you_mean
+from kafkajit.errors import InvalidSchemaError
 from kafkajit.values.avro.schema import (
     Array,
     AvroType,
@@ -43,6 +43,8 @@ from kafkajit.values.layout import (
     Layout,
     Node,
     Wanted,
+    check_wanted,
+    struct_node,
     wanted_fields,
 )
 
@@ -147,16 +149,14 @@ class _Builder:
                     f"the union of {', '.join(all_names)} has no branch {name!r}"
                 )
         tag = Node(TEXT, "bytes", space, cell=self.layout.cell(LONG, space))
-        names, children = ["tag"], [tag]
+        children = {"tag": tag}
         for name, branch in zip(all_names, others, strict=True):
             if wanted is None or name in wanted:
                 inside = None if wanted is None else wanted[name]
                 child = self._node(branch, space, inside, around)
                 self._make_nullable(child)
-                names.append(name)
-                children.append(child)
-        type_ = pa.struct([(name, child.type) for name, child in zip(names, children, strict=True)])
-        return Node(type_, "struct", space, schema=union, children=children)
+                children[name] = child
+        return struct_node(children, space, union)
 
     def _node(self, type_: AvroType, space: int, wanted: Wanted, around: tuple[Named, ...]) -> Node:
         self.layout.count_node()
@@ -190,13 +190,7 @@ class _Builder:
         self, record: Record, space: int, wanted: Wanted, around: tuple[Named, ...]
     ) -> Node:
         names = [field.name for field in record.fields]
-        for name in wanted or ():
-            if name not in names:
-                guess = did_you_mean(name, names)
-                raise InvalidSchemaError(
-                    f"the Avro record {record.name!r} has no field {name!r}"
-                    + (f"; {guess}" if guess else "")
-                )
+        check_wanted(wanted, names, f"the Avro record {record.name!r}")
         children = {
             field.name: self.nullable(
                 field.type, space, None if wanted is None else wanted[field.name], around
@@ -204,8 +198,7 @@ class _Builder:
             for field in record.fields
             if wanted is None or field.name in wanted
         }
-        type_ = pa.struct([(name, child.type) for name, child in children.items()])
-        return Node(type_, "struct", space, schema=record, children=list(children.values()))
+        return struct_node(children, space, record)
 
     def _list(self, type_: pa.DataType, space: int, schema: AvroType, children: list[Node]) -> Node:
         cell = self.layout.cell(INT, space)

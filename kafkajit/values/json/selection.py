@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kafkajit.errors import InvalidSchemaError, did_you_mean
+from kafkajit.errors import InvalidSchemaError
 from kafkajit.values.json.types import LIST, MAP, STRUCT, Column, list_of, map_of, struct_of
-from kafkajit.values.layout import wanted_fields
+from kafkajit.values.layout import check_wanted, wanted_fields
 
 
 def selected(column: Column, columns: Iterable[str] | None) -> Column:
@@ -37,10 +37,7 @@ def _selected(column: Column, wanted: dict[str, Any] | None) -> Column:
 
 def check_names(wanted: dict[str, Any], names: Iterable[str] | None, words: str) -> None:
     """Refuse the name of a field that an object does not have."""
-    for name in wanted:
-        if names is None:
-            raise InvalidSchemaError(f"columns names the field {name!r} of {words}")
-        if name not in names:
-            guess = did_you_mean(name, names)
-            hint = f"; {guess}" if guess else ""
-            raise InvalidSchemaError(f"the JSON object has no field {name!r}{hint}")
+    if names is not None:
+        check_wanted(wanted, names, "the JSON object")
+    elif wanted:
+        raise InvalidSchemaError(f"columns names the field {next(iter(wanted))!r} of {words}")

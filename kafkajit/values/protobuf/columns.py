@@ -25,7 +25,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafkajit.errors import InvalidSchemaError, did_you_mean
+from kafkajit.errors import InvalidSchemaError
 from kafkajit.values.layout import (
     BYTE,
     INT,
@@ -35,6 +35,8 @@ from kafkajit.values.layout import (
     Layout,
     Node,
     Wanted,
+    check_wanted,
+    struct_node,
     wanted_fields,
 )
 from kafkajit.values.protobuf.json_struct import json_column
@@ -101,13 +103,7 @@ class _Builder:
     ) -> Node:
         self.layout.count_node()
         names = [field.name for field in message.fields]
-        for name in wanted or ():
-            if name not in names:
-                guess = did_you_mean(name, names)
-                raise InvalidSchemaError(
-                    f"the Protobuf message {message.name!r} has no field {name!r}"
-                    + (f"; {guess}" if guess else "")
-                )
+        check_wanted(wanted, names, f"the Protobuf message {message.name!r}")
         children = {
             field.name: self._field(
                 field, space, None if wanted is None else wanted[field.name], (*around, message)
@@ -115,8 +111,7 @@ class _Builder:
             for field in message.fields
             if (wanted is None or field.name in wanted) and field.type != "group"
         }
-        type_ = pa.struct([(name, child.type) for name, child in children.items()])
-        return Node(type_, "struct", space, schema=message, children=list(children.values()))
+        return struct_node(children, space, message)
 
     def _field(self, field: Field, space: int, wanted: Wanted, around: tuple[Message, ...]) -> Node:
         if not field.is_repeated:
