@@ -16,7 +16,6 @@ from kafkajit.values.block import DONE, FULL, Block
 from kafkajit.values.columns import Columns, too_large
 from kafkajit.values.framing import (
     AUTO,
-    HEADER_SIZES,
     MOST_BYTES,
     UNINFLATED,
     places,
@@ -42,7 +41,6 @@ class Bodies(NamedTuple):
     content: Bytes
     starts: Int64s
     ends: Int64s
-    heads: Int64s | None = None  # the bytes in front of each, which its positions count
 
     def body(self, row: int) -> bytes:
         return self.content[int(self.starts[row]) : int(self.ends[row])].tobytes()
@@ -52,7 +50,6 @@ def bodies_of(values: pa.Array, framing: int = AUTO) -> Bodies:
     """The bodies of values, behind their framing. A NULL ends before it starts."""
     content, starts, ends = places(values)
     frames = split_frames(content, starts, ends, framing)
-    sizes = np.array([HEADER_SIZES[key.framing] for key in frames.keys] or [0], dtype=np.int64)
     bodies, stops = frames.starts.copy(), frames.ends.copy()
     if UNINFLATED in frames.keys:
         # Nothing is left of a value whose compression is broken.
@@ -61,8 +58,7 @@ def bodies_of(values: pa.Array, framing: int = AUTO) -> Bodies:
     if values.null_count:
         is_null = np.asarray(values.is_null())
         bodies[is_null] = stops[is_null] + 1
-    heads: Int64s = sizes[frames.numbers]
-    return Bodies(frames.content, bodies, stops, heads)
+    return Bodies(frames.content, bodies, stops)
 
 
 class DecodedJson(NamedTuple):
@@ -86,16 +82,13 @@ class JsonReader:
         """The type of the arrays."""
         return self.column.type
 
-    def decode(
-        self, content: Bytes, starts: Int64s, ends: Int64s, heads: Int64s | None = None
-    ) -> DecodedJson:
+    def decode(self, content: Bytes, starts: Int64s, ends: Int64s) -> DecodedJson:
         """Decode the bodies between `starts` and `ends`; one that is NULL ends before it starts.
 
-        `heads` are the sizes of what stands in front of them, for positions in errors. With
-        `stops`, the first malformed value ends the work: it is the only one in `bad`, and
+        With `stops`, the first malformed value ends the work: it is the only one in `bad`, and
         there are no values.
         """
-        bodies = Bodies(content, starts, ends, heads)
+        bodies = Bodies(content, starts, ends)
         columns = Columns(self._kernel.layout, self._kernel.root, starts.size)
         bad: list[int] = []
         patches = _Patches(self.column)
@@ -114,16 +107,15 @@ class JsonReader:
 
     def _decoded(self, bodies: Bodies, values: pa.Array, bad: list[int]) -> DecodedJson:
         rows = np.array(bad, dtype=np.int64)
-        return DecodedJson(values, rows, partial(_words, bodies, self.column))
+        return DecodedJson(values, rows, partial(why_malformed, bodies, self.column))
 
 
-def _words(bodies: Bodies, column: Column, row: int) -> str:
-    """The reason why a value is malformed."""
+def why_malformed(bodies: Bodies, column: Column, row: int, head: int = 0) -> str:
+    """The reason why a value is malformed. Its positions count `head` bytes in front of it."""
     try:
         read_value(bodies.body(row), column)
     except MalformedError as error:
-        if bodies.heads is not None:
-            error.position += int(bodies.heads[row])
+        error.position += head
         return str(error)
     raise ValueError(f"the value {row} is not malformed")
 
@@ -165,7 +157,7 @@ def parts(bodies: Bodies) -> list[tuple[Bodies, int]]:
 
     The kernel may read ROOM bytes behind a body: the last ones are in a part of their own, a copy.
     """
-    content, starts, ends, _ = bodies
+    content, starts, ends = bodies
     found = []
     first = 0
     while first < starts.size:
@@ -218,7 +210,7 @@ class KernelReader:
                 self._block.cells,
                 self._block.items,
                 self._scratch,
-                bodies[:3],
+                bodies,
                 first,
                 min(first + BLOCK_VALUES, size),
                 self._is_strict,

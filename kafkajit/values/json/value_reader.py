@@ -9,8 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kafkajit.values.framing import HEADER_SIZES, Frames
-from kafkajit.values.json.careful import MalformedError, read_value
-from kafkajit.values.json.reading import JsonReader
+from kafkajit.values.json.reading import Bodies, JsonReader, why_malformed
 from kafkajit.values.json.types import Column
 from kafkajit.values.status import BAD_JSON, NULL, OK, Faults
 
@@ -54,10 +53,6 @@ class JsonValueReader:
     def words(self, frames: Frames, faults: Faults, row: int) -> tuple[str, int]:
         """The reason why a value is malformed, with the field and the position."""
         assert faults.statuses[row] > NULL
-        body = frames.content[int(frames.starts[row]) : int(frames.ends[row])].tobytes()
-        try:
-            read_value(body, self.target)
-        except MalformedError as error:
-            error.position += int(HEADER_SIZES[frames.keys[frames.numbers[row]].framing])
-            return str(error), -1
-        raise ValueError(f"the value {row} is not malformed")
+        bodies = Bodies(frames.content, frames.starts, frames.ends)
+        head = int(HEADER_SIZES[frames.keys[frames.numbers[row]].framing])
+        return why_malformed(bodies, self.target, row, head), -1
