@@ -43,7 +43,7 @@ NESTED = {
         {"name": "attributes", "type": {"type": "map", "values": "long"}},
     ],
 }
-_CITIES = ["Amsterdam", "Berlin", "Zürich", "Paris", "San Francisco", "Rio"]
+CITIES = ["Amsterdam", "Berlin", "Zürich", "Paris", "San Francisco", "Rio"]
 _DIFFERENT = 100_000  # values that differ; more are the same ones again
 
 
@@ -84,7 +84,7 @@ def _flat_values(schemas: int) -> Iterator[bytes]:
                 _long(r.randrange(1, 20)),
                 struct.pack("<dd", 100 * r.random(), r.random()),
                 _text(f"SKU-{r.randrange(10**6):06d}"),
-                _text(r.choice(_CITIES)),
+                _text(r.choice(CITIES)),
                 note,
                 bytes([r.random() < 0.7]),
                 _long(1_700_000_000_000 + 17 * number),

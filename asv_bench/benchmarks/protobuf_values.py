@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from asv_bench.benchmarks.avro_values import repeated
+from asv_bench.benchmarks.avro_values import CITIES, repeated
 
 ORDER = """\
 syntax = "proto3";
@@ -28,7 +28,6 @@ message Order {
   google.protobuf.Timestamp created = 10;
 }
 """
-_CITIES = ["Amsterdam", "Berlin", "Zürich", "Paris", "San Francisco", "Rio"]
 
 
 def flat(rows: int) -> pa.Array:
@@ -52,7 +51,7 @@ def _flat_values() -> Iterator[bytes]:
                 b"\x21" + struct.pack("<d", 100 * r.random()),
                 b"\x29" + struct.pack("<d", r.random()),
                 _text(6, f"SKU-{r.randrange(10**6):06d}"),
-                _text(7, r.choice(_CITIES)),
+                _text(7, r.choice(CITIES)),
                 note,
                 b"\x48\1" if r.random() < 0.7 else b"",
                 b"\x52" + varint(len(moment)) + moment,

@@ -9,11 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from kafkajit.errors import RecordDeserializationError
-from kafkajit.values.decoder import Decoded, ValueDecoder
+from kafkajit.values.decoder import ValueDecoder
 from kafkajit.values.formats import READABLE
 from kafkajit.values.framing import FRAMINGS
 from kafkajit.values.layout import RECURSION
+from kafkajit.values.schema import JSON
 from kafkajit.values.schemas import SchemaSource
+from kafkajit.values.status import Decoded
 from kafkajit.walk.damage import FAILFAST, PERMISSIVE, mode_named
 
 Framing = Literal["auto", "confluent", "apicurio8", "glue", "single-object", "bare"]
@@ -61,22 +63,23 @@ def decode_values(
     mode = mode_named(mode)
     if framing not in FRAMINGS:
         raise ValueError(f"framing must be one of {', '.join(FRAMINGS)}, not {framing!r}")
-    if schema is None and schemas is None and format not in ("json", "JSON"):
+    type_ = None if format is None else format.upper()
+    if type_ is not None and type_ not in READABLE:
+        known = ", ".join(map(str.lower, READABLE))
+        raise ValueError(f"format must be one of {known}, not {format!r}")
+    if schema is None and schemas is None and type_ != JSON:
         raise ValueError("name a schema to read into, or schemas, or both")
     if not isinstance(values, (pa.Array, pa.ChunkedArray)):
         values = pa.array(values, pa.binary())
     if values.type not in _TYPES:
         raise TypeError(f"values must be binary, not {values.type}")
-    if format is not None and format.upper() not in READABLE:
-        known = ", ".join(map(str.lower, READABLE))
-        raise ValueError(f"format must be one of {known}, not {format!r}")
     decoder = ValueDecoder(
         schema,
         schemas,
         FRAMINGS[framing],
         columns,
         stops=mode == FAILFAST,
-        type_=None if format is None else format.upper(),
+        type_=type_,
         message=message,
         recursion=recursion,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -45,20 +45,13 @@ from kafkajit.values.status import (
     UNKNOWN_SCHEMA,
     UNUSABLE_SCHEMA,
     WORDS,
+    Decoded,
     Faults,
 )
 
 # Values whose places are held at once: memory that is used again is faster than memory that is new.
 _PART_VALUES = 4 * BLOCK_VALUES
 _SAMPLE = 64  # values that tell a framing
-
-
-class Decoded(NamedTuple):
-    """Decoded values, NULL if they are malformed; the malformed ones, and why they are."""
-
-    values: pa.Array
-    bad: npt.NDArray[np.int64]
-    words: Callable[[int], str]
 
 
 class Part(NamedTuple):
@@ -199,9 +192,9 @@ class ValueDecoder:
                     if schema is not None and schema.type in READABLE:
                         newest = schema.subject and self._schemas.newest(schema.subject)
                         row = int(np.argmax(frames.numbers == number))
-                        body = frames.content[frames.starts[row] : frames.ends[row]].tobytes()
                         written = self._schemas.parsed(schema)
-                        return schema.type, self._schemas.parsed(newest or schema), written, body
+                        into = self._schemas.parsed(newest or schema)
+                        return schema.type, into, written, frames.body(row)
         raise RecordDeserializationError(
             "no value names a schema that is known", advice="pass the schema to read into"
         )
@@ -299,14 +292,10 @@ def _parts_of(values: pa.Array) -> Iterator[tuple[int, pa.Array]]:
     first = 0
     while first < len(values):
         part = values[first : first + _PART_VALUES]
-        while len(part) > 1 and _size_of(part) > MOST_BYTES - ROOM:
+        while len(part) > 1 and part.nbytes > MOST_BYTES - ROOM:
             part = part[: len(part) // 2]
         yield first, part
         first += len(part)
-
-
-def _size_of(values: pa.Array) -> int:
-    return int(places(values)[0].size)
 
 
 def _frames(values: pa.Array, framing: int) -> Frames:

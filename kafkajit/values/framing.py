@@ -78,6 +78,10 @@ class Frames(NamedTuple):
     starts: Int64s
     ends: Int64s
 
+    def body(self, row: int) -> bytes:
+        """The bytes of one value behind its key."""
+        return self.content[int(self.starts[row]) : int(self.ends[row])].tobytes()
+
 
 def places(values: pa.Array) -> tuple[Bytes, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The bytes of an array, and where each value begins and ends."""

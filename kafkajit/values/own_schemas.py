@@ -14,11 +14,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kafkajit.errors import InvalidSchemaError
-from kafkajit.values.decoder import Decoded, ValueDecoder, message_in
+from kafkajit.values.decoder import ValueDecoder
 from kafkajit.values.formats import READABLE
 from kafkajit.values.framing import AUTO, Frames, SchemaKey, places, split_frames
+from kafkajit.values.protobuf.messages import message_to_read
 from kafkajit.values.schema import PROTOBUF, Schema
 from kafkajit.values.schemas import Schemas, SchemaSource
+from kafkajit.values.status import Decoded
 
 Render = Callable[[pa.Array], pa.Array]
 Rows = npt.NDArray[np.int64]
@@ -94,13 +96,13 @@ class OwnSchemasDecoder:
     ) -> None:
         """Decode Protobuf values that are of other messages than the first one of their schema."""
         groups: dict[tuple[Schema, str], list[int]] = {}
+        assert self._schemas is not None
         for row in found.bad().tolist():
             schema = own[frames.numbers[row]]
-            name = None
             if schema is not None and schema.type == PROTOBUF:
-                name = message_in(values[row : row + 1], schema, self._schemas, AUTO)
-            if schema is not None and name is not None:
-                groups.setdefault((schema, name), []).append(row)
+                file = self._schemas.parsed(schema)
+                message = message_to_read(file, file, frames.body(row))
+                groups.setdefault((schema, message.name), []).append(row)
         for (schema, name), rows in groups.items():
             decoder = self._messages.get((schema, name))
             if decoder is None:

@@ -1,11 +1,13 @@
-"""Why a value cannot be decoded: the statuses that kernels return, and their words."""
+"""Why a value cannot be decoded: the statuses that kernels return, and their words; results."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 (
     OK,
@@ -72,3 +74,11 @@ class Faults(NamedTuple):
         """No faults, of that many values."""
         nowhere = np.full((2, size), -1, dtype=np.int32)
         return cls(np.zeros(size, dtype=np.uint8), nowhere[0], nowhere[1])
+
+
+class Decoded(NamedTuple):
+    """Decoded values, NULL if they are malformed; the malformed ones, and why they are."""
+
+    values: pa.Array
+    bad: npt.NDArray[np.int64]
+    words: Callable[[int], str]

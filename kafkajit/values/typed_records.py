@@ -16,7 +16,7 @@ import pyarrow as pa
 from kafkajit.errors import InvalidSchemaError, RecordDeserializationError
 from kafkajit.schema import RECORD_COLUMNS, check_columns
 from kafkajit.values.decode import error_column
-from kafkajit.values.decoder import Decoded, ValueDecoder, message_in
+from kafkajit.values.decoder import ValueDecoder, message_in
 from kafkajit.values.formats import READABLE
 from kafkajit.values.framing import AUTO, HEADERS
 from kafkajit.values.header_framing import framed_by_headers
@@ -25,6 +25,7 @@ from kafkajit.values.registry import SCHEMAS_TOPIC, first_records_in, segments_i
 from kafkajit.values.schema import PROTOBUF, Schema
 from kafkajit.values.schema_files import named_schema
 from kafkajit.values.schemas import Schemas, SchemaSource
+from kafkajit.values.status import Decoded
 from kafkajit.walk.damage import DROPMALFORMED, FAILFAST, PERMISSIVE
 
 AUTO_SCHEMAS = "auto"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
@@ -26,6 +26,7 @@ from kafkajit.values.json.interpreter import MARKS, ROOM, STACK, read_values
 from kafkajit.values.json.numbers import powers
 from kafkajit.values.json.program import Compiler
 from kafkajit.values.json.types import Column
+from kafkajit.values.status import Decoded
 
 # Values of a block: enough to make the work between blocks small, and few enough for the cache.
 BLOCK_VALUES = 8192
@@ -61,14 +62,6 @@ def bodies_of(values: pa.Array, framing: int = AUTO) -> Bodies:
     return Bodies(frames.content, bodies, stops)
 
 
-class DecodedJson(NamedTuple):
-    """Decoded values, NULL if they are malformed; the malformed ones, and why they are."""
-
-    values: pa.Array
-    bad: npt.NDArray[np.int64]
-    words: Callable[[int], str]
-
-
 class JsonReader:
     """Reads bodies of JSON, array after array, into a column."""
 
@@ -82,7 +75,7 @@ class JsonReader:
         """The type of the arrays."""
         return self.column.type
 
-    def decode(self, content: Bytes, starts: Int64s, ends: Int64s) -> DecodedJson:
+    def decode(self, content: Bytes, starts: Int64s, ends: Int64s) -> Decoded:
         """Decode the bodies between `starts` and `ends`; one that is NULL ends before it starts.
 
         With `stops`, the first malformed value ends the work: it is the only one in `bad`, and
@@ -105,9 +98,9 @@ class JsonReader:
                         patches.add(first + row, value)
         return self._decoded(bodies, patches.into(columns.array()), bad)
 
-    def _decoded(self, bodies: Bodies, values: pa.Array, bad: list[int]) -> DecodedJson:
+    def _decoded(self, bodies: Bodies, values: pa.Array, bad: list[int]) -> Decoded:
         rows = np.array(bad, dtype=np.int64)
-        return DecodedJson(values, rows, partial(why_malformed, bodies, self.column))
+        return Decoded(values, rows, partial(why_malformed, bodies, self.column))
 
 
 def why_malformed(bodies: Bodies, column: Column, row: int, head: int = 0) -> str:
