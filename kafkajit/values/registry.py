@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from kafkajit.arrow import allocate, record_record_batch, wanted_for
@@ -25,13 +24,12 @@ from kafkajit.schema import SCHEMA_COLUMNS, record_schema, table_schema
 from kafkajit.storage.locations import find_segments
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.values.schema import HARD, SOFT, Schema, registered
-from kafkajit.walk.damage import PERMISSIVE, Gap
+from kafkajit.walk.damage import Gap
 from kafkajit.walk.walk import Walk
 
 logger = logging.getLogger("kafkajit")
 
 SCHEMAS_TOPIC = "_schemas"
-_SAMPLE = 64
 _RECORD = record_schema(["offset", "key", "value", "controlType"])
 _Key = tuple[str, int]
 _FOREIGN = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
@@ -102,23 +100,6 @@ def _records(log: StoredFile) -> Iterator[tuple[int, bytes | None, bytes | None]
             for row in record_record_batch(chunk, _RECORD).to_pylist():
                 if row["controlType"] is None:  # a transaction's marker is nobody's record
                     yield row["offset"], row["key"], row["value"]
-
-
-def first_records_in(folder: str, column: str) -> pa.RecordBatch | None:
-    """Some records from the beginning of a partition whose key or value is not NULL, if any.
-
-    They have the column and the headers.
-    """
-    schema = record_schema([column, "headers"])
-    for log in find_segments([folder])[0]:
-        walk = Walk(log.open(), mode=PERMISSIVE)
-        for chunk in walk.chunks(ColumnMemory(wanted_for(schema), allocate), reads_markers=False):
-            if not isinstance(chunk, Gap):
-                rows = record_record_batch(chunk, schema)
-                places = np.flatnonzero(np.asarray(rows[column].is_valid()))[:_SAMPLE]
-                if places.size:
-                    return rows.take(pa.array(places))
-    return None
 
 
 class _Registry:

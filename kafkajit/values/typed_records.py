@@ -17,11 +17,12 @@ from kafkajit.errors import InvalidSchemaError, RecordDeserializationError
 from kafkajit.schema import RECORD_COLUMNS, check_columns
 from kafkajit.values.decode import error_column
 from kafkajit.values.decoder import ValueDecoder, message_in
+from kafkajit.values.first_records import first_records_in
 from kafkajit.values.formats import READABLE
 from kafkajit.values.framing import AUTO, HEADERS
 from kafkajit.values.header_framing import framed_by_headers
 from kafkajit.values.layout import RECURSION
-from kafkajit.values.registry import SCHEMAS_TOPIC, first_records_in, segments_in
+from kafkajit.values.registry import SCHEMAS_TOPIC, segments_in
 from kafkajit.values.schema import PROTOBUF, Schema
 from kafkajit.values.schema_files import named_schema
 from kafkajit.values.schemas import Schemas, SchemaSource

@@ -1,0 +1,32 @@
+"""The first records of a partition, which decide how all of them are read."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from kafkajit.arrow import allocate, record_record_batch, wanted_for
+from kafkajit.records.columns import ColumnMemory
+from kafkajit.schema import record_schema
+from kafkajit.storage.locations import find_segments
+from kafkajit.walk.damage import PERMISSIVE, Gap
+from kafkajit.walk.walk import Walk
+
+_SAMPLE = 64
+
+
+def first_records_in(folder: str, column: str) -> pa.RecordBatch | None:
+    """Some records from the beginning of a partition whose key or value is not NULL, if any.
+
+    They have the column and the headers.
+    """
+    schema = record_schema([column, "headers"])
+    for log in find_segments([folder])[0]:
+        walk = Walk(log.open(), mode=PERMISSIVE)
+        for chunk in walk.chunks(ColumnMemory(wanted_for(schema), allocate), reads_markers=False):
+            if not isinstance(chunk, Gap):
+                rows = record_record_batch(chunk, schema)
+                places = np.flatnonzero(np.asarray(rows[column].is_valid()))[:_SAMPLE]
+                if places.size:
+                    return rows.take(pa.array(places))
+    return None
