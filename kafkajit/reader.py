@@ -60,6 +60,8 @@ def read_records(
     threads: int | None = None,
     value_schema: Any = None,
     key_schema: Any = None,
+    value_message: str | None = None,
+    key_message: str | None = None,
     schemas: Any = None,
     framing: str = "auto",
 ) -> pa.Table:
@@ -84,6 +86,9 @@ def read_records(
             `columns` may name fields, such as "value.customer.id". PERMISSIVE returns NULL for a
             malformed value, and why in a column `valueError`; DROPMALFORMED leaves the record out.
         key_schema: the same for keys, with `rawKey` and `keyError`.
+        value_message: the Protobuf message to read values into, if its schema has several. By
+            default the one that the first value of the partition has.
+        key_message: the same for keys.
         schemas: the schemas that keys and values name, as for `decode_values`; "auto" is the
             registry's log beside the topic. Without value_schema and key_schema, values and keys
             are read into the newest versions of the subjects TOPIC-value and TOPIC-key.
@@ -101,7 +106,8 @@ def read_records(
     count = thread_count(threads)
     mode = mode_named(mode)
     opened = opened_source(source, stays=binary_view)
-    typed = _typed_columns(opened, key_schema, value_schema, schemas, framing, mode)
+    messages = (key_message, value_message)
+    typed = _typed_columns(opened, key_schema, value_schema, schemas, framing, mode, messages)
     asked = _schema(opened, columns, mode, binary_view, typed)
     schema = asked if typed is None else typed.raw_schema(asked)
 
@@ -136,6 +142,8 @@ def iter_records(
     binary_view: bool = False,
     value_schema: Any = None,
     key_schema: Any = None,
+    value_message: str | None = None,
+    key_message: str | None = None,
     schemas: Any = None,
     framing: str = "auto",
 ) -> Iterator[pa.RecordBatch]:
@@ -152,7 +160,8 @@ def iter_records(
         raise ValueError(f"batch_rows must be at least 1, not {batch_rows}")
     mode = mode_named(mode)
     opened = opened_source(source, stays=binary_view)
-    typed = _typed_columns(opened, key_schema, value_schema, schemas, framing, mode)
+    messages = (key_message, value_message)
+    typed = _typed_columns(opened, key_schema, value_schema, schemas, framing, mode, messages)
     asked = _schema(opened, columns, mode, binary_view, typed)
     records = SegmentReader(opened, mode=mode).records(
         asked if typed is None else typed.raw_schema(asked),
@@ -250,9 +259,15 @@ def _schema(
 
 
 def _typed_columns(
-    source: Source, key_schema: Any, value_schema: Any, schemas: Any, framing: str, mode: str
+    source: Source,
+    key_schema: Any,
+    value_schema: Any,
+    schemas: Any,
+    framing: str,
+    mode: str,
+    messages: tuple[str | None, str | None],
 ) -> TypedColumns | None:
-    if key_schema is None and value_schema is None and schemas is None:
+    if all(it is None for it in (key_schema, value_schema, schemas, *messages)):
         return None
     from kafkajit.values.framing import RECORD_FRAMINGS
     from kafkajit.values.typed_records import typed_columns
@@ -269,6 +284,7 @@ def _typed_columns(
         beside=folder,
         framing=RECORD_FRAMINGS[framing],
         mode=mode,
+        messages=messages,
     )
 
 

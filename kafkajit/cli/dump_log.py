@@ -143,6 +143,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             help=f"with --{side}-decoder: the schema to read {side}s into, as text or the path of "
             "an .avsc or .proto file; without --schemas, all have been written with it",
         )
+    for side in ("value", "key"):
+        parser.add_argument(
+            f"--{side}-message",
+            metavar="NAME",
+            help=f"with --{side}-schema: the Protobuf message to read {side}s into, if it has "
+            "several",
+        )
     parser.add_argument(
         "--schemas",
         metavar="PATH",
@@ -228,6 +235,8 @@ def _check_values(options: argparse.Namespace) -> None:
                 raise ValueError(f"--{side}-schema needs --{side}-decoder")
         elif getattr(options, f"{side}_decoder_class") is not None:
             raise ValueError(f"pass --{side}-decoder or --{side}-decoder-class, not both")
+        if getattr(options, f"{side}_message") and getattr(options, f"{side}_schema") is None:
+            raise ValueError(f"--{side}-message needs --{side}-schema")
     if options.schemas is not None and options.value_decoder is options.key_decoder is None:
         raise ValueError("--schemas needs --value-decoder or --key-decoder")
 

@@ -46,6 +46,7 @@ class DumpedValues:
                 None if where is None else self._schemas[where],
                 json_text,
                 type_=getattr(self._options, f"{side}_decoder").upper(),
+                message=getattr(self._options, f"{side}_message"),
             )
             is_json = self._options.format == "json"
             error_field = f"{_FIELDS[side]}Error" if is_json else None

@@ -55,6 +55,8 @@ class ScanOptions:
     one_task_per_partition: bool = False
     value_schema: str | None = None
     key_schema: str | None = None
+    value_message: str | None = None
+    key_message: str | None = None
     schemas: str | None = None
     framing: str = "auto"
     typed: TypedColumns | None = None  # the types that these options ask for, once planned
@@ -244,20 +246,31 @@ OPTIONS: dict[str, Option] = {
     ),
     "valueSchema": Option(
         "value_schema",
-        _text("an Avro schema or a path"),
-        "an Avro schema, or the path of an .avsc file: the column value is typed then, and "
-        "rawValue has the bytes",
+        _text("a schema or a path"),
+        "an Avro or JSON schema or .proto text, or the path of such a file: the column value is "
+        "typed then, and rawValue has the bytes",
     ),
     "keySchema": Option(
         "key_schema",
-        _text("an Avro schema or a path"),
+        _text("a schema or a path"),
         "the same for the column key, with rawKey",
+    ),
+    "valueMessage": Option(
+        "value_message",
+        _text("the name of a Protobuf message"),
+        "the Protobuf message to read values into; by default the one that the first value has",
+    ),
+    "keyMessage": Option(
+        "key_message",
+        _text("the name of a Protobuf message"),
+        "the same for keys",
     ),
     "schemas": Option(
         "schemas",
         _text("auto or a path"),
         "a path with the schemas that values and keys name: a registry's log (_schemas-0), .avsc "
-        "files or a registry's JSON; auto: the registry's log beside the topic, if there is one",
+        "or .proto files or a registry's JSON; auto: the registry's log beside the topic, if "
+        "there is one",
     ),
     "framing": Option(
         "framing",

@@ -20,7 +20,8 @@ def with_types(options: ScanOptions, topic: str | None = None) -> ScanOptions:
     Whoever plans a query decides them, so that all tasks read into the same columns.
     """
     named = (options.key_schema, options.value_schema)
-    if options.kind != "records" or (options.schemas is None and named == (None, None)):
+    messages = (options.key_message, options.value_message)
+    if options.kind != "records" or not any((options.schemas, *named, *messages)):
         return options
     logs, _ = find_segments(options.paths, options.path_glob_filter)
     topics = {log: parse_log_path(log.path).topic for log in logs}
@@ -36,6 +37,7 @@ def with_types(options: ScanOptions, topic: str | None = None) -> ScanOptions:
         schemas,
         beside=logs[0].folder,
         is_auto=is_auto,
+        messages=messages,
         framing=RECORD_FRAMINGS[options.framing],
         mode=options.mode,
         for_spark=True,

@@ -129,10 +129,14 @@ class ValueDecoder:
         """The type of the columns, once it is settled."""
         return self._settled.type
 
-    def _read_into(self, type_: str, schema: Any, written: Any, body: bytes = b"") -> None:
+    def _read_into(
+        self, type_: str, schema: Any, written: Any, framing: int = BARE, body: bytes = b""
+    ) -> None:
         self._type = type_
         self._own: dict[int, int] = {}  # where the programs of the named schema begin, by framing
         if type_ == JSON:
+            if self._message is not None:
+                raise ValueError(f"JSON has no messages, such as {self._message!r}")
             column = schema
             if isinstance(schema, JsonSchema):
                 column = json_column(
@@ -143,7 +147,7 @@ class ValueDecoder:
         format_ = FORMATS[type_]
         self._reader = ProgramReader(
             format_,
-            format_.reader(schema, written, body, self._message),
+            format_.reader(schema, written, framing, body, self._message),
             self._columns,
             stops=self._stops,
             recursion=self._recursion,
@@ -179,7 +183,7 @@ class ValueDecoder:
             counts[framing] = len(values) - len(trial.decode(values).bad)
         return AUTO if counts[AUTO] > counts[BARE] else BARE
 
-    def _newest(self, arrays: Sequence[pa.Array]) -> tuple[str, Any, Any, bytes]:
+    def _newest(self, arrays: Sequence[pa.Array]) -> tuple[str, Any, Any, int, bytes]:
         """The newest version of the subject of the first value whose schema is known."""
         assert self._schemas is not None
         assert self._framing is not None
@@ -194,7 +198,7 @@ class ValueDecoder:
                         row = int(np.argmax(frames.numbers == number))
                         written = self._schemas.parsed(schema)
                         into = self._schemas.parsed(newest or schema)
-                        return schema.type, into, written, frames.body(row)
+                        return schema.type, into, written, key.framing, frames.body(row)
         raise RecordDeserializationError(
             "no value names a schema that is known", advice="pass the schema to read into"
         )

@@ -31,17 +31,17 @@ class Format(NamedTuple):
     """The steps from schemas of one format to the columns of its values.
 
     `reader` picks the type to read into: from the parsed schema to read into, from that which the
-    first value was written with, and from the value's bytes behind the schema's name. A kernel
+    first value was written with, and from its framing and the bytes behind that. A kernel
     that reads values is one of `avro.interpreter`'s signature.
     """
 
-    reader: Callable[[Any, Any, bytes, str | None], Any]
+    reader: Callable[[Any, Any, int, bytes, str | None], Any]
     layout: Callable[..., tuple[Layout, Node]]
     compiler: Callable[[Layout, Node], ProgramCompiler]
     read_values: Callable[..., tuple[int, int]]
 
 
-def _avro_type(schema: Any, _written: Any, _body: bytes, message: str | None) -> Any:
+def _avro_type(schema: Any, _written: Any, _framing: int, _body: bytes, message: str | None) -> Any:
     if message is not None:
         raise ValueError(f"an Avro schema has no messages, such as {message!r}")
     return schema

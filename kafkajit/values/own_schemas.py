@@ -36,6 +36,7 @@ class OwnSchemasDecoder:
             no `schemas`.
         schemas: the schemas that they name.
         type_: the format of `schema`, if its text could be of several.
+        message: the name of its Protobuf message, if it is not the one that the first value has.
         render: makes of columns what `decode` returns, an array of one type for all columns.
     """
 
@@ -46,6 +47,7 @@ class OwnSchemasDecoder:
         render: Render,
         *,
         type_: str | None = None,
+        message: str | None = None,
         for_spark: bool = False,
     ) -> None:
         self._schemas = None if schemas is None else Schemas.of(schemas)
@@ -54,7 +56,7 @@ class OwnSchemasDecoder:
         self._for_spark = for_spark
         self._decoders: dict[Schema, ValueDecoder | None] = {}
         self._messages: dict[tuple[Schema, str], ValueDecoder] = {}
-        self._only = None if schema is None else self._decoder(schema)
+        self._only = None if schema is None else self._decoder(schema, message)
 
     def _decoder(self, schema: Any, message: str | None = None) -> ValueDecoder:
         return ValueDecoder(
@@ -101,7 +103,8 @@ class OwnSchemasDecoder:
             schema = own[frames.numbers[row]]
             if schema is not None and schema.type == PROTOBUF:
                 file = self._schemas.parsed(schema)
-                message = message_to_read(file, file, frames.body(row))
+                framing = frames.keys[frames.numbers[row]].framing
+                message = message_to_read(file, file, framing, frames.body(row))
                 groups.setdefault((schema, message.name), []).append(row)
         for (schema, name), rows in groups.items():
             decoder = self._messages.get((schema, name))

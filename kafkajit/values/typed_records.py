@@ -176,9 +176,13 @@ def typed_columns(
     *,
     beside: str | None,
     is_auto: bool = False,
+    messages: tuple[str | None, str | None] = (None, None),
     **options: Any,
 ) -> TypedColumns | None:
     """The schemas for records of these topics: those that are named, else the topics' newest.
+
+    `messages` are the Protobuf messages of keys and of values; without a name, the first that a
+    partition has.
 
     If `source` is AUTO_SCHEMAS, these are in the registry's log beside a partition's folder. With
     `is_auto`, as then, columns are not typed if there are no schemas for the topics.
@@ -202,6 +206,14 @@ def typed_columns(
                 )
             if found:
                 readers[part] = next(iter(found.values()))
+    pairs = zip(PARTS, messages, strict=True)
+    named = {part: message for part, message in pairs if message is not None}
+    for part, message in named.items():
+        if part not in readers:
+            raise InvalidSchemaError(
+                f"there is no schema of {part}s, of which {message} could be a message",
+                advice=f"name the {part}'s schema, too",
+            )
     if not readers and not is_auto:
         known = sorted({schema.subject for schema in schemas or () if schema.subject})
         raise InvalidSchemaError(
@@ -211,8 +223,9 @@ def typed_columns(
         )
     if not readers:
         return None
-    messages = _messages(readers, schemas, options.get("framing", AUTO), beside)
-    return TypedColumns(readers, schemas, messages, **options)
+    rest = {part: schema for part, schema in readers.items() if part not in named}
+    named |= _messages(rest, schemas, options.get("framing", AUTO), beside)
+    return TypedColumns(readers, schemas, named, **options)
 
 
 def _framed(records: pa.RecordBatch, part: str, framing: int) -> pa.Array:

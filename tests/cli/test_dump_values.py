@@ -208,6 +208,10 @@ def test_large_values_are_printed_whole(root: Path, dump: Dump) -> None:
         (("--schemas", "x"), "--schemas needs --value-decoder or --key-decoder"),
         (("--value-schema", "x"), "--value-schema needs --value-decoder"),
         (
+            ("--value-decoder", "protobuf", "--value-message", "M"),
+            "--value-message needs --value-sch",
+        ),
+        (
             ("--key-decoder", "avro", f"--key-decoder-class={PACKAGE}.LongDecoder"),
             "pass --key-decoder or --key-decoder-class, not both",
         ),

@@ -115,6 +115,15 @@ def test_a_schema_may_be_named(spark: SparkSession, root: Path, tmp_path: Path) 
     assert keys.schema["value"].dataType.simpleString() == "binary"
 
 
+def test_a_protobuf_message_may_be_named(spark: SparkSession, tmp_path: Path) -> None:
+    proto = 'syntax = "proto3"; message A { int32 a = 1; } message B { int32 b = 1; }'
+    write_values(tmp_path / "t-0", [b"\x08\x05"])
+    named = load(spark, tmp_path / "t-0", valueSchema=proto, valueMessage="B")
+    assert named.select("value.b").collect() == [(5,)]
+    with pytest.raises(PySparkException, match="no messages 'C'; there are: A, B"):
+        load(spark, tmp_path / "t-0", valueSchema=proto, valueMessage="C")
+
+
 def test_a_malformed_value_fails_or_is_null_or_dropped(spark: SparkSession, root: Path) -> None:
     write_values(root / "orders-0", [GOOD[0], GOOD[1][:-2], GOOD[2]])
     path = root / "orders-0"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import random
+import uuid
+import zlib
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from protobuf_messages import PROTO, as_python, everything, in_order, python_mod
 
 import kafkajit
 from kafkajit import InvalidSchemaError, RecordDeserializationError
+from kafkajit.values.schema import Schema
 
 DEPTH = 8
 
@@ -180,6 +183,45 @@ def test_apicurios_serializer_names_the_message() -> None:
     assert decoded([framed(named, b"\x08\x05")], None, schemas={7: PROTO}) == [{"x": 5}]
     eight = b"\0" + (7).to_bytes(8, "big") + named + b"\x08\x05"
     assert decoded([eight], None, schemas={7: PROTO}) == [{"x": 5}]
+
+
+def test_glues_serializer_numbers_messages_by_their_names() -> None:
+    """Entries of maps and messages inside others have numbers, too."""
+    proto = """
+        syntax = "proto3"; package p;
+        message B { message C {} message A { message D { int32 d = 1; } } map<bool, int32> m = 1; }
+        message A { int32 a = 1; }
+    """
+    names = ["p.A", "p.B", "p.B.A", "p.B.A.D", "p.B.C", "p.B.MEntry"]
+    header = b"\x03\x00" + bytes(16)
+    packed = b"\x03\x05" + bytes(16)
+    assert decoded([header + b"\x00\x08\x07"], proto, framing="glue", message="p.A") == [{"a": 7}]
+    for framing in ("glue", "auto"):
+        value = header + b"\x03\x08\x07"
+        assert decoded([value], proto, framing=framing, message="D") == [{"d": 7}]
+    value = packed + zlib.compress(b"\x03\x08\x07")
+    assert decoded([value], proto, framing="glue", message="D") == [{"d": 7}]
+    for number, name in enumerate(names):
+        values = [header + bytes([number])]
+        (row,) = decoded(values, proto, framing="glue", message="p.B.C", mode="PERMISSIVE")
+        is_asked = name == "p.B.C"
+        assert row["value"] == ({} if is_asked else None)
+        assert is_asked or row["error"].startswith(f"the message is {name}, not p.B.C, byte 19")
+    for number in (b"\x06", b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"):
+        with pytest.raises(RecordDeserializationError, match="no message with these indexes"):
+            decoded([header + number], proto, framing="glue", message="p.A")
+    with pytest.raises(RecordDeserializationError, match="ends in the middle of a field, byte 18"):
+        decoded([header], proto, framing="glue", message="p.A")
+
+
+def test_the_first_value_of_glue_decides_the_message() -> None:
+    proto = 'syntax = "proto3"; message B { int32 b = 1; } message A { int32 a = 1; }'
+    guid = uuid.UUID(int=7)
+    schemas = [Schema(proto, "PROTOBUF", guid=guid)]
+    for number, row in ((0, {"a": 5}), (1, {"b": 5}), (9, None)):
+        value = b"\x03\x00" + guid.bytes + bytes([number]) + b"\x08\x05"
+        (found,) = decoded([value], None, schemas=schemas, mode="PERMISSIVE")
+        assert found["value"] == row
 
 
 def test_values_of_older_schemas_are_read_into_the_newest(tmp_path: Path) -> None:

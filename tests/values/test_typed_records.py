@@ -182,6 +182,28 @@ def test_protobuf_values_are_those_of_the_message_that_the_first_one_has(tmp_pat
     assert kafkajit.read_schemas(tmp_path)["schemaType"].to_pylist() == ["PROTOBUF"] * 2
 
 
+def test_a_protobuf_message_may_be_named(tmp_path: Path) -> None:
+    proto = 'syntax = "proto3"; message A { int32 a = 1; } message B { int32 b = 1; }'
+    write_values(tmp_path / "t-0", [b"\0\0\0\0\x01" + at + b"\x08\x05" for at in (b"\0", b"\2\2")])
+    log = tmp_path / "t-0" / LOG
+    named = {"value_schema": proto, "schemas": {1: proto}, "mode": "DROPMALFORMED"}
+    assert kafkajit.read_records(log, **named)["value"].to_pylist() == [{"a": 5}]
+    table = kafkajit.read_records(log, value_message="B", **named)
+    assert table["value"].to_pylist() == [{"b": 5}]
+    with pytest.raises(InvalidSchemaError, match=r"no messages 'C'; there are: A, B"):
+        kafkajit.read_records(log, value_message="C", **named)
+    with pytest.raises(InvalidSchemaError, match="no schema of keys, of which A could be"):
+        kafkajit.read_records(log, key_message="A", **named)
+    with pytest.raises(InvalidSchemaError, match="no schema of values, of which A could be"):
+        kafkajit.read_records(log, value_message="A")
+    for schema, format_ in (
+        ('"string"', "an Avro schema"),
+        ('{"type": "object", "properties": {}}', "JSON"),
+    ):
+        with pytest.raises(ValueError, match=f"{format_} has no messages, such as 'A'"):
+            kafkajit.read_records(log, value_schema=schema, value_message="A")
+
+
 def test_json_values_are_those_of_the_topics_json_schema(tmp_path: Path) -> None:
     write_clicks(tmp_path)
     log = tmp_path / "clicks-0" / LOG

@@ -45,6 +45,7 @@ from kafkajit.values.protobuf.operations import (
     MESSAGE,
     NARROW,
     NEXT,
+    NUMBERED,
     ONEOF,
     ONEOF_CELL,
     QUICK,
@@ -138,6 +139,8 @@ def read_values(program, cells, items, values, first, stop, stops, faults):
             row = np.int64(0)
         elif code[(row << SHIFT) + CODE] == INDEXES:
             status, p, row = _message_of(code, texts, symbols, row, content, p, end)
+        elif code[(row << SHIFT) + CODE] == NUMBERED:
+            status, p, row = _numbered_message(code, row, content, p, end)
         if status == OK:
             start = code[(row << SHIFT) + A]
             bytes_[code[(row << SHIFT) + VALID] + slots[0]] = 1
@@ -422,6 +425,18 @@ def _message_of(code, texts, symbols, row, content, p, end):
         row = (code[at + B] if code[at + CODE] == INDEX else code[at + A]) + index
     status = np.int64(OK if code[(row << SHIFT) + A] >= 0 else MISMATCH)
     return status, p, row
+
+
+@kernel
+def _numbered_message(code, row, content, p, end):
+    """The message that a number in front of a value names: (status, position behind, its row)."""
+    number, p = read_varint(content, p, end)
+    if p < 0:
+        return np.int64(TRUNCATED), -p, row
+    if number < 0 or number >= code[(row << SHIFT) + COUNT]:
+        return np.int64(BAD_INDEX), p, row
+    row = code[(row << SHIFT) + A] + number
+    return np.int64(OK if code[(row << SHIFT) + A] >= 0 else MISMATCH), p, row
 
 
 @kernel

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from kafkajit.errors import InvalidSchemaError, did_you_mean
+from kafkajit.values.framing import GLUE
 from kafkajit.values.protobuf.schema import Message, ProtoFile
 
 
 def message_to_read(
-    schema: ProtoFile, written: ProtoFile, body: bytes, name: str | None = None
+    schema: ProtoFile,
+    written: ProtoFile,
+    framing: int,
+    body: bytes,
+    name: str | None = None,
 ) -> Message:
     """The message to read into: the one of that name, else the one that the first value has.
 
@@ -18,7 +23,7 @@ def message_to_read(
     if not known:
         raise InvalidSchemaError("the .proto file has no message")
     if name is None:
-        found = _named(written, body) if body else schema.messages[0]
+        found = _named(written, framing, body) if body else schema.messages[0]
         return known.get(found.name, found)
     matching = [full for full in known if full == name or full.endswith("." + name)]
     if len(matching) != 1:
@@ -30,8 +35,20 @@ def message_to_read(
     return known[matching[0]]
 
 
-def _named(written: ProtoFile, body: bytes) -> Message:
+def messages_by_name(written: ProtoFile) -> list[Message]:
+    """The messages of a .proto file in the order in which AWS Glue's serializer numbers them."""
+    found = list(written.messages)
+    for message in found:  # those inside follow
+        found += message.messages
+    return sorted(found, key=lambda message: message.name)
+
+
+def _named(written: ProtoFile, framing: int, body: bytes) -> Message:
     """The message that indexes in front of a value name; the first one if they name none."""
+    if framing == GLUE:
+        numbered = messages_by_name(written)
+        number, _ = _varint(body, 0)
+        return numbered[number] if number < len(numbered) else written.messages[0]
     if len(body) > 2 and body[1] == 0x0A and body[0] == body[2] + 2:
         name = body[3 : 3 + body[2]].decode(errors="replace")
         for message in written.messages:
@@ -42,13 +59,7 @@ def _named(written: ProtoFile, body: bytes) -> Message:
     p = 0
     numbers: list[int] = []
     while p < len(body) and (not numbers or len(numbers) <= _count(numbers[0])):
-        raw = shift = 0
-        while p < len(body):
-            raw |= (body[p] & 0x7F) << shift
-            shift += 7
-            p += 1
-            if body[p - 1] < 0x80:
-                break
+        raw, p = _varint(body, p)
         numbers.append(raw)
     if numbers and numbers[0] % 2 == 0:  # signed, as clients write them by now
         numbers = [raw >> 1 ^ -(raw & 1) for raw in numbers]
@@ -58,6 +69,18 @@ def _named(written: ProtoFile, body: bytes) -> Message:
         found = messages[index]
         messages = found.messages
     return found
+
+
+def _varint(body: bytes, p: int) -> tuple[int, int]:
+    """An unsigned varint, which may be cut short, and the position behind it."""
+    raw = shift = 0
+    while p < len(body):
+        raw |= (body[p] & 0x7F) << shift
+        shift += 7
+        p += 1
+        if body[p - 1] < 0x80:
+            break
+    return raw, p
 
 
 def _count(raw: int) -> int:

@@ -59,7 +59,8 @@ COLUMNS = 1 << SHIFT
     INDEXES,  # A: the row of its first INDEX; COUNT: how many there are; B: the place in `symbols`
     # of their names
     INDEX,  # A: the row of a MESSAGE_START, -1: it is another message; B, COUNT: of those inside
-) = range(29)
+    NUMBERED,  # A: the row of its first INDEX; COUNT: how many there are
+) = range(30)
 # The kernel's quick loop has the first ones.
 LAST_QUICK = SKIP_FIXED32
 

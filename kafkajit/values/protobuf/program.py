@@ -7,12 +7,12 @@ whether its fields can be read as those of the reader's message at all.
 
 from __future__ import annotations
 
-from kafkajit.errors import InvalidSchemaError
-from kafkajit.values.framing import APICURIO8, BARE, CONFLUENT, GUID, SINGLE_OBJECT
+from kafkajit.values.framing import BARE, GLUE, SINGLE_OBJECT
 from kafkajit.values.layout import INT, Layout, Node
 from kafkajit.values.programs import CONSTANT, Form, Programs
 from kafkajit.values.protobuf.columns import is_wrapper
 from kafkajit.values.protobuf.compatibility import check_compatible
+from kafkajit.values.protobuf.messages import messages_by_name
 from kafkajit.values.protobuf.operations import (
     BASE,
     BOOL,
@@ -38,6 +38,7 @@ from kafkajit.values.protobuf.operations import (
     MESSAGE_START,
     NARROW,
     NEXT,
+    NUMBERED,
     ONEOF,
     ONEOF_CELL,
     QUICK,
@@ -116,8 +117,12 @@ class Compiler:
             row = self._row(START, "", a=self._start)
             self._rows[row][VALID_CELL] = self._root.valid
             return row
-        if framing not in (CONFLUENT, APICURIO8, GUID):
-            raise InvalidSchemaError("Protobuf in the framing of AWS Glue cannot be read")
+        if framing == GLUE:
+            numbered = messages_by_name(writer)
+            entry = self._row(NUMBERED, "", a=len(self._rows) + 1, count=len(numbered))
+            for message in numbered:
+                self._index_row(message)
+            return entry
         entry = self._row(INDEXES, "", count=len(writer.messages))
         self._rows[entry][B] = len(self._symbols)
         for message in writer.messages:
@@ -129,16 +134,20 @@ class Compiler:
         """Rows of messages side by side, which an index names."""
         first = len(self._rows)
         for message in messages:
-            row = self._row(INDEX, "", a=-1, count=len(message.messages))
-            if message.name == self._message.name:
-                check_compatible(message, self._message)
-                self._rows[row][A] = self._start
-                self._rows[row][VALID_CELL] = self._root.valid
-            else:
-                self._faults[row] = f"the message is {message.name}, not {self._message.name}"
+            self._index_row(message)
         for number, message in enumerate(messages):
             self._rows[first + number][B] = self._indexes(message.messages)
         return first
+
+    def _index_row(self, message: Message) -> None:
+        """The row of a message that a value can name."""
+        row = self._row(INDEX, "", a=-1, count=len(message.messages))
+        if message.name == self._message.name:
+            check_compatible(message, self._message)
+            self._rows[row][A] = self._start
+            self._rows[row][VALID_CELL] = self._root.valid
+        else:
+            self._faults[row] = f"the message is {message.name}, not {self._message.name}"
 
     def _row(
         self,
