@@ -47,6 +47,7 @@ from kafkajit.schema import (
     FILE_COLUMNS,
     INDEX_FILE_COLUMNS,
     RECORD_COLUMNS,
+    SCHEMA_COLUMNS,
 )
 from kafkajit.state.sidecar_files import SIDECAR_FILES
 from kafkajit.storage.locations import find_files
@@ -347,6 +348,7 @@ COLUMNS = {
     "files": [*FILE_COLUMNS],
     "corruption": [*CORRUPTION_COLUMNS],
     "indexes": [*INDEX_FILE_COLUMNS],
+    "schemas": [*SCHEMA_COLUMNS],
     **{kind: [*file.folder_columns] for kind, file in SIDECAR_FILES.items()},
 }
 
@@ -355,7 +357,7 @@ COLUMNS = {
 @pytest.mark.parametrize("mode", ["FAILFAST", "DROPMALFORMED", "PERMISSIVE"])
 def test_a_kind_has_its_columns_and_permissive_one_more(kind: str, mode: str) -> None:
     schema = schema_of(options_of("/logs", kind=kind, mode=mode))
-    never = ("files", "corruption", "indexes")
+    never = ("files", "corruption", "indexes", "schemas")
     says_what_is_wrong = mode == "PERMISSIVE" and kind not in never
     assert schema.names == COLUMNS[kind] + ["corruption"] * says_what_is_wrong
     assert {type_.unit for type_ in schema.types if pa.types.is_timestamp(type_)} <= {"us"}
