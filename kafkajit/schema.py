@@ -327,6 +327,7 @@ SCHEMA_COLUMNS: dict[str, TableColumn] = {
         pa.string(), "soft or hard if the version is deleted, which values may name all the same"
     ),
     "context": TableColumn(pa.string(), "the registry's context; most have only `.`"),
+    "aliases": TableColumn(pa.list_(pa.string()), "other names of the subject"),
     "offset": TableColumn(pa.int64(), "the offset of the record"),
 }
 

@@ -23,7 +23,7 @@ from kafkajit.records.columns import ColumnMemory
 from kafkajit.schema import SCHEMA_COLUMNS, record_schema, table_schema
 from kafkajit.storage.locations import find_segments
 from kafkajit.storage.stored_file import StoredFile
-from kafkajit.values.schema import HARD, SOFT, Schema, registered
+from kafkajit.values.schema import HARD, SOFT, Schema, context_of, registered
 from kafkajit.walk.damage import Gap
 from kafkajit.walk.walk import Walk
 
@@ -61,6 +61,7 @@ def _row(schema: Schema) -> dict[str, Any]:
         "metadata": schema.metadata,
         "deletion": schema.deletion,
         "context": schema.context,
+        "aliases": list(schema.aliases),
         "offset": schema.offset,
     }
 
@@ -69,7 +70,12 @@ def schemas_of(table: pa.Table) -> Iterator[Schema]:
     """The schemas of a table that `read_schemas` returned, or of some of its rows."""
     for row in table.to_pylist():
         schema = registered({**row, "metadata": None}, offset=row.get("offset"))
-        yield replace(schema, metadata=row.get("metadata"), deletion=row.get("deletion"))
+        yield replace(
+            schema,
+            metadata=row.get("metadata"),
+            deletion=row.get("deletion"),
+            aliases=tuple(row.get("aliases") or ()),
+        )
 
 
 def schemas_in(location: str, topic: str = SCHEMAS_TOPIC) -> list[Schema]:
@@ -108,12 +114,19 @@ class _Registry:
     def __init__(self) -> None:
         self._versions: dict[_Key, Schema] = {}
         self._texts: dict[tuple[str, int], Schema] = {}  # by context and id
+        self._subjects: dict[str, str] = {}  # by their aliases
         self._read = 0
         self._strange: list[str] = []
 
     @property
     def schemas(self) -> list[Schema]:
-        return list(self._versions.values())
+        aliases: dict[str | None, list[str]] = {}
+        for alias, subject in self._subjects.items():
+            aliases.setdefault(subject, []).append(alias)
+        return [
+            replace(schema, aliases=tuple(aliases.get(schema.subject, ())))
+            for schema in self._versions.values()
+        ]
 
     def read(self, offset: int, key: bytes | None, value: bytes | None) -> None:
         """Take in a record. One that is not the registry's is left out."""
@@ -125,6 +138,8 @@ class _Registry:
             kind = named["keytype"]
             if kind == "SCHEMA":
                 self._schema(offset, (named["subject"], int(named["version"])), given)
+            elif kind == "CONFIG" and named.get("subject"):
+                self._config(named["subject"], given or {})
             elif kind == "DELETE_SUBJECT" and given is not None:
                 self._delete_subject(given["subject"], int(given["version"]))
         except _FOREIGN as error:
@@ -164,6 +179,15 @@ class _Registry:
                 )
                 schema = replace(schema, id=None)
         self._versions[key] = schema
+
+    def _config(self, subject: str, given: dict[str, Any]) -> None:
+        """Take in the settings of a subject: it may be an alias of another one."""
+        self._subjects.pop(subject, None)
+        alias = given.get("alias")
+        if alias:
+            context = context_of(subject)
+            is_qualified = context == "." or context_of(alias) != "."
+            self._subjects[subject] = alias if is_qualified else f":{context}:{alias}"
 
     def _delete_subject(self, subject: str, last: int) -> None:
         for key, schema in self._versions.items():

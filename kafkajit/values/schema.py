@@ -43,6 +43,7 @@ class Schema:
     guid: uuid.UUID | None = None
     deletion: str | None = None
     context: str = "."
+    aliases: tuple[str, ...] = ()  # of the subject
     metadata: str | None = None
     offset: int | None = None
 
@@ -83,7 +84,7 @@ def _registered(given: Mapping[str, Any], offset: int | None) -> Schema:
         references=references,
         guid=_guid(given, references),
         deletion=SOFT if given.get("deleted") else None,
-        context=_context(subject),
+        context=context_of(subject),
         metadata=None if metadata is None else json.dumps(metadata),
         offset=offset,
     )
@@ -95,7 +96,7 @@ def _int32(value: Any) -> int:
     return value
 
 
-def _context(subject: str | None) -> str:
+def context_of(subject: str | None) -> str:
     """The context in a subject's name, :.context:name."""
     if subject is not None and subject.startswith(":."):
         return subject[1:].partition(":")[0]

@@ -98,8 +98,13 @@ class Schemas:
         return None
 
     def newest(self, subject: str) -> Schema | None:
-        """The newest version of a subject that is not deleted; if all are, the newest of them."""
-        versions = [schema for schema in self._all if schema.subject == subject]
+        """The newest version of a subject, or of one with that alias, that is not deleted.
+
+        If all are deleted, it is the newest of them.
+        """
+        # The registry looks at an alias first, also if there is a subject of that name.
+        named = next((schema.subject for schema in self._all if subject in schema.aliases), subject)
+        versions = [schema for schema in self._all if schema.subject == named]
         return max(
             versions,
             key=lambda schema: (schema.deletion is None, schema.version or 0),

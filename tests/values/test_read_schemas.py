@@ -66,6 +66,45 @@ def test_each_version_of_each_subject_is_a_row(folder: Path) -> None:
     assert json.loads(odd["metadata"]) == {"properties": {"owner": "ann"}}
 
 
+def alias_record(subject: str, alias: str | None) -> Any:
+    return ({"keytype": "CONFIG", "subject": subject, "magic": 0}, {"alias": alias})
+
+
+def test_a_subject_may_have_aliases(tmp_path: Path) -> None:
+    records = [
+        schema_record("orders-value", 1, 1, '"int"'),
+        schema_record("sales-value", 1, 2, '"string"'),
+        schema_record(":.eu:orders", 1, 3, '"long"'),
+        alias_record("sales-value", "orders-value"),
+        alias_record("old-value", "orders-value"),
+        alias_record("gone-value", "orders-value"),
+        alias_record("none-value", None),
+        alias_record(":.eu:purchases", "orders"),
+        alias_record("europe", ":.eu:orders"),
+        ({"keytype": "CONFIG", "subject": "gone-value", "magic": 0}, None),
+        ({"keytype": "CONFIG", "magic": 0}, {"alias": "orders-value"}),
+    ]
+    folder = write_registry(tmp_path / "_schemas-0", records)
+    table = kafkajit.read_schemas(folder)
+    assert table["aliases"].to_pylist() == [
+        ["sales-value", "old-value"],
+        [],
+        [":.eu:purchases", "europe"],
+    ]
+    for schemas in (Schemas.of(folder), Schemas.of(table)):
+        newest = {
+            name: found.text if (found := schemas.newest(name)) else None
+            for name in ("sales-value", "old-value", "gone-value", ":.eu:purchases", "europe")
+        }
+        assert newest == {
+            "sales-value": '"int"',  # although there is such a subject
+            "old-value": '"int"',
+            "gone-value": None,
+            ":.eu:purchases": '"long"',
+            "europe": '"long"',
+        }
+
+
 def test_the_folder_may_be_that_of_all_logs(folder: Path) -> None:
     write_registry(folder.parent / "orders-0", RECORDS[:1])
     assert kafkajit.read_schemas(folder.parent).equals(kafkajit.read_schemas(folder))
