@@ -44,6 +44,8 @@ FRAMINGS = {
 RECORD_FRAMINGS = {**FRAMINGS, "headers": HEADERS}
 HEADER_SIZES = np.array([0, 5, 9, 18, 10, 0, 0, 17, 0], dtype=np.int64)
 _ZLIB = 5
+_WORD = 8
+_CONFLUENT_BYTES = (1 << 40) - 1
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -152,8 +154,13 @@ def _number_keys(content, starts, ends, framing, numbers, bodies, found, table, 
     It returns early if `found` has no room for one more.
     """
     last = np.int64(-1)
+    head = np.int64(-1)  # Confluent's bytes in front of the value before, which most others have
     for i in range(row, starts.size):
         p, size = np.int64(starts[i]), np.int64(ends[i] - starts[i])
+        if size >= _WORD and read_word(content, p) & _CONFLUENT_BYTES == head:
+            bodies[i] = p + HEADER_SIZES[CONFLUENT]
+            numbers[i] = last
+            continue
         kind, number, high = np.int64(framing), np.int64(0), np.int64(0)
         if framing == HEADERS and size >= HEADER_SIZES[GUID] and content[p] == 1:
             kind = np.int64(GUID)
@@ -191,6 +198,9 @@ def _number_keys(content, starts, ends, framing, numbers, bodies, found, table, 
                 table[place] = last = np.int64(count)
                 count += 1
         numbers[i] = last
+        head = np.int64(-1)
+        if kind == CONFLUENT and number != 0 and size >= _WORD:  # 0: by its size, it is not
+            head = read_word(content, p) & _CONFLUENT_BYTES
     return starts.size, count
 
 
