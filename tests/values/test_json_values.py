@@ -141,6 +141,7 @@ def test_an_integer_may_be_written_as_a_number_that_is_one(text: str, expected: 
         (pa.int64(), "1 2", "2 is left after the value, byte 2"),
         (pa.struct({}), "{}}", "} is left after the value"),
         (pa.struct({"a": pa.int64()}), '{"a":1,}', "} stands in place of a key, byte 7"),
+        (pa.struct({"a": pa.int64()}), "{\x0b:1}", r"\x0b:1} stands in place of a key, byte 1"),
         (pa.struct({"a": pa.int64()}), '{"a" 1}', "1 stands in place of a colon"),
         (pa.struct({"a": pa.int64()}), '{"a":1', "the end of the value stands in place of a comma"),
         (pa.list_(pa.int64()), "[1,]", "] stands in place of a value"),

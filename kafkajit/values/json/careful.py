@@ -34,6 +34,7 @@ from kafkajit.values.json.types import (
 _SPACE = re.compile(rb"[ \t\n\r]*+")
 _STRING = re.compile(rb'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"')
 _GOOD_START = re.compile(rb'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+')
+_BLANK = re.compile(rb"[ \t\r\n]")
 _NUMBER = re.compile(rb"(-?)(0|[1-9][0-9]*+)(?:\.([0-9]++))?+(?:[eE]([+-]?[0-9]++))?+")
 _LITERAL = re.compile(rb"null|true|false")
 _MOMENT = re.compile(
@@ -119,7 +120,7 @@ class _Reader:
         if first in b"tfn":
             literal = _LITERAL.match(self._body, p)
             return literal[0].decode() if literal else _shown(self._body[p : p + 10])
-        return _KINDS.get(first) or _shown(self._body[p : p + 4].split()[0])
+        return _KINDS.get(first) or _shown(_BLANK.split(self._body[p : p + 4])[0])
 
     def _skip(self, p: int) -> int:
         """The end of a value that begins at p, whose syntax is checked."""
@@ -357,4 +358,6 @@ def _check_text(text: str, p: int, field: str) -> None:
 
 def _shown(content: bytes) -> str:
     text = content.decode(errors="replace")
+    if not text.isprintable():
+        text = text.encode("unicode_escape").decode()
     return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN - 3]}..."
