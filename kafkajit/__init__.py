@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from kafkajit.errors import RecordDeserializationError as RecordDeserializationError
     from kafkajit.errors import RecordSerializationError as RecordSerializationError
     from kafkajit.errors import RecordTooLargeError as RecordTooLargeError
+    from kafkajit.errors import RemoteStorageError as RemoteStorageError
     from kafkajit.errors import UnsupportedCompressionTypeError as UnsupportedCompressionTypeError
     from kafkajit.format.log_path import parse_log_path as parse_log_path
     from kafkajit.log.config import LogConfig as LogConfig
@@ -82,6 +83,7 @@ _NAMES = {
         "OffsetOutOfRangeError",
         "RecordDeserializationError",
         "RecordSerializationError",
+        "RemoteStorageError",
         "RecordTooLargeError",
         "UnsupportedCompressionTypeError",
     ),

@@ -112,6 +112,10 @@ class RecordDeserializationError(KafkaJitError):
     """A key or a value does not fit its schema, or its schema is not known."""
 
 
+class RemoteStorageError(KafkaJitError):
+    """An object of tiered storage is malformed, or cannot be decrypted."""
+
+
 class RecordSerializationError(KafkaJitError):
     """A row cannot be written as a key or a value of a schema."""
 

@@ -7,7 +7,7 @@ source ─▶ frame ─▶ check ─▶ decompress ─▶ read records ─▶ co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,8 @@ from kafkajit.arrow import (
 )
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.format.log_path import parse_log_path
+from kafkajit.places.locations import opened_source
+from kafkajit.places.private_keys import PrivateKeys
 from kafkajit.records.batches import Batches
 from kafkajit.records.columns import ColumnMemory
 from kafkajit.records.decode import Chunk
@@ -36,7 +38,6 @@ from kafkajit.schema import (
     table_schema,
     with_corruption,
 )
-from kafkajit.storage.locations import opened_source
 from kafkajit.storage.source import Bytes, Source
 from kafkajit.walk.damage import FAILFAST, PERMISSIVE, Gap, Stretch, mode_named
 from kafkajit.walk.selection import Range
@@ -64,6 +65,7 @@ def read_records(
     key_message: str | None = None,
     schemas: Any = None,
     framing: str = "auto",
+    private_keys: Mapping[str, str] | None = None,
 ) -> pa.Table:
     """Read all records of a log segment into a table; see `iter_records` for large segments.
 
@@ -94,6 +96,8 @@ def read_records(
             are read into the newest versions of the subjects TOPIC-value and TOPIC-key.
         framing: where keys and values name their schemas, as for `decode_values`; "headers": in
             headers of records, if they have such.
+        private_keys: files of private keys by their ids, for a segment that is encrypted in tiered
+            storage.
 
     The table's schema metadata has the size of the log up to its end, and of the bytes behind it:
     validBytes and trailingBytes.
@@ -105,7 +109,8 @@ def read_records(
     """
     count = thread_count(threads)
     mode = mode_named(mode)
-    opened = opened_source(source, stays=binary_view)
+    keys = PrivateKeys.of(private_keys or {})
+    opened = opened_source(source, stays=binary_view, keys=keys)
     messages = (key_message, value_message)
     typed = _typed_columns(opened, key_schema, value_schema, schemas, framing, mode, messages)
     asked = _schema(opened, columns, mode, binary_view, typed)
@@ -146,6 +151,7 @@ def iter_records(
     key_message: str | None = None,
     schemas: Any = None,
     framing: str = "auto",
+    private_keys: Mapping[str, str] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield records as Arrow record batches of at most `batch_rows` rows and a few megabytes each.
 
@@ -159,7 +165,8 @@ def iter_records(
     if batch_rows < 1:
         raise ValueError(f"batch_rows must be at least 1, not {batch_rows}")
     mode = mode_named(mode)
-    opened = opened_source(source, stays=binary_view)
+    keys = PrivateKeys.of(private_keys or {})
+    opened = opened_source(source, stays=binary_view, keys=keys)
     messages = (key_message, value_message)
     typed = _typed_columns(opened, key_schema, value_schema, schemas, framing, mode, messages)
     asked = _schema(opened, columns, mode, binary_view, typed)

@@ -323,9 +323,7 @@ SCHEMA_COLUMNS: dict[str, TableColumn] = {
     "schema": TableColumn(pa.string(), "the schema"),
     "references": TableColumn(pa.list_(_REFERENCE), "the schemas that it uses"),
     "metadata": TableColumn(pa.string(), "JSON that was registered with it"),
-    "deletion": TableColumn(
-        pa.string(), "soft or hard if the version is deleted, which values may name all the same"
-    ),
+    "deletion": TableColumn(pa.string(), "soft or hard if it is deleted; values may still name it"),
     "context": TableColumn(pa.string(), "the registry's context; most have only `.`"),
     "aliases": TableColumn(pa.list_(pa.string()), "other names of the subject"),
     "offset": TableColumn(pa.int64(), "the offset of the record"),

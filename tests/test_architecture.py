@@ -20,7 +20,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 ROOMS = [
     ("errors", "kernel", "schema", "storage"),
     ("format",),
-    ("records", "sizes"),
+    ("places", "records", "sizes"),
     ("walk",),
     ("index", "topics"),
     ("state",),
@@ -274,9 +274,9 @@ def test_a_long_module_gives_the_reason_in_its_docstring() -> None:
 
 
 def test_public_functions_and_kernels_have_few_parameters() -> None:
-    # The options of encode_batches are flat and keyword-only, as pyarrow's are; those of
+    # The options of these are flat and keyword-only, as pyarrow's are; those of
     # kafkajit.testing.batch are a batch's fields.
-    flat = {"encode_batches", "iter_encoded_batches", "batch"}
+    flat = {"encode_batches", "iter_encoded_batches", "read_records", "iter_records", "batch"}
     wide = [
         f"{module_id(path)}: {function.name} has {count}"
         for path in MODULES

@@ -30,9 +30,9 @@ from docs.generate import (
     reads,
     sql_files,
 )
+from kafkajit.places.locations import find_segments
 from kafkajit.schema import RECORD_COLUMNS
 from kafkajit.spark.descriptions import FIXED_FIELDS
-from kafkajit.storage.locations import find_segments
 from kafkajit.storage.source import SAMPLE_FOLDER
 
 FUNCTIONS = sql_files("functions")

@@ -16,9 +16,9 @@ from typed_logs import fastavros
 import kafkajit
 from kafkajit import testing as kt
 from kafkajit.cli import main
+from kafkajit.places.locations import absolute, find_files, find_segments, shown
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.table import plan_tasks
-from kafkajit.storage.locations import absolute, find_files, find_segments, shown
 from kafkajit.storage.source import SAMPLE_FOLDER, resolve_sample
 
 REPOSITORY = Path(__file__).parent.parent

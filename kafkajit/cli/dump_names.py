@@ -200,7 +200,7 @@ def _alternatives(pattern: str) -> Iterator[str]:
 
 
 def _remote(location: str) -> Iterator[DumpedFile]:
-    from kafkajit.storage.locations import find_files, shown  # which import pyarrow's file systems
+    from kafkajit.places.locations import find_files, shown  # which import pyarrow's file systems
 
     found = find_files(location)
     dumped = [file for file in found if file.path.endswith(SUFFIXES)]

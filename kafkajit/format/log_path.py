@@ -2,6 +2,8 @@
 
 orders-3/00000000000000000042.log                                → orders, 3, 42, .log
 orders-3.0f4c…-delete/00000000000000000042.timeindex.deleted     → orders, 3, 42, .timeindex.deleted
+orders-MWJ6FHTfRYy67jzwZdeqSQ/3/00000000000000000042-tqimKeZwStOEOwRzT3L5oQ.log
+                                                                 → orders, 3, 42, .log
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kafkajit.format.limits import MAX_INT32
+from kafkajit.format.tiered_names import object_name
 
 # A segment's files, and what Kafka appends to the names of those on their way out or in
 # (LogFileUtils).
@@ -49,6 +52,9 @@ def parse_log_path(path: str | os.PathLike[str]) -> LogPath:
     LogPath(topic=None, partition=None, base_offset=None, suffix=None)
     """
     full = Path(path).absolute()
+    tiered = object_name(str(full))
+    if tiered is not None:
+        return LogPath(tiered.topic, tiered.partition, tiered.base_offset, tiered.suffix)
     file = _FILE.fullmatch(full.name)
     folder = _FOLDER.fullmatch(full.parent.name)
     if folder is not None and int(folder["partition"]) > MAX_INT32:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 
@@ -16,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 
 from kafkajit.errors import (
-    CorruptIndexError,
     CorruptSnapshotError,
     InvalidOffsetError,
     OffsetOutOfRangeError,
@@ -27,6 +27,9 @@ from kafkajit.format.moment import of_datetime
 from kafkajit.index.time_index import TimestampOffset
 from kafkajit.log.isolation import find_isolation, first_open_offset
 from kafkajit.log.segment import OpenSegment, Segment, logger, segments_of
+from kafkajit.log.tiered_segments import joined
+from kafkajit.places.locations import SEGMENT_NAME, find_segments
+from kafkajit.places.private_keys import PrivateKeys
 from kafkajit.reader import SegmentReader
 from kafkajit.records.transactions import AbortedTransactions
 from kafkajit.schema import (
@@ -38,12 +41,10 @@ from kafkajit.schema import (
 )
 from kafkajit.state.checkpoints import START_OFFSETS, parse_offsets
 from kafkajit.state.producer_snapshot import SNAPSHOT_NAME, parse_producer_snapshot
-from kafkajit.storage.locations import SEGMENT_NAME, find_segments
 from kafkajit.storage.source import Source, as_bytes
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.walk.damage import FAILFAST, Stretch, mode_named
 from kafkajit.walk.selection import Range, Selection
-from kafkajit.walk.walk import Walk
 
 # Stretches up to this size are read from the mapping for lookups, larger ones in one go.
 _LEAP = 1 << 20
@@ -84,8 +85,10 @@ class Log:
         mode: str = FAILFAST,
         check_crcs: bool = True,
         max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
+        private_keys: Mapping[str, str] | None = None,
     ) -> None:
-        logs, files = find_segments([os.fspath(location)])
+        keys = PrivateKeys.of(private_keys or {})
+        logs, files = find_segments([os.fspath(location)], keys=keys)
         folders = {log.folder for log in logs}
         if len(folders) > 1:
             raise ValueError(
@@ -95,7 +98,7 @@ class Log:
         if len(files) == 1:  # a segment by itself: its indexes are beside it
             files |= {file.path: file for file in logs[0].beside()}
         live = [log for log in logs if SEGMENT_NAME.fullmatch(log.name)]
-        self.segments: list[Segment] = segments_of(live or logs, files)
+        self.segments: list[Segment] = joined(segments_of(live or logs, files), files)
         self._snapshots = [file for file in files.values() if SNAPSHOT_NAME.fullmatch(file.name)]
         self.topic = self.segments[0].path.topic
         self.partition = self.segments[0].path.partition
@@ -131,7 +134,7 @@ class Log:
     def end_offset(self) -> int:
         """The offset that the next record would have."""
         for opened in reversed(self._opened):
-            last = self._last_offset(opened)
+            last = opened.last_offset(self._mode)
             if last is not None:
                 # Truncation leaves an empty segment, which may begin behind a gap.
                 return max(last + 1, self._bases[-1])
@@ -146,7 +149,7 @@ class Log:
         """
         producers, since = self._snapshot
         later = self._opened[self._row(since) :]
-        logs = (self._tail(opened, since) for opened in later)
+        logs = (opened.tail(since) for opened in later)
         first_open = first_open_offset(producers, logs, since, self._mode)
         return self.end_offset if first_open is None else first_open
 
@@ -235,6 +238,7 @@ class Log:
         self, opened: OpenSegment, asked: Selection, schema: pa.Schema, count: int
     ) -> Iterator[pa.RecordBatch]:
         """Yield a segment's selected records; the first batches with any are read by themselves."""
+        asked = replace(asked, offsets=asked.offsets & opened.segment.cut)
         size = opened.segment.log.size
         start = opened.stretch(asked).start
         while start < size:
@@ -283,21 +287,3 @@ class Log:
         if opened.segment.log.filesystem is None and stretch.end - stretch.start <= _LEAP:
             return opened.source
         return opened.segment.log.open(*stretch)
-
-    def _tail(self, opened: OpenSegment, offset: int) -> tuple[Source, int]:
-        """A segment's bytes from a position on, and that position; offsets before it are lower."""
-        start = 0
-        try:
-            start = opened.position_of(offset)
-        except CorruptIndexError as error:
-            logger.warning("%s: the log is read without it", error)
-        return opened.segment.log.open(start), start
-
-    def _last_offset(self, opened: OpenSegment) -> int | None:
-        """The last offset of a segment's last batch; None without a batch."""
-        last = None
-        source, start = self._tail(opened, MAX_INT64)
-        for batches in Walk(source, mode=self._mode, start=start).framed():
-            last = int(batches.last_offset[-1])
-            source.forget(int(batches.end[-1]))
-        return last

@@ -34,10 +34,10 @@ from kafkajit.log.log import Log, checkpointed_offset
 from kafkajit.log.producers import ProducerStates, markers_of
 from kafkajit.log.repair_advice import advise_repair
 from kafkajit.log.segment import OpenSegment, Segment
+from kafkajit.places.locations import SEGMENT_NAME, stored_file
 from kafkajit.state.checkpoints import START_OFFSETS
 from kafkajit.state.leader_epochs import LEADER_EPOCHS, parse_leader_epochs
 from kafkajit.state.producer_snapshot import SNAPSHOT_NAME
-from kafkajit.storage.locations import SEGMENT_NAME, stored_file
 from kafkajit.storage.source import Source, as_bytes
 from kafkajit.walk.walk import frames
 

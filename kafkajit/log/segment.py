@@ -28,9 +28,9 @@ from kafkajit.kernel.intrinsics import read_int32
 from kafkajit.records.batches import Batches, frame
 from kafkajit.storage.source import Bytes, Source, as_bytes
 from kafkajit.storage.stored_file import StoredFile
-from kafkajit.walk.damage import Stretch
-from kafkajit.walk.selection import Range, Selection
-from kafkajit.walk.walk import frames
+from kafkajit.walk.damage import FAILFAST, Stretch
+from kafkajit.walk.selection import ALL, Range, Selection
+from kafkajit.walk.walk import Walk, frames
 
 logger = logging.getLogger("kafkajit")
 
@@ -53,6 +53,7 @@ class Segment:
     index: StoredFile | None
     time_index: StoredFile | None
     transaction_index: StoredFile | None
+    cut: Range = ALL  # the offsets that are read of it, if another segment has the others
 
     def __repr__(self) -> str:
         return f"<Segment {self.log.path}, {self.log.size:,} bytes>"
@@ -85,8 +86,10 @@ def segments_of(logs: Iterable[StoredFile], files: Mapping[str, StoredFile]) -> 
         )
         beside = (files.get(stem + suffix) for suffix in INDEX_SUFFIXES)
         # An empty index has no information: the segment is young, or a crash left it so.
-        indexes = (file if file is not None and file.size else None for file in beside)
-        segments.append(Segment(log, path, offsets, *indexes))
+        index, times, aborted = (
+            file if file is not None and file.size else None for file in beside
+        )
+        segments.append(Segment(log, path, offsets, index, times, aborted))
     return segments
 
 
@@ -167,6 +170,24 @@ class OpenSegment:
                 path=self.segment.time_index.path,
             )
         return before.offset + 1
+
+    def tail(self, offset: int) -> tuple[Source, int]:
+        """The bytes from a position on, and that position; offsets before it are lower."""
+        start = 0
+        try:
+            start = self.position_of(offset)
+        except CorruptIndexError as error:
+            logger.warning("%s: the log is read without it", error)
+        return self.segment.log.open(start), start
+
+    def last_offset(self, mode: str = FAILFAST) -> int | None:
+        """The last offset of the last batch; None without a batch."""
+        last = None
+        source, start = self.tail(MAX_INT64)
+        for batches in Walk(source, mode=mode, start=start).framed():
+            last = int(batches.last_offset[-1])
+            source.forget(int(batches.end[-1]))
+        return last
 
     def bytes_at(self, position: int, count: int) -> Bytes:
         """This number of bytes from a position on, or fewer at the log's end."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from kafkajit.change.change import Change
 from kafkajit.change.lock import FolderLock
 from kafkajit.errors import InvalidOffsetError, LockedError
+from kafkajit.places.locations import SEGMENT_NAME
 from kafkajit.produce.commit_partition import commit_partition
 from kafkajit.produce.options import STATIC, ProduceOptions
 from kafkajit.produce.router import TopicPartition
@@ -20,7 +21,6 @@ from kafkajit.state.checkpoints import NAMES as CHECKPOINTS
 from kafkajit.state.checkpoints import offsets_text, parse_offsets
 from kafkajit.state.leader_epochs import LEADER_EPOCHS
 from kafkajit.state.partition_metadata import PARTITION_METADATA
-from kafkajit.storage.locations import SEGMENT_NAME
 from kafkajit.storage.source import whole
 
 _FOLDER = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)")

@@ -15,6 +15,8 @@ from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.moment import milliseconds
 from kafkajit.format.text_options import Option, boolean, is_sparks_own, one_of, suggestion
+from kafkajit.places.private_keys import PrivateKeys
+from kafkajit.places.tiered_files import NO_KEYS
 from kafkajit.records.decode import MAX_DECOMPRESSED_BYTES
 from kafkajit.state.sidecar_files import INDEXES, SIDECAR_FILES
 from kafkajit.storage.globs import glob_to_regex
@@ -34,6 +36,8 @@ Offsets = dict[str, dict[int, int]]
 
 _EARLIEST, _LATEST = -2, -1
 _DIGITS = re.compile(r"[0-9]+")
+# The files of private keys by their ids, as Aiven's plugin names them in a broker's options.
+_PRIVATE_KEY = re.compile(r"encryption\.key\.pairs\.(?P<id>.+)\.private\.key\.file", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,7 @@ class ScanOptions:
     key_message: str | None = None
     schemas: str | None = None
     framing: str = "auto"
+    private_keys: PrivateKeys = NO_KEYS
     typed: TypedColumns | None = None  # the types that these options ask for, once planned
     parallelism: int = 8  # how many tasks run at once, unless the bridge knows better
 
@@ -76,8 +81,13 @@ class ScanOptions:
         values: dict[str, Any] = {}
         if "location" in given:  # CREATE TABLE renames the path
             given = {"path": given["location"], **given}
+        keys: dict[str, str] = {}
         for key, text in given.items():
             if is_sparks_own(key):
+                continue
+            private = _PRIVATE_KEY.fullmatch(key)
+            if private is not None:
+                keys[private["id"]] = text
                 continue
             name = names.get(key.lower())
             if name is None:
@@ -96,7 +106,7 @@ class ScanOptions:
                 "If a table was created with a list of columns, Spark does not pass its options "
                 "on: make a temporary view instead"
             )
-        options = cls(paths=paths, **values)
+        options = cls(paths=paths, private_keys=PrivateKeys.of(keys), **values)
         if options.one_task_per_partition and options.kind not in ("records", "batches"):
             raise ValueError(
                 "option oneTaskPerPartition: only the kinds records and batches are read by "

@@ -23,11 +23,12 @@ from kafkajit.format.limits import MAX_INT64, MIN_INT64
 from kafkajit.format.log_path import LogPath
 from kafkajit.log.isolation import find_isolation
 from kafkajit.log.segment import OpenSegment, Segment, segments_of
+from kafkajit.log.tiered_segments import joined, partitions_of
+from kafkajit.places.locations import SEGMENT_NAME, find_segments, shown
 from kafkajit.reader import SegmentReader
 from kafkajit.scan.options import READ_COMMITTED, ScanOptions
 from kafkajit.scan.predicates import Predicate, meets
 from kafkajit.schema import record_schema
-from kafkajit.storage.locations import SEGMENT_NAME, find_segments, shown
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.walk.damage import FAILFAST, Stretch
 from kafkajit.walk.selection import ALL, NOTHING, Range, Selection
@@ -118,7 +119,11 @@ def make_plan(
         wanted.extend(
             (
                 segment,
-                replace(asked, aborted=asked.aborted.within(*segment.offsets)),
+                replace(
+                    asked,
+                    offsets=asked.offsets & segment.cut,
+                    aborted=asked.aborted.within(*segment.offsets),
+                ),
             )
             for segment in partition
             if segment.log.size
@@ -182,12 +187,9 @@ def _split(
 
 
 def find_partitions(options: ScanOptions) -> list[list[Segment]]:
-    """The segments at the given locations, by folder and in order of offsets."""
-    logs, files = find_segments(options.paths, options.path_glob_filter)
-    folders: dict[str, list[StoredFile]] = {}
-    for log in logs:
-        folders.setdefault(log.folder, []).append(log)
-    return [segments_of(folders[folder], files) for folder in sorted(folders)]
+    """The segments at the given locations, by partition and in order of offsets."""
+    logs, files = find_segments(options.paths, options.path_glob_filter, options.private_keys)
+    return partitions_of(logs, files)
 
 
 def task_share(options: ScanOptions, files: Iterable[tuple[StoredFile, int]]) -> int:
@@ -241,7 +243,9 @@ def _selection_in(
     # A transaction may end in a segment outside the selection.
     beside = {file.path: file for file in partition[0].log.beside()}
     logs = [file for file in beside.values() if SEGMENT_NAME.fullmatch(file.name)]
-    whole = segments_of(logs, beside) if len(logs) >= len(partition) else partition
+    whole = partition
+    if len({segment.log.folder for segment in partition}) == 1 and len(logs) >= len(partition):
+        whole = joined(segments_of(logs, beside), beside)
     aborted, first_open = find_isolation(
         [(segment.log, segment.transaction_index) for segment in whole],
         options.mode,

@@ -22,12 +22,12 @@ from kafkajit.format.log_path import (
     parse_log_path,
 )
 from kafkajit.index.verify import verify_offset_index, verify_time_index
+from kafkajit.places.locations import find_named, shown
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.plan import packed, task_share
 from kafkajit.scan.predicates import Predicate, meets
 from kafkajit.state.sidecar_files import INDEXES, PATH_COLUMNS, SIDECAR_FILES, is_live, kind_of
 from kafkajit.storage.globs import glob_to_regex
-from kafkajit.storage.locations import find_named, shown
 from kafkajit.storage.source import as_bytes
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.walk.damage import FAILFAST, PERMISSIVE
@@ -65,7 +65,7 @@ def plan_sidecar_files(
     if options.path_glob_filter is not None:
         names = [glob_to_regex(options.path_glob_filter)]
     called = ", ".join(SIDECAR_FILES[kind].called for kind in kinds)
-    found, files = find_named(options.paths, names, called)
+    found, files = find_named(options.paths, names, called, options.private_keys)
     if options.path_glob_filter is None:
         found = [file for file in found if is_live(file.name)]
     elif options.kind == INDEXES:  # the glob may match other files too, which have no rows

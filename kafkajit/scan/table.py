@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from kafkajit.errors import InvalidOffsetError
 from kafkajit.format.log_path import parse_log_path
+from kafkajit.places.locations import files_at
 from kafkajit.reader import SegmentReader
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.plan import ScanPlan, Split, make_plan
@@ -23,7 +24,6 @@ from kafkajit.scan.sidecar_table import SidecarSplit, plan_sidecar_files, read_s
 from kafkajit.scan.small_segments import read_together, small_segments
 from kafkajit.schema import in_microseconds, table_schema, with_corruption
 from kafkajit.state.sidecar_files import PATH_COLUMNS, TABLES, TELLING
-from kafkajit.storage.locations import files_at
 from kafkajit.walk.damage import PERMISSIVE
 from kafkajit.walk.selection import EVERYTHING, Range, Selection
 
@@ -169,7 +169,7 @@ def read_files(
 ) -> pa.RecordBatch:
     """A row for each file at the given locations, including those that Kafka keeps beside logs."""
     rows = []
-    for file in files_at(options.paths).values():
+    for file in files_at(options.paths, options.private_keys).values():
         path = parse_log_path(file.path)
         row = {
             "topic": path.topic,

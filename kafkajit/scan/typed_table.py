@@ -7,8 +7,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from kafkajit.format.log_path import parse_log_path
+from kafkajit.places.locations import find_segments
 from kafkajit.scan.options import ScanOptions
-from kafkajit.storage.locations import find_segments
 from kafkajit.values.framing import RECORD_FRAMINGS
 from kafkajit.values.registry import SCHEMAS_TOPIC, read_schemas
 from kafkajit.values.typed_records import AUTO_SCHEMAS, typed_columns
@@ -23,7 +23,7 @@ def with_types(options: ScanOptions, topic: str | None = None) -> ScanOptions:
     messages = (options.key_message, options.value_message)
     if options.kind != "records" or not any((options.schemas, *named, *messages)):
         return options
-    logs, _ = find_segments(options.paths, options.path_glob_filter)
+    logs, _ = find_segments(options.paths, options.path_glob_filter, options.private_keys)
     topics = {log: parse_log_path(log.path).topic for log in logs}
     schemas = options.schemas
     if schemas == AUTO_SCHEMAS:

@@ -113,8 +113,8 @@ def _mode(name: str | None) -> str:
 
 
 def _sources(segments: pa.RecordBatch | pa.Array) -> Iterator[Source]:
+    from kafkajit.places.locations import stored_file
     from kafkajit.spark.arrays import buffers, texts
-    from kafkajit.storage.locations import stored_file
     from kafkajit.storage.source import Source
 
     given = _given(segments)

@@ -24,6 +24,7 @@ from kafkajit.format.log_path import (
     TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
 )
+from kafkajit.format.tiered_names import MAYBE_ID
 from kafkajit.schema import (
     CHECKPOINT_COLUMNS,
     CORRUPTION_COLUMNS,
@@ -118,7 +119,7 @@ _SEGMENT = (*_PARTITION, "baseOffset")
 def _of_segment(suffix: str, *later: str) -> re.Pattern[str]:
     """Match 20 digits and a suffix, and the same on its way out or in."""
     last = "|".join(re.escape(suffix) for suffix in ("", *later))
-    return re.compile(rf"\d{{20}}{re.escape(suffix)}(?:{last})", re.ASCII)
+    return re.compile(rf"\d{{20}}{MAYBE_ID}{re.escape(suffix)}(?:{last})", re.ASCII)
 
 
 _INDEX_ON_ITS_WAY = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX)

@@ -17,7 +17,7 @@ class StoredFile:
     size: int
     modified_ns: int | None  # None if the file system does not report it
     key: str  # its path on the file system
-    filesystem: FileSystem | None  # None if it is local
+    filesystem: FileSystem | None  # None if it is local and holds the bytes as they are
 
     @property
     def name(self) -> str:

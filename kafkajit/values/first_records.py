@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 
 from kafkajit.arrow import allocate, record_record_batch, wanted_for
+from kafkajit.places.locations import find_segments
 from kafkajit.records.columns import ColumnMemory
 from kafkajit.schema import record_schema
-from kafkajit.storage.locations import find_segments
 from kafkajit.walk.damage import PERMISSIVE, Gap
 from kafkajit.walk.walk import Walk
 

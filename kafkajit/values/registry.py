@@ -19,9 +19,9 @@ import pyarrow as pa
 from kafkajit.arrow import allocate, record_record_batch, wanted_for
 from kafkajit.errors import InvalidSchemaError
 from kafkajit.format.log_path import parse_log_path
+from kafkajit.places.locations import find_segments
 from kafkajit.records.columns import ColumnMemory
 from kafkajit.schema import SCHEMA_COLUMNS, record_schema, table_schema
-from kafkajit.storage.locations import find_segments
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.values.schema import HARD, SOFT, Schema, context_of, registered
 from kafkajit.walk.damage import Gap

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kafkajit.errors import InvalidSchemaError
-from kafkajit.storage.locations import find_files
+from kafkajit.places.locations import find_files
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.values.registry import schemas_in, segments_in
 from kafkajit.values.schema import AVRO, JSON, PROTOBUF, Schema, registered

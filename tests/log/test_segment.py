@@ -11,7 +11,7 @@ from scanning import FOLDERS, far_away, logs_of, records_by_segment, write_parti
 import kafkajit.log.segment
 import kafkajit.testing as kt
 from kafkajit.log.segment import OpenSegment, Segment, segments_of
-from kafkajit.storage.locations import find_segments
+from kafkajit.places.locations import find_segments
 from kafkajit.walk.damage import Stretch
 from kafkajit.walk.selection import Range, Selection
 

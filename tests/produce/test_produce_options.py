@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from producing import rows, write
 
+from kafkajit.places.locations import find_files
 from kafkajit.produce.options import OPTIONS, ProduceOptions
-from kafkajit.storage.locations import find_files
 
 PATH = {"path": "/kafka"}
 

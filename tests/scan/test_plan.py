@@ -38,12 +38,12 @@ from strategies import partitions
 import kafkajit
 import kafkajit.scan.plan
 import kafkajit.testing as kt
+from kafkajit.places.locations import stored_file
 from kafkajit.reader import SegmentReader
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.plan import find_partitions
 from kafkajit.scan.predicates import Predicate
 from kafkajit.scan.table import plan_table
-from kafkajit.storage.locations import stored_file
 
 by_place = pytest.mark.parametrize("is_far", [False, True], ids=["mapped", "in ranges"])
 TEN = 10  # offsets a segment

@@ -28,8 +28,8 @@ from scanning import (
 
 import kafkajit
 import kafkajit.testing as kt
+from kafkajit.places.locations import find_files, stored_file
 from kafkajit.scan.predicates import Predicate
-from kafkajit.storage.locations import find_files, stored_file
 
 KEY, SECRET = "AKIAEXAMPLE", "wJalr/XUtn+FEMI"
 COMMITTED: dict[str, Any] = {"isolationLevel": "read_committed"}

@@ -38,6 +38,7 @@ from typed_logs import schema_record, write_registry
 import kafkajit
 import kafkajit.reader
 import kafkajit.testing as kt
+from kafkajit.places.locations import find_files
 from kafkajit.scan.options import KINDS
 from kafkajit.scan.predicates import Predicate
 from kafkajit.scan.table import schema_of
@@ -50,7 +51,6 @@ from kafkajit.schema import (
     SCHEMA_COLUMNS,
 )
 from kafkajit.state.sidecar_files import SIDECAR_FILES
-from kafkajit.storage.locations import find_files
 from kafkajit.storage.stored_file import StoredFile
 
 LEASTS = ["1", "300", "1g"]  # maxPartitionBytes: a batch each, a few, all in one
@@ -403,7 +403,7 @@ def test_a_file_system_that_keeps_no_times_leaves_them_null(
     def find_timeless(location: str) -> list[StoredFile]:
         return [replace(file, modified_ns=None) for file in find_files(location)]
 
-    monkeypatch.setattr("kafkajit.storage.locations.find_files", find_timeless)
+    monkeypatch.setattr("kafkajit.places.locations.find_files", find_timeless)
     (row,) = read_rows(folder, kind="files")
     assert row["modificationTime"] is None
     assert row["length"] == 68

@@ -17,9 +17,9 @@ import pyarrow as pa
 from kafkajit.cli.sql.topic_views import TOPIC_VIEWS, no_rows, taken_apart
 from kafkajit.cli.sql.view_names import BINARY_FILE
 from kafkajit.format.log_path import parse_log_path
+from kafkajit.places.locations import absolute, as_location, find_files, find_segments, shown
 from kafkajit.schema import GAP_TYPE, MICROSECONDS_TYPE, TableColumn
 from kafkajit.state.sidecar_files import PATH_COLUMNS, TABLES, TELLING, kind_of, name_in_sql
-from kafkajit.storage.locations import absolute, as_location, find_files, find_segments, shown
 from kafkajit.storage.stored_file import StoredFile
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ from typing import NamedTuple
 from kafkajit.change.partition_offsets import PartitionOffsets
 from kafkajit.errors import CorruptCheckpointError, CorruptSnapshotError
 from kafkajit.log.epochs import LeaderEpochs
+from kafkajit.places.locations import SEGMENT_NAME
 from kafkajit.state.checkpoints import NAMES as CHECKPOINTS
 from kafkajit.state.checkpoints import START_OFFSETS
 from kafkajit.state.leader_epochs import LEADER_EPOCHS, parse_leader_epochs
 from kafkajit.state.producer_snapshot import SNAPSHOT_NAME, snapshot_entries
-from kafkajit.storage.locations import SEGMENT_NAME
 from kafkajit.storage.source import as_bytes, whole
 from kafkajit.upkeep.repair.file_repair import Contents, FileRepair, removal
 from kafkajit.upkeep.repair.loading import LoadedLog, load

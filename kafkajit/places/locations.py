@@ -20,6 +20,10 @@ from urllib.parse import quote
 
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
 
+from kafkajit.errors import RemoteStorageError
+from kafkajit.format.tiered_names import MAYBE_ID, is_topic_folder, object_name
+from kafkajit.places.private_keys import PrivateKeys
+from kafkajit.places.tiered_files import NO_KEYS, as_log_files
 from kafkajit.storage.globs import glob_to_regex
 from kafkajit.storage.source import (
     Source,
@@ -39,7 +43,7 @@ _URI = re.compile(
 _GLOB = re.compile(r"[*?\[{]")
 # Hadoop's names for file systems, and pyarrow's.
 _ALIASES = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfs"}
-SEGMENT_NAME = re.compile(r"\d{20}\.log")
+SEGMENT_NAME = re.compile(rf"\d{{20}}{MAYBE_ID}\.log")
 # Compressed backups of segments. kafkajit does not read them.
 _COMPRESSED = re.compile(r"\d{20}\.log\.(?:gz|zst|lz4|bz2|xz|sz|snappy|br|Z|zip)")
 _SWAP = re.compile(r"\d{20}\.log\.swap")
@@ -49,7 +53,7 @@ _SUFFIXES = ("-delete", "-future", "-stray")
 _ON_ITS_WAY = re.compile(rf".+\.[0-9a-f]{{32}}(?:{'|'.join(_SUFFIXES)})")
 
 
-def stored_file(location: str) -> StoredFile:
+def stored_file(location: str, keys: PrivateKeys = NO_KEYS) -> StoredFile:
     """The file at a location.
 
     >>> stored_file("/no/such/file")
@@ -64,10 +68,16 @@ def stored_file(location: str) -> StoredFile:
             f"{shown(location)} is a folder, not a segment file: kafkajit.Log reads a partition's, "
             "such as orders-0"
         )
-    return where.stored(info)
+    file = where.stored(info)
+    if object_name(file.path) is None:
+        return file
+    for tiered in as_log_files([file], keys):
+        if tiered.path == file.path:
+            return tiered
+    raise RemoteStorageError("its copy to tiered storage is not finished", path=file.path)
 
 
-def opened_source(source: Any, *, stays: bool = False) -> Source:
+def opened_source(source: Any, *, stays: bool = False, keys: PrivateKeys = NO_KEYS) -> Source:
     """Open a log's bytes: from a path, a URI, or an object that already holds them.
 
     With `stays` all bytes stay valid as long as an array refers to them, for callers that return
@@ -77,8 +87,9 @@ def opened_source(source: Any, *, stays: bool = False) -> Source:
     Traceback (most recent call last):
     IsADirectoryError: / is a folder: kafkajit.Log reads a partition's, such as orders-0
     """
-    if isinstance(source, str) and _URI.fullmatch(source):
-        file = stored_file(source)
+    is_uri = isinstance(source, str) and _URI.fullmatch(source)
+    if is_uri or (isinstance(source, (str, Path)) and object_name(str(source))):
+        file = stored_file(str(source), keys)
         if stays and file.filesystem is not None:
             return Source(file.read(), path=file.path)
         return file.open()
@@ -95,8 +106,8 @@ def opened_source(source: Any, *, stays: bool = False) -> Source:
     return Source(source)
 
 
-def find_files(location: str) -> list[StoredFile]:
-    """Find all files at a location, in the order of their paths.
+def find_files(location: str, keys: PrivateKeys = NO_KEYS) -> list[StoredFile]:
+    """Find all files at a location, in the order of their paths. The keys are those of objects.
 
     >>> find_files("/no/such/folder")
     Traceback (most recent call last):
@@ -111,16 +122,16 @@ def find_files(location: str) -> list[StoredFile]:
         for top in found
         for info in ([top] if top.type == FileType.File else _files_under(where, top))
     }
-    return sorted(files.values(), key=lambda file: file.path)
+    return sorted(as_log_files(files.values(), keys), key=lambda file: file.path)
 
 
-def files_at(locations: Iterable[str]) -> dict[str, StoredFile]:
+def files_at(locations: Iterable[str], keys: PrivateKeys = NO_KEYS) -> dict[str, StoredFile]:
     """All files at these locations by their paths, each once.
 
     >>> files_at([])
     {}
     """
-    return {file.path: file for location in locations for file in find_files(location)}
+    return {file.path: file for location in locations for file in find_files(location, keys)}
 
 
 # The end of an error message: the kinds of paths.
@@ -131,7 +142,7 @@ _PLACES = (
 
 
 def find_segments(
-    locations: Iterable[str], glob: str | None = None
+    locations: Iterable[str], glob: str | None = None, keys: PrivateKeys = NO_KEYS
 ) -> tuple[list[StoredFile], dict[str, StoredFile]]:
     """Find the segments at these locations, and all files there by their paths.
 
@@ -139,7 +150,7 @@ def find_segments(
     whatever its name.
     """
     locations = list(locations)
-    files = files_at(locations)
+    files = files_at(locations, keys)
     name = SEGMENT_NAME if glob is None else glob_to_regex(glob)
     places = [shown(location) for location in locations]
     logs = [
@@ -182,7 +193,10 @@ def _warn_of_swaps(files: dict[str, StoredFile]) -> None:
 
 
 def find_named(
-    locations: Iterable[str], names: Sequence[re.Pattern[str]], called: str
+    locations: Iterable[str],
+    names: Sequence[re.Pattern[str]],
+    called: str,
+    keys: PrivateKeys = NO_KEYS,
 ) -> tuple[list[StoredFile], dict[str, StoredFile]]:
     """Find the files of these names at the locations, and all files there by their paths.
 
@@ -190,7 +204,7 @@ def find_named(
     A location with neither segments nor such files is probably a wrong path, and raises an error.
     """
     locations = list(locations)
-    files = files_at(locations)
+    files = files_at(locations, keys)
     found = [file for file in files.values() if any(name.fullmatch(file.name) for name in names)]
     if not found and not any(SEGMENT_NAME.fullmatch(file.name) for file in files.values()):
         raise FileNotFoundError(
@@ -246,13 +260,21 @@ def _files_under(where: _Location, folder: FileInfo) -> Iterator[FileInfo]:
     The folder's name does not decide, because a broker's root may be called kafka-logs-1.
     """
     inside = where.listed(folder.path)
+    is_tiered = is_topic_folder(folder.base_name)
     files = where.files(inside)
     yield from files
     if any(SEGMENT_NAME.fullmatch(file.base_name) for file in files):
         return
     for info in inside:
-        if info.type == FileType.Directory and _PARTITION.fullmatch(info.base_name):
-            yield from where.files(where.listed(info.path))
+        if info.type != FileType.Directory:
+            continue
+        is_topic = is_topic_folder(info.base_name)
+        if is_topic or is_tiered or _PARTITION.fullmatch(info.base_name):
+            listed = where.listed(info.path)
+            yield from where.files(listed)
+            for below in listed if is_topic else ():
+                if below.type == FileType.Directory and below.base_name.isdecimal():
+                    yield from where.files(where.listed(below.path))
 
 
 class _Location:

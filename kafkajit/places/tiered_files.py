@@ -1,0 +1,208 @@
+"""The objects of tiered storage as the files of a log: .log, .index and the others of a segment.
+
+    objects ─▶ finished segments ─▶ their manifests ─▶ files, as a broker's folder has them
+
+A file has the path of its object. An index in an .indexes object has the path that a file of its
+own would have.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+
+from pyarrow.fs import FileSystem, LocalFileSystem
+
+from kafkajit.errors import RemoteStorageError
+from kafkajit.format.tiered_names import INDEXES, LOG, MANIFEST, SNAPSHOT, object_name
+from kafkajit.places.chunks import ChunkReader, ReadObject, decrypted_index
+from kafkajit.places.manifest import Manifest, parse_manifest
+from kafkajit.places.private_keys import PrivateKeys
+from kafkajit.storage.stored_file import StoredFile
+
+logger = logging.getLogger("kafkajit")
+
+NO_KEYS = PrivateKeys()
+# The indexes in an .indexes object, and the suffixes that they have as files.
+_SUFFIXES = {
+    "offset": ".index",
+    "timestamp": ".timeindex",
+    "producerSnapshot": ".snapshot",
+    "leaderEpoch": ".leader_epoch_checkpoint",
+    "transaction": ".txnindex",
+}
+_READERS = 32  # manifests that are read at once
+
+
+@dataclass(frozen=True)
+class TieredFile(StoredFile):
+    """A file of a tiered segment."""
+
+    keys: PrivateKeys = NO_KEYS
+    manifest: Manifest | None = None
+
+    def beside(self) -> list[StoredFile]:
+        return as_log_files(self._object.beside(), self.keys)
+
+    def above(self, name: str) -> StoredFile | None:
+        return self._object.above(name)
+
+    @property
+    def _object(self) -> StoredFile:
+        """The object, on the file system that has it."""
+        filesystem = self.filesystem
+        if isinstance(filesystem, SegmentObject):
+            filesystem = filesystem.filesystem
+        return StoredFile(self.path, self.size, self.modified_ns, self.key, filesystem)
+
+
+@dataclass(frozen=True)
+class SegmentObject:
+    """A file system with one file, whose bytes a plugin has put into an object of another."""
+
+    object: StoredFile
+    manifest: Manifest
+    keys: PrivateKeys
+    part: tuple[int, int] | None = None  # of the object; None: it is a segment in chunks
+
+    @property
+    def filesystem(self) -> FileSystem | None:
+        """The file system of the object."""
+        return self.object.filesystem
+
+    def open_input_file(self, key: str) -> OpenObject:
+        """Open the only file; its key is not looked at."""
+        del key
+        if self.part is not None:
+            start, end = self.part
+            packed = memoryview(self.object.read(start, end - start))
+            content = decrypted_index(self.manifest, self.keys, packed, self.object.path)
+            return OpenObject(
+                lambda count, position: content[position : position + count], len(content)
+            )
+        file = (self.filesystem or LocalFileSystem()).open_input_file(self.object.key)
+        reader = ChunkReader(self.manifest, self.keys, file.read_at, self.object.path)
+        return OpenObject(reader.read_at, self.manifest.chunks.size)
+
+
+class OpenObject:
+    """The file of a SegmentObject, with the methods of pyarrow's files that readers use."""
+
+    def __init__(self, read_at: ReadObject, size: int) -> None:
+        self.read_at = read_at
+        self._size = size
+
+    def size(self) -> int:
+        return self._size
+
+    def read(self) -> bytes:
+        return self.read_at(self._size, 0)
+
+    def __enter__(self) -> OpenObject:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+def as_log_files(files: Iterable[StoredFile], keys: PrivateKeys = NO_KEYS) -> list[StoredFile]:
+    """Files as they are listed, with those of tiered segments as a broker's folder has them.
+
+    Segments whose copy is not finished are left out: a broker would not read them, either.
+    """
+    files = list(files)
+    segments: dict[str, dict[str, StoredFile]] = {}
+    others = []
+    for file in files:
+        name = object_name(file.path)
+        if name is None:
+            others.append(file)
+        else:
+            stem = file.path.removesuffix(name.suffix)
+            segments.setdefault(stem, {})[name.suffix] = file
+    if not segments:
+        return others
+    _look_beside(segments)
+    found = list(_finished(segments))
+    with ThreadPoolExecutor(_READERS) as pool:
+        parsed = pool.map(partial(_files_of, keys=keys), found)
+        return others + [file for files_ in parsed for file in files_]
+
+
+def _look_beside(segments: dict[str, dict[str, StoredFile]]) -> None:
+    """Add the other objects of segments of which only the log is listed."""
+    listed: dict[str, list[StoredFile]] = {}
+    for stem, objects in segments.items():
+        if list(objects) != [LOG]:
+            continue
+        log = objects[LOG]
+        if log.folder not in listed:
+            listed[log.folder] = log.beside()
+        for file in listed[log.folder]:
+            if file.path.startswith(stem + "."):
+                objects[file.path.removeprefix(stem)] = file
+
+
+def _finished(segments: dict[str, dict[str, StoredFile]]) -> Iterator[dict[str, StoredFile]]:
+    """The objects of segments that have all that the layout copies last."""
+    snapshots = {file.folder for one in segments.values() for file in [one.get(SNAPSHOT)] if file}
+    for stem, objects in segments.items():
+        is_aiven = INDEXES in objects or MANIFEST in objects
+        log = objects.get(LOG)
+        if log is None and not is_aiven:
+            yield objects
+        elif log is None or (
+            MANIFEST not in objects
+            if is_aiven
+            else log.folder in snapshots and SNAPSHOT not in objects
+        ):
+            logger.warning("%s: not read, its copy to tiered storage is not finished", stem)
+        else:
+            yield objects
+
+
+def _files_of(objects: dict[str, StoredFile], keys: PrivateKeys) -> list[StoredFile]:
+    """The files of one segment."""
+    described = objects.get(MANIFEST)
+    if described is None:
+        return [_tiered(file, keys, None) for file in objects.values()]
+    log = objects[LOG]
+    manifest = parse_manifest(described.read(), described.path)
+    end = manifest.chunks.size if manifest.is_plain else manifest.chunks.places().end
+    if log.size != end:
+        raise RemoteStorageError(
+            f"the object has {log.size:,} bytes, and its manifest has {end:,}", path=log.path
+        )
+    found: list[StoredFile] = [_tiered(log, keys, manifest)]
+    if not manifest.is_plain:
+        inside = SegmentObject(log, manifest, keys)
+        found = [replace(found[0], size=manifest.chunks.size, filesystem=inside)]
+    indexes = objects.get(INDEXES)
+    if indexes is None:
+        return found
+    for name, position, size in manifest.indexes:
+        part = (position, position + size)
+        if part[1] > indexes.size:
+            raise RemoteStorageError(
+                f"the object ends at {indexes.size:,}, before the {name} index in it",
+                path=indexes.path,
+            )
+        found.append(
+            replace(
+                found[0],
+                path=log.path.removesuffix(LOG) + _SUFFIXES[name],
+                key=log.key.removesuffix(LOG) + _SUFFIXES[name],
+                size=manifest.index_size(size),
+                filesystem=SegmentObject(indexes, manifest, keys, part),
+            )
+        )
+    return found
+
+
+def _tiered(file: StoredFile, keys: PrivateKeys, manifest: Manifest | None) -> TieredFile:
+    return TieredFile(
+        file.path, file.size, file.modified_ns, file.key, file.filesystem, keys, manifest
+    )

@@ -1,0 +1,306 @@
+"""Objects of tiered storage: any range of a segment comes out, or a named error."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+from tiered_objects import (
+    TOPIC_ID,
+    KeyPair,
+    Options,
+    key_pair,
+    packed_sizes,
+    wrapped,
+    write_segment,
+)
+
+import kafkajit
+import kafkajit.testing as kt
+from kafkajit import RemoteStorageError
+from kafkajit.format.tiered_names import object_name
+from kafkajit.places.locations import stored_file
+from kafkajit.places.manifest import chunk_sizes, parse_manifest
+from kafkajit.places.private_keys import PrivateKeys
+
+LOG = b"".join(kt.batch([kt.Record(value=bytes([at]) * 40)], base_offset=at) for at in range(30))
+FOLDER = f"orders-{TOPIC_ID}/3"
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> KeyPair:
+    return key_pair(tmp_path_factory.mktemp("keys"), "key1")
+
+
+def written(folder: Path, options: Options = Options(compresses=True)) -> Path:  # noqa: B008
+    return write_segment(folder / FOLDER, 0, LOG, options, end_offset=29)
+
+
+# Names.
+
+
+@pytest.mark.parametrize(
+    ("path", "parts"),
+    [
+        (f"t-0-{TOPIC_ID}/{7:020}-{TOPIC_ID}.log", ("t", TOPIC_ID, 0, 7, TOPIC_ID, ".log")),
+        (f"a-1-2-{TOPIC_ID}/{7:020}-{TOPIC_ID}.index", ("a-1", TOPIC_ID, 2, 7, TOPIC_ID, ".index")),
+        (f"x/a-1-{TOPIC_ID}/2/{7:020}-{'-_' * 11}.rsm-manifest",
+         ("a-1", TOPIC_ID, 2, 7, "-_" * 11, ".rsm-manifest")),
+        (f"a-{'-' * 22}/2/{7:020}-{TOPIC_ID}.log", ("a", "-" * 22, 2, 7, TOPIC_ID, ".log")),
+        (f"orders-0/{7:020}.log", None),
+        (f"orders-0/{7:020}-{TOPIC_ID}.log", None),
+        (f"orders-{TOPIC_ID}/x/{7:020}-{TOPIC_ID}.log", None),
+        (f"orders-{TOPIC_ID}/2147483648/{7:020}-{TOPIC_ID}.log", None),
+        (f"t-0-{TOPIC_ID}/7-{TOPIC_ID}.log", None),
+        (f"t-0-{TOPIC_ID}/{7:020}-{TOPIC_ID[1:]}.log", None),
+    ],
+)  # fmt: skip
+def test_a_path_names_topic_partition_and_offset(path: str, parts: Any) -> None:
+    assert object_name(f"/tier/{path}") == parts
+    if parts is not None:
+        topic, _, partition, base_offset, _, suffix = parts
+        assert kafkajit.parse_log_path(path) == (topic, partition, base_offset, suffix)
+
+
+# Chunks.
+
+
+@given(st.lists(st.integers(0, 2**31 - 1), max_size=20))
+def test_sizes_of_chunks_are_unpacked(sizes: list[int]) -> None:
+    assert chunk_sizes(packed_sizes(sizes)).tolist() == sizes
+
+
+@given(st.data())
+@pytest.mark.parametrize("form", ["compressed", "encrypted", "both", "fixed"])
+def test_any_range_of_a_segment_is_read(form: str, pair: KeyPair, data: st.DataObject) -> None:
+    folder = pair.file.parent / form
+    options = Options(
+        chunk_size=333,
+        compresses=form in ("compressed", "both"),
+        pair=None if form == "compressed" else pair,
+        is_variable=form != "fixed",
+    )
+    path = folder / FOLDER / f"{0:020}-tqimKeZwStOEOwRzT3L5oQ.log"
+    if not path.exists():
+        written(folder, options)
+    file = stored_file(str(path), PrivateKeys.of({pair.id: str(pair.file)}))
+    assert file.size == len(LOG)
+    assert file.filesystem is not None
+    opened = file.filesystem.open_input_file(file.key)
+    for _ in range(4):
+        position = data.draw(st.integers(0, len(LOG) + 5))
+        count = data.draw(st.integers(0, 900))
+        assert opened.read_at(count, position) == LOG[position : position + count]
+
+
+def test_an_empty_segment_has_one_empty_chunk(tmp_path: Path) -> None:
+    path = write_segment(tmp_path / FOLDER, 0, b"", Options(compresses=True))
+    assert kafkajit.read_records(path).num_rows == 0
+
+
+# Keys.
+
+
+def test_a_key_that_is_missing_is_named(pair: KeyPair, tmp_path: Path) -> None:
+    path = written(tmp_path, Options(pair=pair))
+    with pytest.raises(
+        RemoteStorageError,
+        match=r"encrypted with the key 'key1', which is not given .*: "
+        r"pass the option encryption\.key\.pairs\.key1\.private\.key\.file",
+    ):
+        kafkajit.read_records(path)
+
+
+def test_keys_may_be_rotated(pair: KeyPair, tmp_path: Path) -> None:
+    other = key_pair(tmp_path, "key2", 3072)
+    written(tmp_path, Options(pair=pair))
+    log = kt.batch([kt.Record(value=b"later")], base_offset=30)
+    id_ = "otherMKeZwStOEOwRzT3L5"
+    write_segment(
+        tmp_path / FOLDER,
+        30,
+        log,
+        Options(pair=other, compresses=True),
+        end_offset=30,
+        segment_id=id_,
+    )
+    keys = {"KEY1": str(pair.file), "key2": str(other.file)}  # Spark has no case
+    values = kafkajit.Log(str(tmp_path), private_keys=keys).read(29, columns=["value"])
+    assert values["value"].to_pylist() == [b"\x1d" * 40, b"later"]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"short", "padding is wrong"),
+        (bytes(31), "padding is wrong"),
+        (bytes(40), "padding is wrong"),
+    ],
+)
+def test_a_data_key_of_another_size_is_refused(
+    content: bytes, words: str, pair: KeyPair, tmp_path: Path
+) -> None:
+    path = written(tmp_path, Options(pair=pair))
+    text = base64.b64encode(wrapped(pair, content)).decode()
+    change(path, lambda given: given["encryption"].update(dataKey=f"key1:{text}"))
+    refuse(path, words, pair)
+
+
+def test_another_private_key_is_refused(pair: KeyPair, tmp_path: Path) -> None:
+    path = written(tmp_path, Options(pair=pair))
+    for bits in (2048, 3072):
+        other = key_pair(tmp_path, "key1", bits)
+        refuse(path, f"the private key {other.file} does not decrypt", other)
+
+
+# Hostile objects.
+
+
+def refuse(path: Path, words: str, pair: KeyPair | None = None) -> None:
+    keys = None if pair is None else {pair.id: str(pair.file)}
+    with pytest.raises(RemoteStorageError, match=words):
+        kafkajit.read_records(path, private_keys=keys)
+
+
+def change(path: Path, by: Callable[[dict[str, Any]], object]) -> None:
+    file = path.with_suffix(".rsm-manifest")
+    given = json.loads(file.read_text())
+    by(given)
+    file.write_text(json.dumps(given))
+
+
+def zipped(content: bytes) -> str:
+    return base64.b64encode(zstandard.compress(content)).decode()
+
+
+BOMB = zstandard.ZstdCompressor(level=19).compress(bytes(64 << 20))
+MANIFESTS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
+    "another version": (lambda m: m.update(version="2"), "version '2' is not read"),
+    "no version": (lambda m: m.pop("version"), "malformed: KeyError"),
+    "no chunks": (lambda m: m.pop("chunkIndex"), "malformed: KeyError"),
+    "chunks of another kind": (lambda m: m["chunkIndex"].update(type="x"), "of the type 'x'"),
+    "chunks of no size": (lambda m: m["chunkIndex"].update(originalChunkSize=0), "from 1 to"),
+    "a size that is text": (lambda m: m["chunkIndex"].update(originalFileSize="9"), "not '9'"),
+    "a size below zero": (lambda m: m["chunkIndex"].update(originalFileSize=-1), "not -1"),
+    "a size that is true": (lambda m: m["chunkIndex"].update(originalFileSize=True), "not True"),
+    "another count": (lambda m: m["chunkIndex"].update(originalChunkSize=1), "chunks instead of"),
+    "no base64": (lambda m: m["chunkIndex"].update(transformedChunks="%"), "malformed"),
+    "no zstd": (lambda m: m["chunkIndex"].update(transformedChunks="AAAA"), "not zstd"),
+    "a bomb": (
+        lambda m: m["chunkIndex"].update(transformedChunks=base64.b64encode(BOMB).decode()),
+        "chunk index of 67108864 bytes is not read",
+    ),
+    "no chunk index": (
+        lambda m: m["chunkIndex"].update(transformedChunks=zipped(b"")), "wrong size",
+    ),
+    "a count below zero": (
+        lambda m: m["chunkIndex"].update(transformedChunks=zipped(b"\xff" * 4)), "wrong size",
+    ),
+    "wide differences": (
+        lambda m: m["chunkIndex"].update(transformedChunks=zipped(b"\0\0\0\2\0\0\0\0\t")),
+        "wrong size",
+    ),
+    "sizes below zero": (
+        lambda m: m["chunkIndex"].update(
+            originalChunkSize=10**6, transformedChunks=zipped(b"\0\0\0\1\xff\xff\xff\xff")
+        ),
+        "size is negative",
+    ),
+    "other sizes": (
+        lambda m: m["chunkIndex"].update(
+            type="fixed", transformedChunkSize=5, finalTransformedChunkSize=7
+        ),
+        r"the object has [\d,]+ bytes, and its manifest has",
+    ),
+    "two billion chunks": (
+        lambda m: m["chunkIndex"].update(
+            type="fixed", originalChunkSize=1, originalFileSize=2**31 - 1,
+            transformedChunkSize=2**31 - 1, finalTransformedChunkSize=0,
+        ),
+        "and its manifest has",
+    ),
+    "a bad compression": (lambda m: m.update(compression="yes"), "compression is not a boolean"),
+    "no compression": (
+        lambda m: m.update(compression=False), "has .* bytes, and its manifest has 3",
+    ),
+    "a list": (lambda m: m.update(remoteLogSegmentMetadata=[1]), "malformed"),
+    "an epoch that is text": (
+        lambda m: m["remoteLogSegmentMetadata"].update(segmentLeaderEpochs={"x": 1}), "malformed",
+    ),
+    "an offset that is text": (
+        lambda m: m["remoteLogSegmentMetadata"].update(endOffset="1"), "'1' is not an integer",
+    ),
+    "a key without a name": (
+        lambda m: m.update(encryption={"dataKey": "AAAA", "aad": ""}),
+        "does not name its private key",
+    ),
+    "a key in other letters": (
+        lambda m: m.update(encryption={"dataKey": "k:%", "aad": ""}), "not base64",
+    ),
+    "an index behind the end": (
+        lambda m: m.update(segmentIndexes={"offset": {"position": 5, "size": 3}}),
+        "the object ends at 0, before the offset index in it",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_a_manifest_that_is_wrong_is_refused(name: str, tmp_path: Path) -> None:
+    path = written(tmp_path)
+    by, words = MANIFESTS[name]
+    change(path, by)
+    refuse(path, words)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b"null", b"[" * 100_000, b"\xff\xfe", b'{"version": "1"}']
+)
+def test_a_manifest_may_be_anything(content: bytes) -> None:
+    with pytest.raises(RemoteStorageError, match="malformed"):
+        parse_manifest(content, "m")
+
+
+def test_a_manifest_of_many_megabytes_is_not_parsed(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    path.with_suffix(".rsm-manifest").write_bytes(b" " * (40 << 20))
+    refuse(path, "a manifest of 41,943,040 bytes is not read")
+
+
+def test_an_object_that_is_cut_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    path.write_bytes(path.read_bytes()[:-1])
+    refuse(path, "bytes, and its manifest has")
+
+
+@pytest.mark.parametrize("form", ["compressed", "encrypted"])
+def test_a_byte_that_is_changed_is_noticed(form: str, pair: KeyPair, tmp_path: Path) -> None:
+    options = Options(compresses=form == "compressed", pair=pair if form == "encrypted" else None)
+    path = written(tmp_path, options)
+    sound = path.read_bytes()
+    expected = kafkajit.read_records(path, private_keys={pair.id: str(pair.file)})
+    for at in np.linspace(0, len(sound) - 1, 60).astype(int).tolist():
+        path.write_bytes(sound[:at] + bytes([sound[at] ^ 0x10]) + sound[at + 1 :])
+        keys = {pair.id: str(pair.file)}
+        try:
+            table = kafkajit.read_records(path, private_keys=keys)
+        except kafkajit.KafkaJitError:  # or the batches' own checksum
+            continue
+        assert form == "compressed"
+        # A batch's checksum leaves out its base offset and its leader epoch.
+        assert table["value"].equals(expected["value"])
+
+
+def test_a_chunk_that_would_be_larger_is_not_unpacked(tmp_path: Path) -> None:
+    path = written(tmp_path, Options(chunk_size=len(LOG), compresses=True))
+    path.write_bytes(BOMB)
+    sizes = zipped(packed_sizes([len(BOMB)]))
+    change(path, lambda given: given["chunkIndex"].update(transformedChunks=sizes))
+    refuse(path, f"chunk 0 of 1 cannot be read: it has 67108864 bytes instead of {len(LOG)}")

@@ -1,0 +1,187 @@
+"""Segments in tiered storage are read as those of a broker's folder, in whatever form they lie."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from corpus import DATA
+from scanning import read_table
+from tiered_objects import PLAIN, TOPIC_ID, KeyPair, Options, key_pair, write_segment
+
+import kafkajit
+from kafkajit import Log, RemoteStorageError
+
+ORIGINAL = DATA / "v2" / "transactions-segments-0"
+TOPIC = "transactions-segments"
+LOGS = sorted(ORIGINAL.glob("*.log"))
+BASES = [int(log.stem) for log in LOGS]
+ENDS = [*(base - 1 for base in BASES[1:]), kafkajit.Log(str(ORIGINAL)).end_offset - 1]
+INDEXES = {"offset": ".index", "timestamp": ".timeindex", "transaction": ".txnindex"}
+INDEX_NAMES = ("offset", "timestamp")
+FORMS = ["plain", "fixed", "compressed", "encrypted", "both"]
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> KeyPair:
+    return key_pair(tmp_path_factory.mktemp("keys"), "key1")
+
+
+def options_of_form(form: str, pair: KeyPair) -> Options:
+    return Options(
+        chunk_size=700,
+        compresses=form in ("compressed", "both"),
+        pair=pair if form in ("encrypted", "both") else None,
+        is_variable=form != "fixed",
+    )
+
+
+def write_tier(root: Path, options: Options = PLAIN, *, rows: slice = slice(None)) -> Path:
+    """The segments of the original log, in tiered storage."""
+    folder = root / f"{TOPIC}-{TOPIC_ID}" / "0"
+    for log, base, end in list(zip(LOGS, BASES, ENDS, strict=True))[rows]:
+        beside = {name: log.with_suffix(suffix) for name, suffix in INDEXES.items()}
+        indexes = {name: path.read_bytes() for name, path in beside.items() if path.exists()}
+        id_ = f"{base:04}MKeZwStOEOwRzT3L5o"
+        write_segment(
+            folder, base, log.read_bytes(), options, end_offset=end, indexes=indexes, segment_id=id_
+        )
+    return folder
+
+
+def without_paths(table: pa.Table) -> list[dict[str, Any]]:
+    return table.drop_columns([n for n in ("path",) if n in table.schema.names]).to_pylist()
+
+
+def key_options(pair: KeyPair) -> dict[str, str]:
+    return {f"encryption.key.pairs.{pair.id}.private.key.file": str(pair.file)}
+
+
+# Forms.
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", ["records", "batches", "corruption"])
+def test_each_form_has_the_rows_of_the_original(
+    form: str, kind: str, pair: KeyPair, tmp_path: Path
+) -> None:
+    write_tier(tmp_path, options_of_form(form, pair))
+    table = read_table(tmp_path, kind=kind, **key_options(pair))
+    assert without_paths(table) == without_paths(read_table(ORIGINAL, kind=kind))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_consumer_sees_the_same(form: str, pair: KeyPair, tmp_path: Path) -> None:
+    write_tier(tmp_path, options_of_form(form, pair))
+    asked = {"isolationLevel": "read_committed", "startingOffsets": f'{{"{TOPIC}": {{"0": 9}}}}'}
+    table = read_table(tmp_path, **asked, **key_options(pair))
+    assert without_paths(table) == without_paths(read_table(ORIGINAL, **asked))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_python_reads_an_object_and_a_folder(form: str, pair: KeyPair, tmp_path: Path) -> None:
+    folder = write_tier(tmp_path, options_of_form(form, pair))
+    keys = {pair.id: str(pair.file)}
+    for log, original in zip(sorted(folder.glob("*.log")), LOGS, strict=True):
+        expected = kafkajit.read_records(original)
+        for path in (log, str(log), log.as_uri()):
+            assert kafkajit.read_records(path, private_keys=keys).equals(expected)
+        batches = list(kafkajit.iter_records(log, private_keys=keys))
+        assert pa.Table.from_batches(batches).equals(pa.table(expected).replace_schema_metadata())
+    log = Log(str(folder), private_keys=keys)
+    original_log = Log(str(ORIGINAL))
+    assert (log.topic, log.partition) == (TOPIC, 0)
+    assert log.end_offset == original_log.end_offset
+    columns = ["offset", "key", "value"]
+    for offset in range(0, log.end_offset, 7):
+        expected = original_log.read(offset, 5, columns=columns)
+        assert log.read(offset, 5, columns=columns).equals(expected)
+    assert log.aborted_transactions(0, 10**6).equals(original_log.aborted_transactions(0, 10**6))
+
+
+@pytest.mark.parametrize("depth", ["root", "topic", "partition", "glob"])
+def test_a_location_is_any_folder_of_the_layout(depth: str, tmp_path: Path) -> None:
+    folder = write_tier(tmp_path, Options(compresses=True))
+    location = {
+        "root": tmp_path,
+        "topic": folder.parent,
+        "partition": folder,
+        "glob": tmp_path / "transactions-*" / "*",
+    }[depth]
+    assert read_table(location).num_rows == read_table(ORIGINAL).num_rows
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_indexes_inside_an_object_are_files_of_the_log(
+    form: str, pair: KeyPair, tmp_path: Path
+) -> None:
+    original = DATA / "v2" / "segments-0"
+    folder = tmp_path / f"segments-{TOPIC_ID}" / "0"
+    for log in sorted(original.glob("*.log")):
+        indexes = {name: log.with_suffix(INDEXES[name]).read_bytes() for name in INDEX_NAMES}
+        content = log.read_bytes()
+        write_segment(folder, int(log.stem), content, options_of_form(form, pair), indexes=indexes)
+    for kind in ("offsetIndex", "timeIndex"):
+        table = read_table(tmp_path, kind=kind, **key_options(pair))
+        assert without_paths(table) == without_paths(read_table(original, kind=kind))
+        assert table.num_rows > 0
+
+
+# Segments that are not there once.
+
+
+def test_a_copy_that_is_not_finished_is_left_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = write_tier(tmp_path)
+    (last, manifest) = (
+        sorted(folder.glob(f"*{suffix}"))[-1] for suffix in (".log", ".rsm-manifest")
+    )
+    manifest.unlink()
+    table = read_table(tmp_path)
+    assert table["offset"].to_pylist()[-1] == ENDS[-2]
+    assert f"{last.stem}: not read, its copy to tiered storage is not finished" in caplog.text
+    with pytest.raises(RemoteStorageError, match="copy to tiered storage is not finished"):
+        kafkajit.read_records(last)
+
+
+def test_a_segment_that_was_copied_twice_is_read_once(tmp_path: Path) -> None:
+    folder = write_tier(tmp_path)
+    copied = LOGS[1].read_bytes()
+    write_segment(folder, BASES[1], copied, end_offset=ENDS[1], segment_id="copyMKeZwStOEOwRzT3L5o")
+    whole = b"".join(log.read_bytes() for log in LOGS[1:3])
+    write_segment(folder, BASES[1], whole, end_offset=ENDS[2], segment_id="bothMKeZwStOEOwRzT3L5o")
+    offsets = read_table(tmp_path)["offset"].to_pylist()
+    assert offsets == read_table(ORIGINAL)["offset"].to_pylist()
+    log = Log(str(folder))
+    assert log.read(0, 10**6)["offset"].to_pylist() == offsets
+
+
+@pytest.mark.parametrize("is_local_first", [True, False])
+def test_a_broker_and_its_tiered_storage_are_one_log(tmp_path: Path, is_local_first: bool) -> None:
+    write_tier(tmp_path / "tier", rows=slice(0, 3))
+    local = tmp_path / "logs" / f"{TOPIC}-0"
+    shutil.copytree(ORIGINAL, local)
+    (local / LOGS[0].name).unlink()
+    (local / "partition.metadata").write_text(f"version: 0\ntopic_id: {TOPIC_ID}")
+    paths = [local.parent, tmp_path / "tier"]
+    table = read_table(*(paths if is_local_first else reversed(paths)))
+    assert without_paths(table) == without_paths(read_table(ORIGINAL))
+
+
+def test_a_broker_with_another_topic_of_the_name_is_read_by_itself(tmp_path: Path) -> None:
+    write_tier(tmp_path / "tier")
+    shutil.copytree(ORIGINAL, tmp_path / "logs" / f"{TOPIC}-0")
+    table = read_table(tmp_path / "tier", tmp_path / "logs")
+    assert table.num_rows == 2 * read_table(ORIGINAL).num_rows
+
+
+def test_a_recreated_topic_has_a_log_of_its_own(tmp_path: Path) -> None:
+    write_tier(tmp_path)
+    other = tmp_path / f"{TOPIC}-AAAAAHTfRYy67jzwZdeqSQ" / "0"
+    write_segment(other, 0, LOGS[0].read_bytes(), end_offset=ENDS[0])
+    count = read_table(ORIGINAL).num_rows + kafkajit.read_records(LOGS[0]).num_rows
+    assert read_table(tmp_path).num_rows == count
