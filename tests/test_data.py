@@ -4,10 +4,12 @@ import lzma
 from pathlib import Path
 
 import data
+import pytest
 
 
-def test_the_index_names_every_file_of_the_archives() -> None:
-    assert (data.ARCHIVES / data.INDEX).read_text().splitlines() == list(data.index())
+@pytest.mark.parametrize("archives", [data.ARCHIVES, data.OBJECTS], ids=["corpus", "objects"])
+def test_the_index_names_every_file_of_the_archives(archives: Path) -> None:
+    assert (archives / data.INDEX).read_text().splitlines() == list(data.index(archives))
 
 
 def test_packing_the_same_files_again_gives_the_same_bytes(tmp_path: Path) -> None:

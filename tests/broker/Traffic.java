@@ -1,5 +1,6 @@
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -33,7 +34,8 @@ import org.apache.kafka.common.header.internals.RecordHeader;
  * <p>{@code Traffic make BOOTSTRAP} creates the topics, writes them and halts in the middle of a
  * transaction. {@code Traffic epoch BOOTSTRAP} writes to the topic epochs, which it creates the first
  * time. {@code Traffic flood BOOTSTRAP TOPIC...} writes small batches until it is killed.
- * {@code Traffic tiered BOOTSTRAP} is {@link TieredTraffic}'s,
+ * {@code Traffic tiered BOOTSTRAP} is {@link TieredTraffic}'s, {@code Traffic objects BOOTSTRAP
+ * LOG_DIR COMMAND...} is {@link ObjectsTraffic}'s,
  * {@code Traffic old BOOTSTRAP} and {@code Traffic old-crash BOOTSTRAP} are {@link OldTraffic}'s.
  * Record timestamps and random seeds are fixed wherever the broker lets them be.
  */
@@ -56,6 +58,8 @@ public final class Traffic {
       case "epoch" -> epoch();
       case "flood" -> flood(Arrays.copyOfRange(arguments, 2, arguments.length));
       case "tiered" -> TieredTraffic.make();
+      case "objects" -> ObjectsTraffic.make(
+          Path.of(arguments[2]), Arrays.copyOfRange(arguments, 3, arguments.length));
       case "old" -> OldTraffic.make();
       case "old-crash" -> OldTraffic.crash();
       default -> throw new IllegalArgumentException(arguments[0]);

@@ -5,7 +5,9 @@
     python tests/support/data.py cat PATH         # one file, such as v2/none-0/…data.out
 
 tests/data/KIND.tar.xz holds a folder each, and tests/data/INDEX.tsv names every file with its size
-and its SHA-256. Archives are unpacked into build/test-data, again when they change.
+and its SHA-256. Archives are unpacked into build/test-data, again when they change. Those in
+tests/data/objects, of tiered storage, go to build/test-objects: the tests that take all files of a
+kind in the corpus do not see them.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parent.parent
 ARCHIVES = TESTS / "data"
 UNPACKED = TESTS.parent / "build" / "test-data"
+OBJECTS = ARCHIVES / "objects"
 INDEX = "INDEX.tsv"
 
 
@@ -33,7 +36,7 @@ def unpacked(archives: Path = ARCHIVES, to: Path = UNPACKED) -> Path:
     """The corpus as folders; unpacks what has changed since the last time."""
     to.mkdir(parents=True, exist_ok=True)
     with _alone(to):
-        for source in sorted(archives.iterdir()):
+        for source in sorted(path for path in archives.iterdir() if path.is_file()):
             kind = source.name.removesuffix(".tar.xz")
             digest, stamp = _digest(source), to / f".{kind}"
             if stamp.exists() and stamp.read_text() == digest:
@@ -43,14 +46,17 @@ def unpacked(archives: Path = ARCHIVES, to: Path = UNPACKED) -> Path:
                 if source.suffix == ".xz":
                     with tarfile.open(source) as archive:
                         archive.extractall(fresh, filter="data")
-                elif source.is_dir():
-                    shutil.copytree(source, target)
                 else:
                     shutil.copy(source, target)
                 _remove(to / kind)
                 target.rename(to / kind)
             stamp.write_text(digest)
     return to
+
+
+def objects() -> Path:
+    """The objects of tiered storage as folders, one for each plugin and its settings."""
+    return unpacked(OBJECTS, UNPACKED.with_name("test-objects"))
 
 
 def pack(kinds: Iterable[str], archives: Path = ARCHIVES, folders: Path = UNPACKED) -> None:
@@ -83,12 +89,7 @@ def _entry(path: Path, folders: Path) -> tarfile.TarInfo:
 
 
 def _digest(source: Path) -> str:
-    """A hash of a file, or of all files in a folder."""
-    files = sorted(path for path in source.rglob("*") if path.is_file()) or [source]
-    digest = hashlib.sha256()
-    for file in files:
-        digest.update(f"{file.name} {file.stat().st_size} ".encode() + file.read_bytes())
-    return digest.hexdigest()
+    return hashlib.sha256(source.read_bytes()).hexdigest()
 
 
 def _remove(path: Path) -> None:
@@ -119,12 +120,17 @@ def main() -> None:
     if arguments.command == "pack":
         pack(arguments.kinds or [path.name[:-7] for path in sorted(ARCHIVES.glob("*.tar.xz"))])
     elif arguments.command == "cat":
-        sys.stdout.buffer.write((unpacked() / arguments.path).read_bytes())
+        path = arguments.path
+        inner = path.removeprefix("objects/")
+        sys.stdout.buffer.write(
+            (unpacked() / path if inner == path else objects() / inner).read_bytes()
+        )
     else:
-        for line in (ARCHIVES / INDEX).read_text().splitlines()[1:]:
-            path, size, _ = line.split("\t")
-            if fnmatch.fnmatch(path, arguments.pattern):
-                print(f"{int(size):>10,}  {path}")
+        for archives, prefix in ((ARCHIVES, ""), (OBJECTS, "objects/")):
+            for line in (archives / INDEX).read_text().splitlines()[1:]:
+                path, size, _ = line.split("\t")
+                if fnmatch.fnmatch(prefix + path, arguments.pattern):
+                    print(f"{int(size):>10,}  {prefix}{path}")
 
 
 if __name__ == "__main__":
