@@ -99,8 +99,9 @@ final class ObjectsTraffic {
       }
       Traffic.send(aborts, batch(partition, run, random, BATCH));
       end(partition, () -> aborts.abortTransaction());
+      // A segment of its own: nothing else fits, and its index has no entry.
       Traffic.send(plain, List.of(
-          record(partition, run, Traffic.utf8("noise"), Traffic.bytes(random, 2500))));
+          record(partition, run, Traffic.utf8("noise"), Traffic.bytes(random, 3850))));
       for (int i = 0; i < 3; i++) {
         Traffic.send(plain, batch(partition, run, random, BATCH));
       }

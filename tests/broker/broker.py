@@ -57,6 +57,14 @@ AVRO = Release(
     ("avro-1.12.1.jar",),
     "avro",
 )
+# What Aiven's plugin for tiered storage needs; its source is make_aiven_data.py's argument.
+AIVEN = Release(
+    "1.2.0",
+    Path(__file__).with_name("pom-aiven.xml"),
+    "KAFKAJIT_AIVEN_LIB",
+    ("bcprov-jdk18on-1.83.jar", "zstd-jni-1.5.7-4.jar"),
+    "aiven",
+)
 
 
 class Dump(NamedTuple):
