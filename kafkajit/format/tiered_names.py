@@ -22,6 +22,7 @@ _OBJECT = re.compile(rf"(?P<base_offset>\d{{20}})-(?P<segment_id>{_ID})(?P<suffi
 _PARTITION = re.compile(rf"(?P<topic>{_TOPIC})-(?P<partition>\d+)-(?P<topic_id>{_ID})")
 _TOPIC_FOLDER = re.compile(rf"(?P<topic>{_TOPIC})-(?P<topic_id>{_ID})")
 
+LOCAL_TIERED_STORAGE = "kafka-tiered-storage"  # its folder, in that of its option `dir`
 LOG = ".log"
 MANIFEST = ".rsm-manifest"
 INDEXES = ".indexes"

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kafkajit.errors import CorruptCheckpointError
-from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.log_path import LOG_SUFFIX, partition_of
 from kafkajit.format.tiered_names import object_name
 from kafkajit.log.segment import OpenSegment, Segment, segments_of
@@ -60,13 +59,14 @@ def joined(segments: Sequence[Segment], files: Mapping[str, StoredFile]) -> list
     covered = -1
     for copy in copies:
         divergence = _divergence(copy, lineage)
-        if divergence <= copy.offsets.last:
+        if divergence is not None:
             logger.warning(
                 "%s: not read from offset %d on, which an election of another leader has lost",
                 copy.segment.log.path,
                 divergence,
             )
-        kept = Range(max(copy.offsets.first, covered + 1), divergence - 1) & copy.offsets
+        last = copy.offsets.last if divergence is None else divergence - 1
+        kept = Range(max(copy.offsets.first, covered + 1), last)
         if not kept:
             logger.info("%s: not read, other segments have its offsets", copy.segment.log.path)
             continue
@@ -144,17 +144,17 @@ def _epochs(file: StoredFile | None) -> Epochs:
     return [(row["epoch"], row["startOffset"]) for row in rows]
 
 
-def _divergence(copy: _Copy, lineage: Epochs) -> int:
-    """The first offset of a segment that was not written in the lineage's epoch."""
+def _divergence(copy: _Copy, lineage: Epochs) -> int | None:
+    """The first offset of a segment that was not written in the lineage's epoch, if any."""
     if not lineage or not copy.epochs:
-        return MAX_INT64
+        return None
     first, last = copy.offsets
     # A lineage may begin behind the segment: retention cuts it.
     starts = {at for _, at in (*lineage, *copy.epochs)} | {first}
     for offset in sorted(at for at in starts if max(first, lineage[0][1]) <= at <= last):
         if _epoch_at(copy.epochs, offset) != _epoch_at(lineage, offset):
             return offset
-    return MAX_INT64
+    return None
 
 
 def _epoch_at(epochs: Epochs, offset: int) -> int:

@@ -21,7 +21,12 @@ from urllib.parse import quote
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
 
 from kafkajit.errors import RemoteStorageError
-from kafkajit.format.tiered_names import MAYBE_ID, is_topic_folder, object_name
+from kafkajit.format.tiered_names import (
+    LOCAL_TIERED_STORAGE,
+    MAYBE_ID,
+    is_topic_folder,
+    object_name,
+)
 from kafkajit.places.private_keys import PrivateKeys
 from kafkajit.places.tiered_files import NO_KEYS, as_log_files
 from kafkajit.storage.globs import glob_to_regex
@@ -267,6 +272,9 @@ def _files_under(where: _Location, folder: FileInfo) -> Iterator[FileInfo]:
         return
     for info in inside:
         if info.type != FileType.Directory:
+            continue
+        if info.base_name == LOCAL_TIERED_STORAGE:
+            yield from _files_under(where, info)
             continue
         is_topic = is_topic_folder(info.base_name)
         if is_topic or is_tiered or _PARTITION.fullmatch(info.base_name):

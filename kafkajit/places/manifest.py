@@ -72,7 +72,7 @@ class DataKey(NamedTuple):
 
 
 class Manifest(NamedTuple):
-    """What a manifest has about a segment."""
+    """The contents of a manifest."""
 
     topic: str | None
     topic_id: str | None

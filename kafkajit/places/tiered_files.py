@@ -2,8 +2,8 @@
 
     objects ─▶ finished segments ─▶ their manifests ─▶ files, as a broker's folder has them
 
-A file has the path of its object. An index in an .indexes object has the path that a file of its
-own would have.
+A file has the path of its object, with a slash behind a prefix that has none. An index in an
+.indexes object has the path that a file of its own would have.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ class TieredFile(StoredFile):
 
     keys: PrivateKeys = NO_KEYS
     manifest: Manifest | None = None
+    object_path: str = ""
 
     def beside(self) -> list[StoredFile]:
         return as_log_files(self._object.beside(), self.keys)
@@ -56,7 +57,7 @@ class TieredFile(StoredFile):
         filesystem = self.filesystem
         if isinstance(filesystem, SegmentObject):
             filesystem = filesystem.filesystem
-        return StoredFile(self.path, self.size, self.modified_ns, self.key, filesystem)
+        return StoredFile(self.object_path, self.size, self.modified_ns, self.key, filesystem)
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ def as_log_files(files: Iterable[StoredFile], keys: PrivateKeys = NO_KEYS) -> li
     found = list(_finished(segments))
     with ThreadPoolExecutor(_READERS) as pool:
         parsed = pool.map(partial(_files_of, keys=keys), found)
-        return others + [file for files_ in parsed for file in files_]
+        return [*others, *(file for files_ in parsed for file in files_)]
 
 
 def _look_beside(segments: dict[str, dict[str, StoredFile]]) -> None:
@@ -164,7 +165,7 @@ def _finished(segments: dict[str, dict[str, StoredFile]]) -> Iterator[dict[str, 
             yield objects
 
 
-def _files_of(objects: dict[str, StoredFile], keys: PrivateKeys) -> list[StoredFile]:
+def _files_of(objects: dict[str, StoredFile], keys: PrivateKeys) -> list[TieredFile]:
     """The files of one segment."""
     described = objects.get(MANIFEST)
     if described is None:
@@ -176,7 +177,7 @@ def _files_of(objects: dict[str, StoredFile], keys: PrivateKeys) -> list[StoredF
         raise RemoteStorageError(
             f"the object has {log.size:,} bytes, and its manifest has {end:,}", path=log.path
         )
-    found: list[StoredFile] = [_tiered(log, keys, manifest)]
+    found = [_tiered(log, keys, manifest)]
     if not manifest.is_plain:
         inside = SegmentObject(log, manifest, keys)
         found = [replace(found[0], size=manifest.chunks.size, filesystem=inside)]
@@ -193,7 +194,8 @@ def _files_of(objects: dict[str, StoredFile], keys: PrivateKeys) -> list[StoredF
         found.append(
             replace(
                 found[0],
-                path=log.path.removesuffix(LOG) + _SUFFIXES[name],
+                path=found[0].path.removesuffix(LOG) + _SUFFIXES[name],
+                object_path=log.path.removesuffix(LOG) + _SUFFIXES[name],
                 key=log.key.removesuffix(LOG) + _SUFFIXES[name],
                 size=manifest.index_size(size),
                 filesystem=SegmentObject(indexes, manifest, keys, part),
@@ -204,5 +206,24 @@ def _files_of(objects: dict[str, StoredFile], keys: PrivateKeys) -> list[StoredF
 
 def _tiered(file: StoredFile, keys: PrivateKeys, manifest: Manifest | None) -> TieredFile:
     return TieredFile(
-        file.path, file.size, file.modified_ns, file.key, file.filesystem, keys, manifest
+        _path(file.path, manifest),
+        file.size,
+        file.modified_ns,
+        file.key,
+        file.filesystem,
+        keys,
+        manifest,
+        file.path,
     )
+
+
+def _path(path: str, manifest: Manifest | None) -> str:
+    """The path of an object. A prefix that ends in the middle of a folder's name gets a slash."""
+    name = object_name(path)
+    if name is None or manifest is None or manifest.topic in (None, name.topic):
+        return path
+    prefix = name.topic.removesuffix(manifest.topic)
+    head, _, tail = path.rpartition(f"/{name.topic}-{name.topic_id}/")
+    if prefix == name.topic:
+        return path
+    return f"{head}/{prefix}/{manifest.topic}-{name.topic_id}/{tail}"

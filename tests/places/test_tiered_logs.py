@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import data
 import pyarrow as pa
 import pytest
 from corpus import DATA
@@ -14,6 +15,8 @@ from tiered_objects import PLAIN, TOPIC_ID, KeyPair, Options, key_pair, write_se
 
 import kafkajit
 from kafkajit import Log, RemoteStorageError
+from kafkajit.places.locations import files_at
+from kafkajit.scan.options import ScanOptions
 
 ORIGINAL = DATA / "v2" / "transactions-segments-0"
 TOPIC = "transactions-segments"
@@ -58,6 +61,71 @@ def without_paths(table: pa.Table) -> list[dict[str, Any]]:
 
 def key_options(pair: KeyPair) -> dict[str, str]:
     return {f"encryption.key.pairs.{pair.id}.private.key.file": str(pair.file)}
+
+
+# Objects that real brokers have copied.
+
+ARCHIVES = ["local-storage", *sorted(path.name for path in data.objects().glob("aiven-*"))]
+PREFIXES = {"aiven-compressed": "some/prefix", "aiven-mixed": "tier"}
+
+
+def archive(name: str) -> tuple[Path, Path, dict[str, str]]:
+    """(tiered storage, the log's folders with all that was copied, the options with keys)."""
+    folder = data.objects() / name
+    whole = folder / ("original" if name == "local-storage" else "logs")
+    keys = {
+        f"encryption.key.pairs.{path.name.partition('.')[0]}.private.key.file": str(path)
+        for path in (data.objects() / "keys").rglob("*.private.pem")
+    }
+    return folder / "remote" / PREFIXES.get(name, ""), whole, keys
+
+
+def records_of(*locations: Path, **options: Any) -> dict[tuple[str, int], list[Any]]:
+    """The records of each partition, but those of brokers' own topics."""
+    found: dict[tuple[str, int], list[Any]] = {}
+    for row in without_paths(read_table(*locations, **options)):
+        if not row["topic"].startswith("__"):
+            found.setdefault((row["topic"], row["partition"]), []).append(row)
+    return found
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+@pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
+def test_what_a_broker_has_copied_is_read(name: str, isolation: str) -> None:
+    tier, whole, keys = archive(name)
+    asked = {"isolationLevel": isolation}
+    copied, original = records_of(tier, **asked, **keys), records_of(whole, **asked)
+    assert copied.keys() == original.keys()
+    for partition, rows in copied.items():
+        assert rows == original[partition][: len(rows)]
+        assert len(rows) > 30
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+def test_what_a_broker_has_copied_and_what_it_has_is_one_log(name: str) -> None:
+    tier, whole, keys = archive(name)
+    logs = data.objects() / name / "logs"
+    original = records_of(whole)
+    for paths in ([tier, logs], [logs, tier]):
+        assert records_of(*paths, **keys) == original
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+def test_every_file_has_the_bytes_of_the_original(name: str) -> None:
+    tier, whole, keys = archive(name)
+    files = files_at([str(tier)], ScanOptions.parse({"path": str(tier), **keys}).private_keys)
+    compared = set()
+    for file in files.values():
+        place = kafkajit.parse_log_path(file.path)
+        suffix = file.name[file.name.index(".") :]
+        if suffix in (".log", ".index", ".timeindex", ".txnindex"):
+            original = (
+                whole / f"{place.topic}-{place.partition}" / f"{place.base_offset:020}{suffix}"
+            )
+            assert file.size == original.stat().st_size
+            assert file.read() == original.read_bytes()
+            compared.add(suffix)
+    assert compared == {".log", ".index", ".timeindex", ".txnindex"}
 
 
 # Forms.
