@@ -19,6 +19,7 @@ from kafkajit.cli.dump_names import SUFFIXES, DumpedFile
 from kafkajit.cli.progress import Progress
 from kafkajit.errors import CorruptSnapshotError
 from kafkajit.format.log_path import parse_log_path
+from kafkajit.format.tiered_names import TIERED_STEM
 from kafkajit.storage.source import Source
 from kafkajit.text.log_dump import LogDump, Style, json_line
 from kafkajit.topics import TOPICS
@@ -337,6 +338,8 @@ def _heading(name: str) -> tuple[str, dict[str, Any]]:
 def _offset_in(name: str) -> int:
     """The number that a file's name begins with, parsed as Java's toLong does."""
     base_offset = name.split(".")[0]
+    tiered = TIERED_STEM.fullmatch(base_offset)
+    base_offset = tiered[1] if tiered else base_offset
     if not re.fullmatch(r"[+-]?\d+", base_offset) or not -(2**63) <= int(base_offset) < 2**63:
         raise ValueError(f"the file's name does not begin with an offset: {base_offset!r}")
     return int(base_offset)

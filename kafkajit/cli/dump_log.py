@@ -157,6 +157,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "files, or a .json file with a registry's answer (default: the folder _schemas-0 beside "
         "the log's)",
     )
+    parser.add_argument(
+        "--private-key",
+        dest="private_keys",
+        action="append",
+        type=_private_key,
+        default=[],
+        metavar="ID=FILE",
+        help="the private key of segments that are encrypted in tiered storage, and its id",
+    )
     for name, kind in _TOPIC_DECODERS.items():
         parser.add_argument(
             f"--{name}",
@@ -206,7 +215,9 @@ def run(options: argparse.Namespace) -> int:
     _check_values(options)
     dump = FileDump(_style(options), options)
     failed = False
-    for file in files_of(options.files, options.paths, options.stdin_name):
+    for file in files_of(
+        options.files, options.paths, options.stdin_name, dict(options.private_keys)
+    ):
         name = file.name
         dump.say(f"Dumping {name}", {"kind": "file", "path": name})
         try:
@@ -226,6 +237,13 @@ def run(options: argparse.Namespace) -> int:
         for line in dump.findings.lines():
             print(line, file=sys.stderr)
     return 1 if failed else 0
+
+
+def _private_key(text: str) -> tuple[str, str]:
+    id_, equals, file = text.partition("=")
+    if not (id_ and equals and file):
+        raise argparse.ArgumentTypeError(f"expected an id, = and a file, not {text!r}")
+    return id_, file
 
 
 def _check_values(options: argparse.Namespace) -> None:

@@ -7,11 +7,12 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from kafkajit.format.tiered_names import object_name
 from kafkajit.storage.source import Source, resolve_sample
 
 if TYPE_CHECKING:
@@ -146,13 +147,16 @@ class StandardInput(DumpedFile):
         )
 
 
-def files_of(lists: Sequence[str], paths: Sequence[str], called: str) -> Iterator[DumpedFile]:
+def files_of(
+    lists: Sequence[str], paths: Sequence[str], called: str, keys: Mapping[str, str] | None = None
+) -> Iterator[DumpedFile]:
     """The files to dump, in the order of their names; a folder stands for all its files.
 
     Args:
         lists: names separated by commas, as Kafka's tool takes them.
         paths: one name each; a name with commas is a list, unless it is the name of a file.
         called: the file name of standard input.
+        keys: files of private keys by their ids, for tiered segments.
     """
     names = [name for text in lists for name in _COMMA.split(re.sub(",+$", "", text))]
     for path in paths:
@@ -161,10 +165,13 @@ def files_of(lists: Sequence[str], paths: Sequence[str], called: str) -> Iterato
         if name == STANDARD_INPUT and not os.path.lexists(name):
             yield StandardInput(called)
         elif _URI.match(name) and not os.path.lexists(name):
-            yield from _remote(name)
+            yield from _remote(name, keys or {})
         else:
             for found in _local(name):
-                yield DumpedFile(found)
+                if object_name(os.path.abspath(found)):  # noqa: PTH100  a link may be the object
+                    yield from _remote(found, keys or {})
+                else:
+                    yield DumpedFile(found)
 
 
 def _local(given: str) -> Iterator[str]:
@@ -199,15 +206,16 @@ def _alternatives(pattern: str) -> Iterator[str]:
         yield from _alternatives(pattern[: braces.start()] + choice + pattern[braces.end() :])
 
 
-def _remote(location: str) -> Iterator[DumpedFile]:
-    from kafkajit.places.locations import find_files, shown  # which import pyarrow's file systems
+def _remote(location: str, keys: Mapping[str, str]) -> Iterator[DumpedFile]:
+    from kafkajit.places.locations import find_files, shown  # they import pyarrow's file systems
+    from kafkajit.places.private_keys import PrivateKeys
 
-    found = find_files(location)
+    found = find_files(location, PrivateKeys.of(keys))
     dumped = [file for file in found if file.path.endswith(SUFFIXES)]
     if not dumped and [file.path for file in found] != [shown(location)]:
         raise FileNotFoundError(0, f"no file that can be dumped ({', '.join(SUFFIXES)})", location)
     for file in dumped or found:
-        yield RemoteFile(file.path, file)
+        yield RemoteFile(location if file.path == shown(location) else file.path, file)
 
 
 def _sibling(name: str, suffix: str) -> str:

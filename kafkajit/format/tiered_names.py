@@ -18,6 +18,7 @@ _ID = r"[A-Za-z0-9_-]{22}"
 MAYBE_ID = rf"(?:-{_ID})?"
 _TOPIC = r"[a-zA-Z0-9._-]+"
 _OBJECT = re.compile(rf"(?P<base_offset>\d{{20}})-(?P<segment_id>{_ID})(?P<suffix>\.[a-z_-]+)")
+TIERED_STEM = re.compile(rf"(\d{{20}})-{_ID}")
 # Of LocalTieredStorage, and of Aiven's plugin, which has a folder for each partition in its own.
 _PARTITION = re.compile(rf"(?P<topic>{_TOPIC})-(?P<partition>\d+)-(?P<topic_id>{_ID})")
 _TOPIC_FOLDER = re.compile(rf"(?P<topic>{_TOPIC})-(?P<topic_id>{_ID})")

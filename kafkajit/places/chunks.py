@@ -8,10 +8,10 @@ from functools import cached_property
 import zstandard
 
 from kafkajit.errors import RemoteStorageError
-from kafkajit.places.manifest import Manifest
+from kafkajit.places.manifest import ENCRYPTION_BYTES, Manifest
 from kafkajit.places.private_keys import Decryption, PrivateKeys
 
-ReadObject = Callable[[int, int], bytes]  # a count of bytes, from a position on
+ReadObject = Callable[[int, int], bytes | memoryview]  # a count of bytes, from a position on
 
 
 class ChunkReader:
@@ -26,7 +26,7 @@ class ChunkReader:
         self._keys = keys
         self._read_object = read_object
         self._path = path
-        self._last: tuple[int, bytes] = (-1, b"")
+        self._last: tuple[int, memoryview] = (-1, memoryview(b""))  # a chunk that was read in part
         self._unpacker = zstandard.ZstdDecompressor()
 
     @cached_property
@@ -34,80 +34,92 @@ class ChunkReader:
         key = self._manifest.data_key
         return None if key is None else Decryption(self._keys.unwrap(key, self._path), key.aad)
 
-    def read_at(self, count: int, position: int) -> bytes:
-        """A count of bytes of the segment from a position on, or fewer at its end."""
-        size = self._map.chunk_size
-        end = min(position + count, self._map.size)
-        if end <= position:
-            return b""
-        first, behind = position // size, (end - 1) // size + 1
-        parts = []
-        if self._last[0] == first:
-            parts.append(self._last[1])
-            first += 1
-        if first < behind:
-            parts += self._chunks(first, behind)
-        start = position - position // size * size
-        if len(parts) == 1:
-            return parts[0][start : start + end - position]
-        parts[-1] = parts[-1][: end - (behind - 1) * size]
-        parts[0] = parts[0][start:]
-        return b"".join(parts)
+    def read_into(self, memory: memoryview, position: int) -> int:
+        """Read a range of the segment from a position on; return how many bytes it has.
 
-    def _chunks(self, first: int, behind: int) -> list[bytes]:
+        It ends with a chunk, unless the memory ends in the first one.
+        """
+        end = min(position + len(memory), self._map.size)
+        if end <= position:
+            return 0
+        size = self._map.chunk_size
+        first = position // size
+        if position % size or end < min((first + 1) * size, self._map.size):
+            part = self._whole(first)[position - first * size : end - first * size]
+            memory[: len(part)] = part
+            return len(part)
+        behind = self._map.chunks if end == self._map.size else end // size
         start = self._places.start(first, self._map.chunks)
-        end = self._places.start(behind, self._map.chunks)
+        packed = self._packed(first, behind)
+        for chunk in range(first, behind):
+            begin, stop = (self._places.start(n, self._map.chunks) for n in (chunk, chunk + 1))
+            at = (chunk - first) * size
+            self._read(chunk, packed[begin - start : stop - start], memory[at : at + size])
+        return min(behind * size, self._map.size) - position
+
+    def _whole(self, chunk: int) -> memoryview:
+        """A chunk of which only a part is asked for: most often, the rest is asked for next."""
+        if self._last[0] != chunk:
+            content = memoryview(bytearray(self._size(chunk)))
+            self._read(chunk, self._packed(chunk, chunk + 1), content)
+            self._last = chunk, content
+        return self._last[1]
+
+    def _size(self, chunk: int) -> int:
+        return min(self._map.chunk_size, self._map.size - chunk * self._map.chunk_size)
+
+    def _packed(self, first: int, behind: int) -> memoryview:
+        """The bytes of chunks in the object."""
+        start, end = (self._places.start(chunk, self._map.chunks) for chunk in (first, behind))
         packed = memoryview(self._read_object(end - start, start))
         if len(packed) != end - start:
             raise RemoteStorageError(
                 f"the object ends at {start + len(packed)}, and its manifest goes on to {end}",
                 path=self._path,
             )
-        found = []
-        for chunk in range(first, behind):
-            begin = self._places.start(chunk, self._map.chunks) - start
-            stop = self._places.start(chunk + 1, self._map.chunks) - start
-            found.append(self._chunk(packed[begin:stop], chunk))
-        self._last = (behind - 1, found[-1])
-        return found
+        return packed
 
-    def _chunk(self, packed: memoryview, number: int) -> bytes:
-        expected = min(self._map.chunk_size, self._map.size - number * self._map.chunk_size)
+    def _read(self, chunk: int, packed: memoryview, memory: memoryview) -> None:
+        """Decrypt and decompress a chunk into memory, of which it must fill its size."""
+        memory = memory[: self._size(chunk)]
         try:
-            content: bytes | memoryview = packed
-            if self._decryption is not None:
-                content = self._decryption.decrypt(packed)
-            if self._manifest.is_compressed:
-                content = self._decompressed(content, expected)
+            if not self._manifest.is_compressed:
+                self._decrypt(packed, memory)
+            else:
+                if self._decryption is not None:
+                    frame = memoryview(bytearray(max(0, len(packed) - ENCRYPTION_BYTES)))
+                    self._decrypt(packed, frame)
+                    packed = frame
+                self._decompress(packed, memory)
+        except RemoteStorageError:
+            raise
         except (ValueError, zstandard.ZstdError) as error:
-            if isinstance(error, RemoteStorageError):
-                raise
             raise RemoteStorageError(
-                f"chunk {number} of {self._map.chunks} cannot be read: {error}", path=self._path
+                f"chunk {chunk} of {self._map.chunks} cannot be read: {error}", path=self._path
             ) from None
-        if len(content) != expected:
-            raise RemoteStorageError(
-                f"chunk {number} of {self._map.chunks} has {len(content)} bytes, and its manifest "
-                f"has {expected}",
-                path=self._path,
-            )
-        return bytes(content)
 
-    def _decompressed(self, packed: bytes | memoryview, expected: int) -> bytes:
-        size = zstandard.frame_content_size(packed)
-        if size != expected:  # before memory is taken for it
-            raise ValueError(f"it has {size} bytes instead of {expected}")
-        content: bytes = self._unpacker.decompress(packed, max_output_size=expected)
-        return content
+    def _decrypt(self, packed: memoryview, memory: memoryview) -> None:
+        assert self._decryption is not None
+        self._decryption.decrypt_into(packed, memory)
+
+    def _decompress(self, frame: memoryview, memory: memoryview) -> None:
+        size = zstandard.frame_content_size(frame)
+        if size != len(memory):
+            raise ValueError(f"it has {size} bytes instead of {len(memory)}")
+        if self._unpacker.stream_reader(frame).readinto(memory) != size:
+            raise ValueError("it ends early")
 
 
 def decrypted_index(manifest: Manifest, keys: PrivateKeys, part: memoryview, path: str) -> bytes:
     """An index out of the .indexes object, which is encrypted as a chunk and never compressed."""
-    if manifest.data_key is None or not part:
+    key = manifest.data_key
+    if key is None or not part:
         return bytes(part)
+    content = bytearray(manifest.index_size(len(part)))
     try:
-        return Decryption(keys.unwrap(manifest.data_key, path), manifest.data_key.aad).decrypt(part)
+        Decryption(keys.unwrap(key, path), key.aad).decrypt_into(part, memoryview(content))
     except RemoteStorageError:
         raise
     except ValueError as error:
         raise RemoteStorageError(f"an index cannot be read: {error}", path=path) from None
+    return bytes(content)

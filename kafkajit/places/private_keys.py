@@ -117,12 +117,15 @@ class Decryption:
         self._invalid_tag = library.invalid_tag
         self._aad = aad
 
-    def decrypt(self, chunk: memoryview) -> bytes:
-        """The bytes of a chunk; a ValueError if it was changed, or has another key."""
-        if len(chunk) < ENCRYPTION_BYTES:
-            raise ValueError("the chunk is cut short")
+    def decrypt_into(self, chunk: memoryview, memory: memoryview) -> None:
+        """Write the bytes of a chunk; a ValueError if it was changed, or has another key."""
+        if len(chunk) != len(memory) + ENCRYPTION_BYTES:
+            raise ValueError(f"it has {len(chunk)} bytes for {len(memory)}")
+        iv, content = chunk[:_IV_BYTES], chunk[_IV_BYTES:]
         try:
-            plain: bytes = self._cipher.decrypt(chunk[:_IV_BYTES], chunk[_IV_BYTES:], self._aad)
+            if hasattr(self._cipher, "decrypt_into"):
+                self._cipher.decrypt_into(iv, content, self._aad, memory)
+            else:
+                memory[:] = self._cipher.decrypt(iv, content, self._aad)
         except self._invalid_tag:
-            raise ValueError("the chunk was changed, or is encrypted with another key") from None
-        return plain
+            raise ValueError("it was changed, or is encrypted with another key") from None

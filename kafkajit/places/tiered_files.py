@@ -9,18 +9,19 @@ A file has the path of its object, with a slash behind a prefix that has none. A
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 
-from pyarrow.fs import FileSystem, LocalFileSystem
+from pyarrow.fs import FileSystem
 
 from kafkajit.errors import RemoteStorageError
 from kafkajit.format.tiered_names import INDEXES, LOG, MANIFEST, SNAPSHOT, object_name
 from kafkajit.places.chunks import ChunkReader, ReadObject, decrypted_index
 from kafkajit.places.manifest import Manifest, parse_manifest
 from kafkajit.places.private_keys import PrivateKeys
+from kafkajit.storage.source import Source, into_memory
 from kafkajit.storage.stored_file import StoredFile
 
 logger = logging.getLogger("kafkajit")
@@ -44,6 +45,12 @@ class TieredFile(StoredFile):
     keys: PrivateKeys = NO_KEYS
     manifest: Manifest | None = None
     object_path: str = ""
+
+    @property
+    def stem(self) -> str:
+        """The path of its segment's objects without a suffix."""
+        folder, _, name = self.object_path.rpartition("/")
+        return f"{folder}/{name.partition('.')[0]}"
 
     def beside(self) -> list[StoredFile]:
         return as_log_files(self._object.beside(), self.keys)
@@ -81,23 +88,33 @@ class SegmentObject:
             start, end = self.part
             packed = memoryview(self.object.read(start, end - start))
             content = decrypted_index(self.manifest, self.keys, packed, self.object.path)
-            return OpenObject(
-                lambda count, position: content[position : position + count], len(content)
-            )
-        file = (self.filesystem or LocalFileSystem()).open_input_file(self.object.key)
-        reader = ChunkReader(self.manifest, self.keys, file.read_at, self.object.path)
-        return OpenObject(reader.read_at, self.manifest.chunks.size)
+            read = into_memory(lambda count, position: content[position : position + count])
+            return OpenObject(read, len(content))
+        if self.filesystem is None:
+            whole = Source(self.object.key, size=self.object.size).content.data
+            read_object: ReadObject = lambda count, at: whole[at : at + count]  # noqa: E731
+        else:
+            read_object = self.filesystem.open_input_file(self.object.key).read_at
+        reader = ChunkReader(self.manifest, self.keys, read_object, self.object.path)
+        return OpenObject(reader.read_into, self.manifest.chunks.size)
 
 
 class OpenObject:
     """The file of a SegmentObject, with the methods of pyarrow's files that readers use."""
 
-    def __init__(self, read_at: ReadObject, size: int) -> None:
-        self.read_at = read_at
+    def __init__(self, read_into: Callable[[memoryview, int], int], size: int) -> None:
+        self.read_into = read_into
         self._size = size
 
     def size(self) -> int:
         return self._size
+
+    def read_at(self, count: int, position: int) -> bytes:
+        memory = memoryview(bytearray(max(0, min(count, self._size - position))))
+        done = 0
+        while done < len(memory):
+            done += self.read_into(memory[done:], position + done)
+        return bytes(memory)
 
     def read(self) -> bytes:
         return self.read_at(self._size, 0)
@@ -126,25 +143,32 @@ def as_log_files(files: Iterable[StoredFile], keys: PrivateKeys = NO_KEYS) -> li
             segments.setdefault(stem, {})[name.suffix] = file
     if not segments:
         return others
-    _look_beside(segments)
+    alone = _look_beside(segments)
     found = list(_finished(segments))
     with ThreadPoolExecutor(_READERS) as pool:
         parsed = pool.map(partial(_files_of, keys=keys), found)
-        return [*others, *(file for files_ in parsed for file in files_)]
+        tiered = (file for files_ in parsed for file in files_)
+    return [
+        *others,
+        *(file for file in tiered if file.name.endswith(LOG) or file.stem not in alone),
+    ]
 
 
-def _look_beside(segments: dict[str, dict[str, StoredFile]]) -> None:
-    """Add the other objects of segments of which only the log is listed."""
+def _look_beside(segments: dict[str, dict[str, StoredFile]]) -> set[str]:
+    """Add the other objects of segments of which only the log is listed; return which these are."""
     listed: dict[str, list[StoredFile]] = {}
+    alone = set()
     for stem, objects in segments.items():
         if list(objects) != [LOG]:
             continue
+        alone.add(stem)
         log = objects[LOG]
         if log.folder not in listed:
             listed[log.folder] = log.beside()
         for file in listed[log.folder]:
             if file.path.startswith(stem + "."):
                 objects[file.path.removeprefix(stem)] = file
+    return alone
 
 
 def _finished(segments: dict[str, dict[str, StoredFile]]) -> Iterator[dict[str, StoredFile]]:

@@ -38,12 +38,23 @@ SAMPLE_FOLDER = Path(__file__).absolute().parents[1] / "sample"
 
 
 class RangeReader(NamedTuple):
-    """A file that is read in ranges: `read_at(count, position)` returns the bytes of one."""
+    """A file that is read in ranges: `read_into(memory, position)` returns the count of bytes."""
 
-    read_at: Callable[[int, int], bytes]
+    read_into: Callable[[memoryview, int], int]
     size: int
     start: int  # no byte before it is read
     end: int  # no byte from here on is read
+
+
+def into_memory(read_at: Callable[[int, int], bytes]) -> Callable[[memoryview, int], int]:
+    """The function for a RangeReader, of one that returns a count of bytes from a position on."""
+
+    def read_into(memory: memoryview, position: int) -> int:
+        content = read_at(len(memory), position)
+        memory[: len(content)] = content
+        return len(content)
+
+    return read_into
 
 
 class Surroundings(NamedTuple):
@@ -183,23 +194,23 @@ class _Loader:
         self._memory = memory
         self._loaded = file.start
         self._pool = ThreadPoolExecutor(max_workers=1)
-        self._ahead: Future[bytes] | None = None
+        self._ahead: Future[int] | None = None
 
     def load(self, end: int) -> int:
         while self._loaded < min(end, self._file.end):
-            range_ = self._ahead.result() if self._ahead is not None else self._read(self._loaded)
-            self._memory[self._loaded : self._loaded + len(range_)] = range_
-            self._loaded += len(range_)
+            count = self._ahead.result() if self._ahead is not None else self._read(self._loaded)
+            self._loaded += count
             self._ahead = None
             if self._loaded < self._file.end:
                 self._ahead = self._pool.submit(self._read, self._loaded)
         return self._loaded
 
-    def _read(self, position: int) -> bytes:
-        range_ = self._file.read_at(min(_WINDOW, self._file.end - position), position)
-        if not range_:
+    def _read(self, position: int) -> int:
+        memory = memoryview(self._memory)[position : min(position + _WINDOW, self._file.end)]
+        count = self._file.read_into(memory, position)
+        if not count:
             raise EOFError(f"{self._name} ended at {position}, before its {self._file.end} bytes")
-        return range_
+        return count
 
 
 def resolve_sample(path: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
 
-from kafkajit.storage.source import RangeReader, Source, Surroundings
+from kafkajit.storage.source import RangeReader, Source, Surroundings, into_memory
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,9 @@ class StoredFile:
             return Source(self.key, size=self.size, leaps=leaps)
         file = self.filesystem.open_input_file(self.key)
         end = self.size if end is None else end
-        ranges = RangeReader(file.read_at, self.size, start, end)
+        # pyarrow's files do not read into memory; those of tiered segments do.
+        read_into = getattr(file, "read_into", None) or into_memory(file.read_at)
+        ranges = RangeReader(read_into, self.size, start, end)
         surroundings = Surroundings(lambda: (beside.name for beside in self.beside()), file.size)
         return Source(ranges, path=self.path, surroundings=surroundings)
 

@@ -17,7 +17,7 @@ import kafkajit
 import kafkajit.reader
 import kafkajit.storage.source
 from kafkajit import testing as kt
-from kafkajit.storage.source import RangeReader, Source, as_bytes, whole
+from kafkajit.storage.source import RangeReader, Source, as_bytes, into_memory, whole
 
 LOG = kt.batch([kt.Record(b"k", b"v")] * 3, base_offset=5)
 
@@ -185,7 +185,9 @@ class Ranges:
 
     def source(self, start: int = 0, end: int | None = None, path: str | None = None) -> Source:
         size = len(self.content)
-        return Source(RangeReader(self, size, start, size if end is None else end), path=path)
+        return Source(
+            RangeReader(into_memory(self), size, start, size if end is None else end), path=path
+        )
 
 
 CONTENT = bytes(range(256)) * 4
@@ -234,7 +236,7 @@ def test_one_range_is_read_ahead_and_no_more(monkeypatch: pytest.MonkeyPatch) ->
         read.release()
         return CONTENT[position : position + count]
 
-    source = Source(RangeReader(read_at, len(CONTENT), 0, len(CONTENT)))
+    source = Source(RangeReader(into_memory(read_at), len(CONTENT), 0, len(CONTENT)))
     assert asked == []
     source.load(15)
     for _ in range(3):
@@ -252,7 +254,9 @@ def test_ranges_are_no_file_without_bytes() -> None:
 
 
 def test_a_file_that_ends_before_its_size_is_an_error_with_its_name() -> None:
-    source = Source(RangeReader(Ranges(CONTENT[:500]), 1024, 0, 1024), path="s3://b/x.log")
+    source = Source(
+        RangeReader(into_memory(Ranges(CONTENT[:500])), 1024, 0, 1024), path="s3://b/x.log"
+    )
     with pytest.raises(EOFError, match=r"^s3://b/x.log ended at 500, before its 1024 bytes$"):
         source.load(1024)
 
@@ -265,7 +269,7 @@ def test_an_error_of_the_store_is_the_readers(monkeypatch: pytest.MonkeyPatch) -
             raise OSError("access denied")
         return CONTENT[position : position + count]
 
-    source = Source(RangeReader(read_at, len(CONTENT), 0, len(CONTENT)))
+    source = Source(RangeReader(into_memory(read_at), len(CONTENT), 0, len(CONTENT)))
     assert source.load(20) == 20
     with pytest.raises(OSError, match=r"^access denied$"):
         source.load(30)
@@ -287,7 +291,7 @@ def test_ranges_already_read_are_given_back(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_small_file_is_there_as_a_whole(tmp_path: Path) -> None:
     path = tmp_path / "quorum-state"
     path.write_bytes(LOG)
-    far = RangeReader(lambda count, at: LOG[at : at + count], len(LOG), 0, len(LOG))
+    far = RangeReader(into_memory(lambda count, at: LOG[at : at + count]), len(LOG), 0, len(LOG))
     for source, name in ((LOG, None), (path, str(path)), (Source(far, path="s3/x"), "s3/x")):
         content, found = whole(source)
         assert (content.tobytes(), found) == (LOG, name)
