@@ -265,7 +265,7 @@ def _files_under(where: _Location, folder: FileInfo) -> Iterator[FileInfo]:
     The folder's name does not decide, because a broker's root may be called kafka-logs-1.
     """
     inside = where.listed(folder.path)
-    is_tiered = is_topic_folder(folder.base_name)
+    is_topic = is_topic_folder(folder.base_name)
     files = where.files(inside)
     yield from files
     if any(SEGMENT_NAME.fullmatch(file.base_name) for file in files):
@@ -273,16 +273,25 @@ def _files_under(where: _Location, folder: FileInfo) -> Iterator[FileInfo]:
     for info in inside:
         if info.type != FileType.Directory:
             continue
-        if info.base_name == LOCAL_TIERED_STORAGE:
+        name = info.base_name
+        if name == LOCAL_TIERED_STORAGE:
             yield from _files_under(where, info)
-            continue
-        is_topic = is_topic_folder(info.base_name)
-        if is_topic or is_tiered or _PARTITION.fullmatch(info.base_name):
-            listed = where.listed(info.path)
-            yield from where.files(listed)
-            for below in listed if is_topic else ():
-                if below.type == FileType.Directory and below.base_name.isdecimal():
-                    yield from where.files(where.listed(below.path))
+        elif _PARTITION.fullmatch(name):
+            yield from where.files(where.listed(info.path))
+        elif is_topic_folder(name) or (is_topic and name.isdecimal()):
+            yield from _objects_under(where, info)
+
+
+def _objects_under(where: _Location, folder: FileInfo) -> Iterator[FileInfo]:
+    """The objects of tiered segments in a folder, and in the folders of partitions in it.
+
+    The names of such folders are those of many others: the files' decide.
+    """
+    inside = where.listed(folder.path)
+    for info in inside:
+        if info.type == FileType.Directory and info.base_name.isdecimal():
+            inside = [*inside, *where.listed(info.path)]
+    yield from (info for info in where.files(inside) if object_name(info.path))
 
 
 class _Location:

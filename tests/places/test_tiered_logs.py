@@ -10,7 +10,7 @@ import data
 import pyarrow as pa
 import pytest
 from corpus import DATA
-from scanning import read_table
+from scanning import far_away, read_in_small_pieces, read_table
 from tiered_objects import PLAIN, TOPIC_ID, KeyPair, Options, key_pair, write_segment
 
 import kafkajit
@@ -80,7 +80,7 @@ def archive(name: str) -> tuple[Path, Path, dict[str, str]]:
     return folder / "remote" / PREFIXES.get(name, ""), whole, keys
 
 
-def records_of(*locations: Path, **options: Any) -> dict[tuple[str, int], list[Any]]:
+def records_of(*locations: Path | str, **options: Any) -> dict[tuple[str, int], list[Any]]:
     """The records of each partition, but those of brokers' own topics."""
     found: dict[tuple[str, int], list[Any]] = {}
     for row in without_paths(read_table(*locations, **options)):
@@ -99,6 +99,19 @@ def test_what_a_broker_has_copied_is_read(name: str, isolation: str) -> None:
     for partition, rows in copied.items():
         assert rows == original[partition][: len(rows)]
         assert len(rows) > 30
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+@pytest.mark.parametrize("is_in_pieces", [False, True])
+def test_a_bucket_has_the_same(
+    name: str, is_in_pieces: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tier, _, keys = archive(name)
+    expected = records_of(tier, isolationLevel="read_committed", **keys)
+    if is_in_pieces:
+        read_in_small_pieces(monkeypatch)
+    there = far_away(monkeypatch, tier)
+    assert records_of(there, isolationLevel="read_committed", **keys) == expected
 
 
 @pytest.mark.parametrize("name", ARCHIVES)
@@ -196,6 +209,16 @@ def test_indexes_inside_an_object_are_files_of_the_log(
         table = read_table(tmp_path, kind=kind, **key_options(pair))
         assert without_paths(table) == without_paths(read_table(original, kind=kind))
         assert table.num_rows > 0
+
+
+def test_other_folders_may_have_such_names(tmp_path: Path) -> None:
+    """The end of a folder's name is an id by chance."""
+    root = tmp_path / "kafka-logs-of-a-cluster-at-home"
+    shutil.copytree(ORIGINAL, root / f"{TOPIC}-0")
+    for other in (f"copy-{TOPIC_ID}", f"copy-{TOPIC_ID}/0", "0", "lost+found"):
+        (root / other).mkdir()
+        shutil.copy(LOGS[0], root / other)
+    assert read_table(root).num_rows == read_table(ORIGINAL).num_rows
 
 
 # Segments that are not there once.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import data
 import pyarrow as pa
 import pytest
 from corpus import DATA
@@ -117,6 +118,18 @@ def test_a_range_may_be_smaller_than_a_batch(store: Store, monkeypatch: pytest.M
     read_in_small_pieces(monkeypatch)
     table = read_table(store.uri("root/zstd-0"))
     assert table.equals(records_by_segment(FOLDERS["zstd-0"]))
+
+
+def test_tiered_segments_are_read_in_the_bucket(store: Store) -> None:
+    tier = data.objects() / "aiven-compressed-encrypted" / "remote"
+    for path in sorted(tier.rglob("*")):
+        if path.is_file():
+            store.put(f"tier/{path.relative_to(tier)}", path.read_bytes())
+    (key,) = (data.objects() / "keys").rglob("first.private.pem")
+    options = {"encryption.key.pairs.first.private.key.file": key, **COMMITTED}
+    expected = read_table(tier, **options)
+    assert read_table(store.uri("tier"), **options).equals(expected)
+    assert expected.num_rows > 100
 
 
 def test_a_root_is_all_of_its_partitions(store: Store) -> None:

@@ -1,0 +1,49 @@
+"""kafkaLog over tiered storage, through the bridge and without it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import data
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from spark_state import BRIDGE, setting
+
+OBJECTS = data.objects()
+MIXED = OBJECTS / "aiven-mixed"
+KEYS = {
+    f"encryption.key.pairs.{path.name.partition('.')[0]}.private.key.file": str(path)
+    for path in (OBJECTS / "keys").rglob("*.private.pem")
+}
+
+
+@pytest.fixture(
+    autouse=True,
+    params=[
+        pytest.param("true", id="bridge"),
+        pytest.param("false", id="python", marks=pytest.mark.thorough),
+    ],
+)
+def door(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
+    with setting(spark, BRIDGE, request.param):
+        yield request.param
+
+
+def test_a_bucket_and_the_brokers_folder_are_one_table(spark: SparkSession) -> None:
+    reader = spark.read.format("kafkaLog").options(**KEYS)
+    whole = spark.read.format("kafkaLog").load(str(MIXED / "logs" / "orders-0"))
+    log = reader.load([str(MIXED / "remote" / "tier"), str(MIXED / "logs" / "orders-0")])
+    columns = ("topic", "partition", "offset", "key", "value", "timestamp")
+    rows = log.select(*columns).orderBy("offset").collect()
+    assert rows == whole.select(*columns).orderBy("offset").collect()
+    assert len(rows) == 470
+    assert log.where("offset BETWEEN 100 AND 120").count() == 21
+    counts = log.groupBy("topic", "partition").agg({"offset": "max", "*": "count"}).collect()
+    assert [tuple(row) for row in counts] == [("orders", 0, 469, 470)]
+
+
+def test_a_key_that_is_missing_is_named(spark: SparkSession) -> None:
+    log = spark.read.format("kafkaLog").load(str(MIXED / "remote" / "tier"))
+    with pytest.raises(PySparkException, match="encrypted with the key 'first', which is not"):
+        log.select("value").collect()
