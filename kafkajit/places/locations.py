@@ -51,6 +51,11 @@ _ALIASES = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfs"}
 SEGMENT_NAME = re.compile(rf"\d{{20}}{MAYBE_ID}\.log")
 # Compressed backups of segments. kafkajit does not read them.
 _COMPRESSED = re.compile(r"\d{20}\.log\.(?:gz|zst|lz4|bz2|xz|sz|snappy|br|Z|zip)")
+# Segments in formats of their own.
+_FOREIGN = {
+    "Redpanda": re.compile(r"\d+-(?:\d+-\d+-)?\d+-v1\.log(?:\.\d+)?"),
+    "KafScale": re.compile(r".+\.kfs"),
+}
 _SWAP = re.compile(r"\d{20}\.log\.swap")
 # A partition's folder. A folder that is being deleted or moved has one of the suffixes below.
 _PARTITION = re.compile(r"[a-zA-Z0-9._-]+-\d+")
@@ -169,6 +174,13 @@ def find_segments(
             f"no segments (20 digits and .log) at {', '.join(places)}, but {_several(compressed)}: "
             "decompress them first"
         )
+    for path, file in files.items() if not logs else ():
+        whose = next((name for name, one in _FOREIGN.items() if one.fullmatch(file.name)), None)
+        if whose is not None:
+            raise FileNotFoundError(
+                f"no segments (20 digits and .log) at {', '.join(places)}, but {path}, which is "
+                f"{whose}'s: kafkajit does not read its format"
+            )
     if not logs:
         raise FileNotFoundError(
             f"no segments (20 digits and .log) at {', '.join(places)}: a path is a segment, "

@@ -211,6 +211,21 @@ def test_indexes_inside_an_object_are_files_of_the_log(
         assert table.num_rows > 0
 
 
+@pytest.mark.parametrize(
+    ("file", "whose"),
+    [
+        ("0-1-v1.log", "Redpanda"),
+        ("5-99-1024-3-v1.log.3", "Redpanda"),
+        ("segment-00000000000000000000.kfs", "KafScale"),
+    ],
+)
+def test_a_format_of_its_own_is_named(file: str, whose: str, tmp_path: Path) -> None:
+    (tmp_path / file).write_bytes(b"x")
+    words = rf"but {tmp_path}/{file}, which is {whose}'s: kafkajit does not read its format"
+    with pytest.raises(FileNotFoundError, match=words):
+        read_table(tmp_path)
+
+
 def test_other_folders_may_have_such_names(tmp_path: Path) -> None:
     """The end of a folder's name is an id by chance."""
     root = tmp_path / "kafka-logs-of-a-cluster-at-home"
