@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scanning import read_table
-from tiered_objects import TOPIC_ID, write_segment
 
 import kafkajit
 import kafkajit.testing as kt
+from asv_bench.benchmarks.tiered_objects import TOPIC_ID, write_segment
 
 Epochs = list[tuple[int, int]]  # each with its first offset
 

@@ -13,7 +13,10 @@ import pytest
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
-from tiered_objects import (
+
+import kafkajit
+import kafkajit.testing as kt
+from asv_bench.benchmarks.tiered_objects import (
     TOPIC_ID,
     KeyPair,
     Options,
@@ -22,9 +25,6 @@ from tiered_objects import (
     wrapped,
     write_segment,
 )
-
-import kafkajit
-import kafkajit.testing as kt
 from kafkajit import RemoteStorageError
 from kafkajit.format.tiered_names import object_name
 from kafkajit.places.locations import stored_file

@@ -11,9 +11,16 @@ import pyarrow as pa
 import pytest
 from corpus import DATA
 from scanning import far_away, read_in_small_pieces, read_table
-from tiered_objects import PLAIN, TOPIC_ID, KeyPair, Options, key_pair, write_segment
 
 import kafkajit
+from asv_bench.benchmarks.tiered_objects import (
+    PLAIN,
+    TOPIC_ID,
+    KeyPair,
+    Options,
+    key_pair,
+    write_segment,
+)
 from kafkajit import Log, RemoteStorageError
 from kafkajit.places.locations import files_at
 from kafkajit.scan.options import ScanOptions
