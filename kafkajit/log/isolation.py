@@ -57,7 +57,9 @@ def find_isolation(
                     raise
                 logger.warning("%s: the markers in the log are read instead", error)
                 index = None
-        found.extend(_transactional(log.open(), mode, check_crcs, reads_markers=index is None))
+        found.extend(
+            transactional_batches(log.open(), mode, check_crcs, reads_markers=index is None)
+        )
     from_markers, first_open = find_transactions(found)
     columns = zip(from_markers, *indexed, strict=True)
     return AbortedTransactions(*map(np.concatenate, columns)), first_open
@@ -81,22 +83,24 @@ def first_open_offset(
     later = Selection(offsets=Range(since))
     for source, start in logs:
         found.extend(
-            _transactional(source, mode, True, reads_markers=False, start=start, asked=later)
+            transactional_batches(source, mode, True, reads_markers=False, start=start, asked=later)
         )
     return find_transactions(found)[1]
 
 
-def _transactional(
+def transactional_batches(
     source: Source,
     mode: str,
     check_crcs: bool,
     *,
     reads_markers: bool,
     start: int = 0,
+    end: int | None = None,
     asked: Selection = EVERYTHING,
 ) -> Iterator[TransactionalBatches]:
+    """The batches of transactions in a stretch of a segment, and their markers."""
     decoder = Decoder(source, ColumnMemory(Wanted(fields=True)))
-    for framed in Walk(source, mode=mode, start=start, selection=asked).framed():
+    for framed in Walk(source, mode=mode, start=start, end=end, selection=asked).framed():
         batches = framed[framed.is_transactional]
         is_abort = np.zeros(len(batches), dtype=np.bool_)
         if reads_markers and batches.is_control.any():

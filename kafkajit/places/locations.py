@@ -135,6 +135,31 @@ def find_files(location: str, keys: PrivateKeys = NO_KEYS) -> list[StoredFile]:
     return sorted(as_log_files(files.values(), keys), key=lambda file: file.path)
 
 
+def local_paths(location: str) -> list[str] | None:
+    """The local paths that a location or its glob names; None if it is remote.
+
+    >>> local_paths("s3://bucket/orders-0")
+    >>> local_paths("/no/such/folder")
+    ['/no/such/folder']
+    """
+    uri = _URI.fullmatch(resolve_sample(location))
+    if uri is not None and uri["scheme"] != "file":
+        return None
+    path = shown(location)
+    if _GLOB.search(path) is None:
+        return [path]
+    return [info.path for info in _Location(location).matches()] or [path]
+
+
+def is_partition_name(name: str) -> bool:
+    """Whether a folder of this name in a log.dirs root is searched for segments.
+
+    >>> is_partition_name("orders-0"), is_partition_name(".orders-0")
+    (True, False)
+    """
+    return _PARTITION.fullmatch(name) is not None and not name.startswith(".")
+
+
 def files_at(locations: Iterable[str], keys: PrivateKeys = NO_KEYS) -> dict[str, StoredFile]:
     """All files at these locations by their paths, each once.
 

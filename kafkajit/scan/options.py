@@ -34,7 +34,7 @@ KINDS = ("records", "batches", "files", "corruption", "schemas", INDEXES, *SIDEC
 # Offsets by topic and partition, without those that are earliest or latest.
 Offsets = dict[str, dict[int, int]]
 
-_EARLIEST, _LATEST = -2, -1
+EARLIEST, LATEST = -2, -1
 _DIGITS = re.compile(r"[0-9]+")
 # The files of private keys by their ids, as Aiven's plugin names them in a broker's options.
 _PRIVATE_KEY = re.compile(r"encryption\.key\.pairs\.(?P<id>.+)\.private\.key\.file", re.IGNORECASE)
@@ -115,7 +115,13 @@ class ScanOptions:
         return options
 
 
-def _number(least: int, most: int) -> Callable[[str], int]:
+def number_of_bytes(least: int, most: int) -> Callable[[str], int]:
+    """A parser of bytes, with a unit or without.
+
+    >>> number_of_bytes(1, 2**40)("128m")
+    134217728
+    """
+
     def parse(text: str) -> int:
         units = {"k": 10, "m": 20, "g": 30}
         number = text.strip().lower().removesuffix("b")
@@ -130,27 +136,31 @@ def _number(least: int, most: int) -> Callable[[str], int]:
     return parse
 
 
+def offsets_in_json(text: str, wrong: str) -> Offsets:
+    """Offsets in JSON as Spark's Kafka source has them: -2 is the earliest, -1 the latest."""
+    try:
+        topics = json.loads(text)
+        parsed = {
+            topic: {int(partition): offset for partition, offset in partitions.items()}
+            for topic, partitions in topics.items()
+        }
+    except (ValueError, AttributeError):
+        raise ValueError(wrong) from None
+    numbers = [offset for partitions in parsed.values() for offset in partitions.values()]
+    if not all(type(number) is int and EARLIEST <= number <= MAX_INT64 for number in numbers):
+        raise ValueError(wrong)
+    return parsed
+
+
 def _offsets(word: str, without: int) -> Callable[[str], Offsets]:
     def parse(text: str) -> Offsets:
         if text.strip().lower() == word:
             return {}
         form = f'{word} or JSON such as {{"orders": {{"0": 42, "1": {without}}}}}'
-        wrong = f"expected {form}, not {text!r}"
-        try:
-            topics = json.loads(text)
-            parsed = {
-                topic: {int(partition): offset for partition, offset in partitions.items()}
-                for topic, partitions in topics.items()
-            }
-        except (ValueError, AttributeError):
-            raise ValueError(wrong) from None
-        numbers = [offset for partitions in parsed.values() for offset in partitions.values()]
-        if not all(type(number) is int and _EARLIEST <= number <= MAX_INT64 for number in numbers):
-            raise ValueError(wrong)
-        if (
-            -3 - without in numbers
-        ):  # -2 and -1 stand for earliest and latest, and only one of them is allowed
-            raise ValueError(f"{-3 - without} is not where this option can begin or end: {text!r}")
+        parsed = offsets_in_json(text, f"expected {form}, not {text!r}")
+        other = EARLIEST + LATEST - without  # only one of them is allowed
+        if any(other in partitions.values() for partitions in parsed.values()):
+            raise ValueError(f"{other} is not where this option can begin or end: {text!r}")
         return {
             topic: {
                 partition: offset for partition, offset in partitions.items() if offset != without
@@ -207,12 +217,12 @@ OPTIONS: dict[str, Option] = {
     ),
     "startingOffsets": Option(
         "starting_offsets",
-        _offsets("earliest", _EARLIEST),
+        _offsets("earliest", EARLIEST),
         'earliest, or the first offset to read, by topic and partition: {"orders": {"0": 42}}',
     ),
     "endingOffsets": Option(
         "ending_offsets",
-        _offsets("latest", _LATEST),
+        _offsets("latest", LATEST),
         "latest, or the offset to stop before, in the same form",
     ),
     "startingTimestamp": Option(
@@ -241,12 +251,12 @@ OPTIONS: dict[str, Option] = {
     ),
     "maxDecompressedBytes": Option(
         "max_decompressed_bytes",
-        _number(1, MAX_DECOMPRESSED_BYTES),
+        number_of_bytes(1, MAX_DECOMPRESSED_BYTES),
         "the largest size of a decompressed batch; 268435456 (256 MiB) by default",
     ),
     "maxPartitionBytes": Option(
         "max_partition_bytes",
-        _number(1, 2**40),
+        number_of_bytes(1, 2**40),
         "bytes of log for one task; by default the total by the number of cores, from 16m to 128m",
     ),
     "oneTaskPerPartition": Option(

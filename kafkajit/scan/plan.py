@@ -216,7 +216,7 @@ def packed(pieces: Iterable[_Piece], share: int) -> list[list[_Piece]]:
 
 
 def _open_cost(file: StoredFile) -> int:
-    return _OPEN_COST if file.filesystem is None else _REMOTE_OPEN_COST
+    return _OPEN_COST if file.is_local else _REMOTE_OPEN_COST
 
 
 def _selection_in(
@@ -230,11 +230,11 @@ def _selection_in(
         behind = options.ending_offsets.get(path.topic, {}).get(path.partition)
     # A timestamp takes precedence over an offset, as in Spark's Kafka connector.
     if options.starting_timestamp is not None:
-        first = _offset_for_timestamp(partition, options.starting_timestamp, options)
+        first = offset_for_timestamp(partition, options.starting_timestamp, options)
         if first is None:
             return replace(selection, offsets=NOTHING)
     if options.ending_timestamp is not None:
-        behind = _offset_for_timestamp(partition, options.ending_timestamp, options)
+        behind = offset_for_timestamp(partition, options.ending_timestamp, options)
     offsets = selection.offsets & Range(
         MIN_INT64 if first is None else first, MAX_INT64 if behind is None else behind - 1
     )
@@ -256,7 +256,7 @@ def _selection_in(
     return replace(selection, offsets=offsets, committed=True, aborted=aborted)
 
 
-def _offset_for_timestamp(
+def offset_for_timestamp(
     partition: list[Segment], timestamp: int, options: ScanOptions
 ) -> int | None:
     """The first offset of a record with this timestamp or a later one."""

@@ -27,6 +27,11 @@ class StoredFile:
     def folder(self) -> str:
         return self.path.rpartition("/")[0]
 
+    @property
+    def is_local(self) -> bool:
+        """Whether opening it takes no round trip."""
+        return self.filesystem is None
+
     def open(self, start: int = 0, end: int | None = None, *, leaps: bool = False) -> Source:
         """Open the file's bytes: memory-mapped, or a range of them that is loaded on demand.
 

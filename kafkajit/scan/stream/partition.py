@@ -1,0 +1,268 @@
+"""A partition that a stream follows: its segments, and how far they may be read."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kafkajit.log.segment import Segment
+from kafkajit.scan.stream.folders import STEP_NS, Listing
+from kafkajit.scan.stream.options import StreamOptions
+from kafkajit.scan.stream.positions import (
+    Believed,
+    Boundary,
+    IndexEntries,
+    believe,
+    boundary,
+    headers,
+)
+from kafkajit.storage.live_file import LiveFile
+from kafkajit.storage.source import Int64s
+from kafkajit.storage.stored_file import StoredFile
+from kafkajit.walk.selection import Range
+
+# Where the last reads ended, and the next ones begin.
+_REMEMBERED = 16
+
+
+class Piece(NamedTuple):
+    """A stretch of a segment between two batches, and the offsets that are read there."""
+
+    segment: Segment
+    offsets: Range
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start
+
+
+class Partition:
+    """A partition at one moment; `update` brings it to the next.
+
+    Rolled segments do not change. The partition remembers how far the last segment is sound, so
+    each trigger reads only the bytes that have come since.
+    """
+
+    def __init__(self, listing: Listing, options: StreamOptions) -> None:
+        self._options = options
+        self._last: StoredFile | None = None  # the last segment's log when it was looked at
+        self._believed = Believed(0, 0)
+        self._looked_ns = 0
+        self._boundaries: dict[tuple[object, int], Boundary] = {}
+        self.segments: list[Segment] = []
+        self.listing = listing
+        self.update(listing)
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset that the log may have."""
+        return self.segments[0].base_offset
+
+    @property
+    def end_offset(self) -> int:
+        """The offset behind the last sound batch."""
+        return self._believed.offset
+
+    def update(self, listing: Listing) -> None:
+        """Take over a new listing, which has a segment, and read what has come."""
+        last = listing.segments[-1]
+        if listing is self.listing and self.segments and not self._may_have_more(last.log):
+            return
+        now = time.time_ns()
+        if self._is_new(last.log):
+            self._boundaries.clear()
+            self._believed = self._anew(last)
+        else:
+            known = self._believed
+            self._believed = self._more(last.log, known)
+            if self._believed == known and known.position < last.log.size:
+                # A broker may have truncated the segment and written other batches since.
+                self._believed = self._anew(last)
+                if self._believed != known:
+                    self._boundaries.clear()
+        self._last, self._looked_ns = last.log, now
+        self.listing = listing
+        sound = replace(last, log=replace(last.log, size=self._believed.position))
+        self.segments = [*listing.segments[:-1], sound]
+        end = self._believed.position
+        self._remember(sound, self.end_offset, Boundary(end, end))
+
+    def _anew(self, last: Segment) -> Believed:
+        """The sound part of the last segment, from the last entry of its index on."""
+        jump = IndexEntries(last).last_position()
+        return self._more(last.log, Believed(jump, last.base_offset))
+
+    def _more(self, log: StoredFile, known: Believed) -> Believed:
+        return believe(log, known, check_crcs=self._options.scan.check_crcs)
+
+    def _may_have_more(self, log: StoredFile) -> bool:
+        """Whether the last segment may have bytes that have not been looked at.
+
+        A preallocated file has its size from the start, so its modification time decides.
+        """
+        if log != self._last:
+            return True
+        is_settled = self._looked_ns - (log.modified_ns or 0) > STEP_NS
+        return self._believed.position < log.size and not is_settled
+
+    def _is_new(self, log: StoredFile) -> bool:
+        """Whether this log is not the one whose first bytes are known to be sound."""
+        if self._last is None or log.path != self._last.path:
+            return True
+        if isinstance(log, LiveFile) and isinstance(self._last, LiveFile):
+            return log.inode != self._last.inode or log.size < self._believed.position
+        return log.size < self._believed.position
+
+    def spans(self, first: int, end: int) -> Iterator[tuple[Segment, int, int]]:
+        """The segments with offsets from `first` up to `end`, and the range of these in each."""
+        for segment in self.segments:
+            behind = min(segment.offsets.last + 1, self.end_offset)
+            start = max(first, segment.base_offset)
+            if start < min(end, behind):
+                yield segment, start, min(end, behind)
+
+    def pieces(self, first: int, end: int) -> Iterator[Piece]:
+        """The stretches that hold the offsets from `first` up to `end`."""
+        for segment, start, behind in self.spans(first, end):
+            is_whole = behind == min(segment.offsets.last + 1, self.end_offset)
+            begin = self.boundary(segment, start).start
+            stop = segment.log.size if is_whole else self.boundary(segment, behind).end
+            if begin < stop:
+                yield Piece(segment, Range(start, behind - 1), begin, stop)
+
+    def boundary(self, segment: Segment, offset: int) -> Boundary:
+        """The boundary at an offset of a segment, which may be known."""
+        found = self._boundaries.get((_identity(segment), offset))
+        return boundary(segment, offset) if found is None else found
+
+    def _remember(self, segment: Segment, offset: int, where: Boundary) -> None:
+        key = (_identity(segment), offset)
+        self._boundaries.pop(key, None)
+        self._boundaries[key] = where
+        if len(self._boundaries) > _REMEMBERED:
+            del self._boundaries[next(iter(self._boundaries))]
+
+    def size_of(self, first: int, end: int) -> int:
+        """The bytes of the stretches from `first` up to `end`."""
+        return sum(piece.size for piece in self.pieces(first, end))
+
+    def after_files(self, first: int, end: int, most: int) -> int:
+        """The offset behind at most `most` segments."""
+        reached = first
+        for piece in self.pieces(first, end):
+            if most == 0:
+                return reached
+            most -= 1
+            reached = piece.offsets.last + 1
+        return end
+
+    def after_bytes(self, first: int, end: int, most: int, *, at_least_one: bool) -> int:
+        """The offset behind at most `most` bytes of batches, or behind one batch."""
+        reached, left = first, most
+        for piece in self.pieces(first, end):
+            if piece.size <= left:
+                left -= piece.size
+                reached = piece.offsets.last + 1
+                continue
+            found = self._behind_bytes(piece, piece.start + left)
+            if found > piece.offsets.first:
+                return min(found, piece.offsets.last + 1)
+            if reached > first or not at_least_one:
+                return reached
+            for batches in headers(piece.segment.log, piece.start):
+                found = int(batches.last_offset[0]) + 1
+                break
+            return min(max(found, first + 1), piece.offsets.last + 1)
+        return end
+
+    def _behind_bytes(self, piece: Piece, position: int) -> int:
+        """The offset behind the last batch that ends at this position or before it."""
+        begin = max(piece.start, IndexEntries(piece.segment).position_before(position))
+        found = piece.offsets.first
+        for batches in headers(piece.segment.log, begin):
+            if begin > piece.start:  # everything before an index entry's batch fits
+                found = max(found, int(batches.field("baseOffset")[0]))
+            fits = int(np.searchsorted(batches.end, position, side="right"))
+            if fits:
+                found = max(found, int(batches.last_offset[:fits].max()) + 1)
+                end = int(batches.end[fits - 1])
+                self._remember(piece.segment, found, Boundary(end, end))
+            if fits < len(batches):
+                return found
+            begin = piece.start
+        return piece.offsets.last + 1  # damage, which a task reports
+
+    def after_records(self, first: int, end: int, most: int, *, may_cut: bool) -> int:
+        """The offset behind at most `most` records.
+
+        Compaction may have removed offsets, so there may be fewer. A batch that has more is cut,
+        or taken whole if it may not be cut.
+        """
+        reached, left = first, most
+        for segment, start, behind in self.spans(first, end):
+            if behind - start <= left:
+                left -= behind - start
+                reached = behind
+                continue
+            if left == 0:
+                return reached
+            done, taken = self._records_in(segment, start, behind, left)
+            if done == behind:
+                left, reached = left - taken, behind
+                continue
+            if done > start:
+                return done
+            if reached > first:
+                return reached
+            return self._into_batch(segment, start, behind, left if may_cut else None)
+        return end
+
+    def _records_in(self, segment: Segment, start: int, behind: int, most: int) -> tuple[int, int]:
+        """The offset behind the last batch that fits, and the number of records up to there."""
+        done, taken = start, 0
+        for batches in headers(segment.log, self.boundary(segment, start).start):
+            counts = _counts(batches.header["recordsCount"], batches.last_offset, done)
+            totals = taken + np.cumsum(counts)
+            fits = int(np.searchsorted(totals, most, side="right"))
+            if fits:
+                done = max(done, int(batches.last_offset[:fits].max()) + 1)
+                taken = int(totals[fits - 1])
+                at = int(batches.end[fits - 1])
+                self._remember(segment, done, Boundary(at, at))
+            if done >= behind:
+                return behind, taken
+            if fits < len(batches):
+                return done, taken
+        return behind, taken  # damage, which a task reports
+
+    def _into_batch(self, segment: Segment, start: int, behind: int, most: int | None) -> int:
+        """An offset in or behind the batch at an offset."""
+        for batches in headers(segment.log, self.boundary(segment, start).start):
+            rows = np.flatnonzero(batches.last_offset >= start)
+            if rows.size:
+                base = int(batches.field("baseOffset")[rows[0]])
+                last = int(batches.last_offset[rows[0]])
+                into = last + 1 if most is None else max(base, start) + most
+                return min(into, last + 1, behind)
+        return behind
+
+
+def _counts(records: npt.NDArray[np.int32], last_offset: Int64s, start: int) -> Int64s:
+    """The most records that each batch can have from an offset on."""
+    before = np.concatenate(([start - 1], last_offset[:-1]))
+    offsets = np.maximum(last_offset - np.maximum(before, start - 1), 0)
+    # A set of messages does not have its count in its header.
+    counts: Int64s = np.where(records >= 0, np.minimum(records, offsets), offsets)
+    return counts
+
+
+def _identity(segment: Segment) -> object:
+    log = segment.log
+    return (log.path, log.inode if isinstance(log, LiveFile) else 0)

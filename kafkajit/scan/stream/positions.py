@@ -1,0 +1,179 @@
+"""Positions in the segments of a log that grows, from the offset index and the headers of batches.
+
+Nothing here maps a file, decompresses a batch or reads a record. An index entry is used only if a
+sound batch begins where it leads.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from kafkajit.errors import OK
+from kafkajit.format.layout import BATCH_LENGTH_OFFSET, LOG_OVERHEAD
+from kafkajit.kernel.intrinsics import read_int32
+from kafkajit.log.segment import Segment
+from kafkajit.records.batches import Batches, frame
+from kafkajit.storage.live_file import LiveFile
+from kafkajit.storage.source import Bytes, as_bytes
+from kafkajit.storage.stored_file import StoredFile
+
+logger = logging.getLogger("kafkajit")
+
+# The bytes read at first, and at most unless a batch is larger.
+_WINDOW = 128 << 10
+_MOST = 8 << 20
+_ENTRY = 8  # bytes of an index entry: the relative offset and the position
+
+
+class Boundary(NamedTuple):
+    """Positions: reading from an offset begins at `start`, and reading up to it ends at `end`."""
+
+    start: int
+    end: int
+
+
+class Believed(NamedTuple):
+    """How far a segment's bytes are whole batches, and the offset behind the last of them."""
+
+    position: int
+    offset: int
+
+
+def headers(log: StoredFile, position: int) -> Iterator[Batches]:
+    """The headers of the batches from a position on, up to the first bytes that are not a batch."""
+    for _, batches, start in _framed(log, position):
+        yield Batches(batches.position + start, batches.header)
+
+
+def _framed(log: StoredFile, position: int) -> Iterator[tuple[Bytes, Batches, int]]:
+    """Windows of a log, the batches in each, and the window's position."""
+    window = _WINDOW
+    while position < log.size:
+        count = min(window, log.size - position)
+        content = as_bytes(log.read(position, count))
+        found = frame(content)
+        if len(found.batches):
+            yield content, found.batches, position
+            position += found.position
+            window = min(2 * window, max(_MOST, window))
+            continue
+        if found.status != OK or content.size < count or count == log.size - position:
+            return
+        size = LOG_OVERHEAD + int(read_int32(content, BATCH_LENGTH_OFFSET))
+        if size > log.size - position:
+            return
+        window = max(window, size)
+
+
+def believe(log: StoredFile, known: Believed, *, check_crcs: bool = True) -> Believed:
+    """Go on from what is known of a segment that a broker writes, as far as its batches are sound.
+
+    A batch at the end may be incomplete although the file is long enough for it. A batch with a
+    wrong checksum is damage only if a sound one follows.
+    """
+    position, offset = known
+    for content, batches, start in _framed(log, position):
+        sound = batches.is_valid(content) if check_crcs else np.ones(len(batches), dtype=np.bool_)
+        good = np.flatnonzero(sound)
+        if good.size:
+            last = int(good[-1])
+            position = start + int(batches.end[last])
+            offset = max(offset, int(batches.last_offset[: last + 1].max()) + 1)
+        if not good.size or last < len(batches) - 1:
+            break
+    return Believed(position, offset)
+
+
+def boundary(segment: Segment, offset: int) -> Boundary:
+    """The boundary at an offset of a segment; behind the last batch if all offsets are lower.
+
+    Damage ends the search: reading begins there, and goes to the segment's end.
+    """
+    if offset <= segment.base_offset:
+        return Boundary(0, 0)
+    position = IndexEntries(segment).position_of(offset - 1)
+    for batches in headers(segment.log, position):
+        rows = np.flatnonzero(batches.last_offset >= offset - 1)
+        if rows.size:
+            row = int(rows[0])
+            start, end = int(batches.position[row]), int(batches.end[row])
+            if int(batches.last_offset[row]) == offset - 1:
+                return Boundary(end, end)
+            # The header of a set of messages does not have its first offset.
+            begins_behind = int(batches.field("baseOffset")[row]) >= offset
+            begins_behind &= not bool(batches.is_message_set[row])
+            return Boundary(start, start if begins_behind else end)
+        position = int(batches.end[-1])
+    return Boundary(position, segment.log.size)
+
+
+class IndexEntries:
+    """The entries of a segment's offset index, read one by one.
+
+    The index of a segment that a broker writes is 10 MiB of zeros behind a few entries.
+    """
+
+    def __init__(self, segment: Segment) -> None:
+        self._log = segment.log
+        self._base_offset = segment.base_offset
+        index = segment.index
+        if isinstance(index, LiveFile):
+            index = index.opened()
+        # Each look into a remote file costs a round trip.
+        self._content = None if index is None or index.is_local else index.read()
+        self._index = index
+        # No entry leads to position 0; behind the entries are zeros.
+        self._count = bisect_left(
+            range(0 if index is None else index.size // _ENTRY),
+            True,
+            key=lambda row: not 0 < self._entry(row)[1] < segment.log.size,
+        )
+
+    def _entry(self, row: int) -> tuple[int, int]:
+        at = row * _ENTRY
+        if self._content is not None:
+            found = self._content[at : at + _ENTRY]
+        else:
+            assert self._index is not None
+            found = self._index.read(at, _ENTRY)
+        if len(found) < _ENTRY:  # a broker has cut it to its entries
+            return 0, 0
+        return int.from_bytes(found[:4], signed=True), int.from_bytes(found[4:], signed=True)
+
+    def last_position(self) -> int:
+        """The position of the last entry's batch, or 0."""
+        return self._checked(self._count - 1)
+
+    def position_of(self, offset: int) -> int:
+        """The position of a batch before which all offsets are lower, or 0."""
+        relative = offset - self._base_offset
+        row = bisect_right(range(self._count), relative, key=lambda at: self._entry(at)[0]) - 1
+        return self._checked(row, offset)
+
+    def position_before(self, position: int) -> int:
+        """The position of a batch at or before this one whose header has its first offset, or 0."""
+        row = bisect_right(range(self._count), position, key=lambda at: self._entry(at)[1]) - 1
+        return self._checked(row, has_first_offset=True)
+
+    def _checked(
+        self, row: int, offset: int | None = None, *, has_first_offset: bool = False
+    ) -> int:
+        """The position in a row, if a sound batch begins there; otherwise 0."""
+        if row < 0:
+            return 0
+        position = self._entry(row)[1]
+        for content, batches, _ in _framed(self._log, position):
+            first = batches[:1]
+            if has_first_offset and first.is_message_set[0]:
+                return 0
+            base = int(first.field("baseOffset")[0])
+            if first.is_valid(content)[0] and (offset is None or base <= offset):
+                return position
+            break
+        logger.warning("%s: the segment is read without its offset index", self._log.path)
+        return 0

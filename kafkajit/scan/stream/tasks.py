@@ -1,0 +1,145 @@
+"""The tasks of a micro-batch: what each reads, and its rows.
+
+A broker may roll, compact or delete a segment between the plan and the task. The task opens the
+file first: an open file stays as it was planned, whatever becomes of its name. If another file has
+its place, the task finds the same offsets in the folder as it is now.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+
+from kafkajit.errors import OffsetOutOfRangeError
+from kafkajit.scan.options import ScanOptions
+from kafkajit.scan.plan import Split, packed, task_share
+from kafkajit.scan.stream.folders import list_settled
+from kafkajit.scan.stream.options import StreamOptions
+from kafkajit.scan.stream.partition import Partition, Piece
+from kafkajit.scan.stream.positions import IndexEntries, headers
+from kafkajit.scan.stream.transactions import Transactions
+from kafkajit.scan.table import read_task
+from kafkajit.storage.live_file import LiveFile
+from kafkajit.walk.selection import Range, Selection
+
+logger = logging.getLogger("kafkajit")
+
+ON_LOSS = "the option failOnDataLoss=false goes on with what is there"
+
+# A partition, its offsets from the first up to the last, and its transactions if they matter.
+OffsetRange = tuple[Partition, int, int, Transactions | None]
+
+
+def plan_tasks(ranges: Iterable[OffsetRange], options: ScanOptions) -> list[list[Split]]:
+    """Split ranges of offsets into tasks of about equal sizes."""
+    pieces = [
+        (piece, transactions)
+        for partition, first, end, transactions in ranges
+        for piece in partition.pieces(first, end)
+    ]
+    share = task_share(options, ((piece.segment.log, piece.size) for piece, _ in pieces))
+    splits = [
+        split for piece, transactions in pieces for split in _splits(piece, transactions, share)
+    ]
+    return packed(splits, share)
+
+
+def _splits(piece: Piece, transactions: Transactions | None, share: int) -> Iterator[Split]:
+    """A piece, cut where its offset index leads to batches."""
+    selection = Selection(offsets=piece.offsets)
+    if transactions is not None:
+        aborted = transactions.aborted.within(*piece.offsets)
+        selection = replace(selection, committed=True, aborted=aborted)
+    start, first = piece.start, piece.offsets.first
+    for position, offset in _cuts(piece, -(-piece.size // share)):
+        yield Split(piece.segment.log, Range(first, offset - 1), start, position, selection)
+        start, first = position, offset
+    yield Split(piece.segment.log, Range(first, piece.offsets.last), start, piece.end, selection)
+
+
+def _cuts(piece: Piece, count: int) -> Iterator[tuple[int, int]]:
+    """Positions of batches near the ends of equal parts, and the offsets at which they begin."""
+    if count < 2:
+        return
+    index = IndexEntries(piece.segment)
+    before, offset = piece.start, piece.offsets.first
+    for part in range(1, count):
+        position = index.position_before(piece.start + part * piece.size // count)
+        if not before < position < piece.end:
+            continue
+        first = next(headers(piece.segment.log, position), None)
+        begins = -1 if first is None else int(first.field("baseOffset")[0])
+        if offset < begins <= piece.offsets.last:
+            yield position, begins
+            before, offset = position, begins
+
+
+def read_stream_task(
+    task: list[Split], schema: pa.Schema, options: StreamOptions
+) -> Iterator[pa.RecordBatch]:
+    """A task's rows, as record batches of the schema's columns."""
+    typed = options.scan.typed
+    if typed is None:
+        return _rows(task, schema, options)
+    plain = replace(options, scan=replace(options.scan, typed=None))
+    return typed.rows(_rows(task, typed.raw_schema(schema), plain), schema)
+
+
+def _rows(task: list[Split], schema: pa.Schema, options: StreamOptions) -> Iterator[pa.RecordBatch]:
+    for planned in task:
+        for split in _current(planned, options):
+            try:
+                yield from read_task([split], schema, options.scan)
+            except EOFError as error:
+                raise OffsetOutOfRangeError(
+                    f"offsets {split.offsets.first} to {split.offsets.last} cannot be read: the "
+                    "segment was truncated meanwhile",
+                    path=split.file.path,
+                    advice="start the query again",
+                ) from error
+
+
+def _report_loss(split: Split, first: int, last: int, options: StreamOptions) -> None:
+    gone = f"offsets {first} to {last} are gone: their segment has been deleted or truncated"
+    if options.fail_on_data_loss:
+        raise OffsetOutOfRangeError(gone, path=split.file.path, advice=ON_LOSS)
+    logger.warning("%s: %s", split.file.path, gone)
+
+
+def _current(split: Split, options: StreamOptions) -> Iterator[Split]:
+    """The split with its file open, or the same offsets in the files that have its place now."""
+    if not isinstance(split.file, LiveFile):
+        yield split
+        return
+    held = split.file.held()
+    if held is not None:
+        yield split._replace(file=held)
+        return
+    first, last = split.offsets
+    try:
+        listing = list_settled(split.file.folder)
+        partition = Partition(listing, options) if listing.segments else None
+    except FileNotFoundError:
+        partition = None
+    begins = last + 1 if partition is None else min(partition.start_offset, last + 1)
+    ends = last + 1 if partition is None else max(partition.end_offset, first)
+    if first < begins:
+        _report_loss(split, first, begins - 1, options)
+    if ends <= last:
+        _report_loss(split, ends, last, options)
+    if partition is None:
+        return
+    for piece in partition.pieces(first, last + 1):
+        log = piece.segment.log
+        held = log.held() if isinstance(log, LiveFile) else None
+        offsets = split.selection.offsets & piece.offsets
+        yield Split(
+            log if held is None else held,
+            piece.offsets,
+            piece.start,
+            piece.end,
+            replace(split.selection, offsets=offsets),
+        )

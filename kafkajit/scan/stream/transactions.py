@@ -1,0 +1,118 @@
+"""The transactions of a partition that a stream reads with isolationLevel read_committed.
+
+Headers and markers are read once, as they come. What is kept: the aborted transactions that may
+still be read, and the first offset of each open one.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+
+from kafkajit.errors import CorruptSnapshotError
+from kafkajit.log.isolation import transactional_batches
+from kafkajit.records.transactions import (
+    NONE_ABORTED,
+    AbortedTransactions,
+    TransactionalBatches,
+    find_transactions,
+)
+from kafkajit.scan.stream.options import StreamOptions
+from kafkajit.scan.stream.partition import Partition
+from kafkajit.state.producer_snapshot import parse_producer_snapshot
+from kafkajit.storage.source import Int64s, as_bytes
+from kafkajit.walk.selection import Selection
+
+logger = logging.getLogger("kafkajit")
+
+
+class Transactions:
+    """The transactions of a partition from an offset on."""
+
+    def __init__(self, partition: Partition, since: int, options: StreamOptions) -> None:
+        self.aborted = NONE_ABORTED
+        self._since = since
+        self._stable: int | None = None
+        self._options = options.scan
+        self._partition = partition
+        self._open, self._read = _open_before(partition, since)
+
+    def serves(self, partition: Partition, first: int) -> bool:
+        """Whether these are a partition's transactions from an offset on."""
+        is_its = partition is self._partition and self._read <= partition.end_offset
+        return is_its and self._since <= first
+
+    def stable_end(self) -> int:
+        """The last stable offset, once the log has been read to its end."""
+        end = self._partition.end_offset
+        if self._read == end and self._stable is not None:
+            return self._stable
+        found = [self._open]
+        for piece in self._partition.pieces(self._read, end):
+            found += transactional_batches(
+                piece.segment.log.open(piece.start, piece.end),
+                self._options.mode,
+                self._options.check_crcs,
+                reads_markers=True,
+                start=piece.start,
+                end=piece.end,
+                asked=Selection(offsets=piece.offsets),
+            )
+        if len(found) > 1:
+            more, _ = find_transactions(found)
+            columns = zip(self.aborted, more, strict=True)
+            self.aborted = AbortedTransactions(*map(np.concatenate, columns))
+            self._open = _still_open(found)
+        self._read = max(self._read, end)
+        first = self._open.base_offset
+        self._stable = min(end, int(first.min())) if first.size else end
+        return self._stable
+
+    def forget(self, before: int) -> None:
+        """Drop the aborted transactions that end before an offset."""
+        is_needed = self.aborted.last_offset >= before
+        self.aborted = AbortedTransactions(*(column[is_needed] for column in self.aborted))
+        self._since = max(self._since, before)
+
+
+def _open_before(partition: Partition, offset: int) -> tuple[TransactionalBatches, int]:
+    """The transactions that are open at the newest snapshot up to an offset, and its offset."""
+    for file in reversed(partition.listing.snapshots):
+        since = int(file.name[:20])
+        if since > offset:
+            continue
+        try:
+            rows = parse_producer_snapshot(as_bytes(file.read()), file.path)
+        except (CorruptSnapshotError, FileNotFoundError) as error:
+            logger.warning("%s: transactions are looked for without it", error)
+            continue
+        known = rows.filter(rows["currentTxnFirstOffset"].is_valid())
+        ids, firsts = (known[name].to_numpy() for name in ("producerId", "currentTxnFirstOffset"))
+        return _data(ids, firsts), since
+    empty = np.empty(0, dtype=np.int64)
+    return _data(empty, empty), partition.start_offset
+
+
+def _data(producer_id: Int64s, base_offset: Int64s) -> TransactionalBatches:
+    none = np.zeros(producer_id.size, dtype=np.bool_)
+    return TransactionalBatches(
+        producer_id.astype(np.int64), base_offset.astype(np.int64), none, none
+    )
+
+
+def _still_open(found: list[TransactionalBatches]) -> TransactionalBatches:
+    """The first batch of each transaction without a marker."""
+    producer = np.concatenate([part.producer_id for part in found])
+    if not producer.size:
+        return found[0]
+    offset = np.concatenate([part.base_offset for part in found])
+    is_marker = np.concatenate([part.is_marker for part in found])
+    order = np.lexsort((offset, producer))
+    producer, offset, is_marker = producer[order], offset[order], is_marker[order]
+    begins = np.ones(producer.size, dtype=np.bool_)
+    begins[1:] = (producer[1:] != producer[:-1]) | is_marker[:-1]
+    first = np.flatnonzero(begins)
+    last = np.append(first[1:], producer.size) - 1
+    is_open = ~is_marker[last]
+    return _data(producer[first[is_open]], offset[first[is_open]])

@@ -1,0 +1,109 @@
+"""A stream read without Spark, and logs that grow as a broker makes them grow."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from partitions import log_name
+
+from kafkajit.scan.stream.log_stream import LogStream, StreamOffsets
+from kafkajit.scan.stream.options import Limits, StreamOptions
+from kafkajit.scan.stream.tasks import read_stream_task
+from kafkajit.scan.table import schema_of
+from kafkajit.scan.typed_table import with_types
+
+
+def stream_options(*locations: str | Path, **options: object) -> StreamOptions:
+    paths = {"paths": json.dumps([str(location) for location in locations])}
+    return StreamOptions.parse(paths | {name: str(value) for name, value in options.items()})
+
+
+UNLIMITED = Limits()
+
+
+class Query:
+    """A query as Spark runs it: offsets are stored before a micro-batch, and pass through JSON."""
+
+    def __init__(self, *locations: str | Path, **options: object) -> None:
+        parsed = stream_options(*locations, **options)
+        self.options = replace(parsed, scan=with_types(parsed.scan))
+        self.planned: list[StreamOffsets] = []  # the checkpoint's offsets
+        self.committed = 0
+        self.stream = LogStream(self.options)
+
+    def restart(self) -> Query:
+        """Go on from the checkpoint in a new process."""
+        self.stream = LogStream(self.options)
+        return self
+
+    def plan(self, limits: Limits | None = UNLIMITED) -> bool:
+        """Store the end of the next micro-batch; False if there is nothing to read."""
+        assert len(self.planned) == self.committed
+        start = self._start()
+        merged = limits
+        if limits is not None:
+            given = zip(limits, self.options.limits, strict=True)
+            merged = Limits(*(b if a is None else a for a, b in given))
+        end = json.loads(json.dumps(self.stream.latest_offsets(start, merged)))
+        if self.planned and end == start:
+            return False
+        self.planned.append(end)
+        return True
+
+    def read(self, columns: list[str] | None = None) -> pa.Table:
+        """The rows of the planned micro-batch, which is not yet committed."""
+        end = self.planned[-1]
+        start = self.planned[-2] if len(self.planned) > 1 else self.stream.initial_offsets()
+        schema = schema_of(self.options.scan)
+        if columns is not None:
+            schema = pa.schema([schema.field(name) for name in columns])
+        batches = []
+        for task in self.stream.tasks(start, end):
+            batches += read_stream_task(pickle.loads(pickle.dumps(task)), schema, self.options)
+        return pa.Table.from_batches(batches, schema=schema)
+
+    def commit(self) -> None:
+        self.committed = len(self.planned)
+        self.stream.commit(self.planned[-1])
+
+    def trigger(self, columns: list[str] | None = None, **limits: int) -> pa.Table:
+        """The rows of the next micro-batch."""
+        is_planned = self.plan(Limits(**limits))
+        table = self.read(columns)
+        if not is_planned:
+            return table.slice(0, 0)
+        self.commit()
+        return table
+
+    def offsets(self, **limits: int) -> list[int]:
+        """The offsets of the next micro-batch's records."""
+        return self.trigger(["offset"], **limits)["offset"].to_pylist()
+
+    def places(self, **limits: int) -> list[tuple[str, int, int]]:
+        """Topic, partition and offset of the next micro-batch's records."""
+        table = self.trigger(["topic", "partition", "offset"], **limits)
+        return sorted(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+    def _start(self) -> StreamOffsets:
+        start = self.planned[-1] if self.planned else self.stream.initial_offsets()
+        found: Any = json.loads(json.dumps(start))
+        return found
+
+
+def append(folder: Path, content: bytes, base_offset: int = 0) -> None:
+    """Write bytes to the end of a segment, as a broker does."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / log_name(base_offset)).open("ab") as log:
+        log.write(content)
+
+
+def started(*locations: str | Path, **options: object) -> Query:
+    """A query that has stored where it begins."""
+    query = Query(*locations, **options)
+    assert query.trigger().num_rows == 0
+    return query
