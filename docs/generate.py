@@ -335,6 +335,14 @@ def options_table() -> str:
     return _table(("option", ""), rows)
 
 
+def stream_options_table() -> str:
+    """The options of the data source for streams."""
+    from kafkajit.scan.stream.options import STREAM_OPTIONS
+
+    rows = ((f"`{name}`", option.doc) for name, option in STREAM_OPTIONS.items())
+    return _table(("option", ""), rows)
+
+
 def write_options_table() -> str:
     """The options of the data source for writing."""
     from kafkajit.produce.options import OPTIONS
@@ -422,6 +430,7 @@ SPARK_TABLES = (
 # Tables to insert between <!-- NAME: … --> and <!-- /NAME --> in pages that are written by hand.
 TABLES: dict[str, Callable[[], str]] = {
     "options": options_table,
+    "streamOptions": stream_options_table,
     "writeOptions": write_options_table,
     "columns": partial(arrow_columns, "records"),
     **{kind: partial(sql_columns, kind) for kind in SPARK_TABLES},

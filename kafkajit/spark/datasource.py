@@ -92,6 +92,7 @@ class KafkaLogDataSource(DataSource):
         from kafkajit.scan.aggregates import Aggregates
         from kafkajit.scan.given_files import files_of
         from kafkajit.scan.predicates import Predicate
+        from kafkajit.scan.stream.options import refuse_stream_options
         from kafkajit.spark.conditions import conditions_of
         from kafkajit.spark.java_sources import sources_digest
         from kafkajit.spark.readers import AggregateReader, FileReader, KafkaLogReader
@@ -101,9 +102,8 @@ class KafkaLogDataSource(DataSource):
                 "Spark's class path has the bridge of another version of kafkajit: write its jar "
                 "anew with `kafkajit spark-jar`, or set spark.kafkajit.bridge.enabled to false"
             )
-        for kept in (field.metadata.get(_OPTIONS) for field in schema):
-            if kept is not None:
-                self.options = {**json.loads(kept), **self.options}
+        self._add_options_of(schema)
+        refuse_stream_options(self._given())
         conditions = conditions_of(self.options.get(CONDITIONS, "[]"))
         if TOPIC in self.options:
             conditions.append(Predicate("topic", "=", self.options[TOPIC]))
@@ -119,6 +119,12 @@ class KafkaLogDataSource(DataSource):
         _check_columns(schema, self.schema(), options.kind)
         return KafkaLogReader(options, arrow, conditions, self._limit())
 
+    def _add_options_of(self, schema: StructType) -> None:
+        """Add the options that CREATE TABLE has put into a table's columns."""
+        for kept in (field.metadata.get(_OPTIONS) for field in schema):
+            if kept is not None:
+                self.options = {**json.loads(kept), **self.options}
+
     def _limit(self) -> int | None:
         """The number of rows after which each task may end."""
         return int(self.options[LIMIT]) if LIMIT in self.options else None
@@ -132,9 +138,30 @@ class KafkaLogDataSource(DataSource):
         # rows of that table, wherever you write them.
         return KafkaLogWriter.of(dict(self.options), arrow, overwrite=overwrite)
 
-    def streamReader(self, schema: StructType) -> NoStream:  # noqa: N802, ARG002
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         # Spark would replace an error raised here by one that names an internal variable of Spark.
-        return NoStream()
+        try:
+            return self._stream_reader(schema)
+        except (ValueError, TypeError, OSError) as error:
+            return NoStream(error)
+
+    def _stream_reader(self, schema: StructType) -> DataSourceStreamReader:
+        from kafkajit.scan.stream.options import StreamOptions
+        from kafkajit.scan.typed_table import with_types
+
+        try:
+            from kafkajit.spark.stream_reader import KafkaLogStreamReader
+        except ImportError:
+            raise ValueError(
+                "kafkaLog reads streams with Spark 4.2 or later: read what is in the folder now "
+                "with spark.read.format('kafkaLog').load(…), again and again if you like, with the "
+                "option startingOffsets to go on where the last read ended"
+            ) from None
+        self._add_options_of(schema)
+        options = StreamOptions.parse(self._given())
+        _check_columns(schema, self.schema(), options.scan.kind)
+        options = replace(options, scan=with_types(options.scan))
+        return KafkaLogStreamReader(options, arrow_schema(schema))
 
     @reported
     def streamWriter(  # noqa: N802
@@ -164,13 +191,18 @@ class KafkaLogDataSource(DataSource):
         return with_types(self._parsed(), self.options.get(TOPIC))
 
     def _parsed(self) -> ScanOptions:
+        """The options of a table, which may also be read as a stream."""
         from kafkajit.scan.options import ScanOptions
+        from kafkajit.scan.stream.options import without_stream_options
 
-        given = {name: text for name, text in self.options.items() if name not in _BRIDGE}
-        options = ScanOptions.parse(given)
+        options = ScanOptions.parse(without_stream_options(self._given()))
         if PARALLELISM in self.options:
             options = replace(options, parallelism=int(self.options[PARALLELISM]))
         return options
+
+    def _given(self) -> dict[str, str]:
+        """The options without those of the bridge."""
+        return {name: text for name, text in self.options.items() if name not in _BRIDGE}
 
 
 def _names_as_schema(names: Iterable[str]) -> StructType:
@@ -223,15 +255,22 @@ def _is_part_of(asked: DataType, known: DataType) -> bool:
 
 
 class NoStream(DataSourceStreamReader):
-    """Refuses to read a stream at the first question that Spark asks."""
+    """Raises an error at the first question that Spark asks."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
 
     @reported
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        raise ValueError(
-            "kafkaLog does not read streams: read what is in the folder now with "
-            "spark.read.format('kafkaLog').load(…), again and again if you like, with the option "
-            "startingOffsets to go on where the last read ended"
-        )
+        raise self._error
+
+    @reported
+    def latestOffset(self, start: Any, limit: Any) -> dict[str, Any]:  # noqa: N802, ARG002
+        raise self._error
+
+    @reported
+    def partitions(self, start: Any, end: Any) -> list[InputPartition]:  # noqa: ARG002
+        raise self._error
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         raise NotImplementedError  # Spark calls this only with an offset

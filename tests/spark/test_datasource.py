@@ -175,15 +175,6 @@ def test_a_timestamp_may_be_beyond_the_years_of_python(
     assert load(kt.SAMPLE).where(condition).count() == (53 if is_met else 0)
 
 
-def test_a_stream_is_refused_in_one_line(spark: SparkSession, tmp_path: Path) -> None:
-    stream = spark.readStream.format("kafkaLog").load(kt.SAMPLE)
-    query = stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start()
-    with pytest.raises(PySparkException) as raised:
-        query.awaitTermination()
-    assert "kafkaLog does not read streams: read what is in the folder" in str(raised.value)
-    assert "Traceback" not in str(raised.value)
-
-
 def test_a_frame_used_again_has_all_its_rows(load: Load) -> None:
     """Spark 4.3 reads for the second query what the first one's conditions have left."""
     frame = load(V2 / "none-0")

@@ -70,6 +70,7 @@ class LogScan
   private final String description;
   private Batch batch;
   private InputPartition[] tasks;
+  private boolean isStream;
   private String totals; // of the planned tasks, "12345: 3 files, 12,345 bytes", if there are any
 
   LogScan(
@@ -122,7 +123,9 @@ class LogScan
     return this;
   }
 
+  /** The Python source's stream, which plans and reads rows without this class. */
   public MicroBatchStream toMicroBatchStream(String checkpointLocation) {
+    isStream = true;
     return python().toMicroBatchStream(checkpointLocation);
   }
 
@@ -163,7 +166,7 @@ class LogScan
 
   /** Whether each task reads a partition as a whole. Python refuses other texts by name. */
   private boolean isByPartition() {
-    return "true".equalsIgnoreCase(options.get(ONE_TASK));
+    return !isStream && "true".equalsIgnoreCase(options.get(ONE_TASK));
   }
 
   /** Whether it does, and rows have the partition's name. */
@@ -210,9 +213,14 @@ class LogScan
         estimateStatistics().sizeInBytes().orElse(Long.MAX_VALUE) < SMALL);
   }
 
-  /** The size of the scan is that of the bytes to read; a small one is broadcast to a join. */
+  /**
+   * The size of the scan is that of the bytes to read; a small one is broadcast to a join. Spark asks
+   * for the size of a stream's micro-batches, too, before it has one.
+   */
   public Statistics estimateStatistics() {
-    planInputPartitions();
+    if (!isStream) {
+      planInputPartitions();
+    }
     return new Size(
         totals == null
             ? OptionalLong.empty()
