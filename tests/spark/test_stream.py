@@ -29,7 +29,7 @@ import kafkajit.testing as kt
 @pytest.fixture(
     params=[
         pytest.param("true", id="bridge"),
-        pytest.param("false", id="python"),
+        pytest.param("false", id="python", marks=pytest.mark.thorough),
     ],
 )
 def door(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
@@ -190,7 +190,7 @@ def test_typed_values_stream(spark: SparkSession, tmp_path: Path, door: str) -> 
     ],
 )
 def test_a_stream_is_refused_in_one_line(
-    spark: SparkSession, tmp_path: Path, options: dict[str, str], message: str, door: str
+    spark: SparkSession, tmp_path: Path, options: dict[str, str], message: str
 ) -> None:
     assert message in error_of(stream_of(spark, Path(kt.SAMPLE), **options), tmp_path)
 

@@ -43,7 +43,7 @@ class Starting(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """How much a micro-batch may read."""
+    """The most that a micro-batch may read."""
 
     records: int | None = None
     bytes: int | None = None

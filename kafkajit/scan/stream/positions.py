@@ -38,7 +38,7 @@ class Boundary(NamedTuple):
 
 
 class Believed(NamedTuple):
-    """How far a segment's bytes are whole batches, and the offset behind the last of them."""
+    """The end of a segment's sound batches, and the offset behind the last of them."""
 
     position: int
     offset: int
