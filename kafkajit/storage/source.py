@@ -11,6 +11,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -101,6 +102,11 @@ class Source:
         elif isinstance(source, RangeReader):
             self._forgotten = source.start // mmap.PAGESIZE * mmap.PAGESIZE
             self._map = mmap.mmap(-1, max(source.size, 1), flags=_PRIVATE)
+            if source.end - source.start > _WINDOW and hasattr(mmap, "MADV_HUGEPAGE"):
+                # Memory touched for the first time: 210 MB of a local file take 0.1 s instead of
+                # 0.3. A short range would touch more than it needs.
+                with suppress(OSError):  # the system may have no huge pages
+                    self._map.madvise(mmap.MADV_HUGEPAGE)
             self._ranges = _Loader(source, self._map, path or "the file")
             source = memoryview(self._map)[: source.size]
         self.content = as_bytes(source)
