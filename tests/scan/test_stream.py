@@ -286,6 +286,21 @@ def test_the_rows_are_those_of_a_batch(tmp_path: Path, kind: str, mode: str) -> 
     assert query.trigger().num_rows == 0
 
 
+@pytest.mark.parametrize("limit", ["records", "bytes", "files"])
+@pytest.mark.parametrize("mode", ["DROPMALFORMED", "PERMISSIVE"])
+@pytest.mark.parametrize("at", [30, 10, 61])  # a magic, a length, a record
+def test_damage_is_reported_once(tmp_path: Path, limit: str, mode: str, at: int) -> None:
+    folder = tmp_path / "orders-0"
+    batches = [bytearray(data(offset, 4)) for offset in range(0, 40, 4)]
+    batches[3][at] ^= 0x40
+    append(folder, b"".join(batches[:8]))
+    append(folder, b"".join(batches[8:]), base_offset=32)
+    for most in (1, 3, 5, 500):
+        query = started(folder, mode=mode)
+        found = [row for _ in range(45) for row in query.trigger(**{limit: most}).to_pylist()]
+        assert found == read_table(folder, mode=mode).to_pylist()
+
+
 def test_large_stretches_are_split_where_the_index_leads(tmp_path: Path) -> None:
     folder = make_partition(tmp_path / "orders-0", {0: (data(n) for n in range(0, 400, 2))})
     query = started(folder, maxPartitionBytes=2000)
@@ -824,3 +839,12 @@ def test_the_stream_of_a_process_is_its_own(orders: Path) -> None:
     options = stream_options(orders)
     assert LogStream(options).initial_offsets() == {"orders": {"0": 0}}
     assert LogStream(options).reported_offsets() == {}
+
+
+def test_offsets_in_two_segments_are_read_once(orders: Path) -> None:
+    append(orders, data(8, 4), base_offset=8)
+    query = started(orders)
+    table = query.trigger(["offset", "baseOffset"])
+    assert table["offset"].to_pylist() == list(range(12))
+    assert table["baseOffset"].to_pylist()[8:] == [8, 8, 8, 8]
+    assert read_table(orders).num_rows == 14

@@ -152,11 +152,13 @@ class Folders:
     def _listed(self, folder: str) -> Listing | None:
         known = self._known.get(folder)
         try:
-            if known is None or known.may_be_old:
-                return list_folder(folder)
-            if os.stat(folder).st_mtime_ns != known.modified_ns:  # noqa: PTH116
-                return list_folder(folder)
-            return _grown(known)
+            if known is not None and not known.may_be_old:
+                try:
+                    if os.stat(folder).st_mtime_ns == known.modified_ns:  # noqa: PTH116
+                        return _grown(known)
+                except FileNotFoundError:
+                    pass  # the last segment has been renamed since, or the folder is gone
+            return list_folder(folder)
         except (FileNotFoundError, NotADirectoryError):
             return None
 

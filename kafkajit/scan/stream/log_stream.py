@@ -24,6 +24,7 @@ from kafkajit.scan.stream.options import Limits, StreamOptions
 from kafkajit.scan.stream.partition import Partition
 from kafkajit.scan.stream.tasks import ON_LOSS, plan_tasks
 from kafkajit.scan.stream.transactions import Transactions
+from kafkajit.walk.damage import PERMISSIVE
 
 logger = logging.getLogger("kafkajit")
 
@@ -97,7 +98,9 @@ class LogStream:
         parts = [unread[place] for place in places]
         found_ends = [part.end for part in parts]
         if limits is not None:
-            may_cut = self._options.scan.kind == "records"
+            # Both halves of a damaged batch would have a row that reports it.
+            scan = self._options.scan
+            may_cut = scan.kind == "records" and scan.mode != PERMISSIVE
             found_ends = admitted(parts, limits, self._turn, may_cut=may_cut)
         self._turn += 1
         ends |= {place: part.first for place, part in unread.items()}
