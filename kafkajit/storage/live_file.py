@@ -62,6 +62,12 @@ class LiveFile(StoredFile):
         found = os.stat(path)  # noqa: PTH116 - a trigger asks for thousands
         return cls(path, found.st_size, found.st_mtime_ns, path, _HERE, inode=found.st_ino)
 
+    def is_unchanged(self) -> bool:
+        """Whether the file of this name is as it was listed."""
+        now = os.stat(self.key)  # noqa: PTH116
+        listed = (self.size, self.modified_ns, self.inode)
+        return listed == (now.st_size, now.st_mtime_ns, now.st_ino)
+
     def opened(self) -> LiveFile | None:
         """The file that has this name now, open; None without one."""
         try:

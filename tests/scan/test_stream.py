@@ -230,6 +230,18 @@ def test_a_change_within_one_step_of_the_clock_is_seen(orders: Path) -> None:
     assert query.offsets() == [10]
 
 
+def test_a_segment_renamed_within_one_step_of_the_clock_is_no_loss(orders: Path) -> None:
+    query = started(orders)
+    query.offsets()
+    before = orders.stat().st_mtime_ns - 60_000_000_000
+    os.utime(orders, ns=(before, before))
+    assert query.offsets() == []
+    append(orders, data(10, 1), base_offset=10)
+    (orders / log_name(0)).rename(orders / log_name(0, ".log.deleted"))
+    os.utime(orders, ns=(before, before))
+    assert query.offsets() == [10]
+
+
 def test_new_partitions_and_topics_are_found(orders: Path) -> None:
     query = started(orders.parent, startingOffsets="latest")
     append(orders.parent / "orders-1", data(0, 2))

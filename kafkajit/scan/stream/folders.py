@@ -184,9 +184,9 @@ def _grown(listing: Listing) -> Listing:
         return listing
     *rolled, last = listing.segments
     assert isinstance(last.log, LiveFile)
-    now = LiveFile.at(last.log.path)
-    if now == last.log:
+    if last.log.is_unchanged():
         return listing
+    now = LiveFile.at(last.log.path)
     return replace(listing, segments=[*rolled, replace(last, log=now)])
 
 

@@ -107,7 +107,7 @@ class Partition:
 
         A preallocated file has its size from the start, so its modification time decides.
         """
-        if log != self._last:
+        if log is not self._last and log != self._last:
             return True
         is_settled = self._looked_ns - (log.modified_ns or 0) > STEP_NS
         return self._believed.position < log.size and not is_settled
