@@ -16,7 +16,8 @@ from typed_logs import fastavros
 import kafkajit
 from kafkajit import testing as kt
 from kafkajit.cli import main
-from kafkajit.places.locations import absolute, find_files, find_segments, shown
+from kafkajit.places.location import absolute, shown
+from kafkajit.places.locations import find_files, find_segments
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.table import plan_tasks
 from kafkajit.storage.source import SAMPLE_FOLDER, resolve_sample

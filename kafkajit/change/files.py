@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from kafkajit.places.locations import shown
+from kafkajit.places.location import shown
 from kafkajit.storage.source import check_regular, resolve_sample
 
 # What file systems without hard links answer.

@@ -207,7 +207,8 @@ def _alternatives(pattern: str) -> Iterator[str]:
 
 
 def _remote(location: str, keys: Mapping[str, str]) -> Iterator[DumpedFile]:
-    from kafkajit.places.locations import find_files, shown  # they import pyarrow's file systems
+    from kafkajit.places.location import shown  # which imports pyarrow's file systems
+    from kafkajit.places.locations import find_files
     from kafkajit.places.private_keys import PrivateKeys
 
     found = find_files(location, PrivateKeys.of(keys))

@@ -37,18 +37,24 @@ logger = logging.getLogger("kafkajit")
 
 
 def find_isolation(
-    segments: Iterable[tuple[StoredFile, StoredFile | None]], mode: str, *, check_crcs: bool = True
+    segments: Iterable[tuple[StoredFile, StoredFile | None, Range]],
+    mode: str,
+    *,
+    check_crcs: bool = True,
 ) -> tuple[AbortedTransactions, int | None]:
     """Aborted transactions, and the last stable offset if a transaction is open.
 
     Args:
-        segments: all logs of a partition in order, each with its transaction index, if any.
+        segments: all logs of a partition in order, each with its transaction index, if any, and the
+            offsets that are read of it.
         mode: how to treat damage.
         check_crcs: whether to check the checksums of markers.
     """
     indexed: list[AbortedTransactions] = []
     found: list[TransactionalBatches] = []
-    for log, index in segments:
+    for log, index, cut in segments:
+        if not cut.is_everything:
+            index = None  # it has transactions that end elsewhere, too
         if index is not None:
             try:
                 indexed.append(aborted_transactions(as_bytes(index.read()), index.path))
@@ -58,7 +64,13 @@ def find_isolation(
                 logger.warning("%s: the markers in the log are read instead", error)
                 index = None
         found.extend(
-            transactional_batches(log.open(), mode, check_crcs, reads_markers=index is None)
+            transactional_batches(
+                log.open(),
+                mode,
+                check_crcs,
+                reads_markers=index is None,
+                asked=Selection(offsets=cut),
+            )
         )
     from_markers, first_open = find_transactions(found)
     columns = zip(from_markers, *indexed, strict=True)
@@ -66,13 +78,14 @@ def find_isolation(
 
 
 def first_open_offset(
-    producers: pa.Table, logs: Iterable[tuple[Source, int]], since: int, mode: str
+    producers: pa.Table, logs: Iterable[tuple[Source, int, Range]], since: int, mode: str
 ) -> int | None:
     """The start offset of the earliest transaction that is open at a log's end, if there is one.
 
     Args:
         producers: the producers at the offset `since`.
-        logs: the segments from that offset on, each with a position to begin at.
+        logs: the segments from that offset on, each with a position to begin at and the offsets
+            that are read of it.
         since: the offset of the producers' snapshot.
         mode: how to treat damage.
     """
@@ -80,8 +93,8 @@ def first_open_offset(
     none = np.zeros(known.num_rows, dtype=np.bool_)
     ids, firsts = (known[name].to_numpy() for name in ("producerId", "currentTxnFirstOffset"))
     found = [TransactionalBatches(ids, firsts, none, none)]
-    later = Selection(offsets=Range(since))
-    for source, start in logs:
+    for source, start, cut in logs:
+        later = Selection(offsets=Range(since) & cut)
         found.extend(
             transactional_batches(source, mode, True, reads_markers=False, start=start, asked=later)
         )

@@ -28,7 +28,8 @@ from kafkajit.index.time_index import TimestampOffset
 from kafkajit.log.isolation import find_isolation, first_open_offset
 from kafkajit.log.segment import OpenSegment, Segment, logger, segments_of
 from kafkajit.log.tiered_segments import joined
-from kafkajit.places.locations import SEGMENT_NAME, find_segments
+from kafkajit.places.location import SEGMENT_NAME
+from kafkajit.places.locations import find_segments
 from kafkajit.places.private_keys import PrivateKeys
 from kafkajit.reader import SegmentReader
 from kafkajit.records.transactions import AbortedTransactions
@@ -105,7 +106,7 @@ class Log:
         self._mode = mode_named(mode)
         self._check_crcs = check_crcs
         self._max_decompressed_bytes = max_decompressed_bytes
-        self._bases = [segment.base_offset for segment in self.segments]
+        self._bases = [max(one.base_offset, one.cut.first) for one in self.segments]
         if self._bases[-1] > MAX_INT64:
             raise InvalidOffsetError(
                 "the segment's name is not an offset: `kafkajit repair` removes it from the log",
@@ -137,7 +138,7 @@ class Log:
             last = opened.last_offset(self._mode)
             if last is not None:
                 # Truncation leaves an empty segment, which may begin behind a gap.
-                return max(last + 1, self._bases[-1])
+                return max(min(last, opened.segment.cut.last) + 1, self._bases[-1])
         return self._bases[-1]
 
     @cached_property
@@ -149,7 +150,7 @@ class Log:
         """
         producers, since = self._snapshot
         later = self._opened[self._row(since) :]
-        logs = (opened.tail(since) for opened in later)
+        logs = ((*opened.tail(since), opened.segment.cut) for opened in later)
         first_open = first_open_offset(producers, logs, since, self._mode)
         return self.end_offset if first_open is None else first_open
 
@@ -231,8 +232,8 @@ class Log:
 
     @cached_property
     def _isolation(self) -> tuple[AbortedTransactions, int | None]:
-        pairs = [(segment.log, segment.transaction_index) for segment in self.segments]
-        return find_isolation(pairs, self._mode, check_crcs=self._check_crcs)
+        logs = [(one.log, one.transaction_index, one.cut) for one in self.segments]
+        return find_isolation(logs, self._mode, check_crcs=self._check_crcs)
 
     def _records(
         self, opened: OpenSegment, asked: Selection, schema: pa.Schema, count: int

@@ -34,7 +34,8 @@ from kafkajit.log.log import Log, checkpointed_offset
 from kafkajit.log.producers import ProducerStates, markers_of
 from kafkajit.log.repair_advice import advise_repair
 from kafkajit.log.segment import OpenSegment, Segment
-from kafkajit.places.locations import SEGMENT_NAME, stored_file
+from kafkajit.places.location import SEGMENT_NAME
+from kafkajit.places.locations import stored_file
 from kafkajit.state.checkpoints import START_OFFSETS
 from kafkajit.state.leader_epochs import LEADER_EPOCHS, parse_leader_epochs
 from kafkajit.state.producer_snapshot import SNAPSHOT_NAME

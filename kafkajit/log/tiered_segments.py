@@ -16,8 +16,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from kafkajit.errors import CorruptCheckpointError
-from kafkajit.format.log_path import LOG_SUFFIX, partition_of
+from kafkajit.errors import CorruptCheckpointError, KafkaJitError
+from kafkajit.format.limits import MAX_INT64
+from kafkajit.format.log_path import partition_of
 from kafkajit.format.tiered_names import object_name
 from kafkajit.log.segment import OpenSegment, Segment, segments_of
 from kafkajit.places.tiered_files import TieredFile
@@ -25,21 +26,19 @@ from kafkajit.state.leader_epochs import LEADER_EPOCHS, parse_leader_epochs
 from kafkajit.state.partition_metadata import PARTITION_METADATA, parse_partition_metadata
 from kafkajit.storage.source import as_bytes
 from kafkajit.storage.stored_file import StoredFile
-from kafkajit.walk.selection import Range
+from kafkajit.walk.damage import PERMISSIVE
+from kafkajit.walk.selection import ALL, Range
 
 logger = logging.getLogger("kafkajit")
 
-# Beside a segment in tiered storage; its epochs go back to the first one of the log.
-_EPOCHS_SUFFIX = ".leader_epoch_checkpoint"
 Epochs = list[tuple[int, int]]  # leader epochs, each with its first offset, in order
 
 
 class _Copy(NamedTuple):
-    """A segment with the offsets that it has, and the leader epochs that it was written in."""
+    """A segment with the offsets that it has."""
 
     segment: Segment
     offsets: Range
-    epochs: Epochs
 
     @property
     def is_tiered(self) -> bool:
@@ -47,33 +46,44 @@ class _Copy(NamedTuple):
 
 
 def joined(segments: Sequence[Segment], files: Mapping[str, StoredFile]) -> list[Segment]:
-    """The segments to read, in the order of offsets, each with those that no other one has."""
+    """The segments to read, in the order of offsets, each with those that no other one has.
+
+    The segments are those of one folder, or of several, folder by folder.
+    """
     if not any(isinstance(segment.log, TieredFile) for segment in segments):
         return list(segments)
-    copies = [_copy(segment, files) for segment in segments if segment.log.size]
+    behind = [*segments[1:], None]
+    copies = [
+        _Copy(segment, Range(segment.base_offset, _last_offset(segment, following)))
+        for segment, following in zip(segments, behind, strict=True)
+    ]
+    copies = [copy for copy in copies if copy.offsets]
     copies.sort(key=lambda copy: (copy.offsets.first, copy.is_tiered, -copy.offsets.last))
-    lineage: Epochs = []
-    if any(copy.offsets.first <= before.offsets.last for before, copy in pairwise(copies)):
-        lineage = max((copy.epochs for copy in copies), key=_newest, default=[])
+    is_simple = all(one.offsets.last < other.offsets.first for one, other in pairwise(copies))
+    epochs = [[] if is_simple else _epochs(copy.segment.log, files) for copy in copies]
+    lineage = max(epochs, key=_newest, default=[])
     found: list[Segment] = []
     covered = -1
-    for copy in copies:
-        divergence = _divergence(copy, lineage)
+    for copy, own in zip(copies, epochs, strict=True):
+        path = copy.segment.log.path
+        divergence = _divergence(copy.offsets, own, lineage)
+        last = copy.offsets.last
         if divergence is not None:
+            last = divergence - 1
             logger.warning(
                 "%s: not read from offset %d on, which an election of another leader has lost",
-                copy.segment.log.path,
+                path,
                 divergence,
             )
-        last = copy.offsets.last if divergence is None else divergence - 1
         kept = Range(max(copy.offsets.first, covered + 1), last)
         if not kept:
-            logger.info("%s: not read, other segments have its offsets", copy.segment.log.path)
+            logger.info("%s: not read, other segments have its offsets", path)
             continue
-        cut = copy.segment.cut if kept == copy.offsets else kept
-        found.append(replace(copy.segment, offsets=kept, cut=cut))
+        # What a broker appends to its last segment while it is read is read, too.
+        is_whole = kept == copy.offsets
+        found.append(replace(copy.segment, offsets=kept, cut=ALL if is_whole else kept))
         covered = kept.last
-    return found
+    return found or list(segments[:1])
 
 
 def partitions_of(
@@ -89,74 +99,100 @@ def partitions_of(
         folders.setdefault(log.folder, []).append(log)
     names = {folder: object_name(inside[0].path) for folder, inside in folders.items()}
     tiered = {(name.topic, name.partition, name.topic_id) for name in names.values() if name}
-    parts: dict[object, list[StoredFile]] = {}
+    parts: dict[object, list[Segment]] = {}
     for folder in sorted(folders):
         name = names[folder]
         key: object = folder
         if name is not None:
             key = name.topic, name.partition, name.topic_id
         elif tiered:
-            key = _tiered_partition(folder, files, tiered) or folder
-        parts.setdefault(key, []).extend(folders[folder])
-    return [joined(segments_of(part, files), files) for part in parts.values()]
+            key = _tiered_partition(folders[folder][0], tiered) or folder
+        # Each folder by itself: its segments end where the next of them begins.
+        parts.setdefault(key, []).extend(segments_of(folders[folder], files))
+    return [joined(part, files) for part in parts.values()]
 
 
 def _tiered_partition(
-    folder: str, files: Mapping[str, StoredFile], tiered: set[tuple[str, int, str]]
+    log: StoredFile, tiered: set[tuple[str, int, str]]
 ) -> tuple[str, int, str] | None:
-    """The partition in tiered storage that a broker's folder belongs to."""
-    place = partition_of(Path(folder))
+    """The partition in tiered storage that a broker's segment belongs to."""
+    place = partition_of(Path(log.folder))
     known = [one for one in tiered if one[:2] == (place.topic, place.partition)]
-    metadata = files.get(f"{folder}/{PARTITION_METADATA}")
-    if metadata is not None:
-        (row,) = parse_partition_metadata(as_bytes(metadata.read_now()), metadata.path).to_pylist()
-        known = [one for one in known if one[2] == row["topicId"]]
+    if not known:
+        return None
+    metadata = next((file for file in log.beside() if file.name == PARTITION_METADATA), None)
+    try:
+        if metadata is not None:
+            content = as_bytes(metadata.read_now())
+            (row,) = parse_partition_metadata(content, metadata.path).to_pylist()
+            known = [one for one in known if one[2] == row["topicId"]]
+    except CorruptCheckpointError as error:
+        logger.warning("%s: the log is read by itself", error)
+        return None
     if len(known) > 1:
-        logger.warning("%s: read by itself, tiered storage has several topics of its name", folder)
+        logger.warning(
+            "%s: read by itself, tiered storage has several topics of its name", log.folder
+        )
     return known[0] if len(known) == 1 else None
 
 
-def _newest(epochs: Epochs) -> tuple[int, int]:
-    return epochs[-1] if epochs else (-1, -1)
-
-
-def _copy(segment: Segment, files: Mapping[str, StoredFile]) -> _Copy:
+def _last_offset(segment: Segment, following: Segment | None) -> int:
+    """The last offset that a segment has, or may have if it is not the last of a broker's."""
     log = segment.log
-    last = segment.offsets.last
-    if isinstance(log, TieredFile):
-        known = None if log.manifest is None else log.manifest.end_offset
-        found = OpenSegment(segment).last_offset() if known is None else known
-        last = segment.base_offset - 1 if found is None else found
-        beside = files.get(log.path.removesuffix(LOG_SUFFIX) + _EPOCHS_SUFFIX)
-    else:
-        beside = files.get(f"{log.folder}/{LEADER_EPOCHS}")
-    return _Copy(segment, Range(segment.base_offset, last), _epochs(beside))
-
-
-def _epochs(file: StoredFile | None) -> Epochs:
-    if file is None or not file.size:
-        return []
+    is_last = following is None or following.log.folder != log.folder
+    if not isinstance(log, TieredFile) and not is_last:
+        return segment.offsets.last
+    if isinstance(log, TieredFile) and log.manifest is not None:
+        known = log.manifest.end_offset
+        if known is not None and segment.base_offset <= known <= MAX_INT64:
+            return known
     try:
-        rows = parse_leader_epochs(as_bytes(file.read_now()), file.path).to_pylist()
-    except CorruptCheckpointError as error:
+        found = OpenSegment(segment).last_offset(PERMISSIVE) if log.size else None
+    except KafkaJitError as error:
+        logger.warning("%s: the segment's last offset is not known", error)
+        return segment.offsets.last
+    return segment.base_offset - 1 if found is None else found
+
+
+def _newest(epochs: Epochs) -> tuple[int, int]:
+    """The key of the epochs that the log went on with; of two, those that go back farther."""
+    return (epochs[-1][0], -epochs[0][1]) if epochs else (-1, 0)
+
+
+def _epochs(log: StoredFile, files: Mapping[str, StoredFile]) -> Epochs:
+    """The leader epochs up to the end of a segment, as far as they are known."""
+    if isinstance(log, TieredFile):
+        file = log.epochs
+    else:
+        file = files.get(f"{log.folder}/{LEADER_EPOCHS}")
+        if file is None:
+            file = next((it for it in log.beside() if it.name == LEADER_EPOCHS), None)
+    try:
+        if file is not None and file.size:
+            rows = parse_leader_epochs(as_bytes(file.read_now()), file.path).to_pylist()
+            found = [(row["epoch"], row["startOffset"]) for row in rows]
+            if all(one < other and one[1] <= other[1] for one, other in pairwise(found)):
+                return found
+            logger.warning("%s: its epochs are not in order, and not used", file.path)
+    except KafkaJitError as error:
         logger.warning("%s: segments that overlap are joined without it", error)
-        return []
-    return [(row["epoch"], row["startOffset"]) for row in rows]
+    # Those of the segment alone.
+    manifest = log.manifest if isinstance(log, TieredFile) else None
+    return [] if manifest is None else list(manifest.epochs)
 
 
-def _divergence(copy: _Copy, lineage: Epochs) -> int | None:
+def _divergence(offsets: Range, own: Epochs, lineage: Epochs) -> int | None:
     """The first offset of a segment that was not written in the lineage's epoch, if any."""
-    if not lineage or not copy.epochs:
+    if not own or not lineage:
         return None
-    first, last = copy.offsets
-    # A lineage may begin behind the segment: retention cuts it.
-    starts = {at for _, at in (*lineage, *copy.epochs)} | {first}
-    for offset in sorted(at for at in starts if max(first, lineage[0][1]) <= at <= last):
-        if _epoch_at(copy.epochs, offset) != _epoch_at(lineage, offset):
+    # Retention cuts off the first epochs.
+    first = max(offsets.first, own[0][1], lineage[0][1])
+    starts = {at for _, at in (*lineage, *own)} | {first}
+    for offset in sorted(at for at in starts if first <= at <= offsets.last):
+        if _epoch_at(own, offset) != _epoch_at(lineage, offset):
             return offset
     return None
 
 
 def _epoch_at(epochs: Epochs, offset: int) -> int:
-    row = bisect_right(epochs, offset, key=lambda pair: pair[1]) - 1
-    return epochs[max(row, 0)][0]
+    return epochs[bisect_right(epochs, offset, key=lambda pair: pair[1]) - 1][0]

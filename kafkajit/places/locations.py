@@ -16,39 +16,27 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
-from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
+from pyarrow.fs import FileInfo, FileType
 
 from kafkajit.errors import RemoteStorageError
 from kafkajit.format.tiered_names import (
     LOCAL_TIERED_STORAGE,
-    MAYBE_ID,
     is_topic_folder,
     object_name,
 )
+from kafkajit.places.location import GLOB, SEGMENT_NAME, URI, Location, absolute, shown
 from kafkajit.places.private_keys import PrivateKeys
-from kafkajit.places.tiered_files import NO_KEYS, as_log_files
+from kafkajit.places.tiered_files import NO_KEYS, TieredFile, as_log_files
 from kafkajit.storage.globs import glob_to_regex
 from kafkajit.storage.source import (
     Source,
-    check_regular,
     resolve_sample,
 )
-from kafkajit.storage.stored_file import StoredFile, stored_as
+from kafkajit.storage.stored_file import StoredFile
 
 logger = logging.getLogger("kafkajit")
 
-# A scheme of one letter would be a Windows drive. A secret may contain slashes; a port may not.
-_URI = re.compile(
-    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?=/)"
-    r"(?://(?P<user>[^/?:@]*(?::(?!\d+/)[^?@]*)?@)?(?P<host>[^/?]*))?"
-    r"(?P<path>.*?)(?P<query>\?\w+=.*)?"
-)
-_GLOB = re.compile(r"[*?\[{]")
-# Hadoop's names for file systems, and pyarrow's.
-_ALIASES = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfs"}
-SEGMENT_NAME = re.compile(rf"\d{{20}}{MAYBE_ID}\.log")
 # Compressed backups of segments. kafkajit does not read them.
 _COMPRESSED = re.compile(r"\d{20}\.log\.(?:gz|zst|lz4|bz2|xz|sz|snappy|br|Z|zip)")
 # Segments in formats of their own.
@@ -57,10 +45,8 @@ _FOREIGN = {
     "KafScale": re.compile(r".+\.kfs"),
 }
 _SWAP = re.compile(r"\d{20}\.log\.swap")
-# A partition's folder. A folder that is being deleted or moved has one of the suffixes below.
+# A partition's folder.
 _PARTITION = re.compile(r"[a-zA-Z0-9._-]+-\d+")
-_SUFFIXES = ("-delete", "-future", "-stray")
-_ON_ITS_WAY = re.compile(rf".+\.[0-9a-f]{{32}}(?:{'|'.join(_SUFFIXES)})")
 
 
 def stored_file(location: str, keys: PrivateKeys = NO_KEYS) -> StoredFile:
@@ -70,7 +56,7 @@ def stored_file(location: str, keys: PrivateKeys = NO_KEYS) -> StoredFile:
     Traceback (most recent call last):
     FileNotFoundError: there is nothing at /no/such/file
     """
-    where = _Location(location)
+    where = Location(location)
     info = where.info(where.path)
     where.check(info)
     if info.type != FileType.File:
@@ -82,7 +68,7 @@ def stored_file(location: str, keys: PrivateKeys = NO_KEYS) -> StoredFile:
     if object_name(file.path) is None:
         return file
     for tiered in as_log_files([file], keys):
-        if tiered.path == file.path:
+        if isinstance(tiered, TieredFile) and tiered.object_path == file.path:
             return tiered
     raise RemoteStorageError("its copy to tiered storage is not finished", path=file.path)
 
@@ -97,8 +83,8 @@ def opened_source(source: Any, *, stays: bool = False, keys: PrivateKeys = NO_KE
     Traceback (most recent call last):
     IsADirectoryError: / is a folder: kafkajit.Log reads a partition's, such as orders-0
     """
-    is_uri = isinstance(source, str) and _URI.fullmatch(source)
-    if is_uri or (isinstance(source, (str, Path)) and object_name(str(source))):
+    is_uri = isinstance(source, str) and URI.fullmatch(source)
+    if is_uri or (isinstance(source, (str, Path)) and object_name(absolute(str(source)))):
         file = stored_file(str(source), keys)
         if stays and file.filesystem is not None:
             return Source(file.read(), path=file.path)
@@ -109,7 +95,7 @@ def opened_source(source: Any, *, stays: bool = False, keys: PrivateKeys = NO_KE
             raise IsADirectoryError(
                 f"{path} is a folder: kafkajit.Log reads a partition's, such as orders-0"
             )
-        if _URI.fullmatch(path) and not os.path.exists(path):  # noqa: PTH110
+        if URI.fullmatch(path) and not os.path.exists(path):  # noqa: PTH110
             raise FileNotFoundError(
                 f"{path} does not exist: a Path drops a slash of a URI, so pass the URI as a str"
             )
@@ -123,7 +109,7 @@ def find_files(location: str, keys: PrivateKeys = NO_KEYS) -> list[StoredFile]:
     Traceback (most recent call last):
     FileNotFoundError: there is nothing at /no/such/folder
     """
-    where = _Location(location)
+    where = Location(location)
     found = where.matches() or [where.info(where.path)]
     for top in found:
         where.check(top)
@@ -142,13 +128,13 @@ def local_paths(location: str) -> list[str] | None:
     >>> local_paths("/no/such/folder")
     ['/no/such/folder']
     """
-    uri = _URI.fullmatch(resolve_sample(location))
+    uri = URI.fullmatch(resolve_sample(location))
     if uri is not None and uri["scheme"] != "file":
         return None
     path = shown(location)
-    if _GLOB.search(path) is None:
+    if GLOB.search(path) is None:
         return [path]
-    return [info.path for info in _Location(location).matches()] or [path]
+    return [info.path for info in Location(location).matches()] or [path]
 
 
 def is_partition_name(name: str) -> bool:
@@ -256,47 +242,7 @@ def find_named(
     return found, files
 
 
-def absolute(location: str) -> str:
-    """Make a location absolute, for a process that may run in another folder.
-
-    >>> absolute("s3://bucket/orders-0"), absolute("/logs/../k/orders-0")
-    ('s3://bucket/orders-0', '/k/orders-0')
-    """
-    location = resolve_sample(location)
-    is_uri = _URI.fullmatch(location)
-    return location if is_uri else os.path.abspath(location)  # noqa: PTH100  keeps a glob's //
-
-
-def shown(location: str) -> str:
-    """The beginning of the paths of a location's files: the location without query and secrets.
-
-    >>> shown("s3://key:secret@bucket/orders-0?region=eu-west-1")
-    's3://bucket/orders-0'
-    """
-    uri = _URI.fullmatch(location)
-    if uri is None:
-        return absolute(location)
-    if uri["scheme"] == "file":
-        return os.path.abspath("/" + uri["path"].lstrip("/"))  # noqa: PTH100
-    return f"{uri['scheme']}://{uri['host'] or ''}/{uri['path'].strip('/')}".rstrip("/")
-
-
-def as_location(path: str, locations: Iterable[str]) -> str:
-    """Add credentials to a path: those of the location where it was found.
-
-    >>> as_location("s3://bucket/orders-0", ["s3://key:secret@bucket?region=eu-west-1"])
-    's3://key:secret@bucket/orders-0?region=eu-west-1'
-    """
-    there = _URI.fullmatch(path)
-    for location in locations:
-        uri = _URI.fullmatch(location)
-        if there and uri and (there["scheme"], there["host"]) == (uri["scheme"], uri["host"]):
-            user, query = uri["user"] or "", uri["query"] or ""
-            return f"{uri['scheme']}://{user}{uri['host'] or ''}{there['path']}{query}"
-    return path
-
-
-def _files_under(where: _Location, folder: FileInfo) -> Iterator[FileInfo]:
+def _files_under(where: Location, folder: FileInfo) -> Iterator[FileInfo]:
     """The files of a folder and, unless it is a partition's own, of the partitions in it.
 
     The folder's name does not decide, because a broker's root may be called kafka-logs-1.
@@ -319,7 +265,7 @@ def _files_under(where: _Location, folder: FileInfo) -> Iterator[FileInfo]:
             yield from _objects_under(where, info)
 
 
-def _objects_under(where: _Location, folder: FileInfo) -> Iterator[FileInfo]:
+def _objects_under(where: Location, folder: FileInfo) -> Iterator[FileInfo]:
     """The objects of tiered segments in a folder, and in the folders of partitions in it.
 
     The names of such folders are those of many others: the files' decide.
@@ -329,87 +275,3 @@ def _objects_under(where: _Location, folder: FileInfo) -> Iterator[FileInfo]:
         if info.type == FileType.Directory and info.base_name.isdecimal():
             inside = [*inside, *where.listed(info.path)]
     yield from (info for info in where.files(inside) if object_name(info.path))
-
-
-class _Location:
-    """A location, split into a file system and a path on it."""
-
-    def __init__(self, location: str) -> None:
-        self._filesystem: FileSystem | None = None
-        self._prefix = ""
-        location = resolve_sample(location)
-        uri = _URI.fullmatch(location)
-        if uri is None or uri["scheme"] == "file":
-            if uri is not None and uri["host"] not in (None, "", "localhost"):
-                raise ValueError(f"{location} names a host; a local path is file:///path")
-            self.path = shown(location)
-        else:
-            user, host = quote(uri["user"] or "", safe=":@%"), uri["host"] or ""
-            scheme = _ALIASES.get(uri["scheme"], uri["scheme"])
-            root = f"{scheme}://{user}{host}/{uri['query'] or ''}"
-            try:
-                self._filesystem, top = FileSystem.from_uri(root)
-            except (ValueError, ImportError, OSError) as error:
-                # The error's text repeats the URI.
-                reason = str(error).partition("\n")[0].replace(root, f"{scheme}://{host}/")
-                raise ValueError(f"cannot open {shown(location)}: {reason}") from None
-            self.path = f"{top.rstrip('/')}/{uri['path'].strip('/')}".rstrip("/")
-            # The text before the path on the file system.
-            self._prefix = f"{uri['scheme']}://{host if self.path.startswith('/') else ''}"
-
-    @property
-    def _opened(self) -> FileSystem:
-        return self._filesystem or LocalFileSystem()
-
-    def stored(self, info: FileInfo) -> StoredFile:
-        return stored_as(info, self._prefix, self._filesystem)
-
-    def info(self, path: str) -> FileInfo:
-        (info,) = self._opened.get_file_info([path])
-        if info.type == FileType.NotFound:
-            raise FileNotFoundError(f"there is nothing at {self._prefix}{path}")
-        return info
-
-    def check(self, info: FileInfo) -> None:
-        """Raise unless this is a file or a folder: reading a FIFO would wait for its writer."""
-        if info.type not in (FileType.File, FileType.Directory):
-            check_regular(Path(info.path))
-
-    def listed(self, folder: str, *, hidden: bool = False) -> list[FileInfo]:
-        """Files and folders in a folder; `hidden` adds folders whose names begin with a dot."""
-        listed = [
-            info
-            for info in self._opened.get_file_info(FileSelector(folder))
-            if hidden or info.type != FileType.Directory or not info.base_name.startswith(".")
-        ]
-        return sorted(listed, key=lambda info: info.path)
-
-    def files(self, listed: list[FileInfo]) -> list[FileInfo]:
-        """The regular files among these. A segment that is not a regular file is an error."""
-        for info in listed:
-            if info.type != FileType.Directory and SEGMENT_NAME.fullmatch(info.base_name):
-                self.check(info)
-        return [info for info in listed if info.type == FileType.File]
-
-    def matches(self) -> list[FileInfo]:
-        """Find what matches a glob, level by level; empty if the path is not a glob."""
-        glob = _GLOB.search(self.path)
-        (literally,) = self._opened.get_file_info([self.path])
-        if glob is None or literally.type != FileType.NotFound:
-            return []
-        fixed = self.path[: glob.start()].rpartition("/")[0]
-        found = [self.info(fixed or "/")]
-        for part in self.path[len(fixed) :].strip("/").split("/"):
-            named = glob_to_regex(part)
-            found = [
-                info
-                for folder in found
-                if folder.type == FileType.Directory
-                for info in self.listed(folder.path, hidden=part.startswith("."))
-                if named.fullmatch(info.base_name)
-                # A copy that is being deleted or moved is found only by its suffix.
-                and (part.endswith(_SUFFIXES) or not _ON_ITS_WAY.fullmatch(info.base_name))
-            ]
-        if not found:
-            raise FileNotFoundError(f"nothing matches {self._prefix}{self.path}")
-        return found

@@ -18,6 +18,7 @@ import zstandard
 from kafkajit.errors import RemoteStorageError
 
 _VERSION = "1"
+_FOREIGN = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 _MOST_BYTES = 32 << 20  # of a manifest
 _MOST_CHUNKS = 10 << 20  # bytes of an unpacked chunk index
 _MAX_INT32 = 2**31 - 1
@@ -104,7 +105,7 @@ def parse_manifest(content: bytes, path: str) -> Manifest:
         return _manifest(json.loads(content))
     except RemoteStorageError as error:
         raise RemoteStorageError(str(error), path=path) from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except _FOREIGN as error:
         raise RemoteStorageError(f"the manifest is malformed: {error!r}", path=path) from None
 
 
@@ -120,18 +121,24 @@ def _manifest(given: Any) -> Manifest:
     place = id_.get("topicPartition") or {}
     epochs = metadata.get("segmentLeaderEpochs") or {}
     return Manifest(
-        place.get("topic"),
-        id_.get("topicId"),
-        place.get("partition"),
+        _text(place.get("topic")),
+        _text(id_.get("topicId")),
+        _number(place.get("partition")),
         _number(metadata.get("startOffset")),
         _number(metadata.get("endOffset")),
         _number(metadata.get("maxTimestampMs")),
-        tuple(sorted((int(epoch), int(first)) for epoch, first in epochs.items())),
+        tuple(sorted((int(epoch), _size(first, 0, 2**63 - 1)) for epoch, first in epochs.items())),
         _chunk_map(given["chunkIndex"]),
         is_compressed,
         None if encryption is None else _data_key(encryption),
         tuple(_index_places(given.get("segmentIndexes") or {})),
     )
+
+
+def _text(value: Any) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{value!r:.40} is not a text")
+    return value
 
 
 def _number(value: Any) -> int | None:
@@ -158,8 +165,8 @@ def _chunk_map(given: Any) -> ChunkMap:
         sizes = chunk_sizes(_unpacked(given["transformedChunks"]))
         if sizes.size != empty.chunks:
             raise ValueError(f"{sizes.size} chunks instead of {empty.chunks}")
-        if sizes.size and sizes.min() < 0:
-            raise ValueError("a chunk's size is negative")
+        if sizes.size and sizes.min() < min(size, 1):
+            raise ValueError(f"a chunk has {sizes.min()} bytes")
     else:
         raise ValueError(f"a chunk index of the type {given['type']!r:.20} is not read")
     return empty._replace(sizes=sizes.tobytes())

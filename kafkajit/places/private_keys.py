@@ -34,8 +34,9 @@ class PrivateKeys(NamedTuple):
     def unwrap(self, key: DataKey, path: str) -> bytes:
         """The key of a segment; its object's path is for an error."""
         # Spark does not keep the case of options.
-        found = [file for id_, file in self.files if id_.lower() == key.key_id.lower()]
-        if not found:
+        files = {id_.lower(): file for id_, file in self.files} | dict(self.files)
+        file = files.get(key.key_id, files.get(key.key_id.lower()))
+        if file is None:
             option = f"encryption.key.pairs.{key.key_id}.private.key.file"
             raise RemoteStorageError(
                 f"the segment is encrypted with the key {key.key_id!r}, which is not given",
@@ -43,10 +44,10 @@ class PrivateKeys(NamedTuple):
                 advice=f"pass the option {option}",
             )
         try:
-            return _unwrapped(key.wrapped, *_numbers(found[0]))
+            return _unwrapped(key.wrapped, *_numbers(file))
         except ValueError as error:
             raise RemoteStorageError(
-                f"the private key {found[0]} does not decrypt the segment's key: {error}", path=path
+                f"the private key {file} does not decrypt the segment's key: {error}", path=path
             ) from None
 
 
@@ -54,8 +55,12 @@ class PrivateKeys(NamedTuple):
 def _numbers(file: str) -> tuple[int, int, int]:
     """(exponent, modulus, bytes of the modulus) of a private key in PEM."""
     serialization = _library().serialization
-    key = serialization.load_pem_private_key(Path(file).read_bytes(), password=None)
-    numbers = key.private_numbers()
+    try:
+        key = serialization.load_pem_private_key(Path(file).read_bytes(), password=None)
+        numbers = key.private_numbers()
+        numbers.d  # noqa: B018  of RSA
+    except (TypeError, AttributeError):
+        raise ValueError("it is not an RSA key without a password") from None
     modulus = numbers.public_numbers.n
     return numbers.d, modulus, -(-modulus.bit_length() // 8)
 

@@ -45,6 +45,12 @@ class TieredFile(StoredFile):
     keys: PrivateKeys = NO_KEYS
     manifest: Manifest | None = None
     object_path: str = ""
+    epochs: StoredFile | None = None  # the leader epochs of the log up to the segment's end
+
+    def open(self, start: int = 0, end: int | None = None, *, leaps: bool = False) -> Source:
+        source = super().open(start, end, leaps=leaps)
+        source.path = self.path
+        return source
 
     @property
     def stem(self) -> str:
@@ -155,17 +161,17 @@ def as_log_files(files: Iterable[StoredFile], keys: PrivateKeys = NO_KEYS) -> li
 
 
 def _look_beside(segments: dict[str, dict[str, StoredFile]]) -> set[str]:
-    """Add the other objects of segments of which only the log is listed; return which these are."""
+    """Add the other objects of segments of which not all are listed; return which these are."""
     listed: dict[str, list[StoredFile]] = {}
     alone = set()
     for stem, objects in segments.items():
-        if list(objects) != [LOG]:
+        if LOG in objects and (MANIFEST in objects or SNAPSHOT in objects):
             continue
         alone.add(stem)
-        log = objects[LOG]
-        if log.folder not in listed:
-            listed[log.folder] = log.beside()
-        for file in listed[log.folder]:
+        one = next(iter(objects.values()))
+        if one.folder not in listed:
+            listed[one.folder] = one.beside()
+        for file in listed[one.folder]:
             if file.path.startswith(stem + "."):
                 objects[file.path.removeprefix(stem)] = file
     return alone
@@ -173,17 +179,8 @@ def _look_beside(segments: dict[str, dict[str, StoredFile]]) -> set[str]:
 
 def _finished(segments: dict[str, dict[str, StoredFile]]) -> Iterator[dict[str, StoredFile]]:
     """The objects of segments that have all that the layout copies last."""
-    snapshots = {file.folder for one in segments.values() for file in [one.get(SNAPSHOT)] if file}
     for stem, objects in segments.items():
-        is_aiven = INDEXES in objects or MANIFEST in objects
-        log = objects.get(LOG)
-        if log is None and not is_aiven:
-            yield objects
-        elif log is None or (
-            MANIFEST not in objects
-            if is_aiven
-            else log.folder in snapshots and SNAPSHOT not in objects
-        ):
+        if LOG not in objects or (MANIFEST not in objects and SNAPSHOT not in objects):
             logger.warning("%s: not read, its copy to tiered storage is not finished", stem)
         else:
             yield objects
@@ -193,9 +190,11 @@ def _files_of(objects: dict[str, StoredFile], keys: PrivateKeys) -> list[TieredF
     """The files of one segment."""
     described = objects.get(MANIFEST)
     if described is None:
-        return [_tiered(file, keys, None) for file in objects.values()]
+        epochs = objects.get(_SUFFIXES["leaderEpoch"])
+        return [replace(_tiered(file, keys, None), epochs=epochs) for file in objects.values()]
     log = objects[LOG]
     manifest = parse_manifest(described.read(), described.path)
+    _check_names(manifest, log.path)
     end = manifest.chunks.size if manifest.is_plain else manifest.chunks.places().end
     if log.size != end:
         raise RemoteStorageError(
@@ -225,7 +224,26 @@ def _files_of(objects: dict[str, StoredFile], keys: PrivateKeys) -> list[TieredF
                 filesystem=SegmentObject(indexes, manifest, keys, part),
             )
         )
-    return found
+    leader_epochs = next((it for it in found if it.name.endswith(_SUFFIXES["leaderEpoch"])), None)
+    return [replace(found[0], epochs=leader_epochs), *found[1:]]
+
+
+def _check_names(manifest: Manifest, path: str) -> None:
+    """Raise an error if a manifest is that of another segment than its name has."""
+    name = object_name(path)
+    assert name is not None
+    pairs = (
+        (manifest.topic_id, name.topic_id),
+        (manifest.partition, name.partition),
+        (manifest.start_offset, name.base_offset),
+        (manifest.topic, name.topic[-len(manifest.topic or "") :]),  # behind a prefix
+    )
+    for there, here in pairs:
+        if there is not None and there != here:
+            raise RemoteStorageError(
+                f"the manifest is that of another segment: it has {there!r}, and its name {here!r}",
+                path=path,
+            )
 
 
 def _tiered(file: StoredFile, keys: PrivateKeys, manifest: Manifest | None) -> TieredFile:

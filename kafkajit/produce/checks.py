@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from kafkajit.errors import did_you_mean
-from kafkajit.places.locations import SEGMENT_NAME
+from kafkajit.places.location import SEGMENT_NAME
 from kafkajit.produce.commit import locked, partitions_in
 from kafkajit.produce.options import STATIC, ProduceOptions
 from kafkajit.schema import RECORD_COLUMNS

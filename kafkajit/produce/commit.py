@@ -12,7 +12,7 @@ from pathlib import Path
 from kafkajit.change.change import Change
 from kafkajit.change.lock import FolderLock
 from kafkajit.errors import InvalidOffsetError, LockedError
-from kafkajit.places.locations import SEGMENT_NAME
+from kafkajit.places.location import SEGMENT_NAME
 from kafkajit.produce.commit_partition import commit_partition
 from kafkajit.produce.options import STATIC, ProduceOptions
 from kafkajit.produce.router import TopicPartition

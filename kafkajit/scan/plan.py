@@ -11,7 +11,7 @@ left to tasks; they are split at the positions in their .index, or not at all.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from typing import NamedTuple, Protocol, TypeVar
@@ -24,7 +24,8 @@ from kafkajit.format.log_path import LogPath
 from kafkajit.log.isolation import find_isolation
 from kafkajit.log.segment import OpenSegment, Segment, segments_of
 from kafkajit.log.tiered_segments import joined, partitions_of
-from kafkajit.places.locations import SEGMENT_NAME, find_segments, shown
+from kafkajit.places.location import SEGMENT_NAME, shown
+from kafkajit.places.locations import find_segments
 from kafkajit.reader import SegmentReader
 from kafkajit.scan.options import READ_COMMITTED, ScanOptions
 from kafkajit.scan.predicates import Predicate, meets
@@ -135,7 +136,12 @@ def make_plan(
         )
     # Gaps are found from the batches around them.
     whole = options.kind == "corruption" or options.one_task_per_partition
-    plan = _split(segments, wanted, options, whole=whole)
+    owners = {
+        segment.log.path: number
+        for number, partition in enumerate(partitions)
+        for segment in partition
+    }
+    plan = _split(segments, wanted, options, whole=whole, owners=owners)
     logger.info("%s: %s", ", ".join(map(shown, options.paths)), plan)
     return plan
 
@@ -146,7 +152,8 @@ def plan_files(
     """Plan the tasks that read these files, each a log of its own, whatever its name is."""
     segments = [Segment(file, LogPath(), ALL, None, None, None) for file in files]
     wanted = [(segment, selection) for segment in segments]
-    return _split(segments, wanted, options, whole=whole).tasks
+    owners = {segment.log.path: number for number, segment in enumerate(segments)}
+    return _split(segments, wanted, options, whole=whole, owners=owners).tasks
 
 
 def _split(
@@ -155,8 +162,12 @@ def _split(
     options: ScanOptions,
     *,
     whole: bool,
+    owners: Mapping[str, int],
 ) -> ScanPlan:
-    """Split the wanted segments, unless they are read whole, and pack the splits into tasks."""
+    """Split the wanted segments, unless they are read whole, and pack the splits into tasks.
+
+    `owners` has the number of each segment's partition.
+    """
     share = task_share(options, ((segment.log, segment.log.size) for segment, _ in wanted))
     budget = _FRAMING_BUDGET
     splits: list[Split] = []
@@ -170,8 +181,8 @@ def _split(
             Split(segment.log, segment.offsets, start, end, asked) for start, end in stretches
         )
     if options.one_task_per_partition:
-        folders = groupby(splits, key=lambda split: split.file.folder)
-        tasks = [list(task) for _, task in folders]
+        partitions = groupby(splits, key=lambda split: owners[split.file.path])
+        tasks = [list(task) for _, task in partitions]
     else:
         tasks = packed(splits, share)
     return ScanPlan(
@@ -247,7 +258,7 @@ def _selection_in(
     if len({segment.log.folder for segment in partition}) == 1 and len(logs) >= len(partition):
         whole = joined(segments_of(logs, beside), beside)
     aborted, first_open = find_isolation(
-        [(segment.log, segment.transaction_index) for segment in whole],
+        [(segment.log, segment.transaction_index, segment.cut) for segment in whole],
         options.mode,
         check_crcs=options.check_crcs,
     )
@@ -260,8 +271,8 @@ def offset_for_timestamp(
     partition: list[Segment], timestamp: int, options: ScanOptions
 ) -> int | None:
     """The first offset of a record with this timestamp or a later one."""
-    later = Selection(timestamps=Range(timestamp))
     for segment in partition:
+        later = Selection(segment.cut, Range(timestamp))
         start, end = OpenSegment(segment).stretch(later)
         reader = SegmentReader(
             segment.log.open(start, end), mode=options.mode, selection=later, start=start, end=end

@@ -22,7 +22,8 @@ from kafkajit.format.log_path import (
     parse_log_path,
 )
 from kafkajit.index.verify import verify_offset_index, verify_time_index
-from kafkajit.places.locations import find_named, shown
+from kafkajit.places.location import shown
+from kafkajit.places.locations import find_named
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.plan import packed, task_share
 from kafkajit.scan.predicates import Predicate, meets

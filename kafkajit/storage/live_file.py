@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pyarrow.fs import LocalFileSystem
 
-from kafkajit.storage.source import RangeReader, Source, Surroundings, open_file
+from kafkajit.storage.source import RangeReader, Source, Surroundings, into_memory, open_file
 from kafkajit.storage.stored_file import StoredFile
 
 # A broker renames a file to this before it deletes it a minute later (file.delete.delay.ms).
@@ -97,7 +97,7 @@ class LiveFile(StoredFile):
         )
         end = self.size if end is None else end
         return Source(
-            RangeReader(handle.read_at, self.size, start, end),
+            RangeReader(into_memory(handle.read_at), self.size, start, end),
             path=self.path,
             surroundings=surroundings,
         )

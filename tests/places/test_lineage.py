@@ -60,8 +60,16 @@ class Tier:
         """(offset, epoch) of each record."""
         table = read_table(self.folder, columns=["offset", "value"])
         found = [(row["offset"], int(row["value"])) for row in table.to_pylist()]
-        log = kafkajit.Log(str(self.folder)).read(0, 10**6, columns=["offset", "value"])
-        assert [(row["offset"], int(row["value"])) for row in log.to_pylist()] == found
+        log = kafkajit.Log(str(self.folder))
+        for first in range(0, len(found), 13):
+            rows = log.read(first, 10**6, columns=["offset", "value"]).to_pylist()
+            assert [(row["offset"], int(row["value"])) for row in rows] == found[first:]
+            assert (
+                log.segment_for(first).offsets.first <= first <= log.segment_for(first).offsets.last
+            )
+        assert log.end_offset == log.last_stable_offset == len(found)
+        globbed = read_table(f"{self.folder}/*.log", columns=["offset", "value"])
+        assert [(row["offset"], int(row["value"])) for row in globbed.to_pylist()] == found
         return found
 
 

@@ -12,16 +12,10 @@ import pytest
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 from scanning import far_away
 
-import kafkajit.places.locations
+import kafkajit.places.location
 from kafkajit import testing as kt
-from kafkajit.places.locations import (
-    absolute,
-    as_location,
-    find_files,
-    find_segments,
-    shown,
-    stored_file,
-)
+from kafkajit.places.location import absolute, as_location, shown
+from kafkajit.places.locations import find_files, find_segments, stored_file
 from kafkajit.reader import SegmentReader
 from kafkajit.schema import record_schema
 from kafkajit.storage.globs import glob_to_regex
@@ -363,7 +357,7 @@ def test_a_reason_is_one_line_and_shows_no_secret(monkeypatch: pytest.MonkeyPatc
         def from_uri(uri: str) -> None:
             raise OSError(f"Unable to load libjvm for {uri}\ndlopen(a) failed\ndlopen(b) failed")
 
-    monkeypatch.setattr(kafkajit.places.locations, "FileSystem", Hdfs)
+    monkeypatch.setattr(kafkajit.places.location, "FileSystem", Hdfs)
     with pytest.raises(ValueError, match=r"^cannot open hdfs://node:8020/x: Unable to load ") as e:
         find_files(f"hdfs://me:{SECRET}@node:8020/x")
     assert str(e.value).endswith("libjvm for hdfs://node:8020/")
@@ -399,7 +393,7 @@ def test_secrets_and_query_reach_the_file_system_and_nothing_else(
             asked.append(uri)
             return SubTreeFileSystem(str(root.parent), LocalFileSystem()), "logs"
 
-    monkeypatch.setattr(kafkajit.places.locations, "FileSystem", S3)
+    monkeypatch.setattr(kafkajit.places.location, "FileSystem", S3)
     files = find_files(f"{scheme}://AKIA:a/b+c%2Fd@logs/orders-12?region=x&scheme=http")
     assert asked == ["s3://AKIA:a%2Fb%2Bc%2Fd@logs/?region=x&scheme=http"]
     assert [file.path for file in files] == [f"{scheme}://logs/orders-12/{LOG}"]
@@ -416,7 +410,7 @@ def test_a_file_system_with_roots_of_its_own_keeps_its_host(
             assert uri == "hdfs://me@node:8020/"
             return LocalFileSystem(), "/"
 
-    monkeypatch.setattr(kafkajit.places.locations, "FileSystem", Hdfs)
+    monkeypatch.setattr(kafkajit.places.location, "FileSystem", Hdfs)
     (file,) = find_files(f"hdfs://me@node:8020{root}/orders-12")
     assert file.path == f"hdfs://node:8020{root}/orders-12/{LOG}"
     assert file.read() == RECORDS

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 import zstandard
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -154,6 +156,24 @@ def test_a_data_key_of_another_size_is_refused(
     refuse(path, words, pair)
 
 
+def test_a_key_that_is_not_rsas_is_refused(pair: KeyPair, tmp_path: Path) -> None:
+    path = written(tmp_path, Options(pair=pair))
+    pem, none = serialization.Encoding.PEM, serialization.NoEncryption()
+    form = serialization.PrivateFormat.PKCS8
+    secret = serialization.BestAvailableEncryption(b"secret")
+    ours = serialization.load_pem_private_key(pair.file.read_bytes(), None)
+    keys = [
+        ec.generate_private_key(ec.SECP256R1()).private_bytes(pem, form, none),
+        ed25519.Ed25519PrivateKey.generate().private_bytes(pem, form, none),
+        ours.private_bytes(pem, form, secret),
+        b"-----BEGIN PRIVATE KEY-----",
+    ]
+    for number, content in enumerate(keys):
+        other = pair._replace(file=tmp_path / f"{number}.pem")
+        other.file.write_bytes(content)
+        refuse(path, f"the private key {other.file} does not decrypt", other)
+
+
 def test_another_private_key_is_refused(pair: KeyPair, tmp_path: Path) -> None:
     path = written(tmp_path, Options(pair=pair))
     for bits in (2048, 3072):
@@ -175,6 +195,11 @@ def change(path: Path, by: Callable[[dict[str, Any]], object]) -> None:
     given = json.loads(file.read_text())
     by(given)
     file.write_text(json.dumps(given))
+
+
+def place_in(manifest: dict[str, Any]) -> dict[str, Any]:
+    place: dict[str, Any] = manifest["remoteLogSegmentMetadata"]["remoteLogSegmentId"]
+    return place["topicIdPartition"]  # type: ignore[no-any-return]
 
 
 def zipped(content: bytes) -> str:
@@ -212,7 +237,7 @@ MANIFESTS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         lambda m: m["chunkIndex"].update(
             originalChunkSize=10**6, transformedChunks=zipped(b"\0\0\0\1\xff\xff\xff\xff")
         ),
-        "size is negative",
+        "a chunk has -1 bytes",
     ),
     "other sizes": (
         lambda m: m["chunkIndex"].update(
@@ -232,6 +257,30 @@ MANIFESTS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         lambda m: m.update(compression=False), "has .* bytes, and its manifest has 3",
     ),
     "a list": (lambda m: m.update(remoteLogSegmentMetadata=[1]), "malformed"),
+    "an empty chunk": (
+        lambda m: m["chunkIndex"].update(
+            originalChunkSize=10**6, transformedChunks=zipped(packed_sizes([0]))
+        ),
+        "a chunk has 0 bytes",
+    ),
+    "an endless epoch": (
+        lambda m: m["remoteLogSegmentMetadata"].update(segmentLeaderEpochs={"0": float("inf")}),
+        "malformed",
+    ),
+    "a topic that is a number": (
+        lambda m: place_in(m)["topicPartition"].update(topic=1), "1 is not a text",
+    ),
+    "another topic": (
+        lambda m: place_in(m)["topicPartition"].update(topic="payments"),
+        "that of another segment: it has 'payments', and its name 'orders'",
+    ),
+    "another partition": (
+        lambda m: place_in(m)["topicPartition"].update(partition=4), "it has 4, and its name 3",
+    ),
+    "another id": (lambda m: place_in(m).update(topicId="A" * 22), "that of another segment"),
+    "another offset": (
+        lambda m: m["remoteLogSegmentMetadata"].update(startOffset=1), "it has 1, and its name 0",
+    ),
     "an epoch that is text": (
         lambda m: m["remoteLogSegmentMetadata"].update(segmentLeaderEpochs={"x": 1}), "malformed",
     ),

@@ -10,7 +10,7 @@ import data
 import pyarrow as pa
 import pytest
 from corpus import DATA
-from scanning import far_away, read_in_small_pieces, read_table
+from scanning import far_away, options_of, read_in_small_pieces, read_table
 
 import kafkajit
 from asv_bench.benchmarks.tiered_objects import (
@@ -24,6 +24,7 @@ from asv_bench.benchmarks.tiered_objects import (
 from kafkajit import Log, RemoteStorageError
 from kafkajit.places.locations import files_at
 from kafkajit.scan.options import ScanOptions
+from kafkajit.scan.table import plan_tasks
 
 ORIGINAL = DATA / "v2" / "transactions-segments-0"
 TOPIC = "transactions-segments"
@@ -243,6 +244,28 @@ def test_other_folders_may_have_such_names(tmp_path: Path) -> None:
     assert read_table(root).num_rows == read_table(ORIGINAL).num_rows
 
 
+def test_an_object_has_the_same_bytes_by_any_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_tier(tmp_path, Options(compresses=True))
+    name = sorted(folder.glob("*.log"))[0].name
+    monkeypatch.chdir(folder)
+    for path in (name, f"../0/{name}", f"{folder}//{name}", Path(name)):
+        assert kafkajit.read_records(path).num_rows == kafkajit.read_records(LOGS[0]).num_rows
+
+
+def test_a_prefix_may_end_in_the_name_of_a_folder() -> None:
+    tier, _, keys = archive("aiven-mixed")
+    options = {**keys, "maxPartitionBytes": 1000}
+    assert set(read_table(tier, **options)["topic"].to_pylist()) == {"orders"}
+    private = {key.split(".")[3]: path for key, path in keys.items()}
+    (folder,) = (data.objects() / "aiven-mixed" / "remote" / "tier").glob("*/0")
+    assert Log(str(folder), private_keys=private).topic == "orders"
+    for path in folder.glob("*.log"):
+        table = kafkajit.read_records(path, private_keys=private)
+        assert set(table["topic"].to_pylist()) == {"orders"}
+
+
 # Segments that are not there once.
 
 
@@ -259,6 +282,22 @@ def test_a_copy_that_is_not_finished_is_left_out(
     assert f"{last.stem}: not read, its copy to tiered storage is not finished" in caplog.text
     with pytest.raises(RemoteStorageError, match="copy to tiered storage is not finished"):
         kafkajit.read_records(last)
+
+
+def test_a_copy_without_its_last_object_is_left_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """LocalTieredStorage copies the snapshot last."""
+    folder = tmp_path / f"{TOPIC}-0-{TOPIC_ID}"
+    folder.mkdir()
+    stems = [folder / f"{base:020}-{base:022}" for base in BASES[:2]]
+    for stem, log in zip(stems, LOGS, strict=False):
+        shutil.copy(log, stem.with_suffix(".log"))
+    with pytest.raises(FileNotFoundError, match="no segments"):
+        read_table(tmp_path)
+    stems[0].with_suffix(".snapshot").touch()
+    assert read_table(tmp_path).num_rows == kafkajit.read_records(LOGS[0]).num_rows
+    assert f"{stems[1].name}: not read, its copy to tiered storage is not finished" in caplog.text
 
 
 def test_a_segment_that_was_copied_twice_is_read_once(tmp_path: Path) -> None:
@@ -290,6 +329,28 @@ def test_a_broker_with_another_topic_of_the_name_is_read_by_itself(tmp_path: Pat
     shutil.copytree(ORIGINAL, tmp_path / "logs" / f"{TOPIC}-0")
     table = read_table(tmp_path / "tier", tmp_path / "logs")
     assert table.num_rows == 2 * read_table(ORIGINAL).num_rows
+
+
+@pytest.mark.parametrize("id_", [TOPIC_ID, "AAAAAHTfRYy67jzwZdeqSQ"])
+def test_a_glob_of_a_brokers_files_finds_its_topic_id(id_: str, tmp_path: Path) -> None:
+    write_tier(tmp_path / "tier")
+    local = tmp_path / f"{TOPIC}-0"
+    local.mkdir()
+    shutil.copy(LOGS[-1], local)
+    (local / "partition.metadata").write_text(f"version: 0\ntopic_id: {id_}")
+    count = read_table(tmp_path / "tier", f"{local}/*.log").num_rows
+    more = 0 if id_ == TOPIC_ID else kafkajit.read_records(LOGS[-1]).num_rows
+    assert count == read_table(ORIGINAL).num_rows + more
+    options = options_of(tmp_path / "tier", f"{local}/*.log", oneTaskPerPartition=True)
+    assert len(plan_tasks(options, [])) == 1 + bool(more)
+
+
+def test_a_partition_without_a_record_is_no_obstacle(tmp_path: Path) -> None:
+    write_tier(tmp_path)
+    empty = tmp_path / f"empty-{TOPIC_ID}" / "0"
+    write_segment(empty, 0, b"", end_offset=0)
+    assert read_table(tmp_path).num_rows == read_table(ORIGINAL).num_rows
+    assert Log(str(empty)).end_offset == 0
 
 
 def test_a_recreated_topic_has_a_log_of_its_own(tmp_path: Path) -> None:

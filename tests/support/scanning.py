@@ -16,7 +16,7 @@ from corpus import SOUND_LOGS, rows_of
 from pyarrow.fs import FileSystem, LocalFileSystem, SubTreeFileSystem
 
 import kafkajit
-import kafkajit.places.locations
+import kafkajit.places.location
 import kafkajit.storage.source
 import kafkajit.walk.walk
 from kafkajit.scan.options import ScanOptions
@@ -166,7 +166,7 @@ class _Bucket:
 def far_away(monkeypatch: pytest.MonkeyPatch, root: Path) -> str:
     """The URI of a local folder, as if it were in an object store."""
     bucket = type("Bucket", (_Bucket,), {"folder": root})
-    monkeypatch.setattr(kafkajit.places.locations, "FileSystem", bucket)
+    monkeypatch.setattr(kafkajit.places.location, "FileSystem", bucket)
     return f"away://{root.name}"
 
 

@@ -17,7 +17,8 @@ import pyarrow as pa
 from kafkajit.cli.sql.topic_views import TOPIC_VIEWS, no_rows, taken_apart
 from kafkajit.cli.sql.view_names import BINARY_FILE
 from kafkajit.format.log_path import parse_log_path
-from kafkajit.places.locations import absolute, as_location, find_files, find_segments, shown
+from kafkajit.places.location import absolute, as_location, shown
+from kafkajit.places.locations import find_files, find_segments
 from kafkajit.schema import GAP_TYPE, MICROSECONDS_TYPE, TableColumn
 from kafkajit.state.sidecar_files import PATH_COLUMNS, TABLES, TELLING, kind_of, name_in_sql
 from kafkajit.storage.stored_file import StoredFile

@@ -9,21 +9,17 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from kafkajit.format.log_path import INDEX_SUFFIXES, LOG_SUFFIX
+from kafkajit.format.tiered_names import object_name
 from kafkajit.log.segment import Segment, segments_of
+from kafkajit.places.location import SEGMENT_NAME, shown
+from kafkajit.places.locations import find_segments, is_partition_name, local_paths
 from kafkajit.scan.options import ScanOptions
 from kafkajit.state.producer_snapshot import SNAPSHOT_NAME
 from kafkajit.storage.live_file import LiveFile
-from kafkajit.places.locations import (
-    SEGMENT_NAME,
-    find_segments,
-    is_partition_name,
-    local_paths,
-    shown,
-)
 from kafkajit.storage.stored_file import StoredFile
 
 # File systems count time in steps: what has just been changed may change again unnoticed.
@@ -63,6 +59,7 @@ def list_folder(folder: str) -> Listing:
         for file in _file_at(f"{folder}/{name}")
     }
     logs = [file for file in files.values() if SEGMENT_NAME.fullmatch(file.name)]
+    _refuse_tiered(logs)
     snapshots = [f"{folder}/{name}" for name in names if SNAPSHOT_NAME.fullmatch(name)]
     return Listing(
         folder,
@@ -74,6 +71,15 @@ def list_folder(folder: str) -> Listing:
         modified_ns,
         listed_ns,
     )
+
+
+def _refuse_tiered(logs: Iterable[StoredFile]) -> None:
+    tiered = next((log for log in logs if object_name(log.path)), None)
+    if tiered is not None:
+        raise ValueError(
+            f"{tiered.folder} is in tiered storage, which a stream does not read: read it with "
+            "spark.read, and stream the broker's own folder"
+        )
 
 
 def list_settled(folder: str) -> Listing:
@@ -165,6 +171,7 @@ class Folders:
     def _remote(self, locations: list[str]) -> dict[str, Listing]:
         """Remote folders, listed as a batch lists them; there may be no segment yet."""
         logs, files = find_segments(locations)
+        _refuse_tiered(logs)
         folders: dict[str, list[StoredFile]] = {}
         for log in logs:
             folders.setdefault(log.folder, []).append(log)

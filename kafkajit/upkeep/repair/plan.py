@@ -17,7 +17,7 @@ from kafkajit.change.files import local_folder
 from kafkajit.change.partition_plan import FolderState, PartitionPlan, UpkeepPlan
 from kafkajit.change.partitions import partitions_at
 from kafkajit.log.config import LogConfig
-from kafkajit.places.locations import SEGMENT_NAME
+from kafkajit.places.location import SEGMENT_NAME
 from kafkajit.storage.source import check_regular
 from kafkajit.upkeep.repair.file_repair import FileRepair
 from kafkajit.upkeep.repair.options import RepairOptions

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from kafkajit.change.partition_offsets import PartitionOffsets
 from kafkajit.errors import CorruptCheckpointError, CorruptSnapshotError
 from kafkajit.log.epochs import LeaderEpochs
-from kafkajit.places.locations import SEGMENT_NAME
+from kafkajit.places.location import SEGMENT_NAME
 from kafkajit.state.checkpoints import NAMES as CHECKPOINTS
 from kafkajit.state.checkpoints import START_OFFSETS
 from kafkajit.state.leader_epochs import LEADER_EPOCHS, parse_leader_epochs

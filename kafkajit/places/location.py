@@ -1,0 +1,154 @@
+"""A location as text: a path or a URI on a file system that pyarrow opens, perhaps a glob."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from urllib.parse import quote
+
+from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
+
+from kafkajit.format.tiered_names import MAYBE_ID
+from kafkajit.storage.globs import glob_to_regex
+from kafkajit.storage.source import check_regular, resolve_sample
+from kafkajit.storage.stored_file import StoredFile, stored_as
+
+# A scheme of one letter would be a Windows drive. A secret may contain slashes; a port may not.
+URI = re.compile(
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?=/)"
+    r"(?://(?P<user>[^/?:@]*(?::(?!\d+/)[^?@]*)?@)?(?P<host>[^/?]*))?"
+    r"(?P<path>.*?)(?P<query>\?\w+=.*)?"
+)
+GLOB = re.compile(r"[*?\[{]")
+# Hadoop's names for file systems, and pyarrow's.
+_ALIASES = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfs"}
+SEGMENT_NAME = re.compile(rf"\d{{20}}{MAYBE_ID}\.log")
+# A folder that is being deleted or moved has one of the suffixes.
+_SUFFIXES = ("-delete", "-future", "-stray")
+_ON_ITS_WAY = re.compile(rf".+\.[0-9a-f]{{32}}(?:{'|'.join(_SUFFIXES)})")
+
+
+def absolute(location: str) -> str:
+    """Make a location absolute, for a process that may run in another folder.
+
+    >>> absolute("s3://bucket/orders-0"), absolute("/logs/../k/orders-0")
+    ('s3://bucket/orders-0', '/k/orders-0')
+    """
+    location = resolve_sample(location)
+    is_uri = URI.fullmatch(location)
+    return location if is_uri else os.path.abspath(location)  # noqa: PTH100  keeps a glob's //
+
+
+def shown(location: str) -> str:
+    """The beginning of the paths of a location's files: the location without query and secrets.
+
+    >>> shown("s3://key:secret@bucket/orders-0?region=eu-west-1")
+    's3://bucket/orders-0'
+    """
+    uri = URI.fullmatch(location)
+    if uri is None:
+        return absolute(location)
+    if uri["scheme"] == "file":
+        return os.path.abspath("/" + uri["path"].lstrip("/"))  # noqa: PTH100
+    return f"{uri['scheme']}://{uri['host'] or ''}/{uri['path'].strip('/')}".rstrip("/")
+
+
+def as_location(path: str, locations: Iterable[str]) -> str:
+    """Add credentials to a path: those of the location where it was found.
+
+    >>> as_location("s3://bucket/orders-0", ["s3://key:secret@bucket?region=eu-west-1"])
+    's3://key:secret@bucket/orders-0?region=eu-west-1'
+    """
+    there = URI.fullmatch(path)
+    for location in locations:
+        uri = URI.fullmatch(location)
+        if there and uri and (there["scheme"], there["host"]) == (uri["scheme"], uri["host"]):
+            user, query = uri["user"] or "", uri["query"] or ""
+            return f"{uri['scheme']}://{user}{uri['host'] or ''}{there['path']}{query}"
+    return path
+
+
+class Location:
+    """A location, split into a file system and a path on it."""
+
+    def __init__(self, location: str) -> None:
+        self._filesystem: FileSystem | None = None
+        self._prefix = ""
+        location = resolve_sample(location)
+        uri = URI.fullmatch(location)
+        if uri is None or uri["scheme"] == "file":
+            if uri is not None and uri["host"] not in (None, "", "localhost"):
+                raise ValueError(f"{location} names a host; a local path is file:///path")
+            self.path = shown(location)
+        else:
+            user, host = quote(uri["user"] or "", safe=":@%"), uri["host"] or ""
+            scheme = _ALIASES.get(uri["scheme"], uri["scheme"])
+            root = f"{scheme}://{user}{host}/{uri['query'] or ''}"
+            try:
+                self._filesystem, top = FileSystem.from_uri(root)
+            except (ValueError, ImportError, OSError) as error:
+                # The error's text repeats the URI.
+                reason = str(error).partition("\n")[0].replace(root, f"{scheme}://{host}/")
+                raise ValueError(f"cannot open {shown(location)}: {reason}") from None
+            self.path = f"{top.rstrip('/')}/{uri['path'].strip('/')}".rstrip("/")
+            # The text before the path on the file system.
+            self._prefix = f"{uri['scheme']}://{host if self.path.startswith('/') else ''}"
+
+    @property
+    def _opened(self) -> FileSystem:
+        return self._filesystem or LocalFileSystem()
+
+    def stored(self, info: FileInfo) -> StoredFile:
+        return stored_as(info, self._prefix, self._filesystem)
+
+    def info(self, path: str) -> FileInfo:
+        (info,) = self._opened.get_file_info([path])
+        if info.type == FileType.NotFound:
+            raise FileNotFoundError(f"there is nothing at {self._prefix}{path}")
+        return info
+
+    def check(self, info: FileInfo) -> None:
+        """Raise unless this is a file or a folder: reading a FIFO would wait for its writer."""
+        if info.type not in (FileType.File, FileType.Directory):
+            check_regular(Path(info.path))
+
+    def listed(self, folder: str, *, hidden: bool = False) -> list[FileInfo]:
+        """Files and folders in a folder; `hidden` adds folders whose names begin with a dot."""
+        listed = [
+            info
+            for info in self._opened.get_file_info(FileSelector(folder))
+            if hidden or info.type != FileType.Directory or not info.base_name.startswith(".")
+        ]
+        return sorted(listed, key=lambda info: info.path)
+
+    def files(self, listed: list[FileInfo]) -> list[FileInfo]:
+        """The regular files among these. A segment that is not a regular file is an error."""
+        for info in listed:
+            if info.type != FileType.Directory and SEGMENT_NAME.fullmatch(info.base_name):
+                self.check(info)
+        return [info for info in listed if info.type == FileType.File]
+
+    def matches(self) -> list[FileInfo]:
+        """Find what matches a glob, level by level; empty if the path is not a glob."""
+        glob = GLOB.search(self.path)
+        (literally,) = self._opened.get_file_info([self.path])
+        if glob is None or literally.type != FileType.NotFound:
+            return []
+        fixed = self.path[: glob.start()].rpartition("/")[0]
+        found = [self.info(fixed or "/")]
+        for part in self.path[len(fixed) :].strip("/").split("/"):
+            named = glob_to_regex(part)
+            found = [
+                info
+                for folder in found
+                if folder.type == FileType.Directory
+                for info in self.listed(folder.path, hidden=part.startswith("."))
+                if named.fullmatch(info.base_name)
+                # A copy that is being deleted or moved is found only by its suffix.
+                and (part.endswith(_SUFFIXES) or not _ON_ITS_WAY.fullmatch(info.base_name))
+            ]
+        if not found:
+            raise FileNotFoundError(f"nothing matches {self._prefix}{self.path}")
+        return found
