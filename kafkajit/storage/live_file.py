@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pyarrow.fs import LocalFileSystem
 
-from kafkajit.storage.source import RangeReader, Source, Surroundings, into_memory, open_file
+from kafkajit.storage.source import RangeReader, Source, Surroundings, open_file
 from kafkajit.storage.stored_file import StoredFile
 
 # A broker renames a file to this before it deletes it a minute later (file.delete.delay.ms).
@@ -38,6 +38,10 @@ class Handle:
     def read_at(self, count: int, position: int) -> bytes:
         """Read `count` bytes from a position on, or fewer at the file's end."""
         return os.pread(self._file.fileno(), count, position)
+
+    def read_into(self, memory: memoryview, position: int) -> int:
+        """Fill memory with the bytes from a position on; return how many there are."""
+        return os.preadv(self._file.fileno(), [memory], position)
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,7 @@ class LiveFile(StoredFile):
         )
         end = self.size if end is None else end
         return Source(
-            RangeReader(into_memory(handle.read_at), self.size, start, end),
+            RangeReader(handle.read_into, self.size, start, end),
             path=self.path,
             surroundings=surroundings,
         )
