@@ -32,6 +32,7 @@ import kafkajit.testing as kt
 from kafkajit.log.isolation import find_isolation
 from kafkajit.places.locations import stored_file
 from kafkajit.scan.predicates import Predicate
+from kafkajit.walk.selection import ALL
 
 COMMITTED: dict[str, Any] = {"isolationLevel": "read_committed"}
 TRANSACTIONAL = [folder for folder in FOLDERS if any(folder.glob("*.txnindex"))]
@@ -210,7 +211,7 @@ def test_committed_batches_are_those_of_committed_rows(segments: dict[int, bytes
 
 def aborted_and_open(folder: Path, mode: str = "FAILFAST") -> tuple[list[tuple[int, ...]], Any]:
     logs = [stored_file(str(log)) for log in logs_of(folder)]
-    aborted, first_open = find_isolation([(log, None) for log in logs], mode)
+    aborted, first_open = find_isolation([(log, None, ALL) for log in logs], mode)
     return list(zip(*(column.tolist() for column in aborted), strict=True)), first_open
 
 
