@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any, NoReturn
 
-from kafkajit.cli import compact, dump_log, repair, retain, spark_jar, sql, warm_up
+from kafkajit.cli import compact, dump_log, repair, retain, spark_jar, sql, tail, warm_up
 from kafkajit.cli.error_text import reason
 from kafkajit.errors import did_you_mean
 
@@ -53,6 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _add(commands, "retain", retain)
     _add(commands, "spark-jar", spark_jar)
     _add(commands, "sql", sql)
+    _add(commands, "tail", tail)
     _add(commands, "warm-up", warm_up)
     words = sys.argv[1:] if arguments is None else list(arguments)
     if words and words[0] in commands.choices:

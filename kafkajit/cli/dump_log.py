@@ -12,7 +12,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from kafkajit.text import DECODER_CLASSES, DECODER_PACKAGE, VALUE_DECODERS
+from kafkajit.cli.value_options import add_value_options, check_value_options
+from kafkajit.text import DECODER_CLASSES, DECODER_PACKAGE
 from kafkajit.topics import TOPICS
 
 if TYPE_CHECKING:
@@ -130,33 +131,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             metavar="CLASS",
             help=f"how to print {side}s: {decoders} (default: StringDecoder)",
         )
-    for side in ("value", "key"):
-        parser.add_argument(
-            f"--{side}-decoder",
-            choices=VALUE_DECODERS,
-            help=f"print {side}s that have a schema as JSON; a malformed one is the error",
-        )
-    for side in ("value", "key"):
-        parser.add_argument(
-            f"--{side}-schema",
-            metavar="SCHEMA",
-            help=f"with --{side}-decoder: the schema to read {side}s into, as text or the path of "
-            "an .avsc or .proto file; without --schemas, all have been written with it",
-        )
-    for side in ("value", "key"):
-        parser.add_argument(
-            f"--{side}-message",
-            metavar="NAME",
-            help=f"with --{side}-schema: the Protobuf message to read {side}s into, if it has "
-            "several",
-        )
-    parser.add_argument(
-        "--schemas",
-        metavar="PATH",
-        help="the schemas that keys and values name: the log of a registry, .avsc or .proto "
-        "files, or a .json file with a registry's answer (default: the folder _schemas-0 beside "
-        "the log's)",
-    )
+    add_value_options(parser)
     parser.add_argument(
         "--private-key",
         dest="private_keys",
@@ -212,7 +187,7 @@ def run(options: argparse.Namespace) -> int:
 
     if not (options.files or options.paths):
         raise ValueError("no files to dump: name them, as in kafkajit dump-log orders-0/*.log")
-    _check_values(options)
+    check_value_options(options)
     dump = FileDump(_style(options), options)
     failed = False
     for file in files_of(
@@ -244,19 +219,6 @@ def _private_key(text: str) -> tuple[str, str]:
     if not (id_ and equals and file):
         raise argparse.ArgumentTypeError(f"expected an id, = and a file, not {text!r}")
     return id_, file
-
-
-def _check_values(options: argparse.Namespace) -> None:
-    for side in ("value", "key"):
-        if getattr(options, f"{side}_decoder") is None:
-            if getattr(options, f"{side}_schema") is not None:
-                raise ValueError(f"--{side}-schema needs --{side}-decoder")
-        elif getattr(options, f"{side}_decoder_class") is not None:
-            raise ValueError(f"pass --{side}-decoder or --{side}-decoder-class, not both")
-        if getattr(options, f"{side}_message") and getattr(options, f"{side}_schema") is None:
-            raise ValueError(f"--{side}-message needs --{side}-schema")
-    if options.schemas is not None and options.value_decoder is options.key_decoder is None:
-        raise ValueError("--schemas needs --value-decoder or --key-decoder")
 
 
 def _style(options: argparse.Namespace) -> Style:

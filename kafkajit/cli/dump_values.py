@@ -1,4 +1,4 @@
-"""Finds the schemas for dump-log's options --value-decoder and --key-decoder, log by log."""
+"""Finds the schemas for the options --value-decoder and --key-decoder, log by log."""
 
 from __future__ import annotations
 
@@ -32,6 +32,10 @@ class DumpedValues:
         """Arguments of a Style for the log at a path."""
         chosen = [side for side in _FIELDS if getattr(self._options, f"{side}_decoder")]
         return {f"{side}_texts": self._side(side, log) for side in chosen}
+
+    def decoder(self, side: str, log: str) -> OwnSchemasDecoder:
+        """The decoder of the keys or the values of the log at a path."""
+        return self._side(side, log).decoder
 
     def _side(self, side: str, log: str) -> RecordTexts:
         schema = getattr(self._options, f"{side}_schema")

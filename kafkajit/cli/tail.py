@@ -1,0 +1,160 @@
+"""Print the last records of logs, and with -f new ones as a broker appends them.
+
+Each line has topic and partition, offset, timestamp, key and value, separated by tabs. The last
+batches of a log that is being written are printed once they are whole.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from kafkajit.cli.value_options import add_value_options, check_value_options
+
+if TYPE_CHECKING:
+    from kafkajit.scan.stream.log_stream import LogStream, StreamOffsets
+    from kafkajit.scan.stream.options import StreamOptions
+
+EXAMPLE = """\
+A PATH is a log.dirs folder, a partition's folder, a glob, or a URI such as
+s3://bucket/orders-0. Without --topic, brokers' own topics and a registry's are
+left out.
+
+examples:
+  kafkajit tail /var/kafka --topic orders
+  kafkajit tail -f -n 0 /var/kafka/orders-*
+  kafkajit tail -n all --format json /var/kafka/orders-0
+  kafkajit tail --value-decoder avro sample:typed/shipments-0
+"""
+REST = "paths"  # the argument that receives the words behind options
+_ALL = "all"
+_OWN = ("__", "_schemas")  # topics of brokers and of registries
+_PAUSE_SECONDS = 0.5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="folders of logs")
+    parser.add_argument(
+        "--topic",
+        dest="topics",
+        action="append",
+        default=[],
+        metavar="TOPIC",
+        help="only this topic, whatever its name; may be repeated",
+    )
+    parser.add_argument(
+        "-n",
+        "--records",
+        type=_count,
+        default=10,
+        metavar="N",
+        help="the last N offsets of each partition, or all; markers of transactions are not "
+        "printed (default: %(default)s)",
+    )
+    parser.add_argument(
+        "-f", "--follow", action="store_true", help="go on with new records until Ctrl-C"
+    )
+    parser.add_argument(
+        "--format",
+        choices=("text", "json"),
+        default="text",
+        help="lines of text, or a JSON object for each record (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--isolation-level",
+        choices=("read_uncommitted", "read_committed"),
+        default="read_uncommitted",
+        help="read_committed leaves out aborted and unfinished transactions (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--from-timestamp",
+        metavar="TIME",
+        help="begin at the first record with this timestamp or a later one, instead of -n: ISO "
+        "8601 or milliseconds",
+    )
+    add_value_options(parser)
+
+
+def _count(text: str) -> int | None:
+    if text == _ALL:
+        return None
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"expected a number of records or {_ALL}, not {text!r}")
+    return int(text)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print records until the logs' ends, or for ever."""
+    import json
+
+    from kafkajit.cli.tail_lines import TailLines
+    from kafkajit.scan.stream.log_stream import LogStream
+    from kafkajit.scan.stream.options import StreamOptions
+
+    check_value_options(options)
+    given = {
+        "paths": json.dumps(options.paths),
+        "isolationLevel": options.isolation_level,
+        "failOnDataLoss": "false",
+    }
+    if options.from_timestamp is not None:
+        given["startingTimestamp"] = options.from_timestamp
+    parsed = StreamOptions.parse(given)
+    stream = LogStream(parsed)
+    lines = TailLines(options)
+    start = _begin(stream, options)
+    while True:
+        end = stream.latest_offsets(start, None)
+        _print(stream, parsed, lines, _of_topics(start, options), _of_topics(end, options))
+        if not options.follow:
+            return 0
+        stream.commit(end)
+        start = end
+        time.sleep(_PAUSE_SECONDS)
+
+
+def _begin(stream: LogStream, options: argparse.Namespace) -> StreamOffsets:
+    """The offsets from which on records are printed."""
+    start = stream.initial_offsets()
+    if not _of_topics(start, options) and not options.follow:
+        raise FileNotFoundError(0, "no partition of such a topic has a segment", *options.topics)
+    if options.from_timestamp is not None or options.records is None:
+        return start
+    end = stream.latest_offsets(start, None)
+    return {
+        topic: {
+            partition: max(start[topic][partition], behind - options.records)
+            for partition, behind in partitions.items()
+        }
+        for topic, partitions in end.items()
+    }
+
+
+def _of_topics(offsets: StreamOffsets, options: argparse.Namespace) -> StreamOffsets:
+    """The offsets of the topics that are asked for."""
+    return {
+        topic: partitions
+        for topic, partitions in offsets.items()
+        if (topic in options.topics if options.topics else not topic.startswith(_OWN))
+    }
+
+
+def _print(
+    stream: LogStream, options: StreamOptions, lines: Any, start: StreamOffsets, end: StreamOffsets
+) -> None:
+    import pyarrow as pa
+
+    from kafkajit.cli.tail_lines import COLUMNS
+    from kafkajit.scan.stream.tasks import read_stream_task
+    from kafkajit.scan.table import schema_of
+
+    whole = schema_of(options.scan)
+    schema = pa.schema([whole.field(name) for name in COLUMNS])
+    for task in stream.tasks(start, end):
+        for split in task:
+            for rows in read_stream_task([split], schema, options):
+                sys.stdout.write(lines.text(rows, split.file.path))
+    sys.stdout.flush()

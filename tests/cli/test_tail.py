@@ -1,0 +1,186 @@
+"""kafkajit tail: the last records of logs, and new ones as they come."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scanning import write_partition
+from terminal import command, environment
+from typed_logs import (
+    ORDER,
+    ORDERS,
+    confluent,
+    encoded,
+    schema_record,
+    write_registry,
+    write_values,
+)
+
+import kafkajit.testing as kt
+from kafkajit.cli import main
+
+Tail = Callable[..., list[str]]
+
+
+@pytest.fixture
+def tail(capsys: pytest.CaptureFixture[str]) -> Tail:
+    def run(*arguments: object) -> list[str]:
+        assert main(["tail", *map(str, arguments)]) == 0
+        return capsys.readouterr().out.splitlines()
+
+    return run
+
+
+def log(first: int, *values: bytes | None, **fields: Any) -> bytes:
+    return kt.batch(
+        [kt.Record(key=b"k%d" % at, value=value) for at, value in enumerate(values, first)],
+        base_offset=first,
+        base_timestamp=1_700_000_000_000,
+        **fields,
+    )
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    write_partition(tmp_path, {0: log(0, *(b"%d" % at for at in range(30)))}, "orders-0")
+    write_partition(tmp_path, {5: log(5, b"a\tb\n", None, b"\xff")}, "payments-1")
+    write_partition(tmp_path, {0: log(0, b"own")}, "__own-0")
+    return tmp_path
+
+
+def test_the_last_records_of_each_partition_are_printed(root: Path, tail: Tail) -> None:
+    time = "2023-11-14T22:13:20.000Z"
+    assert tail("-n", 2, root) == [
+        f"orders-0\t28\t{time}\tk28\t28",
+        f"orders-0\t29\t{time}\tk29\t29",
+        f"payments-1\t6\t{time}\tk6\tnull",
+        f"payments-1\t7\t{time}\tk7\t\\xff",
+    ]
+    assert len(tail(root)) == 10 + 3
+    assert len(tail("-n", "all", root)) == 30 + 3
+    assert tail("-n", 0, root) == []
+    assert tail("-n", "all", root / "payments-1")[0].endswith("\tk5\ta\\tb\\n")
+
+
+def test_a_topic_may_be_one_of_the_brokers_own(root: Path, tail: Tail) -> None:
+    assert [line.split("\t")[4] for line in tail("--topic", "__own", root)] == ["own"]
+    lines = tail("--topic", "payments", "--topic", "__own", "-n", 1, root)
+    assert [line.split("\t")[0] for line in lines] == ["__own-0", "payments-1"]
+
+
+def test_json_has_an_object_for_each_record(tmp_path: Path, tail: Tail) -> None:
+    records = [
+        kt.Record(key=None, value=b"\xff", headers=[("h", b"1"), ("e", None)]),
+        kt.Record(key="é".encode(), value=b'"'),
+    ]
+    write_partition(tmp_path, {0: kt.batch(records, base_timestamp=1000)}, "orders-3")
+    rows = [json.loads(line) for line in tail("--format", "json", tmp_path)]
+    assert rows == [
+        {
+            "topic": "orders",
+            "partition": 3,
+            "offset": 0,
+            "timestamp": "1970-01-01T00:00:01.000Z",
+            "key": None,
+            "value": {"base64": "/w=="},
+            "headers": [{"key": "h", "value": "1"}, {"key": "e", "value": None}],
+        },
+        {
+            "topic": "orders",
+            "partition": 3,
+            "offset": 1,
+            "timestamp": "1970-01-01T00:00:01.000Z",
+            "key": "é",
+            "value": '"',
+            "headers": [],
+        },
+    ]
+
+
+def test_values_are_decoded_by_the_registry_beside_them(tmp_path: Path, tail: Tail) -> None:
+    write_registry(
+        tmp_path / "_schemas-0", [schema_record("orders-value", 1, 7, json.dumps(ORDER))]
+    )
+    values = [*confluent(7, encoded(ORDER, *ORDERS)), b"bare", None]
+    write_values(tmp_path / "orders-0", values)
+    flags = ("--value-decoder", "avro", tmp_path)
+    lines = [line.split("\t")[4] for line in tail(*flags)]
+    assert json.loads(lines[0])["id"] == ORDERS[0]["id"]
+    assert lines[-2].startswith("RecordDeserializationError: the value has no schema id")
+    assert lines[-1] == "null"
+    rows = [json.loads(line)["value"] for line in tail("--format", "json", *flags)]
+    assert rows[0]["id"] == ORDERS[0]["id"]
+    assert rows[-2]["error"].startswith("RecordDeserializationError: ")
+    assert rows[-1] is None
+
+
+def test_markers_and_aborted_records_are_left_out(tmp_path: Path, tail: Tail) -> None:
+    sent = {"is_transactional": True, "producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
+    content = (
+        log(0, b"aborted", **sent)
+        + kt.control_batch(0, producer_id=7, base_offset=1)
+        + log(2, b"plain")
+    )
+    write_partition(tmp_path, {0: content}, "orders-0")
+    assert [line.split("\t")[4] for line in tail(tmp_path)] == ["aborted", "plain"]
+    committed = tail("--isolation-level", "read_committed", tmp_path)
+    assert [line.split("\t")[4] for line in committed] == ["plain"]
+
+
+def test_a_time_may_be_the_beginning(root: Path, tail: Tail) -> None:
+    later = kt.batch([kt.Record(value=b"later")], base_offset=30, base_timestamp=1_800_000_000_000)
+    with (root / "orders-0" / f"{0:020}.log").open("ab") as file:
+        file.write(later)
+    (line,) = tail("--from-timestamp", "2026-01-01", "--topic", "orders", root)
+    assert line.endswith("\tlater")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--topic", "nope"), "no partition of such a topic has a segment: nope"),
+        (("-n", "some"), "expected a number of records or all, not 'some'"),
+        (("--schemas", "x"), "--schemas needs --value-decoder or --key-decoder"),
+        (("--from-timestamp", "soon"), "option startingTimestamp"),
+    ],
+)
+def test_what_cannot_be_read_is_an_error(
+    arguments: tuple[str, ...], words: str, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        code: Any = main(["tail", *arguments, str(root)])
+    except SystemExit as exit_:
+        code = exit_.code
+    assert code == 1
+    assert words in capsys.readouterr().err
+
+
+def test_new_records_are_printed_as_they_come(root: Path) -> None:
+    """Also those of a torn tail once it is whole, and of a partition that is new."""
+    with subprocess.Popen(
+        command("tail", "-f", "-n", "1", str(root)),
+        env=environment(PYTHONUNBUFFERED="1"),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        try:
+            found = [process.stdout.readline() for _ in range(2)]
+            assert [line.split("\t")[:2] for line in found] == [
+                ["orders-0", "29"],
+                ["payments-1", "7"],
+            ]
+            batch = log(30, b"new")
+            with (root / "orders-0" / f"{0:020}.log").open("ab", buffering=0) as file:
+                file.write(batch[:40])
+                write_partition(root, {0: log(0, b"first")}, "others-0")
+                assert process.stdout.readline().split("\t")[0] == "others-0"
+                file.write(batch[40:])
+            assert process.stdout.readline().split("\t")[1:2] == ["30"]
+        finally:
+            process.terminate()
