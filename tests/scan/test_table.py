@@ -400,8 +400,8 @@ def test_a_file_system_that_keeps_no_times_leaves_them_null(
 ) -> None:
     folder = write_partition(tmp_path, {0: kt.batch([kt.Record()])})
 
-    def find_timeless(location: str) -> list[StoredFile]:
-        return [replace(file, modified_ns=None) for file in find_files(location)]
+    def find_timeless(*arguments: Any) -> list[StoredFile]:
+        return [replace(file, modified_ns=None) for file in find_files(*arguments)]
 
     monkeypatch.setattr("kafkajit.places.locations.find_files", find_timeless)
     (row,) = read_rows(folder, kind="files")
