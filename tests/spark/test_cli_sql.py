@@ -182,7 +182,7 @@ def test_a_script_in_a_pipe_is_csv_and_stops_at_an_error(logs: Path) -> None:
         SELECT partition, count(*) AS n FROM records GROUP BY ALL ORDER BY 1;
         SET spark.app.name; SET spark.sql.session.timeZone;
         SELECT key, value FROM records WHERE offset = 6 ORDER BY partition;
-        SELECT path, length FROM binaryFile WHERE path LIKE '%-1/%';
+        SELECT path, length FROM binaryFile WHERE path LIKE '%/orders-1/%';
         SELECT id FROM range(200000);
         SELECT nothing FROM records;
         SELECT 'not reached';
