@@ -88,7 +88,7 @@ class Log:
         max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
         private_keys: Mapping[str, str] | None = None,
     ) -> None:
-        keys = PrivateKeys.of(private_keys or {})
+        keys = PrivateKeys.of(private_keys)
         logs, files = find_segments([os.fspath(location)], keys=keys)
         folders = {log.folder for log in logs}
         if len(folders) > 1:

@@ -20,19 +20,12 @@ from typing import Any
 from pyarrow.fs import FileInfo, FileType
 
 from kafkajit.errors import RemoteStorageError
-from kafkajit.format.tiered_names import (
-    LOCAL_TIERED_STORAGE,
-    is_topic_folder,
-    object_name,
-)
+from kafkajit.format.tiered_names import LOCAL_TIERED_STORAGE, is_topic_folder, object_name
 from kafkajit.places.location import GLOB, SEGMENT_NAME, URI, Location, absolute, shown
-from kafkajit.places.private_keys import PrivateKeys
-from kafkajit.places.tiered_files import NO_KEYS, TieredFile, as_log_files
+from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
+from kafkajit.places.tiered_files import TieredFile, as_log_files
 from kafkajit.storage.globs import glob_to_regex
-from kafkajit.storage.source import (
-    Source,
-    resolve_sample,
-)
+from kafkajit.storage.source import Source, resolve_sample
 from kafkajit.storage.stored_file import StoredFile
 
 logger = logging.getLogger("kafkajit")

@@ -28,8 +28,8 @@ class PrivateKeys(NamedTuple):
     files: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of(cls, files: Mapping[str, str]) -> PrivateKeys:
-        return cls(tuple(sorted(files.items())))
+    def of(cls, files: Mapping[str, str] | None) -> PrivateKeys:
+        return cls(tuple(sorted((files or {}).items())))
 
     def unwrap(self, key: DataKey, path: str) -> bytes:
         """The key of a segment; its object's path is for an error."""
@@ -37,11 +37,12 @@ class PrivateKeys(NamedTuple):
         files = {id_.lower(): file for id_, file in self.files} | dict(self.files)
         file = files.get(key.key_id, files.get(key.key_id.lower()))
         if file is None:
-            option = f"encryption.key.pairs.{key.key_id}.private.key.file"
             raise RemoteStorageError(
                 f"the segment is encrypted with the key {key.key_id!r}, which is not given",
                 path=path,
-                advice=f"pass the option {option}",
+                advice="pass the option encryption.key.pairs."
+                f"{key.key_id}.private.key.file, --private-key {key.key_id}=FILE in dump-log, or "
+                "private_keys in Python",
             )
         try:
             return _unwrapped(key.wrapped, *_numbers(file))
@@ -49,6 +50,9 @@ class PrivateKeys(NamedTuple):
             raise RemoteStorageError(
                 f"the private key {file} does not decrypt the segment's key: {error}", path=path
             ) from None
+
+
+NO_KEYS = PrivateKeys()
 
 
 @lru_cache

@@ -20,13 +20,12 @@ from kafkajit.errors import RemoteStorageError
 from kafkajit.format.tiered_names import INDEXES, LOG, MANIFEST, SNAPSHOT, object_name
 from kafkajit.places.chunks import ChunkReader, ReadObject, decrypted_index
 from kafkajit.places.manifest import Manifest, parse_manifest
-from kafkajit.places.private_keys import PrivateKeys
+from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
 from kafkajit.storage.source import Source, into_memory
 from kafkajit.storage.stored_file import StoredFile
 
 logger = logging.getLogger("kafkajit")
 
-NO_KEYS = PrivateKeys()
 # The indexes in an .indexes object, and the suffixes that they have as files.
 _SUFFIXES = {
     "offset": ".index",

@@ -15,8 +15,7 @@ from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.moment import milliseconds
 from kafkajit.format.text_options import Option, boolean, is_sparks_own, one_of, suggestion
-from kafkajit.places.private_keys import PrivateKeys
-from kafkajit.places.tiered_files import NO_KEYS
+from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
 from kafkajit.records.decode import MAX_DECOMPRESSED_BYTES
 from kafkajit.state.sidecar_files import INDEXES, SIDECAR_FILES
 from kafkajit.storage.globs import glob_to_regex
