@@ -109,10 +109,18 @@ def read_records(
     """
     count = thread_count(threads)
     mode = mode_named(mode)
-    keys = PrivateKeys.of(private_keys or {})
+    keys = PrivateKeys.of(private_keys)
     opened = opened_source(source, stays=binary_view, keys=keys)
-    messages = (key_message, value_message)
-    typed = _typed_columns(opened, key_schema, value_schema, schemas, framing, mode, messages)
+    typed = _typed_columns(
+        opened,
+        (key_schema, value_schema),
+        (key_message, value_message),
+        schemas,
+        framing,
+        mode,
+        location=source,
+        keys=keys,
+    )
     asked = _schema(opened, columns, mode, binary_view, typed)
     schema = asked if typed is None else typed.raw_schema(asked)
 
@@ -165,10 +173,18 @@ def iter_records(
     if batch_rows < 1:
         raise ValueError(f"batch_rows must be at least 1, not {batch_rows}")
     mode = mode_named(mode)
-    keys = PrivateKeys.of(private_keys or {})
+    keys = PrivateKeys.of(private_keys)
     opened = opened_source(source, stays=binary_view, keys=keys)
-    messages = (key_message, value_message)
-    typed = _typed_columns(opened, key_schema, value_schema, schemas, framing, mode, messages)
+    typed = _typed_columns(
+        opened,
+        (key_schema, value_schema),
+        (key_message, value_message),
+        schemas,
+        framing,
+        mode,
+        location=source,
+        keys=keys,
+    )
     asked = _schema(opened, columns, mode, binary_view, typed)
     records = SegmentReader(opened, mode=mode).records(
         asked if typed is None else typed.raw_schema(asked),
@@ -267,26 +283,31 @@ def _schema(
 
 def _typed_columns(
     source: Source,
-    key_schema: Any,
-    value_schema: Any,
+    given: tuple[Any, Any],
+    messages: tuple[str | None, str | None],
     schemas: Any,
     framing: str,
     mode: str,
-    messages: tuple[str | None, str | None],
+    *,
+    location: Any,
+    keys: PrivateKeys,
 ) -> TypedColumns | None:
-    if all(it is None for it in (key_schema, value_schema, schemas, *messages)):
+    """The types of keys and values, by their schemas or those that are at the source's location."""
+    if all(it is None for it in (*given, *messages, schemas)):
         return None
     from kafkajit.values.framing import RECORD_FRAMINGS
-    from kafkajit.values.typed_records import typed_columns
+    from kafkajit.values.typed_records import PartitionFolder, typed_columns
 
     if framing not in RECORD_FRAMINGS:
         raise ValueError(f"framing must be one of {', '.join(RECORD_FRAMINGS)}, not {framing!r}")
-    folder = None if source.path is None else source.path.rpartition("/")[0]
-    topic = None if source.path is None else parse_log_path(source.path).topic
+    folder = topic = None
+    if source.path is not None:
+        locations = (location,) if isinstance(location, str) else ()
+        folder = PartitionFolder(source.path.rpartition("/")[0], locations, keys)
+        topic = parse_log_path(source.path).topic
     return typed_columns(
         [topic],
-        key_schema,
-        value_schema,
+        *given,
         schemas,
         beside=folder,
         framing=RECORD_FRAMINGS[framing],

@@ -13,7 +13,7 @@ from kafkajit.values.own_schemas import OwnSchemasDecoder
 from kafkajit.values.record_texts import RecordTexts
 from kafkajit.values.registry import SCHEMAS_TOPIC
 from kafkajit.values.schemas import Schemas
-from kafkajit.values.typed_records import registry_beside
+from kafkajit.values.typed_records import PartitionFolder
 
 # The names of keys and values in Kafka's lines.
 _FIELDS = {"key": "key", "value": "payload"}
@@ -41,7 +41,7 @@ class DumpedValues:
         schema = getattr(self._options, f"{side}_schema")
         where = self._options.schemas
         if where is None and schema is None:
-            where = _beside(side, log)
+            where = self._beside(side, log)
         if (side, where) not in self._texts:
             if where is not None and where not in self._schemas:
                 self._schemas[where] = Schemas.of(where)
@@ -57,15 +57,15 @@ class DumpedValues:
             self._texts[side, where] = RecordTexts(decoder, error_field)
         return self._texts[side, where]
 
-
-def _beside(side: str, log: str) -> str:
-    """The registry's log beside the folder of a log."""
-    folder = (log if _URI.match(log) else os.path.abspath(log)).rpartition("/")[0]  # noqa: PTH100  links stay
-    found = registry_beside(folder)
-    if found is None:
-        parent = folder.rpartition("/")[0]
-        raise InvalidSchemaError(
-            f"there are no schemas for --{side}-decoder: no log at {parent}/{SCHEMAS_TOPIC}-0",
-            advice=f"pass --schemas, or --{side}-schema if all {side}s have one schema",
-        )
-    return found
+    def _beside(self, side: str, log: str) -> str:
+        """The location of the registry's log beside the folder of a log."""
+        folder = (log if _URI.match(log) else os.path.abspath(log)).rpartition("/")[0]  # noqa: PTH100  links stay
+        locations = (*self._options.paths, *getattr(self._options, "files", ()))
+        found = PartitionFolder(folder, locations).registry()
+        if found is None:
+            parent = folder.rpartition("/")[0]
+            raise InvalidSchemaError(
+                f"there are no schemas for --{side}-decoder: no log at {parent}/{SCHEMAS_TOPIC}-0",
+                advice=f"pass --schemas, or --{side}-schema if all {side}s have one schema",
+            )
+        return found

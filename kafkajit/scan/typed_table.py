@@ -7,11 +7,12 @@ from dataclasses import replace
 import pyarrow as pa
 
 from kafkajit.format.log_path import parse_log_path
+from kafkajit.places.location import as_location
 from kafkajit.places.locations import find_segments
 from kafkajit.scan.options import ScanOptions
 from kafkajit.values.framing import RECORD_FRAMINGS
-from kafkajit.values.registry import SCHEMAS_TOPIC, read_schemas
-from kafkajit.values.typed_records import AUTO_SCHEMAS, typed_columns
+from kafkajit.values.registry import SCHEMAS_TOPIC, is_internal, read_schemas
+from kafkajit.values.typed_records import AUTO_SCHEMAS, PartitionFolder, typed_columns
 
 
 def with_types(options: ScanOptions, topic: str | None = None) -> ScanOptions:
@@ -24,18 +25,20 @@ def with_types(options: ScanOptions, topic: str | None = None) -> ScanOptions:
     if options.kind != "records" or not any((options.schemas, *named, *messages)):
         return options
     logs, _ = find_segments(options.paths, options.path_glob_filter, options.private_keys)
-    topics = {log: parse_log_path(log.path).topic for log in logs}
+    topics = [parse_log_path(log.path).topic for log in logs]
     schemas = options.schemas
     if schemas == AUTO_SCHEMAS:
         # The registry's own log may be among those that are read.
-        read = next((log.folder for log in logs if topics[log] == SCHEMAS_TOPIC), None)
-        schemas = read or schemas
+        pairs = zip(logs, topics, strict=True)
+        read = next((log.folder for log, name in pairs if name == SCHEMAS_TOPIC), None)
+        schemas = as_location(read, options.paths) if read is not None else schemas
     is_auto = options.schemas == AUTO_SCHEMAS
+    theirs = {name for name in topics if name is not None and not is_internal(name)}
     typed = typed_columns(
-        {topic} if topic is not None else {name for name in topics.values() if _has_types(name)},
+        theirs if topic is None else {topic},
         *named,
         schemas,
-        beside=logs[0].folder,
+        beside=PartitionFolder(logs[0].folder, options.paths, options.private_keys),
         is_auto=is_auto,
         messages=messages,
         framing=RECORD_FRAMINGS[options.framing],
@@ -62,8 +65,3 @@ def _registry_topic(location: str) -> str:
     topics = {parse_log_path(log.path).topic for log in logs}
     (only,) = topics if len(topics) == 1 else {SCHEMAS_TOPIC}
     return only or SCHEMAS_TOPIC
-
-
-def _has_types(topic: str | None) -> bool:
-    """Whether a topic may have schemas: the brokers' and the registry's own have none."""
-    return topic is not None and not topic.startswith("__") and topic != SCHEMAS_TOPIC

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from kafkajit.arrow import allocate, record_record_batch, wanted_for
 from kafkajit.places.locations import find_segments
+from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
 from kafkajit.records.columns import ColumnMemory
 from kafkajit.schema import record_schema
 from kafkajit.walk.damage import PERMISSIVE, Gap
@@ -15,13 +16,15 @@ from kafkajit.walk.walk import Walk
 _SAMPLE = 64
 
 
-def first_records_in(folder: str, column: str) -> pa.RecordBatch | None:
+def first_records_in(
+    folder: str, column: str, keys: PrivateKeys = NO_KEYS
+) -> pa.RecordBatch | None:
     """Some records from the beginning of a partition whose key or value is not NULL, if any.
 
     They have the column and the headers.
     """
     schema = record_schema([column, "headers"])
-    for log in find_segments([folder])[0]:
+    for log in find_segments([folder], keys=keys)[0]:
         walk = Walk(log.open(), mode=PERMISSIVE)
         for chunk in walk.chunks(ColumnMemory(wanted_for(schema), allocate), reads_markers=False):
             if not isinstance(chunk, Gap):

@@ -35,6 +35,15 @@ _Key = tuple[str, int]
 _FOREIGN = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
+def is_internal(topic: str) -> bool:
+    """Whether a topic is one of the brokers' own or a registry's: these have no schemas.
+
+    >>> is_internal("__consumer_offsets"), is_internal("_schemas"), is_internal("_schemas_old")
+    (True, True, False)
+    """
+    return topic.startswith("__") or topic == SCHEMAS_TOPIC
+
+
 def read_schemas(location: str | os.PathLike[str], *, topic: str = SCHEMAS_TOPIC) -> pa.Table:
     """Read the schemas of a registry from its log.
 

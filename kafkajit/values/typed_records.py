@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from kafkajit.errors import InvalidSchemaError, RecordDeserializationError
+from kafkajit.places.location import as_location
+from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
 from kafkajit.schema import RECORD_COLUMNS, check_columns
 from kafkajit.values.decode import error_column
 from kafkajit.values.decoder import ValueDecoder, message_in
@@ -35,6 +37,27 @@ RAW = {"rawKey": "key", "rawValue": "value"}
 ERRORS = {"keyError": "key", "valueError": "value"}
 _BINARY = RECORD_COLUMNS["value"].type
 _PLACE = ("topic", "partition", "offset")
+
+
+class PartitionFolder(NamedTuple):
+    """The folder of a partition, and how it was reached: URIs may have credentials."""
+
+    path: str
+    locations: tuple[str, ...] = ()
+    keys: PrivateKeys = NO_KEYS
+
+    @property
+    def location(self) -> str:
+        return as_location(self.path, self.locations)
+
+    def registry(self) -> str | None:
+        """The location of a registry's log beside the folder."""
+        parent = self.path.rpartition("/")[0]
+        for path in (f"{parent}/{SCHEMAS_TOPIC}-0", f"{self.path}/{SCHEMAS_TOPIC}-0"):
+            location = as_location(path, self.locations)
+            if segments_in(location):
+                return location
+        return None
 
 
 @dataclass(frozen=True)
@@ -174,7 +197,7 @@ def typed_columns(
     value_schema: Any,
     source: SchemaSource | None,
     *,
-    beside: str | None,
+    beside: PartitionFolder | None,
     is_auto: bool = False,
     messages: tuple[str | None, str | None] = (None, None),
     **options: Any,
@@ -189,7 +212,7 @@ def typed_columns(
     """
     if isinstance(source, str) and source == AUTO_SCHEMAS:
         is_auto = True
-        source = None if beside is None else registry_beside(beside)
+        source = None if beside is None else beside.registry()
     schemas = None if source is None else Schemas.of(source)
     topics = sorted({topic for topic in topics if topic is not None})
     readers = {}
@@ -236,25 +259,21 @@ def _framed(records: pa.RecordBatch, part: str, framing: int) -> pa.Array:
 
 
 def _messages(
-    readers: Mapping[str, Schema], schemas: Schemas | None, framing: int, folder: str | None
+    readers: Mapping[str, Schema],
+    schemas: Schemas | None,
+    framing: int,
+    folder: PartitionFolder | None,
 ) -> dict[str, str]:
     """The messages that keys and values have by the first of them in a folder, if there is one."""
     messages: dict[str, str] = {}
     for part, schema in readers.items():
-        first = first_records_in(folder, part) if folder and schema.type == PROTOBUF else None
+        if schema.type != PROTOBUF or folder is None:
+            continue
+        first = first_records_in(folder.location, part, folder.keys)
         if first is not None:
             name = message_in(_framed(first, part, framing), schema, schemas, framing)
             messages |= {} if name is None else {part: name}
     return messages
-
-
-def registry_beside(folder: str) -> str | None:
-    """The folder of a registry's log beside the folder of a partition."""
-    parent = folder.rpartition("/")[0]
-    for where in (f"{parent}/{SCHEMAS_TOPIC}-0", f"{folder}/{SCHEMAS_TOPIC}-0"):
-        if segments_in(where):
-            return where
-    return None
 
 
 def _error(batch: pa.RecordBatch, part: str, decoded: Decoded) -> RecordDeserializationError:

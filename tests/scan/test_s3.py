@@ -19,6 +19,7 @@ from scanning import (
     copied,
     logs_of,
     offsets_of,
+    options_of,
     plan_of,
     read_in_small_pieces,
     read_rows,
@@ -26,11 +27,13 @@ from scanning import (
     records_by_segment,
     stretches_of,
 )
+from typed_logs import confluent, schema_record, write_registry, write_values
 
 import kafkajit
 import kafkajit.testing as kt
 from kafkajit.places.locations import find_files, stored_file
 from kafkajit.scan.predicates import Predicate
+from kafkajit.scan.typed_table import with_types
 
 KEY, SECRET = "AKIAEXAMPLE", "wJalr/XUtn+FEMI"
 COMMITTED: dict[str, Any] = {"isolationLevel": "read_committed"}
@@ -118,6 +121,19 @@ def test_a_range_may_be_smaller_than_a_batch(store: Store, monkeypatch: pytest.M
     read_in_small_pieces(monkeypatch)
     table = read_table(store.uri("root/zstd-0"))
     assert table.equals(records_by_segment(FOLDERS["zstd-0"]))
+
+
+@pytest.mark.parametrize("schemas", ["auto", "folder"])
+def test_values_in_the_bucket_have_types(store: Store, schemas: str, tmp_path: Path) -> None:
+    registered = [schema_record("orders-value", 1, 7, '"string"')]
+    write_registry(tmp_path / "_schemas-0", registered)
+    write_values(tmp_path / "orders-0", confluent(7, [b"\x02a"]))
+    for folder in tmp_path.iterdir():
+        store.put_folder(folder, f"typed-{schemas}/{folder.name}")
+    where = store.uri(f"typed-{schemas}/_schemas-0") if schemas == "folder" else schemas
+    options = with_types(options_of(store.uri(f"typed-{schemas}/orders-0"), schemas=where))
+    assert options.typed is not None
+    assert options.typed.readers.keys() == {"value"}
 
 
 def test_tiered_segments_are_read_in_the_bucket(store: Store) -> None:
