@@ -30,7 +30,6 @@ examples:
 """
 REST = "paths"  # the argument that receives the words behind options
 _ALL = "all"
-_OWN = ("__", "_schemas")  # topics of brokers and of registries
 _PAUSE_SECONDS = 0.5
 
 
@@ -124,21 +123,24 @@ def _begin(stream: LogStream, options: argparse.Namespace) -> StreamOffsets:
     if options.from_timestamp is not None or options.records is None:
         return start
     end = stream.latest_offsets(start, None)
+    # One that has come since then is read from its first offset.
     return {
         topic: {
-            partition: max(start[topic][partition], behind - options.records)
-            for partition, behind in partitions.items()
+            partition: max(first, end[topic][partition] - options.records)
+            for partition, first in partitions.items()
         }
-        for topic, partitions in end.items()
+        for topic, partitions in start.items()
     }
 
 
 def _of_topics(offsets: StreamOffsets, options: argparse.Namespace) -> StreamOffsets:
     """The offsets of the topics that are asked for."""
+    from kafkajit.values.registry import is_internal
+
     return {
         topic: partitions
         for topic, partitions in offsets.items()
-        if (topic in options.topics if options.topics else not topic.startswith(_OWN))
+        if (topic in options.topics if options.topics else not is_internal(topic))
     }
 
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import base64
 import json
-from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from kafkajit.cli.dump_values import DumpedValues
+from kafkajit.cli.sql.table import escaped
+from kafkajit.cli.sql.values import TEXT, join, scalar, text_of
+from kafkajit.errors import RecordDeserializationError
 
-_SIDES = ("key", "value")
+if TYPE_CHECKING:
+    from kafkajit.cli.dump_values import DumpedValues
+
 COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers", "controlType")
-Texts = dict[str, list[str | None]]  # what decoders have made, by side
+_IN_JSON = COLUMNS[:-1]
+_SIDES = ("key", "value")
 
 
 class TailLines:
@@ -22,87 +26,58 @@ class TailLines:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._is_json = options.format == "json"
-        self._values = DumpedValues(options)
         self._decoded = [side for side in _SIDES if getattr(options, f"{side}_decoder")]
+        self._values = _values(options) if self._decoded else None
 
     def text(self, rows: pa.RecordBatch, path: str) -> str:
         """The lines of some records of the log at a path."""
-        columns = {name: rows[name].to_pylist() for name in rows.schema.names}
-        texts: Texts = {side: self._texts(side, rows[side], path) for side in self._decoded}
-        made = [
-            self._line({name: column[row] for name, column in columns.items()}, texts, row)
-            for row in range(rows.num_rows)
-            if columns["controlType"][row] is None  # a transaction's marker is nobody's record
-        ]
-        return "".join(made)
+        rows = rows.filter(rows["controlType"].is_null())  # a transaction's marker is nobody's
+        lines = self._objects(rows, path) if self._is_json else self._texts(rows, path)
+        return "".join(f"{line}\n" for line in lines.to_pylist())
 
-    def _texts(self, side: str, values: pa.Array, path: str) -> list[str | None]:
-        """Keys or values as JSON; the reason for one that is malformed."""
-        decoded = self._values.decoder(side, path).decode(values)
-        texts: list[str | None] = decoded.values.to_pylist()
-        for row in decoded.bad.tolist():
-            words = f"RecordDeserializationError: {decoded.words(row)}"
-            texts[row] = json.dumps({"error": words}) if self._is_json else words
-        return texts
-
-    def _line(self, record: dict[str, Any], texts: Texts, row: int) -> str:
-        if self._is_json:
-            return self._object(record, texts, row)
-        shown = [
-            _shown(record[side])
-            if side not in texts
-            else ("null" if texts[side][row] is None else str(texts[side][row]))
+    def _texts(self, rows: pa.RecordBatch, path: str) -> pa.Array:
+        topic, partition, offset, time = (text_of(rows[name]) for name in COLUMNS[:4])
+        place = join(topic, partition, between="-")
+        sides = (
+            self._made(side, rows, path) if side in self._decoded else _shown(rows[side])
             for side in _SIDES
-        ]
-        place = f"{record['topic']}-{record['partition']}"
-        return "\t".join([place, str(record["offset"]), _time(record["timestamp"]), *shown]) + "\n"
+        )
+        return join(place, offset, time, *sides, between="\t", null="null")
 
-    def _object(self, record: dict[str, Any], texts: Texts, row: int) -> str:
-        fields: dict[str, str] = {
-            "topic": json.dumps(record["topic"]),
-            "partition": str(record["partition"]),
-            "offset": str(record["offset"]),
-            "timestamp": json.dumps(_time(record["timestamp"])),
-        }
-        for side in _SIDES:
+    def _objects(self, rows: pa.RecordBatch, path: str) -> pa.Array:
+        pieces: list[pa.Array | pa.Scalar] = []
+        for name in _IN_JSON:
             # What a decoder has made is JSON already.
-            made = texts[side][row] if side in texts else _bytes(record[side])
-            fields[side] = "null" if made is None else made
-        headers = [
-            f'{{"key":{json.dumps(header["key"])},"value":{_bytes(header["value"])}}}'
-            for header in record["headers"] or ()
-        ]
-        fields["headers"] = f"[{','.join(headers)}]"
-        return "{" + ",".join(f'"{name}":{text}' for name, text in fields.items()) + "}\n"
+            is_made = name in self._decoded
+            text = self._made(name, rows, path) if is_made else text_of(rows[name], as_json=True)
+            if name == "headers":
+                text = pc.fill_null(text, "[]")
+            pieces += [scalar(f'{"," if pieces else "{"}"{name}":'), text]
+        return join(*pieces, scalar("}"), null="null")
+
+    def _made(self, side: str, rows: pa.RecordBatch, path: str) -> pa.Array:
+        """Keys or values as JSON; the reason for one that is malformed."""
+        assert self._values is not None
+        decoded = self._values.decoder(side, path).decode(rows[side])
+        if not decoded.bad.size:
+            return decoded.values
+        texts = decoded.values.to_pylist()
+        for row in decoded.bad.tolist():
+            words = f"{RecordDeserializationError.__name__}: {decoded.words(row)}"
+            texts[row] = json.dumps({"error": words}) if self._is_json else words
+        return pa.array(texts, TEXT)
 
 
-def _time(moment: datetime | None) -> str:
-    if moment is None:
-        return "null"
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def _values(options: argparse.Namespace) -> DumpedValues:
+    from kafkajit.cli.dump_values import DumpedValues
+
+    return DumpedValues(options)
 
 
-def _shown(content: bytes | None) -> str:
-    r"""Bytes as text in one line.
-
-    >>> _shown("naïve\ta".encode()), _shown(b"\xff"), _shown(None)
-    ('naïve\\ta', '\\xff', 'null')
-    """
-    if content is None:
-        return "null"
-    text = content.decode(errors="backslashreplace")
-    return text if text.isprintable() else "".join(map(_escaped, text))
-
-
-def _escaped(letter: str) -> str:
-    return letter if letter.isprintable() else letter.encode("unicode_escape").decode()
-
-
-def _bytes(content: bytes | None) -> str:
-    """Bytes as JSON: text, or an object with base64 if they are not UTF-8."""
-    if content is None:
-        return "null"
-    try:
-        return json.dumps(content.decode(), ensure_ascii=False)
-    except UnicodeDecodeError:
-        return json.dumps({"base64": base64.b64encode(content).decode()}, separators=(",", ":"))
+def _shown(contents: pa.Array) -> pa.Array:
+    """Bytes as text in one line, whatever they are."""
+    texts = [
+        None if content is None else escaped(content.decode(errors="backslashreplace"))
+        for content in contents.to_pylist()
+    ]
+    return pa.array(texts, TEXT)

@@ -23,6 +23,7 @@ from typed_logs import (
 
 import kafkajit.testing as kt
 from kafkajit.cli import main
+from kafkajit.scan.stream.log_stream import LogStream, StreamOffsets
 
 Tail = Callable[..., list[str]]
 
@@ -71,6 +72,34 @@ def test_a_topic_may_be_one_of_the_brokers_own(root: Path, tail: Tail) -> None:
     assert [line.split("\t")[4] for line in tail("--topic", "__own", root)] == ["own"]
     lines = tail("--topic", "payments", "--topic", "__own", "-n", 1, root)
     assert [line.split("\t")[0] for line in lines] == ["__own-0", "payments-1"]
+
+
+def test_a_topic_with_a_name_like_the_registrys_is_printed(tmp_path: Path, tail: Tail) -> None:
+    write_partition(tmp_path, {0: log(0, b"{}")}, "_schemas-0")
+    write_partition(tmp_path, {0: log(0, b"copy")}, "_schemas_old-0")
+    assert [line.split("\t")[0] for line in tail(tmp_path)] == ["_schemas_old-0"]
+
+
+def test_a_partition_may_come_at_any_moment(
+    root: Path, tail: Tail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = LogStream.initial_offsets
+
+    def begun(stream: LogStream) -> StreamOffsets:
+        offsets = begin(stream)
+        write_partition(root, {0: log(0, b"new", b"newer")}, "others-0")
+        return offsets
+
+    monkeypatch.setattr(LogStream, "initial_offsets", begun)
+    values = [line.split("\t")[4] for line in tail("-n", 1, root)]
+    assert values == ["29", "new", "newer", "\\xff"]
+
+
+def test_a_time_may_be_behind_pythons_last_year(tmp_path: Path, tail: Tail) -> None:
+    late = kt.batch([kt.Record(value=b"late")], base_timestamp=400_000_000_000_000)
+    write_partition(tmp_path, {0: late}, "orders-0")
+    (line,) = tail(tmp_path)
+    assert line.split("\t")[2].startswith("+14645-06-30T")
 
 
 def test_json_has_an_object_for_each_record(tmp_path: Path, tail: Tail) -> None:
