@@ -419,6 +419,7 @@ SPARK_TABLES = (
         "files",
         "corruption",
         "schemas",
+        "remoteSegments",
         "indexes",
         "offsetIndex",
         "timeIndex",

@@ -3,6 +3,8 @@
 Names are Kafka's words in Spark's casing. The first eight columns of a record are those of Spark's
 format("kafka"). A value is NULL if Java returns null or an empty Optional, and -1 if Java returns
 that sentinel.
+
+Over 400 lines because it has the columns of all tables, line by line.
 """
 
 from __future__ import annotations
@@ -327,6 +329,38 @@ SCHEMA_COLUMNS: dict[str, TableColumn] = {
     "context": TableColumn(pa.string(), "the registry's context; most have only `.`"),
     "aliases": TableColumn(pa.list_(pa.string()), "other names of the subject"),
     "offset": TableColumn(pa.int64(), "the offset of the record"),
+}
+
+
+_EPOCH = pa.struct([("epoch", pa.int32()), ("startOffset", pa.int64())])
+REMOTE_SEGMENT_COLUMNS: dict[str, TableColumn] = {
+    "topic": TableColumn(pa.string(), "the topic"),
+    "partition": TableColumn(pa.int32(), "the partition"),
+    "topicId": TableColumn(pa.string(), "its topic's id, another one if the topic was made anew"),
+    "segmentId": TableColumn(pa.string(), "names this copy of the segment"),
+    "startOffset": TableColumn(pa.int64(), "of its first record"),
+    "endOffset": TableColumn(pa.int64(), "of its last record; NULL if it is not noted"),
+    "maxTimestamp": TableColumn(TIMESTAMP_TYPE, "the latest of its records; NULL as endOffset"),
+    "leaderEpochs": TableColumn(
+        pa.list_(_EPOCH), "leader epochs with their first offsets in it; NULL as endOffset"
+    ),
+    "size": TableColumn(pa.int64(), "of the segment in bytes"),
+    "objectSize": TableColumn(pa.int64(), "of its object in bytes; NULL if that is not there"),
+    "isCompressed": TableColumn(pa.bool_(), "whether the plugin has; NULL without a manifest"),
+    "keyId": TableColumn(pa.string(), "of the private key that opens it; NULL in plain objects"),
+    "state": TableColumn(
+        pa.string(),
+        "COPY_SEGMENT_STARTED, COPY_SEGMENT_FINISHED, DELETE_SEGMENT_STARTED or "
+        "DELETE_SEGMENT_FINISHED, after the last of its events in __remote_log_metadata; NULL "
+        "without events",
+    ),
+    "eventTimestamp": TableColumn(TIMESTAMP_TYPE, "of that event"),
+    "brokerId": TableColumn(pa.int32(), "the broker that wrote it"),
+    "customMetadata": TableColumn(pa.binary(), "of its plugin"),
+    "problem": TableColumn(
+        pa.string(), "what disagrees between events, manifest and objects; NULL if all agree"
+    ),
+    "path": TableColumn(pa.string(), "its object; NULL if that is not there"),
 }
 
 

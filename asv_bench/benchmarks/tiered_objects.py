@@ -87,7 +87,7 @@ def write_segment(
     indexes: dict[str, bytes] | None = None,
     epochs: dict[int, int] | None = None,
     segment_id: str = "tqimKeZwStOEOwRzT3L5oQ",
-    max_timestamp: int = 0,
+    max_timestamp: int | None = None,
 ) -> Path:
     """Write the three objects of a segment into a partition's folder; return the log's path."""
     folder.mkdir(parents=True, exist_ok=True)

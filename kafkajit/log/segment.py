@@ -25,6 +25,7 @@ from kafkajit.format.log_path import INDEX_SUFFIXES, LOG_SUFFIX, LogPath, parse_
 from kafkajit.index.offset_index import OffsetIndex, OffsetPosition
 from kafkajit.index.time_index import NO_TIMESTAMP, TimeIndex
 from kafkajit.kernel.intrinsics import read_int32
+from kafkajit.places.tiered_files import TieredFile
 from kafkajit.records.batches import Batches, frame
 from kafkajit.storage.source import Bytes, Source, as_bytes
 from kafkajit.storage.stored_file import StoredFile
@@ -62,6 +63,12 @@ class Segment:
     def base_offset(self) -> int:
         """The base offset in the file's name; 0 if the name has none."""
         return self.path.base_offset or 0
+
+    def may_have(self, timestamps: Range) -> bool:
+        """Whether a record may have such a timestamp, by the manifest of a tiered segment."""
+        manifest = self.log.manifest if isinstance(self.log, TieredFile) else None
+        latest = None if manifest is None else manifest.max_timestamp
+        return latest is None or latest >= timestamps.first
 
 
 _Index = TypeVar("_Index", OffsetIndex, TimeIndex)

@@ -31,6 +31,9 @@ from kafkajit.walk.selection import ALL, Range
 
 logger = logging.getLogger("kafkajit")
 
+_Partition = tuple[str, int, str]  # topic, partition, and the topic's id
+_UNKNOWN_ID = ""  # of a partition.metadata that is damaged
+
 Epochs = list[tuple[int, int]]  # leader epochs, each with its first offset, in order
 
 
@@ -79,7 +82,7 @@ def joined(segments: Sequence[Segment], files: Mapping[str, StoredFile]) -> list
         if not kept:
             logger.info("%s: not read, other segments have its offsets", path)
             continue
-        # What a broker appends to its last segment while it is read is read, too.
+        # A segment that is read whole has no last offset: a broker may append to it.
         is_whole = kept == copy.offsets
         found.append(replace(copy.segment, offsets=kept, cut=ALL if is_whole else kept))
         covered = kept.last
@@ -87,12 +90,12 @@ def joined(segments: Sequence[Segment], files: Mapping[str, StoredFile]) -> list
 
 
 def partitions_of(
-    logs: Iterable[StoredFile], files: Mapping[str, StoredFile]
+    logs: Iterable[StoredFile], files: Mapping[str, StoredFile], topic_id: str | None = None
 ) -> list[list[Segment]]:
     """The segments of each partition, in the order of folders.
 
     A partition is a folder; in tiered storage, all folders of one id of a topic, with the folder of
-    a broker that has that id.
+    a broker that has that id. With a topic id, the partitions of that topic.
     """
     folders: dict[str, list[StoredFile]] = {}
     for log in logs:
@@ -103,37 +106,56 @@ def partitions_of(
     for folder in sorted(folders):
         name = names[folder]
         key: object = folder
+        id_ = None
         if name is not None:
-            key = name.topic, name.partition, name.topic_id
-        elif tiered:
-            key = _tiered_partition(folders[folder][0], tiered) or folder
-        # Each folder by itself: its segments end where the next of them begins.
-        parts.setdefault(key, []).extend(segments_of(folders[folder], files))
+            id_ = name.topic_id
+            key = name.topic, name.partition, id_
+        else:
+            copies = _of_partition(folder, tiered)
+            if copies or topic_id is not None:
+                id_ = _topic_id(folders[folder][0], files)
+            key = _tiered_partition(folder, id_, copies) or folder
+        if topic_id in (None, id_):
+            # Each folder by itself: its segments end where the next of them begins.
+            parts.setdefault(key, []).extend(segments_of(folders[folder], files))
     return [joined(part, files) for part in parts.values()]
 
 
+def _of_partition(folder: str, tiered: set[_Partition]) -> list[_Partition]:
+    """The partitions in tiered storage with the name of a broker's folder."""
+    place = partition_of(Path(folder))
+    return [one for one in tiered if one[:2] == (place.topic, place.partition)]
+
+
 def _tiered_partition(
-    log: StoredFile, tiered: set[tuple[str, int, str]]
-) -> tuple[str, int, str] | None:
-    """The partition in tiered storage that a broker's segment belongs to."""
-    place = partition_of(Path(log.folder))
-    known = [one for one in tiered if one[:2] == (place.topic, place.partition)]
-    if not known:
+    folder: str, topic_id: str | None, named: list[_Partition]
+) -> _Partition | None:
+    """The partition in tiered storage that a broker's folder belongs to, of those of its name."""
+    known = [one for one in named if topic_id in (None, one[2])]
+    if len(known) > 1:
+        logger.warning("%s: read by itself, tiered storage has several topics of its name", folder)
+    return known[0] if len(known) == 1 else None
+
+
+def _topic_id(log: StoredFile, files: Mapping[str, StoredFile]) -> str | None:
+    """The id of a topic, of which this is a broker's segment; None without partition.metadata."""
+    metadata = _beside(log, PARTITION_METADATA, files)
+    if metadata is None:
         return None
-    metadata = next((file for file in log.beside() if file.name == PARTITION_METADATA), None)
     try:
-        if metadata is not None:
-            content = as_bytes(metadata.read_now())
-            (row,) = parse_partition_metadata(content, metadata.path).to_pylist()
-            known = [one for one in known if one[2] == row["topicId"]]
+        content = as_bytes(metadata.read_now())
+        (row,) = parse_partition_metadata(content, metadata.path).to_pylist()
     except CorruptCheckpointError as error:
         logger.warning("%s: the log is read by itself", error)
-        return None
-    if len(known) > 1:
-        logger.warning(
-            "%s: read by itself, tiered storage has several topics of its name", log.folder
-        )
-    return known[0] if len(known) == 1 else None
+        return _UNKNOWN_ID
+    id_: str = row["topicId"]
+    return id_
+
+
+def _beside(log: StoredFile, name: str, files: Mapping[str, StoredFile]) -> StoredFile | None:
+    """A file in the folder of a broker's segment, which may be the only one that was listed."""
+    found = files.get(f"{log.folder}/{name}")
+    return found or next((file for file in log.beside() if file.name == name), None)
 
 
 def _last_offset(segment: Segment, following: Segment | None) -> int:
@@ -161,12 +183,7 @@ def _newest(epochs: Epochs) -> tuple[int, int]:
 
 def _epochs(log: StoredFile, files: Mapping[str, StoredFile]) -> Epochs:
     """The leader epochs up to the end of a segment, as far as they are known."""
-    if isinstance(log, TieredFile):
-        file = log.epochs
-    else:
-        file = files.get(f"{log.folder}/{LEADER_EPOCHS}")
-        if file is None:
-            file = next((it for it in log.beside() if it.name == LEADER_EPOCHS), None)
+    file = log.epochs if isinstance(log, TieredFile) else _beside(log, LEADER_EPOCHS, files)
     try:
         if file is not None and file.size:
             rows = parse_leader_epochs(as_bytes(file.read_now()), file.path).to_pylist()

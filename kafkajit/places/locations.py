@@ -102,6 +102,17 @@ def find_files(location: str, keys: PrivateKeys = NO_KEYS) -> list[StoredFile]:
     Traceback (most recent call last):
     FileNotFoundError: there is nothing at /no/such/folder
     """
+    found = as_log_files(stored_files(location), keys)
+    return sorted(found, key=lambda file: file.path)
+
+
+def stored_files(location: str) -> list[StoredFile]:
+    """Find all files at a location as they are stored: objects of tiered storage as objects.
+
+    >>> stored_files("/no/such/folder")
+    Traceback (most recent call last):
+    FileNotFoundError: there is nothing at /no/such/folder
+    """
     where = Location(location)
     found = where.matches() or [where.info(where.path)]
     for top in found:
@@ -111,7 +122,7 @@ def find_files(location: str, keys: PrivateKeys = NO_KEYS) -> list[StoredFile]:
         for top in found
         for info in ([top] if top.type == FileType.File else _files_under(where, top))
     }
-    return sorted(as_log_files(files.values(), keys), key=lambda file: file.path)
+    return list(files.values())
 
 
 def local_paths(location: str) -> list[str] | None:

@@ -34,7 +34,10 @@ _SUFFIXES = {
     "leaderEpoch": ".leader_epoch_checkpoint",
     "transaction": ".txnindex",
 }
-_READERS = 32  # manifests that are read at once
+READERS = 32  # manifests that are read at once
+
+# The objects of a segment by their suffixes.
+SegmentObjects = dict[str, StoredFile]
 
 
 @dataclass(frozen=True)
@@ -136,21 +139,12 @@ def as_log_files(files: Iterable[StoredFile], keys: PrivateKeys = NO_KEYS) -> li
 
     Segments whose copy is not finished are left out: a broker would not read them, either.
     """
-    files = list(files)
-    segments: dict[str, dict[str, StoredFile]] = {}
-    others = []
-    for file in files:
-        name = object_name(file.path)
-        if name is None:
-            others.append(file)
-        else:
-            stem = file.path.removesuffix(name.suffix)
-            segments.setdefault(stem, {})[name.suffix] = file
+    segments, others = segments_among(files)
     if not segments:
         return others
-    alone = _look_beside(segments)
+    alone = look_beside(segments)
     found = list(_finished(segments))
-    with ThreadPoolExecutor(_READERS) as pool:
+    with ThreadPoolExecutor(READERS) as pool:
         parsed = pool.map(partial(_files_of, keys=keys), found)
         tiered = (file for files_ in parsed for file in files_)
     return [
@@ -159,12 +153,28 @@ def as_log_files(files: Iterable[StoredFile], keys: PrivateKeys = NO_KEYS) -> li
     ]
 
 
-def _look_beside(segments: dict[str, dict[str, StoredFile]]) -> set[str]:
+def segments_among(
+    files: Iterable[StoredFile],
+) -> tuple[dict[str, SegmentObjects], list[StoredFile]]:
+    """The objects of tiered segments, by their paths without suffixes, and the other files."""
+    segments: dict[str, SegmentObjects] = {}
+    others = []
+    for file in files:
+        name = object_name(file.path)
+        if name is None:
+            others.append(file)
+        else:
+            stem = file.path.removesuffix(name.suffix)
+            segments.setdefault(stem, {})[name.suffix] = file
+    return segments, others
+
+
+def look_beside(segments: dict[str, SegmentObjects]) -> set[str]:
     """Add the other objects of segments of which not all are listed; return which these are."""
     listed: dict[str, list[StoredFile]] = {}
     alone = set()
     for stem, objects in segments.items():
-        if LOG in objects and (MANIFEST in objects or SNAPSHOT in objects):
+        if is_finished(objects):
             continue
         alone.add(stem)
         one = next(iter(objects.values()))
@@ -176,29 +186,27 @@ def _look_beside(segments: dict[str, dict[str, StoredFile]]) -> set[str]:
     return alone
 
 
-def _finished(segments: dict[str, dict[str, StoredFile]]) -> Iterator[dict[str, StoredFile]]:
-    """The objects of segments that have all that the layout copies last."""
+def is_finished(objects: SegmentObjects) -> bool:
+    """Whether a segment has the object that its layout copies last."""
+    return LOG in objects and (MANIFEST in objects or SNAPSHOT in objects)
+
+
+def _finished(segments: dict[str, SegmentObjects]) -> Iterator[SegmentObjects]:
     for stem, objects in segments.items():
-        if LOG not in objects or (MANIFEST not in objects and SNAPSHOT not in objects):
+        if not is_finished(objects):
             logger.warning("%s: not read, its copy to tiered storage is not finished", stem)
         else:
             yield objects
 
 
-def _files_of(objects: dict[str, StoredFile], keys: PrivateKeys) -> list[TieredFile]:
+def _files_of(objects: SegmentObjects, keys: PrivateKeys) -> list[TieredFile]:
     """The files of one segment."""
     described = objects.get(MANIFEST)
     if described is None:
         epochs = objects.get(_SUFFIXES["leaderEpoch"])
         return [replace(_tiered(file, keys, None), epochs=epochs) for file in objects.values()]
     log = objects[LOG]
-    manifest = parse_manifest(described.read(), described.path)
-    _check_names(manifest, log.path)
-    end = manifest.chunks.size if manifest.is_plain else manifest.chunks.places().end
-    if log.size != end:
-        raise RemoteStorageError(
-            f"the object has {log.size:,} bytes, and its manifest has {end:,}", path=log.path
-        )
+    manifest = manifest_of(log, described)
     found = [_tiered(log, keys, manifest)]
     if not manifest.is_plain:
         inside = SegmentObject(log, manifest, keys)
@@ -225,6 +233,18 @@ def _files_of(objects: dict[str, StoredFile], keys: PrivateKeys) -> list[TieredF
         )
     leader_epochs = next((it for it in found if it.name.endswith(_SUFFIXES["leaderEpoch"])), None)
     return [replace(found[0], epochs=leader_epochs), *found[1:]]
+
+
+def manifest_of(log: StoredFile, described: StoredFile) -> Manifest:
+    """The manifest of a segment's object, which it fits."""
+    manifest = parse_manifest(described.read(), described.path)
+    _check_names(manifest, log.path)
+    end = manifest.chunks.size if manifest.is_plain else manifest.chunks.places().end
+    if log.size != end:
+        raise RemoteStorageError(
+            f"the object has {log.size:,} bytes, and its manifest has {end:,}", path=log.path
+        )
+    return manifest
 
 
 def _check_names(manifest: Manifest, path: str) -> None:

@@ -18,6 +18,7 @@ from kafkajit.format.text_options import Option, boolean, is_sparks_own, one_of,
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
 from kafkajit.records.decode import MAX_DECOMPRESSED_BYTES
 from kafkajit.state.sidecar_files import INDEXES, SIDECAR_FILES
+from kafkajit.state.uuid import parse_uuid
 from kafkajit.storage.globs import glob_to_regex
 from kafkajit.values.framing import RECORD_FRAMINGS
 from kafkajit.walk.damage import FAILFAST, MODES
@@ -28,7 +29,16 @@ if TYPE_CHECKING:
 READ_UNCOMMITTED = "read_uncommitted"
 READ_COMMITTED = "read_committed"
 
-KINDS = ("records", "batches", "files", "corruption", "schemas", INDEXES, *SIDECAR_FILES)
+KINDS = (
+    "records",
+    "batches",
+    "files",
+    "corruption",
+    "schemas",
+    "remoteSegments",
+    INDEXES,
+    *SIDECAR_FILES,
+)
 
 # Offsets by topic and partition, without those that are earliest or latest.
 Offsets = dict[str, dict[int, int]]
@@ -46,6 +56,7 @@ class ScanOptions:
     paths: tuple[str, ...]
     kind: str = "records"
     path_glob_filter: str | None = None
+    topic_id: str | None = None
     starting_offsets: Offsets = field(default_factory=dict)
     ending_offsets: Offsets = field(default_factory=dict)
     starting_timestamp: int | None = None
@@ -203,6 +214,13 @@ def _glob(text: str) -> str:
     return text
 
 
+def _topic_id(text: str) -> str:
+    id_ = parse_uuid(text)
+    if id_ is None:
+        raise ValueError("a topic's id has 22 letters of base64, as partition.metadata has it")
+    return id_
+
+
 OPTIONS: dict[str, Option] = {
     "path": Option(
         "path", _path, "a segment file, a partition's folder, a log.dirs root or a glob"
@@ -213,6 +231,12 @@ OPTIONS: dict[str, Option] = {
         "path_glob_filter",
         _glob,
         "a glob of the files to read, instead of segments' names or the names of the kind's files",
+    ),
+    "topicId": Option(
+        "topic_id",
+        _topic_id,
+        "the id of the topic to read, if another one had its name before: segments of topics with "
+        "other ids, or without any, are left out",
     ),
     "startingOffsets": Option(
         "starting_offsets",

@@ -22,6 +22,7 @@ from kafkajit.errors import CorruptIndexError, KafkaJitError
 from kafkajit.format.limits import MAX_INT64, MIN_INT64
 from kafkajit.format.log_path import LogPath
 from kafkajit.log.isolation import find_isolation
+from kafkajit.log.remote_log_metadata import without_unreadable
 from kafkajit.log.segment import OpenSegment, Segment, segments_of
 from kafkajit.log.tiered_segments import joined, partitions_of
 from kafkajit.places.location import SEGMENT_NAME, shown
@@ -129,6 +130,7 @@ def make_plan(
             for segment in partition
             if segment.log.size
             and given.offsets & segment.offsets
+            and segment.may_have(asked.timestamps)
             # Options set the offsets at which reading begins and ends, as a consumer does. A
             # condition must lose no row, and a segment may go on where the next has begun.
             and selection.offsets & Range(segment.offsets.first)
@@ -200,7 +202,14 @@ def _split(
 def find_partitions(options: ScanOptions) -> list[list[Segment]]:
     """The segments at the given locations, by partition and in order of offsets."""
     logs, files = find_segments(options.paths, options.path_glob_filter, options.private_keys)
-    return partitions_of(logs, files)
+    found = partitions_of(without_unreadable(logs, options.mode), files, options.topic_id)
+    if not found and options.topic_id is not None:
+        raise FileNotFoundError(
+            f"no segments of a topic with the id {options.topic_id} at "
+            f"{', '.join(map(shown, options.paths))}: the kinds remoteSegments and "
+            "partitionMetadata have the ids of topics"
+        )
+    return found
 
 
 def task_share(options: ScanOptions, files: Iterable[tuple[StoredFile, int]]) -> int:
@@ -272,6 +281,8 @@ def offset_for_timestamp(
 ) -> int | None:
     """The first offset of a record with this timestamp or a later one."""
     for segment in partition:
+        if not segment.may_have(Range(timestamp)):
+            continue
         later = Selection(segment.cut, Range(timestamp))
         start, end = OpenSegment(segment).stretch(later)
         reader = SegmentReader(

@@ -20,14 +20,19 @@ from kafkajit.reader import SegmentReader
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.plan import ScanPlan, Split, make_plan
 from kafkajit.scan.predicates import Predicate, meets, millisecond_range_of, range_of
+from kafkajit.scan.remote_segments import read_remote_segments
 from kafkajit.scan.sidecar_table import SidecarSplit, plan_sidecar_files, read_sidecar_files
 from kafkajit.scan.small_segments import read_together, small_segments
+from kafkajit.scan.typed_table import read_registry
 from kafkajit.schema import in_microseconds, table_schema, with_corruption
 from kafkajit.state.sidecar_files import PATH_COLUMNS, TABLES, TELLING
 from kafkajit.walk.damage import PERMISSIVE
 from kafkajit.walk.selection import EVERYTHING, Range, Selection
 
 Task = list[Split] | list[SidecarSplit]
+
+# The kinds of tables whose rows planning finds: tasks have nothing to read.
+PLANNED = ("files", "schemas", "remoteSegments")
 
 
 def schema_of(options: ScanOptions) -> pa.Schema:
@@ -65,6 +70,17 @@ def plan_tasks(options: ScanOptions, predicates: Sequence[Predicate]) -> Sequenc
     if options.kind in PATH_COLUMNS:
         return plan_sidecar_files(options, predicates)
     return plan_table(options, predicates).tasks
+
+
+def planned_rows(
+    options: ScanOptions, predicates: Sequence[Predicate], schema: pa.Schema
+) -> pa.RecordBatch:
+    """The rows of a table of one of the kinds in PLANNED."""
+    if options.kind == "schemas":
+        return read_registry(options, schema)
+    if options.kind == "remoteSegments":
+        return read_remote_segments(options, schema)
+    return read_files(options, predicates, schema)
 
 
 def read_task(task: Task, schema: pa.Schema, options: ScanOptions) -> Iterator[pa.RecordBatch]:

@@ -90,13 +90,10 @@ class KafkaLogReader(DataSourceReader):
 
     @reported
     def partitions(self) -> list[InputPartition]:
-        from kafkajit.scan.table import read_files
-        from kafkajit.scan.typed_table import read_registry
+        from kafkajit.scan.table import PLANNED, planned_rows
 
-        if self._options.kind == "files":
-            return [RowsPartition(read_files(self._options, self._predicates, self._schema))]
-        if self._options.kind == "schemas":
-            return [RowsPartition(read_registry(self._options, self._schema))]
+        if self._options.kind in PLANNED:
+            return [RowsPartition(planned_rows(self._options, self._predicates, self._schema))]
         tasks = self._plan() or [[]]
         is_whole = self._options.one_task_per_partition
         notes = [_partition_of(task) if is_whole else "" for task in tasks]

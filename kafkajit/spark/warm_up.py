@@ -13,7 +13,7 @@ import pyarrow as pa
 
 import kafkajit
 from kafkajit.scan.options import KINDS, ScanOptions
-from kafkajit.scan.table import plan_tasks, read_task, schema_of
+from kafkajit.scan.table import PLANNED, plan_tasks, read_task, schema_of
 from kafkajit.spark.catalogue import FUNCTIONS, evaluator
 
 _SAMPLE = Path(kafkajit.__file__).parent / "sample"
@@ -22,7 +22,7 @@ _SAMPLE = Path(kafkajit.__file__).parent / "sample"
 def warm_up() -> None:
     """Compile, or load, the kernels of the data source and of the functions that read logs."""
     read_sample()
-    for kind in set(KINDS) - {"files", "schemas"}:  # tasks do not read these kinds
+    for kind in set(KINDS) - set(PLANNED):
         options = ScanOptions(paths=(str(_SAMPLE),), kind=kind, isolation_level="read_committed")
         for task in plan_tasks(options, []):
             for _ in read_task(task, schema_of(options), options):

@@ -38,6 +38,7 @@ from kafkajit.schema import (
     PRODUCER_COLUMNS,
     QUORUM_STATE_COLUMNS,
     RECORD_COLUMNS,
+    REMOTE_SEGMENT_COLUMNS,
     SCHEMA_COLUMNS,
     SEGMENT_BATCH_COLUMNS,
     TIME_INDEX_COLUMNS,
@@ -206,6 +207,7 @@ TABLES: dict[str, Mapping[str, TableColumn]] = {
     "files": FILE_COLUMNS,
     "corruption": CORRUPTION_COLUMNS,
     "schemas": SCHEMA_COLUMNS,
+    "remoteSegments": REMOTE_SEGMENT_COLUMNS,
     INDEXES: INDEX_FILE_COLUMNS,
     **{kind: file.folder_columns for kind, file in SIDECAR_FILES.items()},
 }

@@ -22,8 +22,14 @@ import kafkajit.walk.walk
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.plan import ScanPlan
 from kafkajit.scan.predicates import Predicate
-from kafkajit.scan.table import plan_table, plan_tasks, read_files, read_task, schema_of
-from kafkajit.scan.typed_table import read_registry
+from kafkajit.scan.table import (
+    PLANNED,
+    plan_table,
+    plan_tasks,
+    planned_rows,
+    read_task,
+    schema_of,
+)
 from kafkajit.schema import in_microseconds
 
 # Partition folders as a broker left them, without damaged ones, and without records of megabytes,
@@ -55,10 +61,8 @@ def read_table(
     schema = schema_of(asked)
     if columns is not None:
         schema = pa.schema([schema.field(name) for name in columns])
-    if asked.kind == "files":
-        return pa.Table.from_batches([read_files(asked, predicates, schema)])
-    if asked.kind == "schemas":
-        return pa.Table.from_batches([read_registry(asked, schema)])
+    if asked.kind in PLANNED:
+        return pa.Table.from_batches([planned_rows(asked, predicates, schema)])
     batches = []
     for task in plan_tasks(asked, predicates):
         batches += read_task(pickle.loads(pickle.dumps(task)), schema, asked)

@@ -19,6 +19,7 @@ VIEW_DOCS = {
     "files": "the files of the folders, indexes and snapshots too",
     "corruption": "damaged stretches: where, how long, and why",
     "schemas": "the schemas that a registry keeps in _schemas, deleted ones too",
+    "remote_segments": "segments in tiered storage, their states, and what disagrees",
     BINARY_FILE: "whole segments as bytes, for functions of content",
     "indexes": "each index: its number of entries and its problems",
     "offset_index": "the entries of .index files: offsets and positions",
