@@ -49,10 +49,10 @@ class ChunkReader:
             memory[: len(part)] = part
             return len(part)
         behind = self._map.chunks if end == self._map.size else end // size
-        start = self._places.start(first, self._map.chunks)
+        start = self._places.start(first)
         packed = self._packed(first, behind)
         for chunk in range(first, behind):
-            begin, stop = (self._places.start(n, self._map.chunks) for n in (chunk, chunk + 1))
+            begin, stop = self._places.start(chunk), self._places.start(chunk + 1)
             at = (chunk - first) * size
             self._read(chunk, packed[begin - start : stop - start], memory[at : at + size])
         return min(behind * size, self._map.size) - position
@@ -70,7 +70,7 @@ class ChunkReader:
 
     def _packed(self, first: int, behind: int) -> memoryview:
         """The bytes of chunks in the object."""
-        start, end = (self._places.start(chunk, self._map.chunks) for chunk in (first, behind))
+        start, end = self._places.start(first), self._places.start(behind)
         packed = memoryview(self._read_object(end - start, start))
         if len(packed) != end - start:
             raise RemoteStorageError(
@@ -82,25 +82,20 @@ class ChunkReader:
     def _read(self, chunk: int, packed: memoryview, memory: memoryview) -> None:
         """Decrypt and decompress a chunk into memory, of which it must fill its size."""
         memory = memory[: self._size(chunk)]
+        decryption = self._decryption
         try:
-            if not self._manifest.is_compressed:
-                self._decrypt(packed, memory)
+            if decryption is not None and self._manifest.is_compressed:
+                frame = memoryview(bytearray(max(0, len(packed) - ENCRYPTION_BYTES)))
+                decryption.decrypt_into(packed, frame)
+                self._decompress(frame, memory)
+            elif decryption is not None:
+                decryption.decrypt_into(packed, memory)
             else:
-                if self._decryption is not None:
-                    frame = memoryview(bytearray(max(0, len(packed) - ENCRYPTION_BYTES)))
-                    self._decrypt(packed, frame)
-                    packed = frame
                 self._decompress(packed, memory)
-        except RemoteStorageError:
-            raise
         except (ValueError, zstandard.ZstdError) as error:
             raise RemoteStorageError(
                 f"chunk {chunk} of {self._map.chunks} cannot be read: {error}", path=self._path
             ) from None
-
-    def _decrypt(self, packed: memoryview, memory: memoryview) -> None:
-        assert self._decryption is not None
-        self._decryption.decrypt_into(packed, memory)
 
     def _decompress(self, frame: memoryview, memory: memoryview) -> None:
         size = zstandard.frame_content_size(frame)
@@ -116,10 +111,9 @@ def decrypted_index(manifest: Manifest, keys: PrivateKeys, part: memoryview, pat
     if key is None or not part:
         return bytes(part)
     content = bytearray(manifest.index_size(len(part)))
+    decryption = Decryption(keys.unwrap(key, path), key.aad)
     try:
-        Decryption(keys.unwrap(key, path), key.aad).decrypt_into(part, memoryview(content))
-    except RemoteStorageError:
-        raise
+        decryption.decrypt_into(part, memoryview(content))
     except ValueError as error:
         raise RemoteStorageError(f"an index cannot be read: {error}", path=path) from None
     return bytes(content)

@@ -31,9 +31,8 @@ class ChunkMap(NamedTuple):
 
     chunk_size: int
     size: int  # of the segment
-    sizes: (
-        bytes  # in the object, int32 each; if there are two, all chunks but the last have the first
-    )
+    # In the object, int32 each. If there are two, all chunks but the last have the first.
+    sizes: bytes
 
     @property
     def chunks(self) -> int:
@@ -43,23 +42,23 @@ class ChunkMap(NamedTuple):
         """The places of the chunks in the object."""
         sizes = np.frombuffer(self.sizes, dtype=np.int32).astype(np.int64)
         if sizes.size < self.chunks:
-            return ChunkPlaces(
-                None, int(sizes[0]), (self.chunks - 1) * int(sizes[0]) + int(sizes[1])
-            )
-        ends = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
-        return ChunkPlaces(ends, 0, int(ends[-1]))
+            step, last = sizes.tolist()
+            return ChunkPlaces(self.chunks, None, step, (self.chunks - 1) * step + last)
+        starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
+        return ChunkPlaces(self.chunks, starts, 0, int(starts[-1]))
 
 
 class ChunkPlaces(NamedTuple):
     """The places of chunks in an object: by their size, or one by one."""
 
+    chunks: int
     starts: npt.NDArray[np.int64] | None
     step: int
     end: int  # of the object
 
-    def start(self, chunk: int, count: int) -> int:
-        """The place of a chunk, out of a count of them; behind the last it is the object's end."""
-        if chunk >= count:
+    def start(self, chunk: int) -> int:
+        """The place of a chunk; behind the last it is the object's end."""
+        if chunk >= self.chunks:
             return self.end
         return chunk * self.step if self.starts is None else int(self.starts[chunk])
 
