@@ -115,6 +115,9 @@ class RecordDeserializationError(KafkaJitError):
 class RemoteStorageError(KafkaJitError):
     """An object of tiered storage is malformed, or cannot be decrypted."""
 
+    # The positions in the segment that are lost, if only a part of it is: [first, behind).
+    lost: tuple[int, int] | None = None
+
 
 class RecordSerializationError(KafkaJitError):
     """A row cannot be written as a key or a value of a schema."""

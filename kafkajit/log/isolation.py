@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafkajit.errors import CorruptIndexError
+from kafkajit.errors import CorruptIndexError, RemoteStorageError
 from kafkajit.index.transaction_index import aborted_transactions
 from kafkajit.records.batches import Batches
 from kafkajit.records.columns import ColumnMemory, Wanted
@@ -58,7 +58,7 @@ def find_isolation(
         if index is not None:
             try:
                 indexed.append(aborted_transactions(as_bytes(index.read()), index.path))
-            except CorruptIndexError as error:
+            except (CorruptIndexError, RemoteStorageError) as error:
                 if mode == FAILFAST:
                     raise
                 logger.warning("%s: the markers in the log are read instead", error)

@@ -18,7 +18,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from kafkajit.errors import CorruptIndexError, KafkaJitError
+from kafkajit.errors import CorruptIndexError, KafkaJitError, RemoteStorageError
 from kafkajit.format.layout import BATCH_LENGTH_OFFSET, LOG_OVERHEAD, MESSAGE_OVERHEAD_V0
 from kafkajit.format.limits import MAX_INT64, MIN_INT64
 from kafkajit.format.log_path import INDEX_SUFFIXES, LOG_SUFFIX, LogPath, parse_log_path
@@ -41,6 +41,8 @@ _WINDOW = 8 << 10
 _SMALL = 64 << 10
 # Entries are this far apart only if a batch is this large, or if the index is wrong.
 _FARTHEST = 128 << 20
+# If an index cannot be used, or what it names in the log cannot be read, the whole log is.
+_INDEX_ERRORS = (CorruptIndexError, RemoteStorageError)
 
 
 @dataclass(frozen=True, repr=False)
@@ -136,7 +138,7 @@ class OpenSegment:
                 start = self.position_of(first)
             if last < self.segment.offsets.last:
                 end = self._end_of(last)
-        except CorruptIndexError as error:
+        except _INDEX_ERRORS as error:
             logger.warning("%s: the log is read without it", error)
             return Stretch(0, self.segment.log.size)
         return Stretch(start, max(start, end))
@@ -183,7 +185,7 @@ class OpenSegment:
         start = 0
         try:
             start = self.position_of(offset)
-        except CorruptIndexError as error:
+        except _INDEX_ERRORS as error:
             logger.warning("%s: the log is read without it", error)
         return self.segment.log.open(start), start
 

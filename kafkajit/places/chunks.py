@@ -93,9 +93,12 @@ class ChunkReader:
             else:
                 self._decompress(packed, memory)
         except (ValueError, zstandard.ZstdError) as error:
-            raise RemoteStorageError(
+            failure = RemoteStorageError(
                 f"chunk {chunk} of {self._map.chunks} cannot be read: {error}", path=self._path
-            ) from None
+            )
+            start = chunk * self._map.chunk_size
+            failure.lost = start, start + len(memory)
+            raise failure from None
 
     def _decompress(self, frame: memoryview, memory: memoryview) -> None:
         size = zstandard.frame_content_size(frame)

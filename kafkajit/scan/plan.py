@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from kafkajit.errors import CorruptIndexError, KafkaJitError
+from kafkajit.errors import CorruptIndexError, KafkaJitError, RemoteStorageError
 from kafkajit.format.limits import MAX_INT64, MIN_INT64
 from kafkajit.format.log_path import LogPath
 from kafkajit.log.isolation import find_isolation
@@ -332,7 +332,7 @@ def _cuts_by_index(opened: OpenSegment, whole: Stretch, pieces: int) -> list[int
         ideal = whole.start + np.arange(1, pieces) * (whole.end - whole.start) // pieces
         rows = np.unique(np.searchsorted(positions, ideal).clip(max=len(index) - 1))
         cuts = {opened.position_of(index.entry(row).offset) for row in rows.tolist()}
-    except CorruptIndexError as error:
+    except (CorruptIndexError, RemoteStorageError) as error:
         logger.warning("%s: the segment is split without it", error)
         return None
     return sorted(cut for cut in cuts if whole.start < cut < whole.end)

@@ -51,10 +51,10 @@ def read_together(
     """
     try:
         contents = [split.file.read() for split in splits]
-    except OSError:
+    except (OSError, KafkaJitError):
         contents = []
     if [len(content) for content in contents] != [split.size for split in splits]:
-        return list(splits)  # a file has changed since it was listed
+        return list(splits)  # a file has changed since it was listed, or cannot be read
     starts = np.array([0, *accumulate(map(len, contents))], dtype=np.int64)
     content = as_bytes(b"".join(contents))
     good = _count_of_whole(content, starts)

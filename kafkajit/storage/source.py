@@ -6,6 +6,7 @@ them from being compiled a second time.
 
 from __future__ import annotations
 
+import logging
 import mmap
 import os
 import stat
@@ -19,6 +20,8 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+logger = logging.getLogger("kafkajit")
+
 Bytes = npt.NDArray[np.uint8]
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
@@ -30,6 +33,8 @@ _PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE"
 _FORGET_STEP = 32 << 20
 
 
+# No batch begins with such bytes, and zeros would be a preallocated end.
+_LOST = b"\xff"
 # The bytes of a remote file that are read at once.
 _WINDOW = 8 << 20
 
@@ -137,6 +142,11 @@ class Source:
         """Load the bytes before `end`, and return the end of the loaded bytes."""
         return self.content.size if self._ranges is None else self._ranges.load(end)
 
+    def skip_lost(self) -> None:
+        """Load bytes that look like damage instead of those that a remote file has lost."""
+        if self._ranges is not None:
+            self._ranges.skips_lost = True
+
     def forget(self, position: int) -> None:
         """Give back the bytes before `position`, which will not be used again."""
         if self._map is None or not hasattr(mmap, "MADV_DONTNEED"):
@@ -201,6 +211,7 @@ class _Loader:
         self._loaded = file.start
         self._pool = ThreadPoolExecutor(max_workers=1)
         self._ahead: Future[int] | None = None
+        self.skips_lost = False
 
     def load(self, end: int) -> int:
         while self._loaded < min(end, self._file.end):
@@ -213,7 +224,18 @@ class _Loader:
 
     def _read(self, position: int) -> int:
         memory = memoryview(self._memory)[position : min(position + _WINDOW, self._file.end)]
-        count = self._file.read_into(memory, position)
+        try:
+            count = self._file.read_into(memory, position)
+        except Exception as error:
+            # An error of a tiered segment has the range that is lost, unless all of it is.
+            lost: tuple[int, int] | None = getattr(error, "lost", None)
+            if not self.skips_lost or lost is None:
+                raise
+            logger.warning("%s: its bytes are left out", error)
+            first, behind = lost
+            count = min(behind - position, len(memory))
+            first = max(first - position, 0)
+            memory[first:count] = _LOST * (count - first)
         if not count:
             raise EOFError(f"{self._name} ended at {position}, before its {self._file.end} bytes")
         return count

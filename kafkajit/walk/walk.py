@@ -109,6 +109,8 @@ class Walk:
         self._path = parse_log_path(source.path) if source.path else LogPath()
         self._prover: PrefixChecksums | None = None  # behind the first bad batch
         self._first_zero: int | None = None  # of the zeros at the end, once it was needed
+        if mode != FAILFAST:
+            source.skip_lost()
 
     def chunks(
         self,
