@@ -165,11 +165,11 @@ def files_of(
         if name == STANDARD_INPUT and not os.path.lexists(name):
             yield StandardInput(called)
         elif _URI.match(name) and not os.path.lexists(name):
-            yield from _remote(name, keys)
+            yield from _stored(name, keys)
         else:
             for found in _local(name):
                 if object_name(os.path.abspath(found)):  # noqa: PTH100  a link may be the object
-                    yield from _remote(found, keys)
+                    yield from _stored(found, keys)
                 else:
                     yield DumpedFile(found)
 
@@ -206,7 +206,7 @@ def _alternatives(pattern: str) -> Iterator[str]:
         yield from _alternatives(pattern[: braces.start()] + choice + pattern[braces.end() :])
 
 
-def _remote(location: str, keys: Mapping[str, str] | None) -> Iterator[DumpedFile]:
+def _stored(location: str, keys: Mapping[str, str] | None) -> Iterator[DumpedFile]:
     from kafkajit.places.location import shown  # which imports pyarrow's file systems
     from kafkajit.places.locations import find_files
     from kafkajit.places.private_keys import PrivateKeys

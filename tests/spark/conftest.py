@@ -13,6 +13,7 @@ from cluster import DAMAGED, LOGS, Cluster, standalone_cluster
 from corpus import REPOSITORY
 from needs import need
 from pyspark.sql import SparkSession
+from spark_state import BRIDGE, setting
 
 # Other processes run compiled kernels, whatever the mode of the tests: once is enough.
 if {"NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"} & os.environ.keys():
@@ -44,6 +45,18 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     register(session)
     yield session
     session.stop()
+
+
+@pytest.fixture(
+    params=[
+        pytest.param("true", id="bridge"),
+        pytest.param("false", id="python", marks=pytest.mark.thorough),
+    ]
+)
+def door(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A test holds through the bridge, and through Spark's own way to a Python source."""
+    with setting(spark, BRIDGE, request.param):
+        yield request.param
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +12,6 @@ from corpus import DATA, log_of, rows_of, split
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from scanning import read_rows
-from spark_state import BRIDGE, setting
 
 import kafkajit
 import kafkajit.testing as kt
@@ -25,23 +24,12 @@ from kafkajit.schema import (
 )
 from kafkajit.state.sidecar_files import SIDECAR_FILES
 
+pytestmark = pytest.mark.usefixtures("door")
+
 V2 = DATA / "v2"
 SEGMENTS = sorted(path for path in V2.glob("*/*.log"))
 
 Load = Callable[..., DataFrame]
-
-
-@pytest.fixture(
-    autouse=True,
-    params=[
-        pytest.param("true", id="bridge"),
-        pytest.param("false", id="python", marks=pytest.mark.thorough),
-    ],
-)
-def door(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
-    """Everything here holds through the bridge, and through Spark's own way to a Python source."""
-    with setting(spark, BRIDGE, request.param):
-        yield request.param
 
 
 @pytest.fixture

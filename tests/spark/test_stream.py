@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 from partitions import data, log_name
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from spark_state import BRIDGE, setting
 from streaming import append
 from typed_logs import (
     ORDER,
@@ -24,17 +22,6 @@ from typed_logs import (
 )
 
 import kafkajit.testing as kt
-
-
-@pytest.fixture(
-    params=[
-        pytest.param("true", id="bridge"),
-        pytest.param("false", id="python", marks=pytest.mark.thorough),
-    ],
-)
-def door(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
-    with setting(spark, BRIDGE, request.param):
-        yield request.param
 
 
 @pytest.fixture

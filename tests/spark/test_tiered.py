@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import data
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from spark_state import BRIDGE, setting
+
+pytestmark = pytest.mark.usefixtures("door")
 
 OBJECTS = data.objects()
 MIXED = OBJECTS / "aiven-mixed"
@@ -16,18 +15,6 @@ KEYS = {
     f"encryption.key.pairs.{path.name.partition('.')[0]}.private.key.file": str(path)
     for path in (OBJECTS / "keys").rglob("*.private.pem")
 }
-
-
-@pytest.fixture(
-    autouse=True,
-    params=[
-        pytest.param("true", id="bridge"),
-        pytest.param("false", id="python", marks=pytest.mark.thorough),
-    ],
-)
-def door(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
-    with setting(spark, BRIDGE, request.param):
-        yield request.param
 
 
 def test_a_bucket_and_the_brokers_folder_are_one_table(spark: SparkSession) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from spark_state import BRIDGE, plan_of, setting
+from spark_state import plan_of
 from typed_logs import (
     ORDER,
     ORDERS,
@@ -30,18 +29,6 @@ from kafkajit.cli.sql.views import Logs
 
 GOOD = confluent(7, encoded(ORDER, *ORDERS))
 OTHER = {"type": "record", "name": "Payment", "fields": [{"name": "cents", "type": "int"}]}
-
-
-@pytest.fixture(
-    autouse=True,
-    params=[
-        pytest.param("true", id="bridge"),
-        pytest.param("false", id="python", marks=pytest.mark.thorough),
-    ],
-)
-def door(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
-    with setting(spark, BRIDGE, request.param):
-        yield request.param
 
 
 @pytest.fixture
