@@ -34,3 +34,11 @@ def test_a_key_that_is_missing_is_named(spark: SparkSession) -> None:
     log = spark.read.format("kafkaLog").load(str(MIXED / "remote" / "tier"))
     with pytest.raises(PySparkException, match="encrypted with the key 'first', which is not"):
         log.select("value").collect()
+
+
+def test_states_of_segments_are_a_table(spark: SparkSession) -> None:
+    reader = spark.read.format("kafkaLog").option("kind", "remoteSegments")
+    table = reader.load([str(MIXED / "remote" / "tier"), str(MIXED / "logs")])
+    rows = table.where("keyId IS NOT NULL").select("state", "problem").distinct().collect()
+    assert [tuple(row) for row in rows] == [("COPY_SEGMENT_FINISHED", None)]
+    assert table.count() == 15
