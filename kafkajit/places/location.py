@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from urllib.parse import quote
 
+import pyarrow as pa
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
 
 from kafkajit.format.tiered_names import MAYBE_ID
@@ -28,6 +32,10 @@ SEGMENT_NAME = re.compile(rf"\d{{20}}{MAYBE_ID}\.log")
 # A folder that is being deleted or moved has one of the suffixes.
 _SUFFIXES = ("-delete", "-future", "-stray")
 _ON_ITS_WAY = re.compile(rf".+\.[0-9a-f]{{32}}(?:{'|'.join(_SUFFIXES)})")
+
+# The folders of a remote file system that are listed at once, and the most that wait for a thread.
+_LISTERS = 32
+_WAITING = 4096
 
 
 def absolute(location: str) -> str:
@@ -86,6 +94,9 @@ class Location:
             user, host = quote(uri["user"] or "", safe=":@%"), uri["host"] or ""
             scheme = _ALIASES.get(uri["scheme"], uri["scheme"])
             root = f"{scheme}://{user}{host}/{uri['query'] or ''}"
+            if pa.io_thread_count() < _LISTERS and "ARROW_IO_THREADS" not in os.environ:
+                # Arrow sends as many requests at once as it has threads for them: 8.
+                pa.set_io_thread_count(_LISTERS)
             try:
                 self._filesystem, top = FileSystem.from_uri(root)
             except (ValueError, ImportError, OSError) as error:
@@ -119,16 +130,32 @@ class Location:
         listed = [
             info
             for info in self._opened.get_file_info(FileSelector(folder))
-            if hidden or info.type != FileType.Directory or not info.base_name.startswith(".")
+            if hidden or not info.base_name.startswith(".") or info.type != FileType.Directory
         ]
         return sorted(listed, key=lambda info: info.path)
 
+    def each_listed(
+        self, folders: Iterable[FileInfo], *, hidden: bool = False
+    ) -> Iterator[list[FileInfo]]:
+        """The files and folders in each of these folders; remote ones are listed in parallel."""
+        paths = (folder.path for folder in folders)
+        if self._filesystem is None:
+            yield from (self.listed(path, hidden=hidden) for path in paths)
+            return
+        with ThreadPoolExecutor(_LISTERS) as pool:
+            while some := list(islice(paths, _WAITING)):
+                yield from pool.map(partial(self.listed, hidden=hidden), some)
+
     def files(self, listed: list[FileInfo]) -> list[FileInfo]:
         """The regular files among these. A segment that is not a regular file is an error."""
+        found = []
         for info in listed:
-            if info.type != FileType.Directory and SEGMENT_NAME.fullmatch(info.base_name):
+            kind = info.type
+            if kind == FileType.File:
+                found.append(info)
+            elif kind != FileType.Directory and SEGMENT_NAME.fullmatch(info.base_name):
                 self.check(info)
-        return [info for info in listed if info.type == FileType.File]
+        return found
 
     def matches(self) -> list[FileInfo]:
         """Find what matches a glob, level by level; empty if the path is not a glob."""
@@ -140,11 +167,11 @@ class Location:
         found = [self.info(fixed or "/")]
         for part in self.path[len(fixed) :].strip("/").split("/"):
             named = glob_to_regex(part)
+            folders = [info for info in found if info.type == FileType.Directory]
             found = [
                 info
-                for folder in found
-                if folder.type == FileType.Directory
-                for info in self.listed(folder.path, hidden=part.startswith("."))
+                for inside in self.each_listed(folders, hidden=part.startswith("."))
+                for info in inside
                 if named.fullmatch(info.base_name)
                 # A copy that is being deleted or moved is found only by its suffix.
                 and (part.endswith(_SUFFIXES) or not _ON_ITS_WAY.fullmatch(info.base_name))

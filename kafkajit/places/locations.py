@@ -117,11 +117,10 @@ def stored_files(location: str) -> list[StoredFile]:
     found = where.matches() or [where.info(where.path)]
     for top in found:
         where.check(top)
-    files = {
-        info.path: where.stored(info)
-        for top in found
-        for info in ([top] if top.type == FileType.File else _files_under(where, top))
-    }
+    folders = [top for top in found if top.type == FileType.Directory]
+    infos = [top for top in found if top.type == FileType.File]
+    infos.extend(_files_under(where, folders))
+    files = {info.path: where.stored(info) for info in infos}
     return list(files.values())
 
 
@@ -246,36 +245,50 @@ def find_named(
     return found, files
 
 
-def _files_under(where: Location, folder: FileInfo) -> Iterator[FileInfo]:
-    """The files of a folder and, unless it is a partition's own, of the partitions in it.
+def _files_under(where: Location, folders: list[FileInfo]) -> Iterator[FileInfo]:
+    """The files of each folder and, unless it is a partition's own, of the partitions in it.
 
     The folder's name does not decide, because a broker's root may be called kafka-logs-1.
     """
-    inside = where.listed(folder.path)
-    is_topic = is_topic_folder(folder.base_name)
-    files = where.files(inside)
-    yield from files
-    if any(SEGMENT_NAME.fullmatch(file.base_name) for file in files):
-        return
-    for info in inside:
-        if info.type != FileType.Directory:
+    roots: list[FileInfo] = []
+    partitions: list[FileInfo] = []
+    topics: list[FileInfo] = []
+    for folder, inside in zip(folders, where.each_listed(folders), strict=True):
+        is_topic = is_topic_folder(folder.base_name)
+        files = where.files(inside)
+        yield from files
+        if any(SEGMENT_NAME.fullmatch(file.base_name) for file in files):
             continue
-        name = info.base_name
-        if name == LOCAL_TIERED_STORAGE:
-            yield from _files_under(where, info)
-        elif _PARTITION.fullmatch(name):
-            yield from where.files(where.listed(info.path))
-        elif is_topic_folder(name) or (is_topic and name.isdecimal()):
-            yield from _objects_under(where, info)
+        for info in inside:
+            name = info.base_name
+            if info.type != FileType.Directory:
+                continue
+            if name == LOCAL_TIERED_STORAGE:
+                roots.append(info)
+            elif _PARTITION.fullmatch(name):
+                partitions.append(info)
+            elif is_topic_folder(name) or (is_topic and name.isdecimal()):
+                topics.append(info)
+    for inside in where.each_listed(partitions):
+        yield from where.files(inside)
+    if topics:
+        yield from _objects_under(where, topics)
+    if roots:
+        yield from _files_under(where, roots)
 
 
-def _objects_under(where: Location, folder: FileInfo) -> Iterator[FileInfo]:
-    """The objects of tiered segments in a folder, and in the folders of partitions in it.
+def _objects_under(where: Location, folders: list[FileInfo]) -> Iterator[FileInfo]:
+    """The objects of tiered segments in these folders, and in the folders of partitions in them.
 
     The names of such folders are those of many others: the files' decide.
     """
-    inside = where.listed(folder.path)
-    for info in inside:
-        if info.type == FileType.Directory and info.base_name.isdecimal():
-            inside = [*inside, *where.listed(info.path)]
-    yield from (info for info in where.files(inside) if object_name(info.path))
+    partitions: list[FileInfo] = []
+    for inside in where.each_listed(folders):
+        yield from (info for info in where.files(inside) if object_name(info.path))
+        partitions.extend(
+            info
+            for info in inside
+            if info.type == FileType.Directory and info.base_name.isdecimal()
+        )
+    for inside in where.each_listed(partitions):
+        yield from (info for info in where.files(inside) if object_name(info.path))

@@ -119,14 +119,7 @@ def make_plan(
         given = _selection_in(partition, options, replace(selection, offsets=ALL))
         asked = replace(given, offsets=given.offsets & selection.offsets)
         wanted.extend(
-            (
-                segment,
-                replace(
-                    asked,
-                    offsets=asked.offsets & segment.cut,
-                    aborted=asked.aborted.within(*segment.offsets),
-                ),
-            )
+            (segment, _selection_of(segment, asked))
             for segment in partition
             if segment.log.size
             and given.offsets & segment.offsets
@@ -274,6 +267,17 @@ def _selection_in(
     if first_open is not None:
         offsets &= Range(last=first_open - 1)
     return replace(selection, offsets=offsets, committed=True, aborted=aborted)
+
+
+def _selection_of(segment: Segment, asked: Selection) -> Selection:
+    """The selection of a partition's records, for one segment of it."""
+    if segment.cut.is_everything and not asked.aborted.producer_id.size:
+        return asked  # the same object for all segments, so that tasks are small when pickled
+    return replace(
+        asked,
+        offsets=asked.offsets & segment.cut,
+        aborted=asked.aborted.within(*segment.offsets),
+    )
 
 
 def offset_for_timestamp(

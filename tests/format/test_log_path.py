@@ -52,6 +52,8 @@ def test_a_relative_path_is_of_the_folder_one_is_in(
     folder.mkdir()
     monkeypatch.chdir(folder)
     assert parse_log_path("00000000000000000042.log") == LogPath("orders", 3, 42, ".log")
+    assert parse_log_path("./00000000000000000042.log") == LogPath("orders", 3, 42, ".log")
+    assert parse_log_path("x/y/a-1//./7") == LogPath("a", 1, None, None)
 
 
 @pytest.mark.parametrize(
