@@ -239,6 +239,7 @@ def test_benchmarks_are_in_files_of_their_rooms_and_on_the_page_about_performanc
         "rolled_logs",
         "avro_values",
         "tiered_objects",
+        "memory_store",
         "protobuf_values",
         "throughput",
     }  # data and tools of the other benchmarks

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kafkajit.cli.value_options import add_value_options, check_value_options
@@ -101,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
     }
     if options.from_timestamp is not None:
         given["startingTimestamp"] = options.from_timestamp
-    parsed = StreamOptions.parse(given)
+    parsed = replace(StreamOptions.parse(given), topics=tuple(options.topics))
     stream = LogStream(parsed)
     lines = TailLines(options)
     start = _begin(stream, options)

@@ -24,6 +24,7 @@ from kafkajit.format.tiered_names import LOCAL_TIERED_STORAGE, is_topic_folder, 
 from kafkajit.places.location import GLOB, SEGMENT_NAME, URI, Location, absolute, shown
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
 from kafkajit.places.tiered_files import TieredFile, as_log_files
+from kafkajit.places.wanted import Wanted, may_hold
 from kafkajit.storage.globs import glob_to_regex
 from kafkajit.storage.source import Source, resolve_sample
 from kafkajit.storage.stored_file import StoredFile
@@ -95,18 +96,22 @@ def opened_source(source: Any, *, stays: bool = False, keys: PrivateKeys = NO_KE
     return Source(source)
 
 
-def find_files(location: str, keys: PrivateKeys = NO_KEYS) -> list[StoredFile]:
+def find_files(
+    location: str, keys: PrivateKeys = NO_KEYS, wanted: Wanted | None = None
+) -> list[StoredFile]:
     """Find all files at a location, in the order of their paths. The keys are those of objects.
+
+    In a root, only the folders of wanted partitions are listed.
 
     >>> find_files("/no/such/folder")
     Traceback (most recent call last):
     FileNotFoundError: there is nothing at /no/such/folder
     """
-    found = as_log_files(stored_files(location), keys)
+    found = as_log_files(stored_files(location, wanted), keys)
     return sorted(found, key=lambda file: file.path)
 
 
-def stored_files(location: str) -> list[StoredFile]:
+def stored_files(location: str, wanted: Wanted | None = None) -> list[StoredFile]:
     """Find all files at a location as they are stored: objects of tiered storage as objects.
 
     >>> stored_files("/no/such/folder")
@@ -114,13 +119,7 @@ def stored_files(location: str) -> list[StoredFile]:
     FileNotFoundError: there is nothing at /no/such/folder
     """
     where = Location(location)
-    found = where.matches() or [where.info(where.path)]
-    for top in found:
-        where.check(top)
-    folders = [top for top in found if top.type == FileType.Directory]
-    infos = [top for top in found if top.type == FileType.File]
-    infos.extend(_files_under(where, folders))
-    files = {info.path: where.stored(info) for info in infos}
+    files = {info.path: where.stored(info) for info in _files_in(where, wanted)}
     return list(files.values())
 
 
@@ -149,13 +148,17 @@ def is_partition_name(name: str) -> bool:
     return _PARTITION.fullmatch(name) is not None and not name.startswith(".")
 
 
-def files_at(locations: Iterable[str], keys: PrivateKeys = NO_KEYS) -> dict[str, StoredFile]:
+def files_at(
+    locations: Iterable[str], keys: PrivateKeys = NO_KEYS, wanted: Wanted | None = None
+) -> dict[str, StoredFile]:
     """All files at these locations by their paths, each once.
 
     >>> files_at([])
     {}
     """
-    return {file.path: file for location in locations for file in find_files(location, keys)}
+    return {
+        file.path: file for location in locations for file in find_files(location, keys, wanted)
+    }
 
 
 # The end of an error message: the kinds of paths.
@@ -166,15 +169,19 @@ _PLACES = (
 
 
 def find_segments(
-    locations: Iterable[str], glob: str | None = None, keys: PrivateKeys = NO_KEYS
+    locations: Iterable[str],
+    glob: str | None = None,
+    keys: PrivateKeys = NO_KEYS,
+    wanted: Wanted | None = None,
 ) -> tuple[list[StoredFile], dict[str, StoredFile]]:
     """Find the segments at these locations, and all files there by their paths.
 
     A glob selects the names of segments. Without a glob, a location that is a file counts as one,
-    whatever its name.
+    whatever its name. If there are segments, but of none of the wanted partitions, the list is
+    empty.
     """
     locations = list(locations)
-    files = files_at(locations, keys)
+    files = files_at(locations, keys, wanted)
     name = SEGMENT_NAME if glob is None else glob_to_regex(glob)
     places = [shown(location) for location in locations]
     logs = [
@@ -182,6 +189,10 @@ def find_segments(
         for file in files.values()
         if name.fullmatch(file.name) or (file.path in places and glob is None)
     ]
+    if not logs and wanted is not None:
+        if _has_file(locations, name):
+            return [], files
+        files = files_at(locations, keys)  # an error reports what is there
     compressed = sorted(path for path, file in files.items() if _COMPRESSED.fullmatch(file.name))
     if not logs and compressed:
         raise FileNotFoundError(
@@ -228,6 +239,7 @@ def find_named(
     names: Sequence[re.Pattern[str]],
     called: str,
     keys: PrivateKeys = NO_KEYS,
+    wanted: Wanted | None = None,
 ) -> tuple[list[StoredFile], dict[str, StoredFile]]:
     """Find the files of these names at the locations, and all files there by their paths.
 
@@ -235,9 +247,13 @@ def find_named(
     A location with neither segments nor such files is probably a wrong path, and raises an error.
     """
     locations = list(locations)
-    files = files_at(locations, keys)
+    files = files_at(locations, keys, wanted)
     found = [file for file in files.values() if any(name.fullmatch(file.name) for name in names)]
-    if not found and not any(SEGMENT_NAME.fullmatch(file.name) for file in files.values()):
+    if (
+        not found
+        and not any(SEGMENT_NAME.fullmatch(file.name) for file in files.values())
+        and not (wanted is not None and _has_file(locations, SEGMENT_NAME, *names))
+    ):
         raise FileNotFoundError(
             f"no files ({called}) and no segments at {', '.join(map(shown, locations))}: a path is "
             f"such a file, {_PLACES}"
@@ -245,7 +261,29 @@ def find_named(
     return found, files
 
 
-def _files_under(where: Location, folders: list[FileInfo]) -> Iterator[FileInfo]:
+def _has_file(locations: Iterable[str], *names: re.Pattern[str]) -> bool:
+    """Whether there is a file of such a name, wanted or not."""
+    return any(
+        name.fullmatch(info.base_name)
+        for location in locations
+        for info in _files_in(Location(location))
+        for name in names
+    )
+
+
+def _files_in(where: Location, wanted: Wanted | None = None) -> Iterator[FileInfo]:
+    """The files at a location, by its folders; those of some locations twice."""
+    found = where.matches() or [where.info(where.path)]
+    for top in found:
+        where.check(top)
+    yield from (top for top in found if top.type == FileType.File)
+    folders = [top for top in found if top.type == FileType.Directory]
+    yield from _files_under(where, folders, wanted)
+
+
+def _files_under(
+    where: Location, folders: list[FileInfo], wanted: Wanted | None
+) -> Iterator[FileInfo]:
     """The files of each folder and, unless it is a partition's own, of the partitions in it.
 
     The folder's name does not decide, because a broker's root may be called kafka-logs-1.
@@ -265,6 +303,8 @@ def _files_under(where: Location, folders: list[FileInfo]) -> Iterator[FileInfo]
                 continue
             if name == LOCAL_TIERED_STORAGE:
                 roots.append(info)
+            elif not may_hold(name, wanted):
+                continue
             elif _PARTITION.fullmatch(name):
                 partitions.append(info)
             elif is_topic_folder(name) or (is_topic and name.isdecimal()):
@@ -272,12 +312,14 @@ def _files_under(where: Location, folders: list[FileInfo]) -> Iterator[FileInfo]
     for inside in where.each_listed(partitions):
         yield from where.files(inside)
     if topics:
-        yield from _objects_under(where, topics)
+        yield from _objects_under(where, topics, wanted)
     if roots:
-        yield from _files_under(where, roots)
+        yield from _files_under(where, roots, wanted)
 
 
-def _objects_under(where: Location, folders: list[FileInfo]) -> Iterator[FileInfo]:
+def _objects_under(
+    where: Location, folders: list[FileInfo], wanted: Wanted | None
+) -> Iterator[FileInfo]:
     """The objects of tiered segments in these folders, and in the folders of partitions in them.
 
     The names of such folders are those of many others: the files' decide.
@@ -288,7 +330,9 @@ def _objects_under(where: Location, folders: list[FileInfo]) -> Iterator[FileInf
         partitions.extend(
             info
             for info in inside
-            if info.type == FileType.Directory and info.base_name.isdecimal()
+            if info.base_name.isdecimal()
+            and info.type == FileType.Directory
+            and may_hold(info.base_name, wanted)
         )
     for inside in where.each_listed(partitions):
         yield from (info for info in where.files(inside) if object_name(info.path))

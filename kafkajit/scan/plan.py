@@ -27,9 +27,10 @@ from kafkajit.log.segment import OpenSegment, Segment, segments_of
 from kafkajit.log.tiered_segments import joined, partitions_of
 from kafkajit.places.location import SEGMENT_NAME, shown
 from kafkajit.places.locations import find_segments
+from kafkajit.places.wanted import Wanted
 from kafkajit.reader import SegmentReader
 from kafkajit.scan.options import READ_COMMITTED, ScanOptions
-from kafkajit.scan.predicates import Predicate, meets
+from kafkajit.scan.predicates import Predicate, meets, wanted_by
 from kafkajit.schema import record_schema
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.walk.damage import FAILFAST, Stretch
@@ -109,7 +110,7 @@ def make_plan(
     options: ScanOptions, predicates: Sequence[Predicate], selection: Selection
 ) -> ScanPlan:
     """Find, drop, split and pack, as described at the top of the module."""
-    partitions = find_partitions(options)
+    partitions = find_partitions(options, wanted_by(predicates))
     segments = [segment for partition in partitions for segment in partition]
     wanted: list[tuple[Segment, Selection]] = []
     for partition in partitions:
@@ -192,11 +193,13 @@ def _split(
     )
 
 
-def find_partitions(options: ScanOptions) -> list[list[Segment]]:
+def find_partitions(options: ScanOptions, wanted: Wanted | None = None) -> list[list[Segment]]:
     """The segments at the given locations, by partition and in order of offsets."""
-    logs, files = find_segments(options.paths, options.path_glob_filter, options.private_keys)
+    logs, files = find_segments(
+        options.paths, options.path_glob_filter, options.private_keys, wanted
+    )
     found = partitions_of(without_unreadable(logs, options.mode), files, options.topic_id)
-    if not found and options.topic_id is not None:
+    if logs and not found and options.topic_id is not None:
         raise FileNotFoundError(
             f"no segments of a topic with the id {options.topic_id} at "
             f"{', '.join(map(shown, options.paths))}: the kinds remoteSegments and "

@@ -5,8 +5,10 @@ from __future__ import annotations
 import datetime
 import operator
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
+from kafkajit.places.wanted import Wanted
 from kafkajit.state.sidecar_files import PATH_COLUMNS
 from kafkajit.walk.selection import Range
 
@@ -109,6 +111,12 @@ def _range(test: str, floor: Any, ceiling: Any) -> Range:
 def meets(values: dict[str, Any], predicates: Iterable[Predicate]) -> bool:
     """Whether these values meet all predicates on their columns; other columns do not count."""
     return all(p.holds(values[p.column]) for p in predicates if p.column in values)
+
+
+def wanted_by(predicates: Iterable[Predicate]) -> Wanted | None:
+    """The conditions on topics and partitions, as a listing of folders takes them."""
+    known = [p for p in predicates if p.column in ("topic", "partition")]
+    return partial(meets, predicates=known) if known else None
 
 
 def range_of(column: str, predicates: Iterable[Predicate]) -> Range:

@@ -26,7 +26,7 @@ from kafkajit.places.location import shown
 from kafkajit.places.locations import find_named
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.plan import packed, task_share
-from kafkajit.scan.predicates import Predicate, meets
+from kafkajit.scan.predicates import Predicate, meets, wanted_by
 from kafkajit.state.sidecar_files import INDEXES, PATH_COLUMNS, SIDECAR_FILES, is_live, kind_of
 from kafkajit.storage.globs import glob_to_regex
 from kafkajit.storage.source import as_bytes
@@ -66,19 +66,22 @@ def plan_sidecar_files(
     if options.path_glob_filter is not None:
         names = [glob_to_regex(options.path_glob_filter)]
     called = ", ".join(SIDECAR_FILES[kind].called for kind in kinds)
-    found, files = find_named(options.paths, names, called, options.private_keys)
+    # Other kinds lie in the root, or name topics inside.
+    by_path = {"topic", "partition"} <= {*PATH_COLUMNS[options.kind]}
+    wanted = wanted_by(predicates) if by_path else None
+    found, files = find_named(options.paths, names, called, options.private_keys, wanted)
     if options.path_glob_filter is None:
         found = [file for file in found if is_live(file.name)]
     elif options.kind == INDEXES:  # the glob may match other files too, which have no rows
         found = [file for file in found if kind_of(file.name) in kinds]
-    wanted = [
+    splits = [
         SidecarSplit(file, files.get(_log_beside(file)) if options.kind == INDEXES else None)
         for file in found
         if meets(_place(file, options.kind), predicates)
     ]
-    tasks = packed(wanted, task_share(options, ((split.file, split.size) for split in wanted)))
+    tasks = packed(splits, task_share(options, ((split.file, split.size) for split in splits)))
     where = ", ".join(map(shown, options.paths))
-    logger.info("%s: %d of %d files in %d tasks", where, len(wanted), len(found), len(tasks))
+    logger.info("%s: %d of %d files in %d tasks", where, len(splits), len(found), len(tasks))
     return tasks
 
 

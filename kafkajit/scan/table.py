@@ -19,7 +19,13 @@ from kafkajit.places.locations import files_at
 from kafkajit.reader import SegmentReader
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.plan import ScanPlan, Split, make_plan
-from kafkajit.scan.predicates import Predicate, meets, millisecond_range_of, range_of
+from kafkajit.scan.predicates import (
+    Predicate,
+    meets,
+    millisecond_range_of,
+    range_of,
+    wanted_by,
+)
 from kafkajit.scan.remote_segments import read_remote_segments
 from kafkajit.scan.sidecar_table import SidecarSplit, plan_sidecar_files, read_sidecar_files
 from kafkajit.scan.small_segments import read_together, small_segments
@@ -185,7 +191,8 @@ def read_files(
 ) -> pa.RecordBatch:
     """A row for each file at the given locations, including those that Kafka keeps beside logs."""
     rows = []
-    for file in files_at(options.paths, options.private_keys).values():
+    found = files_at(options.paths, options.private_keys, wanted_by(predicates))
+    for file in found.values():
         path = parse_log_path(file.path)
         row = {
             "topic": path.topic,

@@ -9,6 +9,7 @@ import pyarrow as pa
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.places.location import as_location
 from kafkajit.places.locations import find_segments
+from kafkajit.places.wanted import of_topics
 from kafkajit.scan.options import ScanOptions
 from kafkajit.values.framing import RECORD_FRAMINGS
 from kafkajit.values.registry import SCHEMAS_TOPIC, is_internal, read_schemas
@@ -24,7 +25,9 @@ def with_types(options: ScanOptions, topic: str | None = None) -> ScanOptions:
     messages = (options.key_message, options.value_message)
     if options.kind != "records" or not any((options.schemas, *named, *messages)):
         return options
-    logs, _ = find_segments(options.paths, options.path_glob_filter, options.private_keys)
+    found = (options.paths, options.path_glob_filter, options.private_keys)
+    wanted = None if topic is None else of_topics([topic, SCHEMAS_TOPIC])
+    logs = find_segments(*found, wanted)[0] or find_segments(*found)[0]
     topics = [parse_log_path(log.path).topic for log in logs]
     schemas = options.schemas
     if schemas == AUTO_SCHEMAS:

@@ -20,6 +20,7 @@ from kafkajit.arrow import allocate, record_record_batch, wanted_for
 from kafkajit.errors import InvalidSchemaError
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.places.locations import find_segments
+from kafkajit.places.wanted import of_topics
 from kafkajit.records.columns import ColumnMemory
 from kafkajit.schema import SCHEMA_COLUMNS, record_schema, table_schema
 from kafkajit.storage.stored_file import StoredFile
@@ -103,7 +104,7 @@ def schemas_in(location: str, topic: str = SCHEMAS_TOPIC) -> list[Schema]:
 def segments_in(location: str, topic: str = SCHEMAS_TOPIC) -> list[StoredFile]:
     """The segments of a registry's topic at a location, which may have others, too."""
     try:
-        logs, _ = find_segments([location])
+        logs, _ = find_segments([location], wanted=of_topics([topic]))
     except FileNotFoundError:
         return []
     return [log for log in logs if parse_log_path(log.path).topic == topic]

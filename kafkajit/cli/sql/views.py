@@ -19,6 +19,7 @@ from kafkajit.cli.sql.view_names import BINARY_FILE
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.places.location import absolute, as_location, shown
 from kafkajit.places.locations import find_files, find_segments
+from kafkajit.places.wanted import of_topics
 from kafkajit.schema import GAP_TYPE, MICROSECONDS_TYPE, TableColumn
 from kafkajit.state.sidecar_files import PATH_COLUMNS, TABLES, TELLING, kind_of, name_in_sql
 from kafkajit.storage.stored_file import StoredFile
@@ -74,8 +75,8 @@ class Logs:
         self._given = {name.lower(): value for name, value in options.items()}
         self._topics: list[str] | None = None
 
-    def find_segments(self) -> list[StoredFile]:
-        """The segments at the paths; an error if a path or an option is wrong.
+    def find_segments(self, topic: str | None = None) -> list[StoredFile]:
+        """The segments at the paths, or those of one topic; an error if a path or option is wrong.
 
         The list may be empty if there are other files of Kafka, such as indexes.
         """
@@ -86,12 +87,17 @@ class Logs:
 
             ScanOptions.parse({**self.options, "paths": json.dumps(self.paths)})
         try:
-            logs, _ = find_segments(self.paths, self._given.get("pathglobfilter"))
+            logs, _ = find_segments(
+                self.paths,
+                self._given.get("pathglobfilter"),
+                wanted=None if topic is None else of_topics([topic]),
+            )
         except FileNotFoundError:
             if not any(kind_of(file.path) for path in self.paths for file in find_files(path)):
                 raise
             logs = []
-        self._topics = topics_of(logs)
+        if topic is None:
+            self._topics = topics_of(logs)
         return logs
 
     def topics(self, *, anew: bool = False) -> list[str]:
@@ -134,7 +140,7 @@ class Logs:
         return records.where(records["topic"] == topic)
 
     def _has_registry(self) -> bool:
-        topics = {parse_log_path(file.path).topic for file in self.find_segments()}
+        topics = {parse_log_path(file.path).topic for file in self.find_segments("_schemas")}
         return "_schemas" in topics
 
     @property
@@ -147,7 +153,7 @@ class Logs:
         given = [shown(path) for path in self.paths]
         places = {
             file.path if file.path in given else file.folder
-            for file in self.find_segments()
+            for file in self.find_segments(view.topic)
             if parse_log_path(file.path).topic == view.topic
         }
         if not places:

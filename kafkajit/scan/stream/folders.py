@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from kafkajit.format.log_path import INDEX_SUFFIXES, LOG_SUFFIX
@@ -17,6 +17,7 @@ from kafkajit.format.tiered_names import object_name
 from kafkajit.log.segment import Segment, segments_of
 from kafkajit.places.location import SEGMENT_NAME, shown
 from kafkajit.places.locations import find_segments, is_partition_name, local_paths
+from kafkajit.places.wanted import may_hold, of_topics
 from kafkajit.scan.options import ScanOptions
 from kafkajit.state.producer_snapshot import SNAPSHOT_NAME
 from kafkajit.storage.live_file import LiveFile
@@ -102,8 +103,9 @@ def _file_at(path: str) -> Iterator[LiveFile]:
 class Folders:
     """The folders of the partitions that a stream reads."""
 
-    def __init__(self, options: ScanOptions) -> None:
+    def __init__(self, options: ScanOptions, topics: Collection[str] = ()) -> None:
         self._options = options
+        self._wanted = of_topics(topics) if topics else None
         self._known: dict[str, Listing] = {}
 
     def refresh(self) -> list[Listing]:
@@ -152,7 +154,7 @@ class Folders:
             yield path
             return
         for name in names:
-            if is_partition_name(name):
+            if is_partition_name(name) and may_hold(name, self._wanted):
                 yield f"{path}/{name}"
 
     def _listed(self, folder: str) -> Listing | None:
@@ -170,7 +172,7 @@ class Folders:
 
     def _remote(self, locations: list[str]) -> dict[str, Listing]:
         """Remote folders, listed as a batch lists them; there may be no segment yet."""
-        logs, files = find_segments(locations)
+        logs, files = find_segments(locations, wanted=self._wanted)
         _refuse_tiered(logs)
         folders: dict[str, list[StoredFile]] = {}
         for log in logs:

@@ -50,7 +50,7 @@ class LogStream:
 
     def __init__(self, options: StreamOptions) -> None:
         self._options = options
-        self._folders = Folders(options.scan)
+        self._folders = Folders(options.scan, options.topics)
         self._partitions: dict[Place, Partition] = {}
         self._places: dict[str, Place] = {}  # by folder
         self._busy: set[Place] = set()  # a segment is being swapped, or has not come yet

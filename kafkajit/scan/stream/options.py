@@ -62,6 +62,7 @@ class StreamOptions:
     starting: Starting = _FROM_EARLIEST
     limits: Limits = _UNLIMITED
     fail_on_data_loss: bool = True
+    topics: tuple[str, ...] = ()  # the only ones that are looked at; all if empty
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> StreamOptions:
