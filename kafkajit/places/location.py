@@ -16,6 +16,7 @@ from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSy
 
 from kafkajit.format.tiered_names import MAYBE_ID
 from kafkajit.storage.globs import glob_to_regex
+from kafkajit.storage.remote_store import RemoteStore, Requests
 from kafkajit.storage.source import check_regular, resolve_sample
 from kafkajit.storage.stored_file import StoredFile, stored_as
 
@@ -82,7 +83,7 @@ class Location:
     """A location, split into a file system and a path on it."""
 
     def __init__(self, location: str) -> None:
-        self._filesystem: FileSystem | None = None
+        self._filesystem: RemoteStore | None = None
         self._prefix = ""
         location = resolve_sample(location)
         uri = URI.fullmatch(location)
@@ -98,7 +99,7 @@ class Location:
                 # Arrow sends as many requests at once as it has threads for them: 8.
                 pa.set_io_thread_count(_LISTERS)
             try:
-                self._filesystem, top = FileSystem.from_uri(root)
+                filesystem, top = FileSystem.from_uri(root)
             except (ValueError, ImportError, OSError) as error:
                 # The error's text repeats the URI.
                 reason = str(error).partition("\n")[0].replace(root, f"{scheme}://{host}/")
@@ -106,9 +107,15 @@ class Location:
             self.path = f"{top.rstrip('/')}/{uri['path'].strip('/')}".rstrip("/")
             # The text before the path on the file system.
             self._prefix = f"{uri['scheme']}://{host if self.path.startswith('/') else ''}"
+            self._filesystem = RemoteStore(filesystem, self._prefix)
 
     @property
-    def _opened(self) -> FileSystem:
+    def requests(self) -> Requests | None:
+        """The requests to a remote file system so far; None if the location is local."""
+        return None if self._filesystem is None else self._filesystem.requests
+
+    @property
+    def _opened(self) -> FileSystem | RemoteStore:
         return self._filesystem or LocalFileSystem()
 
     def stored(self, info: FileInfo) -> StoredFile:

@@ -120,6 +120,8 @@ def stored_files(location: str, wanted: Wanted | None = None) -> list[StoredFile
     """
     where = Location(location)
     files = {info.path: where.stored(info) for info in _files_in(where, wanted)}
+    if where.requests is not None:
+        logger.info("%s: listed %d files in %s", shown(location), len(files), where.requests)
     return list(files.values())
 
 

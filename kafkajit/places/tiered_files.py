@@ -21,6 +21,7 @@ from kafkajit.format.tiered_names import INDEXES, LOG, MANIFEST, SNAPSHOT, objec
 from kafkajit.places.chunks import ChunkReader, ReadObject, decrypted_index
 from kafkajit.places.manifest import Manifest, parse_manifest
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
+from kafkajit.storage.remote_store import RemoteStore, Requests
 from kafkajit.storage.source import Source, into_memory
 from kafkajit.storage.stored_file import StoredFile
 
@@ -85,9 +86,14 @@ class SegmentObject:
     part: tuple[int, int] | None = None  # of the object; None: it is a segment in chunks
 
     @property
-    def filesystem(self) -> FileSystem | None:
+    def filesystem(self) -> FileSystem | RemoteStore | None:
         """The file system of the object."""
         return self.object.filesystem
+
+    @property
+    def requests(self) -> Requests | None:
+        """The requests to that file system; None if it is local."""
+        return self.object.requests
 
     def open_input_file(self, key: str) -> OpenObject:
         """Open the only file; its key is not looked at."""

@@ -5,6 +5,7 @@ This is the data source without Spark.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -34,6 +35,8 @@ from kafkajit.schema import in_microseconds, table_schema, with_corruption
 from kafkajit.state.sidecar_files import PATH_COLUMNS, TABLES, TELLING
 from kafkajit.walk.damage import PERMISSIVE
 from kafkajit.walk.selection import EVERYTHING, Range, Selection
+
+logger = logging.getLogger("kafkajit")
 
 Task = list[Split] | list[SidecarSplit]
 
@@ -98,11 +101,22 @@ def read_task(task: Task, schema: pa.Schema, options: ScanOptions) -> Iterator[p
         plain = options.typed.raw_schema(schema)
         untyped = replace(options, typed=None)
         return options.typed.rows(read_task(task, plain, untyped), schema)
-    rows = _read_splits(splits, schema, options)
+    rows = _counted(_read_splits(splits, schema, options), splits)
     column = "baseOffset" if options.kind == "batches" else "offset"
     if not splits or not options.one_task_per_partition or column not in schema.names:
         return rows
     return _in_order(rows, column, splits[0].file.folder)
+
+
+def _counted(rows: Iterator[pa.RecordBatch], splits: list[Split]) -> Iterator[pa.RecordBatch]:
+    """The same rows; the requests for remote files go to the log at the end."""
+    asked = {id(split.file.requests): split.file.requests for split in splits}
+    try:
+        yield from rows
+    finally:
+        for requests in filter(None, asked.values()):
+            first, *others = {split.file.path for split in splits}
+            logger.info("%s and %d other files: read in %s", first, len(others), requests)
 
 
 def _in_order(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
 
+from kafkajit.storage.remote_store import RemoteStore, Requests
 from kafkajit.storage.source import RangeReader, Source, Surroundings, into_memory
 
 
@@ -17,7 +18,9 @@ class StoredFile:
     size: int
     modified_ns: int | None  # None if the file system does not report it
     key: str  # its path on the file system
-    filesystem: FileSystem | None  # None if it is local and holds the bytes as they are
+    filesystem: (
+        FileSystem | RemoteStore | None
+    )  # None if it is local and holds the bytes as they are
 
     @property
     def name(self) -> str:
@@ -31,6 +34,11 @@ class StoredFile:
     def is_local(self) -> bool:
         """Whether opening it takes no round trip."""
         return self.filesystem is None
+
+    @property
+    def requests(self) -> Requests | None:
+        """The requests of this process to its file system; None if nothing counts them."""
+        return getattr(self.filesystem, "requests", None)
 
     def open(self, start: int = 0, end: int | None = None, *, leaps: bool = False) -> Source:
         """Open the file's bytes: memory-mapped, or a range of them that is loaded on demand.
@@ -79,11 +87,13 @@ class StoredFile:
         return stored_as(info, prefix, self.filesystem) if info.type == FileType.File else None
 
     @property
-    def _opened(self) -> FileSystem:
+    def _opened(self) -> FileSystem | RemoteStore:
         return self.filesystem or LocalFileSystem()
 
 
-def stored_as(info: FileInfo, prefix: str, filesystem: FileSystem | None) -> StoredFile:
+def stored_as(
+    info: FileInfo, prefix: str, filesystem: FileSystem | RemoteStore | None
+) -> StoredFile:
     """A listed file; `prefix` is the text before its path, up to the host of a URI."""
     return StoredFile(
         path=prefix + info.path,

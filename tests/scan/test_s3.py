@@ -10,9 +10,22 @@ from typing import Any
 
 import boto3
 import data
+import failing_proxy
 import pyarrow as pa
 import pytest
 from corpus import DATA
+from failing_proxy import (
+    BAD_KEY,
+    DENIED,
+    EXPIRED,
+    RESET,
+    SLOW_DOWN,
+    TOO_MANY,
+    TRUNCATED,
+    UNAUTHORIZED,
+    FailingProxy,
+    Fault,
+)
 from moto.server import ThreadedMotoServer
 from scanning import (
     batches_by_segment,
@@ -34,6 +47,7 @@ import kafkajit.testing as kt
 from kafkajit.places.locations import find_files, stored_file
 from kafkajit.scan.predicates import Predicate
 from kafkajit.scan.typed_table import with_types
+from kafkajit.storage.remote_store import RemoteStore
 
 KEY, SECRET = "AKIAEXAMPLE", "wJalr/XUtn+FEMI"
 COMMITTED: dict[str, Any] = {"isolationLevel": "read_committed"}
@@ -309,7 +323,8 @@ def test_a_secret_in_the_uri_reaches_the_store_and_no_row(
         paths = {row["path"] for row in read_rows(location, kind=kind)}
         assert all(path.startswith("s3://logs/root/zstd-0/") for path in paths)
     filesystem = stored_file(with_secret(store, "root/meta.properties")).filesystem
-    assert filesystem.__reduce__()[1][0]["secret_key"] == SECRET
+    assert isinstance(filesystem, RemoteStore)
+    assert filesystem.filesystem.__reduce__()[1][0]["secret_key"] == SECRET
     assert "s3://logs/root/zstd-0: 1 of 1 segments" in caplog.text
     assert SECRET not in caplog.text
 
@@ -355,3 +370,105 @@ def test_dump_log_and_readers_take_uris(store: Store, capfd: pytest.CaptureFixtu
         table = kafkajit.read_records(log, binary_view=binary_view, columns=["offset", "value"])
         there = kafkajit.read_records(folder / f"{0:020}.log", columns=["offset", "value"])
         assert table.to_pylist() == there.to_pylist()
+
+
+# A busy, slow or broken store.
+
+
+@pytest.fixture
+def proxy(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[FailingProxy]:
+    monkeypatch.setattr("kafkajit.storage.remote_store._PAUSES", (0.01, 0.02, 0.04))
+    with failing_proxy.run(store.endpoint) as running:
+        yield running
+
+
+def uri_of(proxy: FailingProxy, key: str, user: str = "") -> str:
+    return f"s3://{user}logs/{key}?endpoint_override={proxy.address}&scheme=http"
+
+
+@pytest.mark.parametrize("only", ["list-type", ".log"])
+@pytest.mark.parametrize(
+    "fault", [SLOW_DOWN, TOO_MANY, RESET, TRUNCATED], ids=["503", "429", "reset", "truncated"]
+)
+def test_a_store_that_fails_for_a_while_gives_all_rows(
+    fault: Fault, only: str, proxy: FailingProxy
+) -> None:
+    location = uri_of(proxy, "root/segments-0")
+    proxy.only, proxy.faults = only, [fault] * 3
+    rows = read_table(location, maxPartitionBytes=500)
+    assert proxy.faults == []
+    assert rows.equals(records_by_segment(FOLDERS["segments-0"]))
+
+
+def test_repeated_requests_are_counted_and_reported_once(
+    proxy: FailingProxy, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "kafkajit")
+    proxy.only, proxy.faults = "list-type", [TOO_MANY] * 3
+    read_table(uri_of(proxy, "root"))
+    messages = [record.getMessage() for record in caplog.records]
+    (warning,) = [text for text in messages if "sent again" in text]
+    assert re.fullmatch(
+        r"s3://logs/root.*: requests are sent again, after \d\.\d s: .*429.*", warning
+    )
+    (listed,) = [text for text in messages if "listed" in text]
+    assert re.fullmatch(r"s3://logs/root: listed \d+ files in \d+ requests, .*", listed)
+    assert listed.endswith("0 bytes, 3 requests repeated")
+
+
+def test_a_store_that_stays_busy_is_an_error(proxy: FailingProxy) -> None:
+    proxy.only, proxy.fault = "list-type", TOO_MANY
+    with pytest.raises(
+        OSError, match=r"^s3://logs/root.* cannot be read, after 4 tries: try again"
+    ):
+        read_table(uri_of(proxy, "root"))
+    assert len(proxy.listings()) == 4
+
+
+@pytest.mark.parametrize("fault", [DENIED, BAD_KEY, UNAUTHORIZED, EXPIRED])
+@pytest.mark.parametrize("only", ["list-type", ".log"])
+def test_a_refusal_names_the_place_and_what_to_do(
+    only: str, fault: Fault, proxy: FailingProxy, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from kafkajit.cli import main
+
+    proxy.only, proxy.fault = only, fault
+    location = uri_of(proxy, "root/segments-0", f"{KEY}:{SECRET}@")
+    with pytest.raises(PermissionError, match=r"^access to s3://logs/root/segments-0") as caught:
+        read_table(location)
+    assert "is refused: check the credentials" in str(caught.value)
+    assert SECRET not in str(caught.value)
+    # A refusal does not pass. Small segments are read together, and then the first one alone.
+    assert sum(only in line for line in proxy.seen) <= 2
+    assert main(["dump-log", location]) != 0
+    assert "access to s3://logs/root/segments-0" in capfd.readouterr().err
+
+
+def test_a_bucket_elsewhere_is_an_error_that_names_the_remedy(proxy: FailingProxy) -> None:
+    proxy.fault = (301, "PermanentRedirect", "another endpoint")
+    with pytest.raises(OSError, match=r"root lies in another region: add it to the URI, such as"):
+        read_table(uri_of(proxy, "root"))
+
+
+def test_requests_of_a_task_are_counted(
+    proxy: FailingProxy, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "kafkajit")
+    folder = FOLDERS["zstd-0"]
+    read_table(uri_of(proxy, "root/zstd-0"))
+    (log,) = logs_of(folder)
+    (text,) = [text for text in caplog.messages if "read in" in text]
+    size = log.stat().st_size
+    assert (
+        text
+        == f"s3://logs/root/zstd-0/{log.name} and 0 other files: read in 2 requests, {size:,} bytes"
+    )
+    downloads = [line for line in proxy.seen if line.endswith(".log")]
+    assert downloads == [f"{verb} /logs/root/zstd-0/{log.name}" for verb in ("HEAD", "GET")]
+
+
+def test_folders_are_listed_at_once(proxy: FailingProxy) -> None:
+    proxy.delay = 0.05
+    assert read_table(uri_of(proxy, "root"), kind="files").num_rows > 20
+    assert len(proxy.listings()) <= len(FOLDERS) + 3
+    assert proxy.at_once >= len(FOLDERS)
