@@ -18,6 +18,7 @@ import pyarrow as pa
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.format.tiered_names import object_name
 from kafkajit.log.segment import segments_of
+from kafkajit.places.wanted import Wanted
 from kafkajit.reader import SegmentReader
 from kafkajit.schema import record_schema
 from kafkajit.storage.stored_file import StoredFile
@@ -78,6 +79,13 @@ NotedSegments = Mapping[SegmentId, NotedSegment]
 def is_remote_log_metadata(log: StoredFile) -> bool:
     """Whether a segment is one of the topic that notes segments."""
     return parse_log_path(log.path).topic == TOPIC
+
+
+def with_states(wanted: Wanted | None) -> Wanted | None:
+    """The wanted partitions, and those of the topic that notes their segments."""
+    if wanted is None:
+        return None
+    return lambda place: wanted(place) or place.get("topic") == TOPIC
 
 
 def noted_segments(logs: Iterable[StoredFile], mode: str = FAILFAST) -> NotedSegments:

@@ -22,7 +22,7 @@ from kafkajit.errors import CorruptIndexError, KafkaJitError, RemoteStorageError
 from kafkajit.format.limits import MAX_INT64, MIN_INT64
 from kafkajit.format.log_path import LogPath
 from kafkajit.log.isolation import find_isolation
-from kafkajit.log.remote_log_metadata import without_unreadable
+from kafkajit.log.remote_log_metadata import with_states, without_unreadable
 from kafkajit.log.segment import OpenSegment, Segment, segments_of
 from kafkajit.log.tiered_segments import joined, partitions_of
 from kafkajit.places.location import SEGMENT_NAME, shown
@@ -196,7 +196,7 @@ def _split(
 def find_partitions(options: ScanOptions, wanted: Wanted | None = None) -> list[list[Segment]]:
     """The segments at the given locations, by partition and in order of offsets."""
     logs, files = find_segments(
-        options.paths, options.path_glob_filter, options.private_keys, wanted
+        options.paths, options.path_glob_filter, options.private_keys, with_states(wanted)
     )
     found = partitions_of(without_unreadable(logs, options.mode), files, options.topic_id)
     if logs and not found and options.topic_id is not None:

@@ -7,7 +7,7 @@ __remote_log_metadata ─▶ their states ──┘
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ from kafkajit.log.remote_log_metadata import (
     NotedSegment,
     SegmentId,
     noted_segments,
+    with_states,
 )
 from kafkajit.places.location import SEGMENT_NAME
 from kafkajit.places.locations import stored_files
@@ -36,6 +37,7 @@ from kafkajit.places.tiered_files import (
     segments_among,
 )
 from kafkajit.scan.options import ScanOptions
+from kafkajit.scan.predicates import Predicate, meets, wanted_by
 from kafkajit.schema import REMOTE_SEGMENT_COLUMNS, table_schema
 
 # What events and manifests both have: the column, and its name in a message.
@@ -59,9 +61,12 @@ class _Stored(NamedTuple):
     problem: str | None
 
 
-def read_remote_segments(options: ScanOptions, schema: pa.Schema) -> pa.RecordBatch:
+def read_remote_segments(
+    options: ScanOptions, predicates: Sequence[Predicate], schema: pa.Schema
+) -> pa.RecordBatch:
     """A row for each segment in tiered storage at the paths, or noted in metadata there."""
-    listed = {file.path: file for path in options.paths for file in stored_files(path)}
+    wanted = with_states(wanted_by(predicates))
+    listed = {file.path: file for path in options.paths for file in stored_files(path, wanted)}
     segments, others = segments_among(listed.values())
     look_beside(segments)
     logs = (file for file in others if SEGMENT_NAME.fullmatch(file.name))
@@ -78,6 +83,8 @@ def read_remote_segments(options: ScanOptions, schema: pa.Schema) -> pa.RecordBa
             continue
         for found_or_none in stored.get(id_, [None]):
             row = _row(id_, found_or_none, noted.get(id_))
+            if not meets({name: row[name] for name in ("topic", "partition")}, predicates):
+                continue
             problems = _problems(found_or_none, noted.get(id_), bool(stored), id_[:2] in known)
             rows.append({**row, "problem": "; ".join(problems) or None})
     rows.sort(key=lambda row: tuple(row[name] for name in _ORDER))

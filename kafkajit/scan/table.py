@@ -88,7 +88,7 @@ def planned_rows(
     if options.kind == "schemas":
         return read_registry(options, schema)
     if options.kind == "remoteSegments":
-        return read_remote_segments(options, schema)
+        return read_remote_segments(options, predicates, schema)
     return read_files(options, predicates, schema)
 
 

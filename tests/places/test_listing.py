@@ -95,7 +95,7 @@ def test_a_topic_that_is_not_there_has_no_rows(monkeypatch: pytest.MonkeyPatch) 
     missing = [Predicate("topic", "=", "missing")]
     assert plan_table(options, missing).tasks == []
     assert plan_tasks(options_of(*options.paths, kind="producers"), missing) == []
-    assert store.requests < 400
+    assert store.requests < 1000  # not 2,000 folders: the first that has segments ends the search
 
 
 def test_a_place_without_segments_is_an_error_whatever_is_asked(tmp_path: Path) -> None:

@@ -194,6 +194,19 @@ def test_one_topic_of_a_name_can_be_asked_for(tier: Tier, tmp_path: Path) -> Non
     assert {row["topicId"] for row in rows_of(tier.root, topicId=OTHER_ID)} == {OTHER_ID}
 
 
+@pytest.mark.parametrize(
+    ("column", "value", "expected"),
+    [("topic", "orders", 3), ("topic", "order", 0), ("partition", 0, 3), ("partition", 1, 0)],
+)
+def test_conditions_on_partitions_are_exact(
+    tier: Tier, column: str, value: object, expected: int
+) -> None:
+    write_events(tier.root.parent, [event for path in tier.paths for event in copied(path)])
+    rows = rows_of(tier.root.parent, tier.root, predicates=[Predicate(column, "=", value)])
+    assert len(rows) == expected
+    assert {row["state"] for row in rows} <= {STATES[COPY_FINISHED]}
+
+
 # States.
 
 
