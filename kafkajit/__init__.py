@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from kafkajit.upkeep.compact.plan import compact as compact
     from kafkajit.upkeep.repair.plan import RepairPlan as RepairPlan
     from kafkajit.upkeep.repair.plan import repair as repair
+    from kafkajit.upkeep.restore.plan import RestorationPlan as RestorationPlan
+    from kafkajit.upkeep.restore.plan import restore as restore
     from kafkajit.upkeep.retain.plan import RetentionPlan as RetentionPlan
     from kafkajit.upkeep.retain.plan import retain as retain
     from kafkajit.values.decode import decode_values as decode_values
@@ -111,6 +113,10 @@ _NAMES = {
     "kafkajit.upkeep.repair.plan": (
         "RepairPlan",
         "repair",
+    ),
+    "kafkajit.upkeep.restore.plan": (
+        "RestorationPlan",
+        "restore",
     ),
     "kafkajit.upkeep.retain.plan": (
         "RetentionPlan",

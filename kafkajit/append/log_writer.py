@@ -281,7 +281,7 @@ class LogWriter:
         changed = (epochs != stored) & ~batches.is_message
         if changed.any():
             part = part.copy()
-            _stamp(part, batches.position[changed] - first, epochs[changed])
+            stamp_epochs(part, batches.position[changed] - first, epochs[changed])
         return part
 
     def _begin(self) -> NewSegment:
@@ -303,7 +303,7 @@ class LogWriter:
 
 
 @kernel
-def _stamp(content, positions, epochs):
+def stamp_epochs(content, positions, epochs):
     """Set the leader epochs of batches; a batch's checksum does not cover its epoch."""
     for row in range(positions.size):
         write_int32(content, positions[row] + PARTITION_LEADER_EPOCH_OFFSET, epochs[row])

@@ -76,6 +76,8 @@ def seen_in(folder: Path) -> dict[str, tuple[int | None, ...]]:
     seen: dict[str, tuple[int | None, ...]] = {
         name: (PartitionOffsets(folder, name).offset,) for name in CHECKPOINTS
     }
+    if not folder.exists():  # it is to be made
+        return seen
     check_files(folder)
     for path in folder.iterdir():
         if path.is_file():

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any, NoReturn
 
-from kafkajit.cli import compact, dump_log, repair, retain, spark_jar, sql, tail, warm_up
+from kafkajit.cli import compact, dump_log, repair, restore, retain, spark_jar, sql, tail, warm_up
 from kafkajit.cli.error_text import reason
 from kafkajit.errors import did_you_mean
 
@@ -50,6 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _add(commands, "compact", compact)
     _add(commands, "dump-log", dump_log)
     _add(commands, "repair", repair)
+    _add(commands, "restore", restore)
     _add(commands, "retain", retain)
     _add(commands, "spark-jar", spark_jar)
     _add(commands, "sql", sql)

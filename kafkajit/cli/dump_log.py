@@ -12,6 +12,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from kafkajit.cli.private_key_option import add_private_key_option
 from kafkajit.cli.value_options import add_value_options, check_value_options
 from kafkajit.text import DECODER_CLASSES, DECODER_PACKAGE
 from kafkajit.topics import TOPICS
@@ -132,15 +133,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             help=f"how to print {side}s: {decoders} (default: StringDecoder)",
         )
     add_value_options(parser)
-    parser.add_argument(
-        "--private-key",
-        dest="private_keys",
-        action="append",
-        type=_private_key,
-        default=[],
-        metavar="ID=FILE",
-        help="the private key of segments that are encrypted in tiered storage, and its id",
-    )
+    add_private_key_option(parser)
     for name, kind in _TOPIC_DECODERS.items():
         parser.add_argument(
             f"--{name}",
@@ -212,13 +205,6 @@ def run(options: argparse.Namespace) -> int:
         for line in dump.findings.lines():
             print(line, file=sys.stderr)
     return 1 if failed else 0
-
-
-def _private_key(text: str) -> tuple[str, str]:
-    id_, equals, file = text.partition("=")
-    if not (id_ and equals and file):
-        raise argparse.ArgumentTypeError(f"expected an id, = and a file, not {text!r}")
-    return id_, file
 
 
 def _style(options: argparse.Namespace) -> Style:

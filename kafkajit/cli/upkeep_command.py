@@ -147,7 +147,7 @@ class Report:
         elif code == NEEDED and not options.apply:
             words = ["kafkajit", options.command, "--apply", *options.words]
             to_do = f"To do it: {shlex.join(words)}"
-            if any(word.startswith("sample:") for word in options.words):
+            if any(place.startswith("sample:") for place in getattr(options, "dirs", ())):
                 to_do = "The sample stays as it is: copy it to a folder of your own."
             print(f"Nothing was changed. {to_do}")
         return 0 if code == NEEDED and options.apply else code

@@ -63,7 +63,7 @@ def joined(segments: Sequence[Segment], files: Mapping[str, StoredFile]) -> list
     copies = [copy for copy in copies if copy.offsets]
     copies.sort(key=lambda copy: (copy.offsets.first, copy.is_tiered, -copy.offsets.last))
     is_simple = all(one.offsets.last < other.offsets.first for one, other in pairwise(copies))
-    epochs = [[] if is_simple else _epochs(copy.segment.log, files) for copy in copies]
+    epochs = [[] if is_simple else epochs_of(copy.segment.log, files) for copy in copies]
     lineage = max(epochs, key=_newest, default=[])
     found: list[Segment] = []
     covered = -1
@@ -181,7 +181,7 @@ def _newest(epochs: Epochs) -> tuple[int, int]:
     return (epochs[-1][0], -epochs[0][1]) if epochs else (-1, 0)
 
 
-def _epochs(log: StoredFile, files: Mapping[str, StoredFile]) -> Epochs:
+def epochs_of(log: StoredFile, files: Mapping[str, StoredFile]) -> Epochs:
     """The leader epochs up to the end of a segment, as far as they are known."""
     file = log.epochs if isinstance(log, TieredFile) else _beside(log, LEADER_EPOCHS, files)
     try:

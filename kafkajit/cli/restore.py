@@ -1,0 +1,213 @@
+"""Restore logs from tiered storage or a backup into a broker's folder.
+
+Without --apply nothing is written, and a line for each partition has its segments, bytes, offsets
+and times. A partition that exists in the folder is refused, or left alone with --skip-existing.
+Checksums are verified while the segments are copied; a damaged partition is not restored.
+
+Exit code: 0 if everything was restored; 2 if --apply was not given; 1 after an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+from kafkajit.cli import upkeep_command
+from kafkajit.cli.private_key_option import add_private_key_option
+from kafkajit.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from kafkajit.upkeep.restore.options import RestoreOptions
+    from kafkajit.upkeep.restore.plan import PartitionRestoration, RestorationPlan
+
+EXAMPLE = """\
+A SRC is a folder or a bucket with segments in tiered storage, a backup of a
+log.dirs folder, a partition's folder, a glob, or a URI such as s3://bucket/tier.
+Several are one log if they have the same topic id. DIR is the log.dirs folder
+to write to; it is made if it does not exist.
+
+Stop the broker before --apply. Each partition is restored whole or not at all,
+and nothing is overwritten.
+
+exit code:
+  0 if everything was restored; 2 if --apply was not given; 1 after an error
+
+examples:
+  kafkajit restore s3://bucket/tiered /var/kafka
+  kafkajit restore --apply --topic orders s3://bucket/tiered /var/kafka
+  kafkajit restore --into-existing-topics --apply /backup/kafka /var/kafka
+  kafkajit restore --partition orders-0 --ending-timestamp 2025-11-22T01:00:00Z \\
+      s3://bucket/tiered /tmp/restored
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments; bounds are named as the options of kafkaLog."""
+    parser.add_argument("sources", nargs="+", metavar="SRC", help="where the segments are")
+    parser.add_argument("dir", metavar="DIR", help="the log.dirs folder to write to")
+    parser.add_argument(
+        "--apply",
+        action="store_true",
+        help="write the partitions (default: only print what would be written)",
+    )
+    for name, example in (("topic", "TOPIC"), ("partition", "TOPIC-PARTITION")):
+        parser.add_argument(
+            f"--{name}",
+            dest=f"{name}s",
+            action="append",
+            default=[],
+            metavar=example,
+            help=f"only this {name}; may be repeated (default: all topics but the brokers' own)",
+        )
+    for which, offset, time in (
+        (
+            "starting",
+            "the log start offset; for one partition",
+            "begin with the first batch that has this timestamp or a later one",
+        ),
+        (
+            "ending",
+            "end before this offset, and before its batch; for one partition",
+            "end before the first batch that has this timestamp or a later one",
+        ),
+    ):
+        parser.add_argument(f"--{which}-offset", type=int, metavar="OFFSET", help=offset)
+        parser.add_argument(
+            f"--{which}-timestamp",
+            type=upkeep_command.time,
+            metavar="TIME",
+            help=f"{time}: ISO 8601 (in UTC without a zone) or milliseconds",
+        )
+    ids = parser.add_mutually_exclusive_group()
+    ids.add_argument(
+        "--topic-id",
+        dest="topic_ids",
+        action="append",
+        type=_topic_id,
+        default=[],
+        metavar="TOPIC=ID",
+        help="the id that a topic has in the cluster (default: the source's)",
+    )
+    ids.add_argument(
+        "--no-topic-id",
+        action="store_true",
+        help="write no partition.metadata, for brokers with ZooKeeper",
+    )
+    ids.add_argument(
+        "--into-existing-topics",
+        action="store_true",
+        help="replace the empty logs that a broker has made in DIR, keep their topics' ids, and "
+        "write leader epoch 0 into all batches",
+    )
+    parser.add_argument(
+        "--leader-epoch",
+        type=int,
+        metavar="EPOCH",
+        help="write this leader epoch into all batches (default: each batch keeps its own)",
+    )
+    parser.add_argument(
+        "--skip-existing",
+        action="store_true",
+        help="leave partitions alone that exist in DIR (default: refuse to begin)",
+    )
+    add_private_key_option(parser)
+    parser.add_argument(
+        "--force", action="store_true", help="go on even if a broker has locked the folder"
+    )
+    parser.add_argument(
+        "--quiet", action="store_true", help="print only the summary, and errors on stderr"
+    )
+    parser.add_argument(
+        "--format",
+        choices=("text", "json"),
+        default="text",
+        help="text (the default), or one JSON object at the end with command, applied, "
+        "partitions and errors",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Report what is restored of each partition, and with --apply restore it."""
+    from kafkajit.change.files import local_folder
+    from kafkajit.upkeep.restore.plan import lock_of, plan_of
+
+    asked = _asked(options)
+    report = upkeep_command.Report(options)
+    folder = local_folder(options.dir)
+    # The lock's taker finishes an interrupted restoration, which the plan then finds.
+    with lock_of(folder, force=options.force) if options.apply else nullcontext():
+        plan = plan_of(options.sources, folder, asked)
+        codes = {_restore(partition, options, report) for partition in plan.partitions}
+    for name, why in plan.left_out:
+        report.lines([f"{name}: left out: {why}"])
+    _sum_up(plan, options, report)
+    return report.end(1 if 1 in codes else max(codes, default=0))
+
+
+def _asked(options: argparse.Namespace) -> RestoreOptions:
+    from kafkajit.places.private_keys import PrivateKeys
+    from kafkajit.upkeep.restore.options import RestoreOptions
+
+    return RestoreOptions.of(
+        topics=options.topics,
+        partitions=options.partitions,
+        starting_offset=options.starting_offset,
+        ending_offset=options.ending_offset,
+        starting_timestamp=options.starting_timestamp,
+        ending_timestamp=options.ending_timestamp,
+        topic_ids=None if options.no_topic_id else dict(options.topic_ids),
+        into_existing_topics=options.into_existing_topics,
+        skip_existing=options.skip_existing,
+        leader_epoch=options.leader_epoch,
+        keys=PrivateKeys.of(dict(options.private_keys)),
+    )
+
+
+def _restore(
+    plan: PartitionRestoration, options: argparse.Namespace, report: upkeep_command.Report
+) -> int:
+    """Report a partition, and with --apply restore it; return its exit code."""
+    report.lines(plan.lines)
+    if plan.is_needed and options.apply:
+        known = len(plan.notes)
+        try:
+            with Progress(plan.folder.name, plan.size, before_output=True) as shown:
+                read = 0
+
+                def progress(count: int) -> None:
+                    nonlocal read
+                    read += count
+                    shown.update(min(read, plan.size))
+
+                plan.progress = progress
+                plan.apply()
+        except (OSError, ValueError) as error:
+            if options.debug or isinstance(error, BrokenPipeError):
+                raise
+            report.error(error)
+            return 1
+        report.lines(f"  {note}" for note in plan.notes[known:])
+        report.done(None)
+    report.partition(plan, None)
+    return upkeep_command.NEEDED if plan.is_needed else 0
+
+
+def _sum_up(
+    plan: RestorationPlan, options: argparse.Namespace, report: upkeep_command.Report
+) -> None:
+    plans = [partition for partition in plan.partitions if partition.is_needed]
+    if len(plan.partitions) > 1 or options.quiet:
+        places = "1 partition" if len(plans) == 1 else f"{len(plans):,} partitions"
+        segments = sum(len(partition.segments) for partition in plans)
+        report.summary(
+            f"{places}, {segments:,} segments, {sum(partition.size for partition in plans):,} "
+            f"bytes {'restored' if options.apply else 'to restore'}"
+        )
+
+
+def _topic_id(text: str) -> tuple[str, str]:
+    topic, equals, id_ = text.partition("=")
+    if not (topic and equals and id_):
+        raise argparse.ArgumentTypeError(f"expected a topic, = and its id, not {text!r}")
+    return topic, id_

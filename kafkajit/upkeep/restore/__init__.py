@@ -1,0 +1,1 @@
+"""Make a broker's folder out of tiered storage or a backup."""

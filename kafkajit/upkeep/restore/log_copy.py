@@ -1,0 +1,291 @@
+"""Copy a log into a partition's folder, batch by batch, with the files that a broker keeps beside.
+
+    source ─▶ check ─▶ .log, staged
+                └────▶ indexes, producers, leader epochs: the source's if they fit the log,
+                       else those that the batches give
+
+Every checksum is verified on the way: a damaged batch is an error, and the partition is not
+restored.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from kafkajit.append.log_writer import stamp_epochs
+from kafkajit.change.change import Change
+from kafkajit.errors import CorruptRecordError, CorruptSnapshotError
+from kafkajit.format.limits import MAX_INT64
+from kafkajit.format.log_path import (
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+)
+from kafkajit.index.transaction_index import ENTRY as ABORTED
+from kafkajit.log.config import LogConfig
+from kafkajit.log.epochs import LeaderEpochs
+from kafkajit.log.indexing import SegmentIndexes
+from kafkajit.log.producers import ProducerStates, are_markers
+from kafkajit.log.tiered_segments import Epochs
+from kafkajit.records.batches import Batches
+from kafkajit.records.columns import ColumnMemory, Wanted
+from kafkajit.records.control_records import ABORT
+from kafkajit.records.decode import Decoder
+from kafkajit.records.markers import NO_MARKERS, read_markers
+from kafkajit.state.leader_epochs import LEADER_EPOCHS
+from kafkajit.state.producer_snapshot import snapshot_entries
+from kafkajit.storage.source import Bytes, as_bytes
+from kafkajit.storage.stored_file import StoredFile
+from kafkajit.upkeep.repair.segment_repairs import MARKER
+from kafkajit.upkeep.repair.sidecar_checks import (
+    contradiction_in_snapshot,
+    problem_with_offset_index,
+    problem_with_snapshot,
+    problem_with_time_index,
+    problem_with_transaction_index,
+)
+from kafkajit.upkeep.restore.kept_segments import KeptSegment, check_order
+from kafkajit.upkeep.restore.source_logs import SourceLog
+from kafkajit.walk.walk import frames
+
+Entries = npt.NDArray[np.void]
+Progress = Callable[[int], None]
+
+
+class LogCopy:
+    """The copy of a log, which is staged in a change segment by segment.
+
+    Args:
+        source: the log.
+        folder: the partition's folder.
+        change: collects the new files.
+        leader_epoch: the epoch to write into all batches; None keeps those that they have.
+        progress: called with each number of bytes that were copied.
+    """
+
+    def __init__(
+        self,
+        source: SourceLog,
+        folder: Path,
+        change: Change,
+        leader_epoch: int | None,
+        progress: Progress,
+    ) -> None:
+        self.producers = ProducerStates()
+        self.end_offset = 0
+        self._source = source
+        self._folder = folder
+        self._change = change
+        self._leader_epoch = leader_epoch
+        self._progress = progress
+        self._epochs = LeaderEpochs()
+        self._known_since = 0
+        self._has_holes = False
+        self._config = LogConfig()
+        self._logs: list[str] = []  # the staged ones
+
+    def copy(self, segments: Sequence[KeptSegment], start_offset: int) -> None:
+        """Stage all files of the log that begins at this offset."""
+        self._known_since = self.end_offset = segments[0].base_offset
+        self._begin_producers(segments[0])
+        for number, kept in enumerate(segments):
+            self._copy_segment(kept)
+            behind = segments[number + 1].base_offset if number + 1 < len(segments) else -1
+            self._take_snapshot(kept, max(self.end_offset, behind))
+        self._write_epochs(segments[-1], start_offset)
+
+    def _new(self, name: str) -> Path:
+        return self._change.new(self._folder / name)
+
+    def _begin_producers(self, first: KeptSegment) -> None:
+        """Start with the producers from before the log, if a snapshot has them."""
+        file = self._source.snapshot(first.segment, first.base_offset)
+        if file is None:
+            return
+        content = as_bytes(file.read())
+        try:
+            if contradiction_in_snapshot(snapshot_entries(content), first.base_offset) is None:
+                self.producers = ProducerStates.of_snapshot(content)
+        except CorruptSnapshotError:
+            return
+
+    def _copy_segment(self, kept: KeptSegment) -> None:
+        name = f"{kept.base_offset:020d}"
+        log = self._new(name + LOG_SUFFIX)
+        indexes = SegmentIndexes(kept.base_offset, self._config)
+        aborted: list[Entries] = [np.empty(0, dtype=ABORTED)]
+        aborts: list[Entries] = [np.empty(0, dtype=MARKER)]
+        start, end = kept.stretch
+        source = kept.segment.log.open(start, end)
+        decoder = Decoder(source, ColumnMemory(Wanted(fields=True)))
+        position = start
+        with log.open("wb", buffering=0) as file:
+            for framing in frames(source, position=start, end=end):
+                batches = framing.batches
+                self._check(batches, decoder, source.path)
+                self._follow(batches, decoder, source.path, aborted, aborts)
+                indexes.add(batches, source.path)
+                content = self._stamped(source.content[position : framing.position], batches)
+                rest = content.data
+                while rest:  # the system may write only a part
+                    rest = rest[file.write(rest) :]
+                self._progress(framing.position - position)
+                position = framing.position
+                source.forget(position)
+        if position != end:
+            raise CorruptRecordError(
+                f"{end - position} bytes are not a whole batch",
+                path=source.path,
+                position=position,
+            )
+        self.end_offset = max(self.end_offset, kept.base_offset)
+        indexes.close()
+        self._logs.append(str(log))
+        self._write_indexes(kept, log, indexes)
+        self._write_aborted(kept, log, np.concatenate(aborted), np.concatenate(aborts))
+
+    def _check(self, batches: Batches, decoder: Decoder, path: str | None) -> None:
+        sound = decoder.sound(batches, check_crcs=True)
+        if not sound.all():
+            raise decoder.unsound(batches, int(np.argmin(sound)))
+        check_order(batches, self.end_offset - 1, path)
+
+    def _follow(
+        self,
+        batches: Batches,
+        decoder: Decoder,
+        path: str | None,
+        aborted: list[Entries],
+        aborts: list[Entries],
+    ) -> None:
+        """Follow producers and leader epochs through the batches."""
+        first, last = batches.header["baseOffset"], batches.last_offset
+        self._has_holes |= bool(first[0] != self.end_offset or (first[1:] != last[:-1] + 1).any())
+        self.end_offset = int(last[-1]) + 1
+        epochs = batches.header["partitionLeaderEpoch"]
+        is_known = (epochs >= 0) | batches.is_message
+        self._epochs.append(batches[is_known], epochs[is_known])
+        if not (batches.header["producerId"] >= 0).any():
+            return
+        markers = NO_MARKERS
+        rows = np.flatnonzero(are_markers(batches))
+        if rows.size:
+            control = batches[are_markers(batches)]
+            markers, error = read_markers(decoder, control, np.ones(len(control), dtype=np.bool_))
+            if error is not None:
+                raise error
+        aborted.append(self.producers.update(batches, markers, path))
+        is_abort = markers.type_id == ABORT
+        found = np.empty(int(is_abort.sum()), dtype=MARKER)
+        found["offset"] = first[rows][is_abort] if rows.size else 0
+        found["producerId"] = batches.header["producerId"][rows][is_abort] if rows.size else 0
+        aborts.append(found)
+
+    def _stamped(self, content: Bytes, batches: Batches) -> Bytes:
+        """The bytes of batches with the leader epoch that is asked for."""
+        if self._leader_epoch is None:
+            return content
+        changed = batches[~batches.is_message]
+        content = content.copy()
+        epochs = np.full(len(changed), self._leader_epoch, dtype=np.int32)
+        stamp_epochs(content, changed.position - int(batches.position[0]), epochs)
+        return content
+
+    def _write_indexes(self, kept: KeptSegment, log: Path, indexes: SegmentIndexes) -> None:
+        offsets, times = indexes.offset_index, indexes.time_index
+        segment = kept.segment if kept.is_whole else None
+        if segment is not None and segment.index is not None:
+            content = as_bytes(segment.index.read())
+            problem = problem_with_offset_index(
+                content,
+                offsets,
+                str(log),
+                kept.size,
+                kept.base_offset,
+                self._config.index_interval_bytes,
+            )
+            offsets = offsets if problem else content.tobytes()
+        if segment is not None and segment.time_index is not None:
+            content = as_bytes(segment.time_index.read())
+            problem = problem_with_time_index(content, times, str(log), kept.base_offset)
+            times = times if problem else content.tobytes()
+        self._new(log.stem + INDEX_SUFFIX).write_bytes(offsets)
+        self._new(log.stem + TIME_INDEX_SUFFIX).write_bytes(times)
+
+    def _write_aborted(
+        self, kept: KeptSegment, log: Path, aborted: Entries, aborts: Entries
+    ) -> None:
+        """Write the .txnindex, if the segment has aborted transactions."""
+        written = aborted.tobytes()
+        file = kept.segment.transaction_index
+        if kept.is_whole and file is not None:
+            content = as_bytes(file.read())
+            problem = problem_with_transaction_index(
+                content,
+                aborted,
+                aborts,
+                self._logs,
+                known_since=self._known_since,
+                has_holes=self._has_holes,
+            )
+            written = written if problem else content.tobytes()
+        if written:
+            self._new(log.stem + TXN_INDEX_SUFFIX).write_bytes(written)
+
+    def _take_snapshot(self, kept: KeptSegment, offset: int) -> None:
+        """Write the producers at the end of a segment."""
+        expected = self.producers.snapshot()
+        file = self._source.snapshot(kept.segment, offset) if kept.is_whole else None
+        if file is not None:
+            content = self._fitting(file, expected, offset)
+            if content is not None and content != expected:
+                expected = content
+                self.producers = ProducerStates.of_snapshot(as_bytes(content))
+        self._new(f"{offset:020d}{SNAPSHOT_SUFFIX}").write_bytes(expected)
+
+    def _fitting(self, file: StoredFile, expected: bytes, offset: int) -> bytes | None:
+        """The content of a snapshot, if it fits the log."""
+        content = file.read()
+        try:
+            problem = problem_with_snapshot(
+                snapshot_entries(as_bytes(content)),
+                snapshot_entries(as_bytes(expected)),
+                offset,
+                known_since=self._known_since,
+                has_holes=self._has_holes,
+                taken_ms=MAX_INT64,  # a copy's time is not the file's; brokers forget producers
+            )
+        except CorruptSnapshotError:
+            return None
+        return content if problem is None else None
+
+    def _write_epochs(self, last: KeptSegment, start_offset: int) -> None:
+        """Write the leader epochs: the source's if the batches have the same, else the batches'."""
+        if self._leader_epoch is not None:
+            epochs = LeaderEpochs([(self._leader_epoch, start_offset)] if self.end_offset else [])
+        else:
+            epochs = LeaderEpochs(self._source.epochs(last.segment))
+            epochs.truncate_from_end(self.end_offset)
+            if not _agree(self._epochs.entries, epochs.entries):
+                epochs = self._epochs
+            epochs.truncate_from_start(start_offset)
+        # A broker writes an empty file until it knows an epoch.
+        self._new(LEADER_EPOCHS).write_bytes(epochs.text() if epochs.entries else b"")
+
+
+def _agree(found: Epochs, known: Epochs) -> bool:
+    """Whether the known epochs have those that were found where these begin."""
+    if bool(found) != bool(known):
+        return not found
+    starts = [start for _, start in known]
+    return all(
+        (row := bisect_right(starts, start)) and known[row - 1][0] == epoch
+        for epoch, start in found
+    )

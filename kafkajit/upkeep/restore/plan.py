@@ -1,0 +1,350 @@
+"""Restore logs from tiered storage or a backup into a log.dirs folder.
+
+A plan lists what would be written, and its `apply` writes it: each partition whole or not at all.
+Answers to LogLoader of Kafka 4.1.1, which has to find the log as a stopped broker leaves it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from kafkajit.change.change import Change
+from kafkajit.change.files import local_folder
+from kafkajit.change.journal import logs_in
+from kafkajit.change.lock import FolderLock
+from kafkajit.change.partition_plan import FolderState, PartitionPlan, UpkeepPlan
+from kafkajit.errors import KafkaJitError
+from kafkajit.format.limits import MAX_INT64
+from kafkajit.log.segment import Segment
+from kafkajit.places.location import absolute
+from kafkajit.places.private_keys import PrivateKeys
+from kafkajit.state.partition_metadata import PARTITION_METADATA, partition_metadata_text
+from kafkajit.upkeep.restore.kept_segments import (
+    KeptSegment,
+    first_batch_at,
+    first_batch_of,
+    kept_segments,
+)
+from kafkajit.upkeep.restore.log_copy import LogCopy
+from kafkajit.upkeep.restore.options import RestoreOptions
+from kafkajit.upkeep.restore.source_logs import SourceLog, find_logs
+from kafkajit.upkeep.restore.target import Target, check_targets
+from kafkajit.walk.selection import Range
+
+
+@dataclass(repr=False)
+class PartitionRestoration(PartitionPlan):
+    """What is written of one partition; its text is what `kafkajit restore` prints."""
+
+    ACTION = "restore"
+
+    folder: Path
+    state: FolderState
+    source: SourceLog
+    segments: list[KeptSegment]
+    start_offset: int  # the log's, after it
+    end_offset: int
+    topic_id: str | None
+    leader_epoch: int | None
+    notes: list[str]
+    _options: RestoreOptions
+    progress: Callable[[int], None] = field(default=lambda count: None)
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the source has a segment in the range that is asked for."""
+        return bool(self.segments)
+
+    @property
+    def size(self) -> int:
+        """The bytes of all segments."""
+        return sum(kept.size for kept in self.segments)
+
+    @property
+    def lines(self) -> Iterator[str]:
+        """A line for the partition, and one for each thing to know about it."""
+        yield f"{self.folder.name}: {self.summary()}"
+        yield from (f"  {note}" for note in self.notes)
+
+    def summary(self) -> str:
+        if not self.segments:
+            return "left out: there is no batch in the range"
+        count = "1 segment" if len(self.segments) == 1 else f"{len(self.segments):,} segments"
+        if self.end_offset == self.start_offset:
+            return f"{count}, empty, from offset {self.start_offset} on"
+        first, last = self.timestamps
+        times = "" if first is None or last is None else f", {_time(first)} to {_time(last)}"
+        offsets = f"offsets {self.start_offset} to {self.end_offset - 1}"
+        return f"{count}, {self.size:,} bytes, {offsets}{times}"
+
+    @property
+    def timestamps(self) -> tuple[int | None, int | None]:
+        """The timestamps of the first batch and of the last, if they have some."""
+        found: list[int | None] = [None, None]
+        with_batches = [kept for kept in self.segments if kept.size]
+        if with_batches:
+            first = first_batch_of(with_batches[0])
+            found[0] = int(first.header["baseTimestamp"][0]) if len(first) else None
+            found[1] = with_batches[-1].last_timestamp
+        first_time, last_time = (None if at is None or at < 0 else at for at in found)
+        return first_time, last_time
+
+    def document(self) -> dict[str, Any]:
+        first, last = self.timestamps
+        return {
+            "source": self.source.place,
+            "segments": len(self.segments),
+            "bytes": self.size,
+            "logStartOffset": self.start_offset,
+            "logEndOffset": self.end_offset,
+            "firstTimestamp": first,
+            "lastTimestamp": last,
+            "topicId": self.topic_id,
+            "leaderEpoch": self.leader_epoch,
+            "notes": self.notes,
+        }
+
+    def replanned(self) -> PartitionRestoration:
+        plan = _plan_of(self.source, self.folder, self._options)
+        check_targets([Target.at(self.folder)], into_existing=self._options.into_existing_topics)
+        plan.progress = self.progress
+        return plan
+
+    def stage(self, change: Change) -> None:
+        target = Target.at(self.folder)
+        check_targets([target], into_existing=self._options.into_existing_topics)
+        copy = LogCopy(self.source, self.folder, change, self.leader_epoch, self.progress)
+        copy.copy(self.segments, self.start_offset)
+        if self.topic_id is not None and target.topic_id is None:
+            content = partition_metadata_text(self.topic_id)
+            change.new(self.folder / PARTITION_METADATA).write_bytes(content)
+        target.clear(change)
+        first = self.segments[0].base_offset
+        target.set_offsets(change, self.start_offset if self.start_offset > first else None)
+        open_since = copy.producers.first_open_offset
+        if open_since is not None:
+            self.notes.append(
+                f"a transaction is open since offset {open_since}: read_committed consumers stop "
+                "there"
+            )
+
+    def apply(self, *, keep: bool = False) -> Path | None:
+        """Write the partition while the caller holds the folder's lock."""
+        return super().apply(keep=keep)
+
+
+class RestorationPlan(UpkeepPlan[PartitionRestoration]):
+    """What is written of all partitions; its text is what the command prints."""
+
+    left_out: tuple[tuple[str, str], ...] = ()  # partitions that are not restored, and why
+
+    def __str__(self) -> str:
+        others = [f"{name}: left out: {reason}" for name, reason in self.left_out]
+        return "\n".join([*filter(None, [super().__str__()]), *others])
+
+    def apply(self, *, keep: bool = False, force: bool = False) -> list[Path]:
+        """Write the partitions.
+
+        Args:
+            keep: keep the files of empty logs that are replaced.
+            force: go on although a running broker, or another process, holds the folder's lock.
+        """
+        if not self.partitions:
+            return []
+        with self.lock(force=force):
+            kept = [partition.apply(keep=keep) for partition in self.partitions]
+        return [path for path in kept if path is not None]
+
+    def lock(self, *, force: bool = False) -> FolderLock:
+        """The lock of the folder that is written to, which is made if it does not exist."""
+        return lock_of(self.location, force=force)
+
+
+def lock_of(folder: Path, *, force: bool = False) -> FolderLock:
+    """The lock of a log.dirs folder, which is made if it does not exist."""
+    folder.mkdir(parents=True, exist_ok=True)
+    # A folder may be called kafka-1 and be log.dirs: a name in it leaves no doubt.
+    return FolderLock(folder / "?-0", force=force)
+
+
+def restore(
+    sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    folder: str | os.PathLike[str],
+    *,
+    topics: Iterable[str] = (),
+    partitions: Iterable[str] = (),
+    starting_offset: int | None = None,
+    ending_offset: int | None = None,
+    starting_timestamp: int | None = None,
+    ending_timestamp: int | None = None,
+    topic_ids: Mapping[str, str] | None = MappingProxyType({}),
+    into_existing_topics: bool = False,
+    leader_epoch: int | None = None,
+    private_keys: Mapping[str, str] | None = None,
+) -> RestorationPlan:
+    """Plan the restoration of logs from tiered storage or a backup.
+
+    No file is written before you call the plan's `apply`. A partition that exists in the folder is
+    an error.
+
+    Args:
+        sources: locations of tiered segments or of partitions' folders: paths, globs or URIs.
+            Several are one log if they have the same topic id.
+        folder: the log.dirs folder to write to.
+        topics: the topics to restore; by default all but those of the brokers' own.
+        partitions: the partitions to restore, such as orders-0.
+        starting_offset: the log start offset of the only partition.
+        ending_offset: the offset before which the only partition ends.
+        starting_timestamp: in milliseconds; a log begins with the first batch that has it or a
+            later one.
+        ending_timestamp: in milliseconds; a log ends before the first batch that has it or a later
+            one.
+        topic_ids: the ids of topics, if they are not to be those of the source. None: no
+            partition.metadata is written.
+        into_existing_topics: fill the empty partitions that a broker has made in the folder, which
+            keep their topics' ids; batches get leader epoch 0 then.
+        leader_epoch: the epoch to write into all batches, instead of their own.
+        private_keys: files of private keys by their ids, for encrypted tiered segments.
+
+    >>> import kafkajit.testing as kt
+    >>> print(restore(f"{kt.SAMPLE}/payments-0", "/var/kafka-restored"))
+    payments-0: 2 segments, 1,015 bytes, offsets 0 to 26, 2025-11-05T00:00:00.000Z to
+    2025-11-05T00:13:00.000Z
+      topic id pUM3BMsVQk2fe-klgEgLLA
+    """
+    given = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
+    options = RestoreOptions.of(
+        topics=topics,
+        partitions=partitions,
+        starting_offset=starting_offset,
+        ending_offset=ending_offset,
+        starting_timestamp=starting_timestamp,
+        ending_timestamp=ending_timestamp,
+        topic_ids=topic_ids,
+        into_existing_topics=into_existing_topics,
+        leader_epoch=leader_epoch,
+        keys=PrivateKeys.of(private_keys),
+    )
+    return plan_of([os.fspath(source) for source in given], folder, options)
+
+
+def plan_of(
+    sources: Iterable[str], folder: str | os.PathLike[str], options: RestoreOptions
+) -> RestorationPlan:
+    """Plan the restoration of all chosen partitions."""
+    root = local_folder(folder)
+    if root.exists() and not root.is_dir():
+        raise NotADirectoryError(f"{root} is not a folder: name the log.dirs folder to write to")
+    if logs_in(root):
+        raise ValueError(f"{root} is a partition's folder: name the log.dirs folder around it")
+    found = find_logs(map(absolute, sources), options)
+    left_out = list(found.left_out)
+    chosen = []
+    for log in found.logs:
+        target = Target.at(root / log.name)
+        if options.skip_existing and target.obstacle:
+            if not (options.into_existing_topics and target.is_empty_log):
+                left_out.append((log.name, target.obstacle))
+                continue
+        chosen.append((log, target))
+    check_targets([target for _, target in chosen], into_existing=options.into_existing_topics)
+    plan = RestorationPlan(root, [_plan_of(log, target.folder, options) for log, target in chosen])
+    plan.left_out = tuple(sorted(left_out))
+    return plan
+
+
+def _plan_of(log: SourceLog, folder: Path, options: RestoreOptions) -> PartitionRestoration:
+    target = Target.at(folder)
+    offsets = _offsets(log, options)
+    segments = kept_segments(log.segments, offsets) if offsets else []
+    if options.has_range and not any(kept.size for kept in segments):
+        segments = []
+    start = max(segments[0].base_offset, offsets.first) if segments else 0
+    ends = (max(kept.base_offset, (kept.last_offset or -1) + 1) for kept in segments)
+    end = max(ends, default=0)
+    topic_id = None
+    if target.topic_id is not None and target.is_empty_log:
+        topic_id = target.topic_id
+    elif options.writes_topic_ids:
+        topic_id = options.topic_ids.get(log.topic, log.topic_id)
+    leader_epoch = options.leader_epoch
+    if leader_epoch is None and options.into_existing_topics:
+        leader_epoch = 0
+    plan = PartitionRestoration(
+        folder=folder,
+        state=FolderState(folder),
+        source=log,
+        segments=segments,
+        start_offset=min(start, max(end, start)),
+        end_offset=max(end, start),
+        topic_id=topic_id,
+        leader_epoch=leader_epoch,
+        notes=[],
+        _options=options,
+    )
+    if segments:
+        plan.notes.extend(_notes(plan, target))
+    return plan
+
+
+def _offsets(log: SourceLog, options: RestoreOptions) -> Range:
+    """The offsets to restore; a timestamp takes precedence over an offset, as in kafkaLog."""
+    first, behind = options.starting_offset, options.ending_offset
+    if options.starting_timestamp is not None:
+        found = first_batch_at(log.segments, options.starting_timestamp)
+        first = MAX_INT64 if found is None else found.first
+    if options.ending_timestamp is not None:
+        found = first_batch_at(log.segments, options.ending_timestamp)
+        behind = None if found is None else found.last
+    return Range(max(first or 0, log.start_offset), MAX_INT64 if behind is None else behind - 1)
+
+
+def _notes(plan: PartitionRestoration, target: Target) -> Iterator[str]:
+    """Whatever is to know about a partition beside its offsets."""
+    log, segments = plan.source, plan.segments
+    if target.is_empty_log:
+        yield "replaces the empty log that a broker has made"
+    if plan.topic_id is not None:
+        yield f"topic id {plan.topic_id}"
+    else:
+        yield "no partition.metadata: a broker with KRaft puts a log without a topic's id aside"
+    if plan.leader_epoch is not None:
+        yield f"leader epoch {plan.leader_epoch} in all batches"
+    if plan.start_offset > segments[0].base_offset:
+        yield (
+            f"records before {plan.start_offset} in its batch are hidden by "
+            "log-start-offset-checkpoint"
+        )
+    for kept in segments:
+        if kept.straddling is not None and kept is segments[-1]:
+            yield (
+                f"left out: offsets {kept.straddling} to {kept.offsets.last}, whose batch goes on "
+                "behind the end"
+            )
+        if kept.unread:
+            yield (
+                f"left out: the last {kept.unread:,} bytes of {kept.segment.log.path}, which are "
+                "not a whole batch"
+            )
+    yield from _missing(log.segments)
+
+
+def _missing(segments: list[Segment]) -> Iterator[str]:
+    """The offsets that no source has, as far as the ends of segments are known."""
+    behind = None
+    for segment in segments:
+        first = max(segment.base_offset, segment.cut.first)
+        if behind is not None and behind < first:
+            yield f"missing: offsets {behind} to {first - 1} are in no source"
+        behind = segment.offsets.last + 1 if segment.offsets.last < MAX_INT64 else None
+
+
+def _time(timestamp: int) -> str:
+    return f"{np.datetime64(timestamp, 'ms')}Z"

@@ -1,0 +1,172 @@
+"""The logs at the sources: one for each partition, out of tiered storage or a backup.
+
+Topic and partition become the name of a folder, and a bucket is not to be trusted with that: a name
+that no topic can have is refused.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from kafkajit.errors import CorruptCheckpointError, KafkaJitError
+from kafkajit.format.log_path import LOG_SUFFIX, SNAPSHOT_SUFFIX
+from kafkajit.format.tiered_names import object_name
+from kafkajit.format.topic import check_topic
+from kafkajit.log.log import checkpointed_offset
+from kafkajit.log.segment import Segment, logger
+from kafkajit.log.tiered_segments import Epochs, epochs_of, partitions_of
+from kafkajit.places.locations import find_segments
+from kafkajit.places.tiered_files import TieredFile
+from kafkajit.state.checkpoints import START_OFFSETS
+from kafkajit.state.partition_metadata import PARTITION_METADATA, parse_partition_metadata
+from kafkajit.storage.source import as_bytes
+from kafkajit.storage.stored_file import StoredFile
+from kafkajit.upkeep.restore.options import RestoreOptions
+
+
+@dataclass(frozen=True, repr=False)
+class SourceLog:
+    """A partition's log at a source."""
+
+    topic: str
+    partition: int
+    segments: list[Segment]
+    files: Mapping[str, StoredFile]  # all files at the sources, by their paths
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    @property
+    def place(self) -> str:
+        """The folder of its first segment."""
+        return self.segments[0].log.folder
+
+    @cached_property
+    def topic_id(self) -> str | None:
+        """The topic's id: in the names of tiered objects, or in partition.metadata."""
+        for segment in self.segments:
+            name = object_name(segment.log.path)
+            if name is not None:
+                return name.topic_id
+        file = self._beside(PARTITION_METADATA)
+        if file is None:
+            return None
+        try:
+            (row,) = parse_partition_metadata(as_bytes(file.read()), file.path).to_pylist()
+        except CorruptCheckpointError as error:
+            logger.warning("%s: the log is restored without the topic's id", error)
+            return None
+        return str(row["topicId"])
+
+    @cached_property
+    def start_offset(self) -> int:
+        """The log start offset that a broker's log-start-offset-checkpoint has, or 0."""
+        starts = []
+        for log in {segment.log.folder: segment.log for segment in self.segments}.values():
+            if not isinstance(log, TieredFile):
+                file = self.files.get(f"{log.folder.rpartition('/')[0]}/{START_OFFSETS}")
+                file = file or log.above(START_OFFSETS)
+                starts.append(checkpointed_offset(file, self.topic, self.partition))
+        return max(starts, default=0)
+
+    def epochs(self, segment: Segment) -> Epochs:
+        """The leader epochs up to the end of a segment, as far as they are known."""
+        return epochs_of(segment.log, self.files)
+
+    def snapshot(self, segment: Segment, offset: int) -> StoredFile | None:
+        """The producers at an offset, which is the end of this segment or the beginning."""
+        log = segment.log
+        if not isinstance(log, TieredFile):
+            return self.files.get(f"{log.folder}/{offset:020d}{SNAPSHOT_SUFFIX}")
+        # A plugin copies the snapshot of the segment's end.
+        if offset == segment.base_offset:
+            return None
+        return self.files.get(log.path.removesuffix(LOG_SUFFIX) + SNAPSHOT_SUFFIX)
+
+    def _beside(self, name: str) -> StoredFile | None:
+        log = self.segments[0].log
+        known = self.files.get(f"{log.folder}/{name}")
+        return known or next((file for file in log.beside() if file.name == name), None)
+
+
+@dataclass(frozen=True)
+class Found:
+    """The logs to restore, and the partitions of which none is."""
+
+    logs: list[SourceLog]
+    left_out: list[tuple[str, str]]  # the partition, and why
+
+
+def find_logs(sources: Iterable[str], options: RestoreOptions) -> Found:
+    """Find the logs at the sources that the options choose.
+
+    Brokers' own topics are left out unless they are named. A partition that is there twice is an
+    error.
+    """
+    logs, files = find_segments(sources, keys=options.keys)
+    every = [_source_log(segments, files) for segments in partitions_of(logs, files)]
+    _check_chosen(every, options)
+    chosen, left_out = [], []
+    for log in every:
+        reason = _why_left_out(log, options)
+        if reason is None:
+            check_topic(log.topic)
+            chosen.append(log)
+        elif reason:
+            left_out.append((log.name, reason))
+    counts = Counter(log.name for log in chosen)
+    for log in chosen:
+        if counts[log.name] > 1:
+            places = [f"{one.place}" for one in chosen if one.name == log.name]
+            raise KafkaJitError(
+                f"{log.name} is in several places, as logs of their own: name the one to restore",
+                path=", ".join(sorted(places)),
+            )
+    if (options.starting_offset, options.ending_offset) != (None, None) and len(chosen) > 1:
+        raise ValueError(
+            f"a starting or ending offset is for one partition, and {len(chosen)} are chosen: "
+            "name it with --partition TOPIC-PARTITION"
+        )
+    chosen.sort(key=lambda log: (log.topic, log.partition))
+    return Found(chosen, sorted(left_out))
+
+
+def _source_log(segments: list[Segment], files: Mapping[str, StoredFile]) -> SourceLog:
+    path = segments[0].path
+    if path.topic is None or path.partition is None:
+        raise KafkaJitError(
+            "the folder's name is not TOPIC-PARTITION, such as orders-0: rename a copy of it",
+            path=segments[0].log.folder,
+        )
+    return SourceLog(path.topic, path.partition, segments, files)
+
+
+def _why_left_out(log: SourceLog, options: RestoreOptions) -> str | None:
+    """Why a log is not restored; None if it is, empty if nobody asked for it."""
+    if options.topics or options.partitions:
+        is_named = log.topic in options.topics or log.name in options.partitions
+        return None if is_named else ""
+    if log.topic.startswith("__"):
+        return f"a topic of the brokers' own; --topic {log.topic} restores it"
+    return None
+
+
+def _check_chosen(logs: list[SourceLog], options: RestoreOptions) -> None:
+    """Raise an error if the sources lack a topic or partition that is named."""
+    missing = [*_missing(logs, options)]
+    if missing:
+        topics = sorted({log.topic for log in logs})
+        shown = ", ".join(topics[:10]) + (" and others" if len(topics) > 10 else "")
+        raise FileNotFoundError(
+            f"there is no segment of {', '.join(missing)}; the sources have the topics {shown}"
+        )
+
+
+def _missing(logs: list[SourceLog], options: RestoreOptions) -> Iterator[str]:
+    yield from sorted(options.topics - {log.topic for log in logs})
+    yield from sorted(options.partitions - {log.name for log in logs})
+    yield from sorted(options.topic_ids.keys() - {log.topic for log in logs})
