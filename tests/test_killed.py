@@ -81,6 +81,30 @@ def make_damaged(root: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1] + b"?")
 
 
+def make_source(root: Path) -> None:
+    """A backup beside the folder, in which orders-0 is not or is empty."""
+    if not (backup := root.with_name("backup")).exists():
+        make_log(backup)
+        shutil.copytree(backup / "orders-0", backup / "orders-1")
+    root.mkdir()
+
+
+def make_empty(root: Path) -> None:
+    make_source(root)
+    for name in ("orders-0", "orders-1"):
+        (root / name).mkdir()
+        (root / name / f"{0:020d}.log").touch()
+        (root / name / "partition.metadata").write_text(f"version: 0\ntopic_id: {'x' * 21}A")
+
+
+def restore(*words: str) -> Callable[[Path], None]:
+    def run(root: Path) -> None:
+        words_ = ["restore", *words, "--skip-existing", "--apply", f"{root.with_name('backup')}"]
+        assert main([*words_, str(root)]) == 0
+
+    return run
+
+
 class Command(NamedTuple):
     make: Callable[[Path], None]
     run: Callable[[Path], Any]
@@ -95,6 +119,8 @@ COMMANDS = {
     "retain": Command(make_log, command("retain", *KEEPS), cuts=True),
     "append": Command(make_log, append),
     "write": Command(make_log, write, cuts=True),
+    "restore": Command(make_source, restore()),
+    "restore into empty logs": Command(make_empty, restore("--into-existing-topics")),
 }
 
 

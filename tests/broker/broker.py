@@ -65,6 +65,14 @@ AIVEN = Release(
     ("bcprov-jdk18on-1.83.jar", "zstd-jni-1.5.7-4.jar"),
     "aiven",
 )
+# In front of Kafka's jars it makes a broker talk.
+WORDS = Release(
+    "1.7.36",
+    Path(__file__).with_name("pom-words.xml"),
+    "KAFKAJIT_WORDS_LIB",
+    ("slf4j-simple-1.7.36.jar",),
+    "words",
+)
 
 
 class Dump(NamedTuple):
@@ -146,11 +154,13 @@ def running_broker(
     folder: Path,
     config: Mapping[str, str] | None = None,
     features: Sequence[str] = ("share.version=1",),
+    *,
+    talks: bool = False,
 ) -> Iterator[Broker]:
     """Format `folder` unless it is, start a broker in it, yield it and stop it on the way out.
 
     `config` overrides broker settings, `features` are a new cluster's. The broker's own output
-    goes to `folder`/broker.out.
+    goes to `folder`/broker.out, with its log if it `talks`.
     """
     port, controller_port = free_ports(2)
     log_dir = folder / "logs"
@@ -158,7 +168,8 @@ def running_broker(
     properties = write_properties(folder / "broker.properties", settings | dict(config or {}))
     if not (log_dir / "meta.properties").exists():
         format_storage(properties, features)
-    with running_server(KAFKA, "kafka.Kafka", properties, port) as process:
+    words = (library(WORDS) / "*",) if talks else ()
+    with running_server(KAFKA, "kafka.Kafka", properties, port, words) as process:
         yield Broker(f"127.0.0.1:{port}", log_dir, process)
 
 
@@ -186,14 +197,14 @@ def running_old_broker(folder: Path) -> Iterator[Broker]:
 
 @contextmanager
 def running_server(
-    release: Release, main: str, properties: Path, port: int
+    release: Release, main: str, properties: Path, port: int, jars: Sequence[Path] = ()
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start a Java server, yield its process as soon as its port is open, and end it.
 
     What it prints goes beside its properties: x.out for x.properties.
     """
     with properties.with_suffix(".out").open("wb") as output:
-        settings = ("-Xmx768m", "-XX:+UseSerialGC", "-cp", classpath(release=release))
+        settings = ("-Xmx768m", "-XX:+UseSerialGC", "-cp", classpath(*jars, release=release))
         process = subprocess.Popen(
             ["java", *settings, main, str(properties)], stdout=output, stderr=subprocess.STDOUT
         )

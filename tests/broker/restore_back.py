@@ -1,4 +1,6 @@
-"""A real broker serves what was restored: PYTHONPATH=.:tests/support:tests/broker python THIS [WORK].
+"""A real broker serves what was restored.
+
+    PYTHONPATH=.:tests/support python tests/broker/restore_back.py [WORK]
 
 The segments are those that brokers with tiered storage have copied (tests/data/objects). They come
 back in the ways that docs/tiered.md describes:
@@ -54,7 +56,7 @@ class Cluster:
         return self.work / "logs"
 
     def running(self) -> Any:
-        return running_broker(self.work, CONFIG)
+        return running_broker(self.work, CONFIG, talks=True)
 
     def client(self, command: str, broker: Broker, *arguments: str) -> list[Any]:
         """Run LoadBack's command, and return its lines."""
@@ -68,7 +70,7 @@ class Cluster:
             for topic, count in TOPICS.items():
                 self.client("create", broker, topic, str(count))
 
-    def check(self, expected: dict[str, dict[str, Any]], *, is_new: bool = False) -> None:
+    def check(self, expected: dict[str, dict[str, Any]]) -> None:
         """Start the broker on what was restored; it has to serve the records that are expected."""
         with self.running() as broker:
             read = self.consume(broker, expected)

@@ -8,7 +8,7 @@ left out, as when a broker truncates a log.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from kafkajit.log.segment import OpenSegment, Segment, logger
 from kafkajit.places.tiered_files import TieredFile
 from kafkajit.records.batches import Batches
 from kafkajit.walk.damage import Stretch
-from kafkajit.walk.selection import Range
+from kafkajit.walk.selection import NOTHING, Range
 from kafkajit.walk.walk import frames
 
 
@@ -34,7 +34,7 @@ class KeptSegment:
     last_offset: int | None = None
     last_timestamp: int | None = None
     unread: int = 0  # bytes behind the last batch, which an interrupted broker has left
-    straddling: int | None = None  # the first offset that is left out because its batch goes on
+    straddling: Range = NOTHING  # offsets before the end that are left out with their batch
 
     @property
     def size(self) -> int:
@@ -53,13 +53,16 @@ class KeptSegment:
 def kept_segments(segments: Sequence[Segment], offsets: Range) -> list[KeptSegment]:
     """The parts of segments with these offsets; of the last one the end is known."""
     kept: list[KeptSegment] = []
+    straddling = NOTHING
     is_last = True
     for segment in reversed(segments):
         if not _offsets_of(segment) & offsets:
             continue
         part = _kept(segment, segment.cut & offsets, is_last=is_last)
+        straddling = part.straddling or straddling
         if part.size or part.is_whole:
-            kept.append(part)
+            kept.append(replace(part, straddling=straddling))
+            straddling = NOTHING
         is_last &= not part.size
     return kept[::-1]
 
@@ -124,7 +127,7 @@ def _kept(segment: Segment, offsets: Range, *, is_last: bool) -> KeptSegment:
         start, base_offset = _begin(opened, offsets.first)
     if not is_last and segment.cut.last == MAX_INT64 and offsets.last >= segment.offsets.last:
         return KeptSegment(segment, base_offset, Stretch(start, size), offsets)
-    end, last, timestamp, straddling = start, None, None, None
+    end, last, timestamp, straddling = start, None, None, NOTHING
     position, is_cut = start, False
     for batches in batches_from(opened, max(offsets.last, offsets.first)):
         position = int(batches.end[-1])
@@ -135,7 +138,7 @@ def _kept(segment: Segment, offsets: Range, *, is_last: bool) -> KeptSegment:
         if len(staying) < len(batches):
             behind = batches[batches.last_offset > offsets.last]
             begin = _first_offset(behind, 0, base_offset - 1 if last is None else last)
-            straddling = begin if begin <= offsets.last else None
+            straddling = Range(max(begin, offsets.first), offsets.last)
             end, is_cut = int(behind.position[0]), True
             break
     unread = 0 if is_cut else size - position

@@ -223,6 +223,7 @@ class LogCopy:
         self, kept: KeptSegment, log: Path, aborted: Entries, aborts: Entries
     ) -> None:
         """Write the .txnindex, if the segment has aborted transactions."""
+        aborted = aborted.astype(ABORTED)  # in the byte order of the file
         written = aborted.tobytes()
         file = kept.segment.transaction_index
         if kept.is_whole and file is not None:

@@ -20,7 +20,6 @@ from kafkajit.change.files import local_folder
 from kafkajit.change.journal import logs_in
 from kafkajit.change.lock import FolderLock
 from kafkajit.change.partition_plan import FolderState, PartitionPlan, UpkeepPlan
-from kafkajit.errors import KafkaJitError
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.log.segment import Segment
 from kafkajit.places.location import absolute
@@ -55,7 +54,7 @@ class PartitionRestoration(PartitionPlan):
     leader_epoch: int | None
     notes: list[str]
     _options: RestoreOptions
-    progress: Callable[[int], None] = field(default=lambda count: None)
+    progress: Callable[[int], None] = field(default=lambda _: None)
 
     @property
     def is_needed(self) -> bool:
@@ -249,11 +248,11 @@ def plan_of(
     chosen = []
     for log in found.logs:
         target = Target.at(root / log.name)
-        if options.skip_existing and target.obstacle:
-            if not (options.into_existing_topics and target.is_empty_log):
-                left_out.append((log.name, target.obstacle))
-                continue
-        chosen.append((log, target))
+        is_filled = options.into_existing_topics and target.is_empty_log
+        if options.skip_existing and target.obstacle is not None and not is_filled:
+            left_out.append((log.name, target.obstacle))
+        else:
+            chosen.append((log, target))
     check_targets([target for _, target in chosen], into_existing=options.into_existing_topics)
     plan = RestorationPlan(root, [_plan_of(log, target.folder, options) for log, target in chosen])
     plan.left_out = tuple(sorted(left_out))
@@ -263,10 +262,12 @@ def plan_of(
 def _plan_of(log: SourceLog, folder: Path, options: RestoreOptions) -> PartitionRestoration:
     target = Target.at(folder)
     offsets = _offsets(log, options)
-    segments = kept_segments(log.segments, offsets) if offsets else []
+    # A segment that has the log start offset stays whole, as in the broker that had it.
+    living = [one for one in log.segments if one.offsets.last >= log.start_offset]
+    segments = kept_segments(living, offsets) if offsets else []
     if options.has_range and not any(kept.size for kept in segments):
         segments = []
-    start = max(segments[0].base_offset, offsets.first) if segments else 0
+    start = max(segments[0].base_offset, offsets.first, log.start_offset) if segments else 0
     ends = (max(kept.base_offset, (kept.last_offset or -1) + 1) for kept in segments)
     end = max(ends, default=0)
     topic_id = None
@@ -282,7 +283,7 @@ def _plan_of(log: SourceLog, folder: Path, options: RestoreOptions) -> Partition
         state=FolderState(folder),
         source=log,
         segments=segments,
-        start_offset=min(start, max(end, start)),
+        start_offset=start,
         end_offset=max(end, start),
         topic_id=topic_id,
         leader_epoch=leader_epoch,
@@ -303,7 +304,7 @@ def _offsets(log: SourceLog, options: RestoreOptions) -> Range:
     if options.ending_timestamp is not None:
         found = first_batch_at(log.segments, options.ending_timestamp)
         behind = None if found is None else found.last
-    return Range(max(first or 0, log.start_offset), MAX_INT64 if behind is None else behind - 1)
+    return Range(first or 0, MAX_INT64 if behind is None else behind - 1)
 
 
 def _notes(plan: PartitionRestoration, target: Target) -> Iterator[str]:
@@ -318,16 +319,11 @@ def _notes(plan: PartitionRestoration, target: Target) -> Iterator[str]:
     if plan.leader_epoch is not None:
         yield f"leader epoch {plan.leader_epoch} in all batches"
     if plan.start_offset > segments[0].base_offset:
-        yield (
-            f"records before {plan.start_offset} in its batch are hidden by "
-            "log-start-offset-checkpoint"
-        )
+        yield (f"records before {plan.start_offset} are hidden by log-start-offset-checkpoint")
     for kept in segments:
-        if kept.straddling is not None and kept is segments[-1]:
-            yield (
-                f"left out: offsets {kept.straddling} to {kept.offsets.last}, whose batch goes on "
-                "behind the end"
-            )
+        if kept.straddling and kept is segments[-1]:
+            first, last = kept.straddling
+            yield f"left out: offsets {first} to {last}, whose batch goes on behind the end"
         if kept.unread:
             yield (
                 f"left out: the last {kept.unread:,} bytes of {kept.segment.log.path}, which are "
