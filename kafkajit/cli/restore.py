@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 from kafkajit.cli import upkeep_command
 from kafkajit.cli.private_key_option import add_private_key_option
 from kafkajit.cli.progress import Progress
+from kafkajit.cli.upkeep_command import NEEDED
 
 if TYPE_CHECKING:
     from kafkajit.upkeep.restore.options import RestoreOptions
-    from kafkajit.upkeep.restore.plan import PartitionRestoration, RestorationPlan
+    from kafkajit.upkeep.restore.plan import PartitionRestoration
 
 EXAMPLE = """\
 A SRC is a folder or a bucket with segments in tiered storage, a backup of a
@@ -138,10 +139,12 @@ def run(options: argparse.Namespace) -> int:
     # The lock's taker finishes an interrupted restoration, which the plan then finds.
     with lock_of(folder, force=options.force) if options.apply else nullcontext():
         plan = plan_of(options.sources, folder, asked)
-        codes = {_restore(partition, options, report) for partition in plan.partitions}
+        codes = [_restore(partition, options, report) for partition in plan.partitions]
     for name, why in plan.left_out:
         report.lines([f"{name}: left out: {why}"])
-    _sum_up(plan, options, report)
+    done = [one for one, code in zip(plan.partitions, codes, strict=True) if code == NEEDED]
+    if len(codes) > 1 or options.quiet:
+        _sum_up(done, options, report)
     return report.end(1 if 1 in codes else max(codes, default=0))
 
 
@@ -190,20 +193,19 @@ def _restore(
         report.lines(f"  {note}" for note in plan.notes[known:])
         report.done(None)
     report.partition(plan, None)
-    return upkeep_command.NEEDED if plan.is_needed else 0
+    return NEEDED if plan.is_needed else 0
 
 
 def _sum_up(
-    plan: RestorationPlan, options: argparse.Namespace, report: upkeep_command.Report
+    plans: list[PartitionRestoration], options: argparse.Namespace, report: upkeep_command.Report
 ) -> None:
-    plans = [partition for partition in plan.partitions if partition.is_needed]
-    if len(plan.partitions) > 1 or options.quiet:
-        places = "1 partition" if len(plans) == 1 else f"{len(plans):,} partitions"
-        segments = sum(len(partition.segments) for partition in plans)
-        report.summary(
-            f"{places}, {segments:,} segments, {sum(partition.size for partition in plans):,} "
-            f"bytes {'restored' if options.apply else 'to restore'}"
-        )
+    places = "1 partition" if len(plans) == 1 else f"{len(plans):,} partitions"
+    segments = sum(len(plan.segments) for plan in plans)
+    logs = "1 segment" if segments == 1 else f"{segments:,} segments"
+    report.summary(
+        f"{places}, {logs}, {sum(plan.size for plan in plans):,} bytes "
+        f"{'restored' if options.apply else 'to restore'}"
+    )
 
 
 def _topic_id(text: str) -> tuple[str, str]:

@@ -111,7 +111,7 @@ def batches_from(opened: OpenSegment, offset: int) -> Iterator[Batches]:
 
 
 def first_batch_of(kept: KeptSegment) -> Batches:
-    """The first batch that is kept; empty if there is none."""
+    """The first batch that is kept; empty for an empty segment."""
     return OpenSegment(kept.segment).batches_at(kept.stretch.start)[:1]
 
 

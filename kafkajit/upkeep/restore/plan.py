@@ -20,6 +20,7 @@ from kafkajit.change.files import local_folder
 from kafkajit.change.journal import logs_in
 from kafkajit.change.lock import FolderLock
 from kafkajit.change.partition_plan import FolderState, PartitionPlan, UpkeepPlan
+from kafkajit.errors import CorruptRecordError, InvalidOffsetError, InvalidRecordError
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.log.segment import Segment
 from kafkajit.places.location import absolute
@@ -40,7 +41,7 @@ from kafkajit.walk.selection import Range
 
 @dataclass(repr=False)
 class PartitionRestoration(PartitionPlan):
-    """What is written of one partition; its text is what `kafkajit restore` prints."""
+    """The files of one partition that are written; its text is what `kafkajit restore` prints."""
 
     ACTION = "restore"
 
@@ -120,7 +121,12 @@ class PartitionRestoration(PartitionPlan):
         target = Target.at(self.folder)
         check_targets([target], into_existing=self._options.into_existing_topics)
         copy = LogCopy(self.source, self.folder, change, self.leader_epoch, self.progress)
-        copy.copy(self.segments, self.start_offset)
+        try:
+            copy.copy(self.segments, self.start_offset)
+        except (CorruptRecordError, InvalidOffsetError, InvalidRecordError) as error:
+            if error.advice is None and copy.end_offset > self.segments[0].base_offset:
+                error.advice = f"with --ending-offset {copy.end_offset} the log ends before it"
+            raise
         if self.topic_id is not None and target.topic_id is None:
             content = partition_metadata_text(self.topic_id)
             change.new(self.folder / PARTITION_METADATA).write_bytes(content)
@@ -140,7 +146,7 @@ class PartitionRestoration(PartitionPlan):
 
 
 class RestorationPlan(UpkeepPlan[PartitionRestoration]):
-    """What is written of all partitions; its text is what the command prints."""
+    """The partitions that are written; its text is what the command prints."""
 
     left_out: tuple[tuple[str, str], ...] = ()  # partitions that are not restored, and why
 

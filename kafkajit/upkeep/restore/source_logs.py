@@ -95,7 +95,7 @@ class SourceLog:
 
 @dataclass(frozen=True)
 class Found:
-    """The logs to restore, and the partitions of which none is."""
+    """The logs to restore, and the partitions that are left out."""
 
     logs: list[SourceLog]
     left_out: list[tuple[str, str]]  # the partition, and why
