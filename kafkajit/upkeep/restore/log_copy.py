@@ -68,6 +68,8 @@ class LogCopy:
         change: collects the new files.
         leader_epoch: the epoch to write into all batches; None keeps those that they have.
         progress: called with each number of bytes that were copied.
+
+    `end_offset` is the offset behind the last sound batch, also after an error.
     """
 
     def __init__(
@@ -154,7 +156,10 @@ class LogCopy:
     def _check(self, batches: Batches, decoder: Decoder, path: str | None) -> None:
         sound = decoder.sound(batches, check_crcs=True)
         if not sound.all():
-            raise decoder.unsound(batches, int(np.argmin(sound)))
+            row = int(np.argmin(sound))
+            if row:
+                self.end_offset = int(batches.last_offset[row - 1]) + 1
+            raise decoder.unsound(batches, row)
         check_order(batches, self.end_offset - 1, path)
 
     def _follow(
