@@ -75,6 +75,7 @@ class Cluster:
         with self.running() as broker:
             read = self.consume(broker, expected)
             said = (self.work / "broker.out").read_text()
+            assert said.count("Completed load of Log") >= len(PARTITIONS)
             complaints = [line for line in said.splitlines() if COMPLAINTS.search(line)]
             assert not complaints, complaints
             for topic in TOPICS:
@@ -136,6 +137,8 @@ def same_cluster(cluster: Cluster) -> None:
     backup = cluster.work / "backup"
     shutil.copytree(cluster.log_dir, backup)
     lose_logs(cluster)
+    # A new disk was not shut down: the broker recovers all logs.
+    (cluster.log_dir / ".kafka_cleanshutdown").unlink()
     run(["--apply", str(backup), str(cluster.log_dir)])
 
 

@@ -91,7 +91,16 @@ class Tier:
         assert log.end_offset == log.last_stable_offset == len(found)
         globbed = read_table(f"{self.folder}/*.log", columns=["offset", "value"])
         assert [(row["offset"], int(row["value"])) for row in globbed.to_pylist()] == found
+        assert self.restored() == found
         return found
+
+    def restored(self) -> list[tuple[int, int]]:
+        """The same of the log that a broker gets back."""
+        with tempfile.TemporaryDirectory() as root:
+            kafkajit.restore(self.folder, root).apply()
+            assert not kafkajit.repair(root).is_needed
+            rows = kafkajit.Log(f"{root}/orders-0").read(0, 10**6, columns=["offset", "value"])
+            return [(row["offset"], int(row["value"])) for row in rows.to_pylist()]
 
 
 def expected(epochs: Epochs, last: int) -> list[tuple[int, int]]:
