@@ -39,6 +39,7 @@ exit code:
 """
 _ERROR, NEEDED = 1, 2
 TIME_HELP = "act as if it were this time: ISO 8601 (in UTC without a zone) or milliseconds"
+_SECRET = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/@]*:[^@]*@")  # a URI that has one
 _BEHIND = re.compile(r" *(?:\S+ {2,})?")
 
 
@@ -147,6 +148,8 @@ class Report:
         elif code == NEEDED and not options.apply:
             words = ["kafkajit", options.command, "--apply", *options.words]
             to_do = f"To do it: {shlex.join(words)}"
+            if any(map(_SECRET.match, options.words)):
+                to_do = "To do it, pass --apply, too."
             if any(place.startswith("sample:") for place in getattr(options, "dirs", ())):
                 to_do = "The sample stays as it is: copy it to a folder of your own."
             print(f"Nothing was changed. {to_do}")

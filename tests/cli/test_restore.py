@@ -9,6 +9,7 @@ import data
 import pytest
 from changes import hidden, live
 from corpus import DATA, rows_of
+from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 import kafkajit
 from kafkajit.cli import main
@@ -171,6 +172,17 @@ def test_the_sample_may_be_a_source(restore: Restore, tmp_path: Path) -> None:
         f"{tmp_path}/kafka"
     )
     assert restore("--apply", *words).code == 0
+
+
+def test_a_secret_is_not_printed(
+    restore: Restore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = (SubTreeFileSystem(str(LOCAL), LocalFileSystem()), "remote")
+    bucket = type("Bucket", (), {"from_uri": staticmethod(lambda _: opened)})
+    monkeypatch.setattr("kafkajit.places.location.FileSystem", bucket)
+    run = restore("--quiet", "away://key:sec/ret@remote", tmp_path / "kafka")
+    assert run.out[-1] == "Nothing was changed. To do it, pass --apply, too."
+    assert "ret@" not in f"{run.out}{run.err}"
 
 
 @pytest.mark.parametrize("option", ["--topic-id=orders", "--private-key=first"])

@@ -35,7 +35,7 @@ from kafkajit.upkeep.restore.kept_segments import (
 from kafkajit.upkeep.restore.log_copy import LogCopy
 from kafkajit.upkeep.restore.options import RestoreOptions
 from kafkajit.upkeep.restore.source_logs import SourceLog, find_logs
-from kafkajit.upkeep.restore.target import Target, check_targets
+from kafkajit.upkeep.restore.target import Target, check_targets, check_topic_id
 from kafkajit.walk.selection import Range
 
 
@@ -136,8 +136,8 @@ class PartitionRestoration(PartitionPlan):
         open_since = copy.producers.first_open_offset
         if open_since is not None:
             self.notes.append(
-                f"a transaction is open since offset {open_since}: read_committed consumers stop "
-                "there"
+                f"a transaction is open since offset {open_since}, where read_committed consumers "
+                "stop: `kafka-transactions.sh abort` ends it"
             )
 
     def apply(self, *, keep: bool = False) -> Path | None:
@@ -262,6 +262,11 @@ def plan_of(
     check_targets([target for _, target in chosen], into_existing=options.into_existing_topics)
     plan = RestorationPlan(root, [_plan_of(log, target.folder, options) for log, target in chosen])
     plan.left_out = tuple(sorted(left_out))
+    for topic, id_ in sorted(
+        {(one.source.topic, one.topic_id) for one in plan.partitions}, key=str
+    ):
+        if id_ is not None:
+            check_topic_id(root, topic, id_)
     return plan
 
 

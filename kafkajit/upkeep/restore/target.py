@@ -11,7 +11,7 @@ from kafkajit.change.files import check_files
 from kafkajit.change.journal import READY
 from kafkajit.change.partition_offsets import PartitionOffsets
 from kafkajit.change.partitions import interrupted_in
-from kafkajit.format.log_path import LOG_SUFFIX
+from kafkajit.format.log_path import LOG_SUFFIX, partition_of
 from kafkajit.state.checkpoints import NAMES as CHECKPOINTS
 from kafkajit.state.checkpoints import START_OFFSETS
 from kafkajit.state.partition_metadata import PARTITION_METADATA, read_partition_metadata
@@ -88,6 +88,20 @@ def check_targets(targets: list[Target], *, into_existing: bool) -> None:
             raise FileNotFoundError(
                 f"{', '.join(missing)}: no such folder in {targets[0].folder.parent}: create the "
                 "topic with as many partitions, and stop the broker"
+            )
+
+
+def check_topic_id(root: Path, topic: str, topic_id: str) -> None:
+    """Raise an error if a partition of the topic is in the folder under another id."""
+    for path in sorted(root.glob(f"*/{PARTITION_METADATA}")):
+        if partition_of(path.parent)[:1] != (topic,) or path.parent.name.startswith("."):
+            continue
+        (row,) = read_partition_metadata(path).to_pylist()
+        if row["topicId"] != topic_id:
+            raise ValueError(
+                f"{path.parent} has the topic id {row['topicId']}, and another partition of "
+                f"{topic} would get {topic_id}: is it another cluster's? pass --topic-id "
+                f"{topic}={row['topicId']} --leader-epoch 0"
             )
 
 

@@ -466,7 +466,8 @@ def test_a_transaction_that_stays_open_is_reported(tmp_path: Path) -> None:
     (folder / f"{0:020d}.log").write_bytes(log)
     partition = one(folder, tmp_path / "kafka")
     assert partition.notes[-1] == (
-        "a transaction is open since offset 7: read_committed consumers stop there"
+        "a transaction is open since offset 7, where read_committed consumers stop: "
+        "`kafka-transactions.sh abort` ends it"
     )
 
 
@@ -490,6 +491,15 @@ def test_the_topics_id_is_the_sources_or_the_given_one_or_none(
     ):
         one(backup, tmp_path / name, topic_ids=other)
         assert id_in(tmp_path / name) == expected
+
+
+def test_a_topic_has_one_id_in_a_folder(backup: Path, tmp_path: Path) -> None:
+    (backup / "partition.metadata").write_text(f"version: 0\ntopic_id: {TOPIC_ID}")
+    empty_log(tmp_path / "kafka").rename(tmp_path / "kafka" / "orders-1")
+    with pytest.raises(ValueError, match=f"orders-1 has the topic id {ID}.*--topic-id orders={ID}"):
+        kafkajit.restore(backup, tmp_path / "kafka")
+    one(backup, tmp_path / "kafka", topic_ids={"orders": ID})
+    assert id_in(tmp_path / "kafka") == ID
 
 
 def test_a_leader_epoch_replaces_those_of_all_batches(backup: Path, tmp_path: Path) -> None:
