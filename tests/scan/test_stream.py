@@ -6,6 +6,7 @@ import logging
 import os
 import random
 import threading
+import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -182,6 +183,85 @@ def test_a_bad_batch_before_a_sound_one_is_damage(orders: Path) -> None:
     lenient = Query(orders, mode="DROPMALFORMED")
     assert lenient.offsets() == []
     assert lenient.offsets() == [*range(10), 13, 14]
+
+
+def _aged(folder: Path) -> None:
+    """Let the folder's last segment have been written a while ago."""
+    log = max(folder.glob("*.log"))
+    before = log.stat().st_mtime_ns - 60_000_000_000
+    os.utime(log, ns=(before, before))
+
+
+# What becomes of a batch of 75 bytes: where its bytes are changed, and the message about it.
+BROKEN = {
+    "size too small": (8, bytes(4), "Found record size 0 smaller than minimum record overhead"),
+    "size too large": (8, b"\x7f", r"record size \d+ leads past the end of the log, but a sound"),
+    "zeros": (0, bytes(40), "record size 0"),
+}
+
+
+@pytest.mark.parametrize(("at", "wrong", "message"), BROKEN.values(), ids=BROKEN)
+def test_damaged_framing_is_reported_once_a_sound_batch_follows(
+    orders: Path, at: int, wrong: bytes, message: str
+) -> None:
+    query, lenient = started(orders), started(orders, mode="DROPMALFORMED")
+    reporting = started(orders, mode="PERMISSIVE")
+    batch = bytearray(data(10, 3))
+    batch[at : at + len(wrong)] = wrong
+    append(orders, bytes(batch))
+    _aged(orders)
+    assert query.offsets() == lenient.offsets() == reporting.offsets() == list(range(10))
+    assert query.restart().offsets() == []  # it may be a torn tail
+    append(orders, data(13, 2))
+    _aged(orders)
+    with pytest.raises(CorruptRecordError, match=message) as raised:
+        query.offsets()
+    with pytest.raises(CorruptRecordError) as of_a_batch:
+        read_table(orders)
+    assert str(raised.value) == str(of_a_batch.value)
+    assert lenient.offsets() == [13, 14]
+    rows = reporting.trigger().to_pylist()
+    assert rows == read_table(orders, mode="PERMISSIVE").to_pylist()[10:]
+    append(orders, data(15, 1) + data(16, 1)[:70])
+    assert reporting.restart().offsets() == lenient.restart().offsets() == [15]
+    assert reporting.offsets() == lenient.offsets() == []
+    append(orders, data(16, 1)[70:])
+    assert reporting.offsets() == lenient.offsets() == [16]
+
+
+def test_a_large_batch_with_a_wrong_checksum_does_not_stall_a_stream(orders: Path) -> None:
+    query = started(orders, mode="DROPMALFORMED")
+    batch = bytearray(kt.batch([kt.Record(value=bytes(300_000))], base_offset=10))
+    batch[-1] ^= 1
+    append(orders, bytes(batch) + data(11, 2))
+    _aged(orders)
+    assert query.offsets() == [*range(10), 11, 12]
+
+
+@pytest.mark.parametrize("base_offset", [3, 50])
+def test_a_batch_in_the_value_of_a_torn_batch_is_no_damage(orders: Path, base_offset: int) -> None:
+    query = started(orders, mode="DROPMALFORMED")
+    batch = kt.batch([kt.Record(value=data(base_offset, 4) + bytes(100))], base_offset=10)
+    append(orders, batch[:-50])
+    if base_offset < 10:  # offsets that the log has had before
+        _aged(orders)
+    assert query.offsets() == list(range(10))
+    append(orders, batch[-50:])
+    assert query.offsets() == [10]
+
+
+def test_damage_that_a_busy_broker_writes_on_behind_is_reported_soon(
+    orders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = started(orders)
+    query.offsets()
+    append(orders, b"\xff" * 75 + data(11, 1))
+    assert query.offsets() == []
+    later = time.time_ns() + 3_000_000_000
+    monkeypatch.setattr(time, "time_ns", lambda: later)
+    append(orders, data(13, 1))
+    with pytest.raises(CorruptRecordError):
+        query.offsets()
 
 
 def test_a_preallocated_segment_grows_within_its_size(orders: Path) -> None:

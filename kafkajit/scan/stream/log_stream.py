@@ -240,7 +240,7 @@ class LogStream:
             listing = self._folders.again(partition.listing.folder)
             if listing is None or not listing.segments:
                 break
-            partition.update(listing)
+            partition.update(listing, reached=needed)
         folder = partition.listing.folder
         if first < partition.start_offset:
             self._report_loss(

@@ -20,6 +20,7 @@ from kafkajit.scan.stream.positions import (
     believe,
     boundary,
     headers,
+    sound_behind,
 )
 from kafkajit.storage.live_file import LiveFile
 from kafkajit.storage.source import Int64s
@@ -55,6 +56,8 @@ class Partition:
         self._last: StoredFile | None = None  # the last segment's log when it was looked at
         self._believed = Believed(0, 0)
         self._looked_ns = 0
+        self._waits_at = -1  # for bytes behind the sound batches to become one
+        self._waits_since_ns = 0
         self._boundaries: dict[tuple[object, int], Boundary] = {}
         self.segments: list[Segment] = []
         self.listing = listing
@@ -70,8 +73,11 @@ class Partition:
         """The offset behind the last sound batch."""
         return self._believed.offset
 
-    def update(self, listing: Listing) -> None:
-        """Take over a new listing, which has a segment, and read what has come."""
+    def update(self, listing: Listing, reached: int = 0) -> None:
+        """Take over a new listing, which has a segment, and read what has come.
+
+        `reached` is an offset up to which the log has been read before.
+        """
         last = listing.segments[-1]
         if listing is self.listing and self.segments and not self._may_have_more(last.log):
             return
@@ -87,6 +93,7 @@ class Partition:
                 self._believed = self._anew(last)
                 if self._believed != known:
                     self._boundaries.clear()
+        self._believed = self._past_damage(last.log, self._believed, now, reached)
         self._last, self._looked_ns = last.log, now
         self.listing = listing
         sound = replace(last, log=replace(last.log, size=self._believed.position))
@@ -101,6 +108,23 @@ class Partition:
 
     def _more(self, log: StoredFile, known: Believed) -> Believed:
         return believe(log, known, check_crcs=self._options.scan.check_crcs)
+
+    def _past_damage(self, log: StoredFile, known: Believed, now: int, reached: int) -> Believed:
+        """Go on behind bytes that are damaged, because a sound batch follows them.
+
+        A broker writes a batch within milliseconds, and a batch in one of its values may be whole
+        before. So bytes have a moment to become a batch, unless the log has been read further.
+        """
+        while known.position < log.size:
+            if known.position != self._waits_at:
+                self._waits_at = known.position
+                self._waits_since_ns = min(now, log.modified_ns or now)
+            has_waited = now - self._waits_since_ns > STEP_NS
+            behind = sound_behind(log, known) if has_waited or known.offset < reached else None
+            if behind is None:
+                break
+            known = self._more(log, behind)
+        return known
 
     def _may_have_more(self, log: StoredFile) -> bool:
         """Whether the last segment may have bytes that have not been looked at.

@@ -21,12 +21,14 @@ from kafkajit.records.batches import Batches, frame
 from kafkajit.storage.live_file import LiveFile
 from kafkajit.storage.source import Bytes, as_bytes
 from kafkajit.storage.stored_file import StoredFile
+from kafkajit.walk.resync import PrefixChecksums
 
 logger = logging.getLogger("kafkajit")
 
 # The bytes read at first, and at most unless a batch is larger.
 _WINDOW = 128 << 10
 _MOST = 8 << 20
+_ZEROS = 1 << 20  # bytes that are compared with zeros at once
 _ENTRY = 8  # bytes of an index entry: the relative offset and the position
 
 
@@ -89,27 +91,64 @@ def believe(log: StoredFile, known: Believed, *, check_crcs: bool = True) -> Bel
     return Believed(position, offset)
 
 
+def sound_behind(log: StoredFile, known: Believed) -> Believed | None:
+    """Find a sound batch behind bytes that are not one: its position and base offset, or None.
+
+    A batch with lower offsets than the log has there does not count: it lies in a record's value.
+    """
+    if _only_zeros(log, known.position):
+        return None
+    content = as_bytes(log.read(known.position, log.size - known.position))
+    prover = PrefixChecksums(content)
+    at = prover.next_sound_batch(1)
+    while at < content.size:
+        first = frame(content, at, max_records=1).batches[:1]
+        base_offset = int(first.field("baseOffset")[0])
+        if base_offset >= known.offset:
+            return Believed(known.position + at, base_offset)
+        at = prover.next_sound_batch(at + 1)
+    return None
+
+
+def _only_zeros(log: StoredFile, position: int) -> bool:
+    """Whether a log has only zeros from a position on, as a preallocated file has."""
+    steps = range(position, log.size, _ZEROS)
+    return not any(as_bytes(log.read(at, min(_ZEROS, log.size - at))).any() for at in steps)
+
+
 def boundary(segment: Segment, offset: int) -> Boundary:
     """The boundary at an offset of a segment; behind the last batch if all offsets are lower.
 
-    Damage ends the search: reading begins there, and goes to the segment's end.
+    Reading begins at damage that may have held the offset, and goes to the segment's end.
     """
     if offset <= segment.base_offset:
         return Boundary(0, 0)
     position = IndexEntries(segment).position_of(offset - 1)
-    for batches in headers(segment.log, position):
+    while True:
+        found, position = _boundary_from(segment.log, position, offset)
+        if found is not None:
+            return found
+        behind = sound_behind(segment.log, Believed(position, segment.base_offset))
+        if behind is None or behind.offset >= offset:
+            return Boundary(position, segment.log.size)
+        position = behind.position
+
+
+def _boundary_from(log: StoredFile, position: int, offset: int) -> tuple[Boundary | None, int]:
+    """The boundary at an offset among the batches from a position on, or where these end."""
+    for batches in headers(log, position):
         rows = np.flatnonzero(batches.last_offset >= offset - 1)
         if rows.size:
             row = int(rows[0])
             start, end = int(batches.position[row]), int(batches.end[row])
             if int(batches.last_offset[row]) == offset - 1:
-                return Boundary(end, end)
+                return Boundary(end, end), end
             # The header of a set of messages does not have its first offset.
             begins_behind = int(batches.field("baseOffset")[row]) >= offset
             begins_behind &= not bool(batches.is_message_set[row])
-            return Boundary(start, start if begins_behind else end)
+            return Boundary(start, start if begins_behind else end), end
         position = int(batches.end[-1])
-    return Boundary(position, segment.log.size)
+    return None, position
 
 
 class IndexEntries:
