@@ -16,6 +16,7 @@ from kafkajit.format.log_path import LOG_SUFFIX, SNAPSHOT_SUFFIX
 from kafkajit.format.tiered_names import object_name
 from kafkajit.format.topic import check_topic
 from kafkajit.log.log import checkpointed_offset
+from kafkajit.log.remote_log_metadata import without_unreadable
 from kafkajit.log.segment import Segment, logger
 from kafkajit.log.tiered_segments import Epochs, epochs_of, partitions_of
 from kafkajit.places.locations import find_segments
@@ -108,6 +109,7 @@ def find_logs(sources: Iterable[str], options: RestoreOptions) -> Found:
     error.
     """
     logs, files = find_segments(sources, keys=options.keys)
+    logs = without_unreadable(logs)
     every = [_source_log(segments, files) for segments in partitions_of(logs, files)]
     _check_chosen(every, options)
     chosen, left_out = [], []
