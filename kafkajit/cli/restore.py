@@ -4,19 +4,21 @@ Without --apply nothing is written, and a line for each partition has its segmen
 and times. A partition that exists in the folder is refused, or left alone with --skip-existing.
 Checksums are verified while the segments are copied; a damaged partition is not restored.
 
-Exit code: 0 if everything was restored; 2 if --apply was not given; 1 after an error.
+Exit code: 0 if there is nothing to restore, or everything was restored; 2 if there is something to
+restore and --apply was not given; 1 after an error.
 """
 
 from __future__ import annotations
 
 import argparse
-from contextlib import nullcontext
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from kafkajit.cli import upkeep_command
 from kafkajit.cli.private_key_option import add_private_key_option
 from kafkajit.cli.progress import Progress
 from kafkajit.cli.upkeep_command import NEEDED
+from kafkajit.format.moment import milliseconds
 
 if TYPE_CHECKING:
     from kafkajit.upkeep.restore.options import RestoreOptions
@@ -32,7 +34,8 @@ Stop the broker before --apply. Each partition is restored whole or not at all,
 and nothing is overwritten.
 
 exit code:
-  0 if everything was restored; 2 if --apply was not given; 1 after an error
+  0 if there is nothing to restore, or everything was restored; 2 if there is
+    something to restore and --apply was not given; 1 after an error
 
 examples:
   kafkajit restore s3://bucket/tiered /var/kafka
@@ -76,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{which}-offset", type=int, metavar="OFFSET", help=offset)
         parser.add_argument(
             f"--{which}-timestamp",
-            type=upkeep_command.time,
+            type=_time,
             metavar="TIME",
             help=f"{time}: ISO 8601 (in UTC without a zone) or milliseconds",
         )
@@ -136,9 +139,16 @@ def run(options: argparse.Namespace) -> int:
     asked = _asked(options)
     report = upkeep_command.Report(options)
     folder = local_folder(options.dir)
-    # The lock's taker finishes an interrupted restoration, which the plan then finds.
-    with lock_of(folder, force=options.force) if options.apply else nullcontext():
+    with ExitStack() as held:
+        # The lock's taker finishes an interrupted restoration, which the plan then finds.
+        is_there = folder.is_dir()
+        if options.apply and is_there:
+            held.enter_context(lock_of(folder, force=options.force))
         plan = plan_of(options.sources, folder, asked)
+        if options.apply:
+            plan.check_room()
+            if not is_there:
+                held.enter_context(lock_of(folder, force=options.force))
         codes = [_restore(partition, options, report) for partition in plan.partitions]
     for name, why in plan.left_out:
         report.lines([f"{name}: left out: {why}"])
@@ -206,6 +216,13 @@ def _sum_up(
         f"{places}, {logs}, {sum(plan.size for plan in plans):,} bytes "
         f"{'restored' if options.apply else 'to restore'}"
     )
+
+
+def _time(text: str) -> int:
+    try:
+        return milliseconds(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _topic_id(text: str) -> tuple[str, str]:

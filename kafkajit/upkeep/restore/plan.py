@@ -6,9 +6,12 @@ Answers to LogLoader of Kafka 4.1.1, which has to find the log as a stopped brok
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -84,7 +87,7 @@ class PartitionRestoration(PartitionPlan):
         offsets = f"offsets {self.start_offset} to {self.end_offset - 1}"
         return f"{count}, {self.size:,} bytes, {offsets}{times}"
 
-    @property
+    @cached_property
     def timestamps(self) -> tuple[int | None, int | None]:
         """The timestamps of the first batch and of the last, if they have some."""
         found: list[int | None] = [None, None]
@@ -163,13 +166,22 @@ class RestorationPlan(UpkeepPlan[PartitionRestoration]):
         """
         if not self.partitions:
             return []
-        with self.lock(force=force):
+        self.check_room()
+        with lock_of(self.location, force=force):
             kept = [partition.apply(keep=keep) for partition in self.partitions]
         return [path for path in kept if path is not None]
 
-    def lock(self, *, force: bool = False) -> FolderLock:
-        """The lock of the folder that is written to, which is made if it does not exist."""
-        return lock_of(self.location, force=force)
+    def check_room(self) -> None:
+        """Raise an error if the segments do not fit on the disk."""
+        there = next(path for path in (self.location, *self.location.parents) if path.exists())
+        size, free = sum(plan.size for plan in self.partitions), shutil.disk_usage(there).free
+        if size > free:
+            raise OSError(
+                errno.ENOSPC,
+                f"{size:,} bytes are to be written, and {free:,} are free: choose partitions, or "
+                "another disk",
+                str(self.location),
+            )
 
 
 def lock_of(folder: Path, *, force: bool = False) -> FolderLock:
@@ -219,9 +231,10 @@ def restore(
         private_keys: files of private keys by their ids, for encrypted tiered segments.
 
     >>> import kafkajit.testing as kt
-    >>> print(restore(f"{kt.SAMPLE}/payments-0", "/var/kafka-restored"))
+    >>> ids = {"payments": "pUM3BMsVQk2fe-klgEgLLA"}
+    >>> print(restore(f"{kt.SAMPLE}/payments-0", "/no/such/folder", topic_ids=ids))
     payments-0: 2 segments, 1,015 bytes, offsets 0 to 26, 2025-11-05T00:00:00.000Z to
-    2025-11-05T00:13:00.000Z
+    2025-11-05T00:26:00.000Z
       topic id pUM3BMsVQk2fe-klgEgLLA
     """
     given = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from kafkajit.errors import CorruptCheckpointError, KafkaJitError
-from kafkajit.format.log_path import LOG_SUFFIX, SNAPSHOT_SUFFIX
+from kafkajit.format.log_path import LOG_SUFFIX, SNAPSHOT_SUFFIX, SWAP_SUFFIX
 from kafkajit.format.tiered_names import object_name
 from kafkajit.format.topic import check_topic
 from kafkajit.log.log import checkpointed_offset
@@ -25,6 +25,7 @@ from kafkajit.state.checkpoints import START_OFFSETS
 from kafkajit.state.partition_metadata import PARTITION_METADATA, parse_partition_metadata
 from kafkajit.storage.source import as_bytes
 from kafkajit.storage.stored_file import StoredFile
+from kafkajit.topics import TOPICS
 from kafkajit.upkeep.restore.options import RestoreOptions
 
 
@@ -133,6 +134,7 @@ def find_logs(sources: Iterable[str], options: RestoreOptions) -> Found:
             f"a starting or ending offset is for one partition, and {len(chosen)} are chosen: "
             "name it with --partition TOPIC-PARTITION"
         )
+    _check_swapped(chosen)
     chosen.sort(key=lambda log: (log.topic, log.partition))
     return Found(chosen, sorted(left_out))
 
@@ -152,6 +154,8 @@ def _why_left_out(log: SourceLog, options: RestoreOptions) -> str | None:
     if options.topics or options.partitions:
         is_named = log.topic in options.topics or log.name in options.partitions
         return None if is_named else ""
+    if log.topic == TOPICS["cluster_metadata"]:
+        return "the metadata of the cluster that it comes from"
     if log.topic.startswith("__"):
         return f"a topic of the brokers' own; --topic {log.topic} restores it"
     return None
@@ -166,6 +170,18 @@ def _check_chosen(logs: list[SourceLog], options: RestoreOptions) -> None:
         raise FileNotFoundError(
             f"there is no segment of {', '.join(missing)}; the sources have the topics {shown}"
         )
+
+
+def _check_swapped(logs: list[SourceLog]) -> None:
+    """Raise an error if a broker was stopped while it swapped segments: some may be gone."""
+    folders = {segment.log.folder for log in logs for segment in log.segments}
+    for path, file in sorted(logs[0].files.items()) if logs else ():
+        if file.folder in folders and file.name.endswith(SWAP_SUFFIX):
+            raise KafkaJitError(
+                "a broker was stopped while it swapped segments: run `kafkajit repair` on a copy "
+                "of the folder first",
+                path=path,
+            )
 
 
 def _missing(logs: list[SourceLog], options: RestoreOptions) -> Iterator[str]:

@@ -19,6 +19,7 @@ from scanning import far_away, read_in_small_pieces
 import kafkajit
 import kafkajit.testing as kt
 from asv_bench.benchmarks.tiered_objects import TOPIC_ID, write_segment
+from kafkajit.change.journal import READY
 from kafkajit.change.lock import FolderLock
 from kafkajit.upkeep.restore.plan import PartitionRestoration
 
@@ -138,6 +139,18 @@ def test_tiered_storage_and_a_brokers_folder_become_one_log(tmp_path: Path) -> N
     assert kafkajit.Log(tmp_path / "orders-1-0").start_offset == 8
 
 
+@pytest.mark.parametrize("start", [0, 9, 10, 15, 29])
+def test_segments_before_the_log_start_offset_of_a_backup_are_left_out(
+    start: int, backup: Path, tmp_path: Path
+) -> None:
+    (backup.parent / STARTS).write_text(f"0\n1\norders 0 {start}\n")
+    one(backup, tmp_path / "kafka")
+    assert offsets_in(tmp_path / "kafka") == list(range(start, 30))
+    folder = tmp_path / "kafka" / "orders-0"
+    assert bases(folder) == list(range(start // 10 * 10, 30, 10))
+    assert files_in(folder)[f"{20:020d}.log"] == files_in(backup)[f"{20:020d}.log"]
+
+
 def test_a_restored_log_needs_no_repair(tmp_path: Path) -> None:
     restored(LOCAL / "remote", tmp_path)
     assert not kafkajit.repair(tmp_path).is_needed
@@ -210,6 +223,11 @@ def test_brokers_own_topics_are_left_out_unless_they_are_named(tmp_path: Path) -
     assert len(plan.partitions) == 3
     named = kafkajit.restore(LOCAL / "logs", tmp_path, topics=["__remote_log_metadata"])
     assert len(named.partitions) == 3
+    cluster = kafkajit.restore(DATA / "internal", tmp_path)
+    assert ("__cluster_metadata-0", "the metadata of the cluster that it comes from") in (
+        cluster.left_out
+    )
+    assert not cluster.partitions
 
 
 def test_a_partition_that_is_in_two_places_is_an_error_that_names_them(tmp_path: Path) -> None:
@@ -398,6 +416,13 @@ def test_a_segment_in_the_middle_must_be_whole(backup: Path, tmp_path: Path) -> 
     with pytest.raises(kafkajit.CorruptRecordError, match=r"00000000000000000020\.log follows"):
         restored(backup, tmp_path / "kafka")
     assert not (tmp_path / "kafka" / "orders-0").exists()
+
+
+def test_a_backup_of_an_interrupted_swap_is_refused(backup: Path, tmp_path: Path) -> None:
+    swap = backup / f"{10:020d}.log.swap"
+    swap.write_bytes(batch(10))
+    with pytest.raises(kafkajit.KafkaJitError, match=f"run `kafkajit repair` on a copy.*{swap}"):
+        kafkajit.restore(backup, tmp_path / "kafka")
 
 
 @pytest.mark.parametrize("tail", [batch(30)[:-1], bytes(100)])
@@ -595,6 +620,30 @@ def test_a_running_broker_keeps_its_folder(backup: Path, tmp_path: Path) -> None
     assert not (tmp_path / "kafka" / "orders-0").exists()
 
 
+def test_an_interrupted_change_is_finished_before_a_folder_is_filled(
+    backup: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "kafka" / "orders-0" / READY).mkdir(parents=True)
+    with pytest.raises(FileExistsError, match="`kafkajit repair --apply` finishes it"):
+        kafkajit.restore(backup, tmp_path / "kafka", into_existing_topics=True)
+
+
+def test_what_does_not_fit_on_the_disk_is_not_begun(
+    backup: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = kafkajit.restore(backup, tmp_path / "new" / "kafka")
+    size = plan.partitions[0].size
+    usage = shutil.disk_usage(tmp_path)
+    for free in (size - 1, size):
+        monkeypatch.setattr(shutil, "disk_usage", lambda _, free=free: usage._replace(free=free))
+        if free < size:
+            with pytest.raises(OSError, match=f"{size:,} bytes are to be written, and {free:,}"):
+                plan.apply()
+            assert not (tmp_path / "new").exists()
+        else:
+            plan.apply()
+
+
 def test_a_partitions_folder_is_no_place_for_partitions(backup: Path) -> None:
     with pytest.raises(ValueError, match=r"is a partition's folder: name the log\.dirs folder"):
         kafkajit.restore(LOCAL / "remote", backup)
@@ -610,20 +659,22 @@ def memory() -> Iterator[Path]:
         yield Path(folder)
 
 
-@pytest.mark.parametrize("into_existing", [False, True])
+@pytest.mark.parametrize("case", ["new", "empty log", "old start offset"])
 def test_a_crash_at_any_step_leaves_no_log_or_the_whole_log(
-    into_existing: bool, backup: Path, memory: Path
+    case: str, backup: Path, memory: Path
 ) -> None:
     root = memory / "kafka"
 
     def prepare() -> None:
         shutil.rmtree(root, ignore_errors=True)
         root.mkdir()
-        if into_existing:
+        if case == "empty log":
             empty_log(root)
+        if case == "old start offset":
+            (root / STARTS).write_text("0\n1\norders 0 1000\n")
 
     def run() -> None:
-        restored(backup, root, into_existing_topics=into_existing)
+        restored(backup, root, into_existing_topics=case == "empty log", starting_offset=5)
 
     prepare()
     before = live(root)
@@ -639,9 +690,12 @@ def test_a_crash_at_any_step_leaves_no_log_or_the_whole_log(
             pass
         else:
             break
-        logs = {name for name in live(root) if name.endswith(".log")}
-        visible = {name: (root / name).stat().st_size for name in logs}
-        assert set(visible.values()) <= {0} or all(visible.values()), step
+        found = live(root)
+        logs = loaded(found)
+        assert logs in ({}, loaded(after)), step
+        # A broker deletes a log that ends before its start.
+        assert not logs or start_in(root) != 1000, step
+        assert logs or case == "old start offset" or start_in(root) != 5, step
         with FolderLock(root / "?-0"):
             pass  # finishes or forgets what was interrupted
         found = live(root)
@@ -651,3 +705,22 @@ def test_a_crash_at_any_step_leaves_no_log_or_the_whole_log(
             run()
             assert live(root) == after
     assert outcomes == {False, True}
+
+
+def loaded(found: Files) -> Files:
+    """The logs with records that a broker has if it starts then."""
+    swaps = {name.removesuffix(".swap"): name for name in found if name.endswith(".log.swap")}
+    if any(name.endswith(".cleaned") for name in found):
+        swaps = {}
+    names = {name: name for name in found if name.endswith(".log")} | swaps
+    return {name: found[file] for name, file in names.items() if found[file]}
+
+
+def start_in(root: Path) -> int | None:
+    """The log start offset in the checkpoint."""
+    return start_of({path.name: path.read_bytes() for path in root.glob(STARTS)})
+
+
+def start_of(found: Files) -> int | None:
+    rows = rows_of(kafkajit.read_checkpoint(found[STARTS])) if STARTS in found else []
+    return next((row["offset"] for row in rows if row["topic"] == "orders"), None)
