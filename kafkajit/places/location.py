@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
 
 from kafkajit.format.tiered_names import MAYBE_ID
+from kafkajit.places.uri_options import taken_out, with_settings
 from kafkajit.storage.globs import glob_to_regex
 from kafkajit.storage.remote_store import RemoteStore, Requests
 from kafkajit.storage.source import check_regular, resolve_sample
@@ -79,6 +80,30 @@ def as_location(path: str, locations: Iterable[str]) -> str:
     return path
 
 
+def _opened(uri: re.Match[str]) -> tuple[FileSystem, str, str | None]:
+    """The file system of a URI, the path of its host there, and the URI if tasks have to open it.
+
+    pyarrow pickles Azure's file systems without the kind of credentials that was in a URI.
+    """
+    user, host = quote(uri["user"] or "", safe=":@%"), uri["host"] or ""
+    scheme = _ALIASES.get(uri["scheme"], uri["scheme"])
+    if pa.io_thread_count() < _LISTERS and "ARROW_IO_THREADS" not in os.environ:
+        # Arrow sends as many requests at once as it has threads for them: 8.
+        pa.set_io_thread_count(_LISTERS)
+    root = f"{scheme}://{user}{host}/"
+    try:
+        query, settings = taken_out(scheme, user, uri["query"] or "")
+        root += query
+        filesystem, top = FileSystem.from_uri(root)
+        opened = with_settings(filesystem, settings) if settings else filesystem
+        is_lost = scheme.startswith("abfs") and not settings
+        return opened, top, root if is_lost else None
+    except (ValueError, ImportError, OSError) as error:
+        # The error's text repeats the URI.
+        reason = str(error).partition("\n")[0].replace(root, f"{scheme}://{host}/")
+        raise ValueError(f"cannot open {shown(uri[0])}: {reason}") from None
+
+
 class Location:
     """A location, split into a file system and a path on it."""
 
@@ -92,22 +117,12 @@ class Location:
                 raise ValueError(f"{location} names a host; a local path is file:///path")
             self.path = shown(location)
         else:
-            user, host = quote(uri["user"] or "", safe=":@%"), uri["host"] or ""
-            scheme = _ALIASES.get(uri["scheme"], uri["scheme"])
-            root = f"{scheme}://{user}{host}/{uri['query'] or ''}"
-            if pa.io_thread_count() < _LISTERS and "ARROW_IO_THREADS" not in os.environ:
-                # Arrow sends as many requests at once as it has threads for them: 8.
-                pa.set_io_thread_count(_LISTERS)
-            try:
-                filesystem, top = FileSystem.from_uri(root)
-            except (ValueError, ImportError, OSError) as error:
-                # The error's text repeats the URI.
-                reason = str(error).partition("\n")[0].replace(root, f"{scheme}://{host}/")
-                raise ValueError(f"cannot open {shown(location)}: {reason}") from None
+            filesystem, top, again = _opened(uri)
+            host = uri["host"] or ""
             self.path = f"{top.rstrip('/')}/{uri['path'].strip('/')}".rstrip("/")
             # The text before the path on the file system.
             self._prefix = f"{uri['scheme']}://{host if self.path.startswith('/') else ''}"
-            self._filesystem = RemoteStore(filesystem, self._prefix)
+            self._filesystem = RemoteStore(filesystem, self._prefix, again)
 
     @property
     def requests(self) -> Requests | None:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import pyarrow as pa
 from pyarrow.fs import FileInfo, FileSelector, FileSystem
 
 logger = logging.getLogger("kafkajit")
@@ -42,7 +43,7 @@ _ELSEWHERE = re.compile(
 _REFUSED = re.compile(
     r"ACCESS_DENIED|INVALID_ACCESS_KEY_ID|SIGNATURE_DOES_NOT_MATCH|INVALID_CLIENT_TOKEN_ID"
     r"|UNRECOGNIZED_CLIENT|ExpiredToken|InvalidToken|HTTP status (?:400|401|403)"
-    r"|PERMISSION_DENIED|UNAUTHENTICATED|AuthenticationFailed|Authorization(?:Failure|Permission)"
+    r"|PERMISSION_DENIED|UNAUTHENTICATED|Authentication(?:Failed|Exception)|Authorization(?:Failure|Permission)"
 )
 
 _T = TypeVar("_T")
@@ -73,10 +74,15 @@ class RemoteStore:
 
     filesystem: FileSystem
     prefix: str  # of the paths on it, as users write them
+    # Opens it again in a task; None if its pickle has all credentials.
+    uri: str | None = field(default=None, compare=False, repr=False)
     requests: Requests = field(default_factory=Requests, compare=False, repr=False)
 
     def __reduce__(self) -> Any:
-        return RemoteStore, (self.filesystem, self.prefix)  # each task counts its own requests
+        # Each task counts its own requests.
+        if self.uri is not None:
+            return _reopened, (self.uri, self.prefix)
+        return RemoteStore, (self.filesystem, self.prefix)
 
     def get_file_info(self, asked: FileSelector | Sequence[str]) -> list[FileInfo]:
         """List a folder, or look at paths."""
@@ -97,7 +103,7 @@ class RemoteStore:
         for pause in (*_PAUSES, None):
             try:
                 return request()
-            except OSError as error:
+            except (OSError, pa.ArrowException) as error:
                 if pause is None or not _may_pass(error):
                     raise _explained(error, self.prefix + path) from error
                 wait = pause * random.uniform(0.5, 1.5)  # noqa: S311  not a secret
@@ -111,6 +117,10 @@ class RemoteStore:
                 self.requests.repeated += 1
             time.sleep(wait)
         raise AssertionError("the last try returns or raises")
+
+
+def _reopened(uri: str, prefix: str) -> RemoteStore:
+    return RemoteStore(FileSystem.from_uri(uri)[0], prefix, uri)
 
 
 class RemoteFile:
@@ -140,7 +150,7 @@ class RemoteFile:
         self._file.close()
 
 
-def _may_pass(error: OSError) -> bool:
+def _may_pass(error: Exception) -> bool:
     """Whether the same request may succeed a little later."""
     if isinstance(error, (ConnectionError, TimeoutError)):
         return not isinstance(error, ConnectionRefusedError)
@@ -148,7 +158,7 @@ def _may_pass(error: OSError) -> bool:
     return bool(_THROTTLED.search(text) or _BROKEN.search(text))
 
 
-def _explained(error: OSError, path: str) -> OSError:
+def _explained(error: Exception, path: str) -> Exception:
     """The error, in words that name the place and the remedy."""
     text, reason = str(error), _first_line(error)
     if isinstance(error, (FileNotFoundError, IsADirectoryError, NotADirectoryError)):
@@ -173,5 +183,5 @@ def _explained(error: OSError, path: str) -> OSError:
     return error
 
 
-def _first_line(error: OSError) -> str:
+def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0]

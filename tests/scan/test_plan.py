@@ -159,9 +159,11 @@ def test_the_plan_is_logged(
     caplog.set_level(logging.INFO, "kafkajit")
     uri = far_away(monkeypatch, root)
     plan_of(f"{uri}/orders-*", uri, predicates=[offset("<", 15)], maxPartitionBytes=10 * SIZE)
-    assert [record.getMessage() for record in caplog.records] == [
+    assert caplog.messages == [
+        f"{uri}/orders-*: listed 6 files in 5 requests, 0 bytes",
+        f"{uri}: listed 12 files in 7 requests, 0 bytes",
         f"{uri}/orders-*, {uri}: 8 of 12 segments, 8 splits in 8 tasks: "
-        f"{80 * SIZE:,} bytes to read, {40 * SIZE:,} skipped"
+        f"{80 * SIZE:,} bytes to read, {40 * SIZE:,} skipped",
     ]
 
 

@@ -80,8 +80,8 @@ class Store:
         )
         self._client.create_bucket(Bucket="logs")
 
-    def put(self, key: str, content: bytes) -> None:
-        self._client.put_object(Bucket="logs", Key=key, Body=content)
+    def put(self, key: str, content: bytes, **more: str) -> None:
+        self._client.put_object(Bucket="logs", Key=key, Body=content, **more)
 
     def put_folder(self, folder: Path, key: str) -> None:
         for path in sorted(folder.iterdir()):
@@ -472,3 +472,57 @@ def test_folders_are_listed_at_once(proxy: FailingProxy) -> None:
     assert read_table(uri_of(proxy, "root"), kind="files").num_rows > 20
     assert len(proxy.listings()) <= len(FOLDERS) + 3
     assert proxy.at_once >= len(FOLDERS)
+
+
+# Options in the URI.
+
+
+def test_an_anonymous_request_has_no_signature(store: Store, proxy: FailingProxy) -> None:
+    for path in logs_of(FOLDERS["zstd-0"]):
+        store.put(f"public/zstd-0/{path.name}", path.read_bytes(), ACL="public-read")
+    location = uri_of(proxy, "public/zstd-0")
+    expected = records_by_segment(FOLDERS["zstd-0"])
+    assert read_table(f"{location}&anonymous=true").equals(expected)
+    assert proxy.users == {""}
+    assert read_table(f"{location}&anonymous=false").equals(expected)
+    assert proxy.users == {"", KEY}
+
+
+@pytest.mark.parametrize("section", ["backup", "profile backup"])
+def test_a_profile_has_keys_and_an_endpoint(
+    section: str, proxy: FailingProxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "aws"
+    file.write_text(
+        f"[{section}]\naws_access_key_id = AKIABACKUP\naws_secret_access_key = {SECRET}\n"
+        f"region = eu-west-1\nendpoint_url = http://{proxy.address}\n"
+    )
+    name = "AWS_CONFIG_FILE" if " " in section else "AWS_SHARED_CREDENTIALS_FILE"
+    monkeypatch.setenv(name, str(file))
+    location = "s3://logs/root/zstd-0?profile=backup&region=us-east-1"
+    assert read_table(location).equals(records_by_segment(FOLDERS["zstd-0"]))
+    assert proxy.users == {"AKIABACKUP"}
+    with pytest.raises(
+        ValueError, match=r"^cannot open s3://logs/root: profile 'other' has no acc"
+    ):
+        find_files("s3://logs/root?profile=other")
+
+
+def test_the_profile_may_come_from_the_environment(
+    proxy: FailingProxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "aws").write_text(
+        f"[backup]\naws_access_key_id = AKIABACKUP\naws_secret_access_key = {SECRET}\n"
+    )
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "aws"))
+    monkeypatch.setenv("AWS_PROFILE", "backup")
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    find_files(uri_of(proxy, "root/zstd-0"))
+    assert proxy.users == {"AKIABACKUP"}
+
+
+def test_a_wrong_option_is_named_without_the_secret(store: Store) -> None:
+    with pytest.raises(ValueError, match=r"^cannot open s3://logs/root: option anonymous: ") as e:
+        find_files(with_secret(store, "root") + "&anonymous=perhaps")
+    assert SECRET not in str(e.value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -31,6 +32,7 @@ class FailingProxy:
     fault: Fault | None = None  # for all other requests
     only: str = ""  # faults hit the requests whose line contains it
     seen: list[str] = field(default_factory=list)  # the lines of requests, such as GET /logs?…
+    users: set[str] = field(default_factory=set)  # the access keys of requests; "" is nobody's
     at_once: int = 0
     _running: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -61,6 +63,8 @@ def run(server: str) -> Iterator[FailingProxy]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
+            signed = re.search("Credential=([^/]+)/", self.headers.get("Authorization", ""))
+            proxy.users.add(signed[1] if signed else "")
             fault = proxy.enter(f"{self.command} {self.path}")
             try:
                 time.sleep(proxy.delay)

@@ -1,0 +1,147 @@
+"""Remote file systems: what tasks get of them, and what becomes of errors that pyarrow raises."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from pyarrow import ArrowException
+from pyarrow.fs import FileInfo, PyFileSystem
+
+from asv_bench.benchmarks.memory_store import MemoryStore
+from kafkajit.places.location import Location
+from kafkajit.storage.remote_store import RemoteStore
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "abfs://account:a2V5@container/kafka",
+        "abfs://container@account.dfs.core.windows.net/kafka?credential_kind=anonymous",
+        "abfs://account@container/kafka?sas_token=a2V5",
+        "gs://anonymous@bucket/kafka?endpoint_override=localhost:1",
+        "s3://key:secret@bucket/kafka?region=eu-west-1",
+        "s3://bucket/kafka?region=eu-west-1&anonymous=true",
+    ],
+)
+def test_a_task_has_the_credentials_of_the_uri(uri: str) -> None:
+    try:
+        store = Location(uri)._filesystem
+    except ValueError as error:
+        pytest.skip(str(error))
+    assert store is not None
+    there = pickle.loads(pickle.dumps(store))
+    assert there == store
+    assert there.filesystem.equals(store.filesystem)
+    assert "a2V5" not in repr(store)
+
+
+def test_a_key_of_azure_in_the_uri_signs_requests() -> None:
+    seen: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            seen.append(self.headers.get("Authorization", ""))
+            self.send_error(404)
+
+        do_HEAD = do_GET  # noqa: N815
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    Handler.log_message = lambda *_: None  # type: ignore[method-assign]
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        uri = f"abfs://account:a2%2FV5+==@127.0.0.1:{server.server_port}/container?enable_tls=false"
+        store = Location(uri)._filesystem
+        assert store is not None
+        for one in (store, pickle.loads(pickle.dumps(store))):
+            seen.clear()
+            with suppress(OSError):
+                one.get_file_info(["container/kafka"])
+            assert seen
+            assert all(text.startswith("SharedKey account:") for text in seen)
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class Failing(MemoryStore):
+    """A store that raises these errors first."""
+
+    def __init__(self, errors: Sequence[Exception]) -> None:
+        super().__init__(1, 1)
+        self.errors = list(errors)
+
+    def get_file_info(self, paths: Sequence[str]) -> list[FileInfo]:
+        if self.errors:
+            raise self.errors.pop(0)
+        return super().get_file_info(paths)
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that are waited, without waiting."""
+    waited: list[float] = []
+    monkeypatch.setattr("kafkajit.storage.remote_store.time.sleep", waited.append)
+    return waited
+
+
+def asked(errors: Sequence[Exception]) -> Failing:
+    handler = Failing(errors)
+    RemoteStore(PyFileSystem(handler), "memory://").get_file_info(["bucket/kafka"])
+    return handler
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError("AWS Error SLOW_DOWN during ListObjectsV2 operation"),
+        OSError("AWS Error UNKNOWN (HTTP status 429) during HeadObject operation"),
+        OSError("google::cloud::Status(UNAVAILABLE: try again)"),
+        OSError("503 The server is busy. ServerBusy"),
+        OSError("AWS Error NETWORK_CONNECTION during GetObject: curlCode: 28, Timeout"),
+        ConnectionResetError("reset by peer"),
+        TimeoutError("timed out"),
+    ],
+    ids=str,
+)
+def test_errors_that_pass_are_waited_for_longer_and_longer(
+    error: OSError, pauses: list[float]
+) -> None:
+    assert asked([error] * 3).errors == []
+    waited = [seconds for seconds in pauses if seconds]  # the store itself waits for 0 s
+    assert [0.5 <= wait / pause <= 1.5 for wait, pause in zip(waited, (1, 2, 4), strict=True)]
+    with pytest.raises(OSError, match=r"^memory://bucket/kafka cannot be read, after 4 tries: try"):
+        asked([error] * 4)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message"),
+    [
+        (PermissionError("no"), PermissionError, "access to memory://bucket/kafka is refused: che"),
+        (OSError("Status(PERMISSION_DENIED: x)"), PermissionError, "memory://bucket/kafka is refu"),
+        (OSError("AuthenticationFailed"), PermissionError, "memory://bucket/kafka is refused: che"),
+        (ArrowException("AuthenticationExceptionE: Bearer"), PermissionError, "kafka is refused"),
+        (OSError("HTTP status 301"), OSError, "memory://bucket/kafka lies in another region: add"),
+        (
+            OSError("AWS Error NETWORK_CONNECTION: curlCode: 7, Could not connect to server"),
+            OSError,
+            "memory://bucket/kafka cannot be reached: check the endpoint and the network",
+        ),
+        (ConnectionRefusedError("no"), OSError, "memory://bucket/kafka cannot be reached: check"),
+        (FileNotFoundError("gone"), FileNotFoundError, "^gone$"),
+        (OSError("disk on fire"), OSError, "^disk on fire$"),
+    ],
+    ids=repr,
+)
+def test_other_errors_are_raised_at_once(
+    error: Exception, kind: type[Exception], message: str, pauses: list[float]
+) -> None:
+    with pytest.raises(kind, match=message):
+        asked([error])
+    assert not any(pauses)
