@@ -7,6 +7,7 @@ reader opens it first and then compares it with the file that was planned.
 
 from __future__ import annotations
 
+import errno
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -91,9 +92,18 @@ class LiveFile(StoredFile):
                 return replace(self, handle=handle)
         return None
 
+    def _handle(self) -> Handle:
+        """The same file, open: positions in it mean nothing in another file of its name."""
+        held = self if self.handle else self.held()
+        if held is None or held.handle is None:
+            raise FileNotFoundError(
+                errno.ENOENT, "the file was deleted, replaced or truncated since", self.path
+            )
+        return held.handle
+
     def open(self, start: int = 0, end: int | None = None, *, leaps: bool = False) -> Source:  # noqa: ARG002
         """Open a range of the file's bytes, which is read on demand."""
-        handle = self.handle or Handle(self.key)
+        handle = self._handle()
         folder = self.folder
         surroundings = Surroundings(
             lambda: os.listdir(folder),  # noqa: PTH208
@@ -108,5 +118,5 @@ class LiveFile(StoredFile):
 
     def read(self, position: int = 0, count: int | None = None) -> bytes:
         """Read `count` bytes from `position` on, or fewer if the file has been truncated."""
-        handle = self.handle or Handle(self.key)
+        handle = self._handle()
         return handle.read_at(self.size if count is None else count, position)

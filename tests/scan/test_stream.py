@@ -7,7 +7,9 @@ import os
 import random
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from pkgutil import resolve_name
 from tempfile import TemporaryDirectory
 
 import pytest
@@ -694,6 +696,70 @@ def test_a_segment_is_compacted_in_the_middle_of_reading_it(
     (orders / log_name(0, ".log.deleted")).unlink()
     monkeypatch.setattr(query.stream, "tasks", lambda *_: tasks)
     assert query.read(["offset"])["offset"].to_pylist() == [8, 10, 11]
+
+
+def _once_behind(monkeypatch: pytest.MonkeyPatch, place: str, change: Callable[[], None]) -> None:
+    """Let a broker change something right after a function has looked at a folder."""
+    module, _, name = place.rpartition(".")
+    look = getattr(resolve_name(module), name)
+
+    def looks(*arguments: object) -> object:
+        monkeypatch.setattr(place, look)
+        found = look(*arguments)
+        change()
+        return found
+
+    monkeypatch.setattr(place, looks)
+
+
+@pytest.mark.parametrize("limit", ["records", "bytes", "files"])
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_a_segment_is_compacted_while_a_micro_batch_is_planned(
+    orders: Path, monkeypatch: pytest.MonkeyPatch, limit: str, is_gone: bool
+) -> None:
+    append(orders, data(10), base_offset=10)
+    query = started(orders)
+    assert query.offsets(records=5) == [0, 1, 2, 3, 4]
+    query.restart()
+
+    def swap() -> None:
+        _compacted(orders, data(3, 1) + data(8, 1))
+        (orders / log_name(0, ".log.swap")).rename(orders / log_name(0))
+        if is_gone:
+            (orders / log_name(0, ".log.deleted")).unlink()
+
+    _once_behind(monkeypatch, "kafkajit.scan.stream.folders.Folders.refresh", swap)
+    assert query.offsets(**{limit: 1000}) == [8, 10, 11]
+
+
+def test_retention_while_a_micro_batch_is_planned_is_a_loss(
+    orders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(orders, data(10), base_offset=10)
+    query = started(orders)
+    refresh = "kafkajit.scan.stream.folders.Folders.refresh"
+    _once_behind(monkeypatch, refresh, (orders / log_name(0)).unlink)
+    with pytest.raises(OffsetOutOfRangeError, match="offsets 0 to 9 of orders-0 are gone"):
+        query.offsets(records=5)
+
+
+def test_a_segment_is_compacted_twice_while_a_task_looks_for_it(
+    orders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(orders, data(10), base_offset=10)
+    query = started(orders)
+    query.plan()
+    tasks = query.stream.tasks(*query.planned[-2:])
+    monkeypatch.setattr(query.stream, "tasks", lambda *_: tasks)
+
+    def swap(*offsets: int) -> None:
+        _compacted(orders, b"".join(data(offset, 1) for offset in offsets))
+        (orders / log_name(0, ".log.swap")).rename(orders / log_name(0))
+        (orders / log_name(0, ".log.deleted")).unlink()
+
+    swap(3, 7, 8)
+    _once_behind(monkeypatch, "kafkajit.scan.stream.tasks.list_settled", lambda: swap(3, 8))
+    assert query.read(["offset"])["offset"].to_pylist() == [3, 8, 10, 11]
 
 
 def test_compaction_by_kafkajit_between_two_triggers(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ before a record is read: where a new query begins, and where a partition that ha
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeVar
 
 from kafkajit.errors import OffsetOutOfRangeError
 from kafkajit.format.log_path import parse_log_path
@@ -33,6 +33,10 @@ StreamOffsets = dict[str, dict[str, int]]
 
 # How often a folder is listed again before offsets count as gone.
 _LOOKS = 3
+# How often they are listed again because files are gone before they have been read.
+_ATTEMPTS = 9
+
+Found = TypeVar("Found")
 
 
 class Place(NamedTuple):
@@ -64,10 +68,9 @@ class LogStream:
     def initial_offsets(self) -> StreamOffsets:
         """The offsets at which a new query begins; the same however often it is called."""
         if self._initial is None:
-            self._refresh()
-            if not self._partitions:
+            begins = self._looked(lambda: {place: self._begin(place) for place in self._partitions})
+            if not begins:
                 logger.info("%s: no partition has a segment yet", places_of(self._options.scan))
-            begins = {place: self._begin(place) for place in self._partitions}
             self._initial = to_json(begins)
             self._is_new = True
         return self._initial
@@ -80,8 +83,12 @@ class LogStream:
             self._is_new = False
             return start
         self._is_new = False
-        self._refresh()
-        ends = from_json(start)
+        found = self._looked(lambda: self._ends(from_json(start), limits))
+        self._turn += 1
+        return to_json(found)
+
+    def _ends(self, start: dict[Place, int], limits: Limits | None) -> dict[Place, int]:
+        ends = dict(start)
         unread: dict[Place, Unread] = {}
         for place, first in ends.items():
             found = self._unread(place, first)
@@ -102,10 +109,9 @@ class LogStream:
             scan = self._options.scan
             may_cut = scan.kind == "records" and scan.mode != PERMISSIVE
             found_ends = admitted(parts, limits, self._turn, may_cut=may_cut)
-        self._turn += 1
         ends |= {place: part.first for place, part in unread.items()}
         ends |= dict(zip(places, found_ends, strict=True))
-        return to_json(ends)
+        return ends
 
     def freeze(self) -> None:
         """Let later micro-batches end where the logs end now."""
@@ -121,10 +127,11 @@ class LogStream:
         self._is_new = False
         if start == end:
             return []
-        self._refresh()
-        begins = from_json(start)
+        return self._looked(lambda: self._tasks(from_json(start), from_json(end)))
+
+    def _tasks(self, begins: dict[Place, int], ends: dict[Place, int]) -> list[list[Split]]:
         ranges = []
-        for place, behind in from_json(end).items():
+        for place, behind in ends.items():
             first = begins.get(place)
             partition = self._partitions.get(place)
             if first is None and partition is not None:
@@ -151,6 +158,20 @@ class LogStream:
             self._end(place, found.first)
             transactions = self._transactions[place]
         return [(found.partition, found.first, min(found.end, behind), transactions)]
+
+    def _looked(self, find: Callable[[], Found]) -> Found:
+        """Return what `find` finds after a look at all folders.
+
+        If a broker has deleted or replaced a segment since the look, the next look finds that.
+        """
+        for _ in range(_ATTEMPTS):
+            self._refresh()
+            try:
+                return find()
+            except FileNotFoundError as error:
+                logger.info("%s: the folders are listed again", error)
+        self._refresh()
+        return find()
 
     def _refresh(self) -> None:
         """Look at all folders."""

@@ -7,7 +7,9 @@ its place, the task finds the same offsets in the folder as it is now.
 
 from __future__ import annotations
 
+import errno
 import logging
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -28,6 +30,10 @@ from kafkajit.walk.selection import Range, Selection
 logger = logging.getLogger("kafkajit")
 
 ON_LOSS = "the option failOnDataLoss=false goes on with what is there"
+
+# How often a folder is listed again because files are gone before they have been read.
+_ATTEMPTS = 9
+_PAUSE_SECONDS = 0.02
 
 # A partition, its offsets from the first up to the last, and its transactions if they matter.
 OffsetRange = tuple[Partition, int, int, Transactions | None]
@@ -118,28 +124,41 @@ def _current(split: Split, options: StreamOptions) -> Iterator[Split]:
     if held is not None:
         yield split._replace(file=held)
         return
+    for _ in range(_ATTEMPTS):
+        try:
+            found = _again(split, options)
+            break
+        except FileNotFoundError:
+            time.sleep(_PAUSE_SECONDS)  # a broker deletes or swaps segments right now
+    else:
+        found = _again(split, options)
+    yield from found
+
+
+def _again(split: Split, options: StreamOptions) -> list[Split]:
+    """The offsets of a split in the files that have its file's place now, which are open."""
     first, last = split.offsets
     try:
         listing = list_settled(split.file.folder)
-        partition = Partition(listing, options) if listing.segments else None
     except FileNotFoundError:
-        partition = None
-    begins = last + 1 if partition is None else min(partition.start_offset, last + 1)
-    ends = last + 1 if partition is None else max(partition.end_offset, first)
+        _report_loss(split, first, last, options)
+        return []
+    if not listing.segments:
+        raise FileNotFoundError(errno.ENOENT, "the folder has no segment", split.file.folder)
+    partition = Partition(listing, options)
+    found = []
+    for piece in partition.pieces(first, last + 1):
+        log = piece.segment.log
+        held = log.held() if isinstance(log, LiveFile) else log
+        if held is None:
+            raise FileNotFoundError(errno.ENOENT, "the segment is gone again", log.path)
+        offsets = split.selection.offsets & piece.offsets
+        selection = replace(split.selection, offsets=offsets)
+        found.append(Split(held, piece.offsets, piece.start, piece.end, selection))
+    begins = min(partition.start_offset, last + 1)
+    ends = max(partition.end_offset, first)
     if first < begins:
         _report_loss(split, first, begins - 1, options)
     if ends <= last:
         _report_loss(split, ends, last, options)
-    if partition is None:
-        return
-    for piece in partition.pieces(first, last + 1):
-        log = piece.segment.log
-        held = log.held() if isinstance(log, LiveFile) else None
-        offsets = split.selection.offsets & piece.offsets
-        yield Split(
-            log if held is None else held,
-            piece.offsets,
-            piece.start,
-            piece.end,
-            replace(split.selection, offsets=offsets),
-        )
+    return found

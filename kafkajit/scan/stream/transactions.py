@@ -83,8 +83,10 @@ def _open_before(partition: Partition, offset: int) -> tuple[TransactionalBatche
         if since > offset:
             continue
         try:
-            rows = parse_producer_snapshot(as_bytes(file.read()), file.path)
-        except (CorruptSnapshotError, FileNotFoundError) as error:
+            rows = parse_producer_snapshot(as_bytes(file.read_now()), file.path)
+        except FileNotFoundError:
+            continue  # a broker that starts after a crash makes its snapshots anew
+        except CorruptSnapshotError as error:
             logger.warning("%s: transactions are looked for without it", error)
             continue
         known = rows.filter(rows["currentTxnFirstOffset"].is_valid())
