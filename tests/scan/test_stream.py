@@ -352,6 +352,32 @@ def test_many_batches_are_found_by_the_index(tmp_path: Path) -> None:
     assert query.restart().offsets() == list(range(450, 800))
 
 
+def test_an_index_that_leads_to_a_torn_tail_is_used_up_to_there(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make_partition(tmp_path / "orders-0", {0: (data(n) for n in range(0, 4000, 2))})
+    log = folder / log_name(0)
+    size = log.stat().st_size
+    with (folder / log_name(0, ".index")).open("ab") as index:
+        index.write((4001).to_bytes(4) + size.to_bytes(4))
+    append(folder, data(4000)[:70])
+    query = started(folder, startingOffsets="latest")
+    positions = []
+    read = LiveFile.read
+
+    def counting(file: LiveFile, position: int = 0, count: int | None = None) -> bytes:
+        if file.name == log.name:
+            positions.append(position)
+        return read(file, position, count)
+
+    monkeypatch.setattr(LiveFile, "read", counting)
+    assert query.restart().offsets() == []
+    assert min(positions) > size // 2
+    assert "without its offset index" not in caplog.text
+    append(folder, data(4000)[70:])
+    assert query.offsets() == [4000, 4001]
+
+
 @pytest.mark.parametrize("content", [b"\xff" * 80, bytes(80), b"\0\0\0\1\0\0\0\1" * 10])
 def test_a_wrong_index_costs_no_record(tmp_path: Path, content: bytes) -> None:
     folder = make_partition(tmp_path / "orders-0", {0: (data(n) for n in range(0, 400, 2))})

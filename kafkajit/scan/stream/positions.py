@@ -205,14 +205,15 @@ class IndexEntries:
         """The position in a row, if a sound batch begins there; otherwise 0."""
         if row < 0:
             return 0
-        position = self._entry(row)[1]
-        for content, batches, _ in _framed(self._log, position):
-            first = batches[:1]
-            if has_first_offset and first.is_message_set[0]:
-                return 0
-            base = int(first.field("baseOffset")[0])
-            if first.is_valid(content)[0] and (offset is None or base <= offset):
-                return position
-            break
+        # A broker may still write the last entry's batch, but not the one before.
+        for position in (self._entry(at)[1] for at in (row, row - 1) if at >= 0):
+            for content, batches, _ in _framed(self._log, position):
+                first = batches[:1]
+                if has_first_offset and first.is_message_set[0]:
+                    return 0
+                base = int(first.field("baseOffset")[0])
+                if first.is_valid(content)[0] and (offset is None or base <= offset):
+                    return position
+                break
         logger.warning("%s: the segment is read without its offset index", self._log.path)
         return 0
