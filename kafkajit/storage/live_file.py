@@ -81,25 +81,25 @@ class LiveFile(StoredFile):
             return None
 
     def held(self) -> LiveFile | None:
-        """The same file, open, even if it is about to be deleted; None if it is gone."""
+        """The same file, open, even if it is about to be deleted; None if it is gone or cut."""
+        try:
+            handle = self._handle()
+        except FileNotFoundError:
+            return None
+        return replace(self, handle=handle) if handle.status().st_size >= self.size else None
+
+    def _handle(self) -> Handle:
+        """The same file, open: positions in it mean nothing in another file of its name."""
+        if self.handle is not None:
+            return self.handle
         for path in (self.key, self.key + _DELETED):
             try:
                 handle = Handle(path)
             except FileNotFoundError:
                 continue
-            now = handle.status()
-            if now.st_ino == self.inode and now.st_size >= self.size:
-                return replace(self, handle=handle)
-        return None
-
-    def _handle(self) -> Handle:
-        """The same file, open: positions in it mean nothing in another file of its name."""
-        held = self if self.handle else self.held()
-        if held is None or held.handle is None:
-            raise FileNotFoundError(
-                errno.ENOENT, "the file was deleted, replaced or truncated since", self.path
-            )
-        return held.handle
+            if handle.status().st_ino == self.inode:
+                return handle
+        raise FileNotFoundError(errno.ENOENT, "deleted or replaced since it was listed", self.path)
 
     def open(self, start: int = 0, end: int | None = None, *, leaps: bool = False) -> Source:  # noqa: ARG002
         """Open a range of the file's bytes, which is read on demand."""

@@ -55,6 +55,15 @@ def test_a_held_file_stays_what_it_was(path: Path) -> None:
     assert file.held() is None
 
 
+def test_another_file_of_the_name_is_not_read(path: Path) -> None:
+    file = LiveFile.at(str(path))
+    path.rename(path.with_name("kept"))
+    path.write_bytes(b"another")
+    for read in (file.read, file.open):
+        with pytest.raises(FileNotFoundError, match="deleted or replaced since it was listed"):
+            read()
+
+
 def test_a_file_about_to_be_deleted_is_found(path: Path) -> None:
     file = LiveFile.at(str(path))
     path.rename(f"{path}.deleted")
