@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = """\
 A SRC is a folder or a bucket with segments in tiered storage, a backup of a
-log.dirs folder, a partition's folder, a glob, or a URI such as s3://bucket/tier.
+log.dirs folder, a partition's folder, a glob, or a URI such as s3://bucket/t.
 Several are one log if they have the same topic id. DIR is the log.dirs folder
 to write to; it is made if it does not exist.
 
@@ -41,8 +41,8 @@ examples:
   kafkajit restore s3://bucket/tiered /var/kafka
   kafkajit restore --apply --topic orders s3://bucket/tiered /var/kafka
   kafkajit restore --into-existing-topics --apply /backup/kafka /var/kafka
-  kafkajit restore --partition orders-0 --ending-timestamp 2025-11-22T01:00:00Z \\
-      s3://bucket/tiered /tmp/restored
+  kafkajit restore --partition orders-0 \\
+      --ending-timestamp 2025-11-22T01:00:00Z s3://bucket/tiered /tmp/restored
 """
 
 

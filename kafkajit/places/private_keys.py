@@ -41,7 +41,7 @@ class PrivateKeys(NamedTuple):
                 f"the segment is encrypted with the key {key.key_id!r}, which is not given",
                 path=path,
                 advice="pass the option encryption.key.pairs."
-                f"{key.key_id}.private.key.file, --private-key {key.key_id}=FILE in dump-log, or "
+                f"{key.key_id}.private.key.file, --private-key {key.key_id}=FILE of a command, or "
                 "private_keys in Python",
             )
         try:
