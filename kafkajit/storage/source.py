@@ -147,6 +147,13 @@ class Source:
         if self._ranges is not None:
             self._ranges.skips_lost = True
 
+    def has_lost(self, start: Int64s, end: Int64s) -> Mask:
+        """Whether stretches of loaded bytes contain some that a remote file has lost."""
+        found = np.zeros(len(start), dtype=np.bool_)
+        for first, behind in () if self._ranges is None else self._ranges.lost:
+            found |= (start < behind) & (end > first)
+        return found
+
     def forget(self, position: int) -> None:
         """Give back the bytes before `position`, which will not be used again."""
         if self._map is None or not hasattr(mmap, "MADV_DONTNEED"):
@@ -212,6 +219,7 @@ class _Loader:
         self._pool = ThreadPoolExecutor(max_workers=1)
         self._ahead: Future[int] | None = None
         self.skips_lost = False
+        self.lost: list[tuple[int, int]] = []
 
     def load(self, end: int) -> int:
         while self._loaded < min(end, self._file.end):
@@ -236,6 +244,7 @@ class _Loader:
             count = min(behind - position, len(memory))
             first = max(first - position, 0)
             memory[first:count] = _LOST * (count - first)
+            self.lost.append((position + first, position + count))
         if not count:
             raise EOFError(f"{self._name} ended at {position}, before its {self._file.end} bytes")
         return count

@@ -296,8 +296,11 @@ class Walk:
 
     def _sound(self, batches: Batches, decoder: Decoder, check_crcs: bool) -> Mask:
         """Find the batches of a known format and, if asked for, with the right checksum."""
-        if self._prover is None or not self._prover.is_needed or not check_crcs:
-            return decoder.sound(batches, check_crcs=check_crcs)
+        if not check_crcs:
+            lost = self._source.has_lost(batches.position, batches.end)
+            return decoder.sound(batches, check_crcs=False) & ~lost
+        if self._prover is None or not self._prover.is_needed:
+            return decoder.sound(batches, check_crcs=True)
         known = decoder.sound(batches, check_crcs=False)
         return known & (self._is_valid(batches) | ~batches.is_whole)
 
@@ -348,6 +351,8 @@ class Walk:
             misleading[:-1] = ~plausible(content, batches.position[1:])
             doubted = batches[misleading]
             misleading[misleading] = ~(self._is_valid(doubted) if check_crcs else doubted.is_whole)
+            headers = np.minimum(batches.position + RECORD_BATCH_OVERHEAD, batches.end)
+            misleading |= self._source.has_lost(batches.position, headers)
         return misleading
 
     def _zeros(self, position: int) -> int | None:

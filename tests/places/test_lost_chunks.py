@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scanning import read_rows, read_table
+from scanning import offsets_of, read_rows, read_table
 
 import kafkajit
 import kafkajit.testing as kt
@@ -96,6 +96,34 @@ def test_lenient_modes_leave_out_the_batches_in_it(stored: Object, chunk: int) -
     first = chunk * CHUNK // SIZE * SIZE
     behind = min(-(-(chunk + 1) * CHUNK // SIZE) * SIZE, len(LOG))
     assert [(gap["position"], gap["length"]) for gap in gaps] == [(first, behind - first)]
+
+
+@pytest.mark.parametrize("chunk", range(14))
+def test_lost_bytes_are_never_read_even_without_checksums(
+    chunk: int, tmp_path: Path, pair: KeyPair
+) -> None:
+    # Chunks are smaller than batches, so the next header follows the lost bytes.
+    logs = [kt.batch([kt.Record(value=b"A" * 150)], base_offset=at) for at in range(3)]
+    folder = tmp_path / f"orders-{TOPIC_ID}" / "0"
+    path = write_segment(folder, 0, b"".join(logs), Options(50, pair=pair), end_offset=2)
+    stored = bytearray(path.read_bytes())
+    stored[chunk * 78 + 40] ^= 1
+    path.write_bytes(stored)
+    lost, size = range(chunk * 50, (chunk + 1) * 50), len(logs[0])
+    whole = [at for at in range(3) if not set(lost) & set(range(at * size, at * size + size))]
+    options = {
+        "mode": "DROPMALFORMED",
+        "encryption.key.pairs.key1.private.key.file": str(pair.file),
+    }
+    assert offsets_of(folder, checkCrcs="false", **options) == whole
+    keys = {"key1": str(pair.file)}
+    read = kafkajit.read_records(path, mode="DROPMALFORMED", check_crcs=False, private_keys=keys)
+    assert read["offset"].to_pylist() == whole
+    heads = read_rows(folder, kind="batches", **options)
+    assert {row["maxTimestamp"] for row in heads} <= {row["baseTimestamp"] for row in heads}
+    assert {row["producerEpoch"] for row in heads} == {-1}
+    assert all(row["recordsCount"] == 1 for row in heads)
+    assert {row["baseOffset"] for row in heads} >= set(whole)
 
 
 @pytest.mark.parametrize("chunk", [0, 3, CHUNKS - 1])
