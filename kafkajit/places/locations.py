@@ -80,9 +80,10 @@ def opened_source(source: Any, *, stays: bool = False, keys: PrivateKeys = NO_KE
     is_uri = isinstance(source, str) and URI.fullmatch(source)
     if is_uri or (isinstance(source, (str, Path)) and object_name(absolute(str(source)))):
         file = stored_file(str(source), keys)
+        opened = file.open()
         if stays and file.filesystem is not None:
-            return Source(file.read(), path=file.path)
-        return file.open()
+            opened.keep()
+        return opened
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
         if os.path.isdir(path):  # noqa: PTH112  pathlib does not take bytes

@@ -154,6 +154,10 @@ class Source:
             found |= (start < behind) & (end > first)
         return found
 
+    def keep(self) -> None:
+        """Keep all loaded bytes as long as an array refers to them: `forget` does nothing."""
+        self._map = None
+
     def forget(self, position: int) -> None:
         """Give back the bytes before `position`, which will not be used again."""
         if self._map is None or not hasattr(mmap, "MADV_DONTNEED"):

@@ -143,6 +143,16 @@ def test_a_warning_names_it(stored: Object, caplog: pytest.LogCaptureFixture) ->
     assert str(stored.path) in caplog.text
 
 
+def test_views_leave_out_the_same_batches(stored: Object) -> None:
+    stored.spoil(3)
+    read = kafkajit.read_records(
+        stored.path, mode="DROPMALFORMED", binary_view=True, **stored.keys
+    )
+    expected = offsets_without(3)
+    assert read["offset"].to_pylist() == expected
+    assert read["value"].to_pylist() == [bytes([65 + offset // 3]) * 40 for offset in expected]
+
+
 def test_several_may_be_lost(stored: Object) -> None:
     for chunk in (1, 2, 5):
         stored.spoil(chunk)
