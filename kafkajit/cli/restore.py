@@ -139,23 +139,27 @@ def run(options: argparse.Namespace) -> int:
     asked = _asked(options)
     report = upkeep_command.Report(options)
     folder = local_folder(options.dir)
+    damaged: list[Exception] = []
     with ExitStack() as held:
         # The lock's taker finishes an interrupted restoration, which the plan then finds.
         is_there = folder.is_dir()
         if options.apply and is_there:
             held.enter_context(lock_of(folder, force=options.force))
-        plan = plan_of(options.sources, folder, asked)
+        failed = None if options.debug else damaged.append
+        plan = plan_of(options.sources, folder, asked, failed)
         if options.apply:
             plan.check_room()
             if not is_there:
                 held.enter_context(lock_of(folder, force=options.force))
         codes = [_restore(partition, options, report) for partition in plan.partitions]
+    for error in damaged:
+        report.error(error)
     for name, why in plan.left_out:
         report.lines([f"{name}: left out: {why}"])
     done = [one for one, code in zip(plan.partitions, codes, strict=True) if code == NEEDED]
     if len(codes) > 1 or options.quiet:
         _sum_up(done, options, report)
-    return report.end(1 if 1 in codes else max(codes, default=0))
+    return report.end(1 if damaged or 1 in codes else max(codes, default=0))
 
 
 def _asked(options: argparse.Namespace) -> RestoreOptions:

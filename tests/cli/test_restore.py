@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import struct
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,8 +11,10 @@ import pytest
 from changes import hidden
 from corpus import DATA, rows_of
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
+from scanning import write_partition
 
 import kafkajit
+import kafkajit.testing as kt
 from kafkajit.cli import main
 
 LOCAL = data.objects() / "local-storage"
@@ -134,6 +137,31 @@ def test_a_damaged_partition_is_reported_and_the_others_are_restored(
     words = ("--partition", "none-0", "--ending-offset", end)
     assert restore(*words, "--apply", backup, tmp_path / "kafka").code == 0
     assert kafkajit.Log(tmp_path / "kafka" / "none-0").end_offset == end
+
+
+def test_a_partition_that_cannot_be_planned_is_reported_and_the_others_are_restored(
+    restore: Restore, tmp_path: Path
+) -> None:
+    # A size that leads past the end of the log, and a sound batch behind it.
+    backup = tmp_path / "backup"
+    batches = [kt.batch([kt.Record(value=b"v")], base_offset=at) for at in range(3)]
+    log = b"".join(batches)
+    size = struct.pack(">i", len(log))
+    at = len(batches[0]) + 8
+    write_partition(backup, [log], "damaged-0")
+    (damaged,) = (backup / "damaged-0").glob("*.log")
+    damaged.write_bytes(log[:at] + size + log[at + 4 :])
+    write_partition(backup, [log], "sound-0")
+    for words in ((), ("--apply",)):
+        run = restore(*words, backup, tmp_path / "kafka")
+        assert run.code == 1
+        assert run.err.startswith("kafkajit restore: CorruptRecordError: record size")
+        assert str(damaged) in run.err
+        assert run.out[0].startswith("sound-0: 1 segment")
+    assert sorted(path.name for path in (tmp_path / "kafka").iterdir()) == ["sound-0"]
+    words = ("--partition", "damaged-0", "--ending-offset", 1, "--apply")
+    assert restore(*words, backup, tmp_path / "kafka").code == 0
+    assert kafkajit.Log(tmp_path / "kafka" / "damaged-0").end_offset == 1
 
 
 def test_json_has_a_row_for_each_partition(restore: Restore, tmp_path: Path) -> None:

@@ -141,6 +141,9 @@ def _kept(segment: Segment, offsets: Range, *, is_last: bool) -> KeptSegment:
             straddling = Range(max(begin, offsets.first), offsets.last)
             end, is_cut = int(behind.position[0]), True
             break
+        if last == offsets.last:  # what follows may be damaged
+            is_cut = True
+            break
     unread = 0 if is_cut else size - position
     if unread and isinstance(segment.log, TieredFile):
         raise CorruptRecordError(

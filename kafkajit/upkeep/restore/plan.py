@@ -23,7 +23,14 @@ from kafkajit.change.files import local_folder
 from kafkajit.change.journal import logs_in
 from kafkajit.change.lock import FolderLock
 from kafkajit.change.partition_plan import FolderState, PartitionPlan, UpkeepPlan
-from kafkajit.errors import CorruptRecordError, InvalidOffsetError, InvalidRecordError
+from kafkajit.errors import (
+    CorruptCheckpointError,
+    CorruptRecordError,
+    InvalidOffsetError,
+    InvalidRecordError,
+    KafkaJitError,
+    RemoteStorageError,
+)
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.log.segment import Segment
 from kafkajit.places.location import absolute
@@ -40,6 +47,9 @@ from kafkajit.upkeep.restore.options import RestoreOptions
 from kafkajit.upkeep.restore.source_logs import SourceLog, find_logs
 from kafkajit.upkeep.restore.target import Target, check_targets, check_topic_id
 from kafkajit.walk.selection import Range
+
+# The errors of a log that is damaged.
+_DAMAGED = (CorruptRecordError, InvalidOffsetError, InvalidRecordError)
 
 
 @dataclass(repr=False)
@@ -126,7 +136,7 @@ class PartitionRestoration(PartitionPlan):
         copy = LogCopy(self.source, self.folder, change, self.leader_epoch, self.progress)
         try:
             copy.copy(self.segments, self.start_offset)
-        except (CorruptRecordError, InvalidOffsetError, InvalidRecordError) as error:
+        except _DAMAGED as error:
             if error.advice is None and copy.end_offset > self.segments[0].base_offset:
                 error.advice = f"with --ending-offset {copy.end_offset} the log ends before it"
             raise
@@ -254,9 +264,15 @@ def restore(
 
 
 def plan_of(
-    sources: Iterable[str], folder: str | os.PathLike[str], options: RestoreOptions
+    sources: Iterable[str],
+    folder: str | os.PathLike[str],
+    options: RestoreOptions,
+    failed: Callable[[Exception], None] | None = None,
 ) -> RestorationPlan:
-    """Plan the restoration of all chosen partitions."""
+    """Plan the restoration of all chosen partitions.
+
+    The plan leaves out damaged partitions, and calls `failed` with their errors; None: it raises.
+    """
     root = local_folder(folder)
     if root.exists() and not root.is_dir():
         raise NotADirectoryError(f"{root} is not a folder: name the log.dirs folder to write to")
@@ -273,7 +289,14 @@ def plan_of(
         else:
             chosen.append((log, target))
     check_targets([target for _, target in chosen], into_existing=options.into_existing_topics)
-    plan = RestorationPlan(root, [_plan_of(log, target.folder, options) for log, target in chosen])
+    plan = RestorationPlan(root, [])
+    for log, target in chosen:
+        try:
+            plan.partitions.append(_plan_of(log, target.folder, options))
+        except KafkaJitError as error:
+            if failed is None or not _is_damage(error):
+                raise
+            failed(error)
     plan.left_out = tuple(sorted(left_out))
     for topic, id_ in sorted(
         {(one.source.topic, one.topic_id) for one in plan.partitions}, key=str
@@ -281,6 +304,13 @@ def plan_of(
         if id_ is not None:
             check_topic_id(root, topic, id_)
     return plan
+
+
+def _is_damage(error: KafkaJitError) -> bool:
+    """Whether a log, or a file beside it, is damaged; a key that is missing is no damage."""
+    if isinstance(error, RemoteStorageError):
+        return error.lost is not None
+    return isinstance(error, (*_DAMAGED, CorruptCheckpointError))
 
 
 def _plan_of(log: SourceLog, folder: Path, options: RestoreOptions) -> PartitionRestoration:
