@@ -145,9 +145,7 @@ def test_a_warning_names_it(stored: Object, caplog: pytest.LogCaptureFixture) ->
 
 def test_views_leave_out_the_same_batches(stored: Object) -> None:
     stored.spoil(3)
-    read = kafkajit.read_records(
-        stored.path, mode="DROPMALFORMED", binary_view=True, **stored.keys
-    )
+    read = kafkajit.read_records(stored.path, mode="DROPMALFORMED", binary_view=True, **stored.keys)
     expected = offsets_without(3)
     assert read["offset"].to_pylist() == expected
     assert read["value"].to_pylist() == [bytes([65 + offset // 3]) * 40 for offset in expected]
