@@ -156,6 +156,8 @@ class _Noted:
         problem: str | None
         if event is None or kind not in (_SEGMENT, _UPDATE, _DELETION):
             problem = "it is not an event of a segment"
+        elif not isinstance(event["data"], dict):
+            problem = f"its version {event['version']} is not known"
         elif kind == _DELETION:
             self._delete(event["data"])
             problem = None

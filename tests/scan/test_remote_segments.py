@@ -234,6 +234,18 @@ def test_events_lead_to_the_state_that_a_broker_has(
     assert numbers == [2, 3, 7, 9, 10]
 
 
+def test_events_of_an_unknown_version_are_left_out(
+    tier: Tier, caplog: pytest.LogCaptureFixture
+) -> None:
+    events = [event for path in tier.paths for event in copied(path)]
+    newer = [event[:2] + bytes([1]) + event[3:] for event in events[:2]]
+    folder = write_events(tier.root.parent, [*newer, *events])
+    rows = rows_of(tier.root.parent, tier.root)
+    assert [row["state"] for row in rows] == [STATES[COPY_FINISHED]] * 3
+    assert f"{folder}: the event at offset 1 is left out: its version 1 is not known" in caplog.text
+    assert len(offsets_of(tier.root.parent, tier.root)) == 30 + len(newer) + len(events)
+
+
 @pytest.mark.parametrize("state", [0, 1, 2])
 def test_a_deleted_partition_is_not_read(tier: Tier, state: int) -> None:
     events = [event for path in tier.paths for event in copied(path)]
