@@ -274,6 +274,19 @@ def _has_file(locations: Iterable[str], *names: re.Pattern[str]) -> bool:
     )
 
 
+def has_objects_at(locations: Iterable[str]) -> bool:
+    """Whether there are objects of tiered segments, wanted or not.
+
+    >>> has_objects_at([])
+    False
+    """
+    return any(
+        object_name(info.path) is not None
+        for location in locations
+        for info in _files_in(Location(location))
+    )
+
+
 def _files_in(where: Location, wanted: Wanted | None = None) -> Iterator[FileInfo]:
     """The files at a location, by its folders; those of some locations twice."""
     found = where.matches() or [where.info(where.path)]

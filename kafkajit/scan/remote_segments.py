@@ -26,7 +26,7 @@ from kafkajit.log.remote_log_metadata import (
     with_states,
 )
 from kafkajit.places.location import SEGMENT_NAME
-from kafkajit.places.locations import stored_files
+from kafkajit.places.locations import has_objects_at, stored_files
 from kafkajit.places.manifest import Manifest
 from kafkajit.places.tiered_files import (
     READERS,
@@ -76,6 +76,8 @@ def read_remote_segments(
         # A copy of a bucket has the same segments.
         for found in pool.map(_stored, segments, segments.values()):
             stored.setdefault(_id(found.name), []).append(found)
+    # Without any objects at the paths, none is missing.
+    has_objects = bool(stored) or (wanted is not None and has_objects_at(options.paths))
     known = {id_[:2] for id_ in noted}
     rows = []
     for id_ in {*noted, *stored}:
@@ -85,7 +87,7 @@ def read_remote_segments(
             row = _row(id_, found_or_none, noted.get(id_))
             if not meets({name: row[name] for name in ("topic", "partition")}, predicates):
                 continue
-            problems = _problems(found_or_none, noted.get(id_), bool(stored), id_[:2] in known)
+            problems = _problems(found_or_none, noted.get(id_), has_objects, id_[:2] in known)
             rows.append({**row, "problem": "; ".join(problems) or None})
     rows.sort(key=lambda row: tuple(row[name] for name in _ORDER))
     table = pa.Table.from_pylist(rows, schema=table_schema(REMOTE_SEGMENT_COLUMNS))
@@ -173,7 +175,7 @@ def _problems(
 ) -> Iterator[str]:
     """Describe how events, manifest and objects disagree.
 
-    Without any objects at the paths none is missing; without events of the partition none is.
+    Without events of the partition none is missing.
     """
     if stored is None:
         if has_objects and noted is not None and noted.state == COPY_FINISHED:

@@ -168,6 +168,17 @@ def test_what_disagrees_is_a_problem(tier: Tier, given: dict[str, Any], words: s
     assert words in problem
 
 
+def test_missing_objects_are_a_problem_also_if_only_their_topic_is_listed(tier: Tier) -> None:
+    lost = tier.root.parent / "tier" / f"lost-{OTHER_ID}" / "0"
+    path = write_segment(lost, 0, log_of(0), PLAIN, end_offset=9, max_timestamp=1000)
+    write_events(tier.root.parent, copied(path))
+    shutil.rmtree(lost)
+    for predicates in ((), [Predicate("topic", "=", "lost")]):
+        rows = rows_of(tier.root.parent, tier.root, predicates=predicates)
+        problems = [row["problem"] for row in rows if row["topic"] == "lost"]
+        assert problems == ["its objects are missing"]
+
+
 def test_a_damaged_manifest_is_a_problem_of_its_row(tier: Tier) -> None:
     tier.paths[0].with_suffix(".rsm-manifest").write_text('{"version": "1"}')
     tier.paths[1].with_suffix(".rsm-manifest").unlink()
