@@ -11,9 +11,10 @@ from kafkajit.change.files import check_files
 from kafkajit.change.journal import READY
 from kafkajit.change.partition_offsets import PartitionOffsets
 from kafkajit.change.partitions import interrupted_in
-from kafkajit.format.log_path import LOG_SUFFIX, partition_of
+from kafkajit.format.log_path import LOG_SUFFIX, parse_log_path, partition_of
 from kafkajit.state.checkpoints import NAMES as CHECKPOINTS
 from kafkajit.state.checkpoints import START_OFFSETS
+from kafkajit.state.leader_epochs import LEADER_EPOCHS
 from kafkajit.state.partition_metadata import PARTITION_METADATA, read_partition_metadata
 
 _FIRST_LOG = f"{0:020d}{LOG_SUFFIX}"
@@ -58,9 +59,10 @@ class Target:
         return cls(folder, topic_id, obstacle, is_empty_log=is_empty)
 
     def clear(self, change: Change) -> None:
-        """Remove the files of an empty log; partition.metadata stays, and so do new files."""
+        """Remove the files of an empty log; partition.metadata stays, and files of others."""
         for path in self.folder.iterdir() if self.is_empty_log else ():
-            if path.is_file() and path.name != PARTITION_METADATA:
+            is_a_logs = parse_log_path(path).base_offset is not None or path.name == LEADER_EPOCHS
+            if path.is_file() and is_a_logs:
                 change.remove(path)
 
     def set_offsets(self, change: Change, start_offset: int | None) -> None:

@@ -582,6 +582,17 @@ def test_an_empty_log_is_replaced_only_if_that_is_asked_for(backup: Path, tmp_pa
     assert (tmp_path / "kafka" / STARTS).read_text() == "0\n2\norders 0 5\nother 1 99\n"
 
 
+def test_files_that_are_not_a_brokers_stay_beside_a_replaced_log(
+    backup: Path, tmp_path: Path
+) -> None:
+    folder = empty_log(tmp_path / "kafka")
+    (folder / "notes.txt").write_text("by hand")
+    (folder / f"{7:020d}.snapshot").write_bytes(b"")
+    one(backup, tmp_path / "kafka", into_existing_topics=True)
+    assert (folder / "notes.txt").read_text() == "by hand"
+    assert not (folder / f"{7:020d}.snapshot").exists()
+
+
 def test_a_log_with_records_is_never_replaced(backup: Path, tmp_path: Path) -> None:
     folder = empty_log(tmp_path / "kafka")
     log = folder / f"{0:020d}.log"
