@@ -67,6 +67,16 @@ def kept_segments(segments: Sequence[Segment], offsets: Range) -> list[KeptSegme
     return kept[::-1]
 
 
+def missing_offsets(segments: Sequence[Segment]) -> Iterator[Range]:
+    """The offsets that no source has, as far as the ends of segments are known."""
+    behind = None
+    for segment in segments:
+        first = max(segment.base_offset, segment.cut.first)
+        if behind is not None and behind < first:
+            yield Range(behind, first - 1)
+        behind = segment.offsets.last + 1 if segment.offsets.last < MAX_INT64 else None
+
+
 def first_batch_at(segments: Sequence[Segment], timestamp: int) -> Range | None:
     """The offsets of the first batch with this timestamp or a later one."""
     for segment in segments:

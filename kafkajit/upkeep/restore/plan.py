@@ -41,6 +41,7 @@ from kafkajit.upkeep.restore.kept_segments import (
     first_batch_at,
     first_batch_of,
     kept_segments,
+    missing_offsets,
 )
 from kafkajit.upkeep.restore.log_copy import LogCopy
 from kafkajit.upkeep.restore.options import RestoreOptions
@@ -383,17 +384,10 @@ def _notes(plan: PartitionRestoration, target: Target) -> Iterator[str]:
                 f"left out: the last {kept.unread:,} bytes of {kept.segment.log.path}, which are "
                 "not a whole batch"
             )
-    yield from _missing(log.segments)
-
-
-def _missing(segments: list[Segment]) -> Iterator[str]:
-    """The offsets that no source has, as far as the ends of segments are known."""
-    behind = None
-    for segment in segments:
-        first = max(segment.base_offset, segment.cut.first)
-        if behind is not None and behind < first:
-            yield f"missing: offsets {behind} to {first - 1} are in no source"
-        behind = segment.offsets.last + 1 if segment.offsets.last < MAX_INT64 else None
+    if log.segments[0].offsets.last < log.start_offset:
+        yield f"left out: segments before {log.start_offset}, the log start offset of the source"
+    for first, last in missing_offsets(log.segments):
+        yield f"missing: offsets {first} to {last} are in no source"
 
 
 def _time(timestamp: int) -> str:

@@ -459,6 +459,18 @@ def test_offsets_that_no_source_has_are_listed(tmp_path: Path) -> None:
     assert offsets_in(tmp_path / "kafka") == [0, 1, 4, 5]
 
 
+@pytest.mark.parametrize("start", [10, 13, 500])
+def test_segments_before_the_log_start_offset_are_left_out_and_named(
+    start: int, backup: Path, tmp_path: Path
+) -> None:
+    note = f"left out: segments before {start}, the log start offset of the source"
+    assert note not in one(backup, tmp_path / "whole").notes
+    (backup.parent / STARTS).write_text(f"0\n1\norders 0 {start}\n")
+    partition = one(backup, tmp_path / "kafka", starting_offset=5)
+    assert note in partition.notes
+    assert partition.start_offset == start
+
+
 @pytest.mark.parametrize("suffix", [".index", ".timeindex", ".txnindex", ".snapshot"])
 def test_files_beside_the_log_that_do_not_fit_it_are_built_anew(
     suffix: str, tmp_path: Path
