@@ -56,6 +56,8 @@ def kept_segments(segments: Sequence[Segment], offsets: Range) -> list[KeptSegme
     straddling = NOTHING
     is_last = True
     for segment in reversed(segments):
+        if segment.base_offset > MAX_INT64:
+            raise InvalidOffsetError("its name has no offset of Kafka's", path=segment.log.path)
         if not _offsets_of(segment) & offsets:
             continue
         part = _kept(segment, segment.cut & offsets, is_last=is_last)

@@ -450,6 +450,12 @@ def test_offsets_that_go_back_are_an_error(tmp_path: Path) -> None:
         restored(tmp_path / "backup", tmp_path / "kafka")
 
 
+def test_a_name_that_is_no_offset_is_an_error(backup: Path, tmp_path: Path) -> None:
+    (backup / f"{'9' * 20}.log").write_bytes(batch(30))
+    with pytest.raises(kafkajit.InvalidOffsetError, match="its name has no offset of Kafka's"):
+        kafkajit.restore(backup, tmp_path / "kafka")
+
+
 def test_offsets_that_no_source_has_are_listed(tmp_path: Path) -> None:
     folder = tmp_path / "tier" / f"orders-{TOPIC_ID}" / "0"
     for number, first in enumerate((0, 4)):
