@@ -32,7 +32,6 @@ from kafkajit.errors import (
     RemoteStorageError,
 )
 from kafkajit.format.limits import MAX_INT64
-from kafkajit.log.segment import Segment
 from kafkajit.places.location import absolute
 from kafkajit.places.private_keys import PrivateKeys
 from kafkajit.state.partition_metadata import PARTITION_METADATA, partition_metadata_text
