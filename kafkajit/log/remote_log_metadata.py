@@ -37,6 +37,7 @@ COPY_STARTED, COPY_FINISHED, DELETE_STARTED, DELETE_FINISHED = STATES = (
     "DELETE_SEGMENT_STARTED",
     "DELETE_SEGMENT_FINISHED",
 )
+_NUMBERS = {state: number for number, state in enumerate(STATES)}
 _FOLLOWING = {
     COPY_STARTED: {COPY_FINISHED, DELETE_STARTED},
     COPY_FINISHED: {DELETE_STARTED},
@@ -91,19 +92,24 @@ def with_states(wanted: Wanted | None) -> Wanted | None:
 def noted_segments(logs: Iterable[StoredFile], mode: str = FAILFAST) -> NotedSegments:
     """The segments that these logs note, those of __remote_log_metadata among them.
 
-    All events of a partition are in one log, in order. With another mode than FAILFAST, damaged
-    batches of these logs are left out.
+    All events of a partition are in one log, in order. If there are several brokers' copies of it,
+    the one that has gone furthest counts. With another mode than FAILFAST, damaged batches of these
+    logs are left out.
     """
     folders: dict[str, list[StoredFile]] = {}
     for log in logs:
         if is_remote_log_metadata(log):
             folders.setdefault(log.folder, []).append(log)
-    noted = _Noted()
+    found: dict[SegmentId, NotedSegment] = {}
     for folder, inside in sorted(folders.items()):
+        noted = _Noted()
         for segment in segments_of(inside, {}):
             for offset, event in _events(segment.log, mode):
                 noted.read(folder, offset, event)
-    return noted.segments
+        for id_, one in noted.segments.items():
+            if id_ not in found or _NUMBERS[one.state] > _NUMBERS[found[id_].state]:
+                found[id_] = one
+    return found
 
 
 def without_unreadable(logs: list[StoredFile], mode: str = FAILFAST) -> list[StoredFile]:

@@ -245,6 +245,19 @@ def test_events_lead_to_the_state_that_a_broker_has(
     assert numbers == [2, 3, 7, 9, 10]
 
 
+@pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])
+def test_a_copy_of_the_events_that_lags_behind_does_not_count(
+    tier: Tier, names: tuple[str, str]
+) -> None:
+    events = [event for path in tier.paths for event in copied(path)]
+    behind, ahead = (tier.root.parent / name for name in names)
+    write_events(behind, events[:-1])
+    write_events(ahead, events)
+    rows = rows_of(behind, ahead, tier.root)
+    assert [row["state"] for row in rows] == [STATES[COPY_FINISHED]] * 3
+    assert len(offsets_of(behind, ahead, tier.root)) == 30 + 2 * len(events) - 1
+
+
 def test_events_of_an_unknown_version_are_left_out(
     tier: Tier, caplog: pytest.LogCaptureFixture
 ) -> None:
