@@ -307,7 +307,7 @@ def plan_of(
 
 
 def _is_damage(error: KafkaJitError) -> bool:
-    """Whether a log, or a file beside it, is damaged; a key that is missing is no damage."""
+    """Whether a log, or a file beside it, is damaged. A missing key is not damage."""
     if isinstance(error, RemoteStorageError):
         return error.lost is not None
     return isinstance(error, (*_DAMAGED, CorruptCheckpointError))
