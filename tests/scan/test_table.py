@@ -48,6 +48,7 @@ from kafkajit.schema import (
     FILE_COLUMNS,
     INDEX_FILE_COLUMNS,
     RECORD_COLUMNS,
+    REMOTE_SEGMENT_COLUMNS,
     SCHEMA_COLUMNS,
 )
 from kafkajit.state.sidecar_files import SIDECAR_FILES
@@ -349,15 +350,20 @@ COLUMNS = {
     "corruption": [*CORRUPTION_COLUMNS],
     "indexes": [*INDEX_FILE_COLUMNS],
     "schemas": [*SCHEMA_COLUMNS],
+    "remoteSegments": [*REMOTE_SEGMENT_COLUMNS],
     **{kind: [*file.folder_columns] for kind, file in SIDECAR_FILES.items()},
 }
+
+
+def test_the_columns_of_every_kind_are_tested() -> None:
+    assert set(COLUMNS) == set(KINDS)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("mode", ["FAILFAST", "DROPMALFORMED", "PERMISSIVE"])
 def test_a_kind_has_its_columns_and_permissive_one_more(kind: str, mode: str) -> None:
     schema = schema_of(options_of("/logs", kind=kind, mode=mode))
-    never = ("files", "corruption", "indexes", "schemas")
+    never = ("files", "corruption", "indexes", "schemas", "remoteSegments")
     says_what_is_wrong = mode == "PERMISSIVE" and kind not in never
     assert schema.names == COLUMNS[kind] + ["corruption"] * says_what_is_wrong
     assert {type_.unit for type_ in schema.types if pa.types.is_timestamp(type_)} <= {"us"}
