@@ -23,7 +23,7 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from kafkajit.spark.java_sources import java_sources, sources_digest
-from kafkajit.spark.local.class_archive import cache_folder
+from kafkajit.storage.cache_folder import cache_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from kafkajit.spark.local.java import Java
 from kafkajit.spark.local.jvm import FLAGS, python_path
+from kafkajit.storage.cache_folder import cache_folder
 
 
 def archive_name(java: Java, jars: Sequence[Path]) -> Path | None:
@@ -36,21 +37,6 @@ def archive_name(java: Java, jars: Sequence[Path]) -> Path | None:
     except OSError:
         return None
     return cache / f"spark-{digest.hexdigest()[:16]}"
-
-
-def cache_folder() -> Path | None:
-    """This user's folder for code that Java loads; None without one or with KAFKAJIT_CACHE=0."""
-    if os.environ.get("KAFKAJIT_CACHE", "1") == "0":
-        return None
-    try:
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kafkajit"
-        cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-        owner = cache.stat()
-    except (OSError, RuntimeError):  # RuntimeError: the user has no home directory
-        return None
-    if owner.st_uid != os.getuid() or owner.st_mode & 0o022:
-        return None  # it holds code, and other users could write to it
-    return cache
 
 
 def find_archive(name: Path) -> Path | None:
