@@ -32,7 +32,7 @@ ROOMS = [
     ("append",),
     ("upkeep",),
     ("scan",),
-    ("produce",),
+    ("produce", "report"),
     ("spark",),
     ("cli",),
 ]
@@ -259,10 +259,11 @@ MOST_LINES = 400
 MOST_PARAMETERS = 12
 
 
-def test_the_house_has_at_most_26_rooms() -> None:
+def test_the_house_has_at_most_27_rooms() -> None:
+    # The 27th is report: neither the readers nor the commands are the place of a page.
     rooms = {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in MODULES}
     rooms.discard("__init__")  # the house itself
-    assert len(rooms) <= 26, sorted(rooms)
+    assert len(rooms) <= 27, sorted(rooms)
 
 
 def test_a_long_module_gives_the_reason_in_its_docstring() -> None:

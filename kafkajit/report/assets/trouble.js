@@ -1,0 +1,75 @@
+// Groups with their lag, trouble with its place, and what changed since an earlier report.
+
+const SEVERITIES = ["damage", "warning", "note"];
+const SEVERITY_MARKS = { damage: "✖", warning: "▲", note: "●" };
+
+const severityMark = (severity, text) =>
+  el("span", { class: `severity ${SEVERITIES.includes(severity) ? severity : "note"}` }, el("i", { "aria-hidden": "true" }, SEVERITY_MARKS[severity] ?? "●"), text ?? visible(severity));
+
+const MEMBERS = new Map([[true, "yes"], [false, "no"]]);
+const membersColumn = { label: "Members", value: (row) => MEMBERS.get(row.hasMembers) ?? null, cell: (row) => MEMBERS.get(row.hasMembers) ?? missing() };
+
+function groupsSection(report) {
+  const from = "From __consumer_offsets and the ends of the logs";
+  if (report.groups === null) return section("groups", "Groups", el("p", { class: "empty figure wide" }, "Groups were not read: their offsets are in the topic __consumer_offsets."));
+  const added = new Map();
+  for (const row of report.groups) {
+    const key = JSON.stringify([row.group, row.topic]);
+    const sum = added.get(key) ?? { group: row.group, topic: row.topic, partitions: 0, lag: null, most: null, committedAt: null, hasMembers: row.hasMembers };
+    sum.partitions += 1;
+    if (!isMissing(row.lag)) {
+      sum.lag = (sum.lag ?? 0) + row.lag;
+      sum.most = Math.max(sum.most ?? 0, row.lag);
+    }
+    if (hasTime(row.committedAt)) sum.committedAt = Math.max(sum.committedAt ?? 0, row.committedAt);
+    added.set(key, sum);
+  }
+  const rows = [...added.values()];
+  return section("groups", "Groups", figure({ title: "Lag", wide: true, sql: report.sql.groups, from, lead: "Records between a group's commits and the ends of the partitions." }, dataTable({
+    caption: "Groups by lag", rows, sorted: [3, true], filter: "Filter groups", empty: "No group has committed offsets.",
+    columns: [textColumn("Group", "group"), topicColumn(), countColumn("Partitions", "partitions", { secondary: true }), barColumn("Lag", "lag", rows, count),
+      countColumn("Of one partition", "most", { secondary: true }), timeColumn("Last commit", "committedAt", { secondary: true }), { ...membersColumn, secondary: true }],
+  })));
+}
+
+const place = (row) => el("span", { class: "place" }, named(row.path ?? "", { class: "code" }),
+  isMissing(row.position) ? null : el("small", {}, `at ${exact(row.position)}${isMissing(row.length) ? "" : `, ${plural(row.length, "byte")}`}`));
+
+function troubleTable(rows) {
+  const columns = [
+    { label: "Severity", value: (row) => SEVERITIES.indexOf(row.severity), cell: (row) => severityMark(row.severity) },
+    { label: "Partition", value: (row) => `${row.topic ?? ""} ${row.partition ?? ""}`, cell: (row) => (isMissing(row.topic) ? missing() : el("span", {}, topicName(row.topic), isMissing(row.partition) ? null : el("small", {}, `partition ${row.partition}`))) },
+    { label: "Problem", value: (row) => `${row.problem} ${row.kind} ${row.path} ${row.advice ?? ""}`, cell: (row) => el("div", { class: "problem" },
+      el("p", {}, el("b", {}, visible(row.kind)), ": ", named(row.problem)), place(row), row.advice ? el("p", { class: "advice" }, named(row.advice)) : null) },
+  ];
+  return dataTable({ caption: "Trouble by severity", rows, sorted: [0, false], columns, filter: "Filter trouble", empty: "No trouble was found." });
+}
+
+function troubleSection(report) {
+  return section("trouble", "Trouble", figure({ title: "By severity", wide: true, sql: report.sql.trouble, from: fromHeaders(report.takenFrom.headers) }, troubleTable(report.trouble)));
+}
+
+function changesSection(report) {
+  const { changes, totals } = report;
+  const changed = (key, draw) => el("span", {}, signed(totals[key] - changes.totals[key], draw));
+  const listed = (title, names) => figure({ title: `${title}: ${countText(names.length)}` }, dataTable({
+    caption: title, rows: names.map((topic) => ({ topic })), limit: 10, empty: "None.",
+    columns: [title === "Topics gone" ? textColumn("Topic", "topic") : topicColumn()],
+  }));
+  const troubled = (title, rows) => (rows.length ? figure({ title: `${title}: ${countText(rows.length)}`, wide: true }, troubleTable(rows)) : null);
+  return section("changes", "Changes",
+    el("section", { class: "figure wide bare", "aria-label": "Changes of the head figures" },
+      el("p", { class: "lead" }, "Since the report of ", time(changes.madeAt), ", ", secondsText(Math.max(0, report.madeAt - changes.madeAt) / 1000), " earlier."),
+      tiles(...[["Size of the logs", "bytes", bytesText], ["Records", "records", countText], ["Topics", "topics", countText], ["Partitions", "partitions", countText]]
+        .map(([label, key, draw]) => tile(label, changed(key, draw), `${draw(changes.totals[key])} → ${draw(totals[key])}`)))),
+    figure({ title: "Topics that changed", wide: true, from: "From both reports" }, dataTable({
+      caption: "Topics by change", rows: changes.topics, sorted: [2, true], limit: 15, filter: "Filter topics", empty: "No topic changed.",
+      columns: [topicColumn(), bytesColumn("Bytes", "bytes", { secondary: true }), changeColumn("Change of bytes", "bytesChange", bytesText),
+        countColumn("Records", "records", { secondary: true }), changeColumn("Change of records", "recordsChange", countText)],
+    })),
+    listed("New topics", changes.newTopics), listed("Topics gone", changes.goneTopics),
+    troubled("New trouble", changes.newTrouble), troubled("Trouble gone", changes.goneTrouble));
+}
+
+const signed = (value, draw) => (value ? el("data", { value, title: exact(value) }, `${value > 0 ? "+" : "−"} ${draw(Math.abs(value))}`) : "unchanged");
+const changeColumn = (label, key, draw) => ({ label, numeric: true, value: (row) => row[key], cell: (row) => signed(row[key], draw) });
