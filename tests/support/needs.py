@@ -11,7 +11,12 @@ import shutil
 
 import pytest
 
-INSTALL = {"java": "Java 17 or newer", "mvn": "Apache Maven"}
+INSTALL = {
+    "java": "Java 17 or newer",
+    "mvn": "Apache Maven",
+    "chromium": "Debian's chromium",
+    "chromedriver": "Debian's chromium-driver",
+}
 
 
 def need(program: str) -> None:

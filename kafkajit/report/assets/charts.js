@@ -19,7 +19,7 @@ const CONFIG = {
   },
   axisX: { grid: false, tickSize: 4 },
   axisY: { domain: false, ticks: false, minExtent: 44 },
-  legend: { labelColor: "var(--text)", titleColor: "var(--muted)", titleFontWeight: "normal", labelFontSize: 11, titleFontSize: 11, symbolStrokeWidth: 1.5 },
+  legend: { labelColor: "var(--text)", titleColor: "var(--muted)", titleFontWeight: "normal", labelFontSize: 11, titleFontSize: 11, symbolStrokeWidth: 1.5, titleOrient: "left", columnPadding: 14, layout: { top: { direction: "horizontal", anchor: "start", margin: 28 } } },
 };
 
 const tip = el("div", { class: "tip", "aria-hidden": "true", hidden: true });
@@ -66,7 +66,8 @@ function chart(description, spec, makeTable) {
 
 async function drawCharts(within) {
   for (const plot of within.querySelectorAll(".plot")) {
-    if (plot.draw && !plot.childElementCount) await plot.draw();
+    await new Promise((shown) => setTimeout(shown)); // the tables are there before the charts
+    if (plot.draw && plot.isConnected && !plot.childElementCount) await plot.draw();
   }
 }
 
@@ -118,6 +119,19 @@ function addedLife(lives) {
   return whole;
 }
 
+const DURATIONS = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10, 60, 600, 3600, 36_000, 360_000, 3_600_000];
+const MORE_DURATIONS = [...DURATIONS, 3e-6, 3e-5, 3e-4, 3e-3, 3e-2, 0.3, 3, 30, 180, 1800, 10_800].sort((a, b) => a - b);
+const DURATION_UNITS = [[1e-3, "µs", "* 1e6"], [1, "ms", "* 1e3"], [60, "s", "* 1"], [3600, "min", "/ 60"], [1e99, "h", "/ 3600"]];
+const DURATION_LABEL = DURATION_UNITS.map(([end, unit, factor]) => `datum.value < ${end} * 0.999 ? format(datum.value ${factor}, ',.3~r') + ' ${unit}' : `).join("") + "''";
+
+// Round durations on a logarithmic scale.
+function durationTicks(rows) {
+  const times = rows.map((row) => row.time);
+  const [least, most] = [Math.min(...times), Math.max(...times)];
+  const within = (all) => all.filter((each) => each >= least && each <= most);
+  return within(DURATIONS).length > 3 ? within(DURATIONS) : within(MORE_DURATIONS);
+}
+
 // Encodings: processor time against bytes. A codec has its colour and its shape.
 function encodingsChart(rows, now, timeTitle) {
   const codecs = CODECS.filter((codec) => rows.some((row) => row.codec === codec));
@@ -134,7 +148,7 @@ function encodingsChart(rows, now, timeTitle) {
         data: { values },
         mark: { type: "point", filled: true, opacity: 0.9, stroke: "var(--surface)", strokeWidth: 1 },
         encoding: {
-          x: { field: "time", type: "quantitative", scale: { type: "log", nice: false, padding: 14 }, axis: { title: timeTitle, labelExpr: "datum.value < 0.001 ? format(datum.value * 1e6, '~r') + ' µs' : datum.value < 1 ? format(datum.value * 1000, '~r') + ' ms' : datum.value < 600 ? format(datum.value, '~r') + ' s' : datum.value < 7200 ? format(datum.value / 60, '.2~r') + ' min' : format(datum.value / 3600, '.2~r') + ' h'", labelOverlap: true, tickCount: 5 } },
+          x: { field: "time", type: "quantitative", scale: { type: "log", nice: false, padding: 14 }, axis: { title: timeTitle, labelExpr: DURATION_LABEL, values: durationTicks(values), labelOverlap: true, labelFlush: true } },
           y: { field: "bytes", type: "quantitative", axis: { ...BYTES_AXIS, title: "bytes" } },
           color: { field: "codec", type: "nominal", scale: { domain: codecs, range: codecs.map((codec) => `var(--codec-${codec})`) }, legend: { orient: "top", title: null } },
           shape: { field: "codec", type: "nominal", scale: { domain: codecs, range: codecs.map((codec) => CODEC_SHAPES[codec]) } },
@@ -160,11 +174,11 @@ function encodingsChart(rows, now, timeTitle) {
 function barsChart(title, rows, labelKey, valueKey, text) {
   const values = rows.map((row) => ({ name: row[labelKey], value: row[valueKey], shown: text(row[valueKey]), label: `${row[labelKey]}: ${row[valueKey]}` }));
   const spec = {
-    height: { step: 26 },
+    height: 26 * values.length,
     data: { values },
     encoding: {
       y: { field: "name", type: "nominal", sort: null, axis: { title: null, labelColor: "var(--text)", labelLimit: 140 } },
-      x: { field: "value", type: "quantitative", axis: null, scale: { domainMax: 1.18 * Math.max(1, ...values.map((row) => row.value)) } },
+      x: { field: "value", type: "quantitative", axis: null, scale: { domainMax: 1.5 * Math.max(1, ...values.map((row) => row.value)) } },
     },
     layer: [
       { mark: { type: "bar", height: 14, color: "var(--series)" }, encoding: { description: { field: "label" } } },

@@ -55,9 +55,9 @@ let ids = 0;
 const freshId = (stem) => `${stem}-${(ids += 1)}`;
 
 // One figure: its heading, its content, what it was taken from, and the SQL that gives it.
-function figure({ title, from, sql, lead, wide, id }, ...content) {
+function figure({ title, from, sql, lead, size }, ...content) {
   const heading = freshId("figure");
-  const box = el("section", { class: wide ? "figure wide" : "figure", "aria-labelledby": heading, id },
+  const box = el("section", { class: size ? `figure ${size}` : "figure", "aria-labelledby": heading },
     el("h3", { id: heading }, title), lead ? el("p", { class: "lead" }, lead) : null, ...content);
   const foot = el("div", { class: "foot" }, el("p", { class: "from" }, from));
   if (sql) {

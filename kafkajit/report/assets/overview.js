@@ -3,7 +3,7 @@
 const DAY = 86_400_000;
 
 // What figures were taken from, in words.
-const fromHeaders = (taken) => (taken ? `From the headers of all ${plural(taken.batches, "batch", "batches")}` : "");
+const fromHeaders = (taken) => (taken?.batches ? `From the headers of all ${plural(taken.batches, "batch", "batches")}` : "");
 function fromRecords(read, all, depth) {
   if (!read) return "";
   return depth === "all" || read >= all ? `From all ${plural(read, "record")}` : `From a sample of ${countText(read)} of ${plural(all, "record")}`;
@@ -74,7 +74,7 @@ function overview(report) {
   const page = [el("div", { class: "title" }, el("h1", {}, "Kafka logs"), el("p", {}, paths(report), ", ", time(report.madeAt)))];
   const life = addedLife(topics.map((topic) => topic.life).filter(Boolean));
   page.push(section("overview", "Overview", el("section", { class: "figure wide bare", "aria-label": "Head figures" }, headFigures(report)),
-    life ? figure({ title: "Bytes by time", wide: true, sql: sql.life, from, lead: `All topics, in steps of ${secondsText(life.step / 1000)}, by each batch's largest timestamp.` },
+    life ? figure({ title: "Bytes by time", size: "wide", sql: sql.life, from, lead: `All topics, in steps of ${secondsText(life.step / 1000)}, by each batch's largest timestamp.` },
       lifeChart("Bytes", life, "bytes", BYTES_AXIS, bytesText, "var(--series)")) : null,
     foldersFigure(report, from)));
   if (report.changes) page.push(changesSection(report));
@@ -86,7 +86,7 @@ const paths = (report) => report.paths.flatMap((path, place) => [place ? ", " : 
 
 function foldersFigure(report, from) {
   const rows = report.folders;
-  return figure({ title: "Folders", wide: true, sql: report.sql.folders, from }, dataTable({
+  return figure({ title: "Folders", size: "wide", sql: report.sql.folders, from }, dataTable({
     caption: "Folders of brokers", rows, empty: "There is no folder with logs.",
     columns: [textColumn("Folder", "path"), { label: "Broker", numeric: true, value: (row) => row.brokerId, cell: (row) => (isMissing(row.brokerId) ? missing() : String(row.brokerId)) },
       textColumn("Cluster", "clusterId", { secondary: true }), countColumn("Topics", "topics"), countColumn("Partitions", "partitions"), barColumn("Bytes", "bytes", rows)],
@@ -97,12 +97,12 @@ function topicsSection(report, from) {
   const { topics, sql } = report;
   if (!topics.length) return section("topics", "Topics", el("p", { class: "empty figure wide" }, "There is no topic in this folder."));
   return section("topics", "Topics",
-    figure({ title: "Map of the topics", wide: true, sql: sql.topics, from, lead: topics.length > MAPPED ? `The ${MAPPED} largest; the colour is the codec of most bytes.` : "The colour is the codec of most bytes." }, treemap(report)),
-    figure({ title: "All topics", wide: true, sql: sql.topics, from }, topicsTable(report)),
+    figure({ title: "Map of the topics", size: "wide", sql: sql.topics, from, lead: topics.length > MAPPED ? `The ${MAPPED} largest; the colour is the codec of most bytes.` : "The colour is the codec of most bytes." }, treemap(report)),
+    figure({ title: "All topics", size: "wide", sql: sql.topics, from }, topicsTable(report)),
     skewFigure(report, from),
-    shareFigure("Codecs", "codec", report, from, sql.codecs, codecShares(topics)),
-    shareFigure("Formats", "format", report, from, sql.formats, batchShares(topics, "formats")),
-    shareFigure("Timestamps", "type", report, from, sql.timestamps, batchShares(topics, "timestampTypes")));
+    shareFigure("Codecs", "codec", from, sql.codecs, codecShares(topics), "third"),
+    shareFigure("Formats", "format", from, sql.formats, batchShares(topics, "formats"), "third"),
+    shareFigure("Timestamps", "type", from, sql.timestamps, batchShares(topics, "timestampTypes"), "third"));
 }
 
 function topicsTable(report) {
@@ -129,7 +129,7 @@ function codecText(topic) {
 function skewFigure(report, from) {
   const rows = report.topics.map((topic) => ({ ...topic, skew: skewOf(topic), largest: Math.max(0, ...topic.eachPartition.map((row) => row.bytes)) }))
     .filter((row) => row.skew > 1.2);
-  return figure({ title: "Skew of partitions", wide: true, sql: report.sql.skew, from, lead: "Topics whose largest partition has more than 1.2 times the mean." }, dataTable({
+  return figure({ title: "Skew of partitions", size: "wide", sql: report.sql.skew, from, lead: "Topics whose largest partition has more than 1.2 times the mean." }, dataTable({
     caption: "Topics by skew", rows, sorted: [2, true], limit: 8, empty: "The partitions of each topic are about equal.",
     columns: [topicColumn(), { label: "Bytes of each partition", cell: (row) => partitionBars(row.eachPartition) },
       { label: "Largest by mean", numeric: true, value: (row) => row.skew, cell: (row) => skewCell(row.skew) },
@@ -156,12 +156,12 @@ function batchShares(topics, key) {
   return Object.values(added);
 }
 
-function shareFigure(title, label, report, from, sql, rows) {
+function shareFigure(title, label, from, sql, rows, size) {
   const key = rows.some((row) => "bytes" in row) ? "bytes" : "batches";
   const total = rows.reduce((sum, row) => sum + row[key], 0);
   const columns = [textColumn(label[0].toUpperCase() + label.slice(1), "name")];
-  if (key === "bytes") columns.push(barColumn("Bytes", "bytes", rows), countColumn("Records", "records"));
+  if (key === "bytes") columns.push(barColumn("Bytes", "bytes", rows), ...(size === "third" ? [] : [countColumn("Records", "records")]));
   else columns.push(barColumn("Batches", "batches", rows, count));
   columns.push({ label: "Share", numeric: true, value: (row) => row[key], cell: (row) => share(row[key], total) });
-  return figure({ title, sql, from }, dataTable({ caption: title, rows, sorted: [1, true], columns, empty: "There are no batches." }));
+  return figure({ title, sql, from, size }, dataTable({ caption: title, rows, sorted: [1, true], columns, empty: "There are no figures." }));
 }

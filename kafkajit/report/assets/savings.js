@@ -60,7 +60,7 @@ function encodingsFigure(report, rows, now, measured) {
   const all = measured.reduce((sum, topic) => sum + topic.records, 0);
   const best = rows.reduce((least, row) => (row.bytes < least.bytes ? row : least));
   return figure({
-    title: "Codec, level and batch size", wide: true, sql: report.sql.encodings, from: fromRecords(sampled, all, sampled < all ? "sample" : "all"),
+    title: "Codec, level and batch size", size: "wide", sql: report.sql.encodings, from: fromRecords(sampled, all, sampled < all ? "sample" : "all"),
     lead: `Estimated for the ${bytesText(now)} of ${plural(measured.length, "topic")}, from a part of each. The smallest, ${encodingText(best)}, takes ${bytesText(best.bytes)}.`,
   }, encodingsChart(rows, now, "processor time to compress all of it"));
 }
@@ -83,7 +83,7 @@ function recodedFigure(report, encodings, measured) {
     }));
   };
   lay(encodingKey(sorted[0]));
-  return figure({ title: "Topics in another encoding", wide: true, sql: report.sql.encodings, from: "Estimated from a part of each topic" },
+  return figure({ title: "Topics in another encoding", size: "wide", sql: report.sql.encodings, from: "Estimated from a part of each topic" },
     el("div", { class: "tools" }, selection("Encoding", sorted.map((row) => [encodingKey(row), encodingText(row)]), encodingKey(sorted[0]), lay)), place);
 }
 
@@ -109,8 +109,9 @@ function compactionFigure(report) {
     const { compaction, sample } = topic.savings;
     return { topic: topic.topic, records: compaction.records, of: sample.records, bytes: compaction.bytes, share: sample.records ? compaction.records / sample.records : null };
   });
+  if (!rows.length) return null;
   return figure({ title: "Compaction", sql: report.sql.compaction, from: "From the sample of each topic", lead: "Records that a newer record of the same key supersedes." }, dataTable({
-    caption: "Topics by superseded records", rows, sorted: [3, true], limit: 8, empty: "This was not taken for any topic.",
+    caption: "Topics by superseded records", rows, sorted: [3, true], limit: 8,
     columns: [topicColumn(), countColumn("Records", "records"), bytesColumn("Bytes", "bytes", { secondary: true }),
       { label: "Of the sample", numeric: true, value: (row) => row.share, cell: (row) => share(row.records, row.of) }],
   }));
@@ -133,7 +134,7 @@ function idleFigure(report) {
   };
   lay(30);
   return figure({
-    title: "Topics without use", wide: true, sql: report.sql.idle, from: `${fromHeaders(report.takenFrom.headers)}${knowsCommits ? ", and from __consumer_offsets" : "; commits were not read"}`,
+    title: "Topics without use", size: "wide", sql: report.sql.idle, from: `${fromHeaders(report.takenFrom.headers)}${knowsCommits ? ", and from __consumer_offsets" : "; commits were not read"}`,
     lead: knowsCommits ? "Topics that nobody has written to, or that no group has committed for, since then." : "Topics that nobody has written to since then.",
   }, el("div", { class: "tools" }, choice("Not for", [[1, "1 day"], [7, "7 days"], [30, "30 days"], [90, "90 days"]], 30, lay)), place);
 }

@@ -59,9 +59,10 @@ const agoText = (ms, now) =>
 // the reading direction gets through.
 const CONTROLS = /[\u0000-\u001f\u007f-\u009f]/g;
 const DIRECTIONS = /[\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const wellFormed = (text) => (text.toWellFormed ? text.toWellFormed() : text.replace(/[\ud800-\udfff]/gu, "\ufffd"));
 const visible = (text) =>
-  String(text)
+  wellFormed(String(text))
     .replace(CONTROLS, (c) => (c < "\u0020" ? String.fromCharCode(0x2400 + c.charCodeAt(0)) : "\ufffd"))
     .replace(DIRECTIONS, "\ufffd");
 
-const topicLink = (name) => `#topic=${encodeURIComponent(name.toWellFormed ? name.toWellFormed() : name)}`;
+const topicLink = (name) => `#topic=${encodeURIComponent(wellFormed(name))}`;

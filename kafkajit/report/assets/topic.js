@@ -14,14 +14,14 @@ function topicPage(report, topic) {
       el("h1", { tabindex: "-1" }, named(topic.topic)), idText ? el("p", { class: "code" }, idText) : null),
     el("div", { class: "figures" },
       el("section", { class: "figure wide bare", "aria-label": "Head figures" }, topicTiles(report, topic)),
-      trouble.length ? figure({ title: "Trouble", wide: true, from, sql: query.trouble }, troubleTable(trouble)) : null,
+      trouble.length ? figure({ title: "Trouble", size: "wide", from, sql: query.trouble }, troubleTable(trouble)) : null,
       ...lifeFigures(topic, query, from),
       sizesFigure(topic, query, from, sampled),
       keysFigure(topic, query, sampled),
       hottestFigure(topic, query, sampled),
       producersFigure(topic, query, from), timestampsFigure(report, topic, query, from),
-      shareFigure("Codecs", "codec", report, from, query.codecs, codecShares([topic])),
-      shareFigure("Formats", "format", report, from, query.formats, batchShares([topic], "formats")),
+      shareFigure("Codecs", "codec", from, query.codecs, codecShares([topic])),
+      shareFigure("Formats", "format", from, query.formats, batchShares([topic], "formats")),
       partitionsFigure(topic, query, from),
       ...topicSavings(topic, query, from),
       report.groups === null ? null : topicGroups(groups, query)),
@@ -40,11 +40,11 @@ function topicTiles(report, topic) {
 }
 
 function lifeFigures(topic, sql, from) {
-  if (!topic.life) return [el("p", { class: "empty figure wide" }, "No batch has a timestamp: there is no life to draw.")];
+  if (!topic.life) return [el("p", { class: "empty figure wide" }, "There are no figures by time.")];
   const lead = `In steps of ${secondsText(topic.life.step / 1000)}, by each batch's largest timestamp.`;
   return [
-    figure({ title: "Bytes by time", wide: true, sql: sql.life, from, lead }, lifeChart("Bytes", topic.life, "bytes", BYTES_AXIS, bytesText, "var(--series)")),
-    figure({ title: "Records by time", wide: true, sql: sql.life, from }, lifeChart("Records", topic.life, "records", COUNT_AXIS, countText, "var(--series-2)")),
+    figure({ title: "Bytes by time", size: "wide", sql: sql.life, from, lead }, lifeChart("Bytes", topic.life, "bytes", BYTES_AXIS, bytesText, "var(--series)")),
+    figure({ title: "Records by time", size: "wide", sql: sql.life, from }, lifeChart("Records", topic.life, "records", COUNT_AXIS, countText, "var(--series-2)")),
   ];
 }
 
@@ -54,7 +54,7 @@ function sizesFigure(topic, sql, from, sampled) {
   const rows = [["Records of a batch", topic.recordsPerBatch, count], ["Bytes of a batch", topic.bytesPerBatch, bytes],
     ["Bytes of a key", topic.sample?.keyBytes, bytes], ["Bytes of a value", topic.sample?.valueBytes, bytes]]
     .filter(([, spread]) => spread).map(([name, spread, draw]) => ({ name, draw, ...spread }));
-  return figure({ title: "Sizes", wide: true, sql: sql.sizes, from: [from, rows.some((row) => row.name.includes("key")) ? `keys and values: ${sampled.replace(/^F/, "f")}` : ""].filter(Boolean).join("; ") }, dataTable({
+  return figure({ title: "Sizes", size: "wide", sql: sql.sizes, from: [from, rows.some((row) => row.name.includes("key")) ? `keys and values: ${sampled.replace(/^F/, "f")}` : ""].filter(Boolean).join("; ") }, dataTable({
     caption: "Sizes of batches and records", rows, empty: "Sizes were not taken.",
     columns: [{ label: "Size", cell: (row) => row.name }, ...SPREAD.map(([label, key]) => ({ label, numeric: true, secondary: key === "mean", cell: (row) => row.draw(key === "mean" && row.mean < 100 ? row.mean : Math.round(row[key])) })),
       { label: "Median to largest", secondary: true, cell: spreadBars }],
@@ -120,7 +120,7 @@ function timestampsFigure(report, topic, sql, from) {
 function partitionsFigure(topic, sql, from) {
   const rows = topic.eachPartition;
   const skew = skewOf(topic);
-  return figure({ title: "Partitions", wide: true, sql: sql.partitions, from, lead: isMissing(skew) ? null : `The largest partition has ${skew.toFixed(2)} times the mean.` }, dataTable({
+  return figure({ title: "Partitions", size: "wide", sql: sql.partitions, from, lead: isMissing(skew) ? null : `The largest partition has ${skew.toFixed(2)} times the mean.` }, dataTable({
     caption: "Partitions", rows, sorted: [0, false],
     columns: [{ label: "Partition", numeric: true, value: (row) => row.partition, cell: (row) => String(row.partition) }, barColumn("Bytes", "bytes", rows), barColumn("Records", "records", rows, count),
       countColumn("Segments", "segments", { secondary: true }), offsetColumn("Start offset", "startOffset"), offsetColumn("End offset", "endOffset"),
@@ -136,7 +136,7 @@ function topicSavings(topic, sql, from) {
   const parts = [];
   const sampled = fromRecords(savings.sample.records, topic.records, "sample");
   if (savings.encodings?.length) {
-    parts.push(figure({ title: "Codec, level and batch size", wide: true, sql: sql.encodings, from: sampled, lead: `These records take ${bytesText(savings.now.bytes)} now (${savings.now.codec}).` },
+    parts.push(figure({ title: "Codec, level and batch size", size: "wide", sql: sql.encodings, from: sampled, lead: `These records take ${bytesText(savings.now.bytes)} now (${savings.now.codec}).` },
       encodingsChart(savings.encodings, savings.now.bytes, "processor time to compress")));
   }
   if (savings.retention?.length) {
@@ -152,7 +152,7 @@ function topicSavings(topic, sql, from) {
 }
 
 function topicGroups(rows, sql) {
-  return figure({ title: "Groups", wide: true, sql: sql.groups, from: "From __consumer_offsets and the ends of the logs" }, dataTable({
+  return figure({ title: "Groups", size: "wide", sql: sql.groups, from: "From __consumer_offsets and the ends of the logs" }, dataTable({
     caption: "Groups by partition", rows, sorted: [2, true], filter: "Filter groups", empty: "No group has committed offsets for this topic.",
     columns: [textColumn("Group", "group"), { label: "Partition", numeric: true, value: (row) => row.partition, cell: (row) => String(row.partition) }, barColumn("Lag", "lag", rows, count),
       offsetColumn("Offset", "offset"), offsetColumn("End offset", "endOffset"), timeColumn("Committed", "committedAt", { secondary: true }), membersColumn],

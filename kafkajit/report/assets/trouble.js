@@ -25,7 +25,7 @@ function groupsSection(report) {
     added.set(key, sum);
   }
   const rows = [...added.values()];
-  return section("groups", "Groups", figure({ title: "Lag", wide: true, sql: report.sql.groups, from, lead: "Records between a group's commits and the ends of the partitions." }, dataTable({
+  return section("groups", "Groups", figure({ title: "Lag", size: "wide", sql: report.sql.groups, from, lead: "Records between a group's commits and the ends of the partitions." }, dataTable({
     caption: "Groups by lag", rows, sorted: [3, true], filter: "Filter groups", empty: "No group has committed offsets.",
     columns: [textColumn("Group", "group"), topicColumn(), countColumn("Partitions", "partitions", { secondary: true }), barColumn("Lag", "lag", rows, count),
       countColumn("Of one partition", "most", { secondary: true }), timeColumn("Last commit", "committedAt", { secondary: true }), { ...membersColumn, secondary: true }],
@@ -38,7 +38,7 @@ const place = (row) => el("span", { class: "place" }, named(row.path ?? "", { cl
 function troubleTable(rows) {
   const columns = [
     { label: "Severity", value: (row) => SEVERITIES.indexOf(row.severity), cell: (row) => severityMark(row.severity) },
-    { label: "Partition", value: (row) => `${row.topic ?? ""} ${row.partition ?? ""}`, cell: (row) => (isMissing(row.topic) ? missing() : el("span", {}, topicName(row.topic), isMissing(row.partition) ? null : el("small", {}, `partition ${row.partition}`))) },
+    { label: "Partition", secondary: true, value: (row) => `${row.topic ?? ""} ${row.partition ?? ""}`, cell: (row) => (isMissing(row.topic) ? missing() : el("span", {}, topicName(row.topic), isMissing(row.partition) ? null : el("small", {}, `partition ${row.partition}`))) },
     { label: "Problem", value: (row) => `${row.problem} ${row.kind} ${row.path} ${row.advice ?? ""}`, cell: (row) => el("div", { class: "problem" },
       el("p", {}, el("b", {}, visible(row.kind)), ": ", named(row.problem)), place(row), row.advice ? el("p", { class: "advice" }, named(row.advice)) : null) },
   ];
@@ -46,7 +46,7 @@ function troubleTable(rows) {
 }
 
 function troubleSection(report) {
-  return section("trouble", "Trouble", figure({ title: "By severity", wide: true, sql: report.sql.trouble, from: fromHeaders(report.takenFrom.headers) }, troubleTable(report.trouble)));
+  return section("trouble", "Trouble", figure({ title: "By severity", size: "wide", sql: report.sql.trouble, from: fromHeaders(report.takenFrom.headers) }, troubleTable(report.trouble)));
 }
 
 function changesSection(report) {
@@ -56,13 +56,13 @@ function changesSection(report) {
     caption: title, rows: names.map((topic) => ({ topic })), limit: 10, empty: "None.",
     columns: [title === "Topics gone" ? textColumn("Topic", "topic") : topicColumn()],
   }));
-  const troubled = (title, rows) => (rows.length ? figure({ title: `${title}: ${countText(rows.length)}`, wide: true }, troubleTable(rows)) : null);
+  const troubled = (title, rows) => (rows.length ? figure({ title: `${title}: ${countText(rows.length)}`, size: "wide" }, troubleTable(rows)) : null);
   return section("changes", "Changes",
     el("section", { class: "figure wide bare", "aria-label": "Changes of the head figures" },
       el("p", { class: "lead" }, "Since the report of ", time(changes.madeAt), ", ", secondsText(Math.max(0, report.madeAt - changes.madeAt) / 1000), " earlier."),
       tiles(...[["Size of the logs", "bytes", bytesText], ["Records", "records", countText], ["Topics", "topics", countText], ["Partitions", "partitions", countText]]
         .map(([label, key, draw]) => tile(label, changed(key, draw), `${draw(changes.totals[key])} → ${draw(totals[key])}`)))),
-    figure({ title: "Topics that changed", wide: true, from: "From both reports" }, dataTable({
+    figure({ title: "Topics that changed", size: "wide", from: "From both reports" }, dataTable({
       caption: "Topics by change", rows: changes.topics, sorted: [2, true], limit: 15, filter: "Filter topics", empty: "No topic changed.",
       columns: [topicColumn(), bytesColumn("Bytes", "bytes", { secondary: true }), changeColumn("Change of bytes", "bytesChange", bytesText),
         countColumn("Records", "records", { secondary: true }), changeColumn("Change of records", "recordsChange", countText)],
