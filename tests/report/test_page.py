@@ -307,6 +307,20 @@ def test_hostile_names_are_text(browser: Browser, view: str) -> None:
     assert browser.messages() == []
 
 
+@pytest.mark.parametrize("place", ["", "topic=orders"])
+def test_figures_that_are_absent_are_left_out(browser: Browser, place: str) -> None:
+    whole = document(2, 2)
+    kept = ("topic", "partitions", "bytes", "records", "batches")
+    whole["topics"][0] = {name: whole["topics"][0][name] for name in kept}
+    whole["topics"][1].update(bytes=0, records=0, batches=0, eachPartition=[])
+    for name in ("seconds", "takenFrom", "groups", "sql", "folders", "trouble"):
+        del whole[name]
+    browser.open(page(whole), place)
+    text = browser.run("return document.body.innerText")
+    assert not [word for word in ("NaN", "undefined", "null", "Infinity") if word in text]
+    assert browser.messages() == []
+
+
 def test_timestamps_that_are_not_times_are_shown_as_numbers(browser: Browser) -> None:
     whole = one_topic()
     (topic,) = whole["topics"]

@@ -27,7 +27,7 @@ function headFigures(report) {
     tile("Newest record", time(totals.lastTimestamp), hasTime(totals.lastTimestamp) ? agoText(totals.lastTimestamp, report.madeAt) : null),
     troubleTile(report),
     tile("Taken from", takenFrom.sample ? (report.depth === "all" ? "all records" : "a sample") : "headers",
-      takenFrom.sample ? `${countText(takenFrom.sample.records)} of ${plural(takenFrom.sample.ofRecords, "record")}` : plural(takenFrom.headers.batches, "batch", "batches")),
+      takenFrom.sample ? `${countText(takenFrom.sample.records)} of ${plural(takenFrom.sample.ofRecords, "record")}` : plural(takenFrom.headers?.batches ?? 0, "batch", "batches")),
   );
 }
 
@@ -110,10 +110,10 @@ function topicsTable(report) {
   return dataTable({
     caption: "Topics by size", rows: topics, sorted: [1, true], filter: "Filter topics",
     columns: [
-      topicColumn(), barColumn("Bytes", "bytes", topics), barColumn("Records", "records", topics, count), countColumn("Partitions", "partitions"),
+      topicColumn(), barColumn("Bytes", "bytes", topics), barColumn("Records", "records", topics, count), countColumn("Partitions", "partitions", { secondary: true }),
       { label: "Skew", numeric: true, secondary: true, value: skewOf, cell: (row) => skewCell(skewOf(row)) },
       { label: "Codec", secondary: true, value: (row) => mainCodec(row), cell: (row) => codecText(row) },
-      timeColumn("Oldest", "firstTimestamp", { secondary: true }), timeColumn("Newest", "lastTimestamp"),
+      timeColumn("Oldest", "firstTimestamp", { secondary: true }), timeColumn("Newest", "lastTimestamp", { secondary: true }),
       countColumn("Groups", "groups", { secondary: true }),
     ],
   });
@@ -133,7 +133,7 @@ function skewFigure(report, from) {
     caption: "Topics by skew", rows, sorted: [2, true], limit: 8, empty: "The partitions of each topic are about equal.",
     columns: [topicColumn(), { label: "Bytes of each partition", cell: (row) => partitionBars(row.eachPartition) },
       { label: "Largest by mean", numeric: true, value: (row) => row.skew, cell: (row) => skewCell(row.skew) },
-      bytesColumn("Largest", "largest"), countColumn("Partitions", "partitions", { secondary: true })],
+      bytesColumn("Largest", "largest", { secondary: true }), countColumn("Partitions", "partitions", { secondary: true })],
   }));
 }
 

@@ -15,6 +15,17 @@ function unpacked(value) {
   return Array.from({ length: value.$rows }, (_, row) => Object.fromEntries(columns.map(([key, column]) => [key, column[row]])));
 }
 
+// The report with empty parts where figures were not taken.
+function completed(report) {
+  const whole = { ...report, groups: report.groups ?? null };
+  for (const name of ["paths", "folders", "topics", "trouble"]) whole[name] ??= [];
+  for (const name of ["totals", "takenFrom", "sql"]) whole[name] ??= {};
+  whole.topics = whole.topics.map((topic) => ({
+    ...topic, eachPartition: topic.eachPartition ?? [], savings: topic.savings?.sample && topic.savings.now ? topic.savings : null,
+  }));
+  return whole;
+}
+
 async function loadVega() {
   const text = await inflated("vega");
   document.head.append(el("script", {}, text)); // the policy names the hash of this text
@@ -105,10 +116,10 @@ async function start() {
   themeSwitch();
   const main = document.getElementById("main");
   try {
-    const report = unpacked(JSON.parse(await inflated("document")));
+    const report = completed(unpacked(JSON.parse(await inflated("document"))));
     vegaIsReady = loadVega();
     navigation(report);
-    document.getElementById("footer").append(el("p", {}, `Made by ${visible(report.madeBy)} in ${secondsText(report.seconds)}, `, time(report.madeAt),
+    document.getElementById("footer").append(el("p", {}, `Made by ${visible(report.madeBy)} in ${secondsText(report.seconds ?? 0)}, `, time(report.madeAt),
       ". Times are UTC; 1 kB is 1,000 bytes. This file makes no request."));
     show(report);
     window.addEventListener("hashchange", () => show(report));

@@ -35,14 +35,14 @@ function secondsText(value) {
 }
 
 function shareText(part, whole) {
-  if (!whole) return MISSING;
+  if (!whole || part === null || part === undefined) return MISSING;
   const share = (100 * part) / whole;
   if (share > 0 && share < 0.1) return "< 0.1 %";
   if (share < 100 && share > 99.9) return "> 99.9 %";
   return `${share < 10 || share > 99 ? Number(share.toFixed(1)) : Math.round(share)} %`;
 }
 
-const plural = (count, one, many = `${one}s`) => `${countText(count)} ${count === 1 ? one : many}`;
+const plural = (count, one, many = `${one}s`) => `${countText(count ?? 0)} ${count === 1 ? one : many}`;
 const hasTime = (ms) => ms !== null && ms !== undefined && ms >= 0;
 const isoText = (ms) => (Math.abs(ms) <= FARTHEST ? new Date(ms).toISOString() : String(ms));
 

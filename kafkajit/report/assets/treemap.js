@@ -21,7 +21,7 @@ function treemap(report) {
     if (rest.length) values.push({ rest: rest.length, parent: "all", size: rest.reduce((sum, topic) => sum + topic[key], 0) });
     values.forEach((value, place) => { value.id = String(place); });
     const places = await cells(values, width, height);
-    box.replaceChildren(...places.map((cell) => cellOf(cell, width, height)));
+    box.replaceChildren(...(places.length ? places.map((cell) => cellOf(cell, width, height)) : [el("p", { class: "empty" }, "All topics are empty.")]));
   }
 
   async function cells(values, width, height) {
