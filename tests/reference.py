@@ -653,3 +653,19 @@ def committed_rows(logs: list[bytes]) -> list[dict[str, Any]]:
                 whole = log[batch.position : batch.position + batch.size]
                 found += [row | {"position": batch.position} for row in rows(whole)]
     return found
+
+
+def key_hash(key: bytes) -> int:
+    """The hash by which a report counts keys: SplitMix64's mixing over words of eight bytes."""
+    whole = len(key) // 8 * 8
+    words = [int.from_bytes(key[at : at + 8]) for at in range(0, whole, 8)]
+    state = 0x9E3779B97F4A7C15 ^ len(key)
+    for word in words:
+        state = _mixed(state ^ word)
+    return _mixed(state ^ int.from_bytes(key[whole:]))
+
+
+def _mixed(word: int) -> int:
+    word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    word = (word ^ word >> 27) * 0x94D049BB133111EB % 2**64
+    return word ^ word >> 31

@@ -39,6 +39,16 @@ COMPRESSION_TYPES = {0: "none", GZIP: "gzip", SNAPPY: "snappy", LZ4: "lz4", ZSTD
 COMPRESSION_IDS = {name: codec for codec, name in COMPRESSION_TYPES.items()}
 DEFAULT_MAX_DECOMPRESSED_BYTES = 256 << 20
 
+
+def codec_name(codec: int) -> str:
+    """A codec's name, or its number if Kafka has no such codec.
+
+    >>> codec_name(4), codec_name(7)
+    ('zstd', 'codec 7')
+    """
+    return COMPRESSION_TYPES[codec] if codec < len(COMPRESSION_TYPES) else f"codec {codec}"
+
+
 _SCRATCH_BYTES = 8 << 20
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_HEADER_SIZE = 16  # magic, version, oldest compatible version

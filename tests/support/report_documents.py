@@ -276,7 +276,7 @@ def _savings(
             for days in (1, 3, 7, 14, 30)
         ],
         "compaction": dice.choice(
-            (None, {"records": 13_000, "bytes": int(plain * 0.4)}),
+            (None, {"records": 13_000, "ofRecords": 20_000, "bytes": int(plain * 0.4)}),
         ),
     }
 

@@ -10,7 +10,7 @@ const encodingKey = (row) => `${row.codec} ${row.level} ${row.batchBytes}`;
 // The encodings of all topics that have them: bytes and times as if the whole topic were a sample.
 function addedEncodings(topics) {
   const added = new Map();
-  const measured = topics.filter((topic) => topic.savings?.encodings?.length && topic.savings.now.bytes);
+  const measured = topics.filter((topic) => topic.savings?.encodings?.length && topic.savings.now?.bytes);
   let now = 0;
   for (const topic of measured) {
     const factor = topic.bytes / topic.savings.now.bytes;
@@ -106,8 +106,8 @@ function retentionFigure(sql, from, rows, total) {
 
 function compactionFigure(report) {
   const rows = report.topics.filter((topic) => topic.savings?.compaction).map((topic) => {
-    const { compaction, sample } = topic.savings;
-    return { topic: topic.topic, records: compaction.records, of: sample.records, bytes: compaction.bytes, share: sample.records ? compaction.records / sample.records : null };
+    const { compaction } = topic.savings;
+    return { topic: topic.topic, records: compaction.records, of: compaction.ofRecords, bytes: compaction.bytes, share: compaction.records / compaction.ofRecords };
   });
   if (!rows.length) return null;
   return figure({ title: "Compaction", sql: report.sql.compaction, from: "From the sample of each topic", lead: "Records that a newer record of the same key supersedes." }, dataTable({

@@ -21,7 +21,7 @@ function completed(report) {
   for (const name of ["paths", "folders", "topics", "trouble"]) whole[name] ??= [];
   for (const name of ["totals", "takenFrom", "sql"]) whole[name] ??= {};
   whole.topics = whole.topics.map((topic) => ({
-    ...topic, eachPartition: topic.eachPartition ?? [], savings: topic.savings?.sample && topic.savings.now ? topic.savings : null,
+    ...topic, eachPartition: topic.eachPartition ?? [], savings: topic.savings ?? null,
   }));
   return whole;
 }

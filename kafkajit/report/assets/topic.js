@@ -41,7 +41,9 @@ function topicTiles(report, topic) {
 
 function lifeFigures(topic, sql, from) {
   if (!topic.life) return [el("p", { class: "empty figure wide" }, "There are no figures by time.")];
-  const lead = `In steps of ${secondsText(topic.life.step / 1000)}, by each batch's largest timestamp.`;
+  const { before, after } = topic.life;
+  const outside = [before && `${bytesText(before.bytes)} earlier`, after && `${bytesText(after.bytes)} later`].filter(Boolean);
+  const lead = `In steps of ${secondsText(topic.life.step / 1000)}, by each batch's largest timestamp.${outside.length ? ` Far away lie ${outside.join(" and ")}.` : ""}`;
   return [
     figure({ title: "Bytes by time", size: "wide", sql: sql.life, from, lead }, lifeChart("Bytes", topic.life, "bytes", BYTES_AXIS, bytesText, "var(--series)")),
     figure({ title: "Records by time", size: "wide", sql: sql.life, from }, lifeChart("Records", topic.life, "records", COUNT_AXIS, countText, "var(--series-2)")),
@@ -80,7 +82,7 @@ function keysFigure(topic, sql, sampled) {
   const part = (value) => shareText(value, sample.records);
   return figure({ title: "Keys and values", sql: sql.keys, from: sampled }, facts([
     ["Without a key", count(sample.nullKeys), part(sample.nullKeys)],
-    ["Distinct keys", isMissing(sample.distinctKeys) ? missing() : el("span", {}, "≈ ", count(sample.distinctKeys)), "an estimate"],
+    ["Distinct keys", isMissing(sample.distinctKeys) ? missing() : el("span", {}, sample.distinctKeysError ? "≈ " : "", count(sample.distinctKeys)), sample.distinctKeysError ? `± ${shareText(sample.distinctKeysError, 1)}` : null],
     ["Tombstones", count(sample.tombstones), part(sample.tombstones)],
     ["With headers", count(sample.withHeaders), part(sample.withHeaders)],
   ]));
@@ -134,9 +136,9 @@ function topicSavings(topic, sql, from) {
   const { savings } = topic;
   if (!savings) return [];
   const parts = [];
-  const sampled = fromRecords(savings.sample.records, topic.records, "sample");
-  if (savings.encodings?.length) {
-    parts.push(figure({ title: "Codec, level and batch size", size: "wide", sql: sql.encodings, from: sampled, lead: `These records take ${bytesText(savings.now.bytes)} now (${savings.now.codec}).` },
+  const sampled = topic.sample ? fromRecords(topic.sample.records, topic.records, "sample") : "";
+  if (savings.encodings?.length && savings.sample && savings.now) {
+    parts.push(figure({ title: "Codec, level and batch size", size: "wide", sql: sql.encodings, from: fromRecords(savings.sample.records, topic.records, "sample"), lead: `These records take ${bytesText(savings.now.bytes)} now (${savings.now.codec}).` },
       encodingsChart(savings.encodings, savings.now.bytes, "processor time to compress")));
   }
   if (savings.retention?.length) {
@@ -144,7 +146,7 @@ function topicSavings(topic, sql, from) {
   }
   if (savings.compaction) {
     parts.push(figure({ title: "Compaction", sql: sql.compaction, from: sampled, lead: "Records that a newer record of the same key supersedes." }, facts([
-      ["Superseded records", count(savings.compaction.records), shareText(savings.compaction.records, savings.sample.records)],
+      ["Superseded records", count(savings.compaction.records), `${shareText(savings.compaction.records, savings.compaction.ofRecords)} of those with a key`],
       ["Their bytes", bytes(savings.compaction.bytes)],
     ])));
   }

@@ -1,0 +1,188 @@
+"""The paths of a report: partitions, the files beside them, brokers, leftovers."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from pyarrow.fs import FileType
+
+from kafkajit.errors import KafkaJitError
+from kafkajit.format.log_path import CLEANED_SUFFIX, DELETED_SUFFIX, SWAP_SUFFIX, parse_log_path
+from kafkajit.log.segment import Segment
+from kafkajit.log.tiered_segments import partitions_of
+from kafkajit.places.location import SEGMENT_NAME, Location
+from kafkajit.places.locations import find_segments
+from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
+from kafkajit.places.tiered_files import TieredFile
+from kafkajit.state.meta_properties import META_PROPERTIES, parse_meta_properties
+from kafkajit.state.partition_metadata import PARTITION_METADATA, parse_partition_metadata
+from kafkajit.storage.source import as_bytes
+from kafkajit.storage.stored_file import StoredFile
+
+logger = logging.getLogger("kafkajit")
+
+# orders-0.<32 hex digits>-delete: a copy that a broker removes, moves here, or has no use for.
+_ON_ITS_WAY = re.compile(r".+-\d+\.[0-9a-f]{32}-(delete|future|stray)")
+_SUFFIXES = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX)
+_WHY = {
+    DELETED_SUFFIX: "a deleted segment whose file is still there",
+    CLEANED_SUFFIX: "a compaction that was not finished",
+    SWAP_SUFFIX: "a compaction whose result was not put in place",
+    "delete": "a deleted partition whose folder is still there",
+    "future": "a move between log folders that has not finished",
+    "stray": "a partition that its broker no longer has",
+}
+_ADVICE = {
+    SWAP_SUFFIX: "start the broker, or use kafkajit repair: either completes it",
+    CLEANED_SUFFIX: "start the broker, or use kafkajit repair: either removes it",
+    "stray": "remove the folder if no broker needs it",
+}
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """Files that take space and belong to no log."""
+
+    path: str
+    topic: str | None
+    partition: int | None
+    bytes: int
+    problem: str
+    advice: str | None
+
+
+@dataclass
+class Root:
+    """A folder that has partitions' folders: a broker's log.dirs, or the root of a bucket."""
+
+    path: str
+    broker_id: int | None = None
+    cluster_id: str | None = None
+    topics: set[str | None] = field(default_factory=set)
+    partitions: int = 0
+    bytes: int = 0
+
+
+@dataclass
+class Folder:
+    """All that a report looks at."""
+
+    partitions: list[list[Segment]]
+    files: dict[str, StoredFile]
+    roots: list[Root]
+    leftovers: list[Leftover]
+    other_bytes: Counter[str | None]  # of files beside logs, by topic
+    topic_ids: dict[str | None, str]
+
+    def problems(self) -> Iterator[Leftover]:
+        """The leftovers, largest first."""
+        yield from sorted(self.leftovers, key=lambda one: (-one.bytes, one.path))
+
+
+def look_at(
+    locations: Iterable[str],
+    *,
+    topics: Iterable[str] = (),
+    keys: PrivateKeys = NO_KEYS,
+) -> Folder:
+    """List what lies at the locations; with topics, only those."""
+    locations = list(locations)
+    wanted = set(topics)
+    logs, files = find_segments(locations, keys=keys)
+    partitions = [
+        partition
+        for partition in partitions_of(logs, files)
+        if not wanted or partition[0].path.topic in wanted
+    ]
+    if wanted and not partitions:
+        raise FileNotFoundError(
+            f"no segments of the topics {', '.join(sorted(wanted))} at {', '.join(locations)}"
+        )
+    roots: dict[str, Root] = {}
+    for partition in partitions:
+        for folder in {segment.log.folder for segment in partition}:
+            root = _root_of(folder, partition[0])
+            entry = roots.setdefault(root, Root(root))
+            entry.topics.add(partition[0].path.topic)
+            entry.partitions += 1
+            entry.bytes += sum(one.log.size for one in partition if one.log.folder == folder)
+    found = Folder(
+        partitions,
+        files,
+        [roots[path] for path in sorted(roots)],
+        [*_leftover_folders(locations, wanted)],
+        Counter(),
+        {},
+    )
+    _look_beside(found, wanted)
+    return found
+
+
+def _root_of(folder: str, segment: Segment) -> str:
+    """The folder that holds a partition's, or in tiered storage a topic's."""
+    if segment.path.partition is None:
+        return folder
+    above = folder.rpartition("/")[0]
+    if isinstance(segment.log, TieredFile) and folder.rpartition("/")[2].isdecimal():
+        above = above.rpartition("/")[0]
+    return above or "/"
+
+
+def _look_beside(found: Folder, wanted: set[str]) -> None:
+    for file in found.files.values():
+        path = parse_log_path(file.path)
+        if wanted and path.topic not in wanted and path.topic is not None:
+            continue
+        for suffix in _SUFFIXES:
+            if file.name.endswith(suffix):
+                found.leftovers.append(_leftover(file.path, file.size, suffix))
+                break
+        else:
+            if not SEGMENT_NAME.fullmatch(file.name):
+                found.other_bytes[path.topic] += file.size
+        try:
+            if file.name == PARTITION_METADATA:
+                table = parse_partition_metadata(as_bytes(file.read_now()), file.path)
+                found.topic_ids.setdefault(path.topic, table["topicId"][0].as_py())
+            elif file.name == META_PROPERTIES:
+                _name_broker(found.roots, file)
+        except (OSError, KafkaJitError) as error:
+            logger.warning("%s", error)
+
+
+def _name_broker(roots: list[Root], file: StoredFile) -> None:
+    rows = parse_meta_properties(as_bytes(file.read_now()), file.path).to_pylist()
+    properties = {row["key"]: row["value"] for row in rows}
+    for root in roots:
+        if root.path == file.folder:
+            number = properties.get("node.id", properties.get("broker.id"))
+            root.broker_id = None if number is None else int(number)
+            root.cluster_id = properties.get("cluster.id")
+
+
+def _leftover(path: str, size: int, kind: str, at: str | None = None) -> Leftover:
+    place = parse_log_path(at or path)
+    return Leftover(path, place.topic, place.partition, size, _WHY[kind], _ADVICE.get(kind))
+
+
+def _leftover_folders(locations: Iterable[str], wanted: set[str]) -> Iterator[Leftover]:
+    """Partitions' folders that a broker has renamed, in the roots at these locations."""
+    for location in locations:
+        where = Location(location)
+        tops = [where.info(where.path)] if not where.matches() else where.matches()
+        folders = [top for top in tops if top.type == FileType.Directory]
+        for inside in where.each_listed(folders):
+            for info in inside:
+                kind = _ON_ITS_WAY.fullmatch(info.base_name)
+                if kind is None or info.type != FileType.Directory:
+                    continue
+                files = where.files(where.listed(info.path))
+                path = where.stored(info).path
+                size = sum(file.size for file in files)
+                one = _leftover(path, size, kind[1], at=f"{path}/{'0' * 20}.log")
+                if not wanted or one.topic in wanted:
+                    yield one

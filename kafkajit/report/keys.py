@@ -1,0 +1,107 @@
+"""The number of keys, and the keys with the most records: estimates in little memory."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from kafkajit.kernel import kernel
+from kafkajit.storage.source import Int64s
+
+# The smallest hashes that are kept. Up to this number of keys the count is exact; above, its
+# standard error is 1 / sqrt(16384), 0.8 %.
+_KEPT = 1 << 14
+# Keys that are counted one by one; when there are twice as many, the rarer half is forgotten.
+_COUNTED = 1 << 16
+
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+_FIRST = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Keys:
+    """A sketch of the keys of records.
+
+    >>> keys = Keys()
+    >>> keys.add(pa.array([b"a", b"b", None, b"a"], pa.binary()))
+    >>> keys.distinct, keys.hottest(1)
+    (2, [(b'a', 2)])
+    """
+
+    def __init__(self) -> None:
+        self._smallest = np.empty(0, np.uint64)
+        self._counts: dict[int, int] = {}
+        self._names: dict[int, bytes] = {}
+
+    def add(self, keys: pa.Array) -> None:
+        """Count these keys, without NULLs."""
+        keys = keys.drop_null().cast(pa.large_binary())
+        if not len(keys):
+            return
+        hashes, rows, counts = np.unique(_hashes(keys), return_index=True, return_counts=True)
+        self._smallest = np.union1d(self._smallest, hashes)[:_KEPT]
+        for hash_, row, count in zip(hashes.tolist(), rows.tolist(), counts.tolist(), strict=True):
+            if hash_ in self._counts:
+                self._counts[hash_] += count
+            else:
+                self._counts[hash_] = count
+                self._names[hash_] = keys[row].as_py()
+        if len(self._counts) > 2 * _COUNTED:
+            self._forget()
+
+    @property
+    def distinct(self) -> int:
+        """The number of different keys; an estimate above 16,384."""
+        if self._smallest.size < _KEPT:
+            return int(self._smallest.size)
+        return round((_KEPT - 1) * 2.0**64 / float(self._smallest[-1]))
+
+    @property
+    def error(self) -> float:
+        """The standard error of `distinct`, as a share of it."""
+        return 0.0 if self._smallest.size < _KEPT else 1 / math.sqrt(_KEPT)
+
+    def hottest(self, most: int) -> list[tuple[bytes, int]]:
+        """The keys with the most records, and how many: at least as many as were counted."""
+        ranked = sorted(self._counts.items(), key=lambda each: (-each[1], self._names[each[0]]))
+        return [(self._names[hash_], count) for hash_, count in ranked[:most]]
+
+    def _forget(self) -> None:
+        kept = sorted(self._counts.items(), key=lambda each: -each[1])[:_COUNTED]
+        self._counts = dict(kept)
+        self._names = {hash_: self._names[hash_] for hash_ in self._counts}
+
+
+def _hashes(keys: Any) -> npt.NDArray[np.uint64]:
+    _, offsets, content = keys.buffers()
+    places: Int64s = np.frombuffer(offsets, np.int64)[keys.offset : keys.offset + len(keys) + 1]
+    bytes_ = np.frombuffer(content, np.uint8) if content is not None else np.empty(0, np.uint8)
+    hashes = np.empty(len(keys), np.uint64)
+    _hash(bytes_, places, hashes)
+    return hashes
+
+
+@kernel
+def _hash(content, places, hashes):
+    """A hash of each value: its bytes in words of eight, each mixed in as in SplitMix64."""
+    for row in range(hashes.size):
+        start, end = places[row], places[row + 1]
+        state = _FIRST ^ np.uint64(end - start)
+        word = np.uint64(0)
+        for position in range(start, end):
+            word = (word << np.uint64(8)) | np.uint64(content[position])
+            if (position - start) & 7 == 7:
+                state = _mixed(state ^ word)
+                word = np.uint64(0)
+        hashes[row] = _mixed(state ^ word)
+
+
+@kernel
+def _mixed(word):
+    word = (word ^ (word >> np.uint64(30))) * _MIX_1
+    word = (word ^ (word >> np.uint64(27))) * _MIX_2
+    return word ^ (word >> np.uint64(31))

@@ -1,0 +1,163 @@
+"""Figures of records that only reading them gives: keys, values, sizes. From a sample, or from all.
+
+A sample is of whole batches, in stretches that are spread evenly over a topic's bytes: the same
+folder gives the same sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafkajit.log.segment import Segment
+from kafkajit.reader import SegmentReader
+from kafkajit.report.keys import Keys
+from kafkajit.report.tally import Sizes
+from kafkajit.schema import record_schema
+from kafkajit.storage.source import Int64s
+from kafkajit.walk.damage import DROPMALFORMED
+from kafkajit.walk.selection import Selection
+
+_COLUMNS = ("timestamp", "key", "value", "headers", "controlType")
+_HOTTEST = 20
+# A key is shown up to this number of characters.
+_SHOWN = 100
+
+
+@dataclass(frozen=True)
+class Part:
+    """A stretch of a segment, from the start of one batch to the start of another."""
+
+    segment: Segment
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start
+
+    def records(self) -> Iterator[pa.RecordBatch]:
+        """The sound records in it, without markers: timestamp, key, value and headers."""
+        reader = SegmentReader(
+            self.segment.log.open(self.start, self.end),
+            mode=DROPMALFORMED,
+            selection=Selection(offsets=self.segment.cut),
+            start=self.start,
+            end=self.end,
+        )
+        for rows in reader.records(record_schema(list(_COLUMNS))):
+            is_marker = rows["controlType"].is_valid()
+            rows = rows.drop_columns("controlType")
+            if is_marker.true_count:
+                rows = rows.filter(pc.invert(is_marker))
+            if rows.num_rows:
+                yield rows
+
+
+def spread(
+    marks: Sequence[tuple[Segment, Int64s]], most_bytes: int, most_parts: int | None = None
+) -> list[Part]:
+    """About this number of bytes, in one part or up to `most_parts`, spread evenly.
+
+    `marks` has each segment with the positions of some of its batches, and of the last one's end.
+
+    >>> log = (None, np.arange(0, 100, 10))
+    >>> [part.start for part in spread([log], 30)]
+    [10, 40, 70]
+    """
+    sizes = [np.diff(positions) for _, positions in marks]
+    counts = np.array([size.size for size in sizes])
+    total, number = sum(int(size.sum()) for size in sizes), int(counts.sum())
+    if not number:
+        return []
+    wanted = number if total <= most_bytes else max(1, most_bytes * number // total)
+    wanted = min(wanted, most_parts or wanted)
+    rows = ((np.arange(wanted) + 0.5) * number / wanted).astype(np.int64)
+    behind = np.cumsum(counts)
+    owners = np.searchsorted(behind, rows, side="right")
+    found = []
+    for owner, row in zip(owners.tolist(), rows.tolist(), strict=True):
+        segment, positions = marks[owner]
+        at = row - int(behind[owner] - counts[owner])
+        found.append(Part(segment, int(positions[at]), int(positions[at + 1])))
+    return found
+
+
+class RecordFigures:
+    """Adds up the figures of records."""
+
+    def __init__(self) -> None:
+        self.records = 0
+        self.bytes = 0  # of the batches on disk
+        self._null_keys = self._tombstones = self._with_headers = 0
+        self._key_bytes, self._value_bytes = Sizes(), Sizes()
+        self._keys = Keys()
+
+    def read(self, part: Part) -> None:
+        """Add the records of a part."""
+        self.bytes += part.size
+        for rows in part.records():
+            self.add(rows)
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Add records."""
+        keys, values = rows["key"], rows["value"]
+        self.records += rows.num_rows
+        self._null_keys += keys.null_count
+        self._tombstones += values.null_count
+        for sizes, column in ((self._key_bytes, keys), (self._value_bytes, values)):
+            lengths = pc.binary_length(column).drop_null()
+            sizes.add(lengths.to_numpy(zero_copy_only=False))
+        headers = pc.list_value_length(rows["headers"])
+        self._with_headers += pc.sum(pc.greater(headers, 0)).as_py() or 0
+        self._keys.add(keys)
+
+    def compaction(self) -> dict[str, int] | None:
+        """The records that have a newer one with the same key, of those with a key."""
+        keyed = self.records - self._null_keys
+        if not keyed:
+            return None
+        superseded = max(0, keyed - self._keys.distinct)
+        return {
+            "records": superseded,
+            "ofRecords": keyed,
+            "bytes": self.bytes * superseded // self.records,
+        }
+
+    def document(self) -> dict[str, Any] | None:
+        """The topic's sample in the document."""
+        if not self.records:
+            return None
+        return {
+            "records": self.records,
+            "bytes": self.bytes,
+            "nullKeys": self._null_keys,
+            "tombstones": self._tombstones,
+            "withHeaders": self._with_headers,
+            "keyBytes": self._key_bytes.document(),
+            "valueBytes": self._value_bytes.document(),
+            "distinctKeys": self._keys.distinct,
+            "distinctKeysError": self._keys.error,
+            "hottestKeys": [
+                {"key": shown(key), "records": count} for key, count in self._keys.hottest(_HOTTEST)
+            ],
+        }
+
+
+def shown(key: bytes) -> str:
+    r"""A key as text: bytes that are not UTF-8, and control characters, as escapes.
+
+    >>> shown(b"order-1"), shown(b"\x00\x07"), shown(b"\xff")
+    ('order-1', '\\x00\\x07', '\\xff')
+    """
+    text = key[: 4 * _SHOWN].decode("utf-8", "backslashreplace")
+    text = "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"

@@ -1,0 +1,298 @@
+"""Takes the figures of a report, as one document: docs/report.md describes its fields.
+
+list ─▶ headers of all batches, topic by topic ─▶ a sample of records ─▶ savings
+     └▶ files beside logs, indexes, groups ─▶ trouble
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+
+from kafkajit.errors import KafkaJitError
+from kafkajit.log.segment import Segment
+from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
+from kafkajit.report import savings, trouble
+from kafkajit.report.folder import Folder, look_at
+from kafkajit.report.groups import OFFSETS_TOPIC, Commit, read_commits
+from kafkajit.report.headers import TopicFigures
+from kafkajit.report.sample import Part, RecordFigures, spread
+from kafkajit.report.sql import QUERIES
+from kafkajit.report.trouble import Trouble
+from kafkajit.values.registry import is_internal
+
+VERSION = 1
+HEADERS, SAMPLE, ALL = "headers", "sample", "all"
+DEPTHS = (HEADERS, SAMPLE, ALL)
+# A sample has these bytes of logs in all, at most. Topics share them as they share the bytes of the
+# folder, but each gets a little.
+_SAMPLE_BYTES = 64 << 20
+_LEAST_SAMPLE = 64 << 10
+# A part of a sample has a MiB, or less in small segments: a topic of those has this number, if not
+# more.
+_LEAST_PARTS = 8
+# What is encoded anew, of all topics, and for how many topics: the largest.
+_ENCODED_BYTES = 24 << 20
+_ENCODED_TOPICS = 25
+# Indexes that are compared with their logs, unless all are asked for.
+_CHECKED_INDEXES = 1000
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """The paths of a report, and how thoroughly they are read."""
+
+    paths: tuple[str, ...]
+    topics: tuple[str, ...] = ()
+    depth: str = SAMPLE
+    keys: PrivateKeys = NO_KEYS
+    now: int | None = None  # milliseconds; the clock's by default
+
+
+@dataclass
+class _Topic:
+    figures: TopicFigures
+    segments: list[Segment] = field(default_factory=list)
+    records: RecordFigures | None = None
+    sampled: list[Part] = field(default_factory=list)
+    encodings: dict[str, Any] = field(
+        default_factory=lambda: {"sample": None, "now": None, "encodings": []}
+    )
+
+
+def take(options: ReportOptions, progress: Progress = lambda *_: None) -> dict[str, Any]:
+    """Take the figures and return the document.
+
+    >>> import kafkajit.testing as kt
+    >>> take(ReportOptions((str(kt.SAMPLE),), depth="headers"))["totals"]["topics"]
+    2
+    """
+    begun = time.monotonic()
+    now = options.now if options.now is not None else time.time_ns() // 1_000_000
+    folder = look_at(options.paths, topics=options.topics, keys=options.keys)
+    troubles: list[Trouble] = []
+    topics = _read_headers(folder, now, troubles, progress)
+    if options.depth != HEADERS:
+        _read_records(topics, options.depth, progress)
+        _save(topics, progress)
+    every = [segment for topic in topics for segment in topic.segments]
+    indexes = trouble.indexes_of(segment for segment in every if segment.log.is_local)
+    checked = indexes
+    if options.depth != ALL:
+        checked = trouble.spread(indexes, _CHECKED_INDEXES)
+    troubles.extend(trouble.of_indexes(checked))
+    for topic in topics:
+        troubles.extend(trouble.of_topic(topic.figures))
+    troubles.extend(map(trouble.of_leftover, folder.problems()))
+    commits = _commits(options, topics, troubles)
+    figures = [topic.figures for topic in topics]
+    times = [
+        (partition.first_timestamp, partition.last_timestamp)
+        for topic in figures
+        for partition in topic.partitions
+        if partition.first_timestamp is not None and partition.last_timestamp is not None
+    ]
+    return {
+        "version": VERSION,
+        "madeBy": _made_by(),
+        "madeAt": now,
+        "seconds": round(time.monotonic() - begun, 3),
+        "paths": list(options.paths),
+        "depth": options.depth,
+        "takenFrom": {
+            "headers": {
+                "segments": len(every),
+                "batches": sum(topic.batches for topic in figures),
+                "bytes": sum(topic.bytes for topic in figures),
+            },
+            "sample": _sampled(topics),
+            "indexes": {"checked": len(checked), "of": len(indexes)},
+        },
+        "totals": {
+            "topics": len(topics),
+            "partitions": sum(len(topic.partitions) for topic in figures),
+            "segments": len(every),
+            "bytes": sum(topic.bytes for topic in figures),
+            "otherBytes": sum(folder.other_bytes.values()),
+            "records": sum(topic.records for topic in figures),
+            "batches": sum(topic.batches for topic in figures),
+            "firstTimestamp": min((first for first, _ in times), default=None),
+            "lastTimestamp": max((last for _, last in times), default=None),
+        },
+        "folders": [
+            {
+                "path": root.path,
+                "brokerId": root.broker_id,
+                "clusterId": root.cluster_id,
+                "topics": len(root.topics),
+                "partitions": root.partitions,
+                "bytes": root.bytes,
+            }
+            for root in folder.roots
+        ],
+        "topics": [_topic_document(topic, folder, commits, now) for topic in topics],
+        "groups": _group_documents(commits, topics),
+        "trouble": [each.document() for each in trouble.in_order(troubles)],
+        "sql": QUERIES,
+    }
+
+
+def _read_headers(
+    folder: Folder, now: int, troubles: list[Trouble], progress: Progress
+) -> list[_Topic]:
+    total = sum(segment.log.size for partition in folder.partitions for segment in partition)
+    done = 0
+    topics: list[_Topic] = []
+
+    def name(partition: list[Segment]) -> str:
+        return partition[0].path.topic or ""
+
+    for _, partitions in groupby(sorted(folder.partitions, key=name), key=name):
+        topic: _Topic | None = None
+        for partition in partitions:
+            where = partition[0].path
+            topic = topic or _Topic(TopicFigures(where.topic, now))
+            topic.segments.extend(partition)
+            troubles.extend(
+                trouble.of_gap(gap, where.topic, where.partition)
+                for gap in topic.figures.read(partition)
+            )
+            done += sum(segment.log.size for segment in partition)
+            progress("headers", done, total)
+        assert topic is not None
+        topics.append(topic)
+    return topics
+
+
+def _read_records(topics: Sequence[_Topic], depth: str, progress: Progress) -> None:
+    total = sum(topic.figures.bytes for topic in topics)
+    most = _SAMPLE_BYTES
+    done = 0
+    for topic in topics:
+        marks = [marked for one in topic.figures.partitions for marked in one.marks]
+        size = topic.figures.bytes
+        share = size if depth == ALL else max(_LEAST_SAMPLE, most * size // max(total, 1))
+        topic.records = RecordFigures()
+        parts = None if depth == ALL else max(_LEAST_PARTS, share >> 20)
+        topic.sampled = spread(marks, share, parts)
+        for part in topic.sampled:
+            topic.records.read(part)
+        done += size
+        progress("records", done, total)
+
+
+def _save(topics: Sequence[_Topic], progress: Progress) -> None:
+    """Measure what other encodings would save for the largest topics."""
+    largest = sorted(topics, key=lambda topic: -topic.figures.bytes)[:_ENCODED_TOPICS]
+    total = sum(topic.figures.bytes for topic in largest)
+    for number, topic in enumerate(largest):
+        share = max(_LEAST_SAMPLE, _ENCODED_BYTES * topic.figures.bytes // max(total, 1))
+        parts = _first_bytes(topic.sampled, share)
+        rows = [batch for part in parts for batch in part.records()]
+        if rows:
+            records = pa.Table.from_batches(rows).combine_chunks()
+            topic.encodings = {
+                "sample": {"records": records.num_rows, "bytes": sum(map(_size, parts))},
+                "now": {
+                    "codec": topic.figures.main_codec,
+                    "bytes": sum(map(_size, parts)),
+                },
+                "encodings": [savings.measured(records, one) for one in savings.ENCODINGS],
+            }
+        progress("savings", number + 1, len(largest))
+
+
+def _size(part: Part) -> int:
+    return part.size
+
+
+def _first_bytes(parts: Sequence[Part], most: int) -> list[Part]:
+    """Every n-th part, so that all have about this number of bytes."""
+    total = sum(map(_size, parts))
+    step = max(1, -(-total // most))
+    return list(parts[::step])
+
+
+def _commits(
+    options: ReportOptions, topics: Sequence[_Topic], troubles: list[Trouble]
+) -> list[Commit] | None:
+    if not any(topic.figures.topic == OFFSETS_TOPIC for topic in topics):
+        return None
+    try:
+        return read_commits(options.paths, options.keys)
+    except (OSError, KafkaJitError) as error:
+        troubles.append(Trouble(trouble.DAMAGE, "unreadable", OFFSETS_TOPIC, None, "", str(error)))
+        return None
+
+
+def _group_documents(
+    commits: list[Commit] | None, topics: Sequence[_Topic]
+) -> list[dict[str, Any]] | None:
+    if commits is None:
+        return None
+    ends = {
+        (topic.figures.topic, partition.partition): partition.end_offset
+        for topic in topics
+        for partition in topic.figures.partitions
+    }
+    return [commit.document(ends.get((commit.topic, commit.partition))) for commit in commits]
+
+
+def _topic_document(
+    topic: _Topic, folder: Folder, commits: list[Commit] | None, now: int
+) -> dict[str, Any]:
+    figures = topic.figures
+    own = [commit for commit in commits or () if commit.topic == figures.topic]
+    modified = [log.modified_ns for log in (one.log for one in topic.segments) if log.modified_ns]
+    ages = [age for partition in figures.partitions for age in partition.ages[:-1]]
+    aborted = sum(
+        segment.transaction_index.size // _TRANSACTION_ENTRY
+        for segment in topic.segments
+        if segment.transaction_index is not None
+    )
+    return figures.document() | {
+        "topicId": folder.topic_ids.get(figures.topic),
+        "isInternal": figures.topic is not None and is_internal(figures.topic),
+        "otherBytes": folder.other_bytes[figures.topic],
+        "lastModified": max(modified) // 1_000_000 if modified else None,
+        "abortedTransactions": aborted,
+        "sample": None if topic.records is None else topic.records.document(),
+        "savings": topic.encodings
+        | {
+            "retention": savings.retention(ages, now),
+            "compaction": None if topic.records is None else topic.records.compaction(),
+        },
+        "groups": None if commits is None else len({commit.group for commit in own}),
+        "lastCommit": max((commit.timestamp for commit in own), default=None),
+    }
+
+
+_TRANSACTION_ENTRY = 34  # bytes of an entry in a .txnindex
+
+
+def _sampled(topics: Sequence[_Topic]) -> dict[str, int] | None:
+    taken = [topic.records for topic in topics if topic.records is not None]
+    if not taken:
+        return None
+    return {
+        "records": sum(each.records for each in taken),
+        "bytes": sum(each.bytes for each in taken),
+        "ofRecords": sum(topic.figures.records for topic in topics),
+        "ofBytes": sum(topic.figures.bytes for topic in topics),
+    }
+
+
+def _made_by() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return f"kafkajit {version('kafkajit')}"
+    except PackageNotFoundError:  # run from a checkout
+        return "kafkajit"

@@ -1,0 +1,160 @@
+"""Trouble in a folder, certain or possible: damage, indexes, transactions, leftovers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kafkajit.log.segment import Segment
+from kafkajit.report.folder import Leftover
+from kafkajit.report.headers import PartitionFigures, TopicFigures
+from kafkajit.scan.options import ScanOptions
+from kafkajit.scan.sidecar_table import SidecarSplit, read_sidecar_files
+from kafkajit.scan.table import schema_of
+from kafkajit.walk.damage import Gap
+
+DAMAGE, WARNING, NOTE = "damage", "warning", "note"
+_SEVERITIES = (DAMAGE, WARNING, NOTE)
+# A broker's transaction.max.timeout.ms: an older transaction hangs.
+_HANGS_AFTER = 15 * 60 * 1000
+
+
+class Trouble(NamedTuple):
+    """Something that is wrong, or may be."""
+
+    severity: str
+    kind: str
+    topic: str | None
+    partition: int | None
+    path: str
+    problem: str
+    advice: str | None = None
+    position: int | None = None
+    length: int | None = None
+
+    def document(self) -> dict[str, Any]:
+        """The entry in the document."""
+        return {
+            "severity": self.severity,
+            "kind": self.kind,
+            "topic": self.topic,
+            "partition": self.partition,
+            "path": self.path,
+            "position": self.position,
+            "length": self.length,
+            "problem": self.problem,
+            "advice": self.advice,
+        }
+
+
+def in_order(troubles: Iterable[Trouble]) -> list[Trouble]:
+    """Damage first, then by topic and partition."""
+    return sorted(
+        troubles,
+        key=lambda one: (
+            _SEVERITIES.index(one.severity),
+            one.topic or "",
+            one.partition or 0,
+            one.path,
+            one.position or 0,
+        ),
+    )
+
+
+def of_gap(gap: Gap, topic: str | None, partition: int | None) -> Trouble:
+    """Damaged bytes of a log."""
+    return Trouble(
+        DAMAGE,
+        "corruption",
+        topic,
+        partition,
+        gap.path or "",
+        gap.reason,
+        "kafkajit repair shows what a broker would do about it, and what can be saved",
+        gap.position,
+        gap.length,
+    )
+
+
+def of_topic(topic: TopicFigures) -> Iterator[Trouble]:
+    """The trouble that the headers of a topic's batches show."""
+    for partition in topic.partitions:
+        yield from _of_partition(topic.topic, partition)
+
+
+def _of_partition(topic: str | None, partition: PartitionFigures) -> Iterator[Trouble]:
+    where = (topic, partition.partition, partition.folder)
+    if partition.overlaps:
+        yield Trouble(
+            DAMAGE,
+            "overlap",
+            *where,
+            f"batches that begin before the end of the one before them: {partition.overlaps:,}",
+            "kafkajit repair cuts segments that overlap",
+        )
+    newest = partition.last_timestamp or 0
+    for transaction in partition.open_transactions.values():
+        hangs = newest - transaction.timestamp > _HANGS_AFTER
+        yield Trouble(
+            WARNING if hangs else NOTE,
+            "openTransaction",
+            *where,
+            f"the transaction of producer {transaction.producer_id} is open since offset "
+            f"{transaction.first_offset}" + (": it hangs" if hangs else ""),
+            "consumers with read_committed wait before it; kafka-transactions.sh abort ends it"
+            if hangs
+            else None,
+        )
+
+
+def of_leftover(leftover: Leftover) -> Trouble:
+    """Files that take space and belong to no log."""
+    return Trouble(
+        NOTE,
+        "leftover",
+        leftover.topic,
+        leftover.partition,
+        leftover.path,
+        leftover.problem,
+        leftover.advice,
+        length=leftover.bytes,
+    )
+
+
+def indexes_of(segments: Iterable[Segment]) -> list[SidecarSplit]:
+    """The indexes of offsets and of times beside these segments, with their logs."""
+    return [
+        SidecarSplit(index, segment.log)
+        for segment in segments
+        for index in (segment.index, segment.time_index)
+        if index is not None
+    ]
+
+
+def spread(indexes: Sequence[SidecarSplit], most: int) -> list[SidecarSplit]:
+    """At most this number of the indexes, spread evenly."""
+    if len(indexes) <= most:
+        return list(indexes)
+    rows = (np.arange(most) * len(indexes) / most).astype(np.int64)
+    return [indexes[row] for row in rows.tolist()]
+
+
+def of_indexes(indexes: Sequence[SidecarSplit]) -> Iterator[Trouble]:
+    """Indexes with entries that do not fit their logs."""
+    options = ScanOptions(("",), kind="indexes")
+    for rows in read_sidecar_files(indexes, schema_of(options), options):
+        for row in rows.to_pylist():
+            if row["problems"]:
+                yield Trouble(
+                    WARNING,
+                    "index",
+                    row["topic"],
+                    row["partition"],
+                    row["path"],
+                    row["problem"]
+                    + (f", and {row['problems'] - 1:,} more" if row["problems"] > 1 else ""),
+                    "a broker rebuilds it if the file is deleted while it is stopped; kafkajit "
+                    "repair does, too",
+                )

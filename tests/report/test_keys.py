@@ -1,0 +1,50 @@
+"""How many keys there are, and which are the hottest."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+import reference
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkajit.report import keys as module
+from kafkajit.report.keys import Keys
+
+some_keys = st.lists(st.none() | st.binary(max_size=20) | st.sampled_from([b"a", b"b"]))
+
+
+@given(st.lists(some_keys, max_size=4))
+def test_few_keys_are_counted_exactly(parts: list[list[bytes | None]]) -> None:
+    found = Keys()
+    for part in parts:
+        found.add(pa.array(part, pa.binary()))
+    counts = Counter(key for part in parts for key in part if key is not None)
+    assert found.distinct == len(counts)
+    assert found.error == 0
+    assert found.hottest(100) == sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:100]
+
+
+@given(st.lists(st.binary(max_size=40)))
+def test_hashes_are_those_of_the_slow_twin(keys: list[bytes]) -> None:
+    hashes = module._hashes(pa.array([b"before", *keys], pa.large_binary())[1:])
+    assert hashes.tolist() == [reference.key_hash(key) for key in keys]
+
+
+def test_many_keys_are_estimated_within_a_few_standard_errors() -> None:
+    found = Keys()
+    for first in range(0, 200_000, 50_000):
+        found.add(pa.array([b"key-%d" % number for number in range(first, first + 60_000)]))
+    assert 0 < found.error < 0.01
+    assert found.distinct == pytest.approx(210_000, rel=4 * found.error)
+
+
+def test_the_hottest_keys_are_kept_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_COUNTED", 10)
+    found = Keys()
+    for part in range(20):
+        found.add(pa.array([b"hot"] * 5 + [b"%d-%d" % (part, number) for number in range(8)]))
+    assert found.hottest(1) == [(b"hot", 100)]
+    assert len(found.hottest(1000)) <= 20

@@ -1,0 +1,102 @@
+"""Samples are whole batches, spread evenly; their figures are those of a loop over records."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scanning import by_folder, options_of, write_partition
+
+import kafkajit
+import kafkajit.testing as kt
+from kafkajit.report.headers import TopicFigures
+from kafkajit.report.sample import Part, RecordFigures, shown, spread
+from kafkajit.scan.plan import find_partitions
+
+
+def parts_of(location: Path, most_bytes: int = 2**62) -> list[Part]:
+    topic = TopicFigures(None, 2**62)
+    for partition in find_partitions(options_of(location)):
+        list(topic.read(partition))
+    return spread([mark for each in topic.partitions for mark in each.marks], most_bytes)
+
+
+def figures_of(location: Path) -> RecordFigures:
+    figures = RecordFigures()
+    for part in parts_of(location):
+        figures.read(part)
+    return figures
+
+
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=5), st.integers(0, 300), st.integers(1, 9))
+def test_a_sample_is_of_different_parts_in_their_order(
+    counts: list[int], most_bytes: int, most_parts: int
+) -> None:
+    marks: Any = [(number, np.arange(count + 1) * 10) for number, count in enumerate(counts)]
+    found = [(part.segment, part.start) for part in spread(marks, most_bytes, most_parts)]
+    assert found == sorted(set(found))
+    assert 1 <= len(found) <= min(max(1, most_bytes // 10), most_parts, sum(counts))
+
+
+def test_all_bytes_are_all_parts() -> None:
+    marks: Any = [(None, np.array([0, 10, 25])), (None, np.array([0, 7]))]
+    assert [(part.start, part.end) for part in spread(marks, 32)] == [(0, 10), (10, 25), (0, 7)]
+
+
+def test_of_nothing_there_is_no_sample() -> None:
+    assert spread([], 100) == []
+
+
+@by_folder
+def test_figures_are_those_of_the_records(folder: Path) -> None:
+    rows: list[dict[str, Any]] = []
+    for path in sorted(folder.glob("*.log")):
+        rows += kafkajit.read_records(
+            path, columns=["key", "value", "headers", "controlType"]
+        ).to_pylist()
+    rows = [row for row in rows if row["controlType"] is None]
+    figures = figures_of(folder)
+    found = figures.document()
+    if not rows:
+        assert found is None
+        return
+    assert found is not None
+    keys = [row["key"] for row in rows if row["key"] is not None]
+    values = [row["value"] for row in rows if row["value"] is not None]
+    assert found["records"] == len(rows)
+    assert found["nullKeys"] == len(rows) - len(keys)
+    assert found["tombstones"] == len(rows) - len(values)
+    assert found["withHeaders"] == sum(bool(row["headers"]) for row in rows)
+    assert found["distinctKeys"] == len(set(keys))
+    compaction = figures.compaction()
+    assert (compaction is None) == (not keys)
+    if compaction is not None:
+        assert compaction["records"] == len(keys) - len(set(keys))
+        assert compaction["ofRecords"] == len(keys)
+    for name, fields in (("keyBytes", keys), ("valueBytes", values)):
+        sizes = found[name]
+        if not fields:
+            assert sizes is None
+            continue
+        assert sizes["max"] == max(map(len, fields))
+        assert sizes["mean"] == pytest.approx(sum(map(len, fields)) / len(fields), abs=0.001)
+    hottest = Counter(keys).most_common(20)
+    assert [row["records"] for row in found["hottestKeys"]] == [count for _, count in hottest]
+    assert {row["key"] for row in found["hottestKeys"]} <= set(map(shown, keys))
+
+
+def test_damaged_batches_of_a_sample_are_left_out(tmp_path: Path) -> None:
+    good = kt.batch([kt.Record(value=b"v")])
+    bad = bytearray(kt.batch([kt.Record(value=b"w")], base_offset=1))
+    bad[-1] ^= 1
+    assert figures_of(write_partition(tmp_path, {0: good + bytes(bad)})).records == 1
+
+
+def test_a_long_key_is_cut() -> None:
+    assert shown(b"x" * 200) == "x" * 100 + "…"
+    assert shown("\u202e".encode()) == r"\u202e"

@@ -1,0 +1,58 @@
+"""Sums by key, and distributions of sizes, are those of a loop over all values."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkajit.report import tally
+from kafkajit.report.tally import Sizes, Tally
+
+rows = st.lists(st.tuples(st.integers(-5, 5), st.integers(0, 2**40)), max_size=50)
+
+
+@given(st.lists(rows, max_size=5), st.integers(0, 60))
+def test_sums_are_those_of_a_loop_whenever_they_are_added_up(
+    parts: list[list[tuple[int, int]]], pending: int
+) -> None:
+    found, expected = Tally(1), Counter[int]()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tally, "_PENDING", pending)
+        patch.setattr(tally, "_FEW", 3)
+        for part in parts:
+            found.add(np.array([key for key, _ in part]), np.array([each for _, each in part]))
+            for key, weight in part:
+                expected[key] += weight
+        keys, sums = found.sums().tolist()
+    assert keys == sorted(set(keys))
+    assert dict(zip(keys, sums, strict=True)) == {key: expected[key] for key in keys}
+    assert set(keys) == {key for part in parts for key, _ in part}
+
+
+@given(st.lists(st.integers(0, 2**40), min_size=1, max_size=200))
+def test_percentiles_are_off_by_less_than_half_a_percent(sizes: list[int]) -> None:
+    found = Sizes()
+    found.add(np.array(sizes))
+    document = found.document()
+    assert document is not None
+    assert document["max"] == max(sizes)
+    assert document["mean"] == pytest.approx(sum(sizes) / len(sizes), abs=0.001)
+    ordered = sorted(sizes)
+    for percent in (50, 90, 99):
+        exact = ordered[-(-len(sizes) * percent // 100) - 1]
+        assert document[f"p{percent}"] == pytest.approx(exact, rel=0.004)
+
+
+def test_small_sizes_are_exact() -> None:
+    found = Sizes()
+    found.add(np.arange(256))
+    document = found.document()
+    assert document == {"mean": 127.5, "p50": 127, "p90": 230, "p99": 253, "max": 255}
+
+
+def test_without_a_size_there_is_no_distribution() -> None:
+    assert Sizes().document() is None
