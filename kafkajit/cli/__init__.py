@@ -12,7 +12,19 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any, NoReturn
 
-from kafkajit.cli import compact, dump_log, repair, restore, retain, spark_jar, sql, tail, warm_up
+from kafkajit.cli import (
+    compact,
+    dump_log,
+    info,
+    repair,
+    report,
+    restore,
+    retain,
+    spark_jar,
+    sql,
+    tail,
+    warm_up,
+)
 from kafkajit.cli.error_text import reason
 from kafkajit.errors import did_you_mean
 
@@ -49,7 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
     _add(commands, "compact", compact)
     _add(commands, "dump-log", dump_log)
+    _add(commands, "info", info)
     _add(commands, "repair", repair)
+    _add(commands, "report", report)
     _add(commands, "restore", restore)
     _add(commands, "retain", retain)
     _add(commands, "spark-jar", spark_jar)

@@ -1,0 +1,98 @@
+"""kafkajit report: one page, or the figures that it is drawn from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from scanning import write_partition
+
+import kafkajit.testing as kt
+from kafkajit.cli import main
+
+Report = Callable[..., tuple[str, str]]
+LOG = kt.batch([kt.Record(key=b"k", value=b"v")] * 3)
+
+
+@pytest.fixture
+def report(capsys: pytest.CaptureFixture[str]) -> Report:
+    def run(*arguments: object) -> tuple[str, str]:
+        assert main(["report", *map(str, arguments)]) == 0
+        captured = capsys.readouterr()
+        return captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "kafka"
+    write_partition(root, {0: LOG}, "orders-0")
+    write_partition(root, {0: LOG + b"\xff" * 100}, "payments-0")
+    return root
+
+
+def test_figures_come_as_json(root: Path, report: Report) -> None:
+    out, err = report("--format", "json", root)
+    found = json.loads(out)
+    assert (found["paths"], found["depth"]) == ([str(root)], "sample")
+    assert found["totals"]["records"] == 6
+    assert err == ""
+
+
+@pytest.mark.parametrize(("option", "depth"), [("--deep", "all"), ("--quick", "headers")])
+def test_the_depth_is_chosen(option: str, depth: str, root: Path, report: Report) -> None:
+    assert json.loads(report("--format", "json", option, root)[0])["depth"] == depth
+
+
+def test_a_topic_is_chosen(root: Path, report: Report) -> None:
+    found = json.loads(report("--format", "json", "--topic", "orders", root)[0])
+    assert [topic["topic"] for topic in found["topics"]] == ["orders"]
+
+
+def test_a_file_is_written_and_summed_up_in_a_line(
+    root: Path, report: Report, tmp_path: Path
+) -> None:
+    output = tmp_path / "report.json"
+    output.write_text("an older one")
+    out, err = report("--format", "json", "-o", output, root)
+    assert out == ""
+    assert (
+        err
+        == f"{output}: 2 topics, 2 partitions, {2 * len(LOG) + 100} bytes, 1 finding, 1 of damage\n"
+    )
+    assert json.loads(output.read_text())["version"] == 1
+    assert list(tmp_path.glob(".*")) == []
+
+
+def test_a_page_is_written_by_default(
+    root: Path, report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _, err = report(root)
+    assert err.startswith("report.html: 2 topics, ")
+    assert (tmp_path / "report.html").read_text().startswith("<!DOCTYPE html>")
+
+
+def test_an_earlier_report_is_compared(root: Path, report: Report, tmp_path: Path) -> None:
+    earlier, page = tmp_path / "monday.json", tmp_path / "page.html"
+    report("--format", "json", "-o", earlier, "--topic", "orders", root)
+    report("--compare", earlier, "-o", page, root)
+    assert page.read_text().startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize("content", ["{}", "[]", "no JSON", '{"version": 2}'])
+def test_a_file_that_is_no_report_is_refused(
+    content: str, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    earlier = tmp_path / "monday.json"
+    earlier.write_text(content)
+    assert main(["report", "--compare", str(earlier), str(root)]) == 1
+    assert f"{earlier} is not a report of this version" in capsys.readouterr().err
+
+
+def test_json_is_not_compared(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "--format", "json", "--compare", "x", str(root)]) == 1
+    assert "--compare is for a page" in capsys.readouterr().err

@@ -1,0 +1,64 @@
+"""A quick look has the offsets, the newest record and the codecs that reading all would find."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from scanning import by_folder, write_partition
+
+import kafkajit
+import kafkajit.testing as kt
+from kafkajit.report import info as module
+from kafkajit.report.info import info
+
+
+@by_folder
+@pytest.mark.parametrize("small", [0, 1 << 30], ids=["by index", "whole"])
+def test_the_ends_are_those_of_the_log(
+    folder: Path, small: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_SMALL", small)
+    found = info([str(folder)])
+    (topic,) = found["topics"]
+    (partition,) = topic["eachPartition"]
+    log = kafkajit.Log(folder)
+    assert partition["startOffset"] == log.segments[0].base_offset
+    assert partition["endOffset"] == log.end_offset
+    assert partition["segments"] == len(log.segments)
+    assert partition["bytes"] == topic["bytes"] == found["totals"]["bytes"]
+    assert partition["problem"] is None
+
+
+def test_an_empty_last_segment_leaves_the_end_to_the_one_before(tmp_path: Path) -> None:
+    log = kt.batch([kt.Record(value=b"v")] * 3, codec="zstd", max_timestamp=1_700_000_000_007)
+    (topic,) = info([str(write_partition(tmp_path, {0: log, 3: b""}))])["topics"]
+    (partition,) = topic["eachPartition"]
+    assert (partition["endOffset"], partition["codecs"]) == (3, ["zstd"])
+    assert partition["lastTimestamp"] == 1_700_000_000_007
+
+
+def test_a_damaged_end_is_a_problem_and_no_error(tmp_path: Path) -> None:
+    log = kt.batch([kt.Record(value=b"v")]) + b"\xff" * 100
+    (topic,) = info([str(write_partition(tmp_path, {0: log}))])["topics"]
+    (partition,) = topic["eachPartition"]
+    assert partition["endOffset"] == 1
+    assert "position 69" in partition["problem"]
+
+
+def test_partitions_are_added_up_by_topic(tmp_path: Path) -> None:
+    log = kt.batch([kt.Record(value=b"v")] * 2)
+    for folder in ("orders-0", "orders-1", "payments-0"):
+        write_partition(tmp_path, {0: log}, folder)
+    found = info([str(tmp_path)])
+    assert [
+        (topic["topic"], topic["partitions"], topic["offsets"], topic["bytes"])
+        for topic in found["topics"]
+    ] == [("orders", 2, 4, 2 * len(log)), ("payments", 1, 2, len(log))]
+    assert found["totals"]["partitions"] == 3
+
+
+def test_offsets_are_counted_from_the_log_s_start(tmp_path: Path) -> None:
+    log = kt.batch([kt.Record(value=b"v")], base_offset=7)
+    (topic,) = info([str(write_partition(tmp_path, {5: log}))])["topics"]
+    assert (topic["offsets"], topic["endOffsets"]) == (3, 8)
