@@ -40,9 +40,10 @@ from kafkajit.schema import (
 )
 from kafkajit.storage.source import Bytes, Source
 from kafkajit.walk.damage import FAILFAST, PERMISSIVE, Gap, Stretch, mode_named
+from kafkajit.walk.frames import frames
 from kafkajit.walk.selection import Range
 from kafkajit.walk.threads import LEAST_BYTES, stretches, thread_count
-from kafkajit.walk.walk import Walk, frames
+from kafkajit.walk.walk import Walk
 
 if TYPE_CHECKING:
     from kafkajit.values.typed_records import TypedColumns

@@ -16,7 +16,7 @@ from kafkajit.index.time_index import ENTRY as TIME_ENTRY
 from kafkajit.log.indexing import SegmentIndexes
 from kafkajit.storage.source import Source
 from kafkajit.testing import Record, batch
-from kafkajit.walk.walk import frames
+from kafkajit.walk.frames import frames
 
 from . import segments
 

@@ -11,8 +11,8 @@ from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import Decoder
 from kafkajit.storage.source import Source, as_bytes
 from kafkajit.testing import Record, batch
+from kafkajit.walk.frames import frames
 from kafkajit.walk.resync import next_sound_batch
-from kafkajit.walk.walk import frames
 
 from . import segments
 

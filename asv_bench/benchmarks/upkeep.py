@@ -14,7 +14,7 @@ import kafkajit
 from kafkajit import LogConfig, compact, encode_batches
 from kafkajit.storage.source import Source
 from kafkajit.testing import Record, batch, producer_snapshot
-from kafkajit.walk.walk import frames
+from kafkajit.walk.frames import frames
 
 from . import segments
 from .rolled_logs import rolled_log, temporary_folder

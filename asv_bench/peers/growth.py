@@ -31,7 +31,7 @@ from kafkajit import iter_records
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.table import plan_table, read_task, schema_of
 from kafkajit.storage.source import Source
-from kafkajit.walk.walk import frames
+from kafkajit.walk.frames import frames
 
 COLUMNS = ("key", "value", "offset", "timestamp")
 # Just below 2 GiB, the most that a segment can have: its positions are Java's ints.

@@ -32,7 +32,7 @@ from asv_bench.peers.record import measured_with
 from asv_bench.peers.rounds import Command, Worker, measure, python, summary
 from kafkajit import Log
 from kafkajit.storage.source import Source
-from kafkajit.walk.walk import frames
+from kafkajit.walk.frames import frames
 
 Subjects = dict[str, Callable[[], Worker | Command]]
 

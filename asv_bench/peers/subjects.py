@@ -101,7 +101,7 @@ def bare_encoder(path: Path) -> Pass:
     from kafkajit.format.compressor import Compressor
     from kafkajit.format.layout import RECORD_BATCH_OVERHEAD
     from kafkajit.storage.source import Source
-    from kafkajit.walk.walk import frames
+    from kafkajit.walk.frames import frames
 
     table = read_records(path, columns=["key", "value", "offset", "timestamp"])
     plain = np.frombuffer(encode_batches(table, batch_size=16384), dtype=np.uint8)
@@ -193,7 +193,7 @@ def varint_floor(path: Path) -> Pass:
     from asv_bench.peers.floor import walk_varints
     from kafkajit.format.layout import RECORD_BATCH_OVERHEAD
     from kafkajit.storage.source import Source
-    from kafkajit.walk.walk import frames
+    from kafkajit.walk.frames import frames
 
     data = np.fromfile(path, dtype=np.uint8)
     batches = [framing.batches for framing in frames(Source(data))]
@@ -207,7 +207,7 @@ def bare_codec(path: Path) -> Pass:
     from kafkajit.format.decompressors import CompressedBatches, decompress_run
     from kafkajit.format.layout import RECORD_BATCH_OVERHEAD
     from kafkajit.storage.source import Source
-    from kafkajit.walk.walk import frames
+    from kafkajit.walk.frames import frames
 
     source = Source(path.read_bytes())
     out = np.zeros(16 << 20, dtype=np.uint8)

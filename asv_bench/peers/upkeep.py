@@ -29,7 +29,7 @@ from asv_bench.peers.options import add_measuring, add_record, finish, keep, par
 from asv_bench.peers.record import measured_with
 from asv_bench.peers.rounds import REPO, summary
 from kafkajit.storage.source import Source
-from kafkajit.walk.walk import frames
+from kafkajit.walk.frames import frames
 
 sys.path.insert(0, str(REPO / "tests" / "broker"))
 import broker

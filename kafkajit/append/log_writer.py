@@ -36,7 +36,7 @@ from kafkajit.records.batches import Batches, Framing
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import Decoder
 from kafkajit.storage.source import Bytes, Source
-from kafkajit.walk.walk import frames
+from kafkajit.walk.frames import frames
 
 
 class LogWriter:

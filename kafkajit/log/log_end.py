@@ -40,7 +40,7 @@ from kafkajit.state.checkpoints import START_OFFSETS
 from kafkajit.state.leader_epochs import LEADER_EPOCHS, parse_leader_epochs
 from kafkajit.state.producer_snapshot import SNAPSHOT_NAME
 from kafkajit.storage.source import Source, as_bytes
-from kafkajit.walk.walk import frames
+from kafkajit.walk.frames import frames
 
 logger = logging.getLogger("kafkajit")
 

@@ -30,8 +30,9 @@ from kafkajit.records.batches import Batches, frame
 from kafkajit.storage.source import Bytes, Source, as_bytes
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.walk.damage import FAILFAST, Stretch
+from kafkajit.walk.frames import frames
 from kafkajit.walk.selection import ALL, Range, Selection
-from kafkajit.walk.walk import Walk, frames
+from kafkajit.walk.walk import Walk
 
 logger = logging.getLogger("kafkajit")
 

@@ -19,7 +19,7 @@ from kafkajit.log.repair_advice import advise_repair
 from kafkajit.log.segment import OpenSegment, Segment
 from kafkajit.storage.source import Source
 from kafkajit.storage.stored_file import StoredFile
-from kafkajit.walk.walk import frames
+from kafkajit.walk.frames import frames
 
 
 class LargestTimestamp(NamedTuple):

@@ -37,7 +37,7 @@ from kafkajit.state.partition_metadata import (
     read_partition_metadata,
 )
 from kafkajit.storage.source import Source
-from kafkajit.walk.walk import frames
+from kafkajit.walk.frames import frames
 
 # Consecutive segments of several tasks that are smaller than this are written as one.
 _SMALL = 64 << 20

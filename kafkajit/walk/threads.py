@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from kafkajit.errors import KafkaJitError
 from kafkajit.storage.source import Source
 from kafkajit.walk.damage import Stretch
-from kafkajit.walk.walk import frames
+from kafkajit.walk.frames import frames
 
 # The least bytes of a stretch: a thread begins each stretch with memory of its own.
 LEAST_BYTES = 4 << 20

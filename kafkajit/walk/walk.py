@@ -18,9 +18,9 @@ from kafkajit.format.layout import BATCH_LENGTH_OFFSET, LOG_OVERHEAD, RECORD_BAT
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.log_path import LogPath, parse_log_path
 from kafkajit.kernel.intrinsics import read_int32
-from kafkajit.records.batches import Batches, Framing, frame, framing_error
+from kafkajit.records.batches import Batches, Framing
 from kafkajit.records.columns import ColumnMemory, Wanted
-from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder, without_bad_markers
+from kafkajit.records.decode import Chunk, Decoder, without_bad_markers
 from kafkajit.storage.source import Bytes, Mask, Source
 from kafkajit.walk.damage import (
     FAILFAST,
@@ -29,57 +29,14 @@ from kafkajit.walk.damage import (
     corruption,
     mode_named,
 )
+from kafkajit.walk.frames import frames
 from kafkajit.walk.resync import PrefixChecksums, goes_on, plausible, resync, zeros_at_the_end
 from kafkajit.walk.selection import EVERYTHING, Range, Selection
-from kafkajit.walk.tail import begin_error, tail_error
 
 # The size from which asking the prover is cheaper than checking a batch, once it is needed.
 _LARGE = 64 << 10
 
 Part = TypeVar("Part", Chunk, Batches)
-
-
-def frames(
-    source: Source,
-    *,
-    position: int = 0,
-    end: int | None = None,
-    max_records: int = 2**62,
-    is_last: bool | None = None,
-    prover: Callable[[], PrefixChecksums] | None = None,
-) -> Iterator[Framing]:
-    """Yield runs of batches of about a chunk each, to the end of the log.
-
-    A log may end with a batch that was never finished, or with the zeros of a preallocated file, if
-    a broker may have left them there (kafkajit/walk/tail.py). Anything else that is not a batch is
-    an error. `is_last` is True for a partition's last segment; if it is None and the log does not
-    end with a batch, the folder decides.
-    """
-    content = source.content
-    end = content.size if end is None else end
-    is_whole = end == content.size
-    while True:
-        loaded = source.load(min(position + CHUNK_BYTES, end))
-        framing = frame(
-            content, position, end=min(loaded, end), max_bytes=CHUNK_BYTES, max_records=max_records
-        )
-        if len(framing.batches):
-            if position == 0 and is_whole and (error := begin_error(source)) is not None:
-                raise error
-            yield framing
-            position = framing.position
-            continue
-        error = framing_error(source, framing)
-        if error is None and loaded < end:
-            # The batch is not all loaded, but its length is: a chunk is larger than a header.
-            length = read_int32(content, position + BATCH_LENGTH_OFFSET)
-            source.load(min(position + LOG_OVERHEAD + max(int(length), CHUNK_BYTES), end))
-            continue
-        if is_whole:  # a stretch of a log ends where a batch begins
-            error = tail_error(source, framing.position, error, is_last=is_last, prover=prover)
-        if error is not None:
-            raise error
-        return
 
 
 class Walk:

@@ -471,7 +471,7 @@ def test_what_is_appended_in_many_pieces_is_one_log(
 ) -> None:
     log = append(11)
     for place, size in enumerate([8 << 20, 300]):
-        monkeypatch.setattr("kafkajit.walk.walk.CHUNK_BYTES", size)
+        monkeypatch.setattr("kafkajit.walk.frames.CHUNK_BYTES", size)
         with LogWriter(tmp_path / f"orders-{place}", log.config, start_offset=log.start) as writer:
             writer.append(b"".join(log.batches))
             with pytest.raises(kafkajit.InvalidOffsetError):

@@ -18,7 +18,7 @@ from pyarrow.fs import FileSystem, LocalFileSystem, SubTreeFileSystem
 import kafkajit
 import kafkajit.places.location
 import kafkajit.storage.source
-import kafkajit.walk.walk
+import kafkajit.walk.frames
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.plan import ScanPlan
 from kafkajit.scan.predicates import Predicate
@@ -177,4 +177,4 @@ def far_away(monkeypatch: pytest.MonkeyPatch, root: Path) -> str:
 def read_in_small_pieces(monkeypatch: pytest.MonkeyPatch, window: int = 64) -> None:
     """Make ranges smaller than any batch, and chunks hardly larger than a batch's header."""
     monkeypatch.setattr(kafkajit.storage.source, "_WINDOW", window)
-    monkeypatch.setattr(kafkajit.walk.walk, "CHUNK_BYTES", 70)
+    monkeypatch.setattr(kafkajit.walk.frames, "CHUNK_BYTES", 70)

@@ -23,7 +23,7 @@ def small_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "LEAST_BYTES", 100)
     monkeypatch.setattr(threads, "_SHARES", 1000)
     monkeypatch.setattr(reader, "LEAST_BYTES", 50)
-    monkeypatch.setattr("kafkajit.walk.walk.CHUNK_BYTES", 50)
+    monkeypatch.setattr("kafkajit.walk.frames.CHUNK_BYTES", 50)
 
 
 @pytest.mark.parametrize("path", SOUND_LOGS, ids=log_id)

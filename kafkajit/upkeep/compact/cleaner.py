@@ -36,7 +36,7 @@ from kafkajit.upkeep.compact.cleaned_transactions import (
 from kafkajit.upkeep.compact.offset_map import Hashes, OffsetMap
 from kafkajit.upkeep.compact.record_bitmap import RecordBitmap
 from kafkajit.upkeep.compact.record_filter import BatchDecisions, Filtered, RecordFilter, Run
-from kafkajit.walk.walk import frames
+from kafkajit.walk.frames import frames
 
 _NO_OFFSET = -1
 

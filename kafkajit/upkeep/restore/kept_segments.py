@@ -18,8 +18,8 @@ from kafkajit.log.segment import OpenSegment, Segment, logger
 from kafkajit.places.tiered_files import TieredFile
 from kafkajit.records.batches import Batches
 from kafkajit.walk.damage import Stretch
+from kafkajit.walk.frames import frames
 from kafkajit.walk.selection import NOTHING, Range
-from kafkajit.walk.walk import frames
 
 
 @dataclass(frozen=True)

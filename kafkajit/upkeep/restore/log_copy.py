@@ -53,7 +53,7 @@ from kafkajit.upkeep.repair.sidecar_checks import (
 )
 from kafkajit.upkeep.restore.kept_segments import KeptSegment, check_order
 from kafkajit.upkeep.restore.source_logs import SourceLog
-from kafkajit.walk.walk import frames
+from kafkajit.walk.frames import frames
 
 Entries = npt.NDArray[np.void]
 Progress = Callable[[int], None]
