@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kafkajit.cli.dump_names import SUFFIXES, DumpedFile
 from kafkajit.cli.progress import Progress
 from kafkajit.errors import CorruptSnapshotError
+from kafkajit.format.kafscale import kafscale_name
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.format.tiered_names import TIERED_STEM
 from kafkajit.storage.source import Source
@@ -293,6 +294,7 @@ _DUMPED: dict[str, Callable[[FileDump, str], None]] = dict(
             FileDump._time_index,
             FileDump._transaction_index,
             FileDump._snapshot,
+            FileDump._log,
         ),
         strict=True,
     )
@@ -337,6 +339,9 @@ def _heading(name: str) -> tuple[str, dict[str, Any]]:
 
 def _offset_in(name: str) -> int:
     """The number that a file's name begins with, parsed as Java's toLong does."""
+    kafscale = kafscale_name(name)
+    if kafscale is not None:
+        return kafscale.base_offset
     base_offset = name.split(".")[0]
     tiered = TIERED_STEM.fullmatch(base_offset)
     base_offset = tiered[1] if tiered else base_offset

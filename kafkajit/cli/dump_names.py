@@ -12,6 +12,8 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from kafkajit.format.kafscale import INDEX_NAME as KAFSCALE_INDEX
+from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.format.tiered_names import object_name
 from kafkajit.storage.source import Source, resolve_sample
 
@@ -19,7 +21,15 @@ if TYPE_CHECKING:
     from kafkajit.storage.stored_file import StoredFile
 
 # The suffixes of files that can be dumped.
-SUFFIXES = (".log", ".checkpoint", ".index", ".timeindex", ".txnindex", ".snapshot")
+SUFFIXES = (
+    ".log",
+    ".checkpoint",
+    ".index",
+    ".timeindex",
+    ".txnindex",
+    ".snapshot",
+    KAFSCALE_SUFFIX,
+)
 STANDARD_INPUT = "-"
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # a scheme of one letter would be a drive
 _GLOB = re.compile(r"[*?\[{]")
@@ -174,6 +184,11 @@ def files_of(
                     yield DumpedFile(found)
 
 
+def _is_dumped(name: str) -> bool:
+    """Whether a file that was not named by itself is dumped."""
+    return name.endswith(SUFFIXES) and not KAFSCALE_INDEX.fullmatch(name)
+
+
 def _local(given: str) -> Iterator[str]:
     """The names of local files, as Java writes them; an empty folder stands for itself."""
     name = re.sub("/+", "/", resolve_sample(given))
@@ -182,13 +197,13 @@ def _local(given: str) -> Iterator[str]:
         found = sorted({path for pattern in _alternatives(name) for path in glob.glob(pattern)})  # noqa: PTH207  names stay as they are typed
         if not found:
             raise FileNotFoundError(0, "nothing matches", given)
-        dumped = [path for path in found if Path(path).is_dir() or path.endswith(SUFFIXES)]
+        dumped = [path for path in found if Path(path).is_dir() or _is_dumped(Path(path).name)]
         for path in dumped or found:
             yield from _local(path)
         return
     inside: list[str] = []
     if name and Path(name).is_dir():  # an empty name does not mean the current folder
-        inside = sorted(path.name for path in Path(name).iterdir() if path.suffix in SUFFIXES)
+        inside = sorted(path.name for path in Path(name).iterdir() if _is_dumped(path.name))
     yield from [f"{name.rstrip('/')}/{file}" for file in inside] or [name]
 
 
@@ -212,7 +227,7 @@ def _stored(location: str, keys: Mapping[str, str] | None) -> Iterator[DumpedFil
     from kafkajit.places.private_keys import PrivateKeys
 
     found = find_files(location, PrivateKeys.of(keys))
-    dumped = [file for file in found if file.path.endswith(SUFFIXES)]
+    dumped = [file for file in found if _is_dumped(file.name)]
     if not dumped and [file.path for file in found] != [shown(location)]:
         raise FileNotFoundError(0, f"no file that can be dumped ({', '.join(SUFFIXES)})", location)
     for file in dumped or found:

@@ -4,6 +4,7 @@ orders-3/00000000000000000042.log                                → orders, 3, 
 orders-3.0f4c…-delete/00000000000000000042.timeindex.deleted     → orders, 3, 42, .timeindex.deleted
 orders-MWJ6FHTfRYy67jzwZdeqSQ/3/00000000000000000042-tqimKeZwStOEOwRzT3L5oQ.log
                                                                  → orders, 3, 42, .log
+default/orders/3/segment-00000000000000000042.kfs                → orders, 3, 42, .kfs
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
+from kafkajit.format.kafscale import kafscale_name
 from kafkajit.format.limits import MAX_INT32
 from kafkajit.format.tiered_names import object_name
 
@@ -26,6 +29,7 @@ SNAPSHOT_SUFFIX = ".snapshot"
 DELETED_SUFFIX = ".deleted"
 CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
+SEGMENT_SUFFIXES = (LOG_SUFFIX, KAFSCALE_SUFFIX)
 # The transaction index is missing if no aborted transaction ends in the segment.
 INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 
@@ -60,6 +64,9 @@ def parse_log_path(path: str | os.PathLike[str]) -> LogPath:
     tiered = object_name("/".join(parts[-_DEPTH:]))
     if tiered is not None:
         return LogPath(tiered.topic, tiered.partition, tiered.base_offset, tiered.suffix)
+    kafscale = kafscale_name("/".join(parts[-_DEPTH:]))
+    if kafscale is not None:
+        return LogPath(*kafscale, KAFSCALE_SUFFIX)
     file = _FILE.fullmatch(parts[-1])
     folder = _FOLDER.fullmatch(parts[-2])
     if folder is not None and int(folder["partition"]) > MAX_INT32:

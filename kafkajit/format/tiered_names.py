@@ -4,6 +4,7 @@
 |---|---|
 | Kafka's LocalTieredStorage | topic-partition-topicId/base-uuid.log, .index, .snapshot and others |
 | Aiven's plugin | topic-topicId/partition/base-uuid.log, .indexes, .rsm-manifest |
+| Pinterest's plugin | cluster/topic-partition/base.log and its indexes, offset.wm, _metadata |
 
 Ids are Kafka's: 16 bytes in 22 letters of base64, which may contain dashes.
 """
@@ -27,6 +28,8 @@ LOCAL_TIERED_STORAGE = "kafka-tiered-storage"  # its folder, in that of its opti
 LOG = ".log"
 MANIFEST = ".rsm-manifest"
 INDEXES = ".indexes"
+# Beside the segments of Pinterest's plugin, whose names are those of a broker's.
+PINTEREST_MARKS = ("offset.wm", "_metadata")
 # LocalTieredStorage copies it last.
 SNAPSHOT = ".snapshot"
 

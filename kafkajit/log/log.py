@@ -28,7 +28,7 @@ from kafkajit.index.time_index import TimestampOffset
 from kafkajit.log.isolation import find_isolation, first_open_offset
 from kafkajit.log.segment import OpenSegment, Segment, logger, segments_of
 from kafkajit.log.tiered_segments import joined
-from kafkajit.places.location import SEGMENT_NAME
+from kafkajit.places.location import READABLE_NAME
 from kafkajit.places.locations import find_segments
 from kafkajit.places.private_keys import PrivateKeys
 from kafkajit.reader import SegmentReader
@@ -98,7 +98,7 @@ class Log:
             )
         if len(files) == 1:  # a segment by itself: its indexes are beside it
             files |= {file.path: file for file in logs[0].beside()}
-        live = [log for log in logs if SEGMENT_NAME.fullmatch(log.name)]
+        live = [log for log in logs if READABLE_NAME.fullmatch(log.name)]
         self.segments: list[Segment] = joined(segments_of(live or logs, files), files)
         self._snapshots = [file for file in files.values() if SNAPSHOT_NAME.fullmatch(file.name)]
         self.topic = self.segments[0].path.topic

@@ -19,9 +19,17 @@ from typing import TypeVar
 import numpy as np
 
 from kafkajit.errors import CorruptIndexError, KafkaJitError, RemoteStorageError
+from kafkajit.format.kafscale import HEAD
+from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.format.layout import BATCH_LENGTH_OFFSET, LOG_OVERHEAD, MESSAGE_OVERHEAD_V0
 from kafkajit.format.limits import MAX_INT64, MIN_INT64
-from kafkajit.format.log_path import INDEX_SUFFIXES, LOG_SUFFIX, LogPath, parse_log_path
+from kafkajit.format.log_path import (
+    INDEX_SUFFIXES,
+    LOG_SUFFIX,
+    SEGMENT_SUFFIXES,
+    LogPath,
+    parse_log_path,
+)
 from kafkajit.index.offset_index import OffsetIndex, OffsetPosition
 from kafkajit.index.time_index import NO_TIMESTAMP, TimeIndex
 from kafkajit.kernel.intrinsics import read_int32
@@ -84,12 +92,16 @@ def segments_of(logs: Iterable[StoredFile], files: Mapping[str, StoredFile]) -> 
     """
     named = [(parse_log_path(log.path), log) for log in logs]
     named.sort(key=lambda pair: (pair[0].base_offset or 0, pair[1].path))
-    live = {base for (_, _, base, suffix), _ in named if base is not None and suffix == LOG_SUFFIX}
+    live = {
+        base for (_, _, base, suffix), _ in named if base is not None and suffix in SEGMENT_SUFFIXES
+    }
     following = dict(pairwise(sorted(live)))
     segments = []
     for path, log in named:
         base = path.base_offset
-        behind = following.get(base) if path.suffix == LOG_SUFFIX and base is not None else None
+        behind = (
+            following.get(base) if path.suffix in SEGMENT_SUFFIXES and base is not None else None
+        )
         stem = log.path.removesuffix(LOG_SUFFIX)
         offsets = Range(
             MIN_INT64 if base is None else base, MAX_INT64 if behind is None else behind - 1
@@ -213,6 +225,8 @@ class OpenSegment:
 
     def batches_at(self, position: int, most: int = _WINDOW) -> Batches:
         """The batches in `most` bytes from a position on, but at least one if there is one."""
+        if position == 0 and self.segment.path.suffix == KAFSCALE_SUFFIX:
+            position = HEAD.size
         content = self.bytes_at(position, most)
         batches = frame(content).batches
         if not len(batches) and content.size == most:

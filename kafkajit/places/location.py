@@ -14,6 +14,7 @@ from urllib.parse import quote
 import pyarrow as pa
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
 
+from kafkajit.format.kafscale import SEGMENT_NAME as KAFSCALE_NAME
 from kafkajit.format.tiered_names import MAYBE_ID
 from kafkajit.places.uri_options import taken_out, with_settings
 from kafkajit.storage.globs import glob_to_regex
@@ -31,6 +32,8 @@ GLOB = re.compile(r"[*?\[{]")
 # Hadoop's names for file systems, and pyarrow's.
 _ALIASES = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfs"}
 SEGMENT_NAME = re.compile(rf"\d{{20}}{MAYBE_ID}\.log")
+# Segments that are read, which a broker need not have written.
+READABLE_NAME = re.compile(f"{SEGMENT_NAME.pattern}|{KAFSCALE_NAME.pattern}")
 # A folder that is being deleted or moved has one of the suffixes.
 _SUFFIXES = ("-delete", "-future", "-stray")
 _ON_ITS_WAY = re.compile(rf".+\.[0-9a-f]{{32}}(?:{'|'.join(_SUFFIXES)})")
@@ -175,7 +178,7 @@ class Location:
             kind = info.type
             if kind == FileType.File:
                 found.append(info)
-            elif kind != FileType.Directory and SEGMENT_NAME.fullmatch(info.base_name):
+            elif kind != FileType.Directory and READABLE_NAME.fullmatch(info.base_name):
                 self.check(info)
         return found
 

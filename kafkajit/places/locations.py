@@ -13,18 +13,19 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pyarrow.fs import FileInfo, FileType
+from pyarrow.fs import FileType
 
 from kafkajit.errors import RemoteStorageError
-from kafkajit.format.tiered_names import LOCAL_TIERED_STORAGE, is_topic_folder, object_name
-from kafkajit.places.location import GLOB, SEGMENT_NAME, URI, Location, absolute, shown
+from kafkajit.format.tiered_names import object_name
+from kafkajit.places.listing import PARTITION, files_in
+from kafkajit.places.location import GLOB, READABLE_NAME, URI, Location, absolute, shown
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
 from kafkajit.places.tiered_files import TieredFile, as_log_files
-from kafkajit.places.wanted import Wanted, may_hold
+from kafkajit.places.wanted import Wanted
 from kafkajit.storage.globs import glob_to_regex
 from kafkajit.storage.source import Source, resolve_sample
 from kafkajit.storage.stored_file import StoredFile
@@ -36,11 +37,8 @@ _COMPRESSED = re.compile(r"\d{20}\.log\.(?:gz|zst|lz4|bz2|xz|sz|snappy|br|Z|zip)
 # Segments in formats of their own.
 _FOREIGN = {
     "Redpanda": re.compile(r"\d+-(?:\d+-\d+-)?\d+-v1\.log(?:\.\d+)?"),
-    "KafScale": re.compile(r".+\.kfs"),
 }
 _SWAP = re.compile(r"\d{20}\.log\.swap")
-# A partition's folder.
-_PARTITION = re.compile(r"[a-zA-Z0-9._-]+-\d+")
 
 
 def stored_file(location: str, keys: PrivateKeys = NO_KEYS) -> StoredFile:
@@ -120,7 +118,7 @@ def stored_files(location: str, wanted: Wanted | None = None) -> list[StoredFile
     FileNotFoundError: there is nothing at /no/such/folder
     """
     where = Location(location)
-    files = {info.path: where.stored(info) for info in _files_in(where, wanted)}
+    files = {info.path: where.stored(info) for info in files_in(where, wanted)}
     if where.requests is not None:
         logger.info("%s: listed %d files in %s", shown(location), len(files), where.requests)
     return list(files.values())
@@ -148,7 +146,7 @@ def is_partition_name(name: str) -> bool:
     >>> is_partition_name("orders-0"), is_partition_name(".orders-0")
     (True, False)
     """
-    return _PARTITION.fullmatch(name) is not None and not name.startswith(".")
+    return PARTITION.fullmatch(name) is not None and not name.startswith(".")
 
 
 def files_at(
@@ -185,7 +183,7 @@ def find_segments(
     """
     locations = list(locations)
     files = files_at(locations, keys, wanted)
-    name = SEGMENT_NAME if glob is None else glob_to_regex(glob)
+    name = READABLE_NAME if glob is None else glob_to_regex(glob)
     places = [shown(location) for location in locations]
     logs = [
         file
@@ -254,8 +252,8 @@ def find_named(
     found = [file for file in files.values() if any(name.fullmatch(file.name) for name in names)]
     if (
         not found
-        and not any(SEGMENT_NAME.fullmatch(file.name) for file in files.values())
-        and not (wanted is not None and _has_file(locations, SEGMENT_NAME, *names))
+        and not any(READABLE_NAME.fullmatch(file.name) for file in files.values())
+        and not (wanted is not None and _has_file(locations, READABLE_NAME, *names))
     ):
         raise FileNotFoundError(
             f"no files ({called}) and no segments at {', '.join(map(shown, locations))}: a path is "
@@ -269,7 +267,7 @@ def _has_file(locations: Iterable[str], *names: re.Pattern[str]) -> bool:
     return any(
         name.fullmatch(info.base_name)
         for location in locations
-        for info in _files_in(Location(location))
+        for info in files_in(Location(location))
         for name in names
     )
 
@@ -283,72 +281,5 @@ def has_objects_at(locations: Iterable[str]) -> bool:
     return any(
         object_name(info.path) is not None
         for location in locations
-        for info in _files_in(Location(location))
+        for info in files_in(Location(location))
     )
-
-
-def _files_in(where: Location, wanted: Wanted | None = None) -> Iterator[FileInfo]:
-    """The files at a location, by its folders; those of some locations twice."""
-    found = where.matches() or [where.info(where.path)]
-    for top in found:
-        where.check(top)
-    yield from (top for top in found if top.type == FileType.File)
-    folders = [top for top in found if top.type == FileType.Directory]
-    yield from _files_under(where, folders, wanted)
-
-
-def _files_under(
-    where: Location, folders: list[FileInfo], wanted: Wanted | None
-) -> Iterator[FileInfo]:
-    """The files of each folder and, unless it is a partition's own, of the partitions in it.
-
-    The folder's name does not decide, because a broker's root may be called kafka-logs-1.
-    """
-    roots: list[FileInfo] = []
-    partitions: list[FileInfo] = []
-    topics: list[FileInfo] = []
-    for folder, inside in zip(folders, where.each_listed(folders), strict=True):
-        is_topic = is_topic_folder(folder.base_name)
-        files = where.files(inside)
-        yield from files
-        if any(SEGMENT_NAME.fullmatch(file.base_name) for file in files):
-            continue
-        for info in inside:
-            name = info.base_name
-            if info.type != FileType.Directory:
-                continue
-            if name == LOCAL_TIERED_STORAGE:
-                roots.append(info)
-            elif not may_hold(name, wanted):
-                continue
-            elif _PARTITION.fullmatch(name):
-                partitions.append(info)
-            elif is_topic_folder(name) or (is_topic and name.isdecimal()):
-                topics.append(info)
-    for inside in where.each_listed(partitions):
-        yield from where.files(inside)
-    if topics:
-        yield from _objects_under(where, topics, wanted)
-    if roots:
-        yield from _files_under(where, roots, wanted)
-
-
-def _objects_under(
-    where: Location, folders: list[FileInfo], wanted: Wanted | None
-) -> Iterator[FileInfo]:
-    """The objects of tiered segments in these folders, and in the folders of partitions in them.
-
-    The names of such folders are those of many others: the files' decide.
-    """
-    partitions: list[FileInfo] = []
-    for inside in where.each_listed(folders):
-        yield from (info for info in where.files(inside) if object_name(info.path))
-        partitions.extend(
-            info
-            for info in inside
-            if info.base_name.isdecimal()
-            and info.type == FileType.Directory
-            and may_hold(info.base_name, wanted)
-        )
-    for inside in where.each_listed(partitions):
-        yield from (info for info in where.files(inside) if object_name(info.path))

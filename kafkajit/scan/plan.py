@@ -18,14 +18,15 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from kafkajit.errors import CorruptIndexError, KafkaJitError, RemoteStorageError
+from kafkajit.errors import CorruptIndexError, CorruptRecordError, KafkaJitError, RemoteStorageError
+from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.format.limits import MAX_INT64, MIN_INT64
 from kafkajit.format.log_path import LogPath
 from kafkajit.log.isolation import find_isolation
 from kafkajit.log.remote_log_metadata import with_states, without_unreadable
 from kafkajit.log.segment import OpenSegment, Segment, segments_of
 from kafkajit.log.tiered_segments import joined, partitions_of
-from kafkajit.places.location import SEGMENT_NAME, shown
+from kafkajit.places.location import READABLE_NAME, shown
 from kafkajit.places.locations import find_segments
 from kafkajit.places.wanted import Wanted
 from kafkajit.reader import SegmentReader
@@ -198,6 +199,12 @@ def find_partitions(options: ScanOptions, wanted: Wanted | None = None) -> list[
     logs, files = find_segments(
         options.paths, options.path_glob_filter, options.private_keys, with_states(wanted)
     )
+    for log in logs:
+        if not log.size and log.name.endswith(KAFSCALE_SUFFIX):  # an empty .log is no damage
+            error = CorruptRecordError("The KafScale segment is empty", path=log.path)
+            if options.mode == FAILFAST:
+                raise error
+            logger.warning("%s", error)
     found = partitions_of(without_unreadable(logs, options.mode), files, options.topic_id)
     if logs and not found and options.topic_id is not None:
         raise FileNotFoundError(
@@ -258,7 +265,7 @@ def _selection_in(
         return replace(selection, offsets=offsets)
     # A transaction may end in a segment outside the selection.
     beside = {file.path: file for file in partition[0].log.beside()}
-    logs = [file for file in beside.values() if SEGMENT_NAME.fullmatch(file.name)]
+    logs = [file for file in beside.values() if READABLE_NAME.fullmatch(file.name)]
     whole = partition
     if len({segment.log.folder for segment in partition}) == 1 and len(logs) >= len(partition):
         whole = joined(segments_of(logs, beside), beside)
@@ -313,7 +320,8 @@ def _stretches(
     opened = OpenSegment(segment)
     whole = opened.stretch(asked) if asked.judges_rows else Stretch(0, segment.log.size)
     size = whole.end - whole.start
-    pieces = -(-size // share)
+    # One task compares all batches of a KafScale segment with its footer.
+    pieces = 1 if segment.path.suffix == KAFSCALE_SUFFIX else -(-size // share)
     is_local = segment.log.filesystem is None
     if pieces > 1 and (asked.is_everything or not is_local):
         cuts = _cuts_by_index(opened, whole, pieces)

@@ -18,6 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kafkajit.errors import KafkaJitError
+from kafkajit.format.kafscale import HEAD
+from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.reader import SegmentReader
 from kafkajit.records.batches import Batches, frame
@@ -25,6 +27,7 @@ from kafkajit.records.decode import CHUNK_BYTES, Chunk
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.plan import Split
 from kafkajit.storage.source import Source, as_bytes
+from kafkajit.walk.kafscale import unwrapped
 
 # Reading a segment of this size takes as long as opening it. Larger segments are mapped.
 SMALL = 1 << 20
@@ -55,10 +58,18 @@ def read_together(
         contents = []
     if [len(content) for content in contents] != [split.size for split in splits]:
         return list(splits)  # a file has changed since it was listed, or cannot be read
+    heads = np.zeros(len(splits), dtype=np.int64)
+    for at, split in enumerate(splits):
+        if split.file.name.endswith(KAFSCALE_SUFFIX):
+            wrapped = Source(contents[at], path=split.file.path)
+            batches = unwrapped(wrapped, checks_crc=options.check_crcs)
+            if batches is None:
+                break  # it is no batch, so the reader stops there
+            contents[at], heads[at] = batches.tobytes(), HEAD.size
     starts = np.array([0, *accumulate(map(len, contents))], dtype=np.int64)
     content = as_bytes(b"".join(contents))
     good = _count_of_whole(content, starts)
-    reader = _SmallSegmentsReader(splits, content, starts[: good + 1])
+    reader = _SmallSegmentsReader(splits, content, starts[: good + 1], heads)
     try:
         if options.kind == "batches":
             yield from reader.batches(schema)
@@ -73,7 +84,8 @@ def read_together(
     at = int(np.searchsorted(starts, reader.position, side="right")) - 1
     left = list(splits[at:])
     if left:
-        left[0] = left[0]._replace(start=reader.position - int(starts[at]))
+        start = reader.position - int(starts[at])
+        left[0] = left[0]._replace(start=start and start + int(heads[at]))
     return left
 
 
@@ -97,11 +109,13 @@ class _SmallSegmentsReader(SegmentReader):
         splits: Sequence[Split],
         content: npt.NDArray[np.uint8],
         starts: npt.NDArray[np.int64],
+        heads: npt.NDArray[np.int64],
     ) -> None:
         super().__init__(Source(content), end=int(starts[-1]))
         paths = [split.file.path for split in splits]
         places = [parse_log_path(path) for path in paths]
         self._starts = starts
+        self._heads = heads  # bytes in front of the batches
         self._places: dict[str, list[Any]] = {
             "topic": [place.topic for place in places],
             "partition": [place.partition for place in places],
@@ -126,6 +140,6 @@ class _SmallSegmentsReader(SegmentReader):
                 known = pa.array(self._places[field.name], field.type)
                 columns[at] = known.take(pa.array(segment))
             elif field.name == "position":
-                position = columns[at].to_numpy() - self._starts[segment]
+                position = columns[at].to_numpy() - self._starts[segment] + self._heads[segment]
                 columns[at] = pa.array(position).cast(field.type)
         return pa.RecordBatch.from_arrays(columns, schema=rows.schema)

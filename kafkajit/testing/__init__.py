@@ -28,6 +28,7 @@ from kafkajit.testing.batches import (
 )
 from kafkajit.testing.breaks import BREAKS, Break, broken
 from kafkajit.testing.compressors import CODECS, COMPRESSORS
+from kafkajit.testing.kafscale import kafscale_segment
 from kafkajit.testing.messages import message, message_set
 from kafkajit.testing.sidecars import (
     Producer,
@@ -54,6 +55,7 @@ __all__ = [
     "batch",
     "broken",
     "control_batch",
+    "kafscale_segment",
     "message",
     "message_set",
     "offset_index",

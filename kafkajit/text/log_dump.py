@@ -29,6 +29,7 @@ from kafkajit.errors import (
     UnsupportedCompressionTypeError,
 )
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
+from kafkajit.format.kafscale import HEAD
 from kafkajit.format.layout import BATCH_LENGTH_OFFSET, LOG_OVERHEAD, RECORD_BATCH_OVERHEAD
 from kafkajit.format.limits import MAX_INT32
 from kafkajit.kernel.intrinsics import read_int32
@@ -72,6 +73,7 @@ from kafkajit.topics.raft import raft_message
 from kafkajit.topics.single import printed, printed_misfit
 from kafkajit.topics.status import DONE, NEW_DOUBLE
 from kafkajit.walk.damage import FAILFAST, PERMISSIVE, Gap
+from kafkajit.walk.kafscale import KafscaleSegment, is_kafscale
 from kafkajit.walk.walk import Walk
 
 DECODERS = dict(zip(DECODER_CLASSES, (STRING, LONG, INTEGER, BYTES), strict=True))
@@ -178,6 +180,7 @@ class LogDump:
         self.error: KafkaJitError | None = None  # the error that ended the dump early
         self.position = 0  # after the last batch that was read
         self._source = source
+        self._is_kafscale = is_kafscale(source)
         self._style = style
         self._flags = style.flags()
         self._tables = style.tables()
@@ -194,7 +197,7 @@ class LogDump:
         """The lines, in buffers that are valid until the next one is requested."""
         yield from self._as_kafka() if self._mode is None else self._as_readers(self._mode)
         trailing = self._end - self.position
-        if self.error is None and trailing and not self._limited:
+        if self.error is None and trailing and not self._limited and not self._is_kafscale:
             name = Path(self._source.path or "").name
             kafkas = f"Found {trailing} invalid bytes at the end of {name}"
             yield self._line(kafkas, "invalidBytes", file=name, size=trailing)
@@ -263,6 +266,10 @@ class LogDump:
 
     def _as_kafka(self) -> Iterator[memoryview]:
         size = CHUNK_BYTES
+        kafscale = KafscaleSegment(self._source, checks_crc=True) if self._is_kafscale else None
+        if kafscale is not None:
+            self.error = kafscale.head_error()
+            self.position = HEAD.size
         while self.error is None:
             loaded = self._source.load(min(self.position + size, self._end))
             framing = frame(
@@ -277,11 +284,17 @@ class LogDump:
                     continue
                 break
             size = CHUNK_BYTES
+            if kafscale is not None:
+                kafscale.add(framing)
             yield from self._run(framing.batches)
             self.position = framing.position
             self._source.forget(self.position)
-        if self.error is None:
+        if self.error is not None:
+            return
+        if kafscale is None:
             self.error = framing_error(self._source, framing)
+        elif not self._limited:
+            self.error = kafscale.end_error(self.position)
 
     def _run(self, batches: Batches) -> Iterator[memoryview]:
         batches, unreadable = self._readable(batches)

@@ -30,6 +30,7 @@ from kafkajit.walk.damage import (
     mode_named,
 )
 from kafkajit.walk.frames import frames
+from kafkajit.walk.kafscale import KafscaleSegment, is_kafscale
 from kafkajit.walk.resync import PrefixChecksums, goes_on, plausible, resync, zeros_at_the_end
 from kafkajit.walk.selection import EVERYTHING, Range, Selection
 
@@ -66,6 +67,7 @@ class Walk:
         self._path = parse_log_path(source.path) if source.path else LogPath()
         self._prover: PrefixChecksums | None = None  # behind the first bad batch
         self._first_zero: int | None = None  # of the zeros at the end, once it was needed
+        self._kafscale = KafscaleSegment(source) if is_kafscale(source) else None
         if mode != FAILFAST:
             source.skip_lost()
 
@@ -87,6 +89,7 @@ class Walk:
         def read(framing: Framing) -> Generator[Chunk | Gap, None, bool]:
             return self._decode(framing, decoder, check_crcs, reads_markers)
 
+        self._check_footer(check_crcs)
         return self._parts(read, max_records)
 
     def corruptions(
@@ -131,6 +134,7 @@ class Walk:
 
     def checked(self) -> Iterator[Batches | Gap]:
         """Yield the headers of all batches with right checksums, and gaps. No record is read."""
+        self._check_footer(True)
         return self._parts(self._checked)
 
     def framed(self) -> Iterator[Batches]:
@@ -152,6 +156,7 @@ class Walk:
                     max_records=max_records,
                     is_last=self._is_last,
                     prover=self._prove,
+                    kafscale=self._kafscale,
                 ):
                     leaves = yield from read(framing)
                     if leaves:
@@ -171,6 +176,10 @@ class Walk:
                 if self._mode == FAILFAST:
                     raise
                 yield self._gap(error)
+
+    def _check_footer(self, check_crcs: bool) -> None:
+        if self._kafscale is not None:
+            self._kafscale.checks_crc = check_crcs and self._selection.is_everything
 
     def _headers(self, framing: Framing) -> Generator[Batches | Gap, None, bool]:
         batches = framing.batches
@@ -325,6 +334,8 @@ class Walk:
         if self._mode == FAILFAST:
             raise error
         start = self.position
+        if self._kafscale is not None:
+            self._kafscale.is_damaged = True
         if isinstance(error, NotALogError):
             end = self._end
         if end is None:

@@ -14,6 +14,11 @@ UUID = "0f4c" * 8
     ("path", "expected"),
     [
         ("/k/orders-3/00000000000000000042.log", ("orders", 3, 42, ".log")),
+        (f"/default/orders/3/segment-{42:020}.kfs", ("orders", 3, 42, ".kfs")),
+        (f"/default/orders/3/segment-{42:020}.index", (None, None, None, None)),
+        (f"/default/orders/x/segment-{42:020}.kfs", (None, None, 42, ".kfs")),
+        (f"/default/orders/2147483648/segment-{42:020}.kfs", (None, None, 42, ".kfs")),
+        ("/default/orders/3/segment-42.kfs", (None, None, None, None)),
         ("/k/orders-3/00000000000000000042.timeindex", ("orders", 3, 42, ".timeindex")),
         ("/k/orders-3/00000000000000000042.log.deleted", ("orders", 3, 42, ".log.deleted")),
         ("/k/orders-3/00000000000000000042.log.cleaned", ("orders", 3, 42, ".log.cleaned")),

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
+from kafscale_buckets import write_partition
 from pyarrow.fs import FileInfo, FileSelector, PyFileSystem
-from scanning import options_of, read_rows
+from scanning import options_of, read_rows, read_table
 
+import kafkajit.places.listing
 import kafkajit.places.location
+import kafkajit.testing as kt
 from asv_bench.benchmarks.memory_store import MemoryStore
+from kafkajit.places.location import Location
 from kafkajit.places.locations import find_files, find_segments
 from kafkajit.places.wanted import of_topics
 from kafkajit.scan.predicates import Predicate
@@ -121,3 +126,138 @@ def test_files_in_the_root_do_not_depend_on_what_is_asked(tmp_path: Path) -> Non
     (tmp_path / "meta.properties").touch()
     files = find_files(str(tmp_path), wanted=of_topics(["payments"]))
     assert [file.name for file in files] == ["meta.properties"]
+
+
+def found_in(root: Path, *conditions: Predicate) -> list[str]:
+    """The folders of the segments that a query reads, below a root."""
+    plan = plan_table(options_of(root), conditions)
+    splits = [split for task in plan.tasks for split in task]
+    return sorted({split.file.folder.removeprefix(f"{root}/") for split in splits})
+
+
+@pytest.fixture
+def kafscale(tmp_path: Path) -> Path:
+    for name in ("default/orders/0", "default/orders/12", "default/orders-2/0", "prod-1/orders/0"):
+        write_partition(tmp_path / name)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("below", "folders"),
+    [
+        ("", ["default/orders-2/0", "default/orders/0", "default/orders/12", "prod-1/orders/0"]),
+        ("default", ["orders-2/0", "orders/0", "orders/12"]),
+        ("prod-1", ["orders/0"]),
+        ("default/orders", ["0", "12"]),
+        ("default/orders-2", ["0"]),
+    ],
+)
+def test_kafscales_partitions_are_found_from_any_folder_above(
+    below: str, folders: list[str], kafscale: Path
+) -> None:
+    root = kafscale / below if below else kafscale
+    assert found_in(root) == folders
+    named = [Predicate("topic", "=", "orders-2")]
+    assert found_in(root, *named) == [one for one in folders if "orders-2" in f"{root}/{one}"]
+    twelve = [Predicate("topic", "=", "orders"), Predicate("partition", "=", 12)]
+    assert found_in(root, *twelve) == [one for one in folders if f"{root}/{one}".endswith("/12")]
+    assert found_in(root, Predicate("topic", "=", "missing")) == []
+
+
+def listings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The folders that are listed from now on."""
+    listed: list[str] = []
+    list_one = Location.listed
+
+    def noted(self: Location, folder: str, **more: bool) -> list[FileInfo]:
+        listed.append(folder)
+        return list_one(self, folder, **more)
+
+    monkeypatch.setattr(Location, "listed", noted)
+    return listed
+
+
+def test_unwanted_partitions_of_kafscale_are_not_listed(
+    kafscale: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = listings(monkeypatch)
+    find_files(str(kafscale), wanted=of_topics(["orders-2"]))
+    assert f"{kafscale}/default/orders-2/0" in listed
+    assert f"{kafscale}/default/orders/12" not in listed
+
+
+def test_a_root_of_partitions_is_not_explored(tmp_path: Path) -> None:
+    """Folders beside them may have copies of other brokers, which nobody asked for."""
+    for folder in ("orders-0", "copy/orders-0", "copy/orders/0"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / f"{0:020}.log").write_bytes(kt.batch([b"v"]))
+    write_partition(tmp_path / "default/orders/0")
+    assert found_in(tmp_path) == ["orders-0"]
+    assert found_in(tmp_path, Predicate("topic", "=", "payments")) == []
+    with pytest.raises(FileNotFoundError, match="no segments"):
+        found_in(tmp_path / "copy" / "orders")
+
+
+def test_brokers_folders_side_by_side_are_not_one_root(tmp_path: Path) -> None:
+    for broker in ("broker1", "broker2"):
+        (tmp_path / broker / "orders-0").mkdir(parents=True)
+        (tmp_path / broker / "orders-0" / f"{0:020}.log").write_bytes(kt.batch([b"v"]))
+    with pytest.raises(FileNotFoundError, match="no segments"):
+        found_in(tmp_path)
+
+
+def test_a_bucket_of_other_things_is_not_explored_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(kafkajit.places.listing, "_MOST_EXPLORED", 5)
+    for at in range(6):
+        (tmp_path / f"other{at}").mkdir()
+    write_partition(tmp_path / "other5" / "orders" / "0")
+    caplog.set_level("INFO")
+    with pytest.raises(FileNotFoundError, match="no segments"):
+        found_in(tmp_path)
+    assert "not explored, it has too many folders" in caplog.text
+
+
+def write_pinterest(base: Path, cluster: str, topic: str, partition: int, bits: int) -> Path:
+    """A partition's folder as the uploader of Pinterest's plugin names it."""
+    digest = hashlib.md5(f"{cluster}-{topic}-{partition}".encode()).digest()
+    entropy = f"{int.from_bytes(digest):0128b}"[:bits]
+    folder = base / entropy / cluster / f"{topic}-{partition}"
+    folder.mkdir(parents=True)
+    (folder / f"{0:020}.log").write_bytes(kt.batch([kt.Record(value=b"v")]))
+    (folder / "offset.wm").write_text(f"{0:020}")
+    return folder
+
+
+@pytest.mark.parametrize("bits", [0, 3, 8])
+@pytest.mark.parametrize("base", ["", "base", "base/logs"])
+def test_pinterests_partitions_are_found_below_entropy_bits(
+    base: str, bits: int, tmp_path: Path
+) -> None:
+    root = tmp_path / base
+    folders = {
+        f"{topic}-{partition}": write_pinterest(root, "kafka-1", topic, partition, bits)
+        for topic in ("orders", "payments")
+        for partition in range(4)
+    }
+    assert read_table(root).num_rows == read_table(root.parent if base else root).num_rows == 8
+    named = [Predicate("topic", "=", "orders"), Predicate("partition", ">", 1)]
+    expected = sorted(str(folders[name].relative_to(root)) for name in ("orders-2", "orders-3"))
+    assert found_in(root, *named) == expected
+    assert found_in(root, Predicate("topic", "=", "kafka")) == []
+
+
+def test_unwanted_partitions_of_pinterest_are_not_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = [
+        write_pinterest(tmp_path, "kafka-1", topic, partition, 2)
+        for topic in ("orders", "payments")
+        for partition in range(4)
+    ]
+    listed = listings(monkeypatch)
+    find_files(str(tmp_path), wanted=of_topics(["orders"]))
+    assert {folder.name for folder in folders if str(folder) in listed} == {
+        f"orders-{partition}" for partition in range(4)
+    }

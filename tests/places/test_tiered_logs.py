@@ -224,7 +224,6 @@ def test_indexes_inside_an_object_are_files_of_the_log(
     [
         ("0-1-v1.log", "Redpanda"),
         ("5-99-1024-3-v1.log.3", "Redpanda"),
-        ("segment-00000000000000000000.kfs", "KafScale"),
     ],
 )
 def test_a_format_of_its_own_is_named(file: str, whose: str, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from failing_proxy import (
     FailingProxy,
     Fault,
 )
+from kafscale_buckets import write_partition
 from moto.server import ThreadedMotoServer
 from scanning import (
     batches_by_segment,
@@ -160,6 +161,17 @@ def test_tiered_segments_are_read_in_the_bucket(store: Store) -> None:
     expected = read_table(tier, **options)
     assert read_table(store.uri("tier"), **options).equals(expected)
     assert expected.num_rows > 100
+
+
+def test_kafscales_segments_are_found_in_the_bucket(store: Store, tmp_path: Path) -> None:
+    for name in ("default/orders/0", "default/payments/11"):
+        store.put_folder(write_partition(tmp_path / name), f"kafscale/{name}")
+    expected = read_table(tmp_path)
+    assert expected.num_rows == 80
+    for key in ("kafscale", "kafscale/default", "kafscale/*/*/*"):
+        assert read_table(store.uri(key)).equals(expected)
+    uri = store.uri("kafscale/default/orders/0/segment-00000000000000000020.kfs")
+    assert kafkajit.read_records(uri).num_rows == 20
 
 
 def test_a_root_is_all_of_its_partitions(store: Store) -> None:

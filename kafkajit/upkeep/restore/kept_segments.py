@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kafkajit.errors import CorruptIndexError, CorruptRecordError, InvalidOffsetError
+from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.log.segment import OpenSegment, Segment, logger
 from kafkajit.places.tiered_files import TieredFile
@@ -156,6 +157,8 @@ def _kept(segment: Segment, offsets: Range, *, is_last: bool) -> KeptSegment:
         if last == offsets.last:  # what follows may be damaged
             is_cut = True
             break
+    if not is_cut and segment.path.suffix == KAFSCALE_SUFFIX:
+        position = end = size  # framing it has found its footer
     unread = 0 if is_cut else size - position
     if unread and isinstance(segment.log, TieredFile):
         raise CorruptRecordError(

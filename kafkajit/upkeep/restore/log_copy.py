@@ -20,6 +20,7 @@ import numpy.typing as npt
 from kafkajit.append.log_writer import stamp_epochs
 from kafkajit.change.change import Change
 from kafkajit.errors import CorruptRecordError, CorruptSnapshotError
+from kafkajit.format.kafscale import FOOTER
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.log_path import (
     INDEX_SUFFIX,
@@ -54,6 +55,7 @@ from kafkajit.upkeep.repair.sidecar_checks import (
 from kafkajit.upkeep.restore.kept_segments import KeptSegment, check_order
 from kafkajit.upkeep.restore.source_logs import SourceLog
 from kafkajit.walk.frames import frames
+from kafkajit.walk.kafscale import KafscaleSegment, is_kafscale
 
 Entries = npt.NDArray[np.void]
 Progress = Callable[[int], None]
@@ -128,9 +130,11 @@ class LogCopy:
         source = kept.segment.log.open(start, end)
         decoder = Decoder(source, ColumnMemory(Wanted(fields=True)))
         position = start
+        kafscale = KafscaleSegment(source, checks_crc=True) if is_kafscale(source) else None
         with log.open("wb", buffering=0) as file:
-            for framing in frames(source, position=start, end=end):
+            for framing in frames(source, position=start, end=end, kafscale=kafscale):
                 batches = framing.batches
+                position = int(batches.position[0])  # behind the head of a KafScale segment
                 self._check(batches, decoder, source.path)
                 self._follow(batches, decoder, source.path, aborted, aborts)
                 indexes.add(batches, source.path)
@@ -141,6 +145,8 @@ class LogCopy:
                 self._progress(framing.position - position)
                 position = framing.position
                 source.forget(position)
+        if kafscale is not None and end == source.content.size:
+            end -= FOOTER.size
         if position != end:
             raise CorruptRecordError(
                 f"{end - position} bytes are not a whole batch",

@@ -1,0 +1,173 @@
+"""Which folders at a location are listed: those that hold segments, by their names and their files.
+
+A root of partitions is listed no deeper than these. A root without any is explored: KafScale has
+folders of namespaces and topics, Pinterest's plugin those of clusters and of entropy bits, whose
+names tell nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+
+from pyarrow.fs import FileInfo, FileType
+
+from kafkajit.format.kafscale import kafscale_name
+from kafkajit.format.tiered_names import (
+    LOCAL_TIERED_STORAGE,
+    PINTEREST_MARKS,
+    is_topic_folder,
+    object_name,
+)
+from kafkajit.places.location import READABLE_NAME, Location
+from kafkajit.places.wanted import Wanted, may_hold
+
+logger = logging.getLogger("kafkajit")
+
+# A partition's folder.
+PARTITION = re.compile(r"[a-zA-Z0-9._-]+-\d+")
+# Pinterest's folders of entropy bits.
+_BITS = re.compile(r"[01]+")
+# The folders above those of segments: base, bits, cluster, partition.
+_LEVELS = 4
+# A bucket of other things is not explored to its end.
+_MOST_EXPLORED = 10_000
+
+
+def files_in(where: Location, wanted: Wanted | None = None) -> Iterator[FileInfo]:
+    """The files at a location, by its folders; those of some locations twice."""
+    found = where.matches() or [where.info(where.path)]
+    for top in found:
+        where.check(top)
+    yield from (top for top in found if top.type == FileType.File)
+    folders = [top for top in found if top.type == FileType.Directory]
+    yield from _files_under(where, folders, wanted)
+
+
+def _files_under(
+    where: Location, folders: list[FileInfo], wanted: Wanted | None
+) -> Iterator[FileInfo]:
+    """The files of each folder and, unless it is a partition's own, of the partitions in it.
+
+    The folder's name does not decide, because a broker's root may be called kafka-logs-1.
+    """
+    for folder, inside in zip(folders, where.each_listed(folders), strict=True):
+        files = where.files(inside)
+        yield from files
+        if any(READABLE_NAME.fullmatch(file.base_name) for file in files):
+            continue
+        found = False
+        for file in _in_partitions(where, folder, _folders(inside), wanted):
+            found = True
+            yield file
+        if not found and wanted is not None:
+            found = _has_partitions(where, folder, _folders(inside))
+        if not found:
+            yield from _explored(where, folder, _folders(inside), wanted)
+
+
+def _folders(inside: list[FileInfo]) -> list[FileInfo]:
+    return [info for info in inside if info.type == FileType.Directory]
+
+
+def _in_partitions(
+    where: Location, root: FileInfo, folders: list[FileInfo], wanted: Wanted | None
+) -> Iterator[FileInfo]:
+    """The files of the partitions whose folders, or those of their topics, are in a root."""
+    roots: list[FileInfo] = []
+    partitions: list[FileInfo] = []
+    topics: list[FileInfo] = []
+    is_topic = is_topic_folder(root.base_name)
+    for info in folders:
+        name = info.base_name
+        if name == LOCAL_TIERED_STORAGE:
+            roots.append(info)
+        elif not may_hold(name, wanted):
+            continue
+        elif PARTITION.fullmatch(name):
+            partitions.append(info)
+        elif is_topic_folder(name) or (is_topic and name.isdecimal()):
+            topics.append(info)
+    for inside in where.each_listed(partitions):
+        yield from where.files(inside)
+    if topics:
+        yield from _objects_under(where, topics, wanted)
+    if roots:
+        yield from _files_under(where, roots, wanted)
+
+
+def _has_partitions(where: Location, root: FileInfo, folders: list[FileInfo]) -> bool:
+    """Whether a root has partitions that are not wanted; an empty one does not tell."""
+    return any(True for info in folders for _ in _in_partitions(where, root, [info], None))
+
+
+def _explored(
+    where: Location, root: FileInfo, folders: list[FileInfo], wanted: Wanted | None
+) -> Iterator[FileInfo]:
+    """The files of KafScale's and Pinterest's partitions, somewhere below a root.
+
+    `folders` are in the root. A folder of segments of neither is left out: it may be a copy.
+    """
+    above = {info.path: root.base_name for info in folders}  # the folder that each one is in
+    found = False
+    for level in range(_LEVELS):
+        if not found and len(folders) > _MOST_EXPLORED:
+            logger.info("%s: not explored, it has too many folders", root.path)
+            return
+        below: dict[str, str] = {}
+        following: list[FileInfo] = []
+        for folder, inside in zip(folders, where.each_listed(folders), strict=True):
+            files = where.files(inside)
+            if any(READABLE_NAME.fullmatch(file.base_name) for file in files):
+                if _is_known(folder, files):
+                    found = True
+                    yield from files
+                continue
+            for info in _folders(inside):
+                if _may_lead(info.base_name, folder.base_name, above[folder.path], wanted):
+                    following.append(info)
+                    below[info.path] = folder.base_name
+        folders, above = following, below
+        if level == 0:
+            logger.info("%s: explored, it has no folders of partitions", root.path)
+
+
+def _is_known(folder: FileInfo, files: list[FileInfo]) -> bool:
+    """Whether a folder of segments is one of KafScale's or of Pinterest's."""
+    return any(kafscale_name(file.path) for file in files) or (
+        PARTITION.fullmatch(folder.base_name) is not None
+        and any(file.base_name in PINTEREST_MARKS for file in files)
+    )
+
+
+def _may_lead(name: str, parent: str, above: str, wanted: Wanted | None) -> bool:
+    """Whether a folder may lead to a wanted partition; `parent` is the folder that it is in."""
+    if wanted is None:
+        return True
+    if _BITS.fullmatch(above) and PARTITION.fullmatch(name):  # bits, cluster, partition
+        return may_hold(name, wanted) or wanted({"topic": name})
+    if name.isdecimal() and not _BITS.fullmatch(name):  # namespace, topic, partition
+        return wanted({"topic": parent, "partition": int(name)})
+    return True
+
+
+def _objects_under(
+    where: Location, folders: list[FileInfo], wanted: Wanted | None
+) -> Iterator[FileInfo]:
+    """The objects of tiered segments in these folders, and in the folders of partitions in them.
+
+    The names of such folders are those of many others: the files' decide.
+    """
+    partitions: list[FileInfo] = []
+    for inside in where.each_listed(folders):
+        yield from (info for info in where.files(inside) if object_name(info.path))
+        partitions.extend(
+            info
+            for info in inside
+            if info.base_name.isdecimal()
+            and info.type == FileType.Directory
+            and may_hold(info.base_name, wanted)
+        )
+    for inside in where.each_listed(partitions):
+        yield from (info for info in where.files(inside) if object_name(info.path))
