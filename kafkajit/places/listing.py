@@ -1,4 +1,4 @@
-"""Which folders at a location are listed: those that hold segments, by their names and their files.
+"""Lists the folders at a location that may hold segments, by their names and their files.
 
 A root of partitions is listed no deeper than these. A root without any is explored: KafScale has
 folders of namespaces and topics, Pinterest's plugin those of clusters and of entropy bits, whose
@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from pyarrow.fs import FileInfo, FileType
 
+from kafkajit.format.foreign_names import foreign_format
 from kafkajit.format.kafscale import kafscale_name
 from kafkajit.format.tiered_names import (
     LOCAL_TIERED_STORAGE,
@@ -124,6 +125,8 @@ def _explored(
                     found = True
                     yield from files
                 continue
+            # An error, or a warning, names them.
+            yield from (file for file in files if foreign_format(file.path))
             for info in _folders(inside):
                 if _may_lead(info.base_name, folder.base_name, above[folder.path], wanted):
                     following.append(info)

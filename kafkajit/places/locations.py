@@ -20,6 +20,7 @@ from typing import Any
 from pyarrow.fs import FileType
 
 from kafkajit.errors import RemoteStorageError
+from kafkajit.format.foreign_names import foreign_format
 from kafkajit.format.tiered_names import object_name
 from kafkajit.places.listing import PARTITION, files_in
 from kafkajit.places.location import GLOB, READABLE_NAME, URI, Location, absolute, shown
@@ -34,10 +35,6 @@ logger = logging.getLogger("kafkajit")
 
 # Compressed backups of segments. kafkajit does not read them.
 _COMPRESSED = re.compile(r"\d{20}\.log\.(?:gz|zst|lz4|bz2|xz|sz|snappy|br|Z|zip)")
-# Segments in formats of their own.
-_FOREIGN = {
-    "Redpanda": re.compile(r"\d+-(?:\d+-\d+-)?\d+-v1\.log(?:\.\d+)?"),
-}
 _SWAP = re.compile(r"\d{20}\.log\.swap")
 
 
@@ -200,13 +197,12 @@ def find_segments(
             f"no segments (20 digits and .log) at {', '.join(places)}, but {_several(compressed)}: "
             "decompress them first"
         )
-    for path, file in files.items() if not logs else ():
-        whose = next((name for name, one in _FOREIGN.items() if one.fullmatch(file.name)), None)
-        if whose is not None:
-            raise FileNotFoundError(
-                f"no segments (20 digits and .log) at {', '.join(places)}, but {path}, which is "
-                f"{whose}'s: kafkajit does not read its format"
-            )
+    foreign = _foreign(files, logs) if glob is None or not logs else {}
+    for whose, paths in foreign.items() if not logs else ():
+        raise FileNotFoundError(
+            f"no segments (20 digits and .log) at {', '.join(places)}, but {_several(paths)}: the "
+            f"format is {whose}"
+        )
     if not logs:
         raise FileNotFoundError(
             f"no segments (20 digits and .log) at {', '.join(places)}: a path is a segment, "
@@ -214,8 +210,21 @@ def find_segments(
         )
     if compressed and glob is None:
         logger.warning("%s: not read, decompress it first", _several(compressed))
+    for whose, paths in foreign.items():
+        logger.warning("%s: left out, the format is %s", _several(paths), whose)
     _warn_of_swaps(files)
     return logs, files
+
+
+def _foreign(files: dict[str, StoredFile], logs: list[StoredFile]) -> dict[str, list[str]]:
+    """The files in formats that are not read, by the words for these formats."""
+    read = {log.path for log in logs}
+    found: dict[str, list[str]] = {}
+    for path in sorted(files):
+        whose = None if path in read else foreign_format(path)
+        if whose is not None:
+            found.setdefault(whose, []).append(path)
+    return found
 
 
 def _several(paths: list[str]) -> str:

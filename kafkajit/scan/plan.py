@@ -200,7 +200,7 @@ def find_partitions(options: ScanOptions, wanted: Wanted | None = None) -> list[
         options.paths, options.path_glob_filter, options.private_keys, with_states(wanted)
     )
     for log in logs:
-        if not log.size and log.name.endswith(KAFSCALE_SUFFIX):  # an empty .log is no damage
+        if not log.size and log.name.endswith(KAFSCALE_SUFFIX):  # an empty .log is sound
             error = CorruptRecordError("The KafScale segment is empty", path=log.path)
             if options.mode == FAILFAST:
                 raise error

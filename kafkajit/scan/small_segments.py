@@ -64,7 +64,7 @@ def read_together(
             wrapped = Source(contents[at], path=split.file.path)
             batches = unwrapped(wrapped, checks_crc=options.check_crcs)
             if batches is None:
-                break  # it is no batch, so the reader stops there
+                break  # the reader stops there, because no batch begins with its head
             contents[at], heads[at] = batches.tobytes(), HEAD.size
     starts = np.array([0, *accumulate(map(len, contents))], dtype=np.int64)
     content = as_bytes(b"".join(contents))

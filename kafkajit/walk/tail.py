@@ -20,6 +20,7 @@ import struct
 from collections.abc import Callable
 
 from kafkajit.errors import CorruptRecordError, KafkaJitError, NotALogError
+from kafkajit.format.foreign_names import foreign_format
 from kafkajit.format.layout import (
     ATTRIBUTES_OFFSET,
     BASE_SEQUENCE_OFFSET,
@@ -75,6 +76,8 @@ _SIGNATURES = [
     )
 ]
 _TEXT_BYTES = 512
+# The end of AutoMQ's objects, which have batches of many partitions (ObjectWriter.Footer).
+_AUTOMQ_END = bytes.fromhex("88e241b785f4cff7")
 
 
 def tail_error(
@@ -212,7 +215,7 @@ def _foreign(source: Source, error: KafkaJitError | None) -> KafkaJitError | Non
     content = source.content
     head = content[:RECORD_BATCH_OVERHEAD].tobytes()
     wrong = _wrong_fields(head)
-    seen, advice = _seems(content)
+    seen, advice = _seems(content, source.path or "")
     if seen is None and (wrong == 0 or (wrong == 1 and len(head) > MAGIC_OFFSET)):
         if error is not None or wrong == 0:
             return error
@@ -267,8 +270,13 @@ def _wrong_fields(head: bytes) -> int:
     return wrong + field(RECORDS_COUNT_OFFSET, ">i", 0, 2**31 - 1)
 
 
-def _seems(content: Bytes) -> tuple[str | None, str]:
+def _seems(content: Bytes, path: str) -> tuple[str | None, str]:
     """The format that a file seems to have, or None, and advice."""
+    foreign = foreign_format(path)
+    if foreign is not None:
+        return foreign, ""
+    if content[-len(_AUTOMQ_END) :].tobytes() == _AUTOMQ_END:
+        return "an object of AutoMQ's", "only the metadata of its cluster tells what is in it"
     head = content[:_TEXT_BYTES].tobytes()
     for pattern, what, advice in _SIGNATURES:
         if pattern.match(head):

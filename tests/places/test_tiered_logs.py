@@ -219,18 +219,59 @@ def test_indexes_inside_an_object_are_files_of_the_log(
         assert table.num_rows > 0
 
 
-@pytest.mark.parametrize(
-    ("file", "whose"),
-    [
-        ("0-1-v1.log", "Redpanda"),
-        ("5-99-1024-3-v1.log.3", "Redpanda"),
-    ],
-)
-def test_a_format_of_its_own_is_named(file: str, whose: str, tmp_path: Path) -> None:
-    (tmp_path / file).write_bytes(b"x")
-    words = rf"but {tmp_path}/{file}, which is {whose}'s: kafkajit does not read its format"
+FOREIGN = {
+    "0-1-v1.log": "Redpanda's",
+    "5-99-1024-3-v1.log.3": "Redpanda's",
+    "00000000000000000007.batch": "Tansu's",
+    "tqimKeZwStOEOwRzT3L5oQ.log": "that of a plugin before Kafka 3.6",
+    "00000000000000000007.log.tqimKeZwStOEOwRzT3L5oQ": "that of a plugin for HDFS",
+    "00001-a.metadata.json": "an Iceberg table's",
+}
+CLOUD = "5a/kafka/orders/0_15"
+
+
+@pytest.mark.parametrize("folder", ["", "kafka/orders/0_15", CLOUD])
+@pytest.mark.parametrize("file", FOREIGN)
+def test_a_format_of_its_own_is_named(file: str, folder: str, tmp_path: Path) -> None:
+    there = tmp_path / folder
+    there.mkdir(parents=True, exist_ok=True)
+    (there / file).write_bytes(bytes(range(256)))
+    words = rf"but {there}/{file}: the format is {FOREIGN[file]}, which kafkajit does not read: \w"
     with pytest.raises(FileNotFoundError, match=words):
         read_table(tmp_path)
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "orders-0" / f"{0:020}.log").write_bytes(b"")
+    for read in (read_table, kafkajit.read_records):
+        with pytest.raises(kafkajit.NotALogError, match=f"it seems to be {FOREIGN[file]}, which"):
+            read(there / file)
+
+
+def test_a_manifest_of_redpanda_is_named(tmp_path: Path) -> None:
+    (tmp_path / "0_15").mkdir()
+    (tmp_path / "0_15" / "manifest.json").write_text("{}")
+    with pytest.raises(FileNotFoundError, match="the format is Redpanda's"):
+        read_table(tmp_path)
+    (tmp_path / "0_15").rename(tmp_path / "orders")  # others have such files, too
+    with pytest.raises(FileNotFoundError, match="a path is a segment"):
+        read_table(tmp_path)
+
+
+def test_files_of_a_format_of_its_own_beside_segments_are_named_in_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / f"{TOPIC}-0"
+    shutil.copytree(ORIGINAL, folder)
+    for at in range(5):
+        (folder / f"{at}-1-v1.log").touch()
+    assert read_table(tmp_path).num_rows == read_table(ORIGINAL).num_rows
+    assert f"{folder}/2-1-v1.log and 2 more: left out, the format is Redpanda's" in caplog.text
+
+
+def test_an_object_of_automq_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "42"
+    path.write_bytes(b"\x5a\0" + bytes(range(200)) + bytes.fromhex("88e241b785f4cff7"))
+    with pytest.raises(kafkajit.NotALogError, match=r"it seems to be an object of AutoMQ's .*meta"):
+        kafkajit.read_records(path)
 
 
 def test_other_folders_may_have_such_names(tmp_path: Path) -> None:
