@@ -21,6 +21,8 @@ from kafkajit.format.tiered_names import (
     is_topic_folder,
     object_name,
 )
+from kafkajit.places.layouts import AUTO, EXPLORED
+from kafkajit.places.layouts import LOCAL_TIERED_STORAGE as LOCAL_TIERED
 from kafkajit.places.location import READABLE_NAME, Location
 from kafkajit.places.wanted import Wanted, may_hold
 
@@ -36,18 +38,20 @@ _LEVELS = 4
 _MOST_EXPLORED = 10_000
 
 
-def files_in(where: Location, wanted: Wanted | None = None) -> Iterator[FileInfo]:
+def files_in(
+    where: Location, wanted: Wanted | None = None, layout: str = AUTO
+) -> Iterator[FileInfo]:
     """The files at a location, by its folders; those of some locations twice."""
     found = where.matches() or [where.info(where.path)]
     for top in found:
         where.check(top)
     yield from (top for top in found if top.type == FileType.File)
     folders = [top for top in found if top.type == FileType.Directory]
-    yield from _files_under(where, folders, wanted)
+    yield from _files_under(where, folders, wanted, layout)
 
 
 def _files_under(
-    where: Location, folders: list[FileInfo], wanted: Wanted | None
+    where: Location, folders: list[FileInfo], wanted: Wanted | None, layout: str
 ) -> Iterator[FileInfo]:
     """The files of each folder and, unless it is a partition's own, of the partitions in it.
 
@@ -58,14 +62,17 @@ def _files_under(
         yield from files
         if any(READABLE_NAME.fullmatch(file.base_name) for file in files):
             continue
+        if layout in EXPLORED:
+            yield from _explored(where, folder, _folders(inside), wanted, layout)
+            continue
         found = False
         for file in _in_partitions(where, folder, _folders(inside), wanted):
             found = True
             yield file
         if not found and wanted is not None:
             found = _has_partitions(where, folder, _folders(inside))
-        if not found:
-            yield from _explored(where, folder, _folders(inside), wanted)
+        if not found and layout == AUTO:
+            yield from _explored(where, folder, _folders(inside), wanted, layout)
 
 
 def _folders(inside: list[FileInfo]) -> list[FileInfo]:
@@ -95,7 +102,7 @@ def _in_partitions(
     if topics:
         yield from _objects_under(where, topics, wanted)
     if roots:
-        yield from _files_under(where, roots, wanted)
+        yield from _files_under(where, roots, wanted, LOCAL_TIERED)
 
 
 def _has_partitions(where: Location, root: FileInfo, folders: list[FileInfo]) -> bool:
@@ -104,7 +111,7 @@ def _has_partitions(where: Location, root: FileInfo, folders: list[FileInfo]) ->
 
 
 def _explored(
-    where: Location, root: FileInfo, folders: list[FileInfo], wanted: Wanted | None
+    where: Location, root: FileInfo, folders: list[FileInfo], wanted: Wanted | None, layout: str
 ) -> Iterator[FileInfo]:
     """The files of KafScale's and Pinterest's partitions, somewhere below a root.
 
@@ -113,7 +120,7 @@ def _explored(
     above = {info.path: root.base_name for info in folders}  # the folder that each one is in
     found = False
     for level in range(_LEVELS):
-        if not found and len(folders) > _MOST_EXPLORED:
+        if layout == AUTO and not found and len(folders) > _MOST_EXPLORED:
             logger.info("%s: not explored, it has too many folders", root.path)
             return
         below: dict[str, str] = {}
@@ -133,7 +140,7 @@ def _explored(
                     below[info.path] = folder.base_name
         folders, above = following, below
         if level == 0:
-            logger.info("%s: explored, it has no folders of partitions", root.path)
+            logger.info("%s: its folders are explored", root.path)
 
 
 def _is_known(folder: FileInfo, files: list[FileInfo]) -> bool:

@@ -22,6 +22,7 @@ from pyarrow.fs import FileType
 from kafkajit.errors import RemoteStorageError
 from kafkajit.format.foreign_names import foreign_format
 from kafkajit.format.tiered_names import object_name
+from kafkajit.places.layouts import AUTO, of_layout
 from kafkajit.places.listing import PARTITION, files_in
 from kafkajit.places.location import GLOB, READABLE_NAME, URI, Location, absolute, shown
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
@@ -93,7 +94,7 @@ def opened_source(source: Any, *, stays: bool = False, keys: PrivateKeys = NO_KE
 
 
 def find_files(
-    location: str, keys: PrivateKeys = NO_KEYS, wanted: Wanted | None = None
+    location: str, keys: PrivateKeys = NO_KEYS, wanted: Wanted | None = None, layout: str = AUTO
 ) -> list[StoredFile]:
     """Find all files at a location, in the order of their paths. The keys are those of objects.
 
@@ -103,11 +104,13 @@ def find_files(
     Traceback (most recent call last):
     FileNotFoundError: there is nothing at /no/such/folder
     """
-    found = as_log_files(stored_files(location, wanted), keys)
+    found = as_log_files(stored_files(location, wanted, layout), keys)
     return sorted(found, key=lambda file: file.path)
 
 
-def stored_files(location: str, wanted: Wanted | None = None) -> list[StoredFile]:
+def stored_files(
+    location: str, wanted: Wanted | None = None, layout: str = AUTO
+) -> list[StoredFile]:
     """Find all files at a location as they are stored: objects of tiered storage as objects.
 
     >>> stored_files("/no/such/folder")
@@ -115,7 +118,8 @@ def stored_files(location: str, wanted: Wanted | None = None) -> list[StoredFile
     FileNotFoundError: there is nothing at /no/such/folder
     """
     where = Location(location)
-    files = {info.path: where.stored(info) for info in files_in(where, wanted)}
+    files = {info.path: where.stored(info) for info in files_in(where, wanted, layout)}
+    files = of_layout(files, layout, shown(location), is_whole=wanted is None)
     if where.requests is not None:
         logger.info("%s: listed %d files in %s", shown(location), len(files), where.requests)
     return list(files.values())
@@ -147,7 +151,10 @@ def is_partition_name(name: str) -> bool:
 
 
 def files_at(
-    locations: Iterable[str], keys: PrivateKeys = NO_KEYS, wanted: Wanted | None = None
+    locations: Iterable[str],
+    keys: PrivateKeys = NO_KEYS,
+    wanted: Wanted | None = None,
+    layout: str = AUTO,
 ) -> dict[str, StoredFile]:
     """All files at these locations by their paths, each once.
 
@@ -155,7 +162,9 @@ def files_at(
     {}
     """
     return {
-        file.path: file for location in locations for file in find_files(location, keys, wanted)
+        file.path: file
+        for location in locations
+        for file in find_files(location, keys, wanted, layout)
     }
 
 
@@ -171,6 +180,7 @@ def find_segments(
     glob: str | None = None,
     keys: PrivateKeys = NO_KEYS,
     wanted: Wanted | None = None,
+    layout: str = AUTO,
 ) -> tuple[list[StoredFile], dict[str, StoredFile]]:
     """Find the segments at these locations, and all files there by their paths.
 
@@ -179,7 +189,7 @@ def find_segments(
     empty.
     """
     locations = list(locations)
-    files = files_at(locations, keys, wanted)
+    files = files_at(locations, keys, wanted, layout)
     name = READABLE_NAME if glob is None else glob_to_regex(glob)
     places = [shown(location) for location in locations]
     logs = [
@@ -188,9 +198,9 @@ def find_segments(
         if name.fullmatch(file.name) or (file.path in places and glob is None)
     ]
     if not logs and wanted is not None:
-        if _has_file(locations, name):
+        if _has_file(locations, layout, name):
             return [], files
-        files = files_at(locations, keys)  # an error reports what is there
+        files = files_at(locations, keys, layout=layout)  # an error reports what is there
     compressed = sorted(path for path, file in files.items() if _COMPRESSED.fullmatch(file.name))
     if not logs and compressed:
         raise FileNotFoundError(
@@ -250,6 +260,7 @@ def find_named(
     called: str,
     keys: PrivateKeys = NO_KEYS,
     wanted: Wanted | None = None,
+    layout: str = AUTO,
 ) -> tuple[list[StoredFile], dict[str, StoredFile]]:
     """Find the files of these names at the locations, and all files there by their paths.
 
@@ -257,12 +268,12 @@ def find_named(
     A location with neither segments nor such files is probably a wrong path, and raises an error.
     """
     locations = list(locations)
-    files = files_at(locations, keys, wanted)
+    files = files_at(locations, keys, wanted, layout)
     found = [file for file in files.values() if any(name.fullmatch(file.name) for name in names)]
     if (
         not found
         and not any(READABLE_NAME.fullmatch(file.name) for file in files.values())
-        and not (wanted is not None and _has_file(locations, READABLE_NAME, *names))
+        and not (wanted is not None and _has_file(locations, layout, READABLE_NAME, *names))
     ):
         raise FileNotFoundError(
             f"no files ({called}) and no segments at {', '.join(map(shown, locations))}: a path is "
@@ -271,12 +282,12 @@ def find_named(
     return found, files
 
 
-def _has_file(locations: Iterable[str], *names: re.Pattern[str]) -> bool:
+def _has_file(locations: Iterable[str], layout: str, *names: re.Pattern[str]) -> bool:
     """Whether there is a file of such a name, wanted or not."""
     return any(
         name.fullmatch(info.base_name)
         for location in locations
-        for info in files_in(Location(location))
+        for info in files_in(Location(location), layout=layout)
         for name in names
     )
 

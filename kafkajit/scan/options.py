@@ -15,6 +15,7 @@ from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.moment import milliseconds
 from kafkajit.format.text_options import Option, boolean, is_sparks_own, one_of, suggestion
+from kafkajit.places.layouts import AUTO, LAYOUTS
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
 from kafkajit.records.decode import MAX_DECOMPRESSED_BYTES
 from kafkajit.state.sidecar_files import INDEXES, SIDECAR_FILES
@@ -56,6 +57,7 @@ class ScanOptions:
     paths: tuple[str, ...]
     kind: str = "records"
     path_glob_filter: str | None = None
+    layout: str = AUTO
     topic_id: str | None = None
     starting_offsets: Offsets = field(default_factory=dict)
     ending_offsets: Offsets = field(default_factory=dict)
@@ -231,6 +233,12 @@ OPTIONS: dict[str, Option] = {
         "path_glob_filter",
         _glob,
         "a glob of the files to read, instead of segments' names or the names of the kind's files",
+    ),
+    "layout": Option(
+        "layout",
+        one_of(LAYOUTS),
+        f"the layout of the paths, of which segments are read: {', '.join(LAYOUTS)}; auto, the "
+        "default, reads those of all layouts by their names",
     ),
     "topicId": Option(
         "topic_id",

@@ -197,7 +197,11 @@ def _split(
 def find_partitions(options: ScanOptions, wanted: Wanted | None = None) -> list[list[Segment]]:
     """The segments at the given locations, by partition and in order of offsets."""
     logs, files = find_segments(
-        options.paths, options.path_glob_filter, options.private_keys, with_states(wanted)
+        options.paths,
+        options.path_glob_filter,
+        options.private_keys,
+        with_states(wanted),
+        options.layout,
     )
     for log in logs:
         if not log.size and log.name.endswith(KAFSCALE_SUFFIX):  # an empty .log is sound

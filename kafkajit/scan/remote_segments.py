@@ -66,7 +66,11 @@ def read_remote_segments(
 ) -> pa.RecordBatch:
     """A row for each segment in tiered storage at the paths, or noted in metadata there."""
     wanted = with_states(wanted_by(predicates))
-    listed = {file.path: file for path in options.paths for file in stored_files(path, wanted)}
+    listed = {
+        file.path: file
+        for path in options.paths
+        for file in stored_files(path, wanted, options.layout)
+    }
     segments, others = segments_among(listed.values())
     look_beside(segments)
     logs = (file for file in others if SEGMENT_NAME.fullmatch(file.name))

@@ -69,7 +69,9 @@ def plan_sidecar_files(
     # Other kinds lie in the root, or name topics inside.
     by_path = {"topic", "partition"} <= {*PATH_COLUMNS[options.kind]}
     wanted = wanted_by(predicates) if by_path else None
-    found, files = find_named(options.paths, names, called, options.private_keys, wanted)
+    found, files = find_named(
+        options.paths, names, called, options.private_keys, wanted, options.layout
+    )
     if options.path_glob_filter is None:
         found = [file for file in found if is_live(file.name)]
     elif options.kind == INDEXES:  # the glob may match other files too, which have no rows

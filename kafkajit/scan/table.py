@@ -205,7 +205,7 @@ def read_files(
 ) -> pa.RecordBatch:
     """A row for each file at the given locations, including those that Kafka keeps beside logs."""
     rows = []
-    found = files_at(options.paths, options.private_keys, wanted_by(predicates))
+    found = files_at(options.paths, options.private_keys, wanted_by(predicates), options.layout)
     for file in found.values():
         path = parse_log_path(file.path)
         row = {

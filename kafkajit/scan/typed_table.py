@@ -27,7 +27,10 @@ def with_types(options: ScanOptions, topic: str | None = None) -> ScanOptions:
         return options
     found = (options.paths, options.path_glob_filter, options.private_keys)
     wanted = None if topic is None else of_topics([topic, SCHEMAS_TOPIC])
-    logs = find_segments(*found, wanted)[0] or find_segments(*found)[0]
+    logs = (
+        find_segments(*found, wanted, options.layout)[0]
+        or find_segments(*found, layout=options.layout)[0]
+    )
     topics = [parse_log_path(log.path).topic for log in logs]
     schemas = options.schemas
     if schemas == AUTO_SCHEMAS:

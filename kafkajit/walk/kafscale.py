@@ -26,7 +26,7 @@ def is_kafscale(source: Source) -> bool:
 
 
 class KafscaleSegment:
-    """What a walk has seen of a segment, for the judgement of its head and its footer."""
+    """A segment as a walk has seen it so far, for the judgement of its head and its footer."""
 
     def __init__(self, source: Source, *, checks_crc: bool = False) -> None:
         self.checks_crc = checks_crc  # of all batches, if all of them are framed

@@ -50,6 +50,7 @@ GOOD: list[tuple[str, str, object]] = [
     ("maxPartitionBytes", "16k", 16 << 10),
     ("maxPartitionBytes", "100b", 100),
     ("maxPartitionBytes", str(2**40), 2**40),
+    ("layout", "KafScale", "kafscale"),
     ("topicId", "pUM3BMsVQk2fe-klgEgLLA", "pUM3BMsVQk2fe-klgEgLLA"),
     ("valueSchema", '"string"', '"string"'),
     ("keySchema", "/schemas/order.avsc", "/schemas/order.avsc"),
@@ -99,6 +100,7 @@ _OFFSETS = r'JSON such as \{"orders": \{"0": 42, "1": -[12]\}\}, not '
 _BYTES = r"a number of bytes from 1 to \d+, such as 128m, not "
 # name, text, the error's text behind the option's name
 BAD: list[tuple[str, str, str]] = [
+    ("layout", "redpanda", "unknown value 'redpanda'"),
     ("topicId", "orders", "a topic's id has 22 letters of base64"),
     ("path", "", "a path, not an empty text"),
     ("paths", "/logs", r'a list of paths in JSON such as \["/logs/a-0", "/logs/b-0"\], not /logs'),

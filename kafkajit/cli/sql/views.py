@@ -17,6 +17,7 @@ import pyarrow as pa
 from kafkajit.cli.sql.topic_views import TOPIC_VIEWS, no_rows, taken_apart
 from kafkajit.cli.sql.view_names import BINARY_FILE
 from kafkajit.format.log_path import parse_log_path
+from kafkajit.places.layouts import AUTO
 from kafkajit.places.location import absolute, as_location, shown
 from kafkajit.places.locations import find_files, find_segments
 from kafkajit.places.wanted import of_topics
@@ -80,17 +81,20 @@ class Logs:
 
         The list may be empty if there are other files of Kafka, such as indexes.
         """
+        layout = AUTO
         if self.options:
             from kafkajit.scan.options import (
                 ScanOptions,
             )  # this imports numba, so only with options
 
-            ScanOptions.parse({**self.options, "paths": json.dumps(self.paths)})
+            given = ScanOptions.parse({**self.options, "paths": json.dumps(self.paths)})
+            layout = given.layout
         try:
             logs, _ = find_segments(
                 self.paths,
                 self._given.get("pathglobfilter"),
                 wanted=None if topic is None else of_topics([topic]),
+                layout=layout,
             )
         except FileNotFoundError:
             if not any(kind_of(file.path) for path in self.paths for file in find_files(path)):
