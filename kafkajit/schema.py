@@ -122,6 +122,10 @@ FILE_COLUMNS: dict[str, TableColumn] = {
     "suffix": TableColumn(pa.string(), ".log, .index, .timeindex.deleted, …; NULL without one"),
     "modificationTime": TableColumn(TIMESTAMP_TYPE, "of the file"),
     "length": TableColumn(pa.int64(), "in bytes"),
+    "topicId": TableColumn(
+        pa.string(),
+        "the topic's id, from the name of an object or from partition.metadata; NULL without one",
+    ),
 }
 
 CORRUPTION_COLUMNS: dict[str, TableColumn] = {

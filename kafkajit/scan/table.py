@@ -15,17 +15,14 @@ import numpy as np
 import pyarrow as pa
 
 from kafkajit.errors import InvalidOffsetError
-from kafkajit.format.log_path import parse_log_path
-from kafkajit.places.locations import files_at
 from kafkajit.reader import SegmentReader
+from kafkajit.scan.file_table import read_files
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.plan import ScanPlan, Split, make_plan
 from kafkajit.scan.predicates import (
     Predicate,
-    meets,
     millisecond_range_of,
     range_of,
-    wanted_by,
 )
 from kafkajit.scan.remote_segments import read_remote_segments
 from kafkajit.scan.sidecar_table import SidecarSplit, plan_sidecar_files, read_sidecar_files
@@ -198,25 +195,3 @@ def read_split(split: Split, schema: pa.Schema, options: ScanOptions) -> Iterato
         check_crcs=options.check_crcs,
         max_decompressed_bytes=options.max_decompressed_bytes,
     )
-
-
-def read_files(
-    options: ScanOptions, predicates: Sequence[Predicate], schema: pa.Schema
-) -> pa.RecordBatch:
-    """A row for each file at the given locations, including those that Kafka keeps beside logs."""
-    rows = []
-    found = files_at(options.paths, options.private_keys, wanted_by(predicates), options.layout)
-    for file in found.values():
-        path = parse_log_path(file.path)
-        row = {
-            "topic": path.topic,
-            "partition": path.partition,
-            "path": file.path,
-            "baseOffset": path.base_offset,
-            "suffix": path.suffix,
-            "modificationTime": None if file.modified_ns is None else file.modified_ns // 1000,
-            "length": file.size,
-        }
-        if meets({name: row[name] for name in row if name != "modificationTime"}, predicates):
-            rows.append(row)
-    return pa.RecordBatch.from_pylist(rows, schema=schema)
