@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "paths",
         nargs="*",
         metavar="FILE",
-        help="files to dump: .log, .index, .timeindex, .txnindex, .snapshot and .checkpoint",
+        help="files to dump: .log, .kfs, .index, .timeindex, .txnindex, .snapshot and .checkpoint",
     )
     parser.add_argument(
         "--files",

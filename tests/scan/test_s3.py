@@ -222,6 +222,7 @@ def test_files_lists_everything_except_unfinished_uploads(store: Store) -> None:
         "baseOffset": 48,
         "suffix": ".log",
         "length": log.stat().st_size,
+        "topicId": "jUcBo3S7QwGKNZGQ9f6ytw",
     }
 
 
