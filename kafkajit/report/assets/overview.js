@@ -132,7 +132,7 @@ function skewFigure(report, from) {
   return figure({ title: "Skew of partitions", size: "wide", sql: report.sql.skew, from, lead: "Topics whose largest partition has more than 1.2 times the mean." }, dataTable({
     caption: "Topics by skew", rows, sorted: [2, true], limit: 8, empty: "The partitions of each topic are about equal.",
     columns: [topicColumn(), { label: "Bytes of each partition", cell: (row) => partitionBars(row.eachPartition) },
-      { label: "Largest by mean", numeric: true, value: (row) => row.skew, cell: (row) => skewCell(row.skew) },
+      { label: "Skew", numeric: true, value: (row) => row.skew, cell: (row) => skewCell(row.skew) },
       bytesColumn("Largest", "largest", { secondary: true }), countColumn("Partitions", "partitions", { secondary: true })],
   }));
 }
