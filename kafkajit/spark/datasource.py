@@ -94,14 +94,9 @@ class KafkaLogDataSource(DataSource):
         from kafkajit.scan.predicates import Predicate
         from kafkajit.scan.stream.options import refuse_stream_options
         from kafkajit.spark.conditions import conditions_of
-        from kafkajit.spark.java_sources import sources_digest
         from kafkajit.spark.readers import AggregateReader, FileReader, KafkaLogReader
 
-        if CONDITIONS in self.options and self.options.get(SOURCES) != sources_digest():
-            raise ValueError(
-                "Spark's class path has the bridge of another version of kafkajit: write its jar "
-                "anew with `kafkajit spark-jar`, or set spark.kafkajit.bridge.enabled to false"
-            )
+        self._is_bridged()
         self._add_options_of(schema)
         refuse_stream_options(self._given())
         conditions = conditions_of(self.options.get(CONDITIONS, "[]"))
@@ -118,6 +113,19 @@ class KafkaLogDataSource(DataSource):
             return AggregateReader(options, arrow, conditions, asked)
         _check_columns(schema, self.schema(), options.kind)
         return KafkaLogReader(options, arrow, conditions, self._limit())
+
+    def _is_bridged(self) -> bool:
+        """Whether the bridge asks; raises an error if it is another version's."""
+        from kafkajit.spark.java_sources import sources_digest
+
+        if CONDITIONS not in self.options:
+            return False
+        if self.options.get(SOURCES) != sources_digest():
+            raise ValueError(
+                "Spark's class path has the bridge of another version of kafkajit: write its jar "
+                "anew with `kafkajit spark-jar`, or set spark.kafkajit.bridge.enabled to false"
+            )
+        return True
 
     def _add_options_of(self, schema: StructType) -> None:
         """Add the options that CREATE TABLE has put into a table's columns."""
@@ -157,11 +165,12 @@ class KafkaLogDataSource(DataSource):
                 "with spark.read.format('kafkaLog').load(…), again and again if you like, with the "
                 "option startingOffsets to go on where the last read ended"
             ) from None
+        is_bridged = self._is_bridged()
         self._add_options_of(schema)
         options = StreamOptions.parse(self._given())
         _check_columns(schema, self.schema(), options.scan.kind)
         options = replace(options, scan=with_types(options.scan))
-        return KafkaLogStreamReader(options, arrow_schema(schema))
+        return KafkaLogStreamReader(options, arrow_schema(schema), is_bridged=is_bridged)
 
     @reported
     def streamWriter(  # noqa: N802

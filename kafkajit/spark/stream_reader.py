@@ -34,9 +34,12 @@ if TYPE_CHECKING:
 class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads the records of a folder of logs as they come."""
 
-    def __init__(self, options: StreamOptions, schema: pa.Schema) -> None:
+    def __init__(
+        self, options: StreamOptions, schema: pa.Schema, *, is_bridged: bool = False
+    ) -> None:
         self._options = options
         self._schema = schema
+        self._is_bridged = is_bridged
         self._kept: LogStream | None = None
         self._ack = AckOnUnpickle()
 
@@ -84,8 +87,12 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._stream.freeze()
 
-    def reportLatestOffset(self) -> StreamOffsets:  # noqa: N802
-        return self._stream.reported_offsets()
+    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
+        # java/LogStream.java takes the metrics out; Spark does not ask a Python source for any.
+        offsets = self._stream.reported_offsets()
+        if not self._is_bridged:
+            return offsets
+        return {"offsets": offsets, "metrics": self._stream.metrics()}
 
     @reported
     def partitions(self, start: StreamOffsets, end: StreamOffsets) -> Sequence[InputPartition]:

@@ -40,6 +40,8 @@ class Sink:
         self.rows = folder / "rows"
         self.checkpoint = folder / "checkpoint"
         self.progress: list[Any] = []
+        self.metrics: list[dict[str, str]] = []
+        self.latest = ""
 
     def read(self, stream: DataFrame) -> None:
         """Run a query until everything that is there has been written."""
@@ -55,6 +57,8 @@ class Sink:
         finally:
             query.stop()
         self.progress = [progress.numInputRows for progress in query.recentProgress]
+        self.metrics = [dict(progress.sources[0].metrics) for progress in query.recentProgress]
+        self.latest = query.recentProgress[-1].sources[0].latestOffset
 
     def offsets(self, partition: int) -> list[int]:
         rows = self.spark.read.parquet(str(self.rows)).where(f"partition = {partition}").collect()
@@ -93,6 +97,23 @@ def test_a_query_goes_on_from_its_checkpoint(
     offsets = (sink.checkpoint / "offsets").glob("[0-9]*")
     last = max(offsets, key=lambda path: int(path.name))
     assert '{"orders": {"0": 22, "1": 3, "2": 2}}' in last.read_text()
+
+
+def test_progress_has_how_far_the_query_is_behind(
+    spark: SparkSession, root: Path, sink: Sink, door: str
+) -> None:
+    sink.read(stream_of(spark, root, maxRecordsPerTrigger=13))
+    assert sink.latest.replace(" ", "") == '{"orders":{"0":20,"1":3}}'
+    if door == "false":  # Spark asks no Python source for metrics
+        assert not any(sink.metrics)
+        return
+    found = [
+        (metrics["maxOffsetsBehindLatest"], metrics["totalBytesBehindLatest"])
+        for metrics in sink.metrics
+    ]
+    size = sum(log.stat().st_size for log in root.glob("*/*.log"))
+    assert found == [("20", str(size)), ("10", str(len(data(10, 10)))), ("0", "0")]
+    assert sink.metrics[1]["avgOffsetsBehindLatest"] == "5.0"
 
 
 def test_a_micro_batch_that_was_not_committed_is_read_again(

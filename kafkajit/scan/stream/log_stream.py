@@ -18,6 +18,7 @@ from kafkajit.errors import OffsetOutOfRangeError
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.scan.options import EARLIEST, LATEST, READ_COMMITTED
 from kafkajit.scan.plan import Split, offset_for_timestamp
+from kafkajit.scan.stream.behind import behind, metrics
 from kafkajit.scan.stream.folders import Folders, places_of
 from kafkajit.scan.stream.limits import Unread, admitted
 from kafkajit.scan.stream.options import Limits, StreamOptions
@@ -60,6 +61,7 @@ class LogStream:
         self._busy: set[Place] = set()  # a segment is being swapped, or has not come yet
         self._transactions: dict[Place, Transactions] = {}
         self._initial: StreamOffsets | None = None
+        self._newest: StreamOffsets = {}  # the end of the newest micro-batch
         self._is_new = False
         self._target: dict[Place, int] | None = None
         self._warned: set[str] = set()
@@ -81,11 +83,13 @@ class LogStream:
             # The first micro-batch reads nothing: it stores where the query begins. If it failed
             # and was started anew, "latest" would be another place, and records would be lost.
             self._is_new = False
+            self._newest = start
             return start
         self._is_new = False
         found = self._looked(lambda: self._ends(from_json(start), limits))
         self._turn += 1
-        return to_json(found)
+        self._newest = to_json(found)
+        return self._newest
 
     def _ends(self, start: dict[Place, int], limits: Limits | None) -> dict[Place, int]:
         ends = dict(start)
@@ -121,6 +125,16 @@ class LogStream:
     def reported_offsets(self) -> StreamOffsets:
         """The offsets behind all records that were there at the last look."""
         return to_json({place: it.end_offset for place, it in self._partitions.items()})
+
+    def metrics(self) -> dict[str, str]:
+        """How far the newest micro-batch ends before what was there at the last look."""
+        ends = from_json(self._newest)
+        return metrics(
+            [
+                behind(partition, ends.get(place, partition.start_offset))
+                for place, partition in self._partitions.items()
+            ]
+        )
 
     def tasks(self, start: StreamOffsets, end: StreamOffsets) -> list[list[Split]]:
         """The tasks that read the records between two offsets of the stream."""

@@ -29,6 +29,7 @@ import org.apache.spark.sql.connector.read.partitioning.Partitioning;
 import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonInputPartition;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonMicroBatchStreamWithTriggerAvailableNow;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonPartitionReaderFactory;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonScanBuilder;
 import org.apache.spark.sql.types.StructType;
@@ -123,10 +124,13 @@ class LogScan
     return this;
   }
 
-  /** The Python source's stream, which plans and reads rows without this class. */
   public MicroBatchStream toMicroBatchStream(String checkpointLocation) {
     isStream = true;
-    return python().toMicroBatchStream(checkpointLocation);
+    MicroBatchStream stream = python().toMicroBatchStream(checkpointLocation);
+    // One that only reports an error is of another class.
+    return stream instanceof PythonMicroBatchStreamWithTriggerAvailableNow
+        ? new LogStream((PythonMicroBatchStreamWithTriggerAvailableNow) stream)
+        : stream;
   }
 
   public CustomMetric[] supportedCustomMetrics() {

@@ -1,0 +1,51 @@
+"""How far a stream is behind the logs that it reads: the metrics of a query's progress."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kafkajit.scan.stream.partition import Partition
+
+
+class Behind(NamedTuple):
+    """A part of a log that a stream has not read."""
+
+    offsets: int
+    bytes: int
+    segments: int
+
+
+def behind(partition: Partition, first: int) -> Behind:
+    """The part of a partition from an offset on."""
+    first = max(first, partition.start_offset)
+    offsets = max(0, partition.end_offset - first)
+    spans = list(partition.spans(first, partition.end_offset))
+    size = sum(segment.log.size for segment, _, _ in spans)
+    if spans:
+        segment, start, _ = spans[0]
+        try:
+            size -= partition.boundary(segment, start).start
+        except FileNotFoundError:
+            pass  # deleted since it was listed: until the next look it counts as a whole
+    return Behind(offsets, size, len(spans))
+
+
+def metrics(parts: Sequence[Behind]) -> dict[str, str]:
+    """The metrics of a stream, from those of its partitions, named as Spark's Kafka source does.
+
+    >>> metrics([Behind(0, 0, 0), Behind(5, 700, 1)])
+    {'minOffsetsBehindLatest': '0', 'maxOffsetsBehindLatest': '5', 'avgOffsetsBehindLatest': '2.5', \
+'totalOffsetsBehindLatest': '5', 'totalBytesBehindLatest': '700', 'totalSegmentsBehindLatest': '1'}
+    """
+    if not parts:
+        return {}
+    offsets = [part.offsets for part in parts]
+    return {
+        "minOffsetsBehindLatest": str(min(offsets)),
+        "maxOffsetsBehindLatest": str(max(offsets)),
+        "avgOffsetsBehindLatest": str(sum(offsets) / len(offsets)),
+        "totalOffsetsBehindLatest": str(sum(offsets)),
+        "totalBytesBehindLatest": str(sum(part.bytes for part in parts)),
+        "totalSegmentsBehindLatest": str(sum(part.segments for part in parts)),
+    }
