@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 # The provider that format("kafkaLog") finds by the service in the jar.
 _PROVIDER = "kafkajit.KafkaLog"
-# The rule that the session's optimizer gets.
-_RULE = "kafkajit.ExplodedFiles"
+# Adds the rules that the session's optimizer gets.
+_RULES = "kafkajit.SessionRules"
 # Has the digest of the sources that the classes were compiled from.
 _VERSION = "kafkajit.Version"
 _COMPILERS = "org.codehaus.commons.compiler.CompilerFactoryFactory"
@@ -77,7 +77,7 @@ def _install(spark: Any) -> None:
                 "Spark's JVM has the classes of another version of kafkajit; start it anew, with "
                 "a jar that `kafkajit spark-jar` writes if it was started with one"
             )
-        _class(spark, _RULE).newInstance().addTo(spark._jsparkSession)
+        _class(spark, _RULES).newInstance().addTo(spark._jsparkSession)
     except Py4JJavaError as error:
         raise NoBridgeError(_first_line(str(error.java_exception))) from error
     except (OSError, Py4JError, PySparkException) as error:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -171,8 +173,6 @@ def test_lost_offsets_are_reported_in_one_line(
 
 
 def test_typed_values_stream(spark: SparkSession, tmp_path: Path, door: str) -> None:
-    import json
-
     root = tmp_path / "typed"
     write_registry(root / "_schemas-0", [schema_record("orders-value", 1, 7, json.dumps(ORDER))])
     write_values(root / "orders-0", confluent(7, encoded(ORDER, *ORDERS)))
@@ -187,6 +187,68 @@ def test_typed_values_stream(spark: SparkSession, tmp_path: Path, door: str) -> 
     assert query.awaitTermination(60)
     rows = spark.table(f"typed_{door}").collect()
     assert [row.id for row in rows] == [order["id"] for order in ORDERS]
+
+
+def rows_of(stream: DataFrame, mode: str = "append") -> list[tuple[object, ...]]:
+    """The rows that a query has once it has read everything."""
+    name = f"rows_{uuid.uuid4().hex}"
+    query = (
+        stream.writeStream.format("memory")
+        .queryName(name)
+        .outputMode(mode)
+        .trigger(availableNow=True)
+        .start()
+    )
+    try:
+        assert query.awaitTermination(120)
+    finally:
+        query.stop()
+    return sorted((tuple(row) for row in stream.sparkSession.table(name).collect()), key=repr)
+
+
+def test_only_columns_that_a_query_uses_are_read(
+    spark: SparkSession, tmp_path: Path, door: str
+) -> None:
+    """A value that nobody uses may be malformed."""
+    root = tmp_path / "typed"
+    write_registry(root / "_schemas-0", [schema_record("orders-value", 1, 7, json.dumps(ORDER))])
+    spoilt = [value.replace(b"\x02a", b"\x02\xff") for value in encoded(ORDER, *ORDERS)]
+    write_values(root / "orders-0", confluent(7, spoilt))
+    stream = stream_of(spark, root / "orders-0", schemas=str(root / "_schemas-0"))
+    with pytest.raises(PySparkException, match="not valid UTF-8, field sku"):
+        rows_of(stream.select("value.sku"))
+    if door == "true":
+        expected = list(enumerate(["orders"] * len(ORDERS)))
+        assert rows_of(stream.select("offset", "topic")) == expected
+        assert rows_of(stream.where("offset > 0").select("topic")) == [("orders",)] * 2
+        assert rows_of(stream.groupBy().count(), "complete") == [(len(ORDERS),)]
+
+
+def test_each_scan_of_a_stream_has_its_own_columns(
+    spark: SparkSession, root: Path, door: str
+) -> None:
+    stream = stream_of(spark, root)
+    keys = stream.selectExpr("partition", "string(key) AS text")
+    values = stream.selectExpr("partition", "string(value)")
+    counts = keys.union(values).groupBy("partition", "text").count()
+    found = rows_of(counts, "complete")
+    assert found[-2:] == [(1, "00000002", 1), (1, "k", 3)]
+    assert sum(row[2] for row in found if row[1] == "k") == 23  # type: ignore[misc]
+    assert len(found) == 20 + 3 + 2
+
+
+@pytest.mark.parametrize("mode", ["DROPMALFORMED", "PERMISSIVE"])
+def test_a_stream_counts_rows_as_it_lists_them(
+    spark: SparkSession, root: Path, mode: str, door: str
+) -> None:
+    damaged = bytearray(data(3, 2))
+    damaged[40] ^= 1
+    append(root / "orders-1", bytes(damaged) + data(5, 2))
+    append(root / "orders-1", data(7, 1), base_offset=7)
+    stream = stream_of(spark, root, mode=mode)
+    listed = rows_of(stream.select("partition", "key"))
+    assert len(listed) == 20 + 3 + 2 + 1 + (mode == "PERMISSIVE")
+    assert rows_of(stream.groupBy().count(), "complete") == [(len(listed),)]
 
 
 @pytest.mark.parametrize(

@@ -32,18 +32,6 @@ import scala.runtime.AbstractPartialFunction;
  * the end of Spark's optimizer. A plan that it does not know in every part stays as it is.
  */
 public class ExplodedFiles extends Rule {
-  /** Adds this rule to a session that does not have it. */
-  public void addTo(org.apache.spark.sql.classic.SparkSession session) {
-    List rules = new ArrayList(Explosion.list(session.experimental().extraOptimizations()));
-    for (int i = 0; i < rules.size(); i++) {
-      if (rules.get(i).getClass().getName().equals(getClass().getName())) {
-        return;
-      }
-    }
-    rules.add(this);
-    session.experimental().extraOptimizations_$eq(Explosion.seq(rules));
-  }
-
   public TreeNode apply(TreeNode plan) {
     LogicalPlan given = (LogicalPlan) plan;
     SQLConf conf = SQLConf.get();

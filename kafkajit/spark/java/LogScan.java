@@ -72,6 +72,7 @@ class LogScan
   private Batch batch;
   private InputPartition[] tasks;
   private boolean isStream;
+  private byte[] function; // by which tasks of a stream read, pickled
   private String totals; // of the planned tasks, "12345: 3 files, 12,345 bytes", if there are any
 
   LogScan(
@@ -89,12 +90,16 @@ class LogScan
 
   /** A scan of the same rows by the Python source. */
   private Scan python() {
+    return new PythonScanBuilder(KafkaLog.python(), KafkaLog.NAME, read, given()).build();
+  }
+
+  /** The options of the Python source. */
+  private CaseInsensitiveStringMap given() {
     Map all = new HashMap(options.asCaseSensitiveMap());
     all.put(CONDITIONS, conditions.toString());
     all.put(PARALLELISM, parallelism());
     all.put(SOURCES, Version.SOURCES);
-    CaseInsensitiveStringMap given = new CaseInsensitiveStringMap(all);
-    return new PythonScanBuilder(KafkaLog.python(), KafkaLog.NAME, read, given).build();
+    return new CaseInsensitiveStringMap(all);
   }
 
   /** The number of tasks that Spark itself would make of data without a size of its own. */
@@ -129,8 +134,17 @@ class LogScan
     MicroBatchStream stream = python().toMicroBatchStream(checkpointLocation);
     // One that only reports an error is of another class.
     return stream instanceof PythonMicroBatchStreamWithTriggerAvailableNow
-        ? new LogStream((PythonMicroBatchStreamWithTriggerAvailableNow) stream)
+        ? new LogStream((PythonMicroBatchStreamWithTriggerAvailableNow) stream, columns, options)
         : stream;
+  }
+
+  /** A task of a micro-batch that reads the columns of this scan. */
+  StreamTask task(int index, byte[] pickled) {
+    if (function == null) {
+      function =
+          KafkaLog.python().getOrCreateReadInfo(KafkaLog.NAME, given(), read, true).func();
+    }
+    return new StreamTask(new PythonInputPartition(index, pickled), read, function);
   }
 
   public CustomMetric[] supportedCustomMetrics() {

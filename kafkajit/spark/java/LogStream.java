@@ -2,7 +2,10 @@ package kafkajit;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import java.util.Arrays;
 import java.util.Collections;
+import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import org.apache.spark.sql.connector.read.InputPartition;
@@ -13,21 +16,34 @@ import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 import org.apache.spark.sql.connector.read.streaming.ReportsSourceMetrics;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonMicroBatchStreamWithTriggerAvailableNow;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingInputPartition;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingPartitionReaderFactory;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingSourceOffset;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * The Python source's stream, with metrics, which Spark does not ask a Python source for. They come
- * with the latest offsets, which Spark asks for as soon as it has the end of a micro-batch.
+ * The Python source's stream, with metrics and read by columns, which Spark does not ask a Python
+ * source for. The metrics come with the latest offsets, for which Spark asks as soon as it has the end
+ * of a micro-batch. StreamColumns asks for columns.
  */
 class LogStream implements MicroBatchStream, SupportsTriggerAvailableNow, ReportsSourceMetrics {
   private static final ObjectMapper JSON = new ObjectMapper();
 
   private final PythonMicroBatchStreamWithTriggerAvailableNow python;
+  private final StructType columns;
+  private final CaseInsensitiveStringMap options;
+  private final Map scans = new HashMap(); // by the names of their columns
   private Offset planned; // the end of the newest micro-batch
   private Map metrics = Collections.emptyMap(); // of a stream that has read up to there
 
-  LogStream(PythonMicroBatchStreamWithTriggerAvailableNow python) {
+  LogStream(
+      PythonMicroBatchStreamWithTriggerAvailableNow python,
+      StructType columns,
+      CaseInsensitiveStringMap options) {
     this.python = python;
+    this.columns = columns;
+    this.options = options;
   }
 
   public Offset latestOffset() {
@@ -78,11 +94,37 @@ class LogStream implements MicroBatchStream, SupportsTriggerAvailableNow, Report
   }
 
   public InputPartition[] planInputPartitions(Offset start, Offset end) {
-    return python.planInputPartitions(start, end);
+    boolean isAsked = end instanceof AskedOffset;
+    List asked = isAsked ? ((AskedOffset) end).columns : Arrays.asList(columns.fieldNames());
+    InputPartition[] tasks =
+        python.planInputPartitions(start, isAsked ? ((AskedOffset) end).offset : end);
+    InputPartition[] found = new InputPartition[tasks.length];
+    for (int i = 0; i < tasks.length; i++) {
+      PythonStreamingInputPartition task = (PythonStreamingInputPartition) tasks[i];
+      found[i] = scanOf(asked).task(task.index(), task.pickedPartition());
+    }
+    return found;
+  }
+
+  /** A scan of these columns, whose read function Python pickles once. */
+  private synchronized LogScan scanOf(List names) {
+    LogScan found = (LogScan) scans.get(names);
+    if (found == null) {
+      StructType asked = new StructType();
+      for (int i = 0; i < names.size(); i++) {
+        asked = asked.add(columns.apply((String) names.get(i)));
+      }
+      LogScanBuilder builder = new LogScanBuilder(columns, options);
+      builder.pruneColumns(asked);
+      found = (LogScan) builder.build();
+      scans.put(names, found);
+    }
+    return found;
   }
 
   public PartitionReaderFactory createReaderFactory() {
-    return python.createReaderFactory();
+    return new StreamReaderFactory(
+        (PythonStreamingPartitionReaderFactory) python.createReaderFactory(), columns);
   }
 
   public void commit(Offset end) {
