@@ -11,6 +11,7 @@ from typing import Any
 import boto3
 import data
 import failing_proxy
+import partitions
 import pyarrow as pa
 import pytest
 from corpus import DATA
@@ -41,10 +42,12 @@ from scanning import (
     records_by_segment,
     stretches_of,
 )
+from streaming import append, started
 from typed_logs import confluent, schema_record, write_registry, write_values
 
 import kafkajit
 import kafkajit.testing as kt
+from asv_bench.benchmarks.tiered_objects import TOPIC_ID, write_segment
 from kafkajit.places.locations import find_files, stored_file
 from kafkajit.scan.predicates import Predicate
 from kafkajit.scan.typed_table import with_types
@@ -172,6 +175,29 @@ def test_kafscales_segments_are_found_in_the_bucket(store: Store, tmp_path: Path
         assert read_table(store.uri(key)).equals(expected)
     uri = store.uri("kafscale/default/orders/0/segment-00000000000000000020.kfs")
     assert kafkajit.read_records(uri).num_rows == 20
+
+
+def test_tiered_segments_in_a_bucket_are_a_stream(store: Store, tmp_path: Path) -> None:
+    for base in (0, 10, 20):
+        append(tmp_path / "logs" / "orders-0", partitions.data(base, 10), base_offset=base)
+    segments = tmp_path / f"orders-{TOPIC_ID}" / "0"
+
+    def copy(base: int) -> None:
+        write_segment(segments, base, partitions.data(base, 10), end_offset=base + 9)
+        for path in segments.glob(f"{base:020}*"):
+            store.put(f"stream/{path.relative_to(tmp_path)}", path.read_bytes())
+
+    with pytest.raises(FileNotFoundError, match="there is nothing at"):
+        started(store.uri("stream"), tmp_path / "logs")
+    copy(0)
+    both = started(store.uri("stream"), tmp_path / "logs")
+    alone = started(store.uri("stream"))
+    copy(10)
+    for base in (0, 10):
+        (tmp_path / "logs" / "orders-0" / partitions.log_name(base)).unlink()
+    assert both.offsets(records=15) == list(range(10))
+    assert both.restart().offsets() == list(range(10, 30))
+    assert alone.offsets() == list(range(20))
 
 
 def test_a_root_is_all_of_its_partitions(store: Store) -> None:

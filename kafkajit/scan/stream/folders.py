@@ -7,97 +7,27 @@ costs two calls of the system.
 
 from __future__ import annotations
 
+import logging
 import os
-import time
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 
-from kafkajit.format.log_path import INDEX_SUFFIXES, LOG_SUFFIX
-from kafkajit.format.tiered_names import object_name
-from kafkajit.log.segment import Segment, segments_of
+from kafkajit.format.tiered_names import is_topic_folder, object_name
+from kafkajit.log.segment import segments_of
 from kafkajit.places.location import SEGMENT_NAME, shown
-from kafkajit.places.locations import find_segments, is_partition_name, local_paths
+from kafkajit.places.locations import find_segments, is_partition_name, local_paths, stored_files
 from kafkajit.places.wanted import may_hold, of_topics
 from kafkajit.scan.options import ScanOptions
+from kafkajit.scan.stream.listing import Listing, list_folder, list_settled
+from kafkajit.scan.stream.tier import Tier, holds_objects
 from kafkajit.state.producer_snapshot import SNAPSHOT_NAME
 from kafkajit.storage.live_file import LiveFile
 from kafkajit.storage.stored_file import StoredFile
 
-# File systems count time in steps: what has just been changed may change again unnoticed.
-STEP_NS = 2_000_000_000
-# A broker swaps a compacted segment in within milliseconds.
-_SWAP_SECONDS = 10.0
-_PAUSE_SECONDS = 0.02
+logger = logging.getLogger("kafkajit")
 
-
-@dataclass(frozen=True)
-class Listing:
-    """A partition's folder at one moment."""
-
-    folder: str
-    segments: list[Segment]
-    snapshots: list[StoredFile]  # of producers, the oldest first
-    # The names of old segments are gone, and those of compacted ones have not come yet.
-    is_swapping: bool = False
-    modified_ns: int = 0
-    listed_ns: int = 0
-
-    @property
-    def may_be_old(self) -> bool:
-        """Whether the folder may have changed since without a new modification time."""
-        return self.listed_ns - self.modified_ns < STEP_NS
-
-
-def list_folder(folder: str) -> Listing:
-    """List a partition's folder of this machine."""
-    listed_ns = time.time_ns()
-    modified_ns = os.stat(folder).st_mtime_ns  # noqa: PTH116
-    names = sorted(os.listdir(folder))  # noqa: PTH208
-    files = {
-        file.path: file
-        for name in names
-        if name.endswith((LOG_SUFFIX, *INDEX_SUFFIXES))
-        for file in _file_at(f"{folder}/{name}")
-    }
-    logs = [file for file in files.values() if SEGMENT_NAME.fullmatch(file.name)]
-    _refuse_tiered(logs)
-    snapshots = [f"{folder}/{name}" for name in names if SNAPSHOT_NAME.fullmatch(name)]
-    return Listing(
-        folder,
-        segments_of(logs, files),
-        [file for path in snapshots for file in _file_at(path)],
-        # With a .cleaned file all old files are still there.
-        any(name.endswith(".log.swap") for name in names)
-        and not any(name.endswith(".cleaned") for name in names),
-        modified_ns,
-        listed_ns,
-    )
-
-
-def _refuse_tiered(logs: Iterable[StoredFile]) -> None:
-    tiered = next((log for log in logs if object_name(log.path)), None)
-    if tiered is not None:
-        raise ValueError(
-            f"{tiered.folder} is in tiered storage, which a stream does not read: read it with "
-            "spark.read, and stream the broker's own folder"
-        )
-
-
-def list_settled(folder: str) -> Listing:
-    """List a partition's folder once no segment is being swapped."""
-    until = time.monotonic() + _SWAP_SECONDS
-    while True:
-        listing = list_folder(folder)
-        if not listing.is_swapping or time.monotonic() > until:
-            return listing
-        time.sleep(_PAUSE_SECONDS)
-
-
-def _file_at(path: str) -> Iterator[LiveFile]:
-    try:
-        yield LiveFile.at(path)
-    except FileNotFoundError:
-        return  # it is gone already, or has another name
+# How often folders are listed again because objects are gone that have just been listed.
+_LOOKS = 3
 
 
 class Folders:
@@ -106,12 +36,25 @@ class Folders:
     def __init__(self, options: ScanOptions, topics: Collection[str] = ()) -> None:
         self._options = options
         self._wanted = of_topics(topics) if topics else None
-        self._known: dict[str, Listing] = {}
+        self._known: dict[str, Listing] = {}  # folders of this machine
+        self._tier = Tier(options)
+        self._now: dict[str, Listing] = {}
+        self._had_files: set[str] = set()
 
     def refresh(self) -> list[Listing]:
-        """The folders as they are now."""
+        """The partitions as they are now."""
+        for _ in range(_LOOKS):
+            try:
+                return self._look()
+            except FileNotFoundError as error:
+                if not self._now:  # a wrong path
+                    raise
+                logger.info("%s: deleted meanwhile, so the folders are listed again", error)
+        return self._look()
+
+    def _look(self) -> list[Listing]:
         found: dict[str, Listing] = {}
-        remote = []
+        tiered, remote = [], []
         for location in self._options.paths:
             paths = local_paths(location)
             if paths is None:
@@ -121,20 +64,47 @@ class Folders:
                 for folder in self._folders_at(path):
                     if folder not in found and (listing := self._listed(folder)) is not None:
                         found[folder] = listing
+            if any(holds_objects(path, found) for path in paths):
+                tiered.append(location)
+        self._known = dict(found)
+        # Objects last: what a broker has deleted since is there.
+        files = self._stored([*tiered, *remote])
         if remote:
-            found |= self._remote(remote)
-        self._known = found
-        return list(found.values())
+            is_there = any(SEGMENT_NAME.fullmatch(file.name) for file in files.values())
+            if not (is_there or found or self._now):
+                find_segments(remote, wanted=self._wanted)  # raises an error with the reason
+            found |= _remote(files)
+        objects = [file for path, file in files.items() if object_name(path)]
+        listings = self._tier.joined_with(found, objects)
+        self._now = {listing.folder: listing for listing in listings}
+        return listings
+
+    def _stored(self, locations: list[str]) -> dict[str, StoredFile]:
+        """The files at locations, as they are stored."""
+        found: dict[str, StoredFile] = {}
+        for location in locations:
+            try:
+                files = stored_files(location, self._wanted)
+            except FileNotFoundError:
+                if location not in self._had_files:
+                    raise
+                continue  # a prefix without objects does not exist
+            self._had_files.add(location)
+            found |= {file.path: file for file in files}
+        return found
 
     def again(self, folder: str) -> Listing | None:
-        """A folder listed once more, whatever its modification time is; None if it is gone."""
-        if folder not in self._known or "://" in folder:
-            return self._known.get(folder)
-        try:
-            self._known[folder] = list_settled(folder)
-        except FileNotFoundError:
-            del self._known[folder]
-        return self._known.get(folder)
+        """A partition listed once more, whatever its modification time is; None if it is gone."""
+        known = self._now.get(folder)
+        if known is not None and known.is_tiered:
+            self._known.pop(folder, None)
+            self.refresh()
+        elif folder in self._known:
+            try:
+                self._now[folder] = self._known[folder] = list_settled(folder)
+            except FileNotFoundError:
+                del self._known[folder], self._now[folder]
+        return self._now.get(folder)
 
     def _folders_at(self, path: str) -> Iterator[str]:
         """The partitions' folders at a path, which is one itself, or holds some."""
@@ -150,12 +120,16 @@ class Folders:
             ) from None
         except FileNotFoundError:
             raise FileNotFoundError(f"there is nothing at {path}") from None
-        if any(SEGMENT_NAME.fullmatch(name) for name in names):
+        if any(SEGMENT_NAME.fullmatch(n) and not object_name(f"{path}/{n}") for n in names):
             yield path
             return
         for name in names:
-            if is_partition_name(name) and may_hold(name, self._wanted):
-                yield f"{path}/{name}"
+            if not (is_partition_name(name) and may_hold(name, self._wanted)):
+                continue
+            folder = f"{path}/{name}"
+            # The id at the end of a name in tiered storage may look like a partition's number.
+            if folder in self._known or not (is_topic_folder(name) and holds_objects(folder)):
+                yield folder
 
     def _listed(self, folder: str) -> Listing | None:
         known = self._known.get(folder)
@@ -170,21 +144,23 @@ class Folders:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
-    def _remote(self, locations: list[str]) -> dict[str, Listing]:
-        """Remote folders, listed as a batch lists them; there may be no segment yet."""
-        logs, files = find_segments(locations, wanted=self._wanted)
-        _refuse_tiered(logs)
-        folders: dict[str, list[StoredFile]] = {}
-        for log in logs:
-            folders.setdefault(log.folder, []).append(log)
-        snapshots: dict[str, list[StoredFile]] = {}
-        for path in sorted(files):
-            if SNAPSHOT_NAME.fullmatch(files[path].name):
-                snapshots.setdefault(files[path].folder, []).append(files[path])
-        return {
-            folder: Listing(folder, segments_of(logs, files), snapshots.get(folder, []))
-            for folder, logs in folders.items()
-        }
+
+def _remote(files: dict[str, StoredFile]) -> dict[str, Listing]:
+    """Remote folders of brokers, with their files; there may be no segment yet."""
+    folders: dict[str, list[StoredFile]] = {}
+    snapshots: dict[str, list[StoredFile]] = {}
+    for path in sorted(files):
+        file = files[path]
+        if file.is_local or object_name(path) is not None:
+            continue
+        if SEGMENT_NAME.fullmatch(file.name):
+            folders.setdefault(file.folder, []).append(file)
+        elif SNAPSHOT_NAME.fullmatch(file.name):
+            snapshots.setdefault(file.folder, []).append(file)
+    return {
+        folder: Listing(folder, segments_of(logs, files), snapshots.get(folder, []))
+        for folder, logs in folders.items()
+    }
 
 
 def _grown(listing: Listing) -> Listing:

@@ -18,14 +18,16 @@ from kafkajit.errors import OffsetOutOfRangeError
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.scan.options import EARLIEST, LATEST, READ_COMMITTED
 from kafkajit.scan.plan import Split, offset_for_timestamp
-from kafkajit.scan.stream.behind import behind, metrics
+from kafkajit.scan.stream.behind import behind_from, metrics
 from kafkajit.scan.stream.folders import Folders, places_of
 from kafkajit.scan.stream.limits import Unread, admitted
+from kafkajit.scan.stream.listing import Listing
 from kafkajit.scan.stream.options import Limits, StreamOptions
 from kafkajit.scan.stream.partition import Partition
 from kafkajit.scan.stream.tasks import ON_LOSS, plan_tasks
 from kafkajit.scan.stream.transactions import Transactions
 from kafkajit.walk.damage import PERMISSIVE
+from kafkajit.walk.selection import Range
 
 logger = logging.getLogger("kafkajit")
 
@@ -127,11 +129,11 @@ class LogStream:
         return to_json({place: it.end_offset for place, it in self._partitions.items()})
 
     def metrics(self) -> dict[str, str]:
-        """How far the newest micro-batch ends before what was there at the last look."""
+        """Metrics of what lies behind the newest micro-batch, as it was at the last look."""
         ends = from_json(self._newest)
         return metrics(
             [
-                behind(partition, ends.get(place, partition.start_offset))
+                behind_from(partition, ends.get(place, partition.start_offset))
                 for place, partition in self._partitions.items()
             ]
         )
@@ -193,11 +195,12 @@ class LogStream:
         self._busy.clear()
         folders: dict[Place, str] = {}
         for listing in self._folders.refresh():
-            place = self._place_of(listing.folder)
+            place = self._place_of(listing)
             if place in folders:
                 raise ValueError(
                     f"{folders[place]} and {listing.folder} both hold partition {place}: a stream "
-                    "reads one copy of each partition, so narrow the path"
+                    "reads one copy of each partition, so narrow the path, or set the option "
+                    "topicId if the topic was deleted and made again"
                 )
             folders[place] = listing.folder
             partition = self._partitions.get(place)
@@ -217,10 +220,12 @@ class LogStream:
                 found[place] = partition
         self._partitions = found
 
-    def _place_of(self, folder: str) -> Place:
-        """The topic and the partition in a folder's name."""
+    def _place_of(self, listing: Listing) -> Place:
+        """The topic and the partition in the names of a partition's files."""
+        folder = listing.folder
         if folder not in self._places:
-            path = parse_log_path(f"{folder}/any")
+            file = listing.segments[0].log.path if listing.segments else f"{folder}/any"
+            path = parse_log_path(file)
             if path.topic is None or path.partition is None:
                 raise ValueError(
                     f"{folder} is not a partition's folder, whose name is TOPIC-PARTITION, such as "
@@ -294,6 +299,14 @@ class LogStream:
         end = self._end(place, first)
         if self._target is not None:
             end = min(end, self._target.get(place, first))
+        asked = Range(first, (end if behind is None else min(end, behind)) - 1)
+        for gap in partition.listing.gaps:
+            if gap & asked:
+                self._report_loss(
+                    f"offsets {gap.first} to {gap.last} of {place} are gone: neither tiered "
+                    "storage nor the broker has them",
+                    folder,
+                )
         return Unread(partition, first, max(first, end))
 
     def _report_loss(self, what: str, path: str) -> None:

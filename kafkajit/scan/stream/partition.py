@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkajit.log.segment import Segment
-from kafkajit.scan.stream.folders import STEP_NS, Listing
+from kafkajit.scan.stream.listing import STEP_NS, Listing
 from kafkajit.scan.stream.options import StreamOptions
 from kafkajit.scan.stream.positions import (
     Believed,
@@ -66,12 +66,12 @@ class Partition:
     @property
     def start_offset(self) -> int:
         """The first offset that the log may have."""
-        return self.segments[0].base_offset
+        return _first_offset(self.segments[0])
 
     @property
     def end_offset(self) -> int:
-        """The offset behind the last sound batch."""
-        return self._believed.offset
+        """The offset behind the last sound batch that is read."""
+        return min(self._believed.offset, self.segments[-1].offsets.last + 1)
 
     def update(self, listing: Listing, reached: int = 0) -> None:
         """Take over a new listing, which has a segment, and read what has come.
@@ -99,7 +99,7 @@ class Partition:
         sound = replace(last, log=replace(last.log, size=self._believed.position))
         self.segments = [*listing.segments[:-1], sound]
         end = self._believed.position
-        self._remember(sound, self.end_offset, Boundary(end, end))
+        self._remember(sound, self._believed.offset, Boundary(end, end))
 
     def _anew(self, last: Segment) -> Believed:
         """The sound part of the last segment, from the last entry of its index on."""
@@ -148,7 +148,7 @@ class Partition:
         """The segments with offsets from `first` up to `end`, and the range of these in each."""
         for segment in self.segments:
             behind = min(segment.offsets.last + 1, self.end_offset)
-            start = max(first, segment.base_offset)
+            start = max(first, _first_offset(segment))
             if start < min(end, behind):
                 yield segment, start, min(end, behind)
 
@@ -285,6 +285,11 @@ def _counts(records: npt.NDArray[np.int32], last_offset: Int64s, start: int) -> 
     # A set of messages does not have its count in its header.
     counts: Int64s = np.where(records >= 0, np.minimum(records, offsets), offsets)
     return counts
+
+
+def _first_offset(segment: Segment) -> int:
+    """The first offset that is read of a segment: others may have its first ones."""
+    return max(segment.base_offset, segment.offsets.first)
 
 
 def _identity(segment: Segment) -> object:

@@ -11,14 +11,17 @@ import errno
 import logging
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 import pyarrow as pa
 
 from kafkajit.errors import OffsetOutOfRangeError
+from kafkajit.format.log_path import parse_log_path
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.plan import Split, packed, task_share
-from kafkajit.scan.stream.folders import list_settled
+from kafkajit.scan.stream.folders import Folders
+from kafkajit.scan.stream.listing import Listing, list_settled
 from kafkajit.scan.stream.options import StreamOptions
 from kafkajit.scan.stream.partition import Partition, Piece
 from kafkajit.scan.stream.positions import IndexEntries, headers
@@ -138,9 +141,8 @@ def _current(split: Split, options: StreamOptions) -> Iterator[Split]:
 def _again(split: Split, options: StreamOptions) -> list[Split]:
     """The offsets of a split in the files that have its file's place now, which are open."""
     first, last = split.offsets
-    try:
-        listing = list_settled(split.file.folder)
-    except FileNotFoundError:
+    listing = _listed_again(split, options)
+    if listing is None:
         _report_loss(split, first, last, options)
         return []
     if not listing.segments:
@@ -162,3 +164,20 @@ def _again(split: Split, options: StreamOptions) -> list[Split]:
     if ends <= last:
         _report_loss(split, ends, last, options)
     return found
+
+
+def _listed_again(split: Split, options: StreamOptions) -> Listing | None:
+    """The partition of a split as it is now, with tiered storage if its folder lacks offsets."""
+    folder, listing = split.file.folder, None
+    with suppress(FileNotFoundError):
+        listing = list_settled(folder)
+    segments = [] if listing is None else listing.segments
+    if segments and segments[0].base_offset <= split.offsets.first:
+        return listing
+    place = parse_log_path(split.file.path)
+    with suppress(FileNotFoundError):
+        for found in Folders(options.scan, [place.topic] if place.topic else ()).refresh():
+            there = parse_log_path(found.segments[0].log.path) if found.segments else None
+            if found.is_tiered and there is not None and there[:2] == place[:2]:
+                return found
+    return listing

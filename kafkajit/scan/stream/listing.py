@@ -1,0 +1,90 @@
+"""A partition's folder, listed while a broker rolls, compacts and deletes segments in it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from kafkajit.format.log_path import INDEX_SUFFIXES, LOG_SUFFIX
+from kafkajit.format.tiered_names import object_name
+from kafkajit.log.segment import Segment, segments_of
+from kafkajit.places.location import SEGMENT_NAME
+from kafkajit.state.producer_snapshot import SNAPSHOT_NAME
+from kafkajit.storage.live_file import LiveFile
+from kafkajit.storage.stored_file import StoredFile
+from kafkajit.walk.selection import Range
+
+# File systems count time in steps: what has just been changed may change again unnoticed.
+STEP_NS = 2_000_000_000
+# A broker swaps a compacted segment in within milliseconds.
+_SWAP_SECONDS = 10.0
+_PAUSE_SECONDS = 0.02
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A partition at one moment: its folder, and what tiered storage has of it."""
+
+    folder: str
+    segments: list[Segment]
+    snapshots: list[StoredFile]  # of producers, the oldest first
+    # The names of old segments are gone, and those of compacted ones have not come yet.
+    is_swapping: bool = False
+    modified_ns: int = 0
+    listed_ns: int = 0
+    is_tiered: bool = False
+    gaps: tuple[Range, ...] = ()  # offsets between segments that are gone
+
+    @property
+    def may_be_old(self) -> bool:
+        """Whether the folder may have changed since without a new modification time."""
+        return self.listed_ns - self.modified_ns < STEP_NS
+
+
+def list_folder(folder: str) -> Listing:
+    """List a partition's folder of this machine."""
+    listed_ns = time.time_ns()
+    modified_ns = os.stat(folder).st_mtime_ns  # noqa: PTH116
+    names = sorted(os.listdir(folder))  # noqa: PTH208
+    files = {
+        file.path: file
+        for name in names
+        if name.endswith((LOG_SUFFIX, *INDEX_SUFFIXES))
+        for file in live_files([f"{folder}/{name}"])
+    }
+    logs = [
+        file
+        for file in files.values()
+        if SEGMENT_NAME.fullmatch(file.name) and object_name(file.path) is None
+    ]
+    snapshots = [f"{folder}/{name}" for name in names if SNAPSHOT_NAME.fullmatch(name)]
+    return Listing(
+        folder,
+        segments_of(logs, files),
+        list(live_files(snapshots)),
+        # With a .cleaned file all old files are still there.
+        any(name.endswith(".log.swap") for name in names)
+        and not any(name.endswith(".cleaned") for name in names),
+        modified_ns,
+        listed_ns,
+    )
+
+
+def list_settled(folder: str) -> Listing:
+    """List a partition's folder once no segment is being swapped."""
+    until = time.monotonic() + _SWAP_SECONDS
+    while True:
+        listing = list_folder(folder)
+        if not listing.is_swapping or time.monotonic() > until:
+            return listing
+        time.sleep(_PAUSE_SECONDS)
+
+
+def live_files(paths: Iterable[str]) -> Iterator[LiveFile]:
+    """The files at these paths; those that are gone already, or have another name, are left out."""
+    for path in paths:
+        with suppress(FileNotFoundError):
+            yield LiveFile.at(path)
