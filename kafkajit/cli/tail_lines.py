@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafkajit.cli.sql.table import escaped
-from kafkajit.cli.sql.values import TEXT, join, scalar, text_of
+from kafkajit.values.arrow_text import TEXT, join, scalar, text_of
 from kafkajit.errors import RecordDeserializationError
 
 if TYPE_CHECKING:

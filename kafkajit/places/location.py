@@ -204,3 +204,16 @@ class Location:
         if not found:
             raise FileNotFoundError(f"nothing matches {self._prefix}{self.path}")
         return found
+
+
+def opened_for_writing(location: str) -> tuple[FileSystem, str]:
+    """The file system of a location and its path there.
+
+    >>> opened_for_writing("/backup/orders")[1]
+    '/backup/orders'
+    """
+    uri = URI.fullmatch(location)
+    if uri is None or uri["scheme"] == "file":
+        return LocalFileSystem(), Location(location).path
+    filesystem, top, _ = _opened(uri)
+    return filesystem, f"{top.rstrip('/')}/{uri['path'].strip('/')}".rstrip("/")

@@ -118,10 +118,10 @@ def make_plan(
         where = partition[0].path
         if not meets({"topic": where.topic, "partition": where.partition}, predicates):
             continue
-        given = _selection_in(partition, options, replace(selection, offsets=ALL))
+        given = selection_in(partition, options, replace(selection, offsets=ALL))
         asked = replace(given, offsets=given.offsets & selection.offsets)
         wanted.extend(
-            (segment, _selection_of(segment, asked))
+            (segment, selection_of(segment, asked))
             for segment in partition
             if segment.log.size
             and given.offsets & segment.offsets
@@ -246,7 +246,7 @@ def _open_cost(file: StoredFile) -> int:
     return _OPEN_COST if file.is_local else _REMOTE_OPEN_COST
 
 
-def _selection_in(
+def selection_in(
     partition: list[Segment], options: ScanOptions, selection: Selection
 ) -> Selection:
     """The selection for one partition, with its own offsets, timestamps and transactions."""
@@ -283,7 +283,7 @@ def _selection_in(
     return replace(selection, offsets=offsets, committed=True, aborted=aborted)
 
 
-def _selection_of(segment: Segment, asked: Selection) -> Selection:
+def selection_of(segment: Segment, asked: Selection) -> Selection:
     """The selection of a partition's records, for one segment of it."""
     if segment.cut.is_everything and not asked.aborted.producer_id.size:
         return asked  # the same object for all segments, so that tasks are small when pickled

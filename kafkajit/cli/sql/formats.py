@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafkajit.cli.sql.values import TEXT, join, named, scalar, text_of
+from kafkajit.values.arrow_text import TEXT, join, named, scalar, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from kafkajit.cli.sql.values import text_of
+from kafkajit.values.arrow_text import text_of
 
 # Texts are cut down to this width before whole columns of the table are left out.
 _LEAST_TEXT = 12

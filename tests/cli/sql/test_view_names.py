@@ -10,7 +10,7 @@ import pytest
 
 from kafkajit.cli import sql
 from kafkajit.cli.sql.commands import _as_dotted
-from kafkajit.cli.sql.values import text_of
+from kafkajit.values.arrow_text import text_of
 
 
 def parsed(*words: str) -> argparse.Namespace:

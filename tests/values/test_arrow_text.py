@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkajit.cli.sql.values import text_of
+from kafkajit.values.arrow_text import text_of
 
 MICROSECONDS = pa.timestamp("us", tz="UTC")
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
