@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from kafkajit.reader import read_record_batches as read_record_batches
     from kafkajit.reader import read_records as read_records
     from kafkajit.reader import valid_bytes as valid_bytes
+    from kafkajit.scan.export.exporter import ExportResult as ExportResult
+    from kafkajit.scan.export.exporter import export as export
     from kafkajit.state.checkpoints import read_checkpoint as read_checkpoint
     from kafkajit.state.leader_epochs import read_leader_epochs as read_leader_epochs
     from kafkajit.state.meta_properties import read_meta_properties as read_meta_properties
@@ -98,6 +100,10 @@ _NAMES = {
         "read_record_batches",
         "read_records",
         "valid_bytes",
+    ),
+    "kafkajit.scan.export.exporter": (
+        "ExportResult",
+        "export",
     ),
     "kafkajit.state.checkpoints": ("read_checkpoint",),
     "kafkajit.state.leader_epochs": ("read_leader_epochs",),

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 from kafkajit.cli import (
     compact,
     dump_log,
+    export,
     info,
     repair,
     report,
@@ -61,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
     _add(commands, "compact", compact)
     _add(commands, "dump-log", dump_log)
+    _add(commands, "export", export)
     _add(commands, "info", info)
     _add(commands, "repair", repair)
     _add(commands, "report", report)

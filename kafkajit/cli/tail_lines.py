@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafkajit.cli.sql.table import escaped
-from kafkajit.values.arrow_text import TEXT, join, scalar, text_of
 from kafkajit.errors import RecordDeserializationError
+from kafkajit.values.arrow_text import TEXT, join, scalar, text_of
 
 if TYPE_CHECKING:
     from kafkajit.cli.dump_values import DumpedValues

@@ -246,9 +246,7 @@ def _open_cost(file: StoredFile) -> int:
     return _OPEN_COST if file.is_local else _REMOTE_OPEN_COST
 
 
-def selection_in(
-    partition: list[Segment], options: ScanOptions, selection: Selection
-) -> Selection:
+def selection_in(partition: list[Segment], options: ScanOptions, selection: Selection) -> Selection:
     """The selection for one partition, with its own offsets, timestamps and transactions."""
     path = partition[0].path
     first = behind = None

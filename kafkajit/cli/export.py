@@ -1,0 +1,236 @@
+"""Export records to Parquet, Arrow, CSV, JSON lines or Avro files.
+
+A run into the same folder goes on where the last one stopped, also if that was killed, and adds
+only new records.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from kafkajit.cli.private_key_option import add_private_key_option
+
+if TYPE_CHECKING:
+    from kafkajit.scan.export.exporter import ExportedPartition, ExportResult
+
+EXAMPLE = """\
+A PATH is a log.dirs folder, a partition's folder, a glob, or a URI such as
+s3://bucket/orders-0, also of tiered storage. Without --topic and --partition,
+brokers' own topics and a registry's are left out.
+
+OUT is a folder, local or a URI; a file, if its name ends in .parquet, .arrow,
+.csv, .jsonl or .avro; or - for stdout (csv, jsonl and arrow). Files in a folder
+have records of one partition and are named by it and by their first offset.
+Each appears whole or not at all. OUT/_kafkajit has how far each partition is
+exported. Markers of transactions are left out, unless --columns names
+controlType.
+
+exit code:
+  0 if all records are exported; 2 if damaged or malformed ones were left out or
+    are rows with the reason (--mode); 1 after an error
+
+examples:
+  kafkajit export /var/kafka -o /data/kafka --to parquet
+  kafkajit export /var/kafka --topic orders -o orders.parquet
+  kafkajit export /var/kafka -o s3://bucket/kafka --to parquet \\
+      --partition-by topic,partition,date --file-size 512m
+  kafkajit export /var/kafka --partition orders-0 --starting-offset 1000 \\
+      -o - --to jsonl
+  kafkajit export sample:typed --schemas auto -o shipments.avro
+"""
+REST = "paths"  # the argument that receives the words behind options
+
+_LEFT_OUT = 2
+_MOST_LINES = 20  # about damage
+# The options that kafkaLog has under the same names.
+_SCAN = {
+    "starting-timestamp": (
+        "TIME",
+        "begin each partition at its first record with this timestamp "
+        "or a later one: ISO 8601 (in UTC without a zone) or milliseconds",
+    ),
+    "ending-timestamp": (
+        "TIME",
+        "end each partition before its first record with this timestamp or a later one",
+    ),
+    "topic-id": ("ID", "the id of the topic, if another one had its name before"),
+    "value-schema": (
+        "SCHEMA",
+        "an Avro or JSON schema or .proto text, or the path of such a file: "
+        "the column value is typed then, and rawValue has the bytes",
+    ),
+    "key-schema": ("SCHEMA", "the same for the column key, with rawKey"),
+    "value-message": ("NAME", "the Protobuf message to read values into"),
+    "key-message": ("NAME", "the same for keys"),
+    "schemas": (
+        "PATH",
+        "the schemas that values and keys name: a registry's log (_schemas-0), "
+        ".avsc or .proto files or a registry's JSON; auto: the registry's log beside the "
+        "topic",
+    ),
+    "framing": ("NAME", "what is in front of values and keys, as for kafkaLog (default: auto)"),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments; those of reading are named as the options of kafkaLog."""
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="where the segments are")
+    parser.add_argument(
+        "-o", "--output", dest="out", required=True, metavar="OUT", help="where files are written"
+    )
+    parser.add_argument(
+        "--to",
+        choices=("parquet", "arrow", "csv", "jsonl", "avro"),
+        help="the format (default: that of the file's suffix)",
+    )
+    for name, example in (("topic", "TOPIC"), ("partition", "TOPIC-PARTITION")):
+        parser.add_argument(
+            f"--{name}",
+            dest=f"{name}s",
+            action="append",
+            default=[],
+            metavar=example,
+            help=f"only this {name}; may be repeated",
+        )
+    parser.add_argument(
+        "--columns",
+        metavar="NAMES",
+        help="the columns of records, separated by commas, such as offset,key,value.id; "
+        "or all (default: topic,partition,offset,timestamp,timestampType,key,value,headers)",
+    )
+    parser.add_argument(
+        "--partition-by",
+        default="none",
+        metavar="NAMES",
+        help="folders such as topic=orders/partition=0/date=2026-01-01: of topic, partition and "
+        "date, the timestamp's in UTC (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--file-size",
+        default="256m",
+        metavar="BYTES",
+        help="begin another file when one has this size (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--codec",
+        metavar="CODEC",
+        help="parquet: zstd, none, snappy, gzip, lz4 or brotli; arrow: none, lz4 or zstd; csv and "
+        "jsonl: none, gzip or zstd; avro: snappy, none, deflate or zstd (default: the first)",
+    )
+    parser.add_argument("--level", type=int, metavar="N", help="the codec's level")
+    parser.add_argument(
+        "--encoding",
+        choices=("text", "base64"),
+        default="text",
+        help="of bytes in csv and jsonl: text, which must be UTF-8, or base64, in columns "
+        "keyBase64 and valueBase64 (default: %(default)s)",
+    )
+    for which, meaning in (("starting", "begin at"), ("ending", "end before")):
+        parser.add_argument(
+            f"--{which}-offset",
+            type=int,
+            metavar="OFFSET",
+            help=f"{meaning} this offset; for one --partition",
+        )
+    for name, (example, meaning) in _SCAN.items():
+        parser.add_argument(f"--{name}", metavar=example, help=meaning)
+    parser.add_argument(
+        "--isolation-level",
+        choices=("read_uncommitted", "read_committed"),
+        default="read_uncommitted",
+        help="read_committed leaves out aborted and unfinished transactions (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--mode",
+        choices=("FAILFAST", "DROPMALFORMED", "PERMISSIVE"),
+        type=str.upper,
+        default="FAILFAST",
+        help="FAILFAST fails at a damaged batch, DROPMALFORMED leaves it out, PERMISSIVE also adds "
+        "a row that reports it in the column corruption (default: %(default)s)",
+    )
+    add_private_key_option(parser)
+    parser.add_argument(
+        "--quiet", action="store_true", help="print only what is left out, and errors, on stderr"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Export the records, and print a line for each partition."""
+    from kafkajit.scan.export.exporter import export_to_file, export_to_folder
+    from kafkajit.scan.export.options import STDOUT, ExportOptions, codec_of, format_of
+
+    format_, is_file = format_of(options.out, options.to)
+    if is_file and options.partition_by != "none":
+        raise ValueError("--partition-by needs a folder, not a single file")
+    asked = ExportOptions.of(
+        options.paths,
+        format_=format_,
+        columns=options.columns,
+        partition_by=options.partition_by,
+        file_size=options.file_size,
+        codec=options.codec or (codec_of(options.out) if is_file else None),
+        level=options.level,
+        encoding=options.encoding,
+        topics=options.topics,
+        partitions=options.partitions,
+        scan=_scan(options),
+    )
+    if options.out == STDOUT:
+        import pyarrow as pa
+
+        sys.stdout.flush()
+        # The sink closes what it writes to.
+        with (
+            os.fdopen(os.dup(sys.stdout.fileno()), "wb") as copy,
+            pa.PythonFile(copy, "w") as sink,
+        ):
+            return _warned(export_to_file(options.out, asked, sink))
+    report = None if options.quiet else _print
+    if not is_file:
+        return _warned(export_to_folder(options.out, asked, report))
+    result = export_to_file(options.out, asked)
+    if not options.quiet:
+        print(result)
+    return _warned(result)
+
+
+def _print(partition: ExportedPartition) -> None:
+    print(partition, flush=True)
+
+
+def _warned(result: ExportResult) -> int:
+    """Report on stderr the records that are left out, and return the exit code."""
+    gaps = result.gaps
+    for gap in gaps[:_MOST_LINES]:
+        place = "" if gap["position"] is None else f", position {gap['position']}"
+        length = "" if gap["length"] is None else f", {gap['length']:,} bytes"
+        print(f"damaged: {gap['path']}{place}{length}: {gap['reason']}", file=sys.stderr)
+    if len(gaps) > _MOST_LINES:
+        print(f"and {len(gaps) - _MOST_LINES:,} more damaged places", file=sys.stderr)
+    for partition in result.partitions:
+        for example in partition.passed.examples:
+            print(f"malformed: {example}", file=sys.stderr)
+    if result.malformed:
+        print(f"{result.malformed:,} records are malformed", file=sys.stderr)
+    return _LEFT_OUT if gaps or result.malformed else 0
+
+
+def _scan(options: argparse.Namespace) -> dict[str, Any]:
+    """The options of reading, as kafkaLog has them."""
+    scan = {name.replace("-", "_"): getattr(options, name.replace("-", "_")) for name in _SCAN}
+    scan |= {"isolation_level": options.isolation_level, "mode": options.mode}
+    for id_, file in options.private_keys:
+        scan[f"encryption.key.pairs.{id_}.private.key.file"] = file
+    for which in ("starting", "ending"):
+        offset = getattr(options, f"{which}_offset")
+        if offset is None:
+            continue
+        if len(options.partitions) != 1:
+            raise ValueError(f"--{which}-offset is for one partition: pass --partition orders-0")
+        topic, _, number = options.partitions[0].rpartition("-")
+        scan[f"{which}_offsets"] = json.dumps({topic: {number: offset}})
+    return scan

@@ -1,0 +1,1 @@
+"""Records of logs → Parquet, Arrow, CSV, JSON lines or Avro files that a later run continues."""

@@ -1,0 +1,283 @@
+"""`kafkajit.export`: the records of logs → files.
+
+partitions ─▶ rows in the order of offsets ─▶ rounds ─▶ files, then the journal
+partition_rows                                round_files   output
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from kafkajit.change.files import say_where, sync
+from kafkajit.places.location import opened_for_writing, shown
+from kafkajit.scan.export.formats import ROW_GROUP_BYTES, file_writer
+from kafkajit.scan.export.options import (
+    DEFAULT_FILE_SIZE,
+    TEXT,
+    ExportOptions,
+    codec_of,
+    format_of,
+)
+from kafkajit.scan.export.output import Journal, OutputFolder
+from kafkajit.scan.export.partition_rows import (
+    PartitionLog,
+    Passed,
+    partitions_to_export,
+    rows_of,
+)
+from kafkajit.scan.export.round_files import RoundFiles, offsets_metadata, version
+
+
+@dataclass
+class ExportedPartition:
+    """What a run has exported of a partition."""
+
+    topic: str
+    partition: int
+    records: int = 0
+    files: list[str] = field(default_factory=list)
+    bytes: int = 0
+    first_offset: int | None = None  # of the records that are new
+    last_offset: int | None = None
+    passed: Passed = field(default_factory=Passed)
+
+    def see(self, rows: pa.RecordBatch) -> None:
+        """Note the offsets of rows."""
+        offsets = rows["offset"].drop_null()
+        if len(offsets):
+            first = offsets[0].as_py()
+            self.first_offset = first if self.first_offset is None else self.first_offset
+            self.last_offset = offsets[-1].as_py()
+
+    def __str__(self) -> str:
+        name = f"{self.topic}-{self.partition}"
+        if not self.records:
+            at = self.passed.next_offset
+            return f"{name}: no new records{'' if at is None else f' from offset {at} on'}"
+        line = (
+            f"{name}: {self.records:,} record{'' if self.records == 1 else 's'}, offsets "
+            f"{self.first_offset} to {self.last_offset}"
+        )
+        if not self.files:
+            return line
+        ending = "" if len(self.files) == 1 else "s"
+        return f"{line}, {len(self.files)} file{ending}, {self.bytes:,} bytes"
+
+
+Report = Callable[[ExportedPartition], None]
+
+
+@dataclass
+class ExportResult:
+    """What a run has exported, partition by partition."""
+
+    partitions: list[ExportedPartition]
+
+    @property
+    def records(self) -> int:
+        return sum(partition.records for partition in self.partitions)
+
+    @property
+    def files(self) -> list[str]:
+        return [file for partition in self.partitions for file in partition.files]
+
+    @property
+    def gaps(self) -> list[dict[str, Any]]:
+        """The damage between records: path, position, length and reason of each."""
+        return [gap for partition in self.partitions for gap in partition.passed.gaps]
+
+    @property
+    def malformed(self) -> int:
+        """The number of records whose key or value does not fit its schema."""
+        return sum(partition.passed.malformed for partition in self.partitions)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.partitions))
+
+
+def export(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    out: str | os.PathLike[str],
+    *,
+    to: str | None = None,
+    columns: Iterable[str] | str | None = None,
+    partition_by: Iterable[str] | str = (),
+    file_size: int | str = DEFAULT_FILE_SIZE,
+    codec: str | None = None,
+    level: int | None = None,
+    encoding: str = TEXT,
+    topics: Iterable[str] = (),
+    partitions: Iterable[str] = (),
+    **options: Any,
+) -> ExportResult:
+    """Export records to files; a run into the same folder adds only new records.
+
+    Each file appears whole or not at all, has records of one partition, and is named by it and by
+    its first offset. If a run is interrupted, the next one goes on where it stopped.
+
+    Args:
+        paths: log.dirs folders, partitions' folders, globs, or URIs such as s3://bucket/orders-0.
+        out: a folder, local or a URI, or a single file such as orders.parquet.
+        to: parquet, arrow, csv, jsonl or avro; by default the suffix of a single file.
+        columns: names of `kafkajit.schema.RECORD_COLUMNS`, "all", or with typed values fields such
+            as "value.customer.id". By default those of Spark's Kafka source.
+        partition_by: topic, partition and date (of the timestamp, in UTC): folders as Hive's, such
+            as topic=orders/partition=0. Their columns are not in the files then.
+        file_size: bytes of a file, such as "256m"; it ends with the row group that reaches them.
+        codec: the compression; by default zstd in Parquet, snappy in Avro, and otherwise none.
+        level: the codec's level.
+        encoding: of bytes in csv and jsonl: text, which must be UTF-8, or base64, in columns
+            keyBase64 and valueBase64.
+        topics: the topics to export; by default all but the brokers' own.
+        partitions: the partitions to export, such as orders-0.
+        options: options of kafkaLog, such as starting_timestamp, ending_offsets, isolation_level,
+            mode, value_schema or schemas.
+
+    >>> import kafkajit, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     result = kafkajit.export("sample:", folder, to="parquet", topics=["orders"])
+    ...     print(result.records, *result.files)
+    25 orders-0-00000000000000000000.parquet
+    """
+    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    place = os.fspath(out)
+    format_, is_file = format_of(place, to)
+    if is_file and partition_by:
+        raise ValueError(f"{place} is a single file: pass a folder to divide records among files")
+    checked = ExportOptions.of(
+        [os.fspath(path) for path in given],
+        format_=format_,
+        columns=columns,
+        partition_by=partition_by,
+        file_size=file_size,
+        codec=codec or (codec_of(place) if is_file else None),
+        level=level,
+        encoding=encoding,
+        topics=topics,
+        partitions=partitions,
+        scan=options,
+    )
+    return export_to_file(place, checked) if is_file else export_to_folder(place, checked)
+
+
+def export_to_folder(
+    out: str, options: ExportOptions, report: Report | None = None
+) -> ExportResult:
+    """Export to files of each partition; `report` is called with each partition."""
+    logs = partitions_to_export(options)
+    exported = []
+    with closing(OutputFolder(out, options.identity(), options.suffix)) as folder:
+        for log in logs:
+            exported.append(_export_partition(log, folder))
+            if report is not None:
+                report(exported[-1])
+    return ExportResult(exported)
+
+
+def _export_partition(log: PartitionLog, folder: OutputFolder) -> ExportedPartition:
+    journal = folder.recover(log.name)
+    passed = Passed(journal.next_offset, list(journal.gaps))
+    done = ExportedPartition(log.topic, log.partition, passed=passed)
+    rows = rows_of(log, passed)
+    is_last = False
+    while not is_last:
+        files = RoundFiles(log, partial(folder.create, log.name), passed.next_offset or 0)
+        try:
+            is_last = _fill(files, rows, done)
+            closed = files.close()
+        except BaseException as error:
+            say_where(error, Path(folder.path))
+            for name in files.abandon():
+                folder.discard(name)
+            raise
+        pairs = [(file.written, file.name) for file in closed]
+        new = Journal(passed.next_offset, list(passed.behind), pairs)
+        if closed or (new.next_offset, new.gaps) != (journal.next_offset, journal.gaps):
+            folder.commit(log.name, new)
+            journal = new
+        for file in closed:
+            done.records += file.records
+            done.bytes += file.size
+            done.files.append(file.name)
+    return done
+
+
+def _fill(files: RoundFiles, rows: Iterator[pa.RecordBatch], done: ExportedPartition) -> bool:
+    """Write rows until the round should end; whether there are no more of them."""
+    for batch in rows:
+        files.write(batch)
+        done.see(batch)
+        if files.is_full:
+            return False
+    return True
+
+
+def export_to_file(
+    out: str, options: ExportOptions, sink: pa.NativeFile | None = None
+) -> ExportResult:
+    """Export all partitions to one file, which appears whole or not at all; or to a stream."""
+    logs = partitions_to_export(options)
+    schema = logs[0].schema
+    for log in logs:
+        if not log.schema.equals(schema):
+            raise ValueError(
+                f"{log.topic} and {logs[0].topic} have typed columns of their own, and {out} is "
+                "one file: pass a folder, or name a topic"
+            )
+    if sink is not None:
+        return _export_rows(logs, schema, sink, is_stream=True)
+    filesystem, path = opened_for_writing(out)
+    (there,) = filesystem.get_file_info([path])
+    if there.type.name != "NotFound":
+        raise FileExistsError(f"{shown(out)} exists: remove it, or name another file")
+    is_local = filesystem.type_name == "local"
+    begun = f"{path}.tmp" if is_local else path
+    try:
+        with filesystem.open_output_stream(begun, compression=None) as file:
+            done = _export_rows(logs, schema, file, is_stream=False)
+    except BaseException as error:
+        say_where(error, Path(path))
+        if filesystem.get_file_info([begun])[0].type.name == "File":
+            filesystem.delete_file(begun)
+        raise
+    if is_local:
+        sync(Path(begun))
+        Path(begun).rename(path)
+        sync(Path(path).parent)
+    return done
+
+
+def _export_rows(
+    logs: list[PartitionLog], schema: pa.Schema, sink: pa.NativeFile, *, is_stream: bool
+) -> ExportResult:
+    metadata = {"kafkajit.version": version()}
+    writer = file_writer(sink, schema, logs[0].options, metadata, is_stream=is_stream)
+    spans: dict[tuple[str, int], tuple[int, int]] = {}
+    exported = []
+    waiting: list[pa.RecordBatch] = []
+    size = 0
+    for log in logs:
+        done = ExportedPartition(log.topic, log.partition)
+        exported.append(done)
+        for rows in rows_of(log, done.passed):
+            done.see(rows)
+            done.records += rows.num_rows - rows["offset"].null_count
+            waiting.append(rows.select(schema.names))
+            size += rows.nbytes
+            if size >= ROW_GROUP_BYTES:
+                writer.write(pa.Table.from_batches(waiting))
+                waiting, size = [], 0
+        if done.first_offset is not None and done.last_offset is not None:
+            spans[log.topic, log.partition] = done.first_offset, done.last_offset + 1
+    if waiting:
+        writer.write(pa.Table.from_batches(waiting))
+    writer.close(metadata | offsets_metadata(spans))
+    return ExportResult(exported)

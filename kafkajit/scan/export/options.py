@@ -1,0 +1,226 @@
+"""The options of an export: formats, columns, and how records are divided among files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from typing import Any, Self
+
+import pyarrow as pa
+
+from kafkajit.errors import did_you_mean
+from kafkajit.places.location import shown
+from kafkajit.scan.options import ScanOptions, number_of_bytes
+from kafkajit.schema import RECORD_COLUMNS, check_columns, record_schema
+from kafkajit.walk.damage import PERMISSIVE
+
+TEXT, BASE64 = "text", "base64"
+STDOUT = "-"
+
+# format: its codecs, the first by default
+CODECS: dict[str, tuple[str, ...]] = {
+    "parquet": ("zstd", "none", "snappy", "gzip", "lz4", "brotli"),
+    "arrow": ("none", "lz4", "zstd"),
+    "csv": ("none", "gzip", "zstd"),
+    "jsonl": ("none", "gzip", "zstd"),
+    "avro": ("snappy", "none", "deflate", "zstd"),
+}
+FORMATS = tuple(CODECS)
+TEXT_FORMATS = ("csv", "jsonl")
+# Suffixes of compressed text, as programs that read it expect them.
+_COMPRESSED = {"gzip": ".gz", "zstd": ".zst"}
+# Formats of which a reader needs no end that has to be sought.
+STREAMED = ("csv", "jsonl", "arrow")
+
+PARTITION_COLUMNS = ("topic", "partition", "date")
+DEFAULT_COLUMNS = (
+    "topic",
+    "partition",
+    "offset",
+    "timestamp",
+    "timestampType",
+    "key",
+    "value",
+    "headers",
+)
+ALL_COLUMNS = "all"
+DEFAULT_FILE_SIZE = 256 << 20
+_file_size = number_of_bytes(1 << 10, 1 << 40)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions:
+    """What is exported, and into which files."""
+
+    scan: ScanOptions
+    format: str
+    columns: tuple[str, ...] = DEFAULT_COLUMNS
+    partition_by: tuple[str, ...] = ()
+    file_size: int = DEFAULT_FILE_SIZE
+    codec: str = "none"
+    level: int | None = None
+    encoding: str = TEXT
+    topics: frozenset[str] = frozenset()
+    partitions: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(
+        cls,
+        paths: Iterable[str],
+        *,
+        format_: str,
+        columns: Iterable[str] | str | None = None,
+        partition_by: Iterable[str] | str = (),
+        file_size: int | str = DEFAULT_FILE_SIZE,
+        codec: str | None = None,
+        level: int | None = None,
+        encoding: str = TEXT,
+        topics: Iterable[str] = (),
+        partitions: Iterable[str] = (),
+        scan: Mapping[str, Any],
+    ) -> Self:
+        """Check options as the command and `export` take them; `scan` has those of kafkaLog.
+
+        >>> ExportOptions.of(["/k"], format_="parquet", scan={"mode": "permissive"}).codec
+        'zstd'
+        >>> ExportOptions.of(["/k"], format_="orc", scan={})
+        Traceback (most recent call last):
+        ValueError: unknown format 'orc'; there are: parquet, arrow, csv, jsonl, avro
+        """
+        _check("format", format_, FORMATS)
+        codecs = CODECS[format_]
+        codec = codecs[0] if codec is None else codec
+        _check(f"codec of {format_}", codec, codecs)
+        if level is not None and codec == "none":
+            raise ValueError("a level of compression needs a codec that has levels")
+        by = _names(partition_by)
+        for name in by:
+            _check("column to partition by", name, PARTITION_COLUMNS)
+        _check("encoding", encoding, (TEXT, BASE64))
+        if encoding == BASE64 and format_ not in TEXT_FORMATS:
+            raise ValueError(f"base64 is for csv and jsonl: {format_} has bytes of its own")
+        given = {"paths": json.dumps(list(paths)), **_spelled(scan)}
+        parsed = ScanOptions.parse(given)
+        if parsed.kind != "records":
+            raise ValueError(f"only records are exported, not {parsed.kind}")
+        names = _columns(columns)
+        return cls(
+            scan=replace(parsed, max_partition_bytes=None),
+            format=format_,
+            columns=tuple(names),
+            partition_by=tuple(dict.fromkeys(by)),
+            file_size=_file_size(str(file_size)),
+            codec=codec,
+            level=level,
+            encoding=encoding,
+            topics=frozenset(topics),
+            partitions=frozenset(partitions),
+        )
+
+    @property
+    def suffix(self) -> str:
+        """The suffix of the files' names."""
+        outside = _COMPRESSED.get(self.codec, "") if self.format in TEXT_FORMATS else ""
+        return f".{self.format}{outside}"
+
+    def wants(self, place: Mapping[str, Any]) -> bool:
+        """Whether a partition is exported, by the values of `topic` and `partition` that are known.
+
+        A caller that has both decides; one that has only the topic may be too lenient.
+        """
+        topic, partition = place.get("topic"), place.get("partition")
+        if topic is None:
+            return True
+        if self.topics and topic not in self.topics:
+            return False
+        if not self.partitions:
+            return True
+        if "partition" in place:
+            return f"{topic}-{partition}" in self.partitions
+        return any(name.rpartition("-")[0] == topic for name in self.partitions)
+
+    def identity(self) -> dict[str, Any]:
+        """The options that all runs of one export have in common; paths and ends may differ."""
+        scan = self.scan
+        return {
+            "format": self.format,
+            "columns": list(self.columns),
+            "partitionBy": list(self.partition_by),
+            "encoding": self.encoding,
+            "isolationLevel": scan.isolation_level,
+            "hasCorruption": scan.mode == PERMISSIVE,
+            "startingOffsets": scan.starting_offsets,
+            "startingTimestamp": scan.starting_timestamp,
+            "keySchema": scan.key_schema,
+            "valueSchema": scan.value_schema,
+            "schemas": None if scan.schemas is None else shown(scan.schemas),
+        }
+
+    def schema(self) -> pa.Schema:
+        """The columns that are exported, with their types in the topic that is planned."""
+        if self.scan.typed is not None:
+            return self.scan.typed.asked(self.columns, RECORD_COLUMNS)
+        return record_schema(check_columns(self.columns, RECORD_COLUMNS))
+
+
+def format_of(out: str, format_: str | None) -> tuple[str, bool]:
+    """The format of an export, and whether OUT is a single file.
+
+    >>> format_of("orders.parquet", None), format_of("s3://bucket/orders", "csv")
+    (('parquet', True), ('csv', False))
+    """
+    if out == STDOUT:
+        if format_ not in STREAMED:
+            raise ValueError(f"the format on stdout is one of {', '.join(STREAMED)}: pass --to")
+        return format_, True
+    name = PurePosixPath(shown(out)).name
+    for known in FORMATS:
+        ends = [f".{known}", *(f".{known}{end}" for end in _COMPRESSED.values())]
+        if name.endswith(tuple(ends)) and format_ in (None, known):
+            return known, True
+    if format_ is None:
+        raise ValueError(
+            f"the format of {shown(out)} is not known: pass --to {'|'.join(FORMATS)}, or the "
+            "name of a file such as orders.parquet"
+        )
+    return format_, False
+
+
+def codec_of(out: str) -> str | None:
+    """The codec that a single file's name asks for: orders.csv.gz has gzip."""
+    return next((codec for codec, end in _COMPRESSED.items() if out.endswith(end)), None)
+
+
+def _check(noun: str, given: str, known: tuple[str, ...]) -> None:
+    if given not in known:
+        hint = did_you_mean(given, known)
+        raise ValueError(
+            f"unknown {noun} {given!r}{f': {hint}' if hint else ''}; there are: {', '.join(known)}"
+        )
+
+
+def _names(given: Iterable[str] | str) -> list[str]:
+    names = given.split(",") if isinstance(given, str) else list(given)
+    return [name.strip() for name in names if name.strip() and name.strip() != "none"]
+
+
+def _columns(given: Iterable[str] | str | None) -> list[str]:
+    if given is None:
+        return list(DEFAULT_COLUMNS)
+    names = _names(given)
+    return list(RECORD_COLUMNS) if names == [ALL_COLUMNS] else names
+
+
+def _spelled(scan: Mapping[str, Any]) -> dict[str, str]:
+    """Options of kafkaLog by their names there: starting_timestamp is startingTimestamp."""
+    spelled = {}
+    for name, value in scan.items():
+        if value is None:
+            continue
+        first, *rest = [name] if "." in name else name.split("_")
+        is_plain = isinstance(value, (str, int, bool))
+        text = str(value) if is_plain else json.dumps(value)
+        spelled[first + "".join(part.capitalize() for part in rest)] = text
+    return spelled

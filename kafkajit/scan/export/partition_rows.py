@@ -1,0 +1,280 @@
+"""The partitions to export, and the rows of each in the order of offsets, with the damage between.
+
+A partition that an earlier run has exported up to an offset is read from the record before it: the
+damage that lies behind that record is then seen, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafkajit.arrow import gap_record_batch
+from kafkajit.errors import InvalidOffsetError
+from kafkajit.format.limits import MIN_INT64
+from kafkajit.format.log_path import parse_log_path
+from kafkajit.log.segment import OpenSegment, Segment
+from kafkajit.places.location import shown
+from kafkajit.scan.export.options import ExportOptions
+from kafkajit.scan.options import ScanOptions
+from kafkajit.scan.plan import Split, find_partitions, selection_in, selection_of
+from kafkajit.scan.table import read_task
+from kafkajit.scan.typed_table import with_types
+from kafkajit.schema import RECORD_COLUMNS, with_corruption
+from kafkajit.values.registry import is_internal
+from kafkajit.values.typed_records import ERRORS
+from kafkajit.walk.damage import DROPMALFORMED, FAILFAST, PERMISSIVE, Gap, Stretch
+from kafkajit.walk.selection import Range, Selection
+
+CORRUPTION = "corruption"
+# Leave out markers of transactions, unless their columns are asked for.
+_MARKERS = ("controlType", "coordinatorEpoch")
+
+# The path and the position of damage.
+Place = tuple[str, int | None]
+# Its row, and the fields of its column `corruption`.
+_Damage = tuple[pa.RecordBatch, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class PartitionLog:
+    """A partition's log, and the options with the types of its topic."""
+
+    topic: str
+    partition: int
+    segments: list[Segment]
+    options: ExportOptions
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns that are exported."""
+        schema = self.options.schema()
+        return with_corruption(schema) if self.options.scan.mode == PERMISSIVE else schema
+
+
+@dataclass
+class Passed:
+    """How far a partition has been read, and what was damaged or malformed on the way."""
+
+    next_offset: int | None = None  # behind the last record
+    behind: list[Place] = field(default_factory=list)  # damage behind that record
+    gaps: list[dict[str, Any]] = field(default_factory=list)  # damage that this run has found
+    malformed: int = 0  # records
+    examples: list[str] = field(default_factory=list)
+
+    _EXAMPLES = 3
+
+    def add_malformed(self, rows: pa.RecordBatch, errors: list[str], name: str) -> None:
+        """Count rows with malformed keys or values, and keep the first of them."""
+        self.malformed += rows.num_rows
+        for row in range(min(rows.num_rows, self._EXAMPLES - len(self.examples))):
+            why = next(rows[error][row].as_py() for error in errors if rows[error][row].is_valid)
+            self.examples.append(f"{name} at offset {rows['offset'][row]}: {why}")
+
+
+def partitions_to_export(options: ExportOptions) -> list[PartitionLog]:
+    """The partitions that the options ask for, by topic and number."""
+    found: dict[tuple[str, int], list[Segment]] = {}
+    for segments in find_partitions(options.scan, options.wants):
+        topic, partition = segments[0].path[:2]
+        if topic is None or partition is None:
+            raise ValueError(
+                f"{segments[0].log.path} does not lie in a partition's folder: put it into one "
+                "such as orders-0, so that its records have a topic and a partition"
+            )
+        if not options.wants({"topic": topic, "partition": partition}):
+            continue
+        if not options.topics and not options.partitions and _is_beside(topic, options):
+            continue
+        if (topic, partition) in found:
+            raise ValueError(
+                f"{topic}-{partition} is found twice, at {found[topic, partition][0].log.folder} "
+                f"and {segments[0].log.folder}: name the folder of one of them, or the topic's id"
+            )
+        found[topic, partition] = segments
+    names = {topic for topic, _ in found} | {f"{topic}-{number}" for topic, number in found}
+    missing = sorted((options.topics | options.partitions) - names)
+    where = ", ".join(map(shown, options.scan.paths))
+    if missing:
+        raise FileNotFoundError(f"there are no segments of {', '.join(missing)} at {where}")
+    if not found:
+        raise FileNotFoundError(
+            f"only brokers' own topics have segments at {where}: name one as the topic to export it"
+        )
+    typed: dict[str, ExportOptions] = {}
+    for topic in sorted({topic for topic, _ in found}):
+        typed[topic] = replace(options, scan=with_types(options.scan, topic))
+        typed[topic].schema()  # raises for unknown columns, before anything is written
+    return [
+        PartitionLog(topic, number, found[topic, number], typed[topic])
+        for topic, number in sorted(found)
+    ]
+
+
+def _is_beside(topic: str, options: ExportOptions) -> bool:
+    """Whether a topic is the brokers' own, and no location is a partition's folder of it."""
+    named = any(f"{topic}-" in shown(path).rpartition("/")[2] for path in options.scan.paths)
+    return is_internal(topic) and not named
+
+
+def rows_of(log: PartitionLog, passed: Passed) -> Iterator[pa.RecordBatch]:
+    """Yield a partition's rows, with the column offset whether or not it is exported.
+
+    Under PERMISSIVE the damage is rows, too.
+
+    Args:
+        log: the partition.
+        passed: how far an earlier run has come; it goes on with the rows.
+    """
+    begin = passed.next_offset
+    options, reading = log.options, _reading(log)
+    schema, errors = _schema_to_read(log, reading)
+    splits = _splits(log, reading, begin)
+    drops_markers = not set(_MARKERS) & set(options.columns)
+    kept = pa.schema([field_ for field_ in schema if field_.name in _kept(log)])
+    waiting: list[_Damage] = []  # in front of the first row
+    last, is_first = -1 if begin is None else begin - 1, begin is not None
+    for rows in _read(splits, schema, reading):
+        if CORRUPTION in schema.names and rows.num_rows == 1 and rows[CORRUPTION][0].is_valid:
+            waiting.append((rows.select(kept.names), rows[CORRUPTION][0].as_py()))
+            if not is_first:
+                yield from _reported(waiting, passed, options)
+            continue
+        if is_first and rows.num_rows:
+            if rows["offset"][0].as_py() < (begin or 0):
+                waiting.clear()  # lies before what the earlier run has exported
+            is_first = False
+            rows = rows.filter(pc.greater_equal(rows["offset"], begin))
+        yield from _reported(waiting, passed, options)
+        offsets = rows["offset"].to_numpy()
+        _check_growing(offsets, last, log)
+        if not offsets.size:
+            continue
+        last = int(offsets[-1])
+        passed.next_offset = last + 1
+        passed.behind.clear()
+        if drops_markers and rows["controlType"].null_count < rows.num_rows:
+            rows = rows.filter(rows["controlType"].is_null())
+        bad = _malformed(rows, errors)
+        if bad is not None:
+            passed.add_malformed(rows.filter(bad), errors, log.name)
+            if options.scan.mode == DROPMALFORMED:
+                rows = rows.filter(pc.invert(bad))
+        if rows.num_rows:
+            yield rows.select(kept.names)
+    yield from _reported(waiting, passed, options)
+
+
+def _reading(log: PartitionLog) -> ScanOptions:
+    """The options to read with: those of PERMISSIVE, unless damage is an error."""
+    scan = log.options.scan
+    if scan.mode == FAILFAST:
+        return scan
+    typed = None if scan.typed is None else replace(scan.typed, mode=PERMISSIVE)
+    return replace(scan, mode=PERMISSIVE, typed=typed)
+
+
+def _kept(log: PartitionLog) -> set[str]:
+    return {*log.schema.names, "offset", "timestamp"}
+
+
+def _schema_to_read(log: PartitionLog, reading: ScanOptions) -> tuple[pa.Schema, list[str]]:
+    """The columns to read, and those of them that report malformed keys and values."""
+    schema = log.options.schema()
+    errors: list[str] = []
+    if reading.typed is not None and reading.mode == PERMISSIVE:
+        errors = [name for name, part in ERRORS.items() if part in schema.names]
+        errors = [name for name in errors if name in reading.typed.names]
+    more = ["offset", *(["timestamp"] if "date" in log.options.partition_by else [])]
+    more += [] if set(_MARKERS) & set(schema.names) else ["controlType"]
+    for name in more:
+        if name not in schema.names:
+            schema = schema.append(pa.field(name, RECORD_COLUMNS[name].type))
+    for name in errors:
+        if name not in schema.names:
+            schema = schema.append(pa.field(name, pa.string()))
+    return (with_corruption(schema) if reading.mode == PERMISSIVE else schema), errors
+
+
+def _splits(log: PartitionLog, reading: ScanOptions, begin: int | None) -> list[Split]:
+    """The stretches that hold the wanted offsets, as far as indexes can tell."""
+    given = selection_in(log.segments, reading, Selection())
+    first = Range(MIN_INT64 if begin is None else begin - 1)
+    given = replace(given, offsets=given.offsets & first)
+    splits = []
+    for segment in log.segments:
+        if not segment.log.size or not given.offsets & segment.offsets:
+            continue
+        asked = selection_of(segment, given)
+        stretch = Stretch(0, segment.log.size)
+        if asked.judges_rows:
+            stretch = OpenSegment(segment).stretch(asked)
+        splits.append(Split(segment.log, segment.offsets, *stretch, asked))
+    return splits
+
+
+def _read(splits: list[Split], schema: pa.Schema, reading: ScanOptions) -> Iterator[pa.RecordBatch]:
+    """Rows, with damage between them; records behind the next segment's first are damage, too.
+
+    Kafka's readers never see these.
+    """
+    if reading.mode == FAILFAST:
+        yield from read_task(splits, schema, reading)
+        return
+    for split in splits:
+        behind: list[int] = []
+        for rows in read_task([split], schema, reading):
+            is_behind = pc.fill_null(pc.greater(rows["offset"], split.offsets.last), False)
+            if pc.any(is_behind).as_py():
+                behind += rows.filter(is_behind)["offset"].to_pylist()
+                rows = rows.filter(pc.invert(is_behind))
+            yield rows
+        if behind:
+            reason = f"offsets {behind[0]} to {behind[-1]} lie behind the next segment's first"
+            gap = Gap(split.file.path, None, None, reason)  # type: ignore[arg-type]
+            yield gap_record_batch(gap, schema, parse_log_path(split.file.path))
+
+
+def _reported(
+    waiting: list[_Damage], passed: Passed, options: ExportOptions
+) -> Iterator[pa.RecordBatch]:
+    """Report damage that no earlier run has; yield its rows under PERMISSIVE."""
+    for rows, gap in waiting:
+        place = gap["path"], gap["position"]
+        if place not in passed.behind:
+            passed.behind.append(place)
+            passed.gaps.append(gap)
+            if options.scan.mode == PERMISSIVE:
+                yield rows
+    waiting.clear()
+
+
+def _check_growing(offsets: Any, last: int, log: PartitionLog) -> None:
+    before = np.concatenate(([last], offsets[:-1])) if offsets.size else offsets
+    wrong = np.flatnonzero(offsets <= before)
+    if wrong.size:
+        at = wrong[0]
+        raise InvalidOffsetError(
+            f"offset {offsets[at]} follows {before[at]}",
+            path=log.segments[0].log.folder,
+            advice="segments overlap: cut them with kafkajit repair",
+        )
+
+
+def _malformed(rows: pa.RecordBatch, errors: list[str]) -> pa.Array | None:
+    """Whether each row has a malformed key or value; None if no row has."""
+    bad = None
+    for error in errors:
+        if rows[error].null_count < rows.num_rows:
+            here = rows[error].is_valid()
+            bad = here if bad is None else pc.or_(bad, here)
+    return bad

@@ -1,0 +1,119 @@
+"""Rows → columns of text for CSV, and lines of JSON.
+
+Keys, values and headers are bytes in Kafka. As text they have to be UTF-8; with base64 they are
+columns of other names, `keyBase64` and so on, so that nobody takes one for the other.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafkajit.errors import RecordSerializationError
+from kafkajit.scan.export.options import BASE64
+from kafkajit.values.arrow_text import TEXT, join, named, scalar, text_of
+
+SUFFIX = "Base64"
+
+
+def as_text(table: pa.Table, encoding: str, is_csv: bool = True) -> pa.Table:
+    r"""The rows with text instead of bytes; in CSV, nested columns are JSON.
+
+    >>> rows = pa.table({"offset": [7], "key": [b"k"], "value": [b"\xff"]})
+    >>> as_text(rows, "base64").to_pylist()
+    [{'offset': 7, 'keyBase64': 'aw==', 'valueBase64': '/w=='}]
+    """
+    names, columns = [], []
+    for name, column in zip(table.schema.names, table.columns, strict=True):
+        array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        if isinstance(array, pa.ChunkedArray):  # of no chunks
+            array = pa.array([], column.type)
+        new = _textual(array, encoding, table, name)
+        is_plain = not pa.types.is_nested(new.type)
+        if is_csv and (pa.types.is_timestamp(new.type) or not is_plain):
+            new = text_of(new, as_json=not is_plain)
+        names.append(_name(name, array.type, encoding))
+        columns.append(new)
+    return pa.Table.from_arrays(columns, names)
+
+
+def json_lines(table: pa.Table) -> pa.Buffer:
+    r"""The rows as JSON objects, a line each.
+
+    >>> json_lines(pa.table({"offset": [7], "key": ["k"]})).to_pybytes()
+    b'{"offset":7,"key":"k"}\n'
+    """
+    if not table.num_rows:
+        return pa.py_buffer(b"")
+    pieces: list[pa.Array | pa.Scalar] = []
+    for name, column in zip(table.schema.names, table.columns, strict=True):
+        pieces += [
+            scalar(("," if pieces else "{") + named(name, as_json=True)),
+            text_of(column.combine_chunks(), as_json=True),
+        ]
+    lines = join(*pieces, scalar("}\n"), null="null")
+    return lines.buffers()[2]
+
+
+def _name(name: str, type_: pa.DataType, encoding: str) -> str:
+    return name + SUFFIX if encoding == BASE64 and pa.types.is_binary(type_) else name
+
+
+def _textual(array: pa.Array, encoding: str, table: pa.Table, name: str) -> pa.Array:
+    """An array with text instead of bytes, at any depth."""
+    kind = array.type
+    if pa.types.is_binary(kind):
+        if encoding == BASE64:
+            texts = [None if value is None else b64encode(value) for value in array.to_pylist()]
+            return pa.array(texts, pa.binary()).view(pa.string())
+        try:
+            return array.cast(pa.string())
+        except pa.ArrowInvalid:
+            raise _not_text(table, name) from None
+    if pa.types.is_list(kind):
+        items = _textual(array.flatten(), encoding, table, name)
+        counts = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64())
+        zero = pa.array([0], pa.int32())
+        ends = pc.cumulative_sum(counts).cast(pa.int32())
+        offsets = pa.concat_arrays([zero, ends]) if len(array) else zero
+        return pa.ListArray.from_arrays(offsets, items, mask=array.is_null())
+    if pa.types.is_struct(kind) and kind.num_fields:
+        parts = [_textual(part, encoding, table, name) for part in array.flatten()]
+        inside = [_name(field.name, field.type, encoding) for field in kind]
+        return pa.StructArray.from_arrays(parts, inside, mask=array.is_null())
+    return array
+
+
+def _not_text(table: pa.Table, name: str) -> RecordSerializationError:
+    """The error for bytes that are not UTF-8, with the first record that has some."""
+    for row in range(table.num_rows):
+        try:
+            pa.array([table[name][row].as_py()], table[name].type)
+            _check(table[name][row].as_py())
+        except UnicodeDecodeError:
+            where = [
+                f"{place} {table[place][row].as_py()}"
+                for place in ("topic", "partition", "offset")
+                if place in table.column_names
+            ]
+            return RecordSerializationError(
+                f"{name} is not UTF-8 text at {', '.join(where) or f'row {row}'}: pass --encoding "
+                f"{BASE64}, or export to a format that has bytes"
+            )
+    raise AssertionError("some bytes are not UTF-8")
+
+
+def _check(value: object) -> None:
+    if isinstance(value, bytes):
+        value.decode()
+    elif isinstance(value, dict):
+        for inner in value.values():
+            _check(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            _check(inner)
+
+
+__all__ = ["TEXT", "as_text", "json_lines"]
