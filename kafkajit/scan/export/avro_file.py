@@ -22,6 +22,8 @@ from kafkajit.values.encode import encode_values
 MAGIC = b"Obj\x01"
 # Bytes of a block before compression, as large as readers expect; a larger record has its own.
 _BLOCK_BYTES = 256 << 10
+# Rows that are encoded at a time: their pieces take ten times the room of their bytes.
+_ROWS = 1 << 14
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # codec: its name in the header
 _CODECS = {"none": "null", "deflate": "deflate", "snappy": "snappy", "zstd": "zstandard"}
@@ -58,9 +60,14 @@ class AvroFile:
         sink.write(MAGIC + b"".join(pairs) + _long(0) + self._sync)
 
     def write(self, table: pa.Table) -> None:
-        columns = [_without_offset(column) for column in table.columns]
-        rows = pa.StructArray.from_arrays(columns, fields=list(table.schema))
-        encoded = encode_values(rows, self._schema)
+        for rows in table.to_batches(max_chunksize=_ROWS):
+            self._write(rows)
+
+    def _write(self, rows: pa.RecordBatch) -> None:
+        # An array that begins inside another one would be encoded with the rows before it.
+        columns = [pa.concat_arrays([column]) for column in rows.columns]
+        structs = pa.StructArray.from_arrays(columns, fields=list(rows.schema))
+        encoded = encode_values(structs, self._schema)
         _, ends, data = encoded.buffers()
         offsets = np.frombuffer(ends, dtype=np.int32)[: len(encoded) + 1].astype(np.int64)
         for start, end in _blocks(offsets):
@@ -99,11 +106,6 @@ def _compressor(codec: str, level: int | None) -> Callable[[pa.Buffer], Any]:
 def _deflated(content: pa.Buffer, level: int) -> bytes:
     raw = zlib.compressobj(level, wbits=-15)
     return raw.compress(content) + raw.flush()
-
-
-def _without_offset(column: pa.ChunkedArray) -> pa.Array:
-    chunks = column.chunks or [pa.array([], column.type)]
-    return pa.concat_arrays(chunks)
 
 
 def _long(number: int) -> bytes:
