@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from kafkajit.format.log_path import parse_log_path as parse_log_path
     from kafkajit.log.config import LogConfig as LogConfig
     from kafkajit.log.log import Log as Log
+    from kafkajit.produce.importer import ImportPlan as ImportPlan
+    from kafkajit.produce.importer import import_files as import_files
     from kafkajit.reader import find_corruption as find_corruption
     from kafkajit.reader import iter_records as iter_records
     from kafkajit.reader import read_record_batches as read_record_batches
@@ -94,6 +96,10 @@ _NAMES = {
     "kafkajit.format.log_path": ("parse_log_path",),
     "kafkajit.log.config": ("LogConfig",),
     "kafkajit.log.log": ("Log",),
+    "kafkajit.produce.importer": (
+        "ImportPlan",
+        "import_files",
+    ),
     "kafkajit.reader": (
         "find_corruption",
         "iter_records",

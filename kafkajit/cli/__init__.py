@@ -16,6 +16,7 @@ from kafkajit.cli import (
     compact,
     dump_log,
     export,
+    import_,
     info,
     repair,
     report,
@@ -63,6 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _add(commands, "compact", compact)
     _add(commands, "dump-log", dump_log)
     _add(commands, "export", export)
+    _add(commands, "import", import_)
     _add(commands, "info", info)
     _add(commands, "repair", repair)
     _add(commands, "report", report)

@@ -206,10 +206,10 @@ class Location:
         return found
 
 
-def opened_for_writing(location: str) -> tuple[FileSystem, str]:
+def filesystem_at(location: str) -> tuple[FileSystem, str]:
     """The file system of a location and its path there.
 
-    >>> opened_for_writing("/backup/orders")[1]
+    >>> filesystem_at("/backup/orders")[1]
     '/backup/orders'
     """
     uri = URI.fullmatch(location)

@@ -3,27 +3,20 @@
 Spark creates the writer where it executes the query and sends it to the tasks. Spark passes their
 messages to `commit` if all tasks succeeded, else to `abort`. All of these may run in different
 Python processes.
-
-Until the job is committed, everything that it writes is in one folder inside the target folder.
-That folder is named as a broker names logs pending deletion: if the driver dies, a broker that
-starts there deletes it.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
+from kafkajit.produce.job_folder import JobFolder
 from kafkajit.spark.worker import AckOnUnpickle, in_worker, reported
 
 if TYPE_CHECKING:
@@ -48,13 +41,8 @@ class KafkaLogWriter(DataSourceArrowWriter):
         self._overwrite = overwrite
         self._ack = AckOnUnpickle()
         self._now = int(time.time() * 1000)
-        self._made = _make_folder(options.path)
-        self._work = options.path / f".kafkajit-0.{uuid.uuid4().hex}-delete"
-        try:
-            self._work.mkdir()
-        except OSError:
-            self.abort([])
-            raise
+        self._job = JobFolder(options.path)
+        self._work = self._job.path
 
     @classmethod
     def of(cls, given: Mapping[str, str], schema: pa.Schema, *, overwrite: bool) -> KafkaLogWriter:
@@ -99,29 +87,8 @@ class KafkaLogWriter(DataSourceArrowWriter):
             for segment in message.staged
         ]
         commit(staged, self._work / "together", self._options, overwrite=self._overwrite)
-        self._remove()
+        self._job.remove()
 
     @reported
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002
-        self._remove()
-        for folder in self._made:
-            with suppress(OSError):  # not empty: another job has written there
-                folder.rmdir()
-
-    def _remove(self) -> None:
-        """Remove this job's own folder."""
-        # Tasks may still be writing. After the rename they no longer find the folder.
-        gone = self._work.with_name(self._work.name.replace("-0.", "-1."))
-        with suppress(FileNotFoundError):
-            self._work.rename(gone)
-        shutil.rmtree(gone, ignore_errors=True)
-
-
-def _make_folder(path: Path) -> list[Path]:
-    """Create a folder and its missing parents; return the created ones, the innermost first."""
-    missing = [path]
-    while not missing[-1].exists():
-        missing.append(missing[-1].parent)
-    made = missing[:-1]
-    os.makedirs(path, exist_ok=True)  # noqa: PTH103
-    return made
+        self._job.abort()

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from kafkajit.change.files import say_where, sync
-from kafkajit.places.location import opened_for_writing, shown
+from kafkajit.places.location import filesystem_at, shown
 from kafkajit.scan.export.formats import ROW_GROUP_BYTES, file_writer
 from kafkajit.scan.export.options import (
     DEFAULT_FILE_SIZE,
@@ -234,7 +234,7 @@ def export_to_file(
             )
     if sink is not None:
         return _export_rows(logs, schema, sink, is_stream=True)
-    filesystem, path = opened_for_writing(out)
+    filesystem, path = filesystem_at(out)
     (there,) = filesystem.get_file_info([path])
     if there.type.name != "NotFound":
         raise FileExistsError(f"{shown(out)} exists: remove it, or name another file")

@@ -25,7 +25,7 @@ from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 
 from kafkajit.change.files import say_where, sync, sync_all
 from kafkajit.errors import LockedError
-from kafkajit.places.location import opened_for_writing, shown
+from kafkajit.places.location import filesystem_at, shown
 
 try:
     import fcntl
@@ -49,7 +49,7 @@ class OutputFolder:
     """A folder, local or on a file system that pyarrow opens."""
 
     def __init__(self, location: str, identity: Mapping[str, Any], suffix: str) -> None:
-        self._fs, self.path = opened_for_writing(location)
+        self._fs, self.path = filesystem_at(location)
         self._shown = shown(location)
         self._identity = json.loads(json.dumps(identity))
         self._suffix = suffix

@@ -1,0 +1,152 @@
+"""Make logs that a broker loads out of Parquet, Arrow, CSV, JSON lines or Avro files.
+
+Without --apply nothing is written, and a line for each partition has its records and offsets. What
+`kafkajit export` writes becomes the same records again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kafkajit.produce.importer import ImportedPartition
+
+EXAMPLE = """\
+A FILE is a file, a folder with all files in it, a glob, or a URI such as
+s3://bucket/export. Columns have the names that `kafkajit export` gives them:
+topic, partition, offset, timestamp, key, value and headers; keyBase64 and
+valueBase64 are bytes. Folders such as topic=orders/partition=0 are columns, too.
+
+DIR is the log.dirs folder to write to; it is made if it does not exist. Stop the
+broker before --apply. All partitions are written or none, and nothing is
+overwritten.
+
+exit code:
+  0 if everything was written, or there are no records; 2 if there are records to
+    write and --apply was not given; 1 after an error
+
+examples:
+  kafkajit import /data/kafka /var/kafka
+  kafkajit import --apply orders.parquet /var/kafka
+  kafkajit import --apply --topic orders --partitions 12 --key-column id \\
+      --value-column payload --timestamp-column ts rows.csv /var/kafka
+  kafkajit import --apply --codec zstd --config segment.bytes=104857600 \\
+      /data/kafka /tmp/logs
+"""
+
+_NEEDED = 2
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("files", nargs="+", metavar="FILE", help="what is imported")
+    parser.add_argument("dir", metavar="DIR", help="the log.dirs folder to write to")
+    parser.add_argument(
+        "--apply",
+        action="store_true",
+        help="write the partitions (default: only print what would be written)",
+    )
+    parser.add_argument(
+        "--from",
+        dest="from_",
+        choices=("parquet", "arrow", "csv", "jsonl", "avro"),
+        help="the format (default: that of each file's suffix)",
+    )
+    parser.add_argument("--topic", help="the topic of all records (default: the column topic)")
+    parser.add_argument(
+        "--partitions",
+        type=int,
+        metavar="N",
+        help="the topic's number of partitions: records without a partition go where Kafka's "
+        "producer puts their keys",
+    )
+    for name, words in (
+        ("key", "of keys: bytes or text; numbers become text, structs JSON"),
+        ("value", "of values, in the same way"),
+        ("timestamp", "of timestamps: times, ISO 8601 or milliseconds"),
+    ):
+        parser.add_argument(
+            f"--{name}-column",
+            default=name,
+            metavar="NAME",
+            help=f"the column {words} (default: %(default)s)",
+        )
+    parser.add_argument(
+        "--new-offsets",
+        action="store_true",
+        help="number records from 0 (default: keep the column offset, if there is one)",
+    )
+    parser.add_argument(
+        "--codec", metavar="CODEC", help="none, gzip, snappy, lz4 or zstd (default: none)"
+    )
+    parser.add_argument("--level", type=int, metavar="N", help="the codec's level")
+    parser.add_argument(
+        "--batch-size",
+        type=int,
+        metavar="BYTES",
+        help="bytes of a batch before compression (default: 16384)",
+    )
+    parser.add_argument("--topic-id", metavar="ID", help="the id to write into partition.metadata")
+    parser.add_argument(
+        "--leader-epoch", type=int, metavar="EPOCH", help="of all batches (default: 0)"
+    )
+    parser.add_argument(
+        "--config",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a topic's config, such as segment.bytes=104857600; may be repeated",
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="go on even if a broker has locked the folder"
+    )
+    parser.add_argument("--quiet", action="store_true", help="print only errors, on stderr")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Report the partitions, and with --apply write them."""
+    from kafkajit.produce.importer import import_files
+
+    plan = import_files(
+        options.files,
+        options.dir,
+        format=options.from_,
+        key_column=options.key_column,
+        value_column=options.value_column,
+        timestamp_column=options.timestamp_column,
+        new_offsets=options.new_offsets,
+        topic=options.topic,
+        partitions=options.partitions,
+        compression_type=options.codec,
+        compression_level=options.level,
+        batch_size=options.batch_size,
+        topic_id=options.topic_id,
+        leader_epoch=options.leader_epoch,
+        force=options.force,
+        **dict(map(_setting, options.config)),
+    )
+    partitions = plan.apply() if options.apply else plan.partitions
+    if not options.quiet:
+        _print(partitions, plan.ignored, options)
+    return _NEEDED if partitions and not options.apply else 0
+
+
+def _print(
+    partitions: list[ImportedPartition], ignored: set[str], options: argparse.Namespace
+) -> None:
+    for partition in partitions:
+        print(partition)
+    if ignored:
+        print(f"columns that are not imported: {', '.join(sorted(ignored))}")
+    if partitions and not options.apply:
+        words = ["kafkajit", "import", "--apply", *options.words]
+        print(f"Nothing was written. To do it: {shlex.join(words)}")
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ValueError(f"--config expects NAME=VALUE, not {text!r}")
+    return name.strip(), value.strip()
