@@ -105,7 +105,9 @@ def _parquet(file: InputFile) -> Iterator[pa.RecordBatch]:
 
 def _arrow(file: InputFile) -> Iterator[pa.RecordBatch]:
     with file.filesystem.open_input_file(file.path) as opened:
-        if opened.read_at(6, 0) == b"ARROW1":
+        is_file = opened.read(6) == b"ARROW1"
+        opened.seek(0)
+        if is_file:
             reader = pa.ipc.open_file(opened)
             yield from map(reader.get_batch, range(reader.num_record_batches))
         else:

@@ -160,7 +160,6 @@ def rows_of(log: PartitionLog, passed: Passed) -> Iterator[pa.RecordBatch]:
         if not offsets.size:
             continue
         last = int(offsets[-1])
-        passed.next_offset = last + 1
         passed.behind.clear()
         if drops_markers and rows["controlType"].null_count < rows.num_rows:
             rows = rows.filter(rows["controlType"].is_null())
@@ -169,8 +168,10 @@ def rows_of(log: PartitionLog, passed: Passed) -> Iterator[pa.RecordBatch]:
             passed.add_malformed(rows.filter(bad), errors, log.name)
             if options.scan.mode == DROPMALFORMED:
                 rows = rows.filter(pc.invert(bad))
-        if rows.num_rows:
-            yield rows.select(kept.names)
+        for piece in _pieces(rows.select(kept.names), options.file_size):
+            passed.next_offset = piece["offset"][-1].as_py() + 1
+            yield piece
+        passed.next_offset = last + 1
     yield from _reported(waiting, passed, options)
 
 
@@ -256,6 +257,13 @@ def _reported(
             if options.scan.mode == PERMISSIVE:
                 yield rows
     waiting.clear()
+
+
+def _pieces(rows: pa.RecordBatch, size: int) -> Iterator[pa.RecordBatch]:
+    """The rows in pieces of about this size: a small file ends before a large chunk does."""
+    count = rows.num_rows * size // max(rows.nbytes, 1)
+    step = max(1, min(count, rows.num_rows))
+    return (rows.slice(start, step) for start in range(0, rows.num_rows, step))
 
 
 def _check_growing(offsets: Any, last: int, log: PartitionLog) -> None:

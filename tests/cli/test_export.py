@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from corpus import rows_of
+
+import kafkajit
+from kafkajit.cli import main
+
+
+def test_a_line_for_each_partition_and_none_for_old_records(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["export", "sample:", "--topic", "orders", "-o", str(tmp_path / "out"), "--to", "csv"]
+    assert main(words) == 0
+    assert capsys.readouterr().out.startswith("orders-0: 25 records, offsets 0 to 26, 1 file, ")
+    assert main(words) == 0
+    assert capsys.readouterr().out == "orders-0: no new records from offset 27 on\n"
+
+
+def test_damage_is_reported_on_stderr_and_by_the_exit_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["export", "sample:payments-1", "-o", str(tmp_path / "out"), "--to", "csv"]
+    assert main(words) == 1
+    assert "offset 6 follows 7" in capsys.readouterr().err
+    assert main([*words, "--mode", "dropmalformed"]) == 2
+    shown = capsys.readouterr()
+    assert "10 records" in shown.out
+    assert shown.err.startswith("damaged: ")
+
+
+@pytest.mark.parametrize("to", ["jsonl", "csv", "arrow"])
+def test_stdout_gets_the_records_alone(to: str) -> None:
+    command = [sys.executable, "-m", "kafkajit.cli", "export", "sample:orders-0", "-o", "-"]
+    run = subprocess.run([*command, "--to", to], capture_output=True, check=True)
+    wanted = kafkajit.read_records("sample:orders-0/00000000000000000000.log")
+    keys = [row["key"].decode() for row in rows_of(wanted) if row["controlType"] is None]
+    if to == "arrow":
+        found = [
+            key.decode() for key in pa.ipc.open_stream(run.stdout).read_all()["key"].to_pylist()
+        ]
+    elif to == "jsonl":
+        found = [json.loads(line)["key"] for line in run.stdout.splitlines()]
+    else:
+        found = [line.split(",")[5].strip('"') for line in run.stdout.decode().splitlines()[1:]]
+    assert found == keys
+    assert run.stderr == b""
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["-o", "out"], "the format of {0}/out is not known: pass --to"),
+        (["-o", "-", "--to", "parquet"], "the format on stdout is one of csv, jsonl, arrow"),
+        (["-o", "a.csv", "--partition-by", "date"], "--partition-by needs a folder"),
+        (["-o", "a.csv", "--starting-offset", "1"], "--starting-offset is for one partition"),
+        (["-o", "a.avro", "--encoding", "base64"], "base64 is for csv and jsonl"),
+        (["-o", "a.csv", "--columns", "ofset"], "unknown column 'ofset'"),
+        (["-o", "a.csv", "--codec", "lz4"], "unknown codec of csv 'lz4'"),
+        (["-o", "a.csv", "--topic", "nothing"], "there are no segments of nothing at"),
+    ],
+)
+def test_wrong_options_are_one_line(
+    words: list[str],
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["export", "sample:orders-0", *words]) == 1
+    assert message.format(tmp_path) in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from exporting import records_in
+
+from kafkajit.cli import main
+
+
+def test_what_export_wrote_is_imported_with_apply(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files, logs = str(tmp_path / "files"), str(tmp_path / "logs")
+    by = ["--partition-by", "topic,partition"]
+    assert main(["export", "sample:orders-0", "-o", files, "--to", "avro", *by, "--quiet"]) == 0
+    assert main(["import", files, logs]) == 2
+    assert capsys.readouterr().out == (
+        "orders-0: 25 records, offsets 0 to 26\n"
+        f"Nothing was written. To do it: kafkajit import --apply {files} {logs}\n"
+    )
+    assert not (tmp_path / "logs").exists()
+    small = ["--config", "segment.bytes=1000", "--batch-size", "300"]
+    assert main(["import", "--apply", *small, files, logs]) == 0
+    assert len(records_in(tmp_path / "logs")["orders-0"]) == 25
+    assert len(list((tmp_path / "logs" / "orders-0").glob("*.log"))) > 1
+    capsys.readouterr()
+    assert main(["import", "--apply", files, logs]) == 1
+    assert "has a log of orders-0" in capsys.readouterr().err
+
+
+def test_columns_are_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "rows.csv").write_text("id,payload,ts,more\n7,hello,1767225600000,x\n")
+    words = ["--topic", "orders", "--partitions", "1", "--key-column", "id", "--timestamp-column"]
+    words += ["ts", "--value-column", "payload", str(tmp_path / "rows.csv"), str(tmp_path / "logs")]
+    assert main(["import", "--apply", *words]) == 0
+    assert "columns that are not imported: more" in capsys.readouterr().out
+    (row,) = records_in(tmp_path / "logs")["orders-0"]
+    assert (row["key"], row["value"], row["timestamp"]) == (b"7", b"hello", 1_767_225_600_000)

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from corpus import rows_of
+from exporting import append, records_in
+from kafka.partitioner.default import murmur2
+
+import kafkajit
+
+ROWS: list[dict[str, Any]] = [
+    {"id": 1, "payload": "one", "ts": "2026-01-01T00:00:00.123Z"},
+    {"id": 2, "payload": None, "ts": "2026-01-01T00:00:01Z"},
+    {"id": 3, "payload": 'th"r,\nee', "ts": "2026-01-01T00:00:02Z"},
+]
+CHOSEN = {"key_column": "id", "value_column": "payload", "timestamp_column": "ts"}
+
+
+def foreign(folder: Path, format_: str) -> Path:
+    """The rows in a file that another program wrote."""
+    path = folder / f"rows.{format_}"
+    if format_ == "parquet":
+        pq.write_table(pa.Table.from_pylist(ROWS), path)
+    elif format_ == "arrow":
+        table = pa.Table.from_pylist(ROWS)
+        with pa.OSFile(str(path), "w") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write(table)
+    elif format_ == "jsonl":
+        path.write_text("\n".join(map(json.dumps, ROWS)))
+    elif format_ == "csv":
+        lines = ["id,payload,ts", "1,one,2026-01-01T00:00:00.123Z", "2,,2026-01-01T00:00:01Z"]
+        path.write_text("\n".join([*lines, '3,"th""r,\nee",2026-01-01T00:00:02Z']))
+    else:
+        fields = [
+            {"name": "id", "type": "int"},
+            {"name": "payload", "type": ["null", "string"]},
+            {"name": "ts", "type": "string"},
+        ]
+        schema = {"type": "record", "name": "Row", "fields": fields}
+        with path.open("wb") as file:
+            fastavro.writer(file, schema, ROWS, codec="deflate", sync_interval=1)
+    return path
+
+
+@pytest.mark.parametrize("format_", ["parquet", "arrow", "csv", "jsonl", "avro"])
+def test_chosen_columns_of_another_programs_file(format_: str, tmp_path: Path) -> None:
+    path = foreign(tmp_path, format_)
+    kafkajit.import_files(path, tmp_path / "logs", topic="orders", partitions=1, **CHOSEN).apply()
+    log = tmp_path / "logs" / "orders-0" / f"{0:020}.log"
+    table = kafkajit.read_records(log, columns=["key", "value", "timestamp"])
+    assert rows_of(table) == [
+        {"key": b"1", "value": b"one", "timestamp": 1_767_225_600_123},
+        {"key": b"2", "value": None, "timestamp": 1_767_225_601_000},
+        {"key": b"3", "value": b'th"r,\nee', "timestamp": 1_767_225_602_000},
+    ]
+
+
+def test_keys_go_where_kafkas_producer_puts_them(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"key": ["a", "b", "c", "d"], "value": ["v"] * 4}), path)
+    kafkajit.import_files(path, tmp_path / "logs", topic="t", partitions=3).apply()
+    found = {
+        row["key"]: name for name, rows in records_in(tmp_path / "logs").items() for row in rows
+    }
+    assert found == {
+        key: f"t-{(murmur2(key) & 0x7FFFFFFF) % 3}" for key in (b"a", b"b", b"c", b"d")
+    }
+
+
+def test_nothing_is_written_before_apply_and_nothing_is_overwritten(tmp_path: Path) -> None:
+    path = foreign(tmp_path, "csv")
+    given = {"topic": "orders", "partitions": 1, **CHOSEN}
+    plan = kafkajit.import_files(path, tmp_path / "logs", **given)
+    assert str(plan) == "orders-0: 3 records, offsets 0 to 2"
+    assert not (tmp_path / "logs").exists()
+    plan.apply()
+    before = records_in(tmp_path / "logs")
+    with pytest.raises(FileExistsError, match="has a log of orders-0, and nothing is overwritten"):
+        kafkajit.import_files(path, tmp_path / "logs", **given).apply()
+    assert records_in(tmp_path / "logs") == before
+    assert not list((tmp_path / "logs").glob(".kafkajit*"))
+
+
+def test_a_damaged_file_writes_nothing(tmp_path: Path) -> None:
+    append(tmp_path / "logs" / "orders-0", range(100))
+    kafkajit.export(tmp_path / "logs", tmp_path / "rows.avro", codec="none")
+    whole = (tmp_path / "rows.avro").read_bytes()
+    (tmp_path / "rows.avro").write_bytes(whole[:-5])
+    with pytest.raises(ValueError, match=r"rows\.avro is cut off or damaged"):
+        kafkajit.import_files(tmp_path / "rows.avro", tmp_path / "back").apply()
+    assert not (tmp_path / "back").exists()
+
+
+def test_columns_that_are_not_imported_are_known(tmp_path: Path) -> None:
+    path = foreign(tmp_path, "jsonl")
+    plan = kafkajit.import_files(
+        path, tmp_path / "logs", topic="t", partitions=1, value_column="payload"
+    )
+    plan.apply()
+    assert plan.ignored == {"id", "ts"}
+
+
+def test_a_missing_column_is_named(tmp_path: Path) -> None:
+    path = foreign(tmp_path, "jsonl")
+    with pytest.raises(ValueError, match="there is no column 'value': name it; there are payload"):
+        kafkajit.import_files(path, tmp_path / "logs", topic="t", partitions=1).apply()
+
+
+def test_new_offsets_begin_at_0(tmp_path: Path) -> None:
+    append(tmp_path / "logs" / "orders-0", range(100))
+    kafkajit.export(tmp_path / "logs", tmp_path / "a.csv", starting_offsets={"orders": {"0": 40}})
+    for new, first in ((False, 40), (True, 0)):
+        folder = tmp_path / f"back-{first}"
+        kafkajit.import_files(tmp_path / "a.csv", folder, new_offsets=new).apply()
+        assert records_in(folder)["orders-0"][0]["offset"] == first
+
+
+def test_structs_become_json(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"value": [{"id": 7, "tags": ["a"]}]}), tmp_path / "a.parquet")
+    kafkajit.import_files(tmp_path / "a.parquet", tmp_path / "l", topic="t", partitions=1).apply()
+    (row,) = records_in(tmp_path / "l")["t-0"]
+    assert json.loads(row["value"]) == {"id": 7, "tags": ["a"]}
