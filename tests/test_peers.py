@@ -65,6 +65,7 @@ RECORD: record.Record = {
             "write": {"kafkaLog": 3.9, "noop": 1.2},
         }.items()
     },
+    "export": {"parquet": {"bytes": 1 << 28, "seconds": seconds(ours=1.5, theirs=1.2), "with": {}}},
     "upkeep": {"compact": {"bytes": 1 << 30, "seconds": seconds(ours=1.5, theirs=7.5), "with": {}}},
     "growth": {"files": {"points": POINTS, "with": {"cpu": "6502"}}},
     "values": {
@@ -161,6 +162,7 @@ def test_a_run_of_some_parts_leaves_the_others(tmp_path: Path) -> None:
         "comparisons": {"p100": {"a": 4}, "zstd": {"a": 2}},
         "spark": {"table": {"a": 3}},
         "upkeep": {},
+        "export": {},
         "growth": {},
         "values": {},
     }
@@ -199,6 +201,7 @@ def test_tables_have_speeds_and_ratios() -> None:
         "| `kafkaLog`, by a column partition | 3.90 | 1.95 |",
         "| rows read, none written | 1.20 | 0.60 |",
     ]
+    assert found["export"].splitlines()[3].endswith("theirs | 1.20 | 0.60 | 0.80× |")
     assert found["upkeep"].splitlines()[3].endswith("theirs | 7.50 | 3.75 | 5.0× |")
     assert found["machine"] == "Measured with: cpu Z80 and 6502, numba 1.0, Spark 4.3.0."
     assert "byte for byte, 15× as fast" in found["versus"]

@@ -65,3 +65,24 @@ class WriteLogs:
                     writer.write(records)
                 staged += writer.close()
         return staged
+
+
+class ImportFiles:
+    """An import of 16 MiB of exported records, with the commit."""
+
+    params = ["parquet", "jsonl", "avro"]
+    param_names = ["format"]
+    setup_cache = staticmethod(segments.setup_cache)
+
+    def setup(self, format_: str) -> None:
+        self.folder = temporary_folder()
+        self.files = Path(self.folder.name) / "files"
+        kafkajit.export(segments.small().path().parent, self.files, to=format_)
+        self.time_import(format_)
+
+    def teardown(self, format_: str) -> None:
+        self.folder.cleanup()
+
+    def time_import(self, format_: str) -> None:
+        """Into a new folder."""
+        kafkajit.import_files(self.files, tempfile.mkdtemp(dir=self.folder.name)).apply()

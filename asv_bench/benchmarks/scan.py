@@ -3,8 +3,10 @@
 # ruff: noqa: ARG002  # asv hands every parameter to every method
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
+import kafkajit
 import kafkajit.testing as kt
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.predicates import Predicate
@@ -78,3 +80,25 @@ class ManySegments:
         """All tasks one by one, every column."""
         for task in self.tasks:
             exhaust(read_task(task, self.schema, self.options))
+
+
+class Export:
+    """An export of 16 MiB of records to files."""
+
+    params = ["parquet", "arrow", "csv", "jsonl", "avro"]
+    param_names = ["format"]
+    setup_cache = staticmethod(segments.setup_cache)
+
+    def setup(self, format_: str) -> None:
+        self.folder = temporary_folder()
+        self.log = segments.small().path().parent
+        self.time_export(format_)
+
+    def teardown(self, format_: str) -> None:
+        self.folder.cleanup()
+
+    def time_export(self, format_: str) -> None:
+        """Into a new folder, with syncs."""
+        out = Path(self.folder.name) / "out"
+        kafkajit.export(self.log, out, to=format_)
+        shutil.rmtree(out)

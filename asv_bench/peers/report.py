@@ -60,6 +60,7 @@ UPKEEP = {
     "compact": "compaction",
     "compact-lz4": "compaction, lz4",
 }
+EXPORTS = {"parquet": "uncompressed", "parquet-zstd": "zstd"}
 
 Result = dict[str, Any]
 
@@ -331,6 +332,21 @@ def _upkeep(record: Record) -> str:
     return _table(["Changing logs, one core, s", "median", "best", ""], rows)
 
 
+def _export(record: Record) -> str:
+    rows = []
+    for name, result in record["export"].items():
+        first = next(iter(result["seconds"].values()))["median"]
+        rows += [
+            [
+                f"{EXPORTS[name]}, {_mb(result['bytes'])} of log: {subject}",
+                *(f"{seconds[how]:.2f}" for how in ("median", "best")),
+                _times(seconds["median"] / first),
+            ]
+            for subject, seconds in result["seconds"].items()
+        ]
+    return _table(["Writing Parquet, one core, s", "median", "best", ""], rows)
+
+
 def _growth(record: Record) -> str:
     if not record["growth"]:
         return ""
@@ -386,6 +402,7 @@ SECTIONS: dict[str, Callable[[Record], str]] = {
     "spark": _spark,
     "spark-writing": _spark_writing,
     "upkeep": _upkeep,
+    "export": _export,
     "growth": _growth,
     "values": _values,
     "machine": _machine,

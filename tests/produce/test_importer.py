@@ -8,9 +8,8 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from corpus import rows_of
+from corpus import TESTS, rows_of
 from exporting import append, records_in
-from kafka.partitioner.default import murmur2
 
 import kafkajit
 
@@ -62,15 +61,14 @@ def test_chosen_columns_of_another_programs_file(format_: str, tmp_path: Path) -
 
 
 def test_keys_go_where_kafkas_producer_puts_them(tmp_path: Path) -> None:
+    head, *lines = (TESTS / "data" / "partitions.tsv").read_text().splitlines()
+    at = head.split("\t").index("12")
+    wanted = {bytes.fromhex(row[0]): int(row[at]) for row in (line.split("\t") for line in lines)}
     path = tmp_path / "rows.parquet"
-    pq.write_table(pa.table({"key": ["a", "b", "c", "d"], "value": ["v"] * 4}), path)
-    kafkajit.import_files(path, tmp_path / "logs", topic="t", partitions=3).apply()
-    found = {
-        row["key"]: name for name, rows in records_in(tmp_path / "logs").items() for row in rows
-    }
-    assert found == {
-        key: f"t-{(murmur2(key) & 0x7FFFFFFF) % 3}" for key in (b"a", b"b", b"c", b"d")
-    }
+    pq.write_table(pa.table({"key": list(wanted), "value": ["v"] * len(wanted)}), path)
+    kafkajit.import_files(path, tmp_path / "logs", topic="t", partitions=12).apply()
+    logs = records_in(tmp_path / "logs")
+    assert {row["key"]: row["partition"] for rows in logs.values() for row in rows} == wanted
 
 
 def test_nothing_is_written_before_apply_and_nothing_is_overwritten(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ from kafkajit.scan.export.round_files import RoundFiles, offsets_metadata, versi
 
 @dataclass
 class ExportedPartition:
-    """What a run has exported of a partition."""
+    """The part of a partition that a run has exported."""
 
     topic: str
     partition: int
@@ -77,7 +77,7 @@ Report = Callable[[ExportedPartition], None]
 
 @dataclass
 class ExportResult:
-    """What a run has exported, partition by partition."""
+    """The partitions that a run has gone through, in order."""
 
     partitions: list[ExportedPartition]
 

@@ -52,7 +52,7 @@ _file_size = number_of_bytes(1 << 10, 1 << 40)
 
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions:
-    """What is exported, and into which files."""
+    """The records that are exported, and their files."""
 
     scan: ScanOptions
     format: str
