@@ -38,7 +38,7 @@ _VERSION = 1
 
 @dataclass
 class Journal:
-    """How far a partition is exported."""
+    """The progress of a partition, and the files of its last round."""
 
     next_offset: int | None = None
     gaps: list[tuple[str, int | None]] = field(default_factory=list)  # behind the last record

@@ -63,7 +63,7 @@ class PartitionLog:
 
 @dataclass
 class Passed:
-    """How far a partition has been read, and what was damaged or malformed on the way."""
+    """The progress of a reading, with the damage and the malformed records on the way."""
 
     next_offset: int | None = None  # behind the last record
     behind: list[Place] = field(default_factory=list)  # damage behind that record

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from kafkajit.errors import RecordSerializationError
 from kafkajit.scan.export.options import BASE64
-from kafkajit.values.arrow_text import TEXT, join, named, scalar, text_of
+from kafkajit.values.arrow_text import join, named, scalar, text_of
 
 SUFFIX = "Base64"
 
@@ -90,7 +90,6 @@ def _not_text(table: pa.Table, name: str) -> RecordSerializationError:
     """The error for bytes that are not UTF-8, with the first record that has some."""
     for row in range(table.num_rows):
         try:
-            pa.array([table[name][row].as_py()], table[name].type)
             _check(table[name][row].as_py())
         except UnicodeDecodeError:
             where = [
@@ -114,6 +113,3 @@ def _check(value: object) -> None:
     elif isinstance(value, list):
         for inner in value:
             _check(inner)
-
-
-__all__ = ["TEXT", "as_text", "json_lines"]
