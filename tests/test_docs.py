@@ -186,7 +186,13 @@ def _commands(page: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
-def test_commands_on_a_page_are_understood(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_on_a_page_are_understood(
+    page: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)  # some write files
     for command in _commands(page):
         _, name, *arguments = shlex.split(command, comments=True)
         if name == "sql":  # tests/spark runs statements
