@@ -669,3 +669,10 @@ def _mixed(word: int) -> int:
     word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 % 2**64
     word = (word ^ word >> 27) * 0x94D049BB133111EB % 2**64
     return word ^ word >> 31
+
+
+def holders(stretches: list[bytes], needle: bytes, *, ignores_case: bool) -> list[bool]:
+    """Which of some bytes contain the needle; the case of ASCII letters may not count."""
+    if ignores_case:
+        return [needle.lower() in stretch.lower() for stretch in stretches]
+    return [needle in stretch for stretch in stretches]

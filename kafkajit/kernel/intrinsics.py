@@ -352,3 +352,44 @@ def _prefetch(typing_context, content, position):  # noqa: ARG001
 
 # prefetch(content, position): load a cache line; any position is allowed, even outside the array.
 prefetch = _prefetch_plain if PLAIN else _prefetch
+
+
+# The bytes that `equal_bytes` compares at once.
+BLOCK = 64
+
+
+@kernel
+def _equal_bytes_plain(content, position, mask, byte):
+    bits = np.uint64(0)
+    for i in range(BLOCK):
+        if content[position + i] & mask == byte:
+            bits |= np.uint64(1) << np.uint64(i)
+    return np.int64(bits)
+
+
+@intrinsic
+def _equal_bytes(typing_context, content, position, mask, byte):  # noqa: ARG001
+    signature = types.int64(content, types.int64, types.uint8, types.uint8)
+
+    def generate(context, builder, signature, arguments):
+        block = ir.VectorType(ir.IntType(8), BLOCK)
+        number = ir.IntType(32)
+
+        def in_all(value):
+            one = builder.insert_element(ir.Constant(block, ir.Undefined), value, number(0))
+            lanes = ir.Constant(ir.VectorType(number, BLOCK), [0] * BLOCK)
+            return builder.shuffle_vector(one, ir.Constant(block, ir.Undefined), lanes)
+
+        pointer = element_address(context, builder, signature, arguments, 0, 1)
+        loaded = builder.load(builder.bitcast(pointer, block.as_pointer()))
+        loaded.align = 1
+        masked = builder.and_(loaded, in_all(arguments[2]))
+        equal = builder.icmp_unsigned("==", masked, in_all(arguments[3]))
+        return builder.bitcast(equal, ir.IntType(64))
+
+    return signature, generate
+
+
+# equal_bytes(content, position, mask, byte): a bit for each of the next BLOCK bytes that is `byte`
+# under the mask, the first one's lowest, as an int64, unchecked.
+equal_bytes = _equal_bytes_plain if PLAIN else _equal_bytes
