@@ -27,7 +27,7 @@ from kafkajit.format.log_path import parse_log_path
 from kafkajit.places.locations import opened_source
 from kafkajit.places.private_keys import PrivateKeys
 from kafkajit.records.batches import Batches
-from kafkajit.records.columns import ColumnMemory
+from kafkajit.records.columns import ColumnMemory, MayHold
 from kafkajit.records.decode import Chunk
 from kafkajit.schema import (
     BATCH_COLUMNS,
@@ -330,13 +330,17 @@ class SegmentReader(Walk):
         batch_rows: int = DEFAULT_BATCH_ROWS,
         check_crcs: bool = True,
         max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
+        may_hold: MayHold | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield records as record batches of that schema, of at most `batch_rows` rows."""
+        """Yield records as record batches of that schema, of at most `batch_rows` rows.
+
+        Batches of v2 that `may_hold` does not find in their bytes are checked and left out.
+        """
         wanted = wanted_for(schema)
         if self._selection.judges_rows:
             wanted = wanted._replace(offset=True, timestamp=True)
         parts = self.chunks(
-            ColumnMemory(wanted, allocate),
+            ColumnMemory(wanted, allocate, may_hold),
             check_crcs=check_crcs,
             max_decompressed_bytes=max_decompressed_bytes,
             # Small record batches are cut from larger chunks, because each chunk costs as much as

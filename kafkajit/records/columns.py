@@ -24,7 +24,7 @@ from kafkajit.format.varint import varint_before
 from kafkajit.kernel import inlined
 from kafkajit.kernel.intrinsics import WIDE, copy_bytes
 from kafkajit.records.gather import copy_binary, plan_binary, write_validity
-from kafkajit.storage.source import Bytes, Int64s
+from kafkajit.storage.source import Bytes, Int64s, Mask
 
 # The positions of a record's parts. A size is -1 for null; the position is then that of the next
 # part. A message of v0 or v1 has the position of its entry in place of that of headers.
@@ -42,6 +42,9 @@ RECORD = np.dtype(
 )
 
 Allocate = Callable[[int, Any], npt.NDArray[Any]]
+# Which stretches of bytes, with the plain records of a batch each, may hold a record that is asked
+# for: the reader skips the records of all others.
+MayHold = Callable[[Bytes, Int64s, Int64s], Mask]
 
 
 class BinaryColumn(NamedTuple):
@@ -102,8 +105,14 @@ class ColumnMemory:
     Memory from `allocate` goes away with the columns; `fields` is kept and reused.
     """
 
-    def __init__(self, wanted: Wanted, allocate: Allocate = np.empty) -> None:
+    def __init__(
+        self,
+        wanted: Wanted,
+        allocate: Allocate = np.empty,
+        may_hold: MayHold | None = None,
+    ) -> None:
         self.wanted = wanted
+        self.may_hold = may_hold  # of batches of v2
         self._allocate = allocate
         self._fields = np.empty(0, dtype=RECORD)
         # Shares of a chunk's bytes, with some to spare. Most logs have few headers, or none.
