@@ -8,15 +8,17 @@ match has to contain. Damage is reported as a Gap, and the search goes on behind
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import compress
+from itertools import compress, islice, pairwise
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafkajit.errors import KafkaJitError
 from kafkajit.format.log_path import LogPath, parse_log_path
 from kafkajit.reader import SegmentReader
 from kafkajit.records.columns import MayHold
@@ -25,6 +27,7 @@ from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.patterns import Pattern
 from kafkajit.scan.plan import Split, find_partitions
 from kafkajit.scan.predicates import Predicate, wanted_by
+from kafkajit.scan.small_segments import PATH, read_together, small_segments
 from kafkajit.scan.table import plan_table, schema_of
 from kafkajit.schema import with_corruption
 from kafkajit.storage.source import Bytes, Int64s, Mask
@@ -34,6 +37,8 @@ from kafkajit.walk.damage import PERMISSIVE, Gap
 SIDES = ("key", "value", "headers")
 _MARKER = "controlType"  # a transaction's marker is nobody's
 _DAMAGE = "corruption"
+# The most segments that are looked at to read them together.
+_TOGETHER = 1024
 
 # Makes the text of keys or values of the log at a path that is searched instead of their bytes.
 Texts = Callable[[pa.Array, str], pa.Array]
@@ -91,6 +96,101 @@ class Found(NamedTuple):
     matches: Mask
 
 
+# What a search comes across: records, damage, or a segment that cannot be read.
+Part = Found | Gap | KafkaJitError | OSError
+
+
+@dataclass(frozen=True)
+class Searcher:
+    """Reads splits for a search.
+
+    The records have these columns and those that are searched. With `around` all records come, for
+    those around a match. `wants` decides before each part of a split whether it is read on.
+    """
+
+    search: Search
+    options: ScanOptions
+    columns: tuple[str, ...]
+    around: bool = False
+    wants: Callable[[Split], bool] = lambda _: True
+
+    def parts(self, splits: Iterable[Split]) -> Iterator[tuple[Split, Part]]:
+        """Yield the records of batches in which there may be matches, and what is wrong."""
+        left = deque(splits)
+        while left:
+            if not self.wants(left[0]):
+                left.popleft()
+                continue
+            small = small_segments(list(islice(left, _TOGETHER)))
+            if len(small) > 1:
+                for _ in small:
+                    left.popleft()
+                unread = yield from self._together(small)
+                left.extendleft(reversed(unread))
+            if len(small) < 2 or unread:
+                # A reader of its own reports the problem of the first one.
+                yield from self._alone(left.popleft())
+
+    @property
+    def _schema(self) -> pa.Schema:
+        names = {*self.columns, *self.search.sides, _MARKER}
+        return pa.schema([field for field in schema_of(self.options) if field.name in names])
+
+    @property
+    def _may_hold(self) -> MayHold | None:
+        return None if self.around else self.search.may_hold()
+
+    def _together(
+        self, splits: Sequence[Split]
+    ) -> Generator[tuple[Split, Part], None, list[Split]]:
+        schema = self._schema.append(PATH)
+        rows = read_together(splits, schema, self.options, self._may_hold)
+        while True:
+            try:
+                records = next(rows)
+            except StopIteration as done:
+                return done.value  # type: ignore[no-any-return]
+            segment = records[PATH.name].indices.to_numpy()
+            bounds = [0, *(np.flatnonzero(np.diff(segment)) + 1).tolist(), segment.size]
+            for start, end in pairwise(bounds if segment.size else ()):
+                split = splits[segment[start]]
+                if self.wants(split):
+                    yield from self._found(split, records.slice(start, end - start))
+
+    def _alone(self, split: Split) -> Iterator[tuple[Split, Part]]:
+        try:
+            reader = SegmentReader(
+                split.file.open(split.start, split.end),
+                mode=PERMISSIVE,
+                selection=split.selection,
+                start=split.start,
+                end=split.end,
+            )
+            for rows in reader.records(
+                with_corruption(self._schema),
+                check_crcs=self.options.check_crcs,
+                max_decompressed_bytes=self.options.max_decompressed_bytes,
+                may_hold=self._may_hold,
+            ):
+                damage = rows[_DAMAGE]
+                if damage.null_count < len(damage):
+                    yield split, Gap(**damage[0].as_py())
+                else:
+                    yield from self._found(split, rows)
+                if not self.wants(split):
+                    return
+        except (KafkaJitError, OSError) as error:
+            yield split, error
+
+    def _found(self, split: Split, rows: pa.RecordBatch) -> Iterator[tuple[Split, Found]]:
+        markers = rows[_MARKER]
+        if markers.null_count < len(markers):
+            rows = rows.filter(markers.is_null())
+        records = rows.select(self._schema.names)
+        if records.num_rows:
+            yield split, Found(records, self.search.rows(records, split.file.path))
+
+
 def plan_search(
     options: ScanOptions,
     topics: Sequence[str] = (),
@@ -129,43 +229,3 @@ def plan_search(
 def _names(place: LogPath) -> set[str | None]:
     """The names by which a segment may be asked for."""
     return {place.topic, f"{place.topic}-{place.partition}"}
-
-
-def search_split(
-    split: Split,
-    search: Search,
-    options: ScanOptions,
-    columns: tuple[str, ...],
-    *,
-    around: bool = False,
-) -> Iterator[Found | Gap]:
-    """Yield the records of batches in which there may be matches, and damage.
-
-    The records have these columns and those that are searched. With `around` all records come, for
-    those around a match.
-    """
-    names = {*columns, *search.sides, _MARKER}
-    schema = pa.schema([field for field in schema_of(options) if field.name in names])
-    reader = SegmentReader(
-        split.file.open(split.start, split.end),
-        mode=PERMISSIVE,
-        selection=split.selection,
-        start=split.start,
-        end=split.end,
-    )
-    for rows in reader.records(
-        with_corruption(schema),
-        check_crcs=options.check_crcs,
-        max_decompressed_bytes=options.max_decompressed_bytes,
-        may_hold=None if around else search.may_hold(),
-    ):
-        damage = rows[_DAMAGE]
-        if damage.null_count < len(damage):
-            yield Gap(**damage[0].as_py())
-            continue
-        markers = rows[_MARKER]
-        if markers.null_count < len(markers):
-            rows = rows.filter(markers.is_null())
-        records = rows.select(schema.names)
-        if records.num_rows:
-            yield Found(records, search.rows(records, split.file.path))

@@ -23,6 +23,7 @@ from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.reader import SegmentReader
 from kafkajit.records.batches import Batches, frame
+from kafkajit.records.columns import MayHold
 from kafkajit.records.decode import CHUNK_BYTES, Chunk
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.plan import Split
@@ -31,6 +32,9 @@ from kafkajit.walk.kafscale import unwrapped
 
 # Reading a segment of this size takes as long as opening it. Larger segments are mapped.
 SMALL = 1 << 20
+
+# The segment that a record comes from: most are those of many others, too.
+PATH = pa.field("path", pa.dictionary(pa.int32(), pa.string()))
 
 
 def small_segments(splits: Sequence[Split]) -> Sequence[Split]:
@@ -45,9 +49,14 @@ def small_segments(splits: Sequence[Split]) -> Sequence[Split]:
 
 
 def read_together(
-    splits: Sequence[Split], schema: pa.Schema, options: ScanOptions
+    splits: Sequence[Split],
+    schema: pa.Schema,
+    options: ScanOptions,
+    may_hold: MayHold | None = None,
 ) -> Generator[pa.RecordBatch, None, list[Split]]:
     """Yield the rows of small segments, up to the first damaged one.
+
+    Records may have a column PATH, and `may_hold` is as for SegmentReader.
 
     Returns the splits that are left to read: the damaged segment from its first bad batch on, and
     the segments behind it.
@@ -78,6 +87,7 @@ def read_together(
                 schema,
                 check_crcs=options.check_crcs,
                 max_decompressed_bytes=options.max_decompressed_bytes,
+                may_hold=may_hold,
             )
     except KafkaJitError:
         pass  # the caller reads on from there, and reports or skips the damage
@@ -123,8 +133,15 @@ class _SmallSegmentsReader(SegmentReader):
         }
 
     def _record_rows(self, chunk: Chunk, schema: pa.Schema) -> pa.RecordBatch:
-        rows = super()._record_rows(chunk, schema)
-        return self._placed(rows, np.repeat(self._segment_of(chunk.batches), chunk.counts))
+        segment = np.repeat(self._segment_of(chunk.batches), chunk.counts)
+        if PATH not in schema:
+            return self._placed(super()._record_rows(chunk, schema), segment)
+        plain = schema.remove(schema.names.index(PATH.name))
+        rows = self._placed(super()._record_rows(chunk, plain), segment)
+        paths = pa.DictionaryArray.from_arrays(
+            segment.astype(np.int32), pa.array(self._places["path"])
+        )
+        return pa.RecordBatch.from_arrays([*rows.columns, paths], schema=plain.append(PATH))
 
     def _batch_rows(self, batches: Batches, schema: pa.Schema) -> pa.RecordBatch:
         return self._placed(super()._batch_rows(batches, schema), self._segment_of(batches))

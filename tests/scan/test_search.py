@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ from scanning import far_away, options_of, read_in_small_pieces, read_rows, writ
 import kafkajit.testing as kt
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.patterns import Pattern
-from kafkajit.scan.search import SIDES, Search, plan_search, search_split
+from kafkajit.scan.plan import Split
+from kafkajit.scan.search import SIDES, Found, Search, Searcher, plan_search
+from kafkajit.storage.stored_file import StoredFile
 from kafkajit.walk.damage import Gap
 
 COLUMNS = ("topic", "partition", "offset")
@@ -55,15 +58,12 @@ def found_at(
     """The offsets that are found, and the damage."""
     asked = options_of(*locations, **options)
     offsets, gaps = [], []
-    for split in plan_search(asked)[0]:
-        for part in search_split(split, search, asked, COLUMNS, around=around):
-            if isinstance(part, Gap):
-                gaps.append(part)
-            else:
-                all_ = part.records["offset"].to_pylist()
-                offsets += [
-                    offset for offset, is_in in zip(all_, part.matches, strict=True) if is_in
-                ]
+    for _, part in Searcher(search, asked, COLUMNS, around).parts(plan_search(asked)[0]):
+        if isinstance(part, Gap):
+            gaps.append(part)
+        else:
+            assert isinstance(part, Found)
+            offsets += compress(part.records["offset"].to_pylist(), part.matches)
     return offsets, gaps
 
 
@@ -238,9 +238,10 @@ def test_offsets_and_times_limit_a_search(root: Path) -> None:
         asked = options_of(root / "orders-0", **options)
         return [
             offset
-            for split in plan_search(asked, (), (), offsets)[0]
-            for part in search_split(split, text("v"), asked, COLUMNS)
-            if not isinstance(part, Gap)
+            for _, part in Searcher(text("v"), asked, COLUMNS).parts(
+                plan_search(asked, (), (), offsets)[0]
+            )
+            if isinstance(part, Found)
             for offset in part.records["offset"].to_pylist()
         ]
 
@@ -248,3 +249,58 @@ def test_offsets_and_times_limit_a_search(root: Path) -> None:
     assert found((None, 1)) == [0]
     assert found((None, None), startingTimestamp=2000) == [2, 3]
     assert found((1, None), endingTimestamp=3000) == [1, 2]
+
+
+def test_small_segments_are_read_together(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = root / "orders-1" / f"{0:020}.log"
+    path.write_bytes(path.read_bytes() + kt.broken("wrong crc", base_offset=4) + path.read_bytes())
+    opened = []
+    open_file = StoredFile.open
+
+    def counted(file: StoredFile, *stretch: int) -> Any:
+        opened.append(file.path)
+        return open_file(file, *stretch)
+
+    monkeypatch.setattr(StoredFile, "open", counted)
+    asked = options_of(root)
+    parts = list(Searcher(text("v"), asked, COLUMNS).parts(plan_search(asked)[0]))
+    found = [
+        (Path(split.file.path).parent.name, offset)
+        for split, part in parts
+        if isinstance(part, Found)
+        for offset in part.records["offset"].to_pylist()
+    ]
+    places = ["orders-0", "orders-1", "orders-1", "payments-0"]
+    assert found == [(place, offset) for place in places for offset in range(4)]
+    (gap,) = [part for _, part in parts if isinstance(part, Gap)]
+    assert gap.path == str(path)
+    # Nothing is left to read the last one with.
+    assert opened == [str(path), str(root / "payments-0" / path.name)]
+
+
+def test_what_is_not_wanted_any_more_is_not_read(root: Path) -> None:
+    asked = options_of(root)
+    done: list[str] = []
+
+    def wants(split: Split) -> bool:
+        return split.file.path not in done
+
+    found = []
+    searcher = Searcher(text("v"), asked, COLUMNS, wants=wants)
+    splits = plan_search(asked)[0]
+    done.append(splits[1].file.path)
+    for split, _ in searcher.parts(splits):
+        found.append(Path(split.file.path).parent.name)
+        done.append(split.file.path)
+    assert found == ["orders-0", "payments-0"]
+
+
+def test_a_segment_that_cannot_be_read_does_not_end_the_search(root: Path) -> None:
+    asked = options_of(root)
+    splits = plan_search(asked)[0]
+    Path(splits[1].file.path).unlink()
+    found = [
+        (Path(split.file.path).parent.name, type(part))
+        for split, part in Searcher(text("v"), asked, COLUMNS).parts(splits)
+    ]
+    assert found == [("orders-0", Found), ("orders-1", FileNotFoundError), ("payments-0", Found)]
