@@ -16,6 +16,7 @@ from kafkajit.cli import (
     compact,
     dump_log,
     export,
+    grep,
     import_,
     info,
     repair,
@@ -34,8 +35,10 @@ from kafkajit.errors import did_you_mean
 class _Parser(argparse.ArgumentParser):
     """Refuses arguments in one line and with exit code 1, as Kafka's tools do."""
 
+    error_code = 1
+
     def error(self, message: str) -> NoReturn:
-        self.exit(1, f"{self.prog}: {message}; see {self.prog} --help\n")
+        self.exit(self.error_code, f"{self.prog}: {message}; see {self.prog} --help\n")
 
 
 class _Version(argparse.Action):
@@ -64,6 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _add(commands, "compact", compact)
     _add(commands, "dump-log", dump_log)
     _add(commands, "export", export)
+    _add(commands, "grep", grep)
     _add(commands, "import", import_)
     _add(commands, "info", info)
     _add(commands, "repair", repair)
@@ -87,14 +91,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # The reader of the pipe has closed it: nothing more may be flushed into it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return options.error_code  # type: ignore[no-any-return]
     except KeyboardInterrupt:
         return 130
     except Exception as error:
         if options.debug:
             raise
         print(f"kafkajit: {reason(error)}", file=sys.stderr)
-        return 1
+        return options.error_code  # type: ignore[no-any-return]
     return code
 
 
@@ -137,5 +141,7 @@ def _add(commands: Any, name: str, module: Any) -> None:
         allow_abbrev=False,
     )
     module.add_arguments(parser)
+    parser.error_code = getattr(module, "ERROR_CODE", parser.error_code)
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    parser.set_defaults(run=module.run, command=name, rest=getattr(module, "REST", None))
+    rest = getattr(module, "REST", None)
+    parser.set_defaults(run=module.run, command=name, rest=rest, error_code=parser.error_code)

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from kafkajit.cli.sql.table import escaped
 from kafkajit.errors import RecordDeserializationError
 from kafkajit.values.arrow_text import TEXT, join, scalar, text_of
+from kafkajit.values.status import Decoded
 
 if TYPE_CHECKING:
     from kafkajit.cli.dump_values import DumpedValues
@@ -30,19 +31,24 @@ class TailLines:
         self._values = _values(options) if self._decoded else None
 
     def text(self, rows: pa.RecordBatch, path: str) -> str:
-        """The lines of some records of the log at a path."""
+        """The lines of some records of the log at a path, without markers of transactions."""
         rows = rows.filter(rows["controlType"].is_null())  # a transaction's marker is nobody's
+        return "".join(f"{line}\n" for line in self.lines(rows, path))
+
+    def lines(self, rows: pa.RecordBatch, path: str) -> list[str]:
+        """A line for each of some records of the log at a path."""
         lines = self._objects(rows, path) if self._is_json else self._texts(rows, path)
-        return "".join(f"{line}\n" for line in lines.to_pylist())
+        return lines.to_pylist()  # type: ignore[no-any-return]
 
     def _texts(self, rows: pa.RecordBatch, path: str) -> pa.Array:
         topic, partition, offset, time = (text_of(rows[name]) for name in COLUMNS[:4])
         place = join(topic, partition, between="-")
-        sides = (
-            self._made(side, rows, path) if side in self._decoded else _shown(rows[side])
-            for side in _SIDES
-        )
+        sides = (self._side(side, rows, path) for side in _SIDES)
         return join(place, offset, time, *sides, between="\t", null="null")
+
+    def _side(self, side: str, rows: pa.RecordBatch, path: str) -> pa.Array:
+        """Keys or values as text in one line."""
+        return self._made(side, rows, path) if side in self._decoded else _shown(rows[side])
 
     def _objects(self, rows: pa.RecordBatch, path: str) -> pa.Array:
         pieces: list[pa.Array | pa.Scalar] = []
@@ -55,10 +61,18 @@ class TailLines:
             pieces += [scalar(f'{"," if pieces else "{"}"{name}":'), text]
         return join(*pieces, scalar("}"), null="null")
 
+    def decodes(self, side: str) -> bool:
+        """Whether keys or values have a decoder."""
+        return side in self._decoded
+
+    def decoded(self, side: str, values: pa.Array, path: str) -> Decoded:
+        """Keys or values of the log at a path as JSON, NULL if they are malformed."""
+        assert self._values is not None
+        return self._values.decoder(side, path).decode(values)
+
     def _made(self, side: str, rows: pa.RecordBatch, path: str) -> pa.Array:
         """Keys or values as JSON; the reason for one that is malformed."""
-        assert self._values is not None
-        decoded = self._values.decoder(side, path).decode(rows[side])
+        decoded = self.decoded(side, rows[side], path)
         if not decoded.bad.size:
             return decoded.values
         texts = decoded.values.to_pylist()
@@ -76,8 +90,14 @@ def _values(options: argparse.Namespace) -> DumpedValues:
 
 def _shown(contents: pa.Array) -> pa.Array:
     """Bytes as text in one line, whatever they are."""
-    texts = [
-        None if content is None else escaped(content.decode(errors="backslashreplace"))
-        for content in contents.to_pylist()
-    ]
+    texts = [None if content is None else shown(content) for content in contents.to_pylist()]
     return pa.array(texts, TEXT)
+
+
+def shown(content: bytes) -> str:
+    r"""Bytes as text in one line, whatever they are.
+
+    >>> shown(b"a\n\xff")
+    'a\\n\\xff'
+    """
+    return escaped(content.decode(errors="backslashreplace"))

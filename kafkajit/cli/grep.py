@@ -1,0 +1,271 @@
+"""Search logs for records whose key, value or header has a text, an expression or bytes.
+
+Each line has topic and partition, offset, timestamp, key and value, separated by tabs, and the
+headers if there are some and they are searched. Damage is reported on stderr, and the search goes
+on behind it.
+
+Exit code: 0 if a record matches, 1 if none does, 2 after an error or damage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import TYPE_CHECKING
+
+from kafkajit.cli.private_key_option import add_private_key_option
+from kafkajit.cli.value_options import add_value_options, check_value_options
+from kafkajit.format.moment import milliseconds
+
+if TYPE_CHECKING:
+    from kafkajit.scan.options import ScanOptions
+    from kafkajit.scan.patterns import Pattern
+
+EXAMPLE = """\
+A PATTERN is a regular expression in RE2's syntax. ^ and $ are the beginning and
+the end of a key, a value or a header. A PATH is a segment, a log.dirs folder, a
+partition's folder, a glob, or a URI such as s3://bucket/orders-0. Without
+--topic or --partition, brokers' own topics and a registry's are left out if
+there are others.
+
+exit code:
+  0 if a record matches, 1 if none does, 2 after an error or damage; with -q, 0
+    if a record matches
+
+examples:
+  kafkajit grep 'orderId":1042' /var/kafka/orders-*
+  kafkajit grep -v -i 'timeout|refused' --topic orders /var/kafka
+  kafkajit grep --hex -c cafebabe s3://bucket/tiered
+  kafkajit grep -C 2 --starting-timestamp 2025-11-05T00:00:05Z -k o-1 /var/kafka
+  kafkajit grep --value-decoder avro --field parcels.sku D-2 \\
+      sample:typed/shipments-0
+"""
+REST = "arguments"  # the argument that receives the words behind options
+ERROR_CODE = 2
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments; those of grep have grep's names, except -v."""
+    parser.add_argument(
+        "arguments",
+        nargs="+",
+        metavar="PATTERN PATH",
+        help="what to search for, and files or folders of logs; with -e only these",
+    )
+    parser.add_argument(
+        "-e",
+        "--regexp",
+        dest="patterns",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="search for this pattern, too; may be repeated",
+    )
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument(
+        "-F", "--fixed-strings", action="store_true", help="patterns are texts, not expressions"
+    )
+    how.add_argument(
+        "--hex", action="store_true", help="patterns are bytes in hex, such as cafebabe"
+    )
+    parser.add_argument("-i", "--ignore-case", action="store_true", help="ignore the case")
+    parser.add_argument(
+        "--invert-match", action="store_true", help="find the records that do not match"
+    )
+    for short, side in (("-k", "key"), ("-v", "value"), ("-H", "headers")):
+        parser.add_argument(
+            short,
+            f"--{side}",
+            dest="sides",
+            action="append_const",
+            const=side,
+            help=f"search in {side if side == 'headers' else side + 's'} (default: everywhere)",
+        )
+    parser.add_argument(
+        "--field",
+        metavar="NAME",
+        help="search in this field of decoded values, such as customer.id; of all items of a list",
+    )
+    _add_output(parser)
+    _add_limits(parser)
+    add_value_options(parser)
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-c", "--count", action="store_true", help="print only the number of each partition"
+    )
+    parser.add_argument(
+        "-l",
+        "--files-with-matches",
+        action="store_true",
+        help="print only the paths of segments with a match",
+    )
+    parser.add_argument(
+        "-q", "--quiet", action="store_true", help="print nothing, and end at the first match"
+    )
+    parser.add_argument(
+        "-m",
+        "--max-count",
+        type=_number,
+        metavar="N",
+        help="read a partition up to its N-th match",
+    )
+    for short, where in (("-A", "after"), ("-B", "before")):
+        parser.add_argument(
+            short,
+            f"--{where}-context",
+            type=_number,
+            metavar="N",
+            help=f"print N records {where} each match, too",
+        )
+    parser.add_argument(
+        "-C",
+        "--context",
+        type=_number,
+        default=0,
+        metavar="N",
+        help="print N records before and after each match, too",
+    )
+    parser.add_argument(
+        "--format",
+        choices=("text", "json"),
+        default="text",
+        help="lines of text, or a JSON object for each record (default: %(default)s)",
+    )
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    for name, example in (("topic", "TOPIC"), ("partition", "TOPIC-PARTITION")):
+        parser.add_argument(
+            f"--{name}",
+            dest=f"{name}s",
+            action="append",
+            default=[],
+            metavar=example,
+            help=f"only this {name}; may be repeated",
+        )
+    for which, offset, time in (
+        ("starting", "begin with this offset", "begin with"),
+        ("ending", "end before this offset", "end before"),
+    ):
+        parser.add_argument(
+            f"--{which}-offset", type=_number, metavar="OFFSET", help=f"{offset} in each partition"
+        )
+        parser.add_argument(
+            f"--{which}-timestamp",
+            type=_time,
+            metavar="TIME",
+            help=f"{time} the first record of each partition that has this timestamp or a later "
+            "one: ISO 8601 (in UTC without a zone) or milliseconds",
+        )
+    parser.add_argument(
+        "--isolation-level",
+        choices=("read_uncommitted", "read_committed"),
+        default="read_uncommitted",
+        help="read_committed leaves out aborted and unfinished transactions (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--no-check-crcs",
+        dest="check_crcs",
+        action="store_false",
+        help="search in batches whose checksum is wrong, too, and compute none",
+    )
+    parser.add_argument(
+        "--max-decompressed-bytes",
+        type=int,
+        metavar="SIZE",
+        help="the largest size of a decompressed batch (default: 256 MiB)",
+    )
+    add_private_key_option(parser)
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"expected a number, not {text!r}")
+    return int(text)
+
+
+def _time(text: str) -> int:
+    try:
+        return milliseconds(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the records that match, and return grep's exit code."""
+    from kafkajit.cli.grep_lines import GrepLines
+    from kafkajit.cli.grep_output import GrepOutput
+    from kafkajit.cli.grep_texts import SearchedTexts
+    from kafkajit.scan.search import SIDES, Search, plan_search
+
+    _complete(options)
+    patterns = _patterns(options)
+    sides = tuple(options.sides or (SIDES if options.field is None else ("value",)))
+    lines = GrepLines(options, patterns, sides)
+    texts = SearchedTexts(options, lines)
+    search = Search(patterns, sides, options.invert_match, texts.of(sides))
+    output = GrepOutput(options, search, lines)
+    scan = _scan_options(options)
+    offsets = (options.starting_offset, options.ending_offset)
+    splits, missing = plan_search(scan, options.topics, options.partitions, offsets)
+    for name in missing:
+        output.error(f"there are no segments of {name}: check --topic and --partition")
+    if options.max_count != 0:
+        output.search(splits, scan)
+    for note in texts.notes():
+        output.note(note)
+    wrong = texts.missing_field()
+    if wrong is not None:
+        output.error(wrong)
+    return output.code()
+
+
+def _complete(options: argparse.Namespace) -> None:
+    """Tell patterns from paths, and raise a ValueError for options that do not go together."""
+    options.paths = options.arguments
+    if not options.patterns:
+        first, *options.paths = options.arguments
+        options.patterns = [first]
+    if not options.paths:
+        raise ValueError("pass a PATH behind the pattern: a segment, or a folder of logs")
+    check_value_options(options)
+    if options.field is not None:
+        if options.value_decoder is None:
+            raise ValueError("--field needs --value-decoder")
+        if options.sides and "value" not in options.sides:
+            raise ValueError("--field is a field of values: pass -v, too")
+    if options.hex and options.ignore_case:
+        raise ValueError("pass --hex or --ignore-case, not both: bytes have no case")
+    for where in ("before", "after"):
+        if getattr(options, f"{where}_context") is None:
+            setattr(options, f"{where}_context", options.context)
+
+
+def _patterns(options: argparse.Namespace) -> tuple[Pattern, ...]:
+    from kafkajit.scan.patterns import Pattern
+
+    if options.hex:
+        return tuple(map(Pattern.of_hex, options.patterns))
+    make = Pattern.of_text if options.fixed_strings else Pattern.of_regex
+    return tuple(make(text, ignores_case=options.ignore_case) for text in options.patterns)
+
+
+def _scan_options(options: argparse.Namespace) -> ScanOptions:
+    from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
+    from kafkajit.places.private_keys import PrivateKeys
+    from kafkajit.scan.options import ScanOptions
+    from kafkajit.walk.damage import PERMISSIVE
+
+    return ScanOptions(
+        paths=tuple(map(os.fspath, options.paths)),
+        starting_timestamp=options.starting_timestamp,
+        ending_timestamp=options.ending_timestamp,
+        isolation_level=options.isolation_level,
+        check_crcs=options.check_crcs,
+        mode=PERMISSIVE,
+        max_decompressed_bytes=options.max_decompressed_bytes or DEFAULT_MAX_DECOMPRESSED_BYTES,
+        max_partition_bytes=2**40,  # one task reads all
+        private_keys=PrivateKeys.of(dict(options.private_keys)),
+    )

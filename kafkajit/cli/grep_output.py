@@ -1,0 +1,153 @@
+"""Runs a search over the splits of a plan, and prints what it finds as the options ask for."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import deque
+
+import numpy as np
+import pyarrow as pa
+
+from kafkajit.cli.error_text import reason
+from kafkajit.cli.grep_lines import RECORD_COLUMNS, GrepLines, Neighbours
+from kafkajit.cli.progress import CountProgress
+from kafkajit.format.log_path import parse_log_path
+from kafkajit.scan.options import ScanOptions
+from kafkajit.scan.plan import Split
+from kafkajit.scan.search import Found, Search, Searcher
+from kafkajit.walk.damage import Gap
+
+MATCH, NO_MATCH, ERROR = 0, 1, 2  # grep's exit codes
+
+
+class GrepOutput:
+    """Prints matches, and remembers whether there were some, and errors."""
+
+    def __init__(self, options: argparse.Namespace, search: Search, lines: GrepLines) -> None:
+        self._options = options
+        self._search = search
+        self._lines = lines
+        is_listed = options.quiet or options.files_with_matches
+        self._is_counted = options.count and not is_listed
+        self._is_short = is_listed or options.count
+        self._around = (options.before_context, options.after_context)
+        if self._is_short:
+            self._around = (0, 0)
+        self._progress = CountProgress("segments")
+        self._place = ""  # of the last records
+        self._neighbours = Neighbours(*self._around)
+        self._counts: dict[str, int] = {}  # matches by partition
+        self._listed: set[str] = set()  # the segments with a match that were printed
+        self._has_match = self._has_error = self._has_output = False
+
+    def search(self, splits: list[Split], scan: ScanOptions) -> None:
+        """Search the splits, a partition after the other."""
+        numbers = {split.file.path: number for number, split in enumerate(splits)}
+        self._counts = dict.fromkeys((place_of(split.file.path) for split in splits), 0)
+        unprinted = deque(self._counts)
+
+        def wants(split: Split) -> bool:
+            self._progress.update(numbers[split.file.path], len(splits))
+            return self._wants(split)
+
+        columns = () if self._is_short else RECORD_COLUMNS
+        searcher = Searcher(self._search, scan, columns, any(self._around), wants)
+        for split, part in searcher.parts(splits):
+            place = place_of(split.file.path)
+            while self._is_counted and unprinted[0] != place and place in unprinted:
+                self._print([self._count_of(unprinted.popleft())])
+            if isinstance(part, Found):
+                self._found(part, place, split.file.path)
+            elif isinstance(part, Gap):
+                self.error(_words(part))
+            else:
+                self.error(reason(part))
+            if self._options.quiet and self._has_match:
+                break
+        if self._is_counted:
+            self._print([self._count_of(place) for place in unprinted])
+        self._progress.clear()
+
+    def error(self, text: str) -> None:
+        """Report an error; the search goes on."""
+        self._has_error = True
+        self.note(text)
+
+    def note(self, text: str) -> None:
+        """Print a line on stderr."""
+        self._progress.clear()
+        sys.stdout.flush()
+        print(f"kafkajit grep: {text}", file=sys.stderr)
+
+    def code(self) -> int:
+        """The exit code: an error counts more than a match, but not if nothing is printed."""
+        if self._has_error and not (self._options.quiet and self._has_match):
+            return ERROR
+        return MATCH if self._has_match else NO_MATCH
+
+    def _wants(self, split: Split) -> bool:
+        """Whether a split has to be read on."""
+        if split.file.path in self._listed:
+            return False
+        place = place_of(split.file.path)
+        limit = self._options.max_count
+        is_full = limit is not None and self._counts[place] >= limit
+        return not is_full or (place == self._place and not self._neighbours.is_complete)
+
+    def _found(self, found: Found, place: str, path: str) -> None:
+        """Count and print the matches among some records, up to the limit."""
+        if place != self._place:
+            self._place, self._neighbours = place, Neighbours(*self._around)
+        options = self._options
+        records, matches = found
+        count = int(matches.sum())
+        if options.max_count is not None:
+            left = options.max_count - self._counts[place]
+            if count > left:
+                matches = matches & (np.cumsum(matches) <= left)
+                count = left
+        self._counts[place] += count
+        self._has_match |= count > 0
+        if self._is_short:
+            if options.files_with_matches and count and not options.quiet:
+                self._listed.add(path)
+                self._print([json.dumps({"path": path}) if options.format == "json" else path])
+            return
+        if not any(self._around):
+            if count:
+                rows = records.filter(pa.array(matches))
+                self._print(self._lines.lines(rows, path))
+            return
+        for rows, is_next in self._neighbours.around(Found(records, matches)):
+            if self._has_output and not is_next and options.format == "text":
+                self._print([self._lines.separator])
+            self._print(self._lines.lines(rows, path))
+
+    def _count_of(self, place: str) -> str:
+        count = self._counts[place]
+        if self._options.format == "text":
+            return f"{place}\t{count}"
+        topic, _, partition = place.rpartition("-")
+        if not topic:
+            return json.dumps({"path": place, "count": count})
+        return json.dumps({"topic": topic, "partition": int(partition), "count": count})
+
+    def _print(self, lines: list[str]) -> None:
+        self._progress.clear()
+        self._has_output = True
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
+
+
+def place_of(path: str) -> str:
+    """The partition of a segment, or its path if that has no partition."""
+    topic, partition = parse_log_path(path)[:2]
+    return path if topic is None else f"{topic}-{partition}"
+
+
+def _words(gap: Gap) -> str:
+    return (
+        f"{gap.path}: {gap.reason} at position {gap.position}: {gap.length:,} bytes are damaged "
+        "and were not searched"
+    )
