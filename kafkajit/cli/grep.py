@@ -46,11 +46,15 @@ ERROR_CODE = 2
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments; those of grep have grep's names, except -v."""
+    parser.usage = (
+        "%(prog)s [OPTION ...] PATTERN PATH [PATH ...]\n"
+        "       %(prog)s [OPTION ...] -e PATTERN [-e PATTERN ...] PATH [PATH ...]"
+    )
     parser.add_argument(
         "arguments",
         nargs="+",
         metavar="PATTERN PATH",
-        help="what to search for, and files or folders of logs; with -e only these",
+        help="what to search for, and files or folders of logs; with -e only the latter",
     )
     parser.add_argument(
         "-e",

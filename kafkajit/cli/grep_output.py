@@ -38,6 +38,7 @@ class GrepOutput:
         self._progress = CountProgress("segments")
         self._place = ""  # of the last records
         self._neighbours = Neighbours(*self._around)
+        self._paths: dict[str, str] = {}  # a segment of each partition
         self._counts: dict[str, int] = {}  # matches by partition
         self._listed: set[str] = set()  # the segments with a match that were printed
         self._has_match = self._has_error = self._has_output = False
@@ -45,7 +46,8 @@ class GrepOutput:
     def search(self, splits: list[Split], scan: ScanOptions) -> None:
         """Search the splits, a partition after the other."""
         numbers = {split.file.path: number for number, split in enumerate(splits)}
-        self._counts = dict.fromkeys((place_of(split.file.path) for split in splits), 0)
+        self._paths = {place_of(path): path for path in numbers}
+        self._counts = dict.fromkeys(self._paths, 0)
         unprinted = deque(self._counts)
 
         def wants(split: Split) -> bool:
@@ -129,10 +131,9 @@ class GrepOutput:
         count = self._counts[place]
         if self._options.format == "text":
             return f"{place}\t{count}"
-        topic, _, partition = place.rpartition("-")
-        if not topic:
-            return json.dumps({"path": place, "count": count})
-        return json.dumps({"topic": topic, "partition": int(partition), "count": count})
+        topic, partition = parse_log_path(self._paths[place])[:2]
+        where = {"path": place} if topic is None else {"topic": topic, "partition": partition}
+        return json.dumps({**where, "count": count})
 
     def _print(self, lines: list[str]) -> None:
         self._progress.clear()

@@ -127,7 +127,7 @@ class Searcher:
                     left.popleft()
                 unread = yield from self._together(small)
                 left.extendleft(reversed(unread))
-            if len(small) < 2 or unread:
+            if len(small) < 2 or (unread and self.wants(left[0])):
                 # A reader of its own reports the problem of the first one.
                 yield from self._alone(left.popleft())
 
