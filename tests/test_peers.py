@@ -67,6 +67,10 @@ RECORD: record.Record = {
     },
     "export": {"parquet": {"bytes": 1 << 28, "seconds": seconds(ours=1.5, theirs=1.2), "with": {}}},
     "upkeep": {"compact": {"bytes": 1 << 30, "seconds": seconds(ours=1.5, theirs=7.5), "with": {}}},
+    "grep": {
+        "none": PLAIN
+        | {"seconds": seconds(**{"kafkajit grep -c": 0.2, "grep -c on the raw file": 0.6})}
+    },
     "growth": {"files": {"points": POINTS, "with": {"cpu": "6502"}}},
     "values": {
         "avro": {"bytes": 66.0, "seconds": seconds(kafkajit=0.1, fastavro=8.0), "with": {}},
@@ -165,6 +169,7 @@ def test_a_run_of_some_parts_leaves_the_others(tmp_path: Path) -> None:
         "export": {},
         "growth": {},
         "values": {},
+        "grep": {},
     }
 
 
@@ -203,6 +208,10 @@ def test_tables_have_speeds_and_ratios() -> None:
     ]
     assert found["export"].splitlines()[3].endswith("theirs | 1.20 | 0.60 | 0.80× |")
     assert found["upkeep"].splitlines()[3].endswith("theirs | 7.50 | 3.75 | 5.0× |")
+    assert found["grep"].splitlines()[2:] == [
+        "| 4 M × 100 B, 480 MB: `kafkajit grep -c` | 0.20 | 2.40 | 1.0× |",
+        "| 4 M × 100 B, 480 MB: `grep -c on the raw file` | 0.60 | 0.80 | 3.0× |",
+    ]
     assert found["machine"] == "Measured with: cpu Z80 and 6502, numba 1.0, Spark 4.3.0."
     assert "byte for byte, 15× as fast" in found["versus"]
     assert found["summary"].splitlines()[2:] == [

@@ -9,6 +9,7 @@ from kafkajit.format.layout import BATCH_HEADER
 from kafkajit.records.batches import frame
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import Decoder
+from kafkajit.records.search import Needle, holders
 from kafkajit.storage.source import Source, as_bytes
 from kafkajit.testing import Record, batch
 from kafkajit.walk.frames import frames
@@ -91,3 +92,22 @@ class Damage:
 
     def time_next_sound_batch(self, damage: str) -> None:
         next_sound_batch(self.content, 0)
+
+
+class Needles:
+    """A search for bytes in 16 MiB of batches' records, none of which has them."""
+
+    params = ["rare", "common", "ignoring case"]
+    param_names = ["needle"]
+    setup_cache = staticmethod(segments.setup_cache)
+
+    def setup(self, needle: str) -> None:
+        self.source = Source(segments.small().path().read_bytes())
+        self.batches = [framing.batches for framing in frames(self.source)]
+        content = b'"id":7."' if needle == "common" else b"nosuchZ"
+        self.needle = Needle.of(content, ignores_case=needle == "ignoring case")
+        self.time_search(needle)
+
+    def time_search(self, needle: str) -> None:
+        for batches in self.batches:
+            holders(self.source.content, batches.position, batches.end, self.needle)

@@ -9,7 +9,9 @@ from pathlib import Path
 import kafkajit
 import kafkajit.testing as kt
 from kafkajit.scan.options import ScanOptions
+from kafkajit.scan.patterns import Pattern
 from kafkajit.scan.predicates import Predicate
+from kafkajit.scan.search import Search, Searcher, plan_search
 from kafkajit.scan.table import plan_tasks, read_task, schema_of
 
 from . import segments
@@ -102,3 +104,28 @@ class Export:
         out = Path(self.folder.name) / "out"
         kafkajit.export(self.log, out, to=format_)
         shutil.rmtree(out)
+
+
+PATTERNS = {"text": "nosuchtext", "expression": "[0-9]{17}", "everywhere": "id"}
+
+
+class Searching:
+    """A search in the values of one segment, uncompressed or not."""
+
+    params = (["none", "lz4"], list(PATTERNS))
+    param_names = ("codec", "pattern")
+    setup_cache = staticmethod(segments.setup_cache)
+
+    def setup(self, codec: str, pattern: str) -> None:
+        path = str(segments.small(codec=codec).path())
+        self.searcher = Searcher(
+            Search((Pattern.of_regex(PATTERNS[pattern]),), ("value",)),
+            ScanOptions(paths=(path,)),
+            (),
+        )
+        self.splits = plan_search(self.searcher.options)[0]
+        self.time_search(codec, pattern)
+
+    def time_search(self, codec: str, pattern: str) -> None:
+        """All records of the batches that may match, and which do."""
+        exhaust(self.searcher.parts(self.splits))

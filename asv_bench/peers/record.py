@@ -1,8 +1,8 @@
 """The latest measurements, kept in the repository: docs/performance/peers.json.
 
-It has a part for each comparison, in `comparisons`, `spark`, `upkeep`, `export`, `growth`
-and `values`. Parts are measured separately, so each names the processor's model and the versions
-of all that took part.
+It has a part for each comparison, in `comparisons`, `spark`, `upkeep`, `export`, `growth`, `values`
+and `grep`. Parts are measured separately, so each names the processor's model and the versions of
+all that took part.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from asv_bench.peers.rounds import REPO
 
 RECORD = REPO / "docs" / "performance" / "peers.json"
-KINDS = ("comparisons", "spark", "upkeep", "export", "growth", "values")
+KINDS = ("comparisons", "spark", "upkeep", "export", "growth", "values", "grep")
 
 Record = dict[str, dict[str, dict[str, Any]]]
 

@@ -62,6 +62,9 @@ UPKEEP = {
 }
 EXPORTS = {"parquet": "uncompressed", "parquet-zstd": "zstd"}
 
+GREP = "kafkajit grep -c"
+SEARCHES = {"none": "uncompressed", "lz4": "lz4", "zstd": "zstd"}
+
 Result = dict[str, Any]
 
 
@@ -347,6 +350,18 @@ def _export(record: Record) -> str:
     return _table(["Writing Parquet, one core, s", "median", "best", ""], rows)
 
 
+def _grep(record: Record) -> str:
+    rows = []
+    for result in record["grep"].values():
+        first = result["seconds"][GREP]["median"]
+        for subject, seconds in result["seconds"].items():
+            speed = result["plainBytes"] / seconds["median"] / 1e9
+            name = f"{describe(result)}: `{subject}`".replace(", start to end`", "`, start to end")
+            numbers = [f"{seconds['median']:.2f}", f"{speed:.2f}"]
+            rows.append([name, *numbers, _times(seconds["median"] / first)])
+    return _table(["Searching for a key, one core", "s", "GB/s before compression", ""], rows)
+
+
 def _growth(record: Record) -> str:
     if not record["growth"]:
         return ""
@@ -403,6 +418,7 @@ SECTIONS: dict[str, Callable[[Record], str]] = {
     "spark-writing": _spark_writing,
     "upkeep": _upkeep,
     "export": _export,
+    "grep": _grep,
     "growth": _growth,
     "values": _values,
     "machine": _machine,
