@@ -34,7 +34,7 @@ class SearchedTexts:
         return {side: partial(self._texts, side) for side in sides if self._lines.decodes(side)}
 
     def notes(self) -> Iterator[str]:
-        """What a user has to know about values that were searched as bytes."""
+        """Yield a line about values that were searched as bytes."""
         if self._malformed:
             were = "1 was" if self._malformed == 1 else f"{self._malformed:,} were"
             yield f"of the keys and values, {were} malformed and searched as bytes"

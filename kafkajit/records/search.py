@@ -98,7 +98,7 @@ def _mark(content, starts, ends, needle, masks, first, second, found):
 
 @kernel
 def _find(content, position, end, needle, masks, first, second):
-    """The position of the needle's next occurrence before `end`; -1 if there is none."""
+    """The position of the needle's next occurrence before `end`, or -1."""
     size = np.int64(needle.size)
     last = end - size
     byte, mask = needle[first], masks[first]
