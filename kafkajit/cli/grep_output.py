@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections import deque
 
 import numpy as np
 import pyarrow as pa
@@ -48,7 +47,8 @@ class GrepOutput:
         numbers = {split.file.path: number for number, split in enumerate(splits)}
         self._paths = {place_of(path): path for path in numbers}
         self._counts = dict.fromkeys(self._paths, 0)
-        unprinted = deque(self._counts)
+        order = {place: number for number, place in enumerate(self._counts)}
+        unprinted = list(reversed(self._counts)) if self._is_counted else []
 
         def wants(split: Split) -> bool:
             self._progress.update(numbers[split.file.path], len(splits))
@@ -58,8 +58,9 @@ class GrepOutput:
         searcher = Searcher(self._search, scan, columns, any(self._around), wants)
         for split, part in searcher.parts(splits):
             place = place_of(split.file.path)
-            while self._is_counted and unprinted[0] != place and place in unprinted:
-                self._print([self._count_of(unprinted.popleft())])
+            behind = len(order) - order[place]  # partitions, this one included
+            while len(unprinted) > behind:
+                self._print([self._count_of(unprinted.pop())])
             if isinstance(part, Found):
                 self._found(part, place, split.file.path)
             elif isinstance(part, Gap):
@@ -69,7 +70,7 @@ class GrepOutput:
             if self._options.quiet and self._has_match:
                 break
         if self._is_counted:
-            self._print([self._count_of(place) for place in unprinted])
+            self._print([self._count_of(place) for place in reversed(unprinted)])
         self._progress.clear()
 
     def error(self, text: str) -> None:

@@ -123,7 +123,7 @@ class Pattern:
         return found
 
     def spans(self, value: bytes) -> list[tuple[int, int]]:
-        """Where the matches in a value begin and end."""
+        """The places where the matches in a value begin and end."""
         if self.exact is not None:
             return [found.span() for found in self.exact.finditer(value)]
         assert self.regex is not None

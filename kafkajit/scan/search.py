@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import compress, islice, pairwise
 from typing import NamedTuple
 
@@ -46,7 +47,7 @@ Texts = Callable[[pa.Array, str], pa.Array]
 
 @dataclass(frozen=True)
 class Search:
-    """Where to search for which patterns; a record matches if one of them is in one place."""
+    """Patterns, and where to search; a record matches if one of them is in one place."""
 
     patterns: tuple[Pattern, ...]
     sides: tuple[str, ...] = SIDES
@@ -131,12 +132,12 @@ class Searcher:
                 # A reader of its own reports the problem of the first one.
                 yield from self._alone(left.popleft())
 
-    @property
+    @cached_property
     def _schema(self) -> pa.Schema:
         names = {*self.columns, *self.search.sides, _MARKER}
         return pa.schema([field for field in schema_of(self.options) if field.name in names])
 
-    @property
+    @cached_property
     def _may_hold(self) -> MayHold | None:
         return None if self.around else self.search.may_hold()
 
@@ -158,6 +159,20 @@ class Searcher:
                     yield from self._found(split, records.slice(start, end - start))
 
     def _alone(self, split: Split) -> Iterator[tuple[Split, Part]]:
+        for rows in self._rows(split):
+            if not isinstance(rows, pa.RecordBatch):
+                yield split, rows
+                return
+            damage = rows[_DAMAGE]
+            if damage.null_count < len(damage):
+                yield split, Gap(**damage[0].as_py())
+            else:
+                yield from self._found(split, rows)
+            if not self.wants(split):
+                return
+
+    def _rows(self, split: Split) -> Iterator[pa.RecordBatch | KafkaJitError | OSError]:
+        """The rows of a split, or the error at which reading ends."""
         try:
             reader = SegmentReader(
                 split.file.open(split.start, split.end),
@@ -166,21 +181,14 @@ class Searcher:
                 start=split.start,
                 end=split.end,
             )
-            for rows in reader.records(
+            yield from reader.records(
                 with_corruption(self._schema),
                 check_crcs=self.options.check_crcs,
                 max_decompressed_bytes=self.options.max_decompressed_bytes,
                 may_hold=self._may_hold,
-            ):
-                damage = rows[_DAMAGE]
-                if damage.null_count < len(damage):
-                    yield split, Gap(**damage[0].as_py())
-                else:
-                    yield from self._found(split, rows)
-                if not self.wants(split):
-                    return
+            )
         except (KafkaJitError, OSError) as error:
-            yield split, error
+            yield error
 
     def _found(self, split: Split, rows: pa.RecordBatch) -> Iterator[tuple[Split, Found]]:
         markers = rows[_MARKER]
