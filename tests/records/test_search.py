@@ -56,6 +56,15 @@ def test_a_needle_may_be_anywhere_up_to_the_last_byte(size: int, before: int) ->
     assert found([bytes(before) + needle[:-1], needle[-1:]], needle) == [False, size == 1]
 
 
+@pytest.mark.parametrize("size", [1, 5, BLOCK - 1, BLOCK, 3 * BLOCK])
+def test_nothing_behind_the_last_stretch_is_searched(size: int) -> None:
+    content = as_bytes(bytes(size) + b"ab" + bytes(BLOCK))
+    for end in (size, size + 1):
+        places = np.array([0], dtype=np.int64), np.array([end], dtype=np.int64)
+        assert holders(content, *places, Needle.of(b"ab")).tolist() == [False]
+        assert holders(content, *places, Needle.of(b"a")).tolist() == [end > size]
+
+
 def test_only_the_case_of_ascii_letters_is_ignored() -> None:
     words = [b"Order", "ORDÉR".encode(), b"ord@r", b"ordar", "ordér".encode()]
     assert found(words, b"orDEr", ignores_case=True) == [True, False, False, False, False]
