@@ -9,6 +9,7 @@ from its sources.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -327,6 +328,32 @@ The outputs below are those of the sample log in `kafkajit/sample`, of its inter
 compare them."""
 
 
+def commands_page() -> str:
+    """The help of each command, as a terminal of 80 columns shows it."""
+    from kafkajit.cli import new_parser
+
+    before = os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = "80"
+    try:
+        parts = [_NOTICE.format("the help of the commands"), _COMMANDS_INTRODUCTION]
+        for name, parser in new_parser()[1].items():
+            parts.append(f"## {name}\n\n```text\n{parser.format_help().rstrip()}\n```\n")
+    finally:
+        if before is None:
+            del os.environ["COLUMNS"]
+        else:
+            os.environ["COLUMNS"] = before
+    return "\n".join(parts)
+
+
+_COMMANDS_INTRODUCTION = """\
+# Commands
+
+`kafkajit COMMAND --help` prints the same in a terminal. `kafkajit completion bash`, `zsh` or `fish`
+prints a script with which the shell completes commands and options.
+"""
+
+
 def options_table() -> str:
     """The options of the data source."""
     from kafkajit.scan.options import OPTIONS
@@ -407,6 +434,7 @@ _SQL_TYPES = {
 }
 
 PAGES: dict[str, Callable[[], str]] = {
+    "commands.md": commands_page,
     "functions.md": functions_page,
     "recipes.md": recipes_page,
 }

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from kafkajit.cli import (
     compact,
+    completion,
     dump_log,
     export,
     grep,
@@ -54,8 +55,8 @@ class _Version(argparse.Action):
         parser.exit(0, f"kafkajit {found}\n")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
+def new_parser() -> tuple[_Parser, dict[str, _Parser]]:
+    """The parser of all arguments, and those of the commands by their names."""
     parser = _Parser(
         prog="kafkajit",
         description="Reads, writes and mends Apache Kafka's on-disk log without a broker.",
@@ -65,6 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
     _add(commands, "compact", compact)
+    _add(commands, "completion", completion)
     _add(commands, "dump-log", dump_log)
     _add(commands, "export", export)
     _add(commands, "grep", grep)
@@ -78,12 +80,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _add(commands, "sql", sql)
     _add(commands, "tail", tail)
     _add(commands, "warm-up", warm_up)
+    return parser, commands.choices
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    parser, commands = new_parser()
     words = sys.argv[1:] if arguments is None else list(arguments)
-    if words and words[0] in commands.choices:
-        _check_options(commands.choices[words[0]], words[1:])
+    if not words:
+        parser.print_help()
+        return 0
+    if words[0] in commands:
+        _check_options(commands[words[0]], words[1:])
     options, rest = parser.parse_known_args(words)
     if rest:
-        _take(rest, options, commands.choices[options.command])
+        _take(rest, options, commands[options.command])
     options.words = words[1:]
     try:
         code: int = options.run(options)

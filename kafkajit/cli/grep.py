@@ -1,4 +1,4 @@
-"""Search logs for records whose key, value or header has a text, an expression or bytes.
+"""Search logs for records whose key, value or header matches a pattern.
 
 Each line has topic and partition, offset, timestamp, key and value, separated by tabs, and the
 headers if there are some and they are searched. Damage is reported on stderr, and the search goes

@@ -1,4 +1,4 @@
-"""Make logs that a broker loads out of Parquet, Arrow, CSV, JSON lines or Avro files.
+"""Make logs that a broker loads out of Parquet, Arrow, CSV, JSON or Avro files.
 
 Without --apply nothing is written, and a line for each partition has its records and offsets. What
 `kafkajit export` writes becomes the same records again.

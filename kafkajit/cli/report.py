@@ -1,4 +1,4 @@
-"""Report on a folder of logs as one HTML page: sizes, topics, savings, consumers, trouble.
+"""Report on a folder of logs as one HTML page: sizes, savings, lag, trouble.
 
 The page needs no network and can be sent to a colleague. The same figures come as JSON.
 """
