@@ -12,9 +12,12 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 EXAMPLE = """\
+Put zsh's into a folder of its fpath, such as ~/.zfunc after fpath+=~/.zfunc in
+.zshrc.
+
 examples:
   kafkajit completion bash > ~/.local/share/bash-completion/completions/kafkajit
-  kafkajit completion zsh > ~/.zfunc/_kafkajit   # with fpath+=~/.zfunc in .zshrc
+  kafkajit completion zsh > ~/.zfunc/_kafkajit
   kafkajit completion fish > ~/.config/fish/completions/kafkajit.fish
 """
 

@@ -17,15 +17,16 @@ EXAMPLE = """\
 A FILE is a file, a folder with all files in it, a glob, or a URI such as
 s3://bucket/export. Columns have the names that `kafkajit export` gives them:
 topic, partition, offset, timestamp, key, value and headers; keyBase64 and
-valueBase64 are bytes. Folders such as topic=orders/partition=0 are columns, too.
+valueBase64 are bytes. Folders such as topic=orders/partition=0 are columns,
+too.
 
-DIR is the log.dirs folder to write to; it is made if it does not exist. Stop the
-broker before --apply. All partitions are written or none, and nothing is
+DIR is the log.dirs folder to write to; it is made if it does not exist. Stop
+the broker before --apply. All partitions are written or none, and nothing is
 overwritten.
 
 exit code:
-  0 if everything was written, or there are no records; 2 if there are records to
-    write and --apply was not given; 1 after an error
+  0 if everything was written, or there are no records; 2 if there are records
+    to write and --apply was not given; 1 after an error
 
 examples:
   kafkajit import /data/kafka /var/kafka

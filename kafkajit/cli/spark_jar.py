@@ -1,4 +1,4 @@
-"""Write the jar of the bridge, for the class path of a Spark that cannot make its own."""
+"""Write the bridge's jar, for the class path of a Spark that cannot make its own."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import argparse
 from pathlib import Path
 
 EXAMPLE = """\
-A session that calls kafkajit.spark.register makes this jar by itself. Put it on the class path
-where that is impossible: on the server of Spark Connect, or in a cluster whose users have no home
-directory. The jar fits the version of Spark that is installed here.
+A session that calls kafkajit.spark.register makes this jar by itself. Put it on
+the class path where that is impossible: on the server of Spark Connect, or in a
+cluster whose users have no home directory. The jar fits the version of Spark
+that is installed here.
 
 example:
   kafkajit spark-jar -o kafkajit-bridge.jar

@@ -1,4 +1,4 @@
-"""Compile the kernels now, so that the next commands, sessions and workers start at once.
+"""Compile the kernels now, so that commands, sessions and workers start at once.
 
 Machine code is kept in the installation if that is writable, else in ~/.cache/numba or
 NUMBA_CACHE_DIR. Run it once after an installation, or while an image or an environment for Spark's
@@ -12,9 +12,9 @@ import sys
 import time
 
 EXAMPLE = """\
-Machine code is kept in the installation if that is writable, else in ~/.cache/numba or
-NUMBA_CACHE_DIR. Run this once after an installation, or while an image or an environment for
-Spark's executors is built.
+Machine code is kept in the installation if that is writable, else in
+~/.cache/numba or NUMBA_CACHE_DIR. Run this once after an installation, or while
+an image or an environment for Spark's executors is built.
 
 example:
   kafkajit warm-up

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkajit.cli import main
+from kafkajit.cli import main, new_parser
 
 
 @pytest.mark.parametrize("command", ["compact", "repair", "retain"])
@@ -50,3 +50,12 @@ def test_an_option_that_dump_log_lacks_is_named_although_no_file_is(
 def test_dump_log_without_files_says_how_to_name_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["dump-log"]) == 1
     assert capsys.readouterr().err.startswith("kafkajit: no files to dump: name them, as in ")
+
+
+@pytest.mark.parametrize("name", sorted(new_parser()[1]))
+def test_help_fits_80_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    usage, _, text = new_parser()[1][name].format_help().partition("\n\n")
+    assert [line for line in text.splitlines() if len(line) > 80] == []
+    # argparse does not break options that exclude each other.
+    assert [line for line in usage.splitlines() if len(line) > 80 and " | " not in line] == []

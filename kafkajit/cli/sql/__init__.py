@@ -32,8 +32,10 @@ views over the logs:
 examples:
   kafkajit sql --path /var/kafka
   kafkajit sql --path /var/kafka/orders-* "SELECT count(*) FROM records"
-  kafkajit sql --path /var/kafka/orders-0 "SELECT min(timestamp), count(*) FROM records"
-  kafkajit sql --path /var/kafka "SELECT explode(kafka_records(content)) FROM binaryFile"
+  kafkajit sql --path /var/kafka/orders-0 \\
+      "SELECT min(timestamp), count(*) FROM records"
+  kafkajit sql --path /var/kafka \\
+      "SELECT explode(kafka_records(content)) FROM binaryFile"
   kafkajit sql --path /var/kafka --format parquet -o orders.parquet \\
       "SELECT * FROM records WHERE topic = 'orders'"
 """  # noqa: S608  examples of SQL to type
