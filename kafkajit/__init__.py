@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from kafkajit.reader import read_record_batches as read_record_batches
     from kafkajit.reader import read_records as read_records
     from kafkajit.reader import valid_bytes as valid_bytes
+    from kafkajit.scan.dataset import Dataset as Dataset
+    from kafkajit.scan.dataset import dataset as dataset
     from kafkajit.scan.export.exporter import ExportResult as ExportResult
     from kafkajit.scan.export.exporter import export as export
     from kafkajit.state.checkpoints import read_checkpoint as read_checkpoint
@@ -106,6 +108,10 @@ _NAMES = {
         "read_record_batches",
         "read_records",
         "valid_bytes",
+    ),
+    "kafkajit.scan.dataset": (
+        "Dataset",
+        "dataset",
     ),
     "kafkajit.scan.export.exporter": (
         "ExportResult",

@@ -8,7 +8,6 @@ import doctest
 import re
 import shlex
 import tomllib
-from importlib.util import find_spec
 from pathlib import Path
 
 import pyarrow.parquet
@@ -117,8 +116,6 @@ def test_a_version_since_when_something_is_there_is_the_first_release() -> None:
 
 _PYTHON = re.compile(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
 _SHELL = re.compile(r"```(?:sh|console)\n(.*?)```", re.DOTALL)
-# Libraries that a page shows and that tests do not need: such a block runs if they are installed.
-_OPTIONAL = ("polars", "duckdb")
 
 
 def _result(code: str, names: dict[str, object]) -> str:
@@ -141,15 +138,12 @@ def test_python_on_a_page_runs_from_top_to_bottom(
     blocks = _PYTHON.findall((REPOSITORY / page).read_text())
     assert blocks
     for code, expected in blocks:
-        needed = re.findall(r"^import (\w+)", code, re.MULTILINE)
-        if any(name in _OPTIONAL and find_spec(name) is None for name in needed):
-            continue
         result = _result(code.replace("/tmp/", f"{tmp_path}/"), names)
         if expected:
             assert result.rstrip() == expected.rstrip()
 
 
-@pytest.mark.parametrize("page", ["python.md", "values.md"])
+@pytest.mark.parametrize("page", ["python.md", "values.md", "engines.md"])
 def test_the_examples_about_python_hold(page: str, tmp_path: Path) -> None:
     runner = doctest.DocTestRunner()
     names: dict[str, object] = {}

@@ -46,7 +46,7 @@ def info(
 
     >>> import kafkajit.testing as kt
     >>> [topic["endOffsets"] for topic in info([str(kt.SAMPLE)])["topics"]]
-    [27, 27]
+    [27, 37]
     """
     folder = look_at(paths, topics=topics, keys=keys)
     is_local = all(log.log.is_local for partition in folder.partitions for log in partition)

@@ -23,6 +23,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "endswith": str.endswith,
     "contains": operator.contains,
     "isnotnull": lambda _value, _: True,
+    "allowed by": lambda value, may_hold: may_hold(value),
 }
 
 
