@@ -16,6 +16,7 @@ from kafkajit.change.change import Change
 from kafkajit.change.lock import FolderLock
 from kafkajit.change.partitions import check_finished, interrupted_in, seen_in
 from kafkajit.errors import KafkaJitError
+from kafkajit.format.notebook import html_table
 
 
 class FolderState:
@@ -118,6 +119,10 @@ class UpkeepPlan(Generic[P]):
 
     def __str__(self) -> str:
         return "\n".join(line for partition in self.partitions for line in partition.lines)
+
+    def _repr_html_(self) -> str:
+        title, _, _ = repr(self).partition("; print()")
+        return html_table(f"{title}>", ["plan"], [[line] for line in str(self).splitlines()])
 
     def apply(self, *, keep: bool = True, force: bool = False) -> list[Path]:
         """Change the logs.

@@ -24,6 +24,7 @@ from kafkajit.errors import (
 from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.moment import of_datetime
+from kafkajit.format.notebook import html_table
 from kafkajit.index.time_index import TimestampOffset
 from kafkajit.log.isolation import find_isolation, first_open_offset
 from kafkajit.log.segment import OpenSegment, Segment, logger, segments_of
@@ -116,6 +117,10 @@ class Log:
 
     def __repr__(self) -> str:
         return f"Log({self.segments[0].log.folder!r})"
+
+    def _repr_html_(self) -> str:
+        rows = [(s.log.name, s.offsets.first, f"{s.log.size:,}") for s in self.segments]
+        return html_table(repr(self), ["segment", "first offset", "bytes"], rows)
 
     def segment_for(self, offset: int) -> Segment:
         """The segment for an offset: the last one that does not begin behind it."""

@@ -11,13 +11,13 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from html import escape
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 
 from kafkajit.format.moment import of_datetime
+from kafkajit.format.notebook import html_table
 from kafkajit.format.text_options import Option, suggestion
 from kafkajit.places.location import shown
 from kafkajit.places.private_keys import PrivateKeys
@@ -298,12 +298,8 @@ class Dataset(ds.InMemoryDataset):  # type: ignore[misc]  # pyarrow has no types
         return f"<kafkajit.dataset({', '.join(given)})>"
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{escape(field.name)}</td><td>{escape(str(field.type))}</td></tr>"
-            for field in self.schema
-        )
-        head = "<thead><tr><th>column</th><th>type</th></tr></thead>"
-        return f"<p><code>{escape(repr(self))}</code></p><table>{head}<tbody>{rows}</tbody></table>"
+        rows = [(field.name, field.type) for field in self.schema]
+        return html_table(repr(self), ["column", "type"], rows)
 
     def __reduce__(self) -> tuple[Any, ...]:
         given = (self._options, self._columns, self._condition, self._threads, self._tasks)
