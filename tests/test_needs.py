@@ -15,6 +15,8 @@ def test_a_test_whose_program_is_missing_is_skipped_with_what_to_install(
 
 def test_ci_fails_without_a_program_that_a_test_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    monkeypatch.setenv("KAFKAJIT_REQUIRE", "1")
+    monkeypatch.setenv("KAFKAJIT_REQUIRE", "java mvn")
     with pytest.raises(pytest.fail.Exception, match="needs `java`: install Java 17 or newer"):
         need("java")
+    with pytest.raises(pytest.skip.Exception, match="needs `chromium`"):
+        need("chromium")
