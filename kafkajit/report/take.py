@@ -152,17 +152,18 @@ def _read_headers(
     topics: list[_Topic] = []
 
     def name(partition: list[Segment]) -> str:
-        return partition[0].path.topic or ""
+        """The topic, or the folder if that is not named after one."""
+        first = partition[0]
+        return first.path.topic or first.log.folder.rpartition("/")[2] or "/"
 
-    for _, partitions in groupby(sorted(folder.partitions, key=name), key=name):
+    for named, partitions in groupby(sorted(folder.partitions, key=name), key=name):
         topic: _Topic | None = None
         for partition in partitions:
             where = partition[0].path
-            topic = topic or _Topic(TopicFigures(where.topic, now))
+            topic = topic or _Topic(TopicFigures(named, now))
             topic.segments.extend(partition)
             troubles.extend(
-                trouble.of_gap(gap, where.topic, where.partition)
-                for gap in topic.figures.read(partition)
+                trouble.of_gap(gap, named, where.partition) for gap in topic.figures.read(partition)
             )
             done += sum(segment.log.size for segment in partition)
             progress("headers", done, total)

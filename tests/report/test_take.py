@@ -56,6 +56,16 @@ def test_totals_are_the_sums_of_topics(tmp_path: Path) -> None:
     assert [topic["topic"] for topic in found["topics"]] == ["orders", "payments"]
 
 
+def test_a_folder_that_is_not_named_after_a_topic_stands_for_one(tmp_path: Path) -> None:
+    for name in ("copy", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{0:020}.log").write_bytes(log(0) + b"\xff" * 50)
+    found = document_of(tmp_path / "copy", tmp_path / "other")
+    assert [topic["topic"] for topic in found["topics"]] == ["copy", "other"]
+    assert [one["topic"] for one in found["trouble"]] == ["copy", "other"]
+    assert found["topics"][0]["eachPartition"][0]["partition"] is None
+
+
 def test_headers_alone_give_no_sample(tmp_path: Path) -> None:
     found = document_of(write_partition(tmp_path, {0: log(0)}), depth=HEADERS)
     assert found["takenFrom"]["sample"] is None

@@ -124,7 +124,7 @@ function partitionsFigure(topic, sql, from) {
   const skew = skewOf(topic);
   return figure({ title: "Partitions", size: "wide", sql: sql.partitions, from, lead: isMissing(skew) ? null : `The largest partition has ${skew.toFixed(2)} times the mean.` }, dataTable({
     caption: "Partitions", rows, sorted: [0, false],
-    columns: [{ label: "Partition", numeric: true, value: (row) => row.partition, cell: (row) => String(row.partition) }, barColumn("Bytes", "bytes", rows), barColumn("Records", "records", rows, count),
+    columns: [{ label: "Partition", numeric: true, value: (row) => row.partition, cell: (row) => (isMissing(row.partition) ? missing() : String(row.partition)) }, barColumn("Bytes", "bytes", rows), barColumn("Records", "records", rows, count),
       countColumn("Segments", "segments", { secondary: true }), offsetColumn("Start offset", "startOffset"), offsetColumn("End offset", "endOffset"),
       timeColumn("Oldest", "firstTimestamp", { secondary: true }), timeColumn("Newest", "lastTimestamp", { secondary: true }), textColumn("Folder", "folder", { secondary: true })],
   }));
