@@ -1,10 +1,14 @@
-"""Processor instructions for checksums, unchecked like those of `intrinsics`.
+"""Instructions of x86 and ARM processors for checksums, unchecked like those of `intrinsics`.
 
-Callers ask HAS_CRC32C and HAS_CRC32_FOLD first, and have a kernel without them for other machines.
+Callers ask HAS_CRC32C and HAS_CRC32_FOLD first, and have a kernel without them for processors that
+lack them.
 """
 
 from __future__ import annotations
 
+import platform
+
+import numba
 from llvmlite import ir
 from llvmlite.binding import get_host_cpu_features
 from numba import types
@@ -14,8 +18,22 @@ from numba.extending import intrinsic
 from kafkajit.kernel import PLAIN
 from kafkajit.kernel.intrinsics import call_intrinsic, element_address
 
-# Whether crc32c_word and crc32c_byte work: on x86 with SSE 4.2, and not in the checked modes.
-HAS_CRC32C = not PLAIN and bool(get_host_cpu_features().get("sse4.2"))
+_IS_ARM = platform.machine().lower() in ("aarch64", "arm64")
+_IS_X86 = platform.machine().lower() in ("x86_64", "amd64")
+
+
+def _compiles_for(feature: str) -> bool:
+    """Whether numba uses a feature of processors: NUMBA_CPU_NAME=generic has it use none."""
+    if not (_IS_ARM or _IS_X86):
+        return False
+    features = numba.config.CPU_FEATURES  # type: ignore[attr-defined]
+    if features is not None:
+        return f"+{feature}" in features.split(",")
+    return bool(get_host_cpu_features().get(feature))
+
+
+# Whether crc32c_word and crc32c_byte work: not in the checked modes.
+HAS_CRC32C = not PLAIN and _compiles_for("crc" if _IS_ARM else "sse4.2")
 
 
 @intrinsic
@@ -28,6 +46,10 @@ def crc32c_word(typing_context, crc, content, position):  # noqa: ARG001
         pointer = element_address(context, builder, signature, arguments, 1, 2)
         value = builder.load(builder.bitcast(pointer, word.as_pointer()))
         value.align = 1
+        if _IS_ARM:
+            crc = builder.trunc(arguments[0], ir.IntType(32))
+            result = call_intrinsic(builder, "llvm.aarch64.crc32cx", ir.IntType(32), crc, value)
+            return builder.zext(result, word)
         return call_intrinsic(builder, "llvm.x86.sse42.crc32.64.64", word, arguments[0], value)
 
     return signature, generate
@@ -40,15 +62,30 @@ def crc32c_byte(typing_context, crc, byte):  # noqa: ARG001
 
     def generate(context, builder, signature, arguments):  # noqa: ARG001
         crc = builder.trunc(arguments[0], ir.IntType(32))
-        name = "llvm.x86.sse42.crc32.32.8"
-        result = call_intrinsic(builder, name, ir.IntType(32), crc, arguments[1])
+        name, byte = "llvm.x86.sse42.crc32.32.8", arguments[1]
+        if _IS_ARM:
+            name, byte = "llvm.aarch64.crc32cb", builder.zext(byte, ir.IntType(32))
+        result = call_intrinsic(builder, name, ir.IntType(32), crc, byte)
         return builder.zext(result, ir.IntType(64))
 
     return signature, generate
 
 
-# Whether crc32_fold works: on x86 with carry-less multiplication, and not in the checked modes.
-HAS_CRC32_FOLD = not PLAIN and bool(get_host_cpu_features().get("pclmul"))
+# Whether crc32_fold works: if the processor multiplies without carries. LLVM has ARM's instruction
+# for that under "aes".
+HAS_CRC32_FOLD = not PLAIN and _compiles_for("aes" if _IS_ARM else "pclmul")
+
+
+def _multiply_halves(builder, vector, factors, half):
+    """The product without carries of a half of one vector and the same half of another."""
+    if not _IS_ARM:
+        both = ir.IntType(8)(17 * half)
+        return call_intrinsic(builder, "llvm.x86.pclmulqdq", vector.type, vector, factors, both)
+    at = ir.IntType(32)(half)
+    words = [builder.extract_element(operand, at) for operand in (vector, factors)]
+    sixteen = ir.VectorType(ir.IntType(8), 16)
+    product = call_intrinsic(builder, "llvm.aarch64.neon.pmull64", sixteen, *words)
+    return builder.bitcast(product, vector.type)
 
 
 @intrinsic
@@ -83,13 +120,7 @@ def crc32_fold(typing_context, content, position, blocks, head, row, low_over, h
             return load(3, builder.add(row, number(2 * i)))
 
         def moved(vector):
-            parts = [
-                call_intrinsic(
-                    builder, "llvm.x86.pclmulqdq", halves, vector, over, ir.IntType(8)(17 * half)
-                )
-                for half in (0, 1)
-            ]
-            return builder.xor(*parts)
+            return builder.xor(*(_multiply_halves(builder, vector, over, half) for half in (0, 1)))
 
         over = ir.Constant(halves, None)
         for half, value in enumerate((low_over, high_over)):

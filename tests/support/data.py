@@ -45,7 +45,9 @@ def unpacked(archives: Path = ARCHIVES, to: Path = UNPACKED) -> Path:
                 target = Path(fresh) / kind
                 if source.suffix == ".xz":
                     with tarfile.open(source) as archive:
-                        archive.extractall(fresh, filter="data")
+                        # Python 3.11.4 is the first that knows filters.
+                        safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+                        archive.extractall(fresh, **safely)
                 else:
                     shutil.copy(source, target)
                 _remove(to / kind)
