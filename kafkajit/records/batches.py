@@ -6,13 +6,15 @@ says) and ensureValid (whether to believe it). Framing decompresses nothing and 
 A message of v0 or v1 is a batch too: of one record or, if compressed, of a set of them. It gets a
 header in the layout of v2, with -1 for what messages lack (AbstractLegacyRecordBatch). The records
 of a set are known only once the set has been read. Until then its own offset, which is that of its
-last record, stands for the first as well.
+last record, stands for the first as well. Messages that are not compressed are small and many, so
+their headers are made only if someone asks for them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -53,13 +55,26 @@ from kafkajit.storage.source import Bytes, Int32s, Int64s, Mask, Source
 _FRAMES = 16384
 
 
-@dataclass(frozen=True)
 class Batches:
-    """The headers of consecutive batches: a row each, fields as arrays, with Kafka's names."""
+    """The headers of consecutive batches: a row each, fields as arrays, with Kafka's names.
 
-    position: Int64s
-    header: npt.NDArray[np.void]  # NATIVE_BATCH_HEADER
-    first_offset: Int64s | None = None  # for messages that have been read
+    `header` holds rows of NATIVE_BATCH_HEADER, or makes them when it is called. `first_offset` is
+    for messages that have been read.
+    """
+
+    def __init__(
+        self,
+        position: Int64s,
+        header: npt.NDArray[np.void] | Callable[[], npt.NDArray[np.void]],
+        first_offset: Int64s | None = None,
+    ) -> None:
+        self.position = position
+        self.first_offset = first_offset
+        self._header = header
+
+    @cached_property
+    def header(self) -> npt.NDArray[np.void]:
+        return self._header() if callable(self._header) else self._header
 
     def __len__(self) -> int:
         return self.position.size
@@ -159,6 +174,20 @@ class Batches:
         return computed
 
 
+class SingleMessages(Batches):
+    """Consecutive messages of v0 and v1 that are not compressed."""
+
+    def __init__(self, content: Bytes, position: Int64s, end: Int64s) -> None:
+        super().__init__(position, partial(_headers, content, position))
+        self.end = end
+        self._content = content
+
+    def __getitem__(self, rows: slice | Mask) -> Batches:
+        if isinstance(rows, np.ndarray):
+            return super().__getitem__(rows)
+        return SingleMessages(self._content, self.position[rows], self.end[rows])
+
+
 @dataclass(frozen=True)
 class Framing:
     """The batches found, the position behind the last one, and why the search stopped there."""
@@ -183,7 +212,13 @@ def frame(
     """
     positions = np.empty(_FRAMES, dtype=np.int64)
     end = content.size if end is None else end
-    count, after, status = _frame(content, position, end, max_bytes, max_records, positions)
+    count, after, status, singles = _frame(
+        content, position, end, max_bytes, max_records, positions
+    )
+    if 0 < count == singles:
+        ends = np.append(positions[1:count], after)
+        messages = SingleMessages(content, positions[:count].copy(), ends)
+        return Framing(messages, int(after), int(status))
     positions = positions[:count].copy()
     batches = Batches(positions, _headers(content, positions))
     return Framing(batches, int(after), int(status))
@@ -212,30 +247,37 @@ def framing_error(source: Source, framing: Framing) -> KafkaJitError | None:
 
 @kernel
 def _frame(content, position, end, max_bytes, max_records, positions):
-    """(batches found, position behind them, status): FileLogInputStream.nextBatch in a loop."""
-    found = 0
+    """FileLogInputStream.nextBatch in a loop.
+
+    Returns (batches found, position behind them, status, messages among them that are not
+    compressed).
+    """
+    found, singles = 0, 0
     total_bytes = np.int64(0)
     total_records = np.int64(0)
     # Kafka requires one byte more than the header up to magic before it looks.
     while found < positions.size and position < end - HEADER_SIZE_UP_TO_MAGIC:
         length = read_int32(content, position + BATCH_LENGTH_OFFSET)
         if length < MIN_ENTRY_SIZE:
-            return found, position, BATCH_TOO_SMALL
+            return found, position, BATCH_TOO_SMALL, singles
         size = length + LOG_OVERHEAD
         if size > end - position:
             break
         records = np.int64(1)
-        if content[position + MAGIC_OFFSET] == MAGIC_V2 and size >= RECORD_BATCH_OVERHEAD:
+        magic = content[position + MAGIC_OFFSET]
+        if magic == MAGIC_V2 and size >= RECORD_BATCH_OVERHEAD:
             count = read_int32(content, position + RECORDS_COUNT_OFFSET)
             records = max(np.int64(0), min(count, size))
         total_bytes += size
         total_records += records
         if found > 0 and (total_bytes > max_bytes or total_records > max_records):
             break
+        attributes = content[position + MESSAGE_ATTRIBUTES_OFFSET]
+        singles += magic <= MAGIC_V1 and attributes & COMPRESSION_CODEC_MASK == 0
         positions[found] = position
         found += 1
         position += size
-    return found, position, OK
+    return found, position, OK, singles
 
 
 @kernel

@@ -7,8 +7,7 @@ Everything else is found later from `fields`, which holds the positions of a rec
 The memory for a binary column's data is sized by the previous chunk, and so is the room for
 headers. If that is not enough, the chunk is read again with as much room as it has bytes.
 
-Messages of v0 and v1 are found first and gathered afterwards: each is a batch of its own, and its
-header takes longer than its record.
+Messages of v0 and v1 in compressed sets are found first and gathered afterwards.
 """
 
 from __future__ import annotations
@@ -125,7 +124,9 @@ class ColumnMemory:
             self._fields = np.empty(rows, dtype=RECORD)
         return self._fields[:rows]
 
-    def columns(self, rows: int, content_bytes: int, *, roomy: bool = False) -> Columns:
+    def columns(
+        self, rows: int, content_bytes: int, *, roomy: bool = False, has_headers: bool = True
+    ) -> Columns:
         """Columns for `rows` rows out of `content_bytes` bytes; `roomy`: large enough for any."""
         wanted = self.wanted
 
@@ -142,6 +143,8 @@ class ColumnMemory:
             return BinaryColumn(offsets(entries), data, np.full(entries // 8 + 1, 0xFF, np.uint8))
 
         def headers() -> HeaderColumns:
+            if not has_headers:
+                return without_headers(rows)
             if not wanted.headers:
                 return _NO_HEADERS
             most = content_bytes // 2  # a header has at least two lengths
@@ -193,7 +196,7 @@ class ColumnMemory:
             records if wanted.fields else _NO_FIELDS,
             binary("key", wanted.key, 0),
             binary("value", wanted.value, 1),
-            _NO_HEADERS._replace(offsets=np.zeros(records.size + 1, dtype=np.int32)),
+            without_headers(records.size),
             has_nulls,
         )
 
@@ -220,6 +223,11 @@ _NO_BINARY = BinaryColumn(
     np.empty(0, dtype=np.int32), np.empty(0, dtype=np.uint8), np.empty(0, dtype=np.uint8)
 )
 _NO_HEADERS = HeaderColumns(np.empty(0, dtype=np.int32), _NO_BINARY, _NO_BINARY)
+
+
+def without_headers(rows: int) -> HeaderColumns:
+    """The headers of records that have none."""
+    return _NO_HEADERS._replace(offsets=np.zeros(rows + 1, dtype=np.int32))
 
 
 @inlined

@@ -37,11 +37,12 @@ from kafkajit.format.decompressors import CompressedBatches, decompress_run
 from kafkajit.format.layout import MAGIC_V0, MAGIC_V1, MAGIC_V2, RECORD_BATCH_OVERHEAD
 from kafkajit.format.limits import MAX_INT32
 from kafkajit.format.log_path import LogPath, parse_log_path
-from kafkajit.records.batches import Batches
+from kafkajit.records.batches import Batches, SingleMessages
 from kafkajit.records.columns import ColumnMemory, Columns, Reading, Wanted
 from kafkajit.records.control_records import check_marker, read_control_records
 from kafkajit.records.default_records import EXTENT, read_default_records
 from kafkajit.records.message_sets import IS_NULL, read_message_sets, value_extents
+from kafkajit.records.single_messages import read_single_messages
 from kafkajit.storage.source import Bytes, Int64s, Mask, Source
 
 CHUNK_BYTES = 8 << 20
@@ -197,6 +198,28 @@ class Decoder:
             0,
         )
 
+    def decode_singles(self, messages: SingleMessages, *, check_crcs: bool) -> Chunk | None:
+        """Check and decode the first of these messages in one pass: all, unless one is bad.
+
+        None if the first one is bad; `decode` has its error.
+        """
+        first, last = int(messages.position[0]), int(messages.end[-1])
+        content = self._source.content[first : last + _SLACK]
+        columns, count = read_single_messages(
+            content, messages.position - first, messages.end - first, self._memory, check_crcs
+        )
+        if count == 0:
+            return None
+        return Chunk(
+            self._source.path,
+            self._log_path,
+            messages[:count],
+            np.ones(count, dtype=np.int64),
+            content,
+            columns,
+            count,
+        )
+
     def decode(self, batches: Batches, *, keep_bad: bool = False, lazy: bool = False) -> Chunk:
         """Decode the first of these batches as a chunk: all, unless they grow large or one is bad.
 
@@ -278,7 +301,7 @@ class Decoder:
         has_records = np.flatnonzero(reading.counts)
         first_offset = batches.field("baseOffset").astype(np.int64)
         first_offset[has_records] = first_read[has_records]
-        batches = replace(batches, first_offset=first_offset)
+        batches = Batches(batches.position, batches.header, first_offset)
         return Read(batches, plain.content, reading, plain.error_before(error, starts.size))
 
     def _plain(self, batches: Batches, starts: Int64s, ends: Int64s) -> Plain:

@@ -18,7 +18,7 @@ from kafkajit.format.layout import BATCH_LENGTH_OFFSET, LOG_OVERHEAD, RECORD_BAT
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.log_path import LogPath, parse_log_path
 from kafkajit.kernel.intrinsics import read_int32
-from kafkajit.records.batches import Batches, Framing
+from kafkajit.records.batches import Batches, Framing, SingleMessages
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import Chunk, Decoder, without_bad_markers
 from kafkajit.storage.source import Bytes, Mask, Source
@@ -223,6 +223,14 @@ class Walk:
     ) -> Generator[Chunk | Gap, None, bool]:
         """Decode framed batches; return whether the log goes on elsewhere than behind them."""
         batches = framing.batches
+        if isinstance(batches, SingleMessages) and self._reads_in_one_pass(check_crcs):
+            chunk = decoder.decode_singles(batches, check_crcs=check_crcs)
+            if chunk is not None:
+                self.position = int(chunk.batches.end[-1])
+                yield chunk
+                if self.position == framing.position:
+                    return False
+                batches = batches[len(chunk) :]
         misleading = np.zeros(len(batches), dtype=np.bool_)
         if not self._selection.is_everything:
             misleading = self._misleading(framing, check_crcs)
@@ -259,6 +267,11 @@ class Walk:
             batches, sound, window = batches[1:], sound[1:], 1
         self.position = framing.position
         return False
+
+    def _reads_in_one_pass(self, check_crcs: bool) -> bool:
+        """Whether all batches are asked for, and their checksums tell all that is to be known."""
+        is_simple = self._mode == FAILFAST or (check_crcs and self._prover is None)
+        return is_simple and self._selection.is_everything
 
     def _sound(self, batches: Batches, decoder: Decoder, check_crcs: bool) -> Mask:
         """Find the batches of a known format and, if asked for, with the right checksum."""
