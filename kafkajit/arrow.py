@@ -44,7 +44,7 @@ from kafkajit.storage.source import Bytes, Int64s
 from kafkajit.walk.damage import Corruption, Gap
 
 if TYPE_CHECKING:
-    from kafkajit.records.decode import Chunk
+    from kafkajit.records.chunk import Chunk
 
 
 def batch_record_batch(

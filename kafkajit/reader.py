@@ -27,8 +27,8 @@ from kafkajit.format.log_path import parse_log_path
 from kafkajit.places.locations import opened_source
 from kafkajit.places.private_keys import PrivateKeys
 from kafkajit.records.batches import Batches
+from kafkajit.records.chunk import Chunk
 from kafkajit.records.columns import ColumnMemory, MayHold
-from kafkajit.records.decode import Chunk
 from kafkajit.schema import (
     BATCH_COLUMNS,
     CONTENT_CORRUPTION,

@@ -12,8 +12,9 @@ import kafkajit.walk.resync
 from kafkajit import testing as kt
 from kafkajit.errors import CorruptRecordError
 from kafkajit.records.batches import Batches
+from kafkajit.records.chunk import Chunk
 from kafkajit.records.columns import ColumnMemory, Wanted
-from kafkajit.records.decode import Chunk, Decoder
+from kafkajit.records.decode import Decoder
 from kafkajit.storage.source import Source
 from kafkajit.walk.damage import Gap
 from kafkajit.walk.walk import Walk

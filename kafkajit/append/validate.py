@@ -18,7 +18,8 @@ from kafkajit.format.compression import COMPRESSION_TYPES
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.log.config import LogConfig
 from kafkajit.records.batches import Batches
-from kafkajit.records.decode import Decoder, located
+from kafkajit.records.chunk import located
+from kafkajit.records.decode import Decoder
 
 
 def check_appendable(

@@ -6,7 +6,6 @@ small enough to stay in the processor's cache from one stage to the next.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -18,7 +17,6 @@ from kafkajit.errors import (
     NULL_MESSAGE_SET,
     CorruptRecordError,
     DecompressionLimitError,
-    InvalidRecordError,
     KafkaJitError,
     UnsupportedCompressionTypeError,
     error_for,
@@ -38,8 +36,8 @@ from kafkajit.format.layout import MAGIC_V0, MAGIC_V1, MAGIC_V2, RECORD_BATCH_OV
 from kafkajit.format.limits import MAX_INT32
 from kafkajit.format.log_path import LogPath, parse_log_path
 from kafkajit.records.batches import Batches, SingleMessages
-from kafkajit.records.columns import ColumnMemory, Columns, Reading, Wanted
-from kafkajit.records.control_records import check_marker, read_control_records
+from kafkajit.records.chunk import Chunk, located
+from kafkajit.records.columns import ColumnMemory, Reading, Wanted
 from kafkajit.records.default_records import EXTENT, read_default_records
 from kafkajit.records.message_sets import IS_NULL, read_message_sets, value_extents
 from kafkajit.records.single_messages import read_single_messages
@@ -73,66 +71,6 @@ class Read(NamedTuple):
     content: Bytes
     reading: Reading
     error: KafkaJitError | None
-
-
-@dataclass
-class Chunk:
-    """Decoded batches: their headers, the bytes that hold their records, and the columns."""
-
-    path: str | None
-    log_path: LogPath
-    batches: Batches
-    counts: Int64s  # how many records each batch has
-    content: Bytes  # what `fields` points into
-    columns: Columns
-    rows: int  # how many rows of the columns are filled
-    error: KafkaJitError | None = None  # in the batch behind the last
-
-    def __len__(self) -> int:
-        return self.rows
-
-    @property
-    def fields(self) -> npt.NDArray[np.void]:
-        """The positions of each record's parts: rows of columns.RECORD."""
-        return self.columns.fields[: self.rows]
-
-    def field(self, row: int, name: str) -> bytes | None:
-        """The key or the value of one record."""
-        size = int(self.columns.fields[name + "Size"][row])
-        start = int(self.columns.fields[name][row])
-        return None if size < 0 else self.content[start : start + size].tobytes()
-
-
-def without_bad_markers(chunk: Chunk) -> Chunk:
-    """The chunk up to the first control batch with a marker that cannot be read."""
-    if not chunk.batches.is_control.any():
-        return chunk
-    rows = np.flatnonzero(np.repeat(chunk.batches.is_control, chunk.counts))
-    is_bad = read_control_records(chunk.content, chunk.fields[rows]).is_bad
-    if not is_bad.any():
-        return chunk
-    row = int(rows[np.argmax(is_bad)])
-    behind = np.cumsum(chunk.counts)
-    batch = int(np.searchsorted(behind, row, side="right"))
-    try:
-        check_marker(chunk.field(row, "key"), chunk.field(row, "value"))
-    except InvalidRecordError as reason:
-        error = located(reason, chunk.path, chunk.batches, batch)
-    return replace(
-        chunk,
-        batches=chunk.batches[:batch],
-        counts=chunk.counts[:batch],
-        rows=int(behind[batch] - chunk.counts[batch]),
-        error=error,
-    )
-
-
-def located(error: KafkaJitError, path: str | None, batches: Batches, row: int) -> KafkaJitError:
-    """Add to the error the place of the batch that it is about."""
-    error.path = path
-    error.position = int(batches.position[row])
-    error.base_offset = int(batches.field("baseOffset")[row])
-    return error
 
 
 class Decoder:

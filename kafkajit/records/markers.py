@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from kafkajit.errors import KafkaJitError
 from kafkajit.records.batches import Batches
+from kafkajit.records.chunk import Chunk, without_bad_markers
 from kafkajit.records.control_records import read_control_records
-from kafkajit.records.decode import Chunk, Decoder, without_bad_markers
+from kafkajit.records.decode import Decoder
 from kafkajit.storage.source import Int64s, Mask
 
 # The type of a batch that compaction has emptied.

@@ -23,8 +23,9 @@ from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.reader import SegmentReader
 from kafkajit.records.batches import Batches, frame
+from kafkajit.records.chunk import Chunk
 from kafkajit.records.columns import MayHold
-from kafkajit.records.decode import CHUNK_BYTES, Chunk
+from kafkajit.records.decode import CHUNK_BYTES
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.plan import Split
 from kafkajit.storage.source import Source, as_bytes

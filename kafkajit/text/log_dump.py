@@ -34,8 +34,9 @@ from kafkajit.format.layout import BATCH_LENGTH_OFFSET, LOG_OVERHEAD, RECORD_BAT
 from kafkajit.format.limits import MAX_INT32
 from kafkajit.kernel.intrinsics import read_int32
 from kafkajit.records.batches import Batches, frame, framing_error
+from kafkajit.records.chunk import Chunk, located
 from kafkajit.records.columns import ColumnMemory, Wanted
-from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder, located
+from kafkajit.records.decode import CHUNK_BYTES, Decoder
 from kafkajit.storage.source import Source
 from kafkajit.text import DECODER_CLASSES
 from kafkajit.text.fragments import JSON

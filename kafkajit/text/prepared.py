@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kafkajit.records.decode import Chunk
+from kafkajit.records.chunk import Chunk
 from kafkajit.storage.source import Bytes, Int64s
 
 # Makes text of fields: from the bytes, the places of the fields in them and their sizes (-1: NULL)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from kafkajit.format.limits import MAX_INT64, MIN_INT64
 from kafkajit.records.batches import Batches
-from kafkajit.records.decode import Chunk
+from kafkajit.records.chunk import Chunk
 from kafkajit.records.transactions import NONE_ABORTED, AbortedTransactions
 from kafkajit.storage.source import Mask
 

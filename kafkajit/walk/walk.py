@@ -19,8 +19,9 @@ from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.log_path import LogPath, parse_log_path
 from kafkajit.kernel.intrinsics import read_int32
 from kafkajit.records.batches import Batches, Framing, SingleMessages
+from kafkajit.records.chunk import Chunk, without_bad_markers
 from kafkajit.records.columns import ColumnMemory, Wanted
-from kafkajit.records.decode import Chunk, Decoder, without_bad_markers
+from kafkajit.records.decode import Decoder
 from kafkajit.storage.source import Bytes, Mask, Source
 from kafkajit.walk.damage import (
     FAILFAST,

@@ -10,8 +10,9 @@ import kafkajit
 from kafkajit import testing as kt
 from kafkajit.format.log_path import LogPath
 from kafkajit.records.batches import Batches, frame
+from kafkajit.records.chunk import Chunk
 from kafkajit.records.columns import ColumnMemory, Wanted
-from kafkajit.records.decode import CHUNK_BYTES, Chunk, Decoder
+from kafkajit.records.decode import CHUNK_BYTES, Decoder
 from kafkajit.storage.source import Source
 
 FIELDS = ColumnMemory(Wanted(fields=True))

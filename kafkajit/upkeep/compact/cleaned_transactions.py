@@ -13,8 +13,8 @@ import numpy.typing as npt
 from kafkajit.errors import CorruptIndexError
 from kafkajit.kernel import kernel
 from kafkajit.records.batches import Batches
+from kafkajit.records.chunk import Chunk
 from kafkajit.records.control_records import ABORT, COMMIT, CONTROL_TYPES, read_control_records
-from kafkajit.records.decode import Chunk
 from kafkajit.storage.source import Mask
 
 # In place of a control type: a batch of data, and a control batch without records.

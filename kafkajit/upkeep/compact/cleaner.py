@@ -24,8 +24,9 @@ from kafkajit.index.transaction_index import ENTRY, transaction_entries
 from kafkajit.log.segment import Segment
 from kafkajit.log.timestamps import modified_ms
 from kafkajit.records.batches import Batches
+from kafkajit.records.chunk import without_bad_markers
 from kafkajit.records.columns import ColumnMemory, Wanted
-from kafkajit.records.decode import Decoder, without_bad_markers
+from kafkajit.records.decode import Decoder
 from kafkajit.storage.source import Mask, Source, as_bytes
 from kafkajit.upkeep.compact.cleanable import Cleanable
 from kafkajit.upkeep.compact.cleaned_transactions import (

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from kafkajit.kernel import inlined, kernel
 from kafkajit.records.batches import Batches
-from kafkajit.records.decode import Chunk
+from kafkajit.records.chunk import Chunk
 from kafkajit.storage.source import Int64s, Mask
 
 Bitmap = npt.NDArray[np.uint8]

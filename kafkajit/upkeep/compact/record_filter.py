@@ -33,7 +33,7 @@ from kafkajit.format.limits import MAX_INT32
 from kafkajit.kernel import kernel
 from kafkajit.kernel.intrinsics import WIDE
 from kafkajit.records.batches import Batches
-from kafkajit.records.decode import Chunk, located
+from kafkajit.records.chunk import Chunk, located
 from kafkajit.storage.source import Bytes, Int64s, Mask
 from kafkajit.upkeep.compact.batch_rewriting import (
     COPIED,

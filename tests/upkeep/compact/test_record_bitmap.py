@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 import kafkajit.testing as kt
 from kafkajit.records.batches import frame
+from kafkajit.records.chunk import Chunk
 from kafkajit.records.columns import ColumnMemory, Wanted
-from kafkajit.records.decode import Chunk, Decoder
+from kafkajit.records.decode import Decoder
 from kafkajit.storage.source import Source
 from kafkajit.upkeep.compact.record_bitmap import RecordBitmap
 
