@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafkajit.format.compression import COMPRESSION_TYPES
+from kafkajit.format.codecs import COMPRESSION_TYPES
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.log_path import LogPath
 from kafkajit.format.sequence import increment_sequence

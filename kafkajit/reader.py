@@ -22,8 +22,9 @@ from kafkajit.arrow import (
     record_record_batch,
     wanted_for,
 )
-from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
+from kafkajit.format.codecs import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.format.log_path import parse_log_path
+from kafkajit.format.ranges import Range
 from kafkajit.places.locations import opened_source
 from kafkajit.places.private_keys import PrivateKeys
 from kafkajit.records.batches import Batches
@@ -41,7 +42,6 @@ from kafkajit.schema import (
 from kafkajit.storage.source import Bytes, Source
 from kafkajit.walk.damage import FAILFAST, PERMISSIVE, Gap, Stretch, mode_named
 from kafkajit.walk.frames import frames
-from kafkajit.walk.selection import Range
 from kafkajit.walk.threads import LEAST_BYTES, stretches, thread_count
 from kafkajit.walk.walk import Walk
 

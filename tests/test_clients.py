@@ -16,10 +16,11 @@ from corpus import DATA, rows_of
 
 import kafkajit
 import kafkajit.testing as kt
+from kafkajit.format.ranges import Range
 from kafkajit.reader import SegmentReader
 from kafkajit.schema import record_schema
 from kafkajit.storage.source import Source
-from kafkajit.walk.selection import Range, Selection
+from kafkajit.walk.selection import Selection
 
 CLIENTS = DATA / "clients"
 LOG = "00000000000000000000.log"

@@ -7,7 +7,8 @@ import numba
 import numpy as np
 
 from kafkajit.format.batch_checksum import batch_checksums
-from kafkajit.format.compression import COMPRESSION_TYPES, decompress_into
+from kafkajit.format.codecs import COMPRESSION_TYPES
+from kafkajit.format.compression import decompress_into
 from kafkajit.format.compressor import Compressor
 from kafkajit.format.layout import RECORD_BATCH_OVERHEAD
 from kafkajit.format.message_checksum import message_checksums

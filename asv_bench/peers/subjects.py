@@ -71,7 +71,7 @@ def aiokafka_encode(path: Path) -> Pass:
     from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
     from kafkajit import read_records
-    from kafkajit.format.compression import COMPRESSION_IDS
+    from kafkajit.format.codecs import COMPRESSION_IDS
 
     table = read_records(path, columns=["key", "value", "timestamp"])
     keys, values = table["key"].to_pylist(), table["value"].to_pylist()
@@ -97,7 +97,7 @@ def aiokafka_encode(path: Path) -> Pass:
 def bare_encoder(path: Path) -> Pass:
     """The records of batches of 16,384 bytes, compressed by kafkajit's encoder, nothing else."""
     from kafkajit import encode_batches, read_records
-    from kafkajit.format.compression import COMPRESSION_IDS
+    from kafkajit.format.codecs import COMPRESSION_IDS
     from kafkajit.format.compressor import Compressor
     from kafkajit.format.layout import RECORD_BATCH_OVERHEAD
     from kafkajit.storage.source import Source

@@ -14,7 +14,7 @@ from kafkajit.errors import (
     RecordTooLargeError,
     UnsupportedCompressionTypeError,
 )
-from kafkajit.format.compression import COMPRESSION_TYPES
+from kafkajit.format.codecs import COMPRESSION_TYPES
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.log.config import LogConfig
 from kafkajit.records.batches import Batches

@@ -257,7 +257,7 @@ def _patterns(options: argparse.Namespace) -> tuple[Pattern, ...]:
 
 
 def _scan_options(options: argparse.Namespace) -> ScanOptions:
-    from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
+    from kafkajit.format.codecs import DEFAULT_MAX_DECOMPRESSED_BYTES
     from kafkajit.places.private_keys import PrivateKeys
     from kafkajit.scan.options import ScanOptions
     from kafkajit.walk.damage import PERMISSIVE

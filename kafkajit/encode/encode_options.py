@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from numbers import Integral
 from typing import Any, Literal
 
-from kafkajit.format.compression import COMPRESSION_IDS
+from kafkajit.format.codecs import COMPRESSION_IDS
 from kafkajit.format.compressor import check_level
 from kafkajit.format.limits import MAX_INT32, MAX_INT64, MIN_INT64
 from kafkajit.records.control_records import CONTROL_TYPES

@@ -18,7 +18,7 @@ from kafkajit.encode.encode_options import EncodeOptions
 from kafkajit.encode.planned_batches import check_offsets
 from kafkajit.encode.rows import milliseconds_of, numbers_of
 from kafkajit.errors import InvalidRecordError
-from kafkajit.format.compression import COMPRESSION_IDS, ZSTD
+from kafkajit.format.codecs import COMPRESSION_IDS, ZSTD
 from kafkajit.format.layout import (
     COMPRESSION_CODEC_MASK,
     CONTROL_MASK,

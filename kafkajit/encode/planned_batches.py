@@ -22,7 +22,7 @@ from kafkajit.encode.control_rows import control_types
 from kafkajit.encode.encode_options import BATCH_NAMES, EncodeOptions
 from kafkajit.encode.rows import numbers_of
 from kafkajit.errors import InvalidOffsetError, InvalidRecordError
-from kafkajit.format.compression import ZSTD
+from kafkajit.format.codecs import ZSTD
 from kafkajit.format.layout import (
     CONTROL_MASK,
     DELETE_HORIZON_MASK,

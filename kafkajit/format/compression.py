@@ -28,26 +28,12 @@ import numpy.typing as npt
 import zstandard
 from isal import isal_zlib
 
+from kafkajit.format.codecs import GZIP, LZ4, SNAPPY, ZSTD
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.snappy import BAD_BLOCK, decompress_block
 from kafkajit.kernel import kernel
 from kafkajit.kernel.intrinsics import read_little_endian
 from kafkajit.storage.source import as_bytes
-
-GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
-COMPRESSION_TYPES = {0: "none", GZIP: "gzip", SNAPPY: "snappy", LZ4: "lz4", ZSTD: "zstd"}
-COMPRESSION_IDS = {name: codec for codec, name in COMPRESSION_TYPES.items()}
-DEFAULT_MAX_DECOMPRESSED_BYTES = 256 << 20
-
-
-def codec_name(codec: int) -> str:
-    """A codec's name, or its number if Kafka has no such codec.
-
-    >>> codec_name(4), codec_name(7)
-    ('zstd', 'codec 7')
-    """
-    return COMPRESSION_TYPES[codec] if codec < len(COMPRESSION_TYPES) else f"codec {codec}"
-
 
 _SCRATCH_BYTES = 8 << 20
 XERIAL_MAGIC = b"\x82SNAPPY\x00"

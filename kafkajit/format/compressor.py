@@ -21,17 +21,13 @@ import numpy.typing as npt
 import zstandard
 from isal import isal_zlib
 
+from kafkajit.format.codecs import COMPRESSION_TYPES, GZIP, LZ4, SNAPPY, ZSTD
 from kafkajit.format.compression import (
-    COMPRESSION_TYPES,
     FIRST_LZ4_CHECKSUM,
-    GZIP,
-    LZ4,
     LZ4_BLOCK_SIZE,
     LZ4_KAFKA_HEADER,
     LZ4_STORED,
-    SNAPPY,
     XERIAL_MAGIC,
-    ZSTD,
 )
 
 # The default level of a codec, the least and the greatest, as in Kafka.

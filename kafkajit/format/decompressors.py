@@ -26,16 +26,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from kafkajit.format.codecs import GZIP, LZ4, SNAPPY, ZSTD
 from kafkajit.format.compression import (
-    GZIP,
-    LZ4,
     LZ4_BLOCK_SIZE,
     LZ4_KAFKA_HEADER,
     LZ4_STORED,
-    SNAPPY,
     XERIAL_HEADER_SIZE,
     XERIAL_MAGIC,
-    ZSTD,
     zstd_extent,
 )
 from kafkajit.format.layout import MAGIC_V2

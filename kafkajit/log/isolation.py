@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafkajit.errors import CorruptIndexError, RemoteStorageError
+from kafkajit.format.ranges import Range
 from kafkajit.index.transaction_index import aborted_transactions
 from kafkajit.records.batches import Batches
 from kafkajit.records.columns import ColumnMemory, Wanted
@@ -30,7 +31,7 @@ from kafkajit.records.transactions import (
 from kafkajit.storage.source import Source, as_bytes
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.walk.damage import FAILFAST
-from kafkajit.walk.selection import EVERYTHING, Range, Selection
+from kafkajit.walk.selection import EVERYTHING, Selection
 from kafkajit.walk.walk import Walk
 
 logger = logging.getLogger("kafkajit")

@@ -21,13 +21,15 @@ from kafkajit.errors import (
     InvalidOffsetError,
     OffsetOutOfRangeError,
 )
-from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
+from kafkajit.format.codecs import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.moment import of_datetime
 from kafkajit.format.notebook import html_table
+from kafkajit.format.ranges import Range
 from kafkajit.index.time_index import TimestampOffset
 from kafkajit.log.isolation import find_isolation, first_open_offset
-from kafkajit.log.segment import OpenSegment, Segment, logger, segments_of
+from kafkajit.log.open_segment import OpenSegment, logger
+from kafkajit.log.segment import Segment, segments_of
 from kafkajit.log.tiered_segments import joined
 from kafkajit.places.location import READABLE_NAME
 from kafkajit.places.locations import find_segments
@@ -46,7 +48,7 @@ from kafkajit.state.producer_snapshot import SNAPSHOT_NAME, parse_producer_snaps
 from kafkajit.storage.source import Source, as_bytes
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.walk.damage import FAILFAST, Stretch, mode_named
-from kafkajit.walk.selection import Range, Selection
+from kafkajit.walk.selection import Selection
 
 # Stretches up to this size are read from the mapping for lookups, larger ones in one go.
 _LEAP = 1 << 20

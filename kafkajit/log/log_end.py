@@ -31,9 +31,10 @@ from kafkajit.log.config import LogConfig
 from kafkajit.log.epochs import LeaderEpochs
 from kafkajit.log.indexing import SegmentIndexes
 from kafkajit.log.log import Log, checkpointed_offset
+from kafkajit.log.open_segment import OpenSegment
 from kafkajit.log.producers import ProducerStates, markers_of
 from kafkajit.log.repair_advice import advise_repair
-from kafkajit.log.segment import OpenSegment, Segment
+from kafkajit.log.segment import Segment
 from kafkajit.places.location import SEGMENT_NAME
 from kafkajit.places.locations import stored_file
 from kafkajit.state.checkpoints import START_OFFSETS

@@ -19,15 +19,15 @@ from typing import NamedTuple
 from kafkajit.errors import CorruptCheckpointError, KafkaJitError
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.log_path import partition_of
+from kafkajit.format.ranges import ALL, Range
 from kafkajit.format.tiered_names import object_name
-from kafkajit.log.segment import OpenSegment, Segment, segments_of
+from kafkajit.log.segment import Segment, segments_of
 from kafkajit.places.tiered_files import TieredFile
 from kafkajit.state.leader_epochs import LEADER_EPOCHS, parse_leader_epochs
 from kafkajit.state.partition_metadata import PARTITION_METADATA, parse_partition_metadata
 from kafkajit.storage.source import as_bytes
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.walk.damage import PERMISSIVE
-from kafkajit.walk.selection import ALL, Range
 
 logger = logging.getLogger("kafkajit")
 
@@ -168,6 +168,8 @@ def _last_offset(segment: Segment, following: Segment | None) -> int:
         known = log.manifest.end_offset
         if known is not None and segment.base_offset <= known <= MAX_INT64:
             return known
+    from kafkajit.log.open_segment import OpenSegment  # numba comes with it
+
     try:
         found = OpenSegment(segment).last_offset(PERMISSIVE) if log.size else None
     except KafkaJitError as error:

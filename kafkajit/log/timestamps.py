@@ -15,8 +15,9 @@ from typing import NamedTuple
 from kafkajit.errors import CorruptIndexError, CorruptRecordError
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.index.time_index import NO_TIMESTAMP
+from kafkajit.log.open_segment import OpenSegment
 from kafkajit.log.repair_advice import advise_repair
-from kafkajit.log.segment import OpenSegment, Segment
+from kafkajit.log.segment import Segment
 from kafkajit.storage.source import Source
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.walk.frames import frames

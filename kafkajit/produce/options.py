@@ -13,7 +13,7 @@ from typing import Any
 
 from kafkajit.change.files import local_folder
 from kafkajit.encode.encode_options import CompressionType, EncodeOptions
-from kafkajit.format.compression import COMPRESSION_IDS
+from kafkajit.format.codecs import COMPRESSION_IDS
 from kafkajit.format.limits import MAX_INT32
 from kafkajit.format.text_options import Option, boolean, is_sparks_own, one_of, suggestion
 from kafkajit.format.topic import check_topic

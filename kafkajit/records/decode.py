@@ -21,16 +21,8 @@ from kafkajit.errors import (
     UnsupportedCompressionTypeError,
     error_for,
 )
-from kafkajit.format.compression import (
-    COMPRESSION_TYPES,
-    DEFAULT_MAX_DECOMPRESSED_BYTES,
-    LZ4,
-    ZSTD,
-    DecodeError,
-    OutputFull,
-    Scratch,
-    with_right_lz4_checksum,
-)
+from kafkajit.format.codecs import COMPRESSION_TYPES, DEFAULT_MAX_DECOMPRESSED_BYTES, LZ4, ZSTD
+from kafkajit.format.compression import DecodeError, OutputFull, Scratch, with_right_lz4_checksum
 from kafkajit.format.decompressors import CompressedBatches, decompress_run
 from kafkajit.format.layout import MAGIC_V0, MAGIC_V1, MAGIC_V2, RECORD_BATCH_OVERHEAD
 from kafkajit.format.limits import MAX_INT32

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kafkajit.format.compression import codec_name
+from kafkajit.format.codecs import codec_name
 from kafkajit.log.segment import Segment
 from kafkajit.reader import SegmentReader
 from kafkajit.records.batches import Batches

@@ -9,34 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
-from kafkajit.errors import KafkaJitError
-from kafkajit.format.compression import codec_name
-from kafkajit.format.limits import MAX_INT64
-from kafkajit.log.segment import OpenSegment, Segment
+from kafkajit.log.segment import Segment
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
+from kafkajit.report.ends import End, end_of
 from kafkajit.report.folder import Folder, look_at
-from kafkajit.walk.damage import PERMISSIVE, Gap
-from kafkajit.walk.walk import Walk
 
-# Up to this size all headers of a segment are read: the index would take longer to open.
-_SMALL = 256 << 10
 # Partitions of a bucket whose ends are read at once.
 _READERS = 32
-
-
-class _End(NamedTuple):
-    """A segment's last batches."""
-
-    offset: int | None  # of the last record
-    timestamp: int | None
-    codecs: frozenset[str]
-    formats: frozenset[str]
-    problem: str | None = None
-
-
-_NOTHING = _End(None, None, frozenset(), frozenset())
 
 
 def info(
@@ -108,9 +89,9 @@ def _topics(folder: Folder, ends: Sequence[dict[str, Any]]) -> Iterator[dict[str
 
 def _partition(segments: list[Segment]) -> dict[str, Any]:
     first = segments[0]
-    end = _NOTHING
+    end = End()
     for segment in reversed(segments):
-        end = _end_of(segment)
+        end = end_of(segment)
         if end.offset is not None or end.problem is not None:
             break
     start = max(first.base_offset, first.cut.first)
@@ -128,33 +109,3 @@ def _partition(segments: list[Segment]) -> dict[str, Any]:
         "formats": sorted(end.formats),
         "problem": end.problem,
     }
-
-
-def _end_of(segment: Segment) -> _End:
-    """The facts that a segment's last batches show."""
-    if not segment.log.size:
-        return _NOTHING
-    problem: str | None = None
-    found = _NOTHING
-    try:
-        if segment.log.size <= _SMALL:
-            source, start = segment.log.open(), 0
-        else:
-            source, start = OpenSegment(segment).tail(MAX_INT64)
-        for part in Walk(source, mode=PERMISSIVE, start=start).headers():
-            if isinstance(part, Gap):
-                problem = problem or f"{part.reason} at position {part.position}"
-                continue
-            if not len(part):
-                continue
-            latest = int(part.field("maxTimestamp").max())
-            found = _End(
-                int(part.last_offset.max()),
-                max(latest, found.timestamp or latest) if latest >= 0 else found.timestamp,
-                found.codecs | {codec_name(codec) for codec in set(part.codec.tolist())},
-                found.formats | {f"v{magic}" for magic in set(part.field("magic").tolist())},
-            )
-            source.forget(int(part.end[-1]))
-    except (OSError, KafkaJitError) as error:
-        problem = str(error)
-    return found._replace(problem=problem)

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafkajit.format.compression import COMPRESSION_TYPES
+from kafkajit.format.codecs import COMPRESSION_TYPES
 from kafkajit.format.layout import MAGIC_V2, RECORD_BATCH_OVERHEAD
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.log_path import parse_log_path

@@ -22,9 +22,11 @@ from kafkajit.errors import CorruptIndexError, CorruptRecordError, KafkaJitError
 from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.format.limits import MAX_INT64, MIN_INT64
 from kafkajit.format.log_path import LogPath
+from kafkajit.format.ranges import ALL, NOTHING, Range
 from kafkajit.log.isolation import find_isolation
+from kafkajit.log.open_segment import OpenSegment
 from kafkajit.log.remote_log_metadata import with_states, without_unreadable
-from kafkajit.log.segment import OpenSegment, Segment, segments_of
+from kafkajit.log.segment import Segment, segments_of
 from kafkajit.log.tiered_segments import joined, partitions_of
 from kafkajit.places.location import READABLE_NAME, shown
 from kafkajit.places.locations import find_segments
@@ -35,7 +37,7 @@ from kafkajit.scan.predicates import Predicate, meets, wanted_by
 from kafkajit.schema import record_schema
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.walk.damage import FAILFAST, Stretch
-from kafkajit.walk.selection import ALL, NOTHING, Range, Selection
+from kafkajit.walk.selection import Selection
 from kafkajit.walk.walk import Walk
 
 logger = logging.getLogger("kafkajit")

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple
 
+from kafkajit.format.ranges import Range
 from kafkajit.places.wanted import Wanted
 from kafkajit.state.sidecar_files import PATH_COLUMNS
-from kafkajit.walk.selection import Range
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,

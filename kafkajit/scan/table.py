@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from kafkajit.errors import InvalidOffsetError
+from kafkajit.format.ranges import Range
 from kafkajit.reader import SegmentReader
 from kafkajit.scan.file_table import read_files
 from kafkajit.scan.options import ScanOptions
@@ -31,7 +32,7 @@ from kafkajit.scan.typed_table import read_registry
 from kafkajit.schema import in_microseconds, table_schema, with_corruption
 from kafkajit.state.sidecar_files import PATH_COLUMNS, TABLES, TELLING
 from kafkajit.walk.damage import PERMISSIVE
-from kafkajit.walk.selection import EVERYTHING, Range, Selection
+from kafkajit.walk.selection import EVERYTHING, Selection
 
 logger = logging.getLogger("kafkajit")
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from kafkajit.format.compression import COMPRESSION_TYPES
+from kafkajit.format.codecs import COMPRESSION_TYPES
 from kafkajit.format.layout import TIMESTAMP_TYPES
 from kafkajit.kernel import inlined
 from kafkajit.kernel.intrinsics import WIDE, copy_wide

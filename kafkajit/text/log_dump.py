@@ -28,7 +28,7 @@ from kafkajit.errors import (
     KafkaJitError,
     UnsupportedCompressionTypeError,
 )
-from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
+from kafkajit.format.codecs import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.format.kafscale import HEAD
 from kafkajit.format.layout import BATCH_LENGTH_OFFSET, LOG_OVERHEAD, RECORD_BATCH_OVERHEAD
 from kafkajit.format.limits import MAX_INT32

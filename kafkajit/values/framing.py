@@ -26,7 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kafkajit.errors import RecordDeserializationError
-from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
+from kafkajit.format.codecs import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.kernel import kernel
 from kafkajit.kernel.intrinsics import read_int32, read_int64, read_word
 from kafkajit.storage.source import Bytes, Int64s

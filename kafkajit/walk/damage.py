@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kafkajit.format.limits import MAX_INT64, MIN_INT64
-from kafkajit.walk.selection import Range
+from kafkajit.format.ranges import Range
 
 FAILFAST = "FAILFAST"
 DROPMALFORMED = "DROPMALFORMED"

@@ -16,10 +16,9 @@ from kafkajit.format.layout import (
     BASE_SEQUENCE_OFFSET,
     BATCH_LENGTH_OFFSET,
     COMPRESSION_CODEC_MASK,
-    CONTROL_MASK,
     CRC_OFFSET,
-    DELETE_HORIZON_MASK,
     HEADER_SIZE_UP_TO_MAGIC,
+    KNOWN_ATTRIBUTES,
     LAST_OFFSET_DELTA_OFFSET,
     LOG_OVERHEAD,
     MAGIC_OFFSET,
@@ -36,7 +35,6 @@ from kafkajit.format.layout import (
     RECORD_BATCH_OVERHEAD,
     RECORDS_COUNT_OFFSET,
     TIMESTAMP_TYPE_MASK,
-    TRANSACTIONAL_MASK,
 )
 from kafkajit.format.message_checksum import POLYNOMIAL as MESSAGE_POLYNOMIAL
 from kafkajit.format.message_checksum import crc32
@@ -54,14 +52,6 @@ _LAST_ZEROS = 64
 _USUAL_BATCH = 1 << 20
 # Bytes between two kept prefix checksums.
 _STRIDE = 512
-
-KNOWN_ATTRIBUTES = (
-    COMPRESSION_CODEC_MASK
-    | TIMESTAMP_TYPE_MASK
-    | TRANSACTIONAL_MASK
-    | CONTROL_MASK
-    | DELETE_HORIZON_MASK
-)
 
 # How a byte changes a batch's checksum, and a message's.
 _STEPS = np.stack([slicing_tables(POLYNOMIAL)[0], slicing_tables(MESSAGE_POLYNOMIAL)[0]])

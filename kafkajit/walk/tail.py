@@ -28,6 +28,7 @@ from kafkajit.format.layout import (
     COMPRESSION_CODEC_MASK,
     KEY_SIZE_OFFSET_V0,
     KEY_SIZE_OFFSET_V1,
+    KNOWN_ATTRIBUTES,
     LAST_OFFSET_DELTA_OFFSET,
     LOG_OVERHEAD,
     MAGIC_OFFSET,
@@ -45,7 +46,7 @@ from kafkajit.format.layout import (
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.records.batches import frame, framing_error
 from kafkajit.storage.source import Bytes, Source
-from kafkajit.walk.resync import KNOWN_ATTRIBUTES, PrefixChecksums, end_by_checksum
+from kafkajit.walk.resync import PrefixChecksums, end_by_checksum
 
 logger = logging.getLogger("kafkajit")
 

@@ -13,10 +13,11 @@ from typing import TypeVar
 import numpy as np
 
 from kafkajit.errors import CorruptIndexError, KafkaJitError, NotALogError
-from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
+from kafkajit.format.codecs import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.format.layout import BATCH_LENGTH_OFFSET, LOG_OVERHEAD, RECORD_BATCH_OVERHEAD
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.log_path import LogPath, parse_log_path
+from kafkajit.format.ranges import Range
 from kafkajit.kernel.intrinsics import read_int32
 from kafkajit.records.batches import Batches, Framing, SingleMessages
 from kafkajit.records.chunk import Chunk, without_bad_markers
@@ -33,7 +34,7 @@ from kafkajit.walk.damage import (
 from kafkajit.walk.frames import frames
 from kafkajit.walk.kafscale import KafscaleSegment, is_kafscale
 from kafkajit.walk.resync import PrefixChecksums, goes_on, plausible, resync, zeros_at_the_end
-from kafkajit.walk.selection import EVERYTHING, Range, Selection
+from kafkajit.walk.selection import EVERYTHING, Selection
 
 # The size from which asking the prover is cheaper than checking a batch, once it is needed.
 _LARGE = 64 << 10

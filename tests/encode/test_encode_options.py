@@ -13,7 +13,7 @@ from kafkajit import encode_batches
 from kafkajit.encode import writer
 from kafkajit.encode.encode_options import CompressionType, ControlType, EncodeOptions
 from kafkajit.encode.writer import Encoder
-from kafkajit.format.compression import COMPRESSION_IDS
+from kafkajit.format.codecs import COMPRESSION_IDS
 from kafkajit.records.control_records import CONTROL_TYPES
 
 MAX_INT32, MAX_INT64 = 2**31 - 1, 2**63 - 1

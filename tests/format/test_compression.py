@@ -13,13 +13,8 @@ from corpus import NO_JIT, by_v2_log
 
 import kafkajit
 from kafkajit import testing as kt
-from kafkajit.format.compression import (
-    COMPRESSION_TYPES,
-    DecodeError,
-    OutputFull,
-    Scratch,
-    decompress_into,
-)
+from kafkajit.format.codecs import COMPRESSION_TYPES
+from kafkajit.format.compression import DecodeError, OutputFull, Scratch, decompress_into
 
 VARIANTS = [name for name in kt.COMPRESSORS if name != "none"]
 by_variant = pytest.mark.parametrize("variant", VARIANTS)

@@ -12,7 +12,7 @@ import reference
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkajit.format.compression import COMPRESSION_IDS, GZIP, LZ4, SNAPPY, ZSTD
+from kafkajit.format.codecs import COMPRESSION_IDS, GZIP, LZ4, SNAPPY, ZSTD
 from kafkajit.format.compressor import LEVELS, Compressor, check_level, compressed_bound
 
 CODECS = [GZIP, SNAPPY, LZ4, ZSTD]

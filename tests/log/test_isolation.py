@@ -29,10 +29,10 @@ from strategies import transactional_logs
 
 import kafkajit
 import kafkajit.testing as kt
+from kafkajit.format.ranges import ALL
 from kafkajit.log.isolation import find_isolation
 from kafkajit.places.locations import stored_file
 from kafkajit.scan.predicates import Predicate
-from kafkajit.walk.selection import ALL
 
 COMMITTED: dict[str, Any] = {"isolationLevel": "read_committed"}
 TRANSACTIONAL = [folder for folder in FOLDERS if any(folder.glob("*.txnindex"))]

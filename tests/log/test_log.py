@@ -17,7 +17,7 @@ from scanning import (
 )
 
 import kafkajit
-import kafkajit.log.segment
+import kafkajit.log.open_segment
 import kafkajit.testing as kt
 from kafkajit import Log
 from kafkajit.errors import InvalidOffsetError
@@ -28,7 +28,7 @@ by_place = pytest.mark.parametrize("is_far", [False, True], ids=["mapped", "in r
 
 @pytest.fixture(autouse=True)
 def _indexes_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafkajit.log.segment, "_SMALL", 0)
+    monkeypatch.setattr(kafkajit.log.open_segment, "_SMALL", 0)
 
 
 def all_records(folder: Path) -> pa.Table:

@@ -13,7 +13,6 @@ from scanning import by_folder, options_of, write_partition
 
 import kafkajit
 import kafkajit.testing as kt
-from kafkajit.format.compression import codec_name
 from kafkajit.report import headers
 from kafkajit.report.headers import TopicFigures
 from kafkajit.scan.plan import find_partitions
@@ -176,7 +175,3 @@ def test_marks_are_where_batches_begin(tmp_path: Path, monkeypatch: pytest.Monke
     assert marks.tolist()[-1] == len(content)
     assert all(mark % size == 0 for mark in marks.tolist())
     assert max(after - mark for mark, after in pairwise(marks)) < 100 + size
-
-
-def test_a_codec_without_a_name_has_its_number() -> None:
-    assert codec_name(6) == "codec 6"

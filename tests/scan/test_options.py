@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
+from kafkajit.format.codecs import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.records.decode import MAX_DECOMPRESSED_BYTES
 from kafkajit.scan.options import OPTIONS, ScanOptions
 

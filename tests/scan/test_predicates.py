@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafkajit.format.ranges import Range
 from kafkajit.scan.predicates import Predicate, meets, millisecond_range_of, range_of
-from kafkajit.walk.selection import Range
 
 EPOCH = datetime.fromtimestamp(0, UTC)
 EVERYTHING = Range()

@@ -18,7 +18,9 @@ from kafkajit.arrow import gap_record_batch
 from kafkajit.errors import InvalidOffsetError
 from kafkajit.format.limits import MIN_INT64
 from kafkajit.format.log_path import parse_log_path
-from kafkajit.log.segment import OpenSegment, Segment
+from kafkajit.format.ranges import Range
+from kafkajit.log.open_segment import OpenSegment
+from kafkajit.log.segment import Segment
 from kafkajit.places.location import shown
 from kafkajit.scan.export.options import ExportOptions
 from kafkajit.scan.options import ScanOptions
@@ -29,7 +31,7 @@ from kafkajit.schema import RECORD_COLUMNS, with_corruption
 from kafkajit.values.registry import is_internal
 from kafkajit.values.typed_records import ERRORS
 from kafkajit.walk.damage import DROPMALFORMED, FAILFAST, PERMISSIVE, Gap, Stretch
-from kafkajit.walk.selection import Range, Selection
+from kafkajit.walk.selection import Selection
 
 CORRUPTION = "corruption"
 # Leave out markers of transactions, unless their columns are asked for.

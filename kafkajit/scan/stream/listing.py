@@ -9,13 +9,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from kafkajit.format.log_path import INDEX_SUFFIXES, LOG_SUFFIX
+from kafkajit.format.ranges import Range
 from kafkajit.format.tiered_names import object_name
 from kafkajit.log.segment import Segment, segments_of
 from kafkajit.places.location import SEGMENT_NAME
 from kafkajit.state.producer_snapshot import SNAPSHOT_NAME
 from kafkajit.storage.live_file import LiveFile
 from kafkajit.storage.stored_file import StoredFile
-from kafkajit.walk.selection import Range
 
 # File systems count time in steps: what has just been changed may change again unnoticed.
 STEP_NS = 2_000_000_000

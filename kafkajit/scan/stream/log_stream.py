@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeVar
 
 from kafkajit.errors import OffsetOutOfRangeError
 from kafkajit.format.log_path import parse_log_path
+from kafkajit.format.ranges import Range
 from kafkajit.scan.options import EARLIEST, LATEST, READ_COMMITTED
 from kafkajit.scan.plan import Split, offset_for_timestamp
 from kafkajit.scan.stream.behind import behind_from, metrics
@@ -27,7 +28,6 @@ from kafkajit.scan.stream.partition import Partition
 from kafkajit.scan.stream.tasks import ON_LOSS, plan_tasks
 from kafkajit.scan.stream.transactions import Transactions
 from kafkajit.walk.damage import PERMISSIVE
-from kafkajit.walk.selection import Range
 
 logger = logging.getLogger("kafkajit")
 

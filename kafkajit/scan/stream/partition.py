@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from kafkajit.format.ranges import Range
 from kafkajit.log.segment import Segment
 from kafkajit.scan.stream.listing import STEP_NS, Listing
 from kafkajit.scan.stream.options import StreamOptions
@@ -25,7 +26,6 @@ from kafkajit.scan.stream.positions import (
 from kafkajit.storage.live_file import LiveFile
 from kafkajit.storage.source import Int64s
 from kafkajit.storage.stored_file import StoredFile
-from kafkajit.walk.selection import Range
 
 # Where the last reads ended, and the next ones begin.
 _REMEMBERED = 16

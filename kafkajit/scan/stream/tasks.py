@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from kafkajit.errors import OffsetOutOfRangeError
 from kafkajit.format.log_path import parse_log_path
+from kafkajit.format.ranges import Range
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.plan import Split, packed, task_share
 from kafkajit.scan.stream.folders import Folders
@@ -28,7 +29,7 @@ from kafkajit.scan.stream.positions import IndexEntries, headers
 from kafkajit.scan.stream.transactions import Transactions
 from kafkajit.scan.table import read_task
 from kafkajit.storage.live_file import LiveFile
-from kafkajit.walk.selection import Range, Selection
+from kafkajit.walk.selection import Selection
 
 logger = logging.getLogger("kafkajit")
 

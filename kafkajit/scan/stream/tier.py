@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from kafkajit.errors import CorruptCheckpointError
 from kafkajit.format.log_path import LOG_SUFFIX, parse_log_path
+from kafkajit.format.ranges import Range
 from kafkajit.format.tiered_names import LOCAL_TIERED_STORAGE, is_topic_folder, object_name
 from kafkajit.log.segment import Segment, segments_of
 from kafkajit.log.tiered_segments import joined
@@ -23,7 +24,6 @@ from kafkajit.scan.stream.listing import Listing, live_files
 from kafkajit.state.partition_metadata import PARTITION_METADATA, parse_partition_metadata
 from kafkajit.storage.source import as_bytes
 from kafkajit.storage.stored_file import StoredFile
-from kafkajit.walk.selection import Range
 
 
 class TieredPartition(NamedTuple):

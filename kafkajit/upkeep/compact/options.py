@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from kafkajit.change.partition_offsets import offset_in
-from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
+from kafkajit.format.codecs import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.format.log_path import partition_of
 from kafkajit.log.config import LogConfig
 from kafkajit.log.producers import PRODUCER_EXPIRATION_MS

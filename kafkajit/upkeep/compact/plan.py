@@ -19,7 +19,7 @@ from kafkajit.change.partition_offsets import PartitionOffsets
 from kafkajit.change.partition_plan import FolderState, PartitionPlan, UpkeepPlan
 from kafkajit.change.partitions import partitions_at
 from kafkajit.errors import CorruptRecordError, KafkaJitError
-from kafkajit.format.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
+from kafkajit.format.codecs import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.log.config import LogConfig
 from kafkajit.log.log import Log
 from kafkajit.log.log_end import read_producers, snapshots_in

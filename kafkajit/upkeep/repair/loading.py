@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kafkajit.format.limits import MAX_INT64
+from kafkajit.format.ranges import Range
 from kafkajit.storage.source import Source
 from kafkajit.upkeep.repair.segment_names import NamedSegment, name_segments
 from kafkajit.upkeep.repair.segment_reading import (
@@ -29,7 +30,6 @@ from kafkajit.upkeep.repair.segment_repairs import (
 )
 from kafkajit.upkeep.repair.sound_batches import BatchTriage, Bounds, sound_batches
 from kafkajit.walk.damage import Corruption, Gap, Stretch, corruption
-from kafkajit.walk.selection import Range
 from kafkajit.walk.tail import foreign_error
 
 _NO_OFFSET = "its name is not an offset"  # 20 digits can be larger than any offset

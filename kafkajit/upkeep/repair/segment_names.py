@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.layout import MAGIC_V2
+from kafkajit.format.ranges import Range
 from kafkajit.records.batches import Batches, frame
 from kafkajit.storage.source import Source
 from kafkajit.walk.damage import DROPMALFORMED, FAILFAST, Gap
-from kafkajit.walk.selection import Range
 from kafkajit.walk.walk import Walk
 
 

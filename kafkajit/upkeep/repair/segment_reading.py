@@ -15,6 +15,7 @@ import numpy as np
 
 from kafkajit.errors import CorruptSnapshotError, InvalidRecordError, KafkaJitError
 from kafkajit.format.limits import MAX_INT32
+from kafkajit.format.ranges import Range
 from kafkajit.log.indexing import SegmentIndexes
 from kafkajit.log.producers import ProducerStates, are_markers
 from kafkajit.records.batches import Batches
@@ -34,7 +35,6 @@ from kafkajit.upkeep.repair.sidecar_checks import (
 )
 from kafkajit.upkeep.repair.sound_batches import BatchTriage
 from kafkajit.walk.damage import Stretch
-from kafkajit.walk.selection import Range
 
 
 class StoredLog(NamedTuple):

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.limits import MAX_INT64
+from kafkajit.format.ranges import Range
 from kafkajit.index.offset_index import ENTRY as OFFSET_ENTRY
 from kafkajit.index.time_index import ENTRY as TIME_ENTRY
 from kafkajit.index.time_index import NO_TIMESTAMP
@@ -26,7 +27,7 @@ from kafkajit.index.verify import verify_offset_index, verify_time_index
 from kafkajit.log.producers import PRODUCER_EXPIRATION_MS
 from kafkajit.records.batches import Batches
 from kafkajit.storage.source import Bytes, Source
-from kafkajit.walk.selection import Range, Selection
+from kafkajit.walk.selection import Selection
 from kafkajit.walk.walk import Walk
 
 # The most bytes of a log between two entries. Older brokers write one entry per fetch.

@@ -15,12 +15,13 @@ import numpy as np
 from kafkajit.errors import CorruptIndexError, CorruptRecordError, InvalidOffsetError
 from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.format.limits import MAX_INT64
-from kafkajit.log.segment import OpenSegment, Segment, logger
+from kafkajit.format.ranges import NOTHING, Range
+from kafkajit.log.open_segment import OpenSegment, logger
+from kafkajit.log.segment import Segment
 from kafkajit.places.tiered_files import TieredFile
 from kafkajit.records.batches import Batches
 from kafkajit.walk.damage import Stretch
 from kafkajit.walk.frames import frames
-from kafkajit.walk.selection import NOTHING, Range
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from kafkajit.errors import (
     RemoteStorageError,
 )
 from kafkajit.format.limits import MAX_INT64
+from kafkajit.format.ranges import Range
 from kafkajit.places.location import absolute
 from kafkajit.places.private_keys import PrivateKeys
 from kafkajit.state.partition_metadata import PARTITION_METADATA, partition_metadata_text
@@ -46,7 +47,6 @@ from kafkajit.upkeep.restore.log_copy import LogCopy
 from kafkajit.upkeep.restore.options import RestoreOptions
 from kafkajit.upkeep.restore.source_logs import SourceLog, find_logs
 from kafkajit.upkeep.restore.target import Target, check_targets, check_topic_id
-from kafkajit.walk.selection import Range
 
 # The errors of a log that is damaged.
 _DAMAGED = (CorruptRecordError, InvalidOffsetError, InvalidRecordError)

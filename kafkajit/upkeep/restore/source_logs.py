@@ -16,8 +16,9 @@ from kafkajit.format.log_path import LOG_SUFFIX, SNAPSHOT_SUFFIX, SWAP_SUFFIX
 from kafkajit.format.tiered_names import object_name
 from kafkajit.format.topic import check_topic
 from kafkajit.log.log import checkpointed_offset
+from kafkajit.log.open_segment import logger
 from kafkajit.log.remote_log_metadata import without_unreadable
-from kafkajit.log.segment import Segment, logger
+from kafkajit.log.segment import Segment
 from kafkajit.log.tiered_segments import Epochs, epochs_of, partitions_of
 from kafkajit.places.locations import find_segments
 from kafkajit.places.tiered_files import TieredFile

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 import kafkajit.testing as kt
 from kafkajit.format.log_path import LogPath
+from kafkajit.format.ranges import Range
 from kafkajit.log.config import LogConfig
 from kafkajit.log.log import Log
 from kafkajit.log.segment import Segment
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.upkeep.compact.cleanable import Cleanable, find_cleanable
-from kafkajit.walk.selection import Range
 
 NOW = 1_700_000_000_000
 HOUR = 3_600_000

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from retaining import TIME
 
 import kafkajit
+from kafkajit.format.ranges import Range
 from kafkajit.log.segment import Segment
 from kafkajit.log.timestamps import LargestTimestamp
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.upkeep.retain import expiry as module
 from kafkajit.upkeep.retain.expiry import Expiry
-from kafkajit.walk.selection import Range
 
 
 class Given(NamedTuple):

@@ -8,12 +8,14 @@ import pytest
 from corpus import DATA
 from scanning import FOLDERS, far_away, logs_of, records_by_segment, write_partition
 
-import kafkajit.log.segment
+import kafkajit.log.open_segment
 import kafkajit.testing as kt
-from kafkajit.log.segment import OpenSegment, Segment, segments_of
+from kafkajit.format.ranges import Range
+from kafkajit.log.open_segment import OpenSegment
+from kafkajit.log.segment import Segment, segments_of
 from kafkajit.places.locations import find_segments
 from kafkajit.walk.damage import Stretch
-from kafkajit.walk.selection import Range, Selection
+from kafkajit.walk.selection import Selection
 
 # The segments with entries in their indexes.
 INDEXED = [
@@ -45,7 +47,7 @@ def rows_of(folder: Path) -> list[tuple[int, int, int]]:
 
 @pytest.fixture(autouse=True)
 def _indexes_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafkajit.log.segment, "_SMALL", 0)
+    monkeypatch.setattr(kafkajit.log.open_segment, "_SMALL", 0)
 
 
 def test_the_corpus_has_folders_with_indexes() -> None:

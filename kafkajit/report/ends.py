@@ -1,0 +1,181 @@
+"""The last batches of a segment: the last offset, the newest timestamp, codecs and formats.
+
+Almost every segment ends with a whole batch. A few headers of such a log are read here, one by one:
+loading the kernels takes longer than reading the ends of a thousand partitions. All other logs,
+and all that looks odd, are left to `Walk`, whose kernels decide about damage.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from crc32c import crc32c
+
+from kafkajit.errors import KafkaJitError
+from kafkajit.format.codecs import codec_name
+from kafkajit.format.layout import (
+    ATTRIBUTES_OFFSET,
+    BATCH_HEADER,
+    COMPRESSION_CODEC_MASK,
+    KNOWN_ATTRIBUTES,
+    LOG_OVERHEAD,
+    MAGIC_V2,
+    RECORD_BATCH_OVERHEAD,
+)
+from kafkajit.format.limits import MAX_INT64
+from kafkajit.format.log_path import LOG_SUFFIX
+from kafkajit.log.segment import Segment
+from kafkajit.storage.source import open_file
+from kafkajit.walk.damage import PERMISSIVE, Gap
+
+# Up to this size all headers of a segment are read: the index would take longer to open.
+_SMALL = 256 << 10
+# A kernel reads more headers than these in less time.
+_FEW = 256
+_ENTRY = struct.Struct(">ii")  # of an offset index
+
+
+class End(NamedTuple):
+    """The facts that a segment's last batches show; none without a batch."""
+
+    offset: int | None = None  # of the last record
+    timestamp: int | None = None
+    codecs: frozenset[str] = frozenset()
+    formats: frozenset[str] = frozenset()
+    problem: str | None = None
+
+
+class _Header(NamedTuple):
+    """A header of a batch of v2; the fields are those of the layout, in its order."""
+
+    base_offset: int
+    length: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    records: int
+
+    @property
+    def size(self) -> int:
+        return self.length + LOG_OVERHEAD
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def is_plausible(self) -> bool:
+        """Whether a broker may have written it; `Walk` then takes it without its checksum, too."""
+        return (
+            self.magic == MAGIC_V2
+            and self.size >= RECORD_BATCH_OVERHEAD
+            and self.base_offset >= 0
+            and 0 <= self.attributes <= KNOWN_ATTRIBUTES
+            and 0 <= self.records <= self.last_offset_delta + 1
+            and self.leader_epoch >= -1
+            and self.max_timestamp >= -1
+            and self.producer_id >= -1
+            and self.base_sequence >= -1
+        )
+
+
+def end_of(segment: Segment) -> End:
+    """The facts that a segment's last batches show."""
+    if not segment.log.size:
+        return End()
+    return plain_end(segment) or walked_end(segment)
+
+
+def plain_end(segment: Segment) -> End | None:
+    """The end of a local log if few headers tell and all are as a broker writes them; else None."""
+    log = segment.log
+    if log.filesystem is not None or segment.path.suffix != LOG_SUFFIX:
+        return None
+    try:
+        start = 0 if log.size <= _SMALL else _last_entry(segment)
+        if start is None:
+            return None
+        with open_file(Path(log.key)) as file:
+            return _read_end(file.fileno(), start, log.size)
+    except OSError:
+        return None  # the other way reports it
+
+
+def _last_entry(segment: Segment) -> int | None:
+    """The position in the last entry of the offset index; None if it has none."""
+    index = segment.index
+    if index is None or index.size % _ENTRY.size:
+        return None
+    with open_file(Path(index.key)) as file:
+        entry = os.pread(file.fileno(), _ENTRY.size, index.size - _ENTRY.size)
+    if len(entry) < _ENTRY.size:
+        return None
+    _, position = _ENTRY.unpack(entry)
+    return position if position > 0 else None  # 0 may be that of preallocated zeros
+
+
+def _read_end(file: int, start: int, size: int) -> End | None:
+    position, last, latest = start, -1, -1
+    codecs = set()
+    for _ in range(_FEW):
+        found = os.pread(file, RECORD_BATCH_OVERHEAD, position)
+        if len(found) < RECORD_BATCH_OVERHEAD:
+            return None
+        header = _Header(*np.frombuffer(found, BATCH_HEADER).item())
+        behind = position + header.size
+        if not header.is_plausible or header.base_offset <= last or behind > size:
+            return None
+        if position == start > 0:  # an index may be wrong: a checksum proves the batch
+            content = os.pread(file, header.size, start)[ATTRIBUTES_OFFSET:]
+            if crc32c(content) != header.crc:
+                return None
+        position, last = behind, header.last_offset
+        latest = max(latest, header.max_timestamp)
+        codecs.add(header.attributes & COMPRESSION_CODEC_MASK)
+        if position == size:
+            names = frozenset(map(codec_name, codecs))
+            return End(last, latest if latest >= 0 else None, names, frozenset({"v2"}))
+    return None
+
+
+def walked_end(segment: Segment) -> End:
+    """The end of any segment, with the first damage that is found there."""
+    # numba comes with these.
+    from kafkajit.log.open_segment import OpenSegment
+    from kafkajit.walk.walk import Walk
+
+    problem: str | None = None
+    found = End()
+    try:
+        if segment.log.size <= _SMALL:
+            source, start = segment.log.open(), 0
+        else:
+            source, start = OpenSegment(segment).tail(MAX_INT64)
+        for part in Walk(source, mode=PERMISSIVE, start=start).headers():
+            if isinstance(part, Gap):
+                problem = problem or f"{part.reason} at position {part.position}"
+                continue
+            if not len(part):
+                continue
+            latest = int(part.field("maxTimestamp").max())
+            found = End(
+                int(part.last_offset.max()),
+                max(latest, found.timestamp or latest) if latest >= 0 else found.timestamp,
+                found.codecs | {codec_name(codec) for codec in set(part.codec.tolist())},
+                found.formats | {f"v{magic}" for magic in set(part.field("magic").tolist())},
+            )
+            source.forget(int(part.end[-1]))
+    except (OSError, KafkaJitError) as error:
+        problem = str(error)
+    return found._replace(problem=problem)
