@@ -866,6 +866,7 @@ def test_a_snapshot_of_producers_says_which_transactions_are_open(tmp_path: Path
         ("startingOffsets", '{"orders": {"0": -3}}', "expected earliest, latest or JSON"),
         ("endingOffsets", "latest", "a stream has no end"),
         ("endingTimestamp", "0", "a stream has no end"),
+        ("layout", "kafscale", "narrow the path"),
         ("oneTaskPerPartition", "true", "a stream plans the tasks"),
         ("pathGlobFilter", "*.log", "narrow the path"),
         ("kind", "files", "a stream reads records or batches, not files"),
@@ -912,6 +913,43 @@ def test_a_remote_folder_is_a_stream_too(orders: Path, monkeypatch: pytest.Monke
     append(orders.parent / "orders-1", data(0))
     assert query.restart().offsets() == list(range(5, 12))
     assert query.places() == [("orders", 1, 0), ("orders", 1, 1)]
+
+
+def test_in_a_remote_folder_the_option_chooses_a_topic_too(
+    orders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id_ = "pUM3BMsVQk2fe-klgEgLLA"
+    (orders / "partition.metadata").write_text(f"version: 0\ntopic_id: {id_}")
+    append(orders.parent / "orders-1", data(0))
+    uri = far_away(monkeypatch, orders.parent)
+    query = started(uri, topicId=id_)
+    assert query.places() == [("orders", 0, offset) for offset in range(10)]
+    assert started(uri, topicId="AAAAAAAAAAAAAAAAAAAAAQ").offsets() == []
+
+
+# Segments of KafScale's
+
+
+@pytest.mark.parametrize("folder", ["orders/0", "default/orders/0", "ns/default/orders/0"])
+@pytest.mark.parametrize("is_remote", [False, True])
+def test_segments_of_kafscale_are_refused(
+    tmp_path: Path, folder: str, is_remote: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    segment = tmp_path / folder / f"segment-{0:020}.kfs"
+    segment.parent.mkdir(parents=True)
+    segment.write_bytes(kt.kafscale_segment(data(0), 0, 1, 2))
+    for place in (tmp_path, segment.parent):
+        where = far_away(monkeypatch, place) if is_remote else place
+        with pytest.raises(ValueError, match=r"\.kfs: streams .* do not read KafScale's segments"):
+            started(where)
+
+
+def test_segments_of_kafscale_that_come_later_are_refused(orders: Path) -> None:
+    query = started(orders.parent)
+    assert query.offsets() == list(range(10))
+    (orders / f"segment-{0:020}.kfs").write_bytes(kt.kafscale_segment(data(0), 0, 1, 2))
+    with pytest.raises(ValueError, match="do not read KafScale's segments"):
+        query.offsets()
 
 
 # Everything at once

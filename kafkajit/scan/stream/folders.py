@@ -18,7 +18,7 @@ from kafkajit.places.location import SEGMENT_NAME, shown
 from kafkajit.places.locations import find_segments, is_partition_name, local_paths, stored_files
 from kafkajit.places.wanted import may_hold, of_topics
 from kafkajit.scan.options import ScanOptions
-from kafkajit.scan.stream.listing import Listing, list_folder, list_settled
+from kafkajit.scan.stream.listing import Listing, list_folder, list_settled, refuse_kafscale
 from kafkajit.scan.stream.tier import Tier, holds_objects
 from kafkajit.state.producer_snapshot import SNAPSHOT_NAME
 from kafkajit.storage.live_file import LiveFile
@@ -40,6 +40,7 @@ class Folders:
         self._tier = Tier(options)
         self._now: dict[str, Listing] = {}
         self._had_files: set[str] = set()
+        self._is_explored = False
 
     def refresh(self) -> list[Listing]:
         """The partitions as they are now."""
@@ -69,13 +70,18 @@ class Folders:
         self._known = dict(found)
         # Objects last: what a broker has deleted since is there.
         files = self._stored([*tiered, *remote])
+        refuse_kafscale(files)
         if remote:
             is_there = any(SEGMENT_NAME.fullmatch(file.name) for file in files.values())
             if not (is_there or found or self._now):
                 find_segments(remote, wanted=self._wanted)  # raises an error with the reason
             found |= _remote(files)
         objects = [file for path, file in files.items() if object_name(path)]
-        listings = self._tier.joined_with(found, objects)
+        listings = self._tier.joined_with(found, objects, files)
+        if not (listings or self._is_explored):
+            self._is_explored = True
+            # KafScale has its segments deeper than a broker.
+            refuse_kafscale(self._stored([*self._options.paths]))
         self._now = {listing.folder: listing for listing in listings}
         return listings
 
@@ -120,6 +126,7 @@ class Folders:
             ) from None
         except FileNotFoundError:
             raise FileNotFoundError(f"there is nothing at {path}") from None
+        refuse_kafscale(f"{path}/{name}" for name in names)
         if any(SEGMENT_NAME.fullmatch(n) and not object_name(f"{path}/{n}") for n in names):
             yield path
             return

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
+from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.format.log_path import INDEX_SUFFIXES, LOG_SUFFIX
 from kafkajit.format.ranges import Range
 from kafkajit.format.tiered_names import object_name
@@ -49,6 +50,7 @@ def list_folder(folder: str) -> Listing:
     listed_ns = time.time_ns()
     modified_ns = os.stat(folder).st_mtime_ns  # noqa: PTH116
     names = sorted(os.listdir(folder))  # noqa: PTH208
+    refuse_kafscale(f"{folder}/{name}" for name in names)
     files = {
         file.path: file
         for name in names
@@ -81,6 +83,22 @@ def list_settled(folder: str) -> Listing:
         if not listing.is_swapping or time.monotonic() > until:
             return listing
         time.sleep(_PAUSE_SECONDS)
+
+
+def refuse_kafscale(paths: Iterable[str]) -> None:
+    """Raise an error for a segment of KafScale's: its records would be missing.
+
+    >>> refuse_kafscale(["/orders/0/segment-00000000000000000042.kfs"])
+    Traceback (most recent call last):
+    ValueError: /orders/0/segment-00000000000000000042.kfs: streams and kafkajit tail do not read \
+KafScale's segments; spark.read and kafkajit grep do
+    """
+    for path in paths:
+        if path.endswith(KAFSCALE_SUFFIX):
+            raise ValueError(
+                f"{path}: streams and kafkajit tail do not read KafScale's segments; spark.read and "
+                "kafkajit grep do"
+            )
 
 
 def live_files(paths: Iterable[str]) -> Iterator[LiveFile]:

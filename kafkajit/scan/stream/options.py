@@ -26,6 +26,8 @@ _STARTING = "startingOffsets"
 _REFUSED = {
     "endingOffsets": "a stream has no end; trigger(availableNow=True) ends at what is there now",
     "endingTimestamp": "a stream has no end; trigger(availableNow=True) ends at what is there now",
+    "layout": "a stream tells brokers' folders from tiered storage by their names; narrow the path "
+    "instead",
     "oneTaskPerPartition": "a stream plans the tasks of each micro-batch by their bytes",
     "pathGlobFilter": "a stream follows the segments of a partition; narrow the path instead",
 }

@@ -7,7 +7,7 @@ deletes its own: whoever lists the broker's folder first, and the objects then, 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -43,8 +43,16 @@ class Tier:
         self._seen: dict[str, tuple[frozenset[str], list[TieredFile]]] = {}
         self._joined: dict[TieredPartition, tuple[object, Listing | None, Listing]] = {}
 
-    def joined_with(self, local: dict[str, Listing], objects: list[StoredFile]) -> list[Listing]:
-        """All partitions: those of brokers' folders, with what tiered storage has of them."""
+    def joined_with(
+        self,
+        local: dict[str, Listing],
+        objects: list[StoredFile],
+        remote: Mapping[str, StoredFile],
+    ) -> list[Listing]:
+        """All partitions: those of brokers' folders, with what tiered storage has of them.
+
+        `remote` has the files of brokers' folders that are not on this machine.
+        """
         tiered = self._partitions(objects)
         alone = dict(tiered)
         found = []
@@ -55,7 +63,7 @@ class Tier:
             if not named and asked is None:
                 found.append(listing)
                 continue
-            id_ = _topic_id(listing.folder)
+            id_ = _topic_id(listing.folder, remote)
             if asked is not None and id_ != asked:
                 continue
             same = [it for it in named if id_ in (None, it.topic_id)]
@@ -150,9 +158,10 @@ def _place_of(folder: str) -> tuple[str | None, int | None]:
     return path.topic, path.partition
 
 
-def _topic_id(folder: str) -> str | None:
+def _topic_id(folder: str, remote: Mapping[str, StoredFile]) -> str | None:
     """The topic's id that a broker's folder has; None without partition.metadata."""
-    for file in live_files([f"{folder}/{PARTITION_METADATA}"]):
+    path = f"{folder}/{PARTITION_METADATA}"
+    for file in [remote[path]] if path in remote else live_files([path]):
         try:
             rows = parse_partition_metadata(as_bytes(file.read_now()), file.path).to_pylist()
         except (CorruptCheckpointError, FileNotFoundError):
