@@ -96,8 +96,8 @@ KafScale's segments; spark.read and kafkajit grep do
     for path in paths:
         if path.endswith(KAFSCALE_SUFFIX):
             raise ValueError(
-                f"{path}: streams and kafkajit tail do not read KafScale's segments; spark.read and "
-                "kafkajit grep do"
+                f"{path}: streams and kafkajit tail do not read KafScale's segments; spark.read "
+                "and kafkajit grep do"
             )
 
 
