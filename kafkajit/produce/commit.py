@@ -36,7 +36,12 @@ _POLL_SECONDS = 0.2
 
 
 def commit(
-    staged: Iterable[StagedSegment], work: Path, options: ProduceOptions, *, overwrite: bool
+    staged: Iterable[StagedSegment],
+    work: Path,
+    options: ProduceOptions,
+    *,
+    overwrite: bool = False,
+    only_new: bool = False,
 ) -> None:
     """Add staged segments to the logs in the folder that the options name.
 
@@ -46,6 +51,7 @@ def commit(
         work: a folder on the same file system, for segments that are written again.
         options: the job's options.
         overwrite: whether to replace existing logs instead of appending to them.
+        only_new: whether an existing log is an error.
     """
     by_partition = _by_partition(staged, options)
     with locked(options, _PATIENCE_SECONDS):
@@ -57,6 +63,8 @@ def commit(
             # These locks keep out other threads of this process, too.
             for partition in every:
                 held.enter_context(FolderLock(options.path / str(partition), force=options.force))
+            if only_new:  # not before: another process may have written one meanwhile
+                check_new(options.path, every)
             change = held.enter_context(Change(options.path / str(every[0]), "write"))
             _forget(change, options.path, replaced)
             for partition in replaced:
@@ -69,6 +77,20 @@ def commit(
         for partition in set(replaced) - by_partition.keys():
             with suppress(OSError):  # if it holds other files
                 (options.path / str(partition)).rmdir()
+
+
+def check_new(folder: Path, partitions: Iterable[TopicPartition]) -> None:
+    """Raise an error if the folder has a log of one of these partitions.
+
+    >>> check_new(Path("/no/such/folder"), [TopicPartition("orders", 0)])
+    """
+    there = set(partitions_in(folder)) if folder.is_dir() else set()
+    both = sorted(there & set(partitions))
+    if both:
+        names = ", ".join(map(str, both))
+        raise FileExistsError(
+            f"{folder} has a log of {names}, and nothing is overwritten: import into another folder"
+        )
 
 
 @contextmanager

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafkajit.produce.checks import check_columns, check_folder
-from kafkajit.produce.commit import commit, partitions_in
+from kafkajit.produce.commit import check_new, commit
 from kafkajit.produce.input_columns import InputColumns
 from kafkajit.produce.input_files import InputFile, input_files
 from kafkajit.produce.job_folder import JobFolder
@@ -61,7 +61,7 @@ class ImportPlan:
             counts.begin(number)
             for records in series:
                 counts.add(records)
-        self._check_new(part.partition for part in counts.found)
+        check_new(self.options.path, (part.partition for part in counts.found))
         return sorted(counts.found, key=lambda part: part.partition)
 
     def apply(self) -> list[ImportedPartition]:
@@ -81,8 +81,7 @@ class ImportPlan:
                         counts.add(records)
                         output.write(records)
                     staged += output.close()
-            self._check_new(segment.partition for segment in staged)
-            commit(staged, job.path / "together", options, overwrite=False)
+            commit(staged, job.path / "together", options, only_new=True)
         except BaseException:
             job.abort()
             raise
@@ -91,17 +90,6 @@ class ImportPlan:
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.partitions))
-
-    def _check_new(self, partitions: Iterable[TopicPartition]) -> None:
-        folder = self.options.path
-        there = set(partitions_in(folder)) if folder.is_dir() else set()
-        both = sorted(there & set(partitions))
-        if both:
-            names = ", ".join(map(str, both))
-            raise FileExistsError(
-                f"{folder} has a log of {names}, and nothing is overwritten: import into another "
-                "folder"
-            )
 
     def _series(self) -> Iterator[Iterator[pa.RecordBatch]]:
         """The records of files, one series after the other.

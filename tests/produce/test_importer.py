@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ from corpus import TESTS, rows_of
 from exporting import append, records_in
 
 import kafkajit
+from kafkajit.produce import commit
+from kafkajit.produce.commit import locked
 
 ROWS: list[dict[str, Any]] = [
     {"id": 1, "payload": "one", "ts": "2026-01-01T00:00:00.123Z"},
@@ -83,6 +87,26 @@ def test_nothing_is_written_before_apply_and_nothing_is_overwritten(tmp_path: Pa
         kafkajit.import_files(path, tmp_path / "logs", **given).apply()
     assert records_in(tmp_path / "logs") == before
     assert not list((tmp_path / "logs").glob(".kafkajit*"))
+
+
+def test_a_log_that_another_process_has_written_meanwhile_is_not_added_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = foreign(tmp_path, "csv")
+    given = {"topic": "orders", "partitions": 1, **CHOSEN}
+    plan = kafkajit.import_files(path, tmp_path / "logs", **given)
+
+    @contextmanager
+    def locked_late(*arguments: Any) -> Iterator[None]:
+        monkeypatch.setattr(commit, "locked", locked)
+        append(tmp_path / "logs" / "orders-0", range(100))
+        with locked(*arguments):
+            yield
+
+    monkeypatch.setattr(commit, "locked", locked_late)
+    with pytest.raises(FileExistsError, match="has a log of orders-0, and nothing is overwritten"):
+        plan.apply()
+    assert len(records_in(tmp_path / "logs")["orders-0"]) == 100
 
 
 def test_a_damaged_file_writes_nothing(tmp_path: Path) -> None:
