@@ -5,12 +5,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import data
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from corpus import rows_of
 
 import kafkajit
+import kafkajit.testing as kt
+from asv_bench.benchmarks.tiered_objects import TOPIC_ID, write_segment
 from kafkajit.cli import main
+
+OTHER_ID = "pUM3BMsVQk2fe-klgEgLLA"
 
 
 def test_a_line_for_each_partition_and_none_for_old_records(
@@ -51,6 +57,50 @@ def test_stdout_gets_the_records_alone(to: str) -> None:
         found = [line.split(",")[5].strip('"') for line in run.stdout.decode().splitlines()[1:]]
     assert found == keys
     assert run.stderr == b""
+
+
+def exported(*words: object) -> pa.Table:
+    """The rows of a Parquet file that the command writes."""
+    *places, out = words
+    assert main(["export", *map(str, places), "-o", str(out)]) == 0
+    return pq.read_table(out)
+
+
+def test_an_encrypted_bucket_is_exported_with_its_keys(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = data.objects() / "aiven-mixed"
+    bucket = folder / "remote" / "tier"
+    keys = [
+        f"--private-key={path.name.partition('.')[0]}={path}"
+        for path in (data.objects() / "keys").rglob("*.private.pem")
+    ]
+    both = exported(bucket, folder / "logs" / "orders-0", *keys, tmp_path / "both.parquet")
+    assert both.equals(exported(folder / "logs" / "orders-0", tmp_path / "local.parquet"))
+    assert main(["export", str(bucket), "-o", str(tmp_path / "none.parquet")]) == 1
+    assert "--private-key first=FILE" in capsys.readouterr().err
+    assert not (tmp_path / "none.parquet").exists()
+
+
+def test_the_id_chooses_one_of_two_topics_of_one_name(tmp_path: Path) -> None:
+    for id_, value in ((TOPIC_ID, b"new"), (OTHER_ID, b"old")):
+        log = kt.batch([kt.Record(value=value)])
+        write_segment(tmp_path / "tier" / f"orders-{id_}" / "0", 0, log, end_offset=0)
+    for id_, value in ((TOPIC_ID, b"new"), (OTHER_ID, b"old")):
+        found = exported(tmp_path / "tier", f"--topic-id={id_}", tmp_path / f"{id_}.parquet")
+        assert found["value"].to_pylist() == [value]
+
+
+def test_a_framing_is_as_for_kafkalog(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["sample:typed/shipments-0", "--schemas", "auto"]
+    named = exported(*words, "--framing", "confluent", tmp_path / "named.parquet")
+    assert named.equals(exported(*words, tmp_path / "auto.parquet"))
+    assert named["value"][0]["carrier"].as_py()
+    out = str(tmp_path / "bare.parquet")
+    assert main(["export", *words, "--framing", "bare", "-o", out]) == 1
+    assert "Error deserializing VALUE for partition shipments-0" in capsys.readouterr().err
+    assert main(["export", *words, "--framing", "other", "-o", out]) == 1
+    assert "option framing: unknown value 'other'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
