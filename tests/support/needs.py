@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from typing import NoReturn
 
 import pytest
 
@@ -21,9 +22,12 @@ INSTALL = {
 
 def need(program: str) -> None:
     """Skip the calling test, or fail it in CI, unless a program is on the PATH."""
-    if shutil.which(program):
-        return
-    reason = f"needs `{program}`: install {INSTALL[program]}"
+    if not shutil.which(program):
+        give_up(program, f"needs `{program}`: install {INSTALL[program]}")
+
+
+def give_up(program: str, reason: str) -> NoReturn:
+    """Skip the calling test, or fail it in CI if CI lists what the test lacks."""
     if program in os.environ.get("KAFKAJIT_REQUIRE", "").split():
         pytest.fail(reason)
     pytest.skip(reason)
