@@ -205,7 +205,7 @@ def _save(topics: Sequence[_Topic], progress: Progress) -> None:
                     "codec": topic.figures.main_codec,
                     "bytes": sum(map(_size, parts)),
                 },
-                "encodings": [savings.measured(records, one) for one in savings.ENCODINGS],
+                "encodings": savings.measured_in_all(records),
             }
         progress("savings", number + 1, len(largest))
 

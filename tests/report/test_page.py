@@ -248,6 +248,27 @@ def test_the_map_has_an_area_for_each_topic(browser: Browser, thirty: dict[str, 
     assert area / other == pytest.approx(first / second, rel=0.05)
 
 
+def test_topics_without_a_place_on_the_map_are_added_up_below_it(
+    browser: Browser, thirty: dict[str, Any]
+) -> None:
+    many = [{**thirty["topics"][0], "topic": f"t{n}", "bytes": 1_000} for n in range(62)]
+    browser.open(page({**thirty, "topics": many}))
+    assert len(browser.all(".cell")) == 60
+    (line,) = browser.all(".others")
+    assert line.text == "2 smaller topics with 2 kB are not on the map."
+    browser.open(page(thirty))
+    assert not browser.all(".others")[0].is_displayed()
+
+
+def test_a_life_of_one_step_is_a_sentence(browser: Browser) -> None:
+    whole = one_topic()
+    life = {**whole["topics"][0]["life"], "bytes": [5], "records": [1]}
+    whole["topics"][0]["life"] = {**life, "from": 1762300800000, "step": 3_600_000}
+    browser.open(page(whole), "topic=orders")
+    texts = [line.text for line in browser.all("p.empty")]
+    assert texts.count("All are from 2025-11-05 00:00Z to 2025-11-05 01:00Z.") == 2
+
+
 def test_the_numbers_of_a_chart_are_in_a_table(browser: Browser) -> None:
     whole = one_topic()
     browser.open(page(whole), "topic=orders")

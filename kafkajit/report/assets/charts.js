@@ -4,7 +4,7 @@
 const CODEC_SHAPES = { none: "square", snappy: "diamond", lz4: "triangle-up", gzip: "cross", zstd: "circle" };
 const CODECS = Object.keys(CODEC_SHAPES);
 const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif";
-const BYTES_AXIS = { labelExpr: "datum.value == 0 ? '0' : replace(format(datum.value, '~s'), 'k', ' k') + 'B'", tickCount: 4 };
+const BYTES_AXIS = { labelExpr: "datum.value == 0 ? '0' : replace(format(datum.value, '~s'), regexp('([a-zA-Z]?)$'), ' $1') + 'B'", tickCount: 4 };
 const COUNT_AXIS = { labelExpr: "replace(format(datum.value, '~s'), 'G', 'bn')", tickCount: 4 };
 
 const TIME_LABEL = "utchours(datum.value) || utcminutes(datum.value) ? utcFormat(datum.value, '%H:%M') : utcFormat(datum.value, '%Y-%m-%d')";
@@ -71,8 +71,9 @@ async function drawCharts(within) {
   }
 }
 
-// Bars over time: of each step the values of a topic, or of all.
+// Bars over time: of each step the values of a topic, or of all. A single step is a sentence.
 function lifeChart(title, life, key, axis, text, color) {
+  if (life[key].length === 1) return el("p", { class: "empty" }, `All are from ${timeText(life.from)} to ${timeText(life.from + life.step)}.`);
   const values = life[key].map((value, step) => ({ from: life.from + step * life.step, to: life.from + (step + 1) * life.step, value }));
   for (const row of values) row.tip = { Time: `${timeText(row.from)}, ${secondsText(life.step / 1000)}`, [title]: text(row.value), Exact: exact(row.value) };
   const spec = {
@@ -80,7 +81,7 @@ function lifeChart(title, life, key, axis, text, color) {
     data: { values },
     mark: { type: "bar", orient: "vertical", color, binSpacing: values.length > 90 ? 0.5 : 1 },
     encoding: {
-      x: { field: "from", type: "temporal", scale: { type: "utc" }, axis: { title: null, labelOverlap: true, labelFlush: true, tickCount: { expr: "width / 90" }, labelExpr: TIME_LABEL } },
+      x: { field: "from", type: "temporal", scale: { type: "utc" }, axis: { title: null, labelOverlap: true, labelSeparation: 10, labelFlush: true, tickCount: { expr: "width / 90" }, labelExpr: TIME_LABEL } },
       x2: { field: "to" },
       y: { field: "value", type: "quantitative", axis: { ...axis, title: null } },
       y2: { datum: 0 },

@@ -89,7 +89,7 @@ function foldersFigure(report, from) {
   return figure({ title: "Folders", size: "wide", sql: report.sql.folders, from }, dataTable({
     caption: "Folders of brokers", rows, empty: "There is no folder with logs.",
     columns: [textColumn("Folder", "path"), { label: "Broker", numeric: true, value: (row) => row.brokerId, cell: (row) => (isMissing(row.brokerId) ? missing() : String(row.brokerId)) },
-      textColumn("Cluster", "clusterId", { secondary: true }), countColumn("Topics", "topics"), countColumn("Partitions", "partitions"), barColumn("Bytes", "bytes", rows)],
+      textColumn("Cluster", "clusterId", { secondary: true }), countColumn("Topics", "topics"), countColumn("Partitions", "partitions", { secondary: true }), barColumn("Bytes", "bytes", rows)],
   }));
 }
 

@@ -4,12 +4,14 @@ const MAPPED = 60; // topics that have a place of their own
 
 function treemap(report) {
   const box = el("div", { class: "treemap plot", role: "group", "aria-label": "Topics by size: each area is a link to a topic" });
+  const others = el("p", { class: "others" });
   let key = "bytes";
   let ratio = 0;
   const host = el("div", {}, choice("Area", [["bytes", "Bytes"], ["records", "Records"]], key, (chosen) => {
     key = chosen;
     lay();
-  }), box, codecLegend(report));
+  }), box, others, codecLegend(report));
+  const sizeText = (size) => (key === "bytes" ? bytesText(size) : plural(size, "record"));
 
   async function lay() {
     const width = box.clientWidth || 1000;
@@ -18,7 +20,8 @@ function treemap(report) {
     const sorted = report.topics.filter((topic) => topic[key] > 0).sort((a, b) => b[key] - a[key]);
     const values = sorted.slice(0, MAPPED).map((topic) => ({ topic, parent: "all", size: topic[key] }));
     const rest = sorted.slice(MAPPED);
-    if (rest.length) values.push({ rest: rest.length, parent: "all", size: rest.reduce((sum, topic) => sum + topic[key], 0) });
+    const left = rest.reduce((sum, topic) => sum + topic[key], 0);
+    others.replaceChildren(rest.length ? `${plural(rest.length, "smaller topic")} with ${sizeText(left)} ${rest.length === 1 ? "is" : "are"} not on the map.` : "");
     values.forEach((value, place) => { value.id = String(place); });
     const places = await cells(values, width, height);
     box.replaceChildren(...(places.length ? places.map((cell) => cellOf(cell, width, height)) : [el("p", { class: "empty" }, "All topics are empty.")]));
@@ -36,13 +39,10 @@ function treemap(report) {
   }
 
   function cellOf(cell, width, height) {
-    const text = key === "bytes" ? bytesText(cell.size) : plural(cell.size, "record");
-    const node = cell.topic
-      ? el("a", { href: topicLink(cell.topic.topic), class: "cell", title: `${visible(cell.topic.topic).slice(0, LONGEST)}: ${text}`, "data-size": cell.size },
-        el("span", {}, named(cell.topic.topic, { title: null }), el("small", {}, text)))
-      : el("span", { class: "cell rest", title: `${plural(cell.rest, "more topic")}: ${text}`, "data-size": cell.size },
-        el("span", {}, plural(cell.rest, "more topic"), el("small", {}, text)));
-    const codec = cell.topic ? mainCodec(cell.topic) : null;
+    const text = sizeText(cell.size);
+    const node = el("a", { href: topicLink(cell.topic.topic), class: "cell", title: `${visible(cell.topic.topic).slice(0, LONGEST)}: ${text}`, "data-size": cell.size },
+      el("span", {}, named(cell.topic.topic, { title: null }), el("small", {}, text)));
+    const codec = mainCodec(cell.topic);
     if (codec) node.style.setProperty("--codec", `var(--codec-${CODECS.includes(codec) ? codec : "none"})`);
     const place = { left: cell.x0 / width, top: cell.y0 / height, width: (cell.x1 - cell.x0) / width, height: (cell.y1 - cell.y0) / height };
     for (const [name, value] of Object.entries(place)) node.style[name] = `${100 * value}%`;
