@@ -16,7 +16,7 @@ from kafkajit.change.change import Change
 from kafkajit.change.lock import FolderLock
 from kafkajit.change.partitions import check_finished, interrupted_in, seen_in
 from kafkajit.errors import KafkaJitError
-from kafkajit.format.notebook import html_table
+from kafkajit.format.notebook import html_lines
 
 
 class FolderState:
@@ -122,7 +122,7 @@ class UpkeepPlan(Generic[P]):
 
     def _repr_html_(self) -> str:
         title, _, _ = repr(self).partition("; print()")
-        return html_table(f"{title}>", ["plan"], [[line] for line in str(self).splitlines()])
+        return html_lines(title if title.endswith(">") else f"{title}>", str(self))
 
     def apply(self, *, keep: bool = True, force: bool = False) -> list[Path]:
         """Change the logs.

@@ -121,7 +121,7 @@ class Log:
         return f"Log({self.segments[0].log.folder!r})"
 
     def _repr_html_(self) -> str:
-        rows = [(s.log.name, s.offsets.first, f"{s.log.size:,}") for s in self.segments]
+        rows = [(s.log.name, s.offsets.first, s.log.size) for s in self.segments]
         return html_table(repr(self), ["segment", "first offset", "bytes"], rows)
 
     def segment_for(self, offset: int) -> Segment:

@@ -44,7 +44,7 @@ class ImportedPartition:
         )
 
 
-@dataclass
+@dataclass(repr=False)
 class ImportPlan:
     """The records of files, and the folder of logs that they are for."""
 
@@ -87,6 +87,10 @@ class ImportPlan:
             raise
         job.remove()
         return sorted(counts.found, key=lambda part: part.partition)
+
+    def __repr__(self) -> str:
+        files = f"{len(self.files):,} file{'' if len(self.files) == 1 else 's'}"
+        return f"<ImportPlan {files} for {self.options.path}; print() reads them>"
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.partitions))

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from kafkajit.change.files import say_where, sync
+from kafkajit.format.notebook import html_lines
 from kafkajit.places.location import filesystem_at, shown
 from kafkajit.scan.export.formats import ROW_GROUP_BYTES, file_writer
 from kafkajit.scan.export.options import (
@@ -75,11 +76,20 @@ class ExportedPartition:
 Report = Callable[[ExportedPartition], None]
 
 
-@dataclass
+@dataclass(repr=False)
 class ExportResult:
     """The partitions that a run has gone through, in order."""
 
     partitions: list[ExportedPartition]
+
+    def __repr__(self) -> str:
+        return (
+            f"<ExportResult of {self.records:,} records, partitions: {len(self.partitions):,}, "
+            f"files: {len(self.files):,}>"
+        )
+
+    def _repr_html_(self) -> str:
+        return html_lines(repr(self), str(self))
 
     @property
     def records(self) -> int:
