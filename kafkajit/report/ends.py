@@ -176,6 +176,8 @@ def walked_end(segment: Segment) -> End:
                 found.formats | {f"v{magic}" for magic in set(part.field("magic").tolist())},
             )
             source.forget(int(part.end[-1]))
+    except (FileNotFoundError, EOFError):
+        raise  # a running broker has changed the folder: the caller lists it again
     except (OSError, KafkaJitError) as error:
         problem = str(error)
     return found._replace(problem=problem)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from pyarrow.fs import FileType
 
@@ -18,10 +21,13 @@ from kafkajit.places.location import SEGMENT_NAME, Location
 from kafkajit.places.locations import find_segments
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
 from kafkajit.places.tiered_files import TieredFile
+from kafkajit.state.checkpoints import START_OFFSETS, parse_offsets
 from kafkajit.state.meta_properties import META_PROPERTIES, parse_meta_properties
 from kafkajit.state.partition_metadata import PARTITION_METADATA, parse_partition_metadata
+from kafkajit.storage.live_file import LiveFile
 from kafkajit.storage.source import as_bytes
 from kafkajit.storage.stored_file import StoredFile
+from kafkajit.walk.selection import Range
 
 logger = logging.getLogger("kafkajit")
 
@@ -77,6 +83,14 @@ class Folder:
     leftovers: list[Leftover]
     other_bytes: Counter[str | None]  # of files beside logs, by topic
     topic_ids: dict[str | None, str]
+    # By the folder around a partition's, the first offsets that consumers may read.
+    start_offsets: dict[str, dict[tuple[str | None, int | None], int]]
+
+    def start_offset(self, partition: list[Segment]) -> int:
+        """The partition's offset in log-start-offset-checkpoint; 0 without one."""
+        first = partition[0]
+        starts = self.start_offsets.get(_root_of(first.log.folder, first), {})
+        return max(0, starts.get((first.path.topic, first.path.partition), 0))
 
     def problems(self) -> Iterator[Leftover]:
         """The leftovers, largest first."""
@@ -117,9 +131,49 @@ def look_at(
         [*_leftover_folders(locations, wanted)],
         Counter(),
         {},
+        {},
     )
     _look_beside(found, wanted)
+    for partition in partitions:
+        _read_start_offsets(found, partition[0])
     return found
+
+
+def as_now(segment: Segment) -> Segment:
+    """The segment with its size now: a broker may have written to it since it was listed.
+
+    A local log that a broker has deleted, or compacted, since then raises a FileNotFoundError.
+    """
+    log = segment.log
+    if log.filesystem is not None:
+        return segment
+    size = Path(log.key).stat().st_size
+    if size < log.size:  # what is left of it, and of others, after a compaction
+        raise FileNotFoundError(errno.ENOENT, "replaced since it was listed", log.path)
+    return segment if size == log.size else replace(segment, log=replace(log, size=size))
+
+
+def held(segment: Segment) -> Segment:
+    """The segment as a file that is read later, even if a broker has renamed or replaced it."""
+    if segment.log.filesystem is not None:
+        return segment
+    with suppress(FileNotFoundError):
+        return replace(segment, log=replace(LiveFile.at(segment.log.key), path=segment.log.path))
+    return segment
+
+
+def listed_again(segment: Segment, offset: int) -> list[Segment]:
+    """The segments that a partition's folder has now from an offset on; none if it is gone."""
+    try:
+        logs, files = find_segments([segment.log.folder])
+    except FileNotFoundError:
+        return []
+    return [
+        replace(one, cut=one.cut & Range(offset)) if one.base_offset < offset else one
+        for partition in partitions_of(logs, files)
+        for one in partition
+        if one.offsets.last >= offset
+    ]
 
 
 def _root_of(folder: str, segment: Segment) -> str:
@@ -152,6 +206,22 @@ def _look_beside(found: Folder, wanted: set[str]) -> None:
                 _name_broker(found.roots, file)
         except (OSError, KafkaJitError) as error:
             logger.warning("%s", error)
+
+
+def _read_start_offsets(found: Folder, segment: Segment) -> None:
+    """Read the checkpoint beside a partition's folder, once for all folders there."""
+    root = _root_of(segment.log.folder, segment)
+    if root in found.start_offsets or isinstance(segment.log, TieredFile):
+        return
+    found.start_offsets[root] = {}
+    try:
+        file = found.files.get(f"{root}/{START_OFFSETS}") or segment.log.above(START_OFFSETS)
+        if file is not None:
+            rows = parse_offsets(as_bytes(file.read_now()), file.path).to_pylist()
+            starts = {(row["topic"], row["partition"]): row["offset"] for row in rows}
+            found.start_offsets[root] = starts
+    except (OSError, KafkaJitError) as error:
+        logger.warning("%s", error)
 
 
 def _name_broker(roots: list[Root], file: StoredFile) -> None:

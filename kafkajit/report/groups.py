@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -21,6 +22,8 @@ from kafkajit.topics.structs import decode_payloads
 from kafkajit.walk.damage import DROPMALFORMED
 
 OFFSETS_TOPIC = "__consumer_offsets"
+# How often the logs are read again from the start if a segment goes meanwhile.
+_TURNS = 10
 # The types of keys.
 _COMMITS = ("0", "1")
 _CLASSIC_GROUP, _CONSUMER_GROUP, _MEMBER = "2", "3", "5"
@@ -53,8 +56,17 @@ class Commit(NamedTuple):
 
 def read_commits(paths: Iterable[str], keys: PrivateKeys = NO_KEYS) -> list[Commit]:
     """The newest commits in the logs of __consumer_offsets at these paths."""
+    paths = tuple(paths)
+    for _ in range(_TURNS):
+        # A running broker compacts these logs: a segment that was listed may be gone.
+        with suppress(FileNotFoundError, EOFError):
+            return _read_commits(paths, keys)
+    return _read_commits(paths, keys)
+
+
+def _read_commits(paths: tuple[str, ...], keys: PrivateKeys) -> list[Commit]:
     options = ScanOptions(
-        tuple(paths),
+        paths,
         isolation_level=READ_COMMITTED,
         mode=DROPMALFORMED,
         private_keys=keys,

@@ -12,13 +12,16 @@ from typing import Any
 
 import numpy as np
 
+from kafkajit.errors import KafkaJitError
 from kafkajit.format.codecs import codec_name
+from kafkajit.format.limits import MAX_INT64
 from kafkajit.log.segment import Segment
 from kafkajit.reader import SegmentReader
 from kafkajit.records.batches import Batches
+from kafkajit.report.folder import as_now, held, listed_again
 from kafkajit.report.tally import Sizes, Tally
 from kafkajit.schema import record_schema
-from kafkajit.storage.source import Int64s, Mask
+from kafkajit.storage.source import Int64s, Mask, Source
 from kafkajit.walk.damage import PERMISSIVE, Gap
 from kafkajit.walk.selection import Selection
 from kafkajit.walk.walk import Walk
@@ -32,6 +35,8 @@ _MARGIN = 7 * 24
 # A batch is marked in each stretch of this size, so that samples can begin there.
 _MARK = 1 << 20
 _CODECS = 8
+# A folder whose segments go while they are read is listed again, up to this number of times.
+_TURNS = 100
 _TIMESTAMP_TYPES = ("NoTimestampType", "CreateTime", "LogAppendTime")  # of -1, 0 and 1
 
 
@@ -64,6 +69,7 @@ class PartitionFigures:
     # Each segment's size and newest timestamp; where some of its batches begin, and the last ends.
     ages: list[tuple[int, int | None]] = field(default_factory=list)
     marks: list[tuple[Segment, Int64s]] = field(default_factory=list)
+    read: list[Segment] = field(default_factory=list)
 
     def document(self) -> dict[str, Any]:
         """The partition's entry in the document."""
@@ -98,19 +104,27 @@ class TopicFigures:
         self._epochs = Tally(1)
         self._back = self._ahead = self._transactional = self._control = 0
 
-    def read(self, segments: list[Segment]) -> Iterator[Gap]:
-        """Add a partition, and yield its damaged stretches."""
+    def read(self, segments: list[Segment], log_start_offset: int = 0) -> Iterator[Gap]:
+        """Add a partition, and yield its damaged stretches.
+
+        If a running broker has rolled, deleted or compacted segments since they were listed, the
+        figures are those of the segments that are there now.
+        """
         first = segments[0]
         partition = PartitionFigures(first.path.partition, first.log.folder)
         self.partitions.append(partition)
         latest = -1
-        for segment in segments:
+        for segment, source in _opened(segments, partition):
+            if isinstance(source, Gap):
+                yield source
+                continue
+            partition.read.append(segment)
             partition.segments += 1
             partition.bytes += segment.log.size
             newest: int | None = None
             marks: list[Int64s] = []
             end = 0
-            for part in _headers(segment):
+            for part in _headers(segment, source):
                 if isinstance(part, Gap):
                     yield part
                     continue
@@ -124,11 +138,16 @@ class TopicFigures:
                 end = int(part.end[-1])
             partition.ages.append((segment.log.size, newest))
             if marks:
-                partition.marks.append((segment, np.concatenate([*marks, [end]])))
+                partition.marks.append((held(segment), np.concatenate([*marks, [end]])))
         if partition.start_offset is None:  # nothing but an empty segment
             partition.start_offset = partition.end_offset = max(
                 first.base_offset, segments[-1].base_offset
             )
+        last = partition.read[-1] if partition.read else segments[-1]
+        if last.base_offset <= MAX_INT64:  # an empty segment may begin behind the last record
+            partition.end_offset = max(partition.end_offset, last.base_offset)
+        start = max(partition.start_offset, log_start_offset)
+        partition.start_offset = min(start, partition.end_offset)
 
     def _add(self, batches: Batches, partition: PartitionFigures, segment: Segment) -> None:
         sizes = batches.size_in_bytes
@@ -250,8 +269,31 @@ def _named(names: tuple[str, ...], counts: list[int]) -> Mapping[str, int]:
     return {name: count for name, count in zip(names, counts, strict=True) if count}
 
 
-def _headers(segment: Segment) -> Iterator[Batches | Gap]:
-    source = segment.log.open()
+def _opened(
+    segments: list[Segment], partition: PartitionFigures
+) -> Iterator[tuple[Segment, Source | Gap]]:
+    """Open one segment after the other as it is now; a gap stands for one that cannot be opened.
+
+    If one is gone, the folder is listed again, and the log goes on behind what has been read.
+    """
+    left, turns = list(segments), _TURNS
+    while left:
+        segment = left.pop(0)
+        try:
+            segment = as_now(segment)
+            source = segment.log.open()
+        except (OSError, EOFError, KafkaJitError) as error:
+            if turns and isinstance(error, (FileNotFoundError, EOFError)):
+                turns -= 1
+                behind = 0 if partition.start_offset is None else partition.end_offset
+                left = listed_again(segment, behind)
+                continue
+            yield segment, Gap(segment.log.path, 0, segment.log.size, str(error))
+        else:
+            yield segment, source
+
+
+def _headers(segment: Segment, source: Source) -> Iterator[Batches | Gap]:
     walk = Walk(source, mode=PERMISSIVE, selection=Selection(offsets=segment.cut))
     for part in walk.headers():
         if isinstance(part, Gap) or len(part):

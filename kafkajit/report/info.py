@@ -14,10 +14,12 @@ from typing import Any
 from kafkajit.log.segment import Segment
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
 from kafkajit.report.ends import End, end_of
-from kafkajit.report.folder import Folder, look_at
+from kafkajit.report.folder import Folder, as_now, listed_again, look_at
 
 # Partitions of a bucket whose ends are read at once.
 _READERS = 32
+# How often the folder of a partition is listed again whose segments go meanwhile.
+_TURNS = 10
 
 
 def info(
@@ -30,12 +32,13 @@ def info(
     [27, 37]
     """
     folder = look_at(paths, topics=topics, keys=keys)
+    starts = list(map(folder.start_offset, folder.partitions))
     is_local = all(log.log.is_local for partition in folder.partitions for log in partition)
     if is_local:
-        ends = [_partition(partition) for partition in folder.partitions]
+        ends = list(map(_partition, folder.partitions, starts))
     else:
         with ThreadPoolExecutor(_READERS) as pool:
-            ends = list(pool.map(_partition, folder.partitions))
+            ends = list(pool.map(_partition, folder.partitions, starts))
     topics_found = list(_topics(folder, ends))
     return {
         "paths": list(paths),
@@ -87,15 +90,26 @@ def _topics(folder: Folder, ends: Sequence[dict[str, Any]]) -> Iterator[dict[str
         }
 
 
-def _partition(segments: list[Segment]) -> dict[str, Any]:
-    first = segments[0]
+def _partition(segments: list[Segment], log_start_offset: int) -> dict[str, Any]:
     end = End()
-    for segment in reversed(segments):
-        end = end_of(segment)
-        if end.offset is not None or end.problem is not None:
+    for turn in range(_TURNS):
+        try:
+            for segment in reversed(segments):
+                end = end_of(as_now(segment))
+                if end.offset is not None or end.problem is not None:
+                    break
             break
+        except (FileNotFoundError, EOFError) as error:
+            # A running broker has rolled, deleted or compacted segments since they were listed.
+            end = End(problem=str(error))
+            found = listed_again(segments[-1], 0) if turn + 1 < _TURNS else []
+            if not found:
+                break
+            segments = found
+    first = segments[0]
     start = max(first.base_offset, first.cut.first)
     behind = start if end.offset is None else end.offset + 1
+    start = max(start, min(log_start_offset, behind))
     return {
         "topic": first.path.topic,
         "partition": first.path.partition,

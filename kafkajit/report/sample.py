@@ -18,12 +18,12 @@ from kafkajit.log.segment import Segment
 from kafkajit.reader import SegmentReader
 from kafkajit.report.keys import Keys
 from kafkajit.report.tally import Sizes
-from kafkajit.schema import record_schema
+from kafkajit.schema import record_schema, with_corruption
 from kafkajit.storage.source import Int64s
-from kafkajit.walk.damage import DROPMALFORMED
+from kafkajit.walk.damage import PERMISSIVE, Gap
 from kafkajit.walk.selection import Selection
 
-_COLUMNS = ("timestamp", "key", "value", "headers", "controlType")
+_SCHEMA = with_corruption(record_schema(["timestamp", "key", "value", "headers", "controlType"]))
 _HOTTEST = 20
 # A key is shown up to this number of characters.
 _SHOWN = 100
@@ -41,18 +41,31 @@ class Part:
     def size(self) -> int:
         return self.end - self.start
 
-    def records(self) -> Iterator[pa.RecordBatch]:
-        """The sound records in it, without markers: timestamp, key, value and headers."""
+    def records(self, gaps: list[Gap]) -> Iterator[pa.RecordBatch]:
+        """The sound records in it, without markers: timestamp, key, value and headers.
+
+        Damaged batches go to `gaps`.
+        """
+        try:
+            yield from self._records(gaps)
+        except (FileNotFoundError, EOFError):  # a running broker has deleted or truncated it
+            return
+
+    def _records(self, gaps: list[Gap]) -> Iterator[pa.RecordBatch]:
         reader = SegmentReader(
             self.segment.log.open(self.start, self.end),
-            mode=DROPMALFORMED,
+            mode=PERMISSIVE,
             selection=Selection(offsets=self.segment.cut),
             start=self.start,
             end=self.end,
         )
-        for rows in reader.records(record_schema(list(_COLUMNS))):
+        for rows in reader.records(_SCHEMA):
+            damage = rows["corruption"]
+            if damage.null_count < rows.num_rows:  # a row by itself
+                gaps.extend(Gap(**each) for each in damage.to_pylist() if each is not None)
+                continue
             is_marker = rows["controlType"].is_valid()
-            rows = rows.drop_columns("controlType")
+            rows = rows.drop_columns(["controlType", "corruption"])
             if is_marker.true_count:
                 rows = rows.filter(pc.invert(is_marker))
             if rows.num_rows:
@@ -94,6 +107,7 @@ class RecordFigures:
     def __init__(self) -> None:
         self.records = 0
         self.bytes = 0  # of the batches on disk
+        self.gaps: list[Gap] = []  # damaged batches
         self._null_keys = self._tombstones = self._with_headers = 0
         self._key_bytes, self._value_bytes = Sizes(), Sizes()
         self._keys = Keys()
@@ -101,7 +115,7 @@ class RecordFigures:
     def read(self, part: Part) -> None:
         """Add the records of a part."""
         self.bytes += part.size
-        for rows in part.records():
+        for rows in part.records(self.gaps):
             self.add(rows)
 
     def add(self, rows: pa.RecordBatch) -> None:

@@ -7,7 +7,7 @@ list ─▶ headers of all batches, topic by topic ─▶ a sample of records �
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -15,8 +15,10 @@ from typing import Any
 import pyarrow as pa
 
 from kafkajit.errors import KafkaJitError
+from kafkajit.format.log_path import parse_log_path
 from kafkajit.log.segment import Segment
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
+from kafkajit.places.tiered_files import TieredFile
 from kafkajit.report import savings, trouble
 from kafkajit.report.folder import Folder, look_at
 from kafkajit.report.groups import OFFSETS_TOPIC, Commit, read_commits
@@ -81,6 +83,7 @@ def take(options: ReportOptions, progress: Progress = lambda *_: None) -> dict[s
     topics = _read_headers(folder, now, troubles, progress)
     if options.depth != HEADERS:
         _read_records(topics, options.depth, progress)
+        troubles.extend(_damaged_records(topics, troubles))
         _save(topics, progress)
     every = [segment for topic in topics for segment in topic.segments]
     indexes = trouble.indexes_of(segment for segment in every if segment.log.is_local)
@@ -161,10 +164,9 @@ def _read_headers(
         for partition in partitions:
             where = partition[0].path
             topic = topic or _Topic(TopicFigures(named, now))
-            topic.segments.extend(partition)
-            troubles.extend(
-                trouble.of_gap(gap, named, where.partition) for gap in topic.figures.read(partition)
-            )
+            gaps = topic.figures.read(partition, folder.start_offset(partition))
+            troubles.extend(trouble.of_gap(gap, named, where.partition) for gap in gaps)
+            topic.segments.extend(topic.figures.partitions[-1].read)
             done += sum(segment.log.size for segment in partition)
             progress("headers", done, total)
         assert topic is not None
@@ -189,6 +191,21 @@ def _read_records(topics: Sequence[_Topic], depth: str, progress: Progress) -> N
         progress("records", done, total)
 
 
+def _damaged_records(topics: Sequence[_Topic], known: Sequence[Trouble]) -> Iterator[Trouble]:
+    """The damage that only reading records finds: wrong checksums, and records out of shape."""
+    stretches: dict[str, list[tuple[int, int]]] = {}
+    for one in known:
+        if one.position is not None and one.length is not None:
+            stretches.setdefault(one.path, []).append((one.position, one.position + one.length))
+    for topic in topics:
+        for gap in () if topic.records is None else topic.records.gaps:
+            path, end = gap.path or "", gap.position + gap.length
+            if not any(
+                first < end and gap.position < last for first, last in stretches.get(path, ())
+            ):
+                yield trouble.of_gap(gap, topic.figures.topic, parse_log_path(path).partition)
+
+
 def _save(topics: Sequence[_Topic], progress: Progress) -> None:
     """Measure what other encodings would save for the largest topics."""
     largest = sorted(topics, key=lambda topic: -topic.figures.bytes)[:_ENCODED_TOPICS]
@@ -196,7 +213,7 @@ def _save(topics: Sequence[_Topic], progress: Progress) -> None:
     for number, topic in enumerate(largest):
         share = max(_LEAST_SAMPLE, _ENCODED_BYTES * topic.figures.bytes // max(total, 1))
         parts = _first_bytes(topic.sampled, share)
-        rows = [batch for part in parts for batch in part.records()]
+        rows = [batch for part in parts for batch in part.records([])]
         if rows:
             records = pa.Table.from_batches(rows).combine_chunks()
             topic.encodings = {
@@ -224,10 +241,19 @@ def _first_bytes(parts: Sequence[Part], most: int) -> list[Part]:
 def _commits(
     options: ReportOptions, topics: Sequence[_Topic], troubles: list[Trouble]
 ) -> list[Commit] | None:
-    if not any(topic.figures.topic == OFFSETS_TOPIC for topic in topics):
+    segments = [
+        segment
+        for topic in topics
+        if topic.figures.topic == OFFSETS_TOPIC
+        for segment in topic.segments
+    ]
+    if not segments:
         return None
+    paths = options.paths
+    if not any(isinstance(segment.log, TieredFile) for segment in segments):
+        paths = tuple(sorted({segment.log.folder for segment in segments}))
     try:
-        return read_commits(options.paths, options.keys)
+        return read_commits(paths, options.keys)
     except (OSError, KafkaJitError) as error:
         troubles.append(Trouble(trouble.DAMAGE, "unreadable", OFFSETS_TOPIC, None, "", str(error)))
         return None

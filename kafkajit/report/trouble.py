@@ -19,6 +19,8 @@ DAMAGE, WARNING, NOTE = "damage", "warning", "note"
 _SEVERITIES = (DAMAGE, WARNING, NOTE)
 # A broker's transaction.max.timeout.ms: an older transaction hangs.
 _HANGS_AFTER = 15 * 60 * 1000
+_INDEX_OPTIONS = ScanOptions(("",), kind="indexes")
+_INDEX_SCHEMA = schema_of(_INDEX_OPTIONS)
 
 
 class Trouble(NamedTuple):
@@ -143,18 +145,31 @@ def spread(indexes: Sequence[SidecarSplit], most: int) -> list[SidecarSplit]:
 
 def of_indexes(indexes: Sequence[SidecarSplit]) -> Iterator[Trouble]:
     """Indexes with entries that do not fit their logs."""
-    options = ScanOptions(("",), kind="indexes")
-    for rows in read_sidecar_files(indexes, schema_of(options), options):
-        for row in rows.to_pylist():
-            if row["problems"]:
-                yield Trouble(
-                    WARNING,
-                    "index",
-                    row["topic"],
-                    row["partition"],
-                    row["path"],
-                    row["problem"]
-                    + (f", and {row['problems'] - 1:,} more" if row["problems"] > 1 else ""),
-                    "a broker rebuilds it if the file is deleted while it is stopped; kafkajit "
-                    "repair does, too",
-                )
+    for index in indexes:
+        row = _looked_at(index)
+        if row is not None and row["problems"]:
+            # A running broker may have replaced both files between a look at the one and the other.
+            row = _looked_at(index)
+        if row is None or not row["problems"]:
+            continue
+        yield Trouble(
+            WARNING,
+            "index",
+            row["topic"],
+            row["partition"],
+            row["path"],
+            row["problem"] + (f", and {row['problems'] - 1:,} more" if row["problems"] > 1 else ""),
+            "a broker rebuilds it if the file is deleted while it is stopped; kafkajit "
+            "repair does, too",
+        )
+
+
+def _looked_at(index: SidecarSplit) -> dict[str, Any] | None:
+    """The row of an index in the kind `indexes`; None if the file is gone."""
+    try:
+        (rows,) = read_sidecar_files([index], _INDEX_SCHEMA, _INDEX_OPTIONS)
+    except (FileNotFoundError, EOFError):
+        return None
+    (row,) = rows.to_pylist()
+    found: dict[str, Any] = row
+    return found

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -166,12 +168,19 @@ def _index_row(split: SidecarSplit) -> dict[str, Any]:
         row |= {"entries": len(last), "lastOffset": last[-1].as_py() if len(last) else None}
     verify = _VERIFY.get(kind)
     if verify is not None and split.log is not None:
-        found = verify(split.log.open(), content, row["baseOffset"])
+        found = verify(_as_now(split.log).open(), content, row["baseOffset"])
         row["problems"] = max(row["problems"], found.num_rows)
         if "problem" not in row and found.num_rows:
             entry, problem = found["entry"][0].as_py(), found["problem"][0].as_py()
             row["problem"] = f"entry {entry}: {problem}"
     return row
+
+
+def _as_now(log: StoredFile) -> StoredFile:
+    """The log with its size now: the index may have entries for what was appended meanwhile."""
+    if log.filesystem is not None:
+        return log
+    return replace(log, size=Path(log.key).stat().st_size)
 
 
 def _reason(error: KafkaJitError) -> str:

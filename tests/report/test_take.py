@@ -13,7 +13,7 @@ from scanning import write_partition
 
 import kafkajit.testing as kt
 from kafkajit.report import take as module
-from kafkajit.report.take import ALL, HEADERS, ReportOptions, take
+from kafkajit.report.take import ALL, HEADERS, SAMPLE, ReportOptions, take
 
 NOW = 1_700_000_000_000
 DAY = 86_400_000
@@ -132,6 +132,25 @@ def test_damage_comes_first_with_its_place(tmp_path: Path) -> None:
     first = found["trouble"][0]
     assert (first["topic"], first["partition"]) == ("orders", 0)
     assert (first["position"], first["length"]) == (len(good), 50)
+
+
+@pytest.mark.parametrize(("depth", "count"), [(HEADERS, 0), (SAMPLE, 1), (ALL, 1)])
+def test_a_batch_with_a_wrong_checksum_is_damage_if_its_records_are_read(
+    depth: str, count: int, tmp_path: Path
+) -> None:
+    content = bytearray(b"".join(log(number) for number in range(5)))
+    content[2 * len(log(0)) + 80] ^= 1
+    found = document_of(write_partition(tmp_path, {0: bytes(content)}), depth=depth)
+    damage = [one for one in found["trouble"] if one["severity"] == "damage"]
+    where = (2 * len(log(0)), len(log(0)), "orders", 0)
+    names = ("position", "length", "topic", "partition")
+    assert [tuple(one[name] for name in names) for one in damage] == [where] * count
+
+
+def test_damage_is_listed_once(tmp_path: Path) -> None:
+    content = log(0) + b"\xff" * 50 + log(1)
+    found = document_of(write_partition(tmp_path, {0: content}), depth=ALL)
+    assert kinds(found) == [("damage", "corruption")]
 
 
 def test_an_index_that_does_not_fit_is_told(tmp_path: Path) -> None:
