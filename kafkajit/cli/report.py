@@ -23,7 +23,9 @@ such as s3://bucket/kafka.
 Sizes, offsets, codecs and times come from the headers of all batches. Keys,
 sizes of records, and what other codecs and batch sizes would save come from a
 sample of at most 64 MiB; the report has its size. --deep reads all
-records instead, --quick none.
+records instead, --quick none. What retention and compaction would free is
+planned as by kafkajit retain and kafkajit compact: with --deep, and if the
+sample is all there is.
 
 examples:
   kafkajit report /var/kafka
@@ -36,7 +38,13 @@ exit code:
 """
 REST = "paths"  # the argument that receives the words behind options
 _PAGE = "report.html"
-_STEPS = {"headers": "MB of headers", "records": "MB of logs sampled", "savings": "topics encoded"}
+_STEPS = {
+    "headers": "MB of headers",
+    "records": "MB of logs sampled",
+    "savings": "topics encoded",
+    "plans": "partitions planned",
+}
+_IN_BYTES = ("headers", "records")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -148,7 +156,7 @@ class _Progress:
         if step != self._last:
             self.clear()
             self._last = step
-        if step != "savings":
+        if step in _IN_BYTES:
             done, total = done // 1_000_000, total // 1_000_000
         self._lines[step].update(done, total)
 

@@ -10,7 +10,9 @@ import pyarrow as pa
 from kafkajit.encode.writer import encode_batches
 from kafkajit.reader import read_records
 
-_DAY = 86_400_000
+DAY = 86_400_000  # milliseconds
+# The retentions that a report shows.
+DAYS = (1, 3, 7, 14, 30, 90, 365)
 
 
 class Encoding(NamedTuple):
@@ -76,8 +78,8 @@ def retention(segments: list[tuple[int, int | None]], now: int) -> list[dict[str
             "bytes": sum(
                 size
                 for size, newest in segments
-                if newest is not None and newest < now - days * _DAY
+                if newest is not None and newest < now - days * DAY
             ),
         }
-        for days in (1, 3, 7, 14, 30, 90, 365)
+        for days in DAYS
     ]

@@ -1,6 +1,6 @@
 """Takes the figures of a report, as one document: docs/report.md describes its fields.
 
-list ─▶ headers of all batches, topic by topic ─▶ a sample of records ─▶ savings
+list ─▶ headers of all batches, topic by topic ─▶ a sample of records ─▶ savings, dry runs
      └▶ files beside logs, indexes, groups ─▶ trouble
 """
 
@@ -20,6 +20,7 @@ from kafkajit.log.segment import Segment
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
 from kafkajit.places.tiered_files import TieredFile
 from kafkajit.report import savings, trouble
+from kafkajit.report.dry_runs import DryRuns, folder_of
 from kafkajit.report.folder import Folder, look_at
 from kafkajit.report.groups import OFFSETS_TOPIC, Commit, read_commits
 from kafkajit.report.headers import TopicFigures
@@ -43,6 +44,9 @@ _ENCODED_BYTES = 24 << 20
 _ENCODED_TOPICS = 25
 # Indexes that are compared with their logs, unless all are asked for.
 _CHECKED_INDEXES = 1000
+# Retention and compaction are planned if the sample is all records and there are no more partitions
+# than these, or if all records are asked for.
+_PLANNED_PARTITIONS = 1000
 
 Progress = Callable[[str, int, int], None]
 
@@ -67,6 +71,7 @@ class _Topic:
     encodings: dict[str, Any] = field(
         default_factory=lambda: {"sample": None, "now": None, "encodings": []}
     )
+    dry_runs: DryRuns | None = None
 
 
 def take(options: ReportOptions, progress: Progress = lambda *_: None) -> dict[str, Any]:
@@ -85,6 +90,7 @@ def take(options: ReportOptions, progress: Progress = lambda *_: None) -> dict[s
         _read_records(topics, options.depth, progress)
         troubles.extend(_damaged_records(topics, troubles))
         _save(topics, progress)
+        _dry_run(topics, options.depth, now, progress)
     every = [segment for topic in topics for segment in topic.segments]
     indexes = trouble.indexes_of(segment for segment in every if segment.log.is_local)
     checked = indexes
@@ -117,6 +123,7 @@ def take(options: ReportOptions, progress: Progress = lambda *_: None) -> dict[s
             },
             "sample": _sampled(topics),
             "indexes": {"checked": len(checked), "of": len(indexes)},
+            "dryRuns": _planned(topics),
         },
         "totals": {
             "topics": len(topics),
@@ -227,6 +234,24 @@ def _save(topics: Sequence[_Topic], progress: Progress) -> None:
         progress("savings", number + 1, len(largest))
 
 
+def _dry_run(topics: Sequence[_Topic], depth: str, now: int, progress: Progress) -> None:
+    """Plan retention and compaction for all local partitions, unless that would take long."""
+    total = sum(len(topic.figures.partitions) for topic in topics)
+    size = sum(topic.figures.bytes for topic in topics)
+    if depth != ALL and (size > _SAMPLE_BYTES or total > _PLANNED_PARTITIONS):
+        return
+    done = 0
+    for topic in topics:
+        has_keys = topic.records is not None and topic.records.compaction() is not None
+        topic.dry_runs = DryRuns(now)
+        for partition in topic.figures.partitions:
+            folder = folder_of(partition.read)
+            if folder is not None:
+                topic.dry_runs.add(folder, has_keys=has_keys)
+            done += 1
+            progress("plans", done, total)
+
+
 def _size(part: Part) -> int:
     return part.size
 
@@ -295,6 +320,7 @@ def _topic_document(
         | {
             "retention": savings.retention(ages, now),
             "compaction": None if topic.records is None else topic.records.compaction(),
+            "dryRuns": None if topic.dry_runs is None else topic.dry_runs.document(),
         },
         "groups": None if commits is None else len({commit.group for commit in own}),
         "lastCommit": max((commit.timestamp for commit in own), default=None),
@@ -313,6 +339,16 @@ def _sampled(topics: Sequence[_Topic]) -> dict[str, int] | None:
         "bytes": sum(each.bytes for each in taken),
         "ofRecords": sum(topic.figures.records for topic in topics),
         "ofBytes": sum(topic.figures.bytes for topic in topics),
+    }
+
+
+def _planned(topics: Sequence[_Topic]) -> dict[str, int] | None:
+    planned = [topic.dry_runs.partitions for topic in topics if topic.dry_runs is not None]
+    if not planned:
+        return None
+    return {
+        "partitions": sum(planned),
+        "of": sum(len(topic.figures.partitions) for topic in topics),
     }
 
 

@@ -233,6 +233,43 @@ def test_the_chart_of_retention_shows_each(browser: Browser) -> None:
         assert f"{row['days']} day{'s' * (row['days'] > 1)}: {row['bytes']}" in shown
 
 
+def planned() -> dict[str, Any]:
+    """A document of one topic with dry runs."""
+    whole = one_topic()
+    topic = whole["topics"][0]
+    topic["savings"]["dryRuns"] = {
+        "partitions": 5,
+        "retention": {
+            "partitions": 4,
+            "limits": [{"days": 3, "bytes": 4_321, "segments": 7}],
+        },
+        "compaction": {
+            "partitions": 5,
+            "isCompacted": False,
+            "records": 777,
+            "ofRecords": 888,
+            "bytes": 1_234,
+            "ofBytes": 5_678,
+            "recordsWithoutKey": 55,
+        },
+        "leftAlone": [{"command": "retain", "partitions": 1, "reason": "an internal topic"}],
+    }
+    return whole
+
+
+@pytest.mark.parametrize("place", ["", "topic=orders"])
+def test_dry_runs_stand_in_for_estimates(browser: Browser, place: str) -> None:
+    browser.open(page(planned()), place)
+    assert "3 days: 4321" in labels(browser, "Retention")
+    shown = browser.run("return document.body.textContent")
+    assert "dry run of kafkajit retain over 5 partitions, 1 of which it leaves alone" in shown
+    assert "dry run of kafkajit compact over 5 partitions" in shown
+    cells = browser.run(
+        "return [...document.querySelectorAll('data')].map(one => one.getAttribute('value'))"
+    )
+    assert {"1234", "777", "55"} <= set(cells)
+
+
 def test_the_map_has_an_area_for_each_topic(browser: Browser, thirty: dict[str, Any]) -> None:
     browser.open(page(thirty))
     cells = browser.run(

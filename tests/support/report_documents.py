@@ -278,6 +278,7 @@ def _savings(
         "compaction": dice.choice(
             (None, {"records": 13_000, "ofRecords": 20_000, "bytes": int(plain * 0.4)}),
         ),
+        "dryRuns": None,
     }
 
 

@@ -50,7 +50,7 @@ function savingsSection(report) {
   const parts = [];
   if (rows.length) parts.push(encodingsFigure(report, rows, now, measured), recodedFigure(report, rows, measured));
   const retained = addedRetention(topics);
-  if (retained.length) parts.push(retentionFigure(report.sql.retention, fromHeaders(report.takenFrom.headers), retained, report.totals.bytes));
+  if (retained.length) parts.push(retentionFigure(isPlanned(topics) ? null : report.sql.retention, retentionFrom(topics, report.takenFrom), retained, report.totals.bytes));
   parts.push(compactionFigure(report), idleFigure(report));
   return section("savings", "What could be saved", ...parts);
 }
@@ -87,10 +87,28 @@ function recodedFigure(report, encodings, measured) {
     el("div", { class: "tools" }, selection("Encoding", sorted.map((row) => [encodingKey(row), encodingText(row)]), encodingKey(sorted[0]), lay)), place);
 }
 
+// What a topic's dry run of retention frees, or if there was none, what the headers let expect.
+function retentionOf(topic) {
+  const plans = topic.savings?.dryRuns;
+  return plans ? (plans.retention?.limits ?? []) : (topic.savings?.retention ?? []);
+}
+
+const isPlanned = (topics) => topics.some((topic) => topic.savings?.dryRuns);
+
+// What the plans were made of: partitions, and how many are left alone as the commands do.
+function plansFrom(command, topics) {
+  const plans = topics.map((topic) => topic.savings?.dryRuns).filter(Boolean);
+  const left = plans.flatMap((plan) => plan.leftAlone).filter((row) => row.command === command).reduce((sum, row) => sum + row.partitions, 0);
+  const planned = plans.reduce((sum, plan) => sum + plan.partitions, 0);
+  return `From a dry run of kafkajit ${command} over ${plural(planned, "partition")}${left ? `, ${countText(left)} of which it leaves alone` : ""}`;
+}
+
+const retentionFrom = (topics, takenFrom) => (isPlanned(topics) ? plansFrom("retain", topics) : fromHeaders(takenFrom.headers));
+
 function addedRetention(topics) {
   const added = new Map();
   for (const topic of topics) {
-    for (const row of topic.savings?.retention ?? []) added.set(row.days, (added.get(row.days) ?? 0) + row.bytes);
+    for (const row of retentionOf(topic)) added.set(row.days, (added.get(row.days) ?? 0) + row.bytes);
   }
   return [...added].sort((a, b) => a[0] - b[0]).map(([days, freed]) => ({ days, name: plural(days, "day"), bytes: freed }));
 }
@@ -105,6 +123,7 @@ function retentionFigure(sql, from, rows, total) {
 }
 
 function compactionFigure(report) {
+  if (isPlanned(report.topics)) return plannedCompaction(report.topics);
   const rows = report.topics.filter((topic) => topic.savings?.compaction).map((topic) => {
     const { compaction } = topic.savings;
     return { topic: topic.topic, records: compaction.records, of: compaction.ofRecords, bytes: compaction.bytes, share: compaction.records / compaction.ofRecords };
@@ -114,6 +133,21 @@ function compactionFigure(report) {
     caption: "Topics by superseded records", rows, sorted: [3, true], limit: 8,
     columns: [topicColumn(), countColumn("Records", "records"), bytesColumn("Bytes", "bytes", { secondary: true }),
       { label: "Of the sample", numeric: true, value: (row) => row.share, cell: (row) => share(row.records, row.of) }],
+  }));
+}
+
+function plannedCompaction(topics) {
+  const rows = topics.filter((topic) => topic.savings?.dryRuns?.compaction)
+    .map((topic) => ({ topic: topic.topic, all: topic.bytes, ...topic.savings.dryRuns.compaction }));
+  if (!rows.length) return null;
+  return figure({
+    title: "Compaction", size: "wide", from: plansFrom("compact", topics),
+    lead: "What a compaction of all closed segments frees, now or if the topic were compacted. Records without a key go.",
+  }, dataTable({
+    caption: "Topics by what compaction frees", rows, sorted: [1, true], limit: 8, filter: "Filter topics",
+    columns: [topicColumn(), barColumn("Frees", "bytes", rows), { label: "Share", numeric: true, value: (row) => row.bytes / (row.all || 1), cell: (row) => share(row.bytes, row.all) },
+      countColumn("Records", "records"), countColumn("Without key", "recordsWithoutKey", { secondary: true }),
+      { label: "Compacted", secondary: true, value: (row) => (row.isCompacted ? "yes" : "no"), cell: (row) => (row.isCompacted ? "yes" : "no") }],
   }));
 }
 

@@ -141,10 +141,18 @@ function topicSavings(topic, sql, from) {
     parts.push(figure({ title: "Codec, level and batch size", size: "wide", sql: sql.encodings, from: fromRecords(savings.sample.records, topic.records, "sample"), lead: `These records take ${bytesText(savings.now.bytes)} now (${savings.now.codec}).` },
       encodingsChart(savings.encodings, savings.now.bytes, "processor time to compress")));
   }
-  if (savings.retention?.length) {
-    parts.push(retentionFigure(sql.retention, from, savings.retention.map((row) => ({ ...row, name: plural(row.days, "day") })), topic.bytes));
+  const retained = retentionOf(topic);
+  if (retained.length) {
+    parts.push(retentionFigure(savings.dryRuns ? null : sql.retention, savings.dryRuns ? plansFrom("retain", [topic]) : from, retained.map((row) => ({ ...row, name: plural(row.days, "day") })), topic.bytes));
   }
-  if (savings.compaction) {
+  const planned = savings.dryRuns?.compaction;
+  if (planned) {
+    parts.push(figure({ title: "Compaction", from: plansFrom("compact", [topic]), lead: `What a compaction of all closed segments frees${planned.isCompacted ? "" : ", if the topic were compacted"}.` }, facts([
+      ["Bytes", bytes(planned.bytes), `${shareText(planned.bytes, topic.bytes)} of the topic`],
+      ["Records", count(planned.records), `of ${countText(planned.ofRecords)} in closed segments`],
+      ["Records without a key", count(planned.recordsWithoutKey), "compaction removes them"],
+    ])));
+  } else if (savings.compaction) {
     parts.push(figure({ title: "Compaction", sql: sql.compaction, from: sampled, lead: "Records that a newer record of the same key supersedes." }, facts([
       ["Superseded records", count(savings.compaction.records), `${shareText(savings.compaction.records, savings.compaction.ofRecords)} of those with a key`],
       ["Their bytes", bytes(savings.compaction.bytes)],

@@ -230,26 +230,31 @@ def plan_of(folder: Path, options: RetainOptions, *, is_named: bool) -> Partitio
     return plan
 
 
-def _fill(plan: PartitionRetention, log: Log, options: RetainOptions) -> None:
-    """Find the segments that go."""
-    for path in sorted(plan.folder.glob("*.swap")):
+def expiry_of(folder: Path, log: Log) -> Expiry:
+    """A log of which nothing has expired yet; a log that must be repaired first is an error."""
+    for path in sorted(folder.glob("*.swap")):
         raise KafkaJitError(
             f"a broker was stopped while it swapped segments: {REPAIR_FIRST}", path=str(path)
         )
     tail = read_tail(log.segments[-1])
-    check_start(log.start_offset, tail.end_offset, plan.folder)
-    high_watermark = offset_in(plan.folder, HIGH_WATERMARKS)
+    check_start(log.start_offset, tail.end_offset, folder)
+    high_watermark = offset_in(folder, HIGH_WATERMARKS)
     if high_watermark is None:
         high_watermark = tail.end_offset
-    expiry = Expiry(
+    return Expiry(
         log.segments,
         log.start_offset,
         tail.end_offset,
         min(max(high_watermark, log.start_offset), tail.end_offset),
         tail.timestamp,
     )
+
+
+def _fill(plan: PartitionRetention, log: Log, options: RetainOptions) -> None:
+    """Find the segments that go."""
+    expiry = expiry_of(plan.folder, log)
     plan.segments, plan.size = len(log.segments), expiry.size
-    plan.log_start_offset, plan.log_end_offset = log.start_offset, tail.end_offset
+    plan.log_start_offset, plan.log_end_offset = log.start_offset, expiry.log_end_offset
     if options.log_start_offset is not None:
         expiry.raise_start(options.log_start_offset)
     expiry.before_start()
