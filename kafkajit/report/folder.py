@@ -15,6 +15,7 @@ from pyarrow.fs import FileType
 
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.log_path import CLEANED_SUFFIX, DELETED_SUFFIX, SWAP_SUFFIX, parse_log_path
+from kafkajit.format.ranges import Range
 from kafkajit.log.segment import Segment
 from kafkajit.log.tiered_segments import partitions_of
 from kafkajit.places.location import SEGMENT_NAME, Location
@@ -27,7 +28,6 @@ from kafkajit.state.partition_metadata import PARTITION_METADATA, parse_partitio
 from kafkajit.storage.live_file import LiveFile
 from kafkajit.storage.source import as_bytes
 from kafkajit.storage.stored_file import StoredFile
-from kafkajit.walk.selection import Range
 
 logger = logging.getLogger("kafkajit")
 
