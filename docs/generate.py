@@ -2,8 +2,9 @@
 
     python docs/generate.py
 
-functions.md and recipes.md come from sql/ and its golden outputs. The tables of options and columns
-in other pages come from kafkajit.scan.options and kafkajit.schema. The tests fail if a page differs
+commands.md comes from the commands' parsers, functions.md and recipes.md from
+sql/ and its golden outputs. The tables of options and columns in other pages come from
+kafkajit.scan.options and kafkajit.schema. The tests fail if a page differs
 from its sources.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -332,25 +334,49 @@ def commands_page() -> str:
     """The help of each command, as a terminal of 80 columns shows it."""
     from kafkajit.cli import new_parser
 
+    parts = [_NOTICE.format("the help of the commands"), _COMMANDS_INTRODUCTION]
+    with _80_columns():
+        for name, parser in new_parser()[1].items():
+            parts.append(f"## {name}\n\n```text\n{parser.format_help().rstrip()}\n```\n")
+    return "\n".join(parts)
+
+
+@contextmanager
+def _80_columns() -> Iterator[None]:
+    """Have argparse wrap lines as on a terminal of 80 columns."""
     before = os.environ.get("COLUMNS")
     os.environ["COLUMNS"] = "80"
     try:
-        parts = [_NOTICE.format("the help of the commands"), _COMMANDS_INTRODUCTION]
-        for name, parser in new_parser()[1].items():
-            parts.append(f"## {name}\n\n```text\n{parser.format_help().rstrip()}\n```\n")
+        yield
     finally:
         if before is None:
             del os.environ["COLUMNS"]
         else:
             os.environ["COLUMNS"] = before
-    return "\n".join(parts)
 
 
 _COMMANDS_INTRODUCTION = """\
 # Commands
 
-`kafkajit COMMAND --help` prints the same in a terminal. `kafkajit completion bash`, `zsh` or `fish`
-prints a script with which the shell completes commands and options.
+`kafkajit COMMAND --help` prints the same in a terminal. `kafkajit completion bash`, `zsh` or `fish` prints a
+script with which the shell completes commands and options.
+
+```sh
+kafkajit info sample:
+```
+
+All commands agree on these:
+
+- Results go to standard output, everything else to stderr. An error is one line: `kafkajit
+  COMMAND: problem`.
+- A terminal gets colours. `--color always` or `--color never` decides. Without it the variables
+  `NO_COLOR`, then `FORCE_COLOR` and `CLICOLOR_FORCE` decide.
+- A terminal shows the progress of everything that takes more than a second, in a line that
+  vanishes.
+- A SIZE is a number of bytes such as `1048576`, `128m` or `1g`; k, m, g and t are powers of 1024.
+  A TIME is ISO 8601, in UTC unless it has a zone, or milliseconds since 1970.
+- Commands that change logs print their plan, and change something only with `--apply`. Without it
+  they exit with 2 if there is something to do.
 """
 
 

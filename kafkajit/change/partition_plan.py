@@ -16,7 +16,8 @@ from kafkajit.change.change import Change
 from kafkajit.change.lock import FolderLock
 from kafkajit.change.partitions import check_finished, interrupted_in, seen_in
 from kafkajit.errors import KafkaJitError
-from kafkajit.format.notebook import html_lines
+from kafkajit.format.notebook import html_lines, in_notebook
+from kafkajit.format.progress import Progress
 
 
 class FolderState:
@@ -58,6 +59,10 @@ class PartitionPlan(ABC):
     @abstractmethod
     def stage(self, change: Change) -> None:
         """Stage all changes of files."""
+
+    def report_to(self, progress: Progress) -> None:
+        """Report the bytes that `apply` reads; most plans have read everything before."""
+        progress(self.folder.name, 0, 0)
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
@@ -135,5 +140,13 @@ class UpkeepPlan(Generic[P]):
             The folders in which files are kept.
         """
         with FolderLock(self.location, force=force):
-            kept = [partition.apply(keep=keep) for partition in self.partitions]
+            return self._applied(keep=keep)
+
+    def _applied(self, *, keep: bool) -> list[Path]:
+        """Apply all plans, while the caller holds the lock; a notebook shows the progress."""
+        kept = []
+        with in_notebook() as progress:
+            for partition in self.partitions:
+                partition.report_to(progress)
+                kept.append(partition.apply(keep=keep))
         return [path for path in kept if path is not None]

@@ -30,7 +30,25 @@ from kafkajit.cli import (
     warm_up,
 )
 from kafkajit.cli.error_text import reason
+from kafkajit.cli.look import AUTO, DAMAGE, choose, complain, painted
 from kafkajit.errors import did_you_mean
+
+# `sample:` are logs that come with kafkajit.
+_EXAMPLE = """\
+'kafkajit COMMAND --help' shows a command's options and examples.
+
+example:
+  kafkajit info sample:
+"""
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Leaves room for the longest command beside its summary."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=16)
+        # argparse measures commands without their indent.
+        self._action_max_length = 14
 
 
 class _Parser(argparse.ArgumentParser):
@@ -38,8 +56,20 @@ class _Parser(argparse.ArgumentParser):
 
     error_code = 1
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse a value that is not one of the choices, and propose the nearest."""
+        if action.choices is None or value in action.choices:
+            return
+        choices = list(map(str, action.choices))
+        hint = did_you_mean(str(value), choices)
+        meant = f" ({hint})" if hint else ""
+        raise argparse.ArgumentError(
+            action, f"unknown value {value!r}{meant}; there are: {', '.join(choices)}"
+        )
+
     def error(self, message: str) -> NoReturn:
-        self.exit(self.error_code, f"{self.prog}: {message}; see {self.prog} --help\n")
+        name = painted(f"{self.prog}:", DAMAGE, sys.stderr)
+        self.exit(self.error_code, f"{name} {message}; see {self.prog} --help\n")
 
 
 class _Version(argparse.Action):
@@ -60,7 +90,8 @@ def new_parser() -> tuple[_Parser, dict[str, _Parser]]:
     parser = _Parser(
         prog="kafkajit",
         description="Reads, writes and mends Apache Kafka's on-disk log without a broker.",
-        epilog="'kafkajit COMMAND --help' shows a command's options.",
+        epilog=_EXAMPLE,
+        formatter_class=_Help,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
@@ -96,6 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if rest:
         _take(rest, options, commands[options.command])
     options.words = words[1:]
+    choose(getattr(options, "color", AUTO))
     try:
         code: int = options.run(options)
         sys.stdout.flush()
@@ -108,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if options.debug:
             raise
-        print(f"kafkajit: {reason(error)}", file=sys.stderr)
+        complain(options.command, reason(error))
         return options.error_code  # type: ignore[no-any-return]
     return code
 

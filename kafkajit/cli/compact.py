@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafkajit.cli import upkeep_command
-from kafkajit.cli.progress import Progress
+from kafkajit.cli.shared_options import size
 
 if TYPE_CHECKING:
     from kafkajit.upkeep.compact.options import CompactOptions
@@ -45,15 +45,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--dedupe-buffer-size",
-        type=int,
+        type=size,
         default=128 << 20,
-        metavar="BYTES",
-        help="memory for the keys, as log.cleaner.dedupe.buffer.size (default: 134217728, enough "
-        "for five million keys); a log with more keys is read several times",
+        metavar="SIZE",
+        help="memory for the keys, as log.cleaner.dedupe.buffer.size (default: 128m, enough for "
+        "five million keys); a log with more keys is read several times",
     )
-    parser.add_argument(
-        "--now", type=upkeep_command.time, metavar="TIME", help=upkeep_command.TIME_HELP
-    )
+    upkeep_command.add_now_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -68,11 +66,11 @@ def run(options: argparse.Namespace) -> int:
     asked = CompactOptions.of(
         config, now=options.now, dedupe_buffer_size=options.dedupe_buffer_size
     )
-    report = upkeep_command.Report(options)
-    compacting = _Compacting(options, asked, report)
-    code = upkeep_command.each_partition(options, compacting.partition, report)
-    compacting.summary()
-    return report.end(code)
+    with upkeep_command.Report(options) as report:
+        compacting = _Compacting(options, asked, report)
+        code = upkeep_command.each_partition(options, compacting.partition, report)
+        compacting.summary()
+        return report.end(code)
 
 
 class _Compacting:
@@ -104,19 +102,11 @@ class _Compacting:
 
     def _compact(self, plan: PartitionCompaction) -> Path | None:
         """Apply the plan if asked to; return the folder of the replaced files."""
-        with Progress(plan.folder.name, max(plan.bytes_to_read, 1)) as shown:
-            read = 0
-
-            def progress(count: int) -> None:
-                nonlocal read
-                read = min(read + count, plan.bytes_to_read)
-                shown.update(read)
-
-            plan.progress = progress
-            if self._options.apply:
-                return plan.apply(keep=self._options.keep)
-            plan.find_out()
-            return None
+        plan.report_to(self._report.progress.update)
+        if self._options.apply:
+            return plan.apply(keep=self._options.keep)
+        plan.find_out()
+        return None
 
     def summary(self) -> None:
         plans = self._plans

@@ -170,10 +170,11 @@ class FileDump:
             max_decompressed_bytes=options.max_decompressed_bytes,
             mode=options.mode,
         )
-        with Progress(name, min(source.content.size, options.max_bytes)) as progress:
+        total = min(source.content.size, options.max_bytes)
+        with Progress(before_output=False) as progress:
+            progress.watch(lambda: (name, dump.position, total))
             for text in dump.text():
                 sys.stdout.buffer.write(text)
-                progress.update(dump.position)
         if dump.error is not None:
             raise dump.error
         _keep(self.findings.non_consecutive, self._file, dump.non_consecutive)

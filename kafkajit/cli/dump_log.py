@@ -12,7 +12,13 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from kafkajit.cli.private_key_option import add_private_key_option
+from kafkajit.cli.look import complain
+from kafkajit.cli.shared_options import (
+    add_max_decompressed_bytes_option,
+    add_mode_option,
+    add_private_key_option,
+    size,
+)
 from kafkajit.cli.value_options import add_value_options, check_value_options
 from kafkajit.text import DECODER_CLASSES, DECODER_PACKAGE
 from kafkajit.topics import TOPICS
@@ -45,12 +51,8 @@ _TOPIC_DECODERS = {
 _DEFAULT_DECODER = DECODER_CLASSES[0]
 STDIN_NAME = "00000000000000000000.log"
 REST = "paths"  # the argument that receives the words behind options
-_MODES = ("FAILFAST", "DROPMALFORMED", "PERMISSIVE")
 _NO_LIMIT = 2**31 - 1
 _MAX_MESSAGE_SIZE = 5 << 20
-_MAX_DECOMPRESSED_BYTES = (
-    256 << 20
-)  # the other readers' limit, spelled here so that --help does not import them
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -94,17 +96,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--max-bytes",
-        type=int,
+        type=size,
         default=_NO_LIMIT,
         metavar="SIZE",
         help="read no more than this many bytes of each file",
     )
     parser.add_argument(
         "--max-message-size",
-        type=int,
+        type=size,
         default=_MAX_MESSAGE_SIZE,
         metavar="SIZE",
-        help="the largest batch to look for at an index entry (default: %(default)s)",
+        help="the largest batch to look for at an index entry (default: 5m)",
     )
     parser.add_argument(
         "--index-sanity-check",
@@ -116,13 +118,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="compare indexes with their logs without printing them",
     )
-    parser.add_argument(
-        "--max-decompressed-bytes",
-        type=int,
-        default=_MAX_DECOMPRESSED_BYTES,
-        metavar="SIZE",
-        help="the largest size of a decompressed batch (default: %(default)s)",
-    )
+    add_max_decompressed_bytes_option(parser)
     for side in ("value", "key"):
         parser.add_argument(
             f"--{side}-decoder-class",
@@ -150,20 +146,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="text (the default) is the output of Kafka's tool; json prints an object in each "
         "line, with the values of headers, and bytes that are not UTF-8 in base64",
     )
-    parser.add_argument(
-        "--mode",
-        type=_mode,
-        metavar="{" + ",".join(_MODES) + "}",
-        help="how to treat damage, instead of as Kafka's tool does: FAILFAST ends with an error at "
+    add_mode_option(
+        parser,
+        "how to treat damage, instead of as Kafka's tool does: FAILFAST ends with an error at "
         "the first damaged batch, DROPMALFORMED skips damage and goes on at the next sound "
         "batch, PERMISSIVE also prints a line for each damaged batch and gap",
     )
-
-
-def _mode(text: str) -> str:
-    if text.upper() not in _MODES:
-        raise argparse.ArgumentTypeError(f"unknown mode {text!r}; there are: {', '.join(_MODES)}")
-    return text.upper()
 
 
 def _decoder_class(name: str) -> str:
@@ -195,8 +183,7 @@ def run(options: argparse.Namespace) -> int:
         except (OSError, ValueError) as error:
             if options.debug:
                 raise
-            sys.stdout.flush()
-            print(f"kafkajit dump-log: {name}: {_reason(error)}", file=sys.stderr)
+            complain("dump-log", f"{name}: {_reason(error)}")
             failed = True
     sys.stdout.flush()
     if options.format == "json":

@@ -10,12 +10,26 @@ import argparse
 import json
 import os
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kafkajit.cli.private_key_option import add_private_key_option
+from kafkajit.cli.look import add_color_option, complain
+from kafkajit.cli.progress import Progress
+from kafkajit.cli.readable import print_line
+from kafkajit.cli.shared_options import (
+    TIME,
+    add_isolation_level_option,
+    add_mode_option,
+    add_partition_option,
+    add_private_key_option,
+    add_topic_option,
+    number,
+    time,
+)
 
 if TYPE_CHECKING:
     from kafkajit.scan.export.exporter import ExportedPartition, ExportResult
+    from kafkajit.scan.export.options import ExportOptions
 
 EXAMPLE = """\
 A PATH is a log.dirs folder, a partition's folder, a glob, or a URI such as
@@ -48,15 +62,6 @@ _LEFT_OUT = 2
 _MOST_LINES = 20  # about damage
 # The options that kafkaLog has under the same names.
 _SCAN = {
-    "starting-timestamp": (
-        "TIME",
-        "begin each partition at its first record with this timestamp "
-        "or a later one: ISO 8601 (in UTC without a zone) or milliseconds",
-    ),
-    "ending-timestamp": (
-        "TIME",
-        "end each partition before its first record with this timestamp or a later one",
-    ),
     "topic-id": ("ID", "the id of the topic, if another one had its name before"),
     "value-schema": (
         "SCHEMA",
@@ -87,15 +92,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("parquet", "arrow", "csv", "jsonl", "avro"),
         help="the format (default: that of the file's suffix)",
     )
-    for name, example in (("topic", "TOPIC"), ("partition", "TOPIC-PARTITION")):
-        parser.add_argument(
-            f"--{name}",
-            dest=f"{name}s",
-            action="append",
-            default=[],
-            metavar=example,
-            help=f"only this {name}; may be repeated",
-        )
+    add_topic_option(parser)
+    add_partition_option(parser)
     parser.add_argument(
         "--columns",
         metavar="NAMES",
@@ -112,7 +110,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--file-size",
         default="256m",
-        metavar="BYTES",
+        metavar="SIZE",
         help="begin another file when one has this size (default: %(default)s)",
     )
     parser.add_argument(
@@ -129,30 +127,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of bytes in csv and jsonl: text, which must be UTF-8, or base64, in columns "
         "keyBase64 and valueBase64 (default: %(default)s)",
     )
-    for which, meaning in (("starting", "begin at"), ("ending", "end before")):
+    for which, words in (("starting", "begin with"), ("ending", "end before")):
         parser.add_argument(
             f"--{which}-offset",
-            type=int,
+            type=number,
             metavar="OFFSET",
-            help=f"{meaning} this offset; for one --partition",
+            help=f"{words} this offset; for one --partition",
+        )
+        parser.add_argument(
+            f"--{which}-timestamp",
+            type=time,
+            metavar="TIME",
+            help=f"{words} the first record of each partition that has this timestamp or a later "
+            f"one: {TIME}",
         )
     for name, (example, meaning) in _SCAN.items():
         parser.add_argument(f"--{name}", metavar=example, help=meaning)
-    parser.add_argument(
-        "--isolation-level",
-        choices=("read_uncommitted", "read_committed"),
-        default="read_uncommitted",
-        help="read_committed leaves out aborted and unfinished transactions (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--mode",
-        choices=("FAILFAST", "DROPMALFORMED", "PERMISSIVE"),
-        type=str.upper,
-        default="FAILFAST",
-        help="FAILFAST fails at a damaged batch, DROPMALFORMED leaves it out, PERMISSIVE also adds "
+    add_isolation_level_option(parser)
+    add_mode_option(
+        parser,
+        "FAILFAST fails at a damaged batch, DROPMALFORMED leaves it out, PERMISSIVE also adds "
         "a row that reports it in the column corruption (default: %(default)s)",
+        default="FAILFAST",
     )
     add_private_key_option(parser)
+    add_color_option(parser)
     parser.add_argument(
         "--quiet", action="store_true", help="print only what is left out, and errors, on stderr"
     )
@@ -179,43 +178,57 @@ def run(options: argparse.Namespace) -> int:
         partitions=options.partitions,
         scan=_scan(options),
     )
-    if options.out == STDOUT:
-        import pyarrow as pa
-
-        sys.stdout.flush()
-        # The sink closes what it writes to.
-        with (
-            os.fdopen(os.dup(sys.stdout.fileno()), "wb") as copy,
-            pa.PythonFile(copy, "w") as sink,
-        ):
-            return _warned(export_to_file(options.out, asked, sink))
-    report = None if options.quiet else _print
-    if not is_file:
-        return _warned(export_to_folder(options.out, asked, report))
-    result = export_to_file(options.out, asked)
-    if not options.quiet:
-        print(result)
+    with Progress(before_output=options.out != STDOUT) as progress:
+        progress.update("listing", 0, 0)
+        if options.out == STDOUT:
+            result = _to_stdout(asked, progress)
+        elif is_file:
+            result = export_to_file(options.out, asked, progress=progress.update)
+        else:
+            report = None if options.quiet else partial(_print, progress)
+            result = export_to_folder(options.out, asked, report, progress.update)
+    if is_file and options.out != STDOUT and not options.quiet:
+        for partition in result.partitions:
+            print_line(str(partition))
     return _warned(result)
 
 
-def _print(partition: ExportedPartition) -> None:
-    print(partition, flush=True)
+def _to_stdout(asked: ExportOptions, progress: Progress) -> ExportResult:
+    import pyarrow as pa
+
+    from kafkajit.scan.export.exporter import export_to_file
+    from kafkajit.scan.export.options import STDOUT
+
+    sys.stdout.flush()
+    # The sink closes what it writes to.
+    with (
+        os.fdopen(os.dup(sys.stdout.fileno()), "wb") as copy,
+        pa.PythonFile(copy, "w") as sink,
+    ):
+        return export_to_file(STDOUT, asked, sink, progress.update)
+
+
+def _print(progress: Progress, partition: ExportedPartition) -> None:
+    progress.hide()
+    print_line(str(partition))
+    sys.stdout.flush()
 
 
 def _warned(result: ExportResult) -> int:
     """Report on stderr the records that are left out, and return the exit code."""
     gaps = result.gaps
     for gap in gaps[:_MOST_LINES]:
-        place = "" if gap["position"] is None else f", position {gap['position']}"
-        length = "" if gap["length"] is None else f", {gap['length']:,} bytes"
-        print(f"damaged: {gap['path']}{place}{length}: {gap['reason']}", file=sys.stderr)
+        place = "" if gap["position"] is None else f" at position {gap['position']}"
+        length = "" if gap["length"] is None else f": {gap['length']:,} bytes are damaged"
+        complain("export", f"{gap['path']}: {gap['reason']}{place}{length}")
     if len(gaps) > _MOST_LINES:
-        print(f"and {len(gaps) - _MOST_LINES:,} more damaged places", file=sys.stderr)
+        complain("export", f"{len(gaps) - _MOST_LINES:,} more places are damaged")
     for partition in result.partitions:
         for example in partition.passed.examples:
-            print(f"malformed: {example}", file=sys.stderr)
+            complain("export", f"{example} (malformed)")
     if result.malformed:
-        print(f"{result.malformed:,} records are malformed", file=sys.stderr)
+        are = "record is" if result.malformed == 1 else "records are"
+        complain("export", f"{result.malformed:,} {are} malformed")
     return _LEFT_OUT if gaps or result.malformed else 0
 
 
@@ -223,6 +236,8 @@ def _scan(options: argparse.Namespace) -> dict[str, Any]:
     """The options of reading, as kafkaLog has them."""
     scan = {name.replace("-", "_"): getattr(options, name.replace("-", "_")) for name in _SCAN}
     scan |= {"isolation_level": options.isolation_level, "mode": options.mode}
+    for which in ("starting", "ending"):
+        scan[f"{which}_timestamp"] = getattr(options, f"{which}_timestamp")
     for id_, file in options.private_keys:
         scan[f"encryption.key.pairs.{id_}.private.key.file"] = file
     for which in ("starting", "ending"):

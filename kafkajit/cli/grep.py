@@ -13,9 +13,18 @@ import argparse
 import os
 from typing import TYPE_CHECKING
 
-from kafkajit.cli.private_key_option import add_private_key_option
+from kafkajit.cli.look import add_color_option
+from kafkajit.cli.shared_options import (
+    TIME,
+    add_isolation_level_option,
+    add_max_decompressed_bytes_option,
+    add_partition_option,
+    add_private_key_option,
+    add_topic_option,
+    number,
+    time,
+)
 from kafkajit.cli.value_options import add_value_options, check_value_options
-from kafkajit.format.moment import milliseconds
 
 if TYPE_CHECKING:
     from kafkajit.scan.options import ScanOptions
@@ -91,6 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="search in this field of decoded values, such as customer.id; of all items of a list",
     )
     _add_output(parser)
+    add_color_option(parser)
     _add_limits(parser)
     add_value_options(parser)
 
@@ -111,7 +121,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-m",
         "--max-count",
-        type=_number,
+        type=number,
         metavar="N",
         help="read a partition up to its N-th match",
     )
@@ -119,14 +129,14 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             short,
             f"--{where}-context",
-            type=_number,
+            type=number,
             metavar="N",
             help=f"print N records {where} each match, too",
         )
     parser.add_argument(
         "-C",
         "--context",
-        type=_number,
+        type=number,
         default=0,
         metavar="N",
         help="print N records before and after each match, too",
@@ -140,61 +150,31 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
-    for name, example in (("topic", "TOPIC"), ("partition", "TOPIC-PARTITION")):
-        parser.add_argument(
-            f"--{name}",
-            dest=f"{name}s",
-            action="append",
-            default=[],
-            metavar=example,
-            help=f"only this {name}; may be repeated",
-        )
-    for which, offset, time in (
+    add_topic_option(parser)
+    add_partition_option(parser)
+    for which, offset, words in (
         ("starting", "begin with this offset", "begin with"),
         ("ending", "end before this offset", "end before"),
     ):
         parser.add_argument(
-            f"--{which}-offset", type=_number, metavar="OFFSET", help=f"{offset} in each partition"
+            f"--{which}-offset", type=number, metavar="OFFSET", help=f"{offset} in each partition"
         )
         parser.add_argument(
             f"--{which}-timestamp",
-            type=_time,
+            type=time,
             metavar="TIME",
-            help=f"{time} the first record of each partition that has this timestamp or a later "
-            "one: ISO 8601 (in UTC without a zone) or milliseconds",
+            help=f"{words} the first record of each partition that has this timestamp or a later "
+            f"one: {TIME}",
         )
-    parser.add_argument(
-        "--isolation-level",
-        choices=("read_uncommitted", "read_committed"),
-        default="read_uncommitted",
-        help="read_committed leaves out aborted and unfinished transactions (default: %(default)s)",
-    )
+    add_isolation_level_option(parser)
     parser.add_argument(
         "--no-check-crcs",
         dest="check_crcs",
         action="store_false",
         help="search in batches whose checksum is wrong, too, and compute none",
     )
-    parser.add_argument(
-        "--max-decompressed-bytes",
-        type=int,
-        metavar="SIZE",
-        help="the largest size of a decompressed batch (default: 256 MiB)",
-    )
+    add_max_decompressed_bytes_option(parser)
     add_private_key_option(parser)
-
-
-def _number(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"expected a number, not {text!r}")
-    return int(text)
-
-
-def _time(text: str) -> int:
-    try:
-        return milliseconds(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def run(options: argparse.Namespace) -> int:
@@ -213,11 +193,13 @@ def run(options: argparse.Namespace) -> int:
     output = GrepOutput(options, search, lines)
     scan = _scan_options(options)
     offsets = (options.starting_offset, options.ending_offset)
-    splits, missing = plan_search(scan, options.topics, options.partitions, offsets)
-    for name in missing:
-        output.error(f"there are no segments of {name}: check --topic and --partition")
-    if options.max_count != 0:
-        output.search(splits, scan)
+    with output.progress as progress:
+        progress.update("listing", 0, 0)
+        splits, missing = plan_search(scan, options.topics, options.partitions, offsets)
+        for name in missing:
+            output.error(f"there are no segments of {name}: check --topic and --partition")
+        if options.max_count != 0:
+            output.search(splits, scan)
     for note in texts.notes():
         output.note(note)
     wrong = texts.missing_field()
@@ -257,7 +239,6 @@ def _patterns(options: argparse.Namespace) -> tuple[Pattern, ...]:
 
 
 def _scan_options(options: argparse.Namespace) -> ScanOptions:
-    from kafkajit.format.codecs import DEFAULT_MAX_DECOMPRESSED_BYTES
     from kafkajit.places.private_keys import PrivateKeys
     from kafkajit.scan.options import ScanOptions
     from kafkajit.walk.damage import PERMISSIVE
@@ -269,7 +250,7 @@ def _scan_options(options: argparse.Namespace) -> ScanOptions:
         isolation_level=options.isolation_level,
         check_crcs=options.check_crcs,
         mode=PERMISSIVE,
-        max_decompressed_bytes=options.max_decompressed_bytes or DEFAULT_MAX_DECOMPRESSED_BYTES,
+        max_decompressed_bytes=options.max_decompressed_bytes,
         max_partition_bytes=2**40,  # one task reads all
         private_keys=PrivateKeys.of(dict(options.private_keys)),
     )

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 
+from kafkajit.cli.look import MATCH, SEPARATOR, is_coloured, painted
 from kafkajit.cli.tail_lines import COLUMNS, TailLines, shown
 from kafkajit.scan.patterns import Pattern
 from kafkajit.scan.search import Found
 from kafkajit.values.arrow_text import TEXT, join
 
 RECORD_COLUMNS = COLUMNS[:-1]  # controlType has told markers from records
-# As GNU grep has it: a bold red match, a cyan separator.
-_MATCH, _SEPARATOR, _PLAIN = "\x1b[1;31m", "\x1b[36m", "\x1b[0m"
-
-
-def is_coloured() -> bool:
-    """Whether the output is a terminal and its user wants colours, by https://no-color.org."""
-    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return sys.stdout.isatty() and not is_plain
 
 
 class GrepLines(TailLines):
@@ -34,15 +25,14 @@ class GrepLines(TailLines):
     ) -> None:
         super().__init__(options)
         self._has_headers = "headers" in sides
-        self._is_coloured = is_coloured()
         # An inverted search finds records without a match.
-        is_marked = self._is_coloured and not options.invert_match
+        is_marked = is_coloured() and not options.invert_match
         self._marked = dict.fromkeys(sides, patterns if is_marked else ())
 
     @property
     def separator(self) -> str:
         """The line between records that do not follow each other."""
-        return f"{_SEPARATOR}--{_PLAIN}" if self._is_coloured else "--"
+        return painted("--", SEPARATOR)
 
     def _texts(self, rows: pa.RecordBatch, path: str) -> pa.Array:
         lines = super()._texts(rows, path)
@@ -86,7 +76,7 @@ class GrepLines(TailLines):
             zip([0, *bounds], [*bounds, len(content)], strict=True)
         ):
             text = shown(content[start:end])
-            texts.append(f"{_MATCH}{text}{_PLAIN}" if number % 2 else text)
+            texts.append(painted(text, MATCH) if number % 2 else text)
         return "".join(texts)
 
 

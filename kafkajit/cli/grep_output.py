@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from kafkajit.cli.error_text import reason
 from kafkajit.cli.grep_lines import RECORD_COLUMNS, GrepLines, Neighbours
-from kafkajit.cli.progress import CountProgress
+from kafkajit.cli.look import PLACE, complain, painted
+from kafkajit.cli.progress import Progress
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.plan import Split
@@ -34,7 +35,7 @@ class GrepOutput:
         self._around = (options.before_context, options.after_context)
         if self._is_short:
             self._around = (0, 0)
-        self._progress = CountProgress("segments")
+        self.progress = Progress()
         self._place = ""  # of the last records
         self._neighbours = Neighbours(*self._around)
         self._paths: dict[str, str] = {}  # a segment of each partition
@@ -44,18 +45,15 @@ class GrepOutput:
 
     def search(self, splits: list[Split], scan: ScanOptions) -> None:
         """Search the splits, a partition after the other."""
-        numbers = {split.file.path: number for number, split in enumerate(splits)}
-        self._paths = {place_of(path): path for path in numbers}
+        self._paths = {place_of(split.file.path): split.file.path for split in splits}
         self._counts = dict.fromkeys(self._paths, 0)
         order = {place: number for number, place in enumerate(self._counts)}
         unprinted = list(reversed(self._counts)) if self._is_counted else []
 
-        def wants(split: Split) -> bool:
-            self._progress.update(numbers[split.file.path], len(splits))
-            return self._wants(split)
-
         columns = () if self._is_short else RECORD_COLUMNS
-        searcher = Searcher(self._search, scan, columns, any(self._around), wants)
+        searcher = Searcher(self._search, scan, columns, any(self._around), self._wants)
+        shown = searcher.progress
+        self.progress.watch(lambda: (place_of(shown.path), shown.done, shown.total))
         for split, part in searcher.parts(splits):
             place = place_of(split.file.path)
             behind = len(order) - order[place]  # partitions, this one included
@@ -71,7 +69,7 @@ class GrepOutput:
                 break
         if self._is_counted:
             self._print([self._count_of(place) for place in reversed(unprinted)])
-        self._progress.clear()
+        self.progress.stop()
 
     def error(self, text: str) -> None:
         """Report an error; the search goes on."""
@@ -80,9 +78,8 @@ class GrepOutput:
 
     def note(self, text: str) -> None:
         """Print a line on stderr."""
-        self._progress.clear()
-        sys.stdout.flush()
-        print(f"kafkajit grep: {text}", file=sys.stderr)
+        self.progress.hide()
+        complain("grep", text)
 
     def code(self) -> int:
         """The exit code: an error counts more than a match, but not if nothing is printed."""
@@ -116,7 +113,8 @@ class GrepOutput:
         if self._is_short:
             if options.files_with_matches and count and not options.quiet:
                 self._listed.add(path)
-                self._print([json.dumps({"path": path}) if options.format == "json" else path])
+                is_json = options.format == "json"
+                self._print([json.dumps({"path": path}) if is_json else painted(path, PLACE)])
             return
         if not any(self._around):
             if count:
@@ -131,13 +129,13 @@ class GrepOutput:
     def _count_of(self, place: str) -> str:
         count = self._counts[place]
         if self._options.format == "text":
-            return f"{place}\t{count}"
+            return f"{painted(place, PLACE)}\t{count}"
         topic, partition = parse_log_path(self._paths[place])[:2]
         where = {"path": place} if topic is None else {"topic": topic, "partition": partition}
         return json.dumps({**where, "count": count})
 
     def _print(self, lines: list[str]) -> None:
-        self._progress.clear()
+        self.progress.hide()
         self._has_output = True
         sys.stdout.write("".join(f"{line}\n" for line in lines))
 

@@ -7,11 +7,13 @@ Without --apply nothing is written, and a line for each partition has its record
 from __future__ import annotations
 
 import argparse
-import shlex
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
 
-if TYPE_CHECKING:
-    from kafkajit.produce.importer import ImportedPartition
+from kafkajit.cli import upkeep_command
+from kafkajit.cli.progress import Progress
+from kafkajit.cli.shared_options import number, setting, size
+from kafkajit.cli.upkeep_command import NEEDED
+from kafkajit.format.amounts import number_of
 
 EXAMPLE = """\
 A FILE is a file, a folder with all files in it, a glob, or a URI such as
@@ -37,8 +39,6 @@ examples:
       /data/kafka /tmp/logs
 """
 
-_NEEDED = 2
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--topic", help="the topic of all records (default: the column topic)")
     parser.add_argument(
         "--partitions",
-        type=int,
+        type=number,
         metavar="N",
         help="the topic's number of partitions: records without a partition go where Kafka's "
         "producer puts their keys",
@@ -85,25 +85,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--level", type=int, metavar="N", help="the codec's level")
     parser.add_argument(
         "--batch-size",
-        type=int,
-        metavar="BYTES",
-        help="bytes of a batch before compression (default: 16384)",
+        type=size,
+        metavar="SIZE",
+        help="bytes of a batch before compression (default: 16k)",
     )
     parser.add_argument("--topic-id", metavar="ID", help="the id to write into partition.metadata")
     parser.add_argument(
-        "--leader-epoch", type=int, metavar="EPOCH", help="of all batches (default: 0)"
+        "--leader-epoch", type=number, metavar="EPOCH", help="of all batches (default: 0)"
     )
     parser.add_argument(
         "--config",
         action="append",
         default=[],
+        type=setting,
         metavar="NAME=VALUE",
         help="a topic's config, such as segment.bytes=104857600; may be repeated",
     )
-    parser.add_argument(
-        "--force", action="store_true", help="go on even if a broker has locked the folder"
-    )
-    parser.add_argument("--quiet", action="store_true", help="print only errors, on stderr")
+    upkeep_command.add_force_option(parser)
+    upkeep_command.add_output_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -126,28 +125,31 @@ def run(options: argparse.Namespace) -> int:
         topic_id=options.topic_id,
         leader_epoch=options.leader_epoch,
         force=options.force,
-        **dict(map(_setting, options.config)),
+        **dict(options.config),
     )
-    partitions = plan.apply() if options.apply else plan.partitions
-    if not options.quiet:
-        _print(partitions, plan.ignored, options)
-    return _NEEDED if partitions and not options.apply else 0
+    with upkeep_command.Report(options) as report:
+        plan.progress = _shown_by(report.progress, len(plan.files))
+        partitions = plan.apply() if options.apply else plan.partitions
+        for partition in partitions:
+            report.lines([str(partition)])
+            report.add(partition.document())
+        if plan.ignored:
+            names = ", ".join(sorted(plan.ignored))
+            report.lines([f"columns that are not imported: {names}"])
+        if len(partitions) != 1 or options.quiet:
+            records = number_of(sum(partition.records for partition in partitions), "record")
+            done = "imported" if options.apply else "to import"
+            report.summary(f"{number_of(len(partitions), 'partition')}, {records} {done}")
+        return report.end(NEEDED if partitions else 0)
 
 
-def _print(
-    partitions: list[ImportedPartition], ignored: set[str], options: argparse.Namespace
-) -> None:
-    for partition in partitions:
-        print(partition)
-    if ignored:
-        print(f"columns that are not imported: {', '.join(sorted(ignored))}")
-    if partitions and not options.apply:
-        words = ["kafkajit", "import", "--apply", *options.words]
-        print(f"Nothing was written. To do it: {shlex.join(words)}")
+def _shown_by(progress: Progress, files: int) -> Callable[[str, int], None]:
+    """A function that shows the file that is read, its records, and the number of files."""
+    seen: set[str] = set()
 
+    def show(path: str, records: int) -> None:
+        seen.add(path)
+        progress.count(len(seen) - 1, files, "files")
+        progress.update(path.rpartition("/")[2], records, 0, "records")
 
-def _setting(text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise ValueError(f"--config expects NAME=VALUE, not {text!r}")
-    return name.strip(), value.strip()
+    return show

@@ -12,8 +12,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kafkajit.cli.private_key_option import add_private_key_option
-from kafkajit.cli.readable import minute_text, number_of, size_text, table, time_text
+from kafkajit.cli.look import DAMAGE, HEADING, WARNING, add_color_option, painted
+from kafkajit.cli.progress import Progress
+from kafkajit.cli.readable import table
+from kafkajit.cli.shared_options import add_private_key_option, add_topic_option
+from kafkajit.format.amounts import minute_text, number_of, size_text, time_text
 
 if TYPE_CHECKING:
     from kafkajit.log.segment import Segment
@@ -42,14 +45,7 @@ _NAMES = 11  # the width of the facts' names
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("paths", nargs="+", metavar="PATH", help="folders of logs, or a segment")
-    parser.add_argument(
-        "--topic",
-        dest="topics",
-        action="append",
-        default=[],
-        metavar="TOPIC",
-        help="only this topic; may be repeated",
-    )
+    add_topic_option(parser)
     parser.add_argument(
         "--format",
         choices=("text", "json"),
@@ -58,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "%(default)s)",
     )
     add_private_key_option(parser)
+    add_color_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -67,17 +64,19 @@ def run(options: argparse.Namespace) -> int:
     from kafkajit.places.private_keys import PrivateKeys
 
     keys = PrivateKeys.of(dict(options.private_keys))
-    segment = _segment_at(options.paths, keys)
-    if segment is not None:
-        from kafkajit.report.segment_info import segment_info
+    with Progress() as progress:
+        progress.update("listing", 0, 0)
+        segment = _segment_at(options.paths, keys)
+        if segment is not None:
+            from kafkajit.report.segment_info import segment_info
 
-        document = segment_info(segment)
-        lines = _segment_lines(document)
-    else:
-        from kafkajit.report.info import info
+            document = segment_info(segment)
+            lines = _segment_lines(document)
+        else:
+            from kafkajit.report.info import info
 
-        document = info(options.paths, topics=options.topics, keys=keys)
-        lines = _lines(document)
+            document = info(options.paths, topics=options.topics, keys=keys)
+            lines = _lines(document)
     if options.format == "json":
         print(json.dumps(document))
     else:
@@ -136,7 +135,7 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
         ]
         for topic in topics
     ]
-    yield from table(head, rows, left="topic codecs")
+    yield from _with_heading(table(head, rows, left="topic codecs"))
     for topic in topics:
         yield from _problems(topic)
 
@@ -158,14 +157,19 @@ def _partition_lines(topic: dict[str, Any]) -> Iterator[str]:
         ]
         for one in topic["eachPartition"]
     ]
-    yield from table(head, rows, left="codecs")
+    yield from _with_heading(table(head, rows, left="codecs"))
     yield from _problems(topic)
+
+
+def _with_heading(lines: list[str]) -> Iterator[str]:
+    yield painted(lines[0], HEADING)
+    yield from lines[1:]
 
 
 def _problems(topic: dict[str, Any]) -> Iterator[str]:
     for one in topic["eachPartition"]:
         if one["problem"] is not None:
-            yield f"{one['folder']}: {one['problem']}"
+            yield painted(f"{one['folder']}: {one['problem']}", DAMAGE)
 
 
 def _segment_lines(figures: dict[str, Any]) -> Iterator[str]:
@@ -201,7 +205,8 @@ def _segment_lines(figures: dict[str, Any]) -> Iterator[str]:
         )
     for trouble in figures["trouble"]:
         place = "" if trouble["position"] is None else f" at position {trouble['position']}"
-        yield f"{trouble['severity']:<{_NAMES}}{trouble['problem']}{place}"
+        meaning = DAMAGE if trouble["severity"] == "damage" else WARNING
+        yield painted(f"{trouble['severity']:<{_NAMES}}{trouble['problem']}{place}", meaning)
 
 
 def _sizes(sizes: dict[str, float] | None, text: Callable[[int], str]) -> str:

@@ -1,9 +1,12 @@
-"""Shows the progress of long work, only on a terminal's stderr."""
+"""Shows the progress of long work, only on a terminal's stderr.
+
+The line comes after a second, is rewritten in place and vanishes at the end. It always fits the
+terminal, also after a resize.
+"""
 
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import threading
 import time
@@ -11,39 +14,92 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from kafkajit.cli.readable import cut
+from kafkajit.format.amounts import number_of
+from kafkajit.format.progress import Step, adding
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SECONDS_BETWEEN = 0.2
-_WORTH_SHOWING = 64 << 20  # bytes
+_BAR = 20  # columns
+_COLUMNS = 80  # if the terminal does not know
+
+
+class _Line:
+    """A line that a thread of its own rewrites, several times a second, with a text."""
+
+    def __init__(self, text: Callable[[], list[str]], wait: float, *, is_wanted: bool) -> None:
+        self._text = text
+        self._wait = wait
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        self._is_shown = False
+        self._hidden_at = 0.0
+        self._thread: threading.Thread | None = None
+        if is_wanted and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+            self._thread = threading.Thread(target=self._run, daemon=True)
+            self._thread.start()
+
+    def hide(self) -> None:
+        """Clear the line, so that something else can be printed; it comes again a moment later."""
+        if self._thread is not None:
+            with self._lock:
+                self._hidden_at = time.monotonic()
+                self._clear()
+
+    def stop(self) -> None:
+        """Clear the line for good."""
+        self._stopped.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _run(self) -> None:
+        wait = self._wait
+        while not self._stopped.wait(wait):
+            wait = _SECONDS_BETWEEN
+            try:
+                texts = self._text()
+            except Exception:
+                break  # the work has ended, and reports its end itself
+            with self._lock:
+                if time.monotonic() - self._hidden_at >= wait and not self._stopped.is_set():
+                    self._draw(texts)
+        with self._lock:
+            self._clear()
+
+    def _draw(self, texts: list[str]) -> None:
+        """Write the longest of these texts that fits."""
+        width = _width()
+        text = next((text for text in texts if len(text) <= width), texts[-1])
+        self._is_shown = True
+        print(f"\r{cut(text, width):{width}}", end="", file=sys.stderr, flush=True)
+
+    def _clear(self) -> None:
+        if self._is_shown:
+            self._is_shown = False
+            print(f"\r{'':{_width()}}\r", end="", file=sys.stderr, flush=True)
 
 
 class Progress:
-    """A line that is rewritten in place: `00000000000000000000.log  45% of 479 MB`.
+    """The progress of a command: ` 45% ▕█████████           ▏ orders-0: 215 MB of 479 MB`.
 
-    Nothing is shown in a pipe, for small files, or while the output itself goes to the terminal.
-        With `before_output` the output comes only after the work.
+    Nothing is shown in a pipe. With `before_output` the output comes only after the work; without,
+    nothing is shown while the output itself goes to the terminal.
     """
 
-    def __init__(self, name: str, total: int, *, before_output: bool = False) -> None:
-        self._name = name
-        self._total = total
-        self._shown_at = time.monotonic()
-        self._shown = False
-        is_seen = sys.stderr.isatty() and (before_output or not sys.stdout.isatty())
-        self._on = is_seen and total >= _WORTH_SHOWING
+    _WAIT = 1.0  # seconds before it is shown
+
+    def __init__(self, *, before_output: bool = True) -> None:
+        self._step = Step("", 0, 0)
+        self._whole: tuple[int, int, str] | None = None
+        self._source: Callable[[], tuple[str, int, int]] | None = None
+        self._line = _Line(
+            self._texts, self._WAIT, is_wanted=before_output or not sys.stdout.isatty()
+        )
 
     def __enter__(self) -> Progress:
         return self
-
-    def update(self, done: int) -> None:
-        now = time.monotonic()
-        if self._on and now - self._shown_at >= _SECONDS_BETWEEN:
-            self._shown_at = now
-            self._shown = True
-            percent = 100 * done // self._total
-            line = f"{self._name} {percent:3}% of {self._total / 1e6:.0f} MB"
-            print(f"\r{line[:79]}", end="", file=sys.stderr, flush=True)
 
     def __exit__(
         self,
@@ -51,32 +107,49 @@ class Progress:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._shown:
-            print("\r" + " " * 79 + "\r", end="", file=sys.stderr, flush=True)
+        self._line.stop()
 
+    def count(self, done: int, total: int, noun: str) -> None:
+        """Show the number of things that are done, as `1,234 of 3,000 partitions`."""
+        self._whole = (done, total, noun)
 
-class CountProgress:
-    """Shows how many things are done, on a terminal: `1,234 of 3,000 partitions`."""
+    def update(self, name: str, done: int, total: int, noun: str = "") -> None:
+        """Show the part of a step that is done: bytes, or things with this noun."""
+        self._step = self._step.updated(name, done, total, noun)
 
-    def __init__(self, noun: str) -> None:
-        self._noun = noun
-        self._shown_at = time.monotonic()
-        self._shown = False
-        self._on = sys.stderr.isatty()
+    def adding(self, name: str, total: int) -> Callable[[int], None]:
+        """Begin a step; the function is called with the number of bytes since its last call."""
+        return adding(self.update, name, total)
 
-    def update(self, done: int, total: int) -> None:
-        now = time.monotonic()
-        if self._on and now - self._shown_at >= _SECONDS_BETWEEN:
-            self._shown_at = now
-            self._shown = True
-            line = f"{done:,} of {total:,} {self._noun}"
-            print(f"\r{line:79}", end="", file=sys.stderr, flush=True)
+    def watch(self, source: Callable[[], tuple[str, int, int]]) -> None:
+        """Ask for the name of the step, its bytes that are done, and all of them."""
+        self._source = source
 
-    def clear(self) -> None:
-        """Clear the line, so that another can be written."""
-        if self._shown:
-            self._shown = False
-            print("\r" + " " * 79 + "\r", end="", file=sys.stderr, flush=True)
+    def hide(self) -> None:
+        """Clear the line, so that something else can be printed."""
+        self._line.hide()
+
+    def stop(self) -> None:
+        """Show no more."""
+        self._line.stop()
+
+    def _texts(self) -> list[str]:
+        """The line, from its longest form to its shortest."""
+        if self._source is not None:
+            self.update(*self._source())
+        step, whole = self._step, self._whole
+        before = ""
+        part = step.part
+        if whole is not None and whole[1] > 1:
+            done, total, noun = whole
+            before = f"{done:,} of {total:,} {noun}"
+            part = (done + (part or 0)) / total
+        forms = [", ".join(filter(None, (before, text))) for text in step.forms()]
+        head = "" if part is None else f"{int(100 * part):3}% "
+        return [
+            *(f"{head}{bar(part)} {form}" for form in forms if part is not None),
+            *(f"{head}{form}" for form in forms),
+        ]
 
 
 class TaskProgress:
@@ -86,20 +159,16 @@ class TaskProgress:
     """
 
     _WAIT = 0.5  # seconds before it is shown, so that quick answers do not flicker
-    _BAR = 20
 
     def __init__(self, session: Callable[[], SparkSession | None]) -> None:
         self._session = session
         self._rows = 0
-        self._shown = False
-        self._stopped = threading.Event()
-        self._thread: threading.Thread | None = None
-        if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
-            self._thread = threading.Thread(target=self._run, daemon=True)
+        self._begun = time.monotonic()
+        self._line: _Line | None = None
 
     def __enter__(self) -> TaskProgress:
-        if self._thread is not None:
-            self._thread.start()
+        self._begun = time.monotonic()
+        self._line = _Line(self._texts, self._WAIT, is_wanted=True)
         return self
 
     def add_rows(self, rows: int) -> None:
@@ -108,9 +177,8 @@ class TaskProgress:
 
     def stop(self) -> None:
         """Show no more, so that something else can be written."""
-        self._stopped.set()
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join()
+        if self._line is not None:
+            self._line.stop()
 
     def __exit__(
         self,
@@ -120,45 +188,40 @@ class TaskProgress:
     ) -> None:
         self.stop()
 
-    def _run(self) -> None:
-        begun = time.monotonic()
-        wait = self._WAIT
-        while not self._stopped.wait(wait):
-            wait = _SECONDS_BETWEEN
-            try:
-                text = self._text(time.monotonic() - begun)
-            except Exception:
-                break  # Spark has ended, which the caller that waits for rows reports
-            if not self._stopped.is_set():
-                self._shown = True
-                width = shutil.get_terminal_size().columns - 1
-                print(f"\r{text[:width]:{width}}", end="", file=sys.stderr, flush=True)
-        if self._shown:
-            width = shutil.get_terminal_size().columns - 1
-            print(f"\r{'':{width}}\r", end="", file=sys.stderr, flush=True)
-
-    def _text(self, seconds: float) -> str:
+    def _texts(self) -> list[str]:
+        seconds = time.monotonic() - self._begun
         session = self._session()
         if session is None:
-            return f" starting Spark, {seconds:.0f} s"
+            return [f" starting Spark, {seconds:.0f} s"]
         tracker = session.sparkContext.statusTracker()
         stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
         total = sum(stage.numTasks for stage in stages if stage)
         if not total:
-            return f" planning, {seconds:.0f} s" if not self._rows else f" {self._rows:,} rows"
+            return [f" planning, {seconds:.0f} s" if not self._rows else f" {self._rows:,} rows"]
         done = sum(stage.numCompletedTasks for stage in stages if stage)
         rows = f", {self._rows:,} rows" if self._rows else ""
-        tasks = "task" if total == 1 else "tasks"
-        bar = self._bar(done / total)
-        return f"{100 * done // total:3}% {bar} {done} of {total} {tasks}{rows}, {seconds:.0f} s"
+        tasks = f"{done} of {number_of(total, 'task')}{rows}, {seconds:.0f} s"
+        percent = f"{100 * done // total:3}%"
+        return [f"{percent} {bar(done / total)} {tasks}", f"{percent} {tasks}"]
 
-    def _bar(self, part: float) -> str:
-        eighths = round(part * self._BAR * 8)
-        full = "█" * (eighths // 8)
-        rest = "▏▎▍▌▋▊▉"[eighths % 8 - 1] if eighths % 8 else ""
-        bar = f"▕{full + rest:{self._BAR}}▏"
-        try:
-            bar.encode(sys.stderr.encoding)
-        except UnicodeEncodeError:
-            return f"[{'#' * (eighths // 8):{self._BAR}}]"
-        return bar
+
+def bar(part: float) -> str:
+    """A bar of which this part is full, of ASCII if stderr knows no more."""
+    eighths = int(part * _BAR * 8 + 0.5)
+    full = "█" * (eighths // 8)
+    rest = "▏▎▍▌▋▊▉"[eighths % 8 - 1] if eighths % 8 else ""
+    text = f"▕{full + rest:{_BAR}}▏"
+    try:
+        text.encode(sys.stderr.encoding)
+    except UnicodeEncodeError:
+        return f"[{'#' * (eighths // 8):{_BAR}}]"
+    return text
+
+
+def _width() -> int:
+    """The columns of stderr's terminal but the last, behind which some terminals wrap."""
+    try:
+        columns = os.get_terminal_size(sys.stderr.fileno()).columns
+    except (OSError, ValueError):
+        columns = 0
+    return max((columns or int(os.environ.get("COLUMNS") or _COLUMNS)) - 1, 1)

@@ -1,69 +1,26 @@
-"""Sizes, counts and times as people read them, and tables of them."""
+"""Tables and texts that fit the terminal."""
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
 
-_UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
-_STEP = 1000
-_TO_THE_MINUTE = len("2025-11-05 00:00")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from kafkajit.cli.look import DAMAGE, HEADING, QUIET, WARNING, painted
+
 _LEAST_NAME = 12
-
-
-def size_text(size: int) -> str:
-    """A number of bytes in three digits.
-
-    >>> size_text(0), size_text(999), size_text(1000), size_text(123_456_789)
-    ('0 bytes', '999 bytes', '1.00 kB', '123 MB')
-    """
-    value = float(size)
-    for unit in _UNITS:
-        # 999.5 has four digits once it is rounded.
-        if value < _STEP - 0.5 or unit == _UNITS[-1]:
-            break
-        value /= _STEP
-    if unit == _UNITS[0]:
-        return f"{size} {unit}"
-    digits = 2 if value < 9.995 else 1 if value < 99.95 else 0
-    return f"{value:.{digits}f} {unit}"
-
-
-def time_text(timestamp: int | None) -> str:
-    """Kafka's milliseconds as a time to the second, in UTC.
-
-    >>> time_text(1762300800123), time_text(None), time_text(2**62)
-    ('2025-11-05 00:00:00', '-', '4611686018427387904')
-    """
-    if timestamp is None:
-        return "-"
-    try:
-        moment = _EPOCH + timedelta(milliseconds=timestamp)
-    except OverflowError:
-        return str(timestamp)
-    return moment.strftime("%Y-%m-%d %H:%M:%S")
-
-
-def minute_text(timestamp: int | None) -> str:
-    """As `time_text`, to the minute.
-
-    >>> minute_text(1762300800123)
-    '2025-11-05 00:00'
-    """
-    text = time_text(timestamp)
-    return text[:_TO_THE_MINUTE] if ":" in text else text
-
-
-def number_of(count: int, noun: str, plural: str | None = None) -> str:
-    """A count and its noun.
-
-    >>> number_of(1, "topic"), number_of(12_000, "batch", "batches")
-    ('1 topic', '12,000 batches')
-    """
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+_BEHIND = re.compile(r" *(?:\S+ {2,})?")
+# The meaning of the first of these that begins a line, or of the group in it.
+_MEANINGS = (
+    (re.compile(r"([^ :]+:)"), HEADING),  # a partition's name
+    (re.compile(r"  note:"), WARNING),
+    (re.compile(r"(?:[^ ]+: )?\d[\d,]* partitions? left alone:"), WARNING),
+    (re.compile(r"  done"), QUIET),
+    (re.compile(r" +[^ ]+ +(cut (?:off|out)\b.*)"), DAMAGE),
+    (re.compile(r"  [\d,]+ sound batch"), DAMAGE),
+)
 
 
 def _width() -> int | None:
@@ -109,3 +66,35 @@ def cut(text: str, size: int) -> str:
         return text
     half = size // 2
     return f"{text[: size - half - 1]}…{text[-half:]}"
+
+
+def print_line(line: str) -> None:
+    """Print a line; wrap it on a terminal that is too narrow for it.
+
+    The wrapped lines are indented like the first one, or, if it begins with a name and two spaces,
+    like the text behind them, or a little if the first one is not.
+    """
+    match, meaning = _meaning(line)
+    start, end = match.span(match.re.groups) if match else (0, 0)
+    rest = len(line) - end
+    if sys.stdout.isatty():
+        behind = line[: _BEHIND.match(line).end()]  # type: ignore[union-attr]
+        line = textwrap.fill(
+            line[len(behind) :],
+            max(shutil.get_terminal_size().columns, len(behind) + 20),
+            initial_indent=behind,
+            subsequent_indent=" " * (len(behind) or 4),
+            break_on_hyphens=False,
+        )
+        if match and not rest:
+            end = len(line)
+    print(f"{line[:start]}{painted(line[start:end], meaning)}{line[end:]}")
+
+
+def _meaning(line: str) -> tuple[re.Match[str] | None, str]:
+    """The part of a line that has a meaning of its own, and that meaning."""
+    for pattern, meaning in _MEANINGS:
+        match = pattern.match(line)
+        if match is not None:
+            return match, meaning
+    return None, HEADING

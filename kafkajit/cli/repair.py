@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafkajit.cli import upkeep_command
-from kafkajit.cli.progress import Progress
 
 if TYPE_CHECKING:
     from kafkajit.upkeep.repair.options import RepairOptions
@@ -74,22 +73,22 @@ def run(options: argparse.Namespace) -> int:
     discard = discarded(options.discard, folders) if options.discard else frozenset()
     config = LogConfig.of(dict(options.config))
     asked = RepairOptions(config, options.salvage, options.truncate_to, discard)
-    report = upkeep_command.Report(options)
-    needed: list[bool] = []
+    with upkeep_command.Report(options) as report:
+        needed: list[bool] = []
 
-    def repair(folder: Path, is_alone: bool) -> bool:
-        needed.append(False)
-        needed[-1] = _repair(folder, asked, options, report, is_alone=is_alone)
-        return needed[-1]
+        def repair(folder: Path, is_alone: bool) -> bool:
+            needed.append(False)
+            needed[-1] = _repair(folder, asked, options, report, is_alone=is_alone)
+            return needed[-1]
 
-    if options.truncate_to is not None:
-        upkeep_command.check_alone(options, "--truncate-to")
-    code = upkeep_command.each_partition(options, repair, report)
-    if len(needed) > 1 or options.quiet:
-        done = "repaired" if options.apply else "to be repaired"
-        partitions = "1 partition" if len(needed) == 1 else f"{len(needed):,} partitions"
-        report.summary(f"{partitions}, {sum(needed) or 'none'} {done}")
-    return report.end(code)
+        if options.truncate_to is not None:
+            upkeep_command.check_alone(options, "--truncate-to")
+        code = upkeep_command.each_partition(options, repair, report)
+        if len(needed) > 1 or options.quiet:
+            done = "repaired" if options.apply else "to be repaired"
+            partitions = "1 partition" if len(needed) == 1 else f"{len(needed):,} partitions"
+            report.summary(f"{partitions}, {sum(needed) or 'none'} {done}")
+        return report.end(code)
 
 
 def _repair(
@@ -101,18 +100,9 @@ def _repair(
     is_alone: bool,
 ) -> bool:
     """Repair one partition; return whether there was something to do."""
-    from kafkajit.upkeep.repair.plan import plan_of
+    from kafkajit.upkeep.repair.plan import log_size, plan_of
 
-    total = sum(path.stat().st_size for path in folder.glob("*.log"))
-    read = 0
-    with Progress(folder.name, total, before_output=True) as shown:
-
-        def progress(count: int) -> None:
-            nonlocal read
-            read += count
-            shown.update(min(read, total))
-
-        plan = plan_of(folder, asked, progress)
+    plan = plan_of(folder, asked, report.progress.adding(folder.name, log_size(folder)))
     if plan.is_needed or plan.notes or is_alone:
         report.lines(plan.lines)
     kept = None

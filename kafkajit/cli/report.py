@@ -9,12 +9,14 @@ import argparse
 import json
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kafkajit.cli.private_key_option import add_private_key_option
-from kafkajit.cli.progress import CountProgress
-from kafkajit.cli.readable import number_of, size_text
+from kafkajit.cli.look import DAMAGE, add_color_option, painted
+from kafkajit.cli.progress import Progress
+from kafkajit.cli.shared_options import add_private_key_option, add_topic_option
+from kafkajit.format.amounts import number_of, size_text
 
 EXAMPLE = """\
 A PATH is a log.dirs folder, a partition's folder, a segment, a glob, or a URI
@@ -39,25 +41,18 @@ exit code:
 REST = "paths"  # the argument that receives the words behind options
 _PAGE = "report.html"
 _STEPS = {
-    "headers": "MB of headers",
-    "records": "MB of logs sampled",
-    "savings": "topics encoded",
-    "plans": "partitions planned",
+    "headers": "reading headers",
+    "records": "sampling records",
+    "savings": "encoding",
+    "plans": "planning",
 }
-_IN_BYTES = ("headers", "records")
+_UNITS = {"savings": "topics", "plans": "partitions"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("paths", nargs="+", metavar="PATH", help="folders of logs")
-    parser.add_argument(
-        "--topic",
-        dest="topics",
-        action="append",
-        default=[],
-        metavar="TOPIC",
-        help="only this topic; may be repeated",
-    )
+    add_topic_option(parser)
     parser.add_argument(
         "-o",
         "--output",
@@ -82,6 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="an earlier report in JSON: the page also shows what has changed since",
     )
     add_private_key_option(parser)
+    add_color_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -101,9 +97,9 @@ def run(options: argparse.Namespace) -> int:
         depth=ALL if options.deep else HEADERS if options.quick else SAMPLE,
         keys=PrivateKeys.of(dict(options.private_keys)),
     )
-    progress = _Progress()
-    document = take(asked, progress.update)
-    progress.clear()
+    with Progress() as progress:
+        progress.update("listing", 0, 0)
+        document = take(asked, partial(_show, progress))
     text = page(document, earlier) if is_page else json.dumps(document) + "\n"
     output = options.output or (_PAGE if is_page else "-")
     if output == "-":
@@ -116,7 +112,7 @@ def run(options: argparse.Namespace) -> int:
         f"{output}: {number_of(totals['topics'], 'topic')}, "
         f"{number_of(totals['partitions'], 'partition')}, {size_text(totals['bytes'])}, "
         f"{number_of(len(document['trouble']), 'finding')}"
-        + (f", {damages:,} of damage" if damages else ""),
+        + (painted(f", {damages:,} of damage", DAMAGE, sys.stderr) if damages else ""),
         file=sys.stderr,
     )
     return 0
@@ -145,21 +141,6 @@ def _write(path: Path, text: str) -> None:
         whole.unlink(missing_ok=True)
 
 
-class _Progress:
-    """Shows the step that is being taken, on a terminal's stderr."""
-
-    def __init__(self) -> None:
-        self._lines = {step: CountProgress(noun) for step, noun in _STEPS.items()}
-        self._last = ""
-
-    def update(self, step: str, done: int, total: int) -> None:
-        if step != self._last:
-            self.clear()
-            self._last = step
-        if step in _IN_BYTES:
-            done, total = done // 1_000_000, total // 1_000_000
-        self._lines[step].update(done, total)
-
-    def clear(self) -> None:
-        for line in self._lines.values():
-            line.clear()
+def _show(progress: Progress, step: str, done: int, total: int) -> None:
+    """Show the step that is being taken."""
+    progress.update(_STEPS[step], done, total, _UNITS.get(step, ""))

@@ -15,10 +15,15 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from kafkajit.cli import upkeep_command
-from kafkajit.cli.private_key_option import add_private_key_option
-from kafkajit.cli.progress import Progress
+from kafkajit.cli.shared_options import (
+    TIME,
+    add_partition_option,
+    add_private_key_option,
+    add_topic_option,
+    number,
+    time,
+)
 from kafkajit.cli.upkeep_command import NEEDED
-from kafkajit.format.moment import milliseconds
 
 if TYPE_CHECKING:
     from kafkajit.upkeep.restore.options import RestoreOptions
@@ -55,16 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="write the partitions (default: only print what would be written)",
     )
-    for name, example in (("topic", "TOPIC"), ("partition", "TOPIC-PARTITION")):
-        parser.add_argument(
-            f"--{name}",
-            dest=f"{name}s",
-            action="append",
-            default=[],
-            metavar=example,
-            help=f"only this {name}; may be repeated (default: all topics but the brokers' own)",
-        )
-    for which, offset, time in (
+    add_topic_option(parser, "all topics but the brokers' own")
+    add_partition_option(parser, "all topics but the brokers' own")
+    for which, offset, words in (
         (
             "starting",
             "the log start offset; for one partition",
@@ -76,12 +74,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "end before the first batch that has this timestamp or a later one",
         ),
     ):
-        parser.add_argument(f"--{which}-offset", type=int, metavar="OFFSET", help=offset)
+        parser.add_argument(f"--{which}-offset", type=number, metavar="OFFSET", help=offset)
         parser.add_argument(
             f"--{which}-timestamp",
-            type=_time,
+            type=time,
             metavar="TIME",
-            help=f"{time}: ISO 8601 (in UTC without a zone) or milliseconds",
+            help=f"{words}: {TIME}",
         )
     ids = parser.add_mutually_exclusive_group()
     ids.add_argument(
@@ -106,7 +104,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--leader-epoch",
-        type=int,
+        type=number,
         metavar="EPOCH",
         help="write this leader epoch into all batches (default: each batch keeps its own)",
     )
@@ -116,19 +114,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="leave partitions alone that exist in DIR (default: refuse to begin)",
     )
     add_private_key_option(parser)
-    parser.add_argument(
-        "--force", action="store_true", help="go on even if a broker has locked the folder"
-    )
-    parser.add_argument(
-        "--quiet", action="store_true", help="print only the summary, and errors on stderr"
-    )
-    parser.add_argument(
-        "--format",
-        choices=("text", "json"),
-        default="text",
-        help="text (the default), or one JSON object at the end with command, applied, "
-        "partitions and errors",
-    )
+    upkeep_command.add_force_option(parser)
+    upkeep_command.add_output_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -137,10 +124,11 @@ def run(options: argparse.Namespace) -> int:
     from kafkajit.upkeep.restore.plan import lock_of, plan_of
 
     asked = _asked(options)
-    report = upkeep_command.Report(options)
     folder = local_folder(options.dir)
     damaged: list[Exception] = []
     with ExitStack() as held:
+        report = held.enter_context(upkeep_command.Report(options))
+        report.progress.update("listing", 0, 0)
         # The lock's taker finishes an interrupted restoration, which the plan then finds.
         is_there = folder.is_dir()
         if options.apply and is_there:
@@ -151,7 +139,10 @@ def run(options: argparse.Namespace) -> int:
             plan.check_room()
             if not is_there:
                 held.enter_context(lock_of(folder, force=options.force))
-        codes = [_restore(partition, options, report) for partition in plan.partitions]
+        codes = []
+        for number, partition in enumerate(plan.partitions):
+            report.progress.count(number, len(plan.partitions), "partitions")
+            codes.append(_restore(partition, options, report))
     for error in damaged:
         report.error(error)
     for name, why in plan.left_out:
@@ -188,17 +179,9 @@ def _restore(
     report.lines(plan.lines)
     if plan.is_needed and options.apply:
         known = len(plan.notes)
+        plan.report_to(report.progress.update)
         try:
-            with Progress(plan.folder.name, plan.size, before_output=True) as shown:
-                read = 0
-
-                def progress(count: int) -> None:
-                    nonlocal read
-                    read += count
-                    shown.update(min(read, plan.size))
-
-                plan.progress = progress
-                plan.apply()
+            plan.apply()
         except (OSError, ValueError) as error:
             if options.debug or isinstance(error, BrokenPipeError):
                 raise
@@ -220,13 +203,6 @@ def _sum_up(
         f"{places}, {logs}, {sum(plan.size for plan in plans):,} bytes "
         f"{'restored' if options.apply else 'to restore'}"
     )
-
-
-def _time(text: str) -> int:
-    try:
-        return milliseconds(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _topic_id(text: str) -> tuple[str, str]:

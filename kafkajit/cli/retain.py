@@ -50,9 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="delete the records before this offset, as kafka-delete-records.sh does; -1 is the "
         "high watermark",
     )
-    parser.add_argument(
-        "--now", type=upkeep_command.time, metavar="TIME", help=upkeep_command.TIME_HELP
-    )
+    upkeep_command.add_now_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -68,11 +66,11 @@ def run(options: argparse.Namespace) -> int:
         )
     if options.log_start_offset is not None:
         upkeep_command.check_alone(options, "--log-start-offset")
-    report = upkeep_command.Report(options)
-    retaining = _Retaining(options, limits, report)
-    code = upkeep_command.each_partition(options, retaining.partition, report)
-    retaining.summary()
-    return report.end(code)
+    with upkeep_command.Report(options) as report:
+        retaining = _Retaining(options, limits, report)
+        code = upkeep_command.each_partition(options, retaining.partition, report)
+        retaining.summary()
+        return report.end(code)
 
 
 class _Retaining:

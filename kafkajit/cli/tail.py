@@ -8,10 +8,19 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from dataclasses import replace
+from time import sleep
 from typing import TYPE_CHECKING, Any
 
+from kafkajit.cli.look import add_color_option
+from kafkajit.cli.shared_options import (
+    TIME,
+    add_isolation_level_option,
+    add_partition_option,
+    add_private_key_option,
+    add_topic_option,
+    time,
+)
 from kafkajit.cli.value_options import add_value_options, check_value_options
 
 if TYPE_CHECKING:
@@ -37,14 +46,8 @@ _PAUSE_SECONDS = 0.5
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("paths", nargs="+", metavar="PATH", help="folders of logs")
-    parser.add_argument(
-        "--topic",
-        dest="topics",
-        action="append",
-        default=[],
-        metavar="TOPIC",
-        help="only this topic, whatever its name; may be repeated",
-    )
+    add_topic_option(parser)
+    add_partition_option(parser)
     parser.add_argument(
         "-n",
         "--records",
@@ -63,18 +66,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="text",
         help="lines of text, or a JSON object for each record (default: %(default)s)",
     )
+    add_isolation_level_option(parser)
     parser.add_argument(
-        "--isolation-level",
-        choices=("read_uncommitted", "read_committed"),
-        default="read_uncommitted",
-        help="read_committed leaves out aborted and unfinished transactions (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--from-timestamp",
+        "--starting-timestamp",
+        type=time,
         metavar="TIME",
-        help="begin at the first record with this timestamp or a later one, instead of -n: ISO "
-        "8601 or milliseconds",
+        help="begin with the first record of each partition that has this timestamp or a later "
+        f"one, instead of -n: {TIME}",
     )
+    add_private_key_option(parser)
+    add_color_option(parser)
     add_value_options(parser)
 
 
@@ -100,9 +101,12 @@ def run(options: argparse.Namespace) -> int:
         "isolationLevel": options.isolation_level,
         "failOnDataLoss": "false",
     }
-    if options.from_timestamp is not None:
-        given["startingTimestamp"] = options.from_timestamp
-    parsed = replace(StreamOptions.parse(given), topics=tuple(options.topics))
+    if options.starting_timestamp is not None:
+        given["startingTimestamp"] = str(options.starting_timestamp)
+    for id_, file in options.private_keys:
+        given[f"encryption.key.pairs.{id_}.private.key.file"] = file
+    topics = {*options.topics, *(name.rpartition("-")[0] for name in options.partitions)}
+    parsed = replace(StreamOptions.parse(given), topics=tuple(sorted(topics)))
     stream = LogStream(parsed)
     lines = TailLines(options)
     start = _begin(stream, options)
@@ -113,15 +117,16 @@ def run(options: argparse.Namespace) -> int:
             return 0
         stream.commit(end)
         start = end
-        time.sleep(_PAUSE_SECONDS)
+        sleep(_PAUSE_SECONDS)
 
 
 def _begin(stream: LogStream, options: argparse.Namespace) -> StreamOffsets:
     """The offsets from which on records are printed."""
     start = stream.initial_offsets()
     if not _of_topics(start, options) and not options.follow:
-        raise FileNotFoundError(0, "no partition of such a topic has a segment", *options.topics)
-    if options.from_timestamp is not None or options.records is None:
+        names = ", ".join((*options.topics, *options.partitions))
+        raise FileNotFoundError(f"no such partition has a segment: {names or options.paths[0]}")
+    if options.starting_timestamp is not None or options.records is None:
         return start
     end = stream.latest_offsets(start, None)
     # One that has come since then is read from its first offset.
@@ -135,13 +140,20 @@ def _begin(stream: LogStream, options: argparse.Namespace) -> StreamOffsets:
 
 
 def _of_topics(offsets: StreamOffsets, options: argparse.Namespace) -> StreamOffsets:
-    """The offsets of the topics that are asked for."""
+    """The offsets of the partitions that are asked for."""
     from kafkajit.values.registry import is_internal
 
+    names = {*options.topics, *options.partitions}
+
+    def is_asked(topic: str, number: str) -> bool:
+        return (
+            not names.isdisjoint((topic, f"{topic}-{number}")) if names else not is_internal(topic)
+        )
+
     return {
-        topic: partitions
+        topic: chosen
         for topic, partitions in offsets.items()
-        if (topic in options.topics if options.topics else not is_internal(topic))
+        if (chosen := {number: at for number, at in partitions.items() if is_asked(topic, number)})
     }
 
 

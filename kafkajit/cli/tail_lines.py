@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafkajit.cli.look import END, OFFSET, PLACE, is_coloured, start_of
 from kafkajit.cli.sql.table import escaped
 from kafkajit.errors import RecordDeserializationError
 from kafkajit.values.arrow_text import TEXT, join, scalar, text_of
@@ -44,6 +45,8 @@ class TailLines:
         topic, partition, offset, time = (text_of(rows[name]) for name in COLUMNS[:4])
         place = join(topic, partition, between="-")
         sides = (self._side(side, rows, path) for side in _SIDES)
+        if is_coloured():
+            place, offset = _painted(place, PLACE), _painted(offset, OFFSET)
         return join(place, offset, time, *sides, between="\t", null="null")
 
     def _side(self, side: str, rows: pa.RecordBatch, path: str) -> pa.Array:
@@ -80,6 +83,10 @@ class TailLines:
             words = f"{RecordDeserializationError.__name__}: {decoded.words(row)}"
             texts[row] = json.dumps({"error": words}) if self._is_json else words
         return pa.array(texts, TEXT)
+
+
+def _painted(texts: pa.Array, meaning: str) -> pa.Array:
+    return join(scalar(start_of(meaning)), texts, scalar(END), null="null")
 
 
 def _values(options: argparse.Namespace) -> DumpedValues:

@@ -11,17 +11,18 @@ import argparse
 import json
 import re
 import shlex
-import shutil
-import sys
-import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from kafkajit.cli.error_text import reason
-from kafkajit.cli.progress import CountProgress
-from kafkajit.format.moment import milliseconds
+from kafkajit.cli.look import add_color_option, complain
+from kafkajit.cli.progress import Progress
+from kafkajit.cli.readable import print_line
+from kafkajit.cli.shared_options import TIME, setting, time
 
 if TYPE_CHECKING:
     from kafkajit.change.partition_plan import PartitionPlan
@@ -38,9 +39,7 @@ exit code:
     to do and --apply was not given; 1 after an error
 """
 _ERROR, NEEDED = 1, 2
-TIME_HELP = "act as if it were this time: ISO 8601 (in UTC without a zone) or milliseconds"
 _SECRET = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/@]*:[^@]*@")  # a URI that has one
-_BEHIND = re.compile(r" *(?:\S+ {2,})?")
 
 
 def add_arguments(parser: argparse.ArgumentParser, config: str) -> None:
@@ -57,17 +56,27 @@ def add_arguments(parser: argparse.ArgumentParser, config: str) -> None:
         help="apply the changes (default: only print them)",
     )
     parser.add_argument(
-        "--config", action="append", default=[], type=_setting, metavar="NAME=VALUE", help=config
+        "--config", action="append", default=[], type=setting, metavar="NAME=VALUE", help=config
     )
-    parser.add_argument(
-        "--force", action="store_true", help="go on even if a broker has locked the folder"
-    )
+    add_force_option(parser)
     parser.add_argument(
         "--no-keep",
         dest="keep",
         action="store_false",
         help="delete removed and replaced files (default: keep them; they still use disk space)",
     )
+    add_output_options(parser)
+
+
+def add_force_option(parser: argparse.ArgumentParser) -> None:
+    """Add --force, of commands that write into a broker's folder."""
+    parser.add_argument(
+        "--force", action="store_true", help="go on even if a broker has locked the folder"
+    )
+
+
+def add_output_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of what is printed."""
     parser.add_argument(
         "--quiet", action="store_true", help="print only the summary, and errors on stderr"
     )
@@ -75,8 +84,19 @@ def add_arguments(parser: argparse.ArgumentParser, config: str) -> None:
         "--format",
         choices=("text", "json"),
         default="text",
-        help="text (the default), or one JSON object at the end with command, applied, "
-        "partitions and errors",
+        help="lines of text, or one JSON object at the end with command, applied, partitions and "
+        "errors (default: %(default)s)",
+    )
+    add_color_option(parser)
+
+
+def add_now_option(parser: argparse.ArgumentParser) -> None:
+    """Add --now, of commands that compare timestamps with the clock."""
+    parser.add_argument(
+        "--now",
+        type=partial(time, is_now=True),
+        metavar="TIME",
+        help=f"act as if it were this time: {TIME}",
     )
 
 
@@ -86,32 +106,37 @@ class Report:
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
         self._is_text = options.format == "text"
-        self._progress = CountProgress("partitions")
+        self.progress = Progress()
         self._partitions: list[dict[str, Any]] = []
         self._errors: list[str] = []
 
-    def progress(self, done: int, total: int) -> None:
-        """Show how many partitions are done."""
-        self._progress.update(done, total)
+    def __enter__(self) -> Report:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.progress.stop()
 
     def lines(self, lines: Iterable[str]) -> None:
         """Print lines about a partition."""
         if self._is_text and not self._options.quiet:
             for line in lines:
-                self._progress.clear()
+                self.progress.hide()
                 print_line(line)
 
     def done(self, kept: Path | None) -> None:
         """Report that a partition was changed, and the folder of its old files."""
         where = f"; the old files are kept in {kept}" if kept else ""
-        if self._is_text and not self._options.quiet:
-            self._progress.clear()
-            print(f"  done{where}")
+        self.lines([f"  done{where}"])
 
     def partition(self, plan: PartitionPlan, kept: Path | None) -> None:
         """Remember a partition for the JSON object."""
         if not self._is_text:
-            self._partitions.append(
+            self.add(
                 {
                     "folder": str(plan.folder),
                     "isNeeded": plan.is_needed,
@@ -120,22 +145,25 @@ class Report:
                 }
             )
 
+    def add(self, partition: dict[str, Any]) -> None:
+        """Remember a partition that is an object for JSON already."""
+        self._partitions.append(partition)
+
     def error(self, error: Exception) -> None:
         """Report an error in a partition; the command goes on with the others."""
-        self._progress.clear()
-        sys.stdout.flush()
-        print(f"kafkajit {self._options.command}: {reason(error)}", file=sys.stderr)
+        self.progress.hide()
+        complain(self._options.command, reason(error))
         self._errors.append(reason(error))
 
     def summary(self, line: str) -> None:
         """Print a line about all partitions."""
-        self._progress.clear()
+        self.progress.hide()
         if self._is_text:
             print_line(line)
 
     def end(self, code: int) -> int:
         """Print the end of the report, and return the command's exit code."""
-        self._progress.clear()
+        self.progress.stop()
         options = self._options
         if not self._is_text:
             document = {
@@ -159,7 +187,7 @@ class Report:
 def each_partition(
     options: argparse.Namespace,
     change: Callable[[Path, bool], bool],
-    report: Report | None = None,
+    report: Report,
 ) -> int:
     """Handle one partition after the other, and return the exit code: 0, 1 or 2 as in the help.
 
@@ -174,7 +202,6 @@ def each_partition(
     from kafkajit.change.lock import FolderLock
     from kafkajit.change.partitions import partitions_at
 
-    report = report or Report(options)
     places = list(map(local_folder, options.dirs))
     # Report a DIR that is not a folder of logs before a lock that another process holds.
     total = sum(len(partitions_at(place)) for place in places)
@@ -199,7 +226,7 @@ def each_partition(
         with reported(raises=len(places) == 1), lock:
             for folder in partitions_at(place):
                 begun += 1
-                report.progress(begun, total)
+                report.progress.count(begun - 1, total, "partitions")
                 with reported(raises=is_alone):
                     codes.add(NEEDED if change(folder, is_alone) else 0)
     return _ERROR if _ERROR in codes else max(codes)
@@ -226,40 +253,3 @@ def room_of_kept(size: int) -> Iterator[str]:
     """Yield a line about the disk space of the kept files, if there are any."""
     if size:
         yield f"the kept files still use {size:,} bytes: remove them, or pass --no-keep"
-
-
-def print_line(line: str) -> None:
-    """Print a line; wrap it on a terminal that is too narrow for it.
-
-    The wrapped lines are indented like the first one, or, if it begins with a name and two spaces,
-    like the text behind them.
-    """
-    if not sys.stdout.isatty():
-        print(line)
-        return
-    behind = line[: _BEHIND.match(line).end()]  # type: ignore[union-attr]
-    columns = max(shutil.get_terminal_size().columns, len(behind) + 20)
-    print(
-        textwrap.fill(
-            line[len(behind) :],
-            columns,
-            initial_indent=behind,
-            subsequent_indent=" " * len(behind),
-            break_on_hyphens=False,
-        )
-    )
-
-
-def time(text: str) -> int:
-    """Parse an argument as a time in milliseconds."""
-    try:
-        return milliseconds(text, is_now=True)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _setting(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, not {text!r}")
-    return name.strip(), value.strip()

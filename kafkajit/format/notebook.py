@@ -1,12 +1,21 @@
-"""HTML that notebooks show for an object: its text, and a table or lines below it.
+"""Displays of notebooks: an object's text with a table or lines below it, and progress.
 
 Texts of a log are shown and never run. A notebook keeps what it shows, so long ones are cut.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from html import escape
+from typing import Any
+
+from kafkajit.format.progress import Progress, Step, ignored
+
+_WAIT = 1.0  # seconds before progress is shown
+_SECONDS_BETWEEN = 0.2
 
 _MOST_ROWS = 40
 _MOST_LINES = 100
@@ -52,3 +61,51 @@ def _row(tag: str, cells: Sequence[object], sides: Sequence[str]) -> str:
     each = zip(sides, texts, strict=True)
     shown = (f'<{tag} style="text-align: {side}">{text}</{tag}>' for side, text in each)
     return f"<tr>{''.join(shown)}</tr>"
+
+
+@contextmanager
+def in_notebook() -> Iterator[Progress]:
+    """A `Progress` that a notebook shows below its cell until the work is done.
+
+    Outside of notebooks it shows nothing. IPython is used if it runs, and never imported.
+    """
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if not hasattr(shell, "kernel"):  # a terminal's IPython, or Python alone
+        yield ignored
+        return
+    display = _Display()
+    try:
+        yield display.update
+    finally:
+        display.clear()
+
+
+class _Display:
+    """An output of a notebook's cell, which is written again and again."""
+
+    def __init__(self) -> None:
+        self._step = Step("", 0, 0)
+        self._due = time.monotonic() + _WAIT
+        self._handle: Any = None
+
+    def update(self, name: str, done: int, total: int) -> None:
+        """Show a step, a moment after the last time."""
+        self._step = self._step.updated(name, done, total)
+        now = time.monotonic()
+        if now >= self._due:
+            self._due = now + _SECONDS_BETWEEN
+            self._show(self._step.forms()[0], self._step.part)
+
+    def clear(self) -> None:
+        """Empty the output."""
+        if self._handle is not None:
+            self._handle.update({"text/plain": "", "text/html": ""}, raw=True)
+
+    def _show(self, text: str, part: float | None) -> None:
+        bar = "" if part is None else f'<progress max="1" value="{part:.4f}"></progress> '
+        shown = {"text/plain": text, "text/html": f"<div>{bar}{escape(text)}</div>"}
+        if self._handle is None:
+            display = sys.modules["IPython"].display.display
+            self._handle = display(shown, raw=True, display_id=True)
+        else:
+            self._handle.update(shown, raw=True)

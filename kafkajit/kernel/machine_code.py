@@ -194,7 +194,11 @@ def _comes(file: int) -> bool:
 def _announce() -> None:
     """Explain at a terminal, once, why the first call takes seconds."""
     if sys.stderr is not None and sys.stderr.isatty():
-        sys.stderr.write("kafkajit: compiling kernels on first use; later runs start at once\n")
+        # A line of progress may be there.
+        clear = "" if os.environ.get("TERM") == "dumb" else "\r\x1b[K"
+        sys.stderr.write(
+            f"{clear}kafkajit: compiling kernels on first use; later runs start at once\n"
+        )
 
 
 def fingerprint(compiled: Dispatcher) -> str:

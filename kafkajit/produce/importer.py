@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -37,6 +37,16 @@ class ImportedPartition:
     first_offset: int | None = None
     last_offset: int | None = None
 
+    def document(self) -> dict[str, Any]:
+        """The partition as a JSON object."""
+        return {
+            "topic": self.partition.topic,
+            "partition": self.partition.partition,
+            "records": self.records,
+            "firstOffset": self.first_offset,
+            "lastOffset": self.last_offset,
+        }
+
     def __str__(self) -> str:
         return (
             f"{self.partition}: {self.records:,} record{'' if self.records == 1 else 's'}, offsets "
@@ -52,6 +62,8 @@ class ImportPlan:
     options: ProduceOptions
     columns: InputColumns
     ignored: set[str] = field(default_factory=set)  # columns that are not imported, once read
+    # Called with the path of a file, and the number of its records that were read.
+    progress: Callable[[str, int], None] | None = None
 
     @cached_property
     def partitions(self) -> list[ImportedPartition]:
@@ -116,7 +128,11 @@ class ImportPlan:
             yield self._merged(files)
 
     def _records(self, file: InputFile) -> Iterator[pa.RecordBatch]:
+        count = 0
         for rows in file.batches():
+            count += rows.num_rows
+            if self.progress is not None:
+                self.progress(file.path, count)
             self.ignored.update(self.columns.ignored(rows))
             try:
                 records = self.columns.records(rows, file.folders)

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import compress, islice, pairwise
+from itertools import accumulate, compress, islice, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -101,6 +101,32 @@ class Found(NamedTuple):
 Part = Found | Gap | KafkaJitError | OSError
 
 
+@dataclass
+class SearchProgress:
+    """The progress of a search, for another thread to read."""
+
+    sizes: list[int] = field(default_factory=lambda: [0])  # of the splits before each one
+    number: int = 0  # of the splits that were searched
+    path: str = ""
+    reader: SegmentReader | None = None
+    start: int = 0  # of the split that the reader reads
+
+    def begin(self, split: Split, reader: SegmentReader) -> None:
+        """Note the reader of a split."""
+        self.path, self.start, self.reader = split.file.path, split.start, reader
+
+    @property
+    def done(self) -> int:
+        """The bytes that were searched."""
+        reader = self.reader
+        return self.sizes[self.number] + (reader.position - self.start if reader else 0)
+
+    @property
+    def total(self) -> int:
+        """The bytes to search."""
+        return self.sizes[-1]
+
+
 @dataclass(frozen=True)
 class Searcher:
     """Reads splits for a search.
@@ -114,11 +140,15 @@ class Searcher:
     columns: tuple[str, ...]
     around: bool = False
     wants: Callable[[Split], bool] = lambda _: True
+    progress: SearchProgress = field(default_factory=SearchProgress)
 
     def parts(self, splits: Iterable[Split]) -> Iterator[tuple[Split, Part]]:
         """Yield the records of batches in which there may be matches, and what is wrong."""
         left = deque(splits)
+        count = len(left)
+        self.progress.sizes = list(accumulate((split.size for split in left), initial=0))
         while left:
+            self.progress.number, self.progress.reader = count - len(left), None
             if not self.wants(left[0]):
                 left.popleft()
                 continue
@@ -181,6 +211,7 @@ class Searcher:
                 start=split.start,
                 end=split.end,
             )
+            self.progress.begin(split, reader)
             yield from reader.records(
                 with_corruption(self._schema),
                 check_crcs=self.options.check_crcs,

@@ -49,7 +49,9 @@ def test_an_option_that_dump_log_lacks_is_named_although_no_file_is(
 
 def test_dump_log_without_files_says_how_to_name_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["dump-log"]) == 1
-    assert capsys.readouterr().err.startswith("kafkajit: no files to dump: name them, as in ")
+    assert capsys.readouterr().err.startswith(
+        "kafkajit dump-log: no files to dump: name them, as in "
+    )
 
 
 @pytest.mark.parametrize("name", sorted(new_parser()[1]))

@@ -94,8 +94,9 @@ def test_a_topic_that_nothing_says_is_compacted_is_refused_where_it_is_named(
     run = compact("--apply", folder)
     assert (run.code, run.out) == (1, [])
     assert run.err == (
-        "kafkajit: nothing says that the topic is compacted, and records would be lost if it is "
-        f"not; if it is, pass --config cleanup.policy=compact for this partition in {folder}\n"
+        "kafkajit compact: nothing says that the topic is compacted, and records would be lost "
+        "if it is not; if it is, pass --config cleanup.policy=compact for this partition in "
+        f"{folder}\n"
     )
     left_alone = "1 partition left alone: nothing says that the topic is compacted"
     assert compact("--apply", folder.parent) == Run(0, [left_alone], "")
@@ -167,7 +168,7 @@ def test_a_damaged_log_is_an_error_and_stays(compact: Compact, folder: Path) -> 
     path.write_bytes(path.read_bytes()[:-1] + b"?")
     run = compact("--apply", folder)
     assert run.code == 1
-    assert run.err.startswith("kafkajit: CorruptRecordError: Record is corrupt (stored crc")
+    assert run.err.startswith("kafkajit compact: CorruptRecordError: Record is corrupt (stored crc")
     assert run.err.endswith(
         f": run `kafkajit repair` on the folder first, at position 140, base offset 2 in {path}\n"
     )

@@ -374,7 +374,10 @@ def test_an_unknown_suffix_is_ignored_as_kafka_does(dump: Dump, tmp_path: Path) 
             ["--files", LOG, "--print-data"],
             "unknown option --print-data: did you mean --print-data-",
         ),
-        (["--files", LOG, "--max-bytes", "ten"], "invalid int value: 'ten'"),
+        (
+            ["--files", LOG, "--max-bytes", "ten"],
+            "expected a number of bytes such as 128m, not 'ten'",
+        ),
     ],
 )
 def test_refuses_arguments_in_one_line_and_exits_1(
@@ -567,7 +570,8 @@ def test_files_are_named_by_commas_words_folders_and_globs_alike(
     assert dumped("--files", "{a,x}-0/*.log,a-0/*.index") == both[::-1]
     assert dumped("a-0/*") == dumped("a-0") == [*both, f"a-0/{TIME_INDEX}"]
     assert (
-        dump("--files", "[x]*.log", folder=tmp_path).err == "kafkajit: nothing matches: [x]*.log\n"
+        dump("--files", "[x]*.log", folder=tmp_path).err
+        == "kafkajit dump-log: nothing matches: [x]*.log\n"
     )
 
 

@@ -38,7 +38,7 @@ def test_damage_is_reported_on_stderr_and_by_the_exit_code(
     assert main([*words, "--mode", "dropmalformed"]) == 2
     shown = capsys.readouterr()
     assert "10 records" in shown.out
-    assert shown.err.startswith("damaged: ")
+    assert shown.err.startswith("kafkajit export: ")
 
 
 @pytest.mark.parametrize("to", ["jsonl", "csv", "arrow"])

@@ -232,12 +232,15 @@ class TestExitCodes:
     @pytest.mark.parametrize(
         ("arguments", "error"),
         [
-            (("a(", "."), "kafkajit: the regular expression 'a(' is wrong"),
-            (("a", "/nonexistent"), "kafkajit: there is nothing at /nonexistent"),
-            (("a",), "kafkajit: pass a PATH behind the pattern"),
-            (("--hex", "xx", "."), "kafkajit: expected bytes in hex such as cafebabe, not 'xx'"),
-            (("--hex", "-i", "ca", "."), "kafkajit: pass --hex or --ignore-case, not both"),
-            (("--field", "a", "b", "."), "kafkajit: --field needs --value-decoder"),
+            (("a(", "."), "kafkajit grep: the regular expression 'a(' is wrong"),
+            (("a", "/nonexistent"), "kafkajit grep: there is nothing at /nonexistent"),
+            (("a",), "kafkajit grep: pass a PATH behind the pattern"),
+            (
+                ("--hex", "xx", "."),
+                "kafkajit grep: expected bytes in hex such as cafebabe, not 'xx'",
+            ),
+            (("--hex", "-i", "ca", "."), "kafkajit grep: pass --hex or --ignore-case, not both"),
+            (("--field", "a", "b", "."), "kafkajit grep: --field needs --value-decoder"),
             (("-m", "many", "a", "."), "kafkajit grep: argument -m/--max-count: expected a number"),
             (("-x", "a", "."), "kafkajit grep: unknown option -x"),
         ],
@@ -333,9 +336,14 @@ def test_matches_are_in_colour_on_a_terminal_only(root: Path) -> None:
     assert "\x1b[1;31mk1\x1b[0m\tone\\n\t\x1b[1;31mh\x1b[0m1:x" in shown
     assert "\x1b" not in in_terminal("k1", folder, NO_COLOR="1")[1]
     assert "\x1b[1;31m" in in_terminal("k1", folder, NO_COLOR="")[1]
-    assert "\x1b" not in in_terminal("--invert-match", "k1", folder)[1]
+    assert "\x1b[35morders-0\x1b[0m\t\x1b[32m1\x1b[0m\t" in shown
+    assert "\x1b[1;31m" not in in_terminal("--invert-match", "k1", folder)[1]
+    assert "\x1b" not in in_terminal("--color", "never", "k1", folder)[1]
     run = subprocess.run(command("grep", "k1", folder), capture_output=True, text=True, check=True)
     assert "\x1b" not in run.stdout
+    words = command("grep", "--color", "always", "k1", folder)
+    run = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert "\x1b[1;31mk1\x1b[0m" in run.stdout
 
 
 def test_help_fits_80_columns(root: Path) -> None:

@@ -17,7 +17,7 @@ def test_what_export_wrote_is_imported_with_apply(
     assert main(["import", files, logs]) == 2
     assert capsys.readouterr().out == (
         "orders-0: 25 records, offsets 0 to 26\n"
-        f"Nothing was written. To do it: kafkajit import --apply {files} {logs}\n"
+        f"Nothing was changed. To do it: kafkajit import --apply {files} {logs}\n"
     )
     assert not (tmp_path / "logs").exists()
     small = ["--config", "segment.bytes=1000", "--batch-size", "300"]

@@ -152,7 +152,7 @@ def test_a_note_reports_what_is_left_alone(
 def test_a_terminal_gets_lines_that_fit_it(folder: Path) -> None:
     controller, terminal = pty.openpty()
     command = [sys.executable, "-m", "kafkajit.cli", "repair", *CONFIG, str(folder)]
-    environment = os.environ | {"COLUMNS": "80"}
+    environment = os.environ | {"COLUMNS": "80", "NO_COLOR": "1"}
     with subprocess.Popen(command, stdout=terminal, env=environment) as process:
         os.close(terminal)
         output = b""

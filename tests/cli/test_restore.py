@@ -78,8 +78,8 @@ def test_with_apply_partitions_are_written(restore: Restore, tmp_path: Path) -> 
     again = restore("--apply", LOCAL / "remote", tmp_path)
     assert again.code == 1
     assert again.err == (
-        f"kafkajit: {tmp_path}/orders-0 is not overwritten: it is there already; name other "
-        "partitions, or pass --skip-existing\n"
+        f"kafkajit restore: {tmp_path}/orders-0 is not overwritten: it is there already; name "
+        "other partitions, or pass --skip-existing\n"
     )
     rest = restore("--apply", "--skip-existing", LOCAL / "remote", tmp_path)
     assert rest.code == 0

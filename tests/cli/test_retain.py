@@ -87,8 +87,8 @@ def test_a_start_offset_is_kafkas_delete_records(retain: Retain, folder: Path) -
     ]
     assert retain("--log-start-offset", "-1", folder).out[-2] == ("  log start offset 5 becomes 8")
     assert retain("--log-start-offset", 9, folder).err == (
-        "kafkajit: OffsetOutOfRangeError: Cannot increment the log start offset to 9 since it is "
-        f"larger than the high watermark 8 in {folder}\n"
+        "kafkajit retain: OffsetOutOfRangeError: Cannot increment the log start offset to 9 since "
+        f"it is larger than the high watermark 8 in {folder}\n"
     )
 
 
@@ -159,7 +159,7 @@ def test_contradictory_options_are_refused_in_one_line(
     for more in ([], ["--apply"]):
         run = retain(*(word.format(folder=folder) for word in words), *more)
         assert (run.code, run.out) == (1, [])
-        assert run.err.startswith(f"kafkajit: {message}")
+        assert run.err.startswith(f"kafkajit retain: {message}")
         assert run.err.count("\n") == 1
 
 

@@ -27,7 +27,7 @@ def test_a_folder_that_is_missing_is_named_before_spark_starts(
     jar = tmp_path / "none" / "bridge.jar"
     assert cli.main(["spark-jar", "-o", str(jar)]) == 1
     assert capsys.readouterr().err == (
-        f"kafkajit: cannot write {jar}: there is no folder {jar.parent}; make it first\n"
+        f"kafkajit spark-jar: cannot write {jar}: there is no folder {jar.parent}; make it first\n"
     )
 
 

@@ -165,17 +165,20 @@ def test_a_time_may_be_the_beginning(root: Path, tail: Tail) -> None:
     later = kt.batch([kt.Record(value=b"later")], base_offset=30, base_timestamp=1_800_000_000_000)
     with (root / "orders-0" / f"{0:020}.log").open("ab") as file:
         file.write(later)
-    (line,) = tail("--from-timestamp", "2026-01-01", "--topic", "orders", root)
+    (line,) = tail("--starting-timestamp", "2026-01-01", "--topic", "orders", root)
     assert line.endswith("\tlater")
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--topic", "nope"), "no partition of such a topic has a segment: nope"),
+        (("--topic", "nope"), "no such partition has a segment: nope"),
         (("-n", "some"), "expected a number of records or all, not 'some'"),
         (("--schemas", "x"), "--schemas needs --value-decoder or --key-decoder"),
-        (("--from-timestamp", "soon"), "option startingTimestamp"),
+        (
+            ("--starting-timestamp", "soon"),
+            "argument --starting-timestamp: 'soon' is neither ISO 8601",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_an_error(

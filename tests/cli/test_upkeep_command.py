@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import argparse
-import os
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,6 +19,11 @@ def options_of(*words: str) -> argparse.Namespace:
     options = parser.parse_args(words)
     options.words, options.command, options.debug = list(words), "change", False
     return options
+
+
+def each(options: argparse.Namespace, change: Change) -> int:
+    with upkeep_command.Report(options) as report:
+        return upkeep_command.each_partition(options, change, report)
 
 
 @pytest.fixture
@@ -43,10 +46,10 @@ def test_each_partition_is_passed_once_with_whether_it_is_alone(root: Path) -> N
         given.append((folder, is_alone))
         return False
 
-    assert upkeep_command.each_partition(options_of(str(root)), change) == 0
+    assert each(options_of(str(root)), change) == 0
     assert given == [(root / name, False) for name in ("a-0", "a-1", "b-0")]
     given.clear()
-    assert upkeep_command.each_partition(options_of(f"{root}/a-1"), change) == 0
+    assert each(options_of(f"{root}/a-1"), change) == 0
     assert given == [(root / "a-1", True)]
 
 
@@ -62,15 +65,15 @@ def test_several_folders_are_done_one_after_the_other(
         return folder == other
 
     names = [f"{root}/b-0", str(other), f"{root}/a-0"]
-    assert upkeep_command.each_partition(options_of("--apply", *names), change) == 2
+    assert each(options_of("--apply", *names), change) == 2
     assert given == [("b-0", False), ("c-0", False), ("a-0", False)]
     given.clear()
     with broker_of(root):  # which has two of them
-        assert upkeep_command.each_partition(options_of("--apply", *names), change) == 1
+        assert each(options_of("--apply", *names), change) == 1
     assert given == [("c-0", False)]
     assert capsys.readouterr().err.count("kafkajit change: LockedError: ") == 2
     with pytest.raises(FileNotFoundError, match=r"there is no folder .*/nothing"):
-        upkeep_command.each_partition(options_of(str(other), f"{root}/nothing"), change)
+        each(options_of(str(other), f"{root}/nothing"), change)
     with pytest.raises(ValueError, match="--truncate-to is for one log"):
         upkeep_command.check_alone(options_of(*names), "--truncate-to")
 
@@ -83,10 +86,10 @@ def test_the_lock_is_held_if_something_may_be_changed(
         return True
 
     locked: list[bool] = []
-    assert upkeep_command.each_partition(options_of(str(root)), change) == 2
+    assert each(options_of(str(root)), change) == 2
     assert locked == [False] * 3
     locked.clear()
-    assert upkeep_command.each_partition(options_of("--apply", str(root)), change) == 2
+    assert each(options_of("--apply", str(root)), change) == 2
     assert locked == [True] * 3
     assert not (root / ".lock").exists()
 
@@ -101,7 +104,7 @@ def test_an_error_of_one_partition_does_not_stop_the_next(
         return True
 
     done: list[str] = []
-    assert upkeep_command.each_partition(options_of(str(root)), change) == 1
+    assert each(options_of(str(root)), change) == 1
     assert done == ["a-0", "b-0"]
     captured = capsys.readouterr()
     assert captured.err == f"kafkajit change: CorruptRecordError: no batch in {root}/a-1\n"
@@ -113,11 +116,11 @@ def test_an_error_of_the_only_one_is_the_commands(root: Path) -> None:
         raise OSError("no")
 
     with pytest.raises(OSError, match="no"):
-        upkeep_command.each_partition(options_of(f"{root}/a-1"), change)
+        each(options_of(f"{root}/a-1"), change)
     options = options_of(str(root))
     options.debug = True
     with pytest.raises(OSError, match="no"):
-        upkeep_command.each_partition(options, change)
+        each(options, change)
 
 
 def test_a_closed_pipe_ends_the_command(root: Path) -> None:
@@ -125,13 +128,13 @@ def test_a_closed_pipe_ends_the_command(root: Path) -> None:
         raise BrokenPipeError
 
     with pytest.raises(BrokenPipeError):
-        upkeep_command.each_partition(options_of(str(root)), change)
+        each(options_of(str(root)), change)
 
 
 def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
     for words in ([], ["--apply"]):
         with pytest.raises(FileNotFoundError, match="a partition's, such as"):
-            upkeep_command.each_partition(options_of(*words, f"{tmp_path}/nothing"), changed)
+            each(options_of(*words, f"{tmp_path}/nothing"), changed)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -170,34 +173,12 @@ def test_configs_are_names_and_values() -> None:
         options_of("--config", "retention.ms", "/")
 
 
-def test_lines_are_wrapped_only_on_a_terminal(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = "orders-0: " + "a long-winded word " * 8
-    upkeep_command.print_line(f"  {text}")
-    assert capsys.readouterr().out == f"  {text}\n"
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((60, 24)))
-    for start, indent in [("", 0), ("  ", 2), ("  0.log  ", 9), ("  0.log     ", 12)]:
-        upkeep_command.print_line(start + text)
-        lines = capsys.readouterr().out.splitlines()
-        assert len(lines) > 2
-        assert all(len(line) <= 60 for line in lines)
-        assert lines[0].startswith(f"{start}orders-0: a long-winded")
-        assert all(re.match(f" {{{indent}}}[a-z]", line) for line in lines[1:])
-        assert " ".join(lines).split() == (start + text).split()
-
-
 def test_a_folder_that_a_broker_has_locked_is_left_alone_unless_it_is_forced(root: Path) -> None:
     with broker_of(root):
-        assert (
-            upkeep_command.each_partition(options_of(str(root)), changed) == 2
-        )  # nothing is touched
+        assert each(options_of(str(root)), changed) == 2  # nothing is touched
         with pytest.raises(kafkajit.LockedError, match="stop the broker first"):
-            upkeep_command.each_partition(options_of("--apply", str(root)), changed)
-        assert (
-            upkeep_command.each_partition(options_of("--apply", "--force", str(root)), changed) == 2
-        )
+            each(options_of("--apply", str(root)), changed)
+        assert each(options_of("--apply", "--force", str(root)), changed) == 2
 
 
 def test_an_option_for_one_partition_is_refused_for_several(root: Path) -> None:

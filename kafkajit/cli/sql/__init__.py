@@ -15,6 +15,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kafkajit.cli.look import add_color_option, complain
+from kafkajit.cli.shared_options import (
+    add_isolation_level_option,
+    add_mode_option,
+    number,
+    setting,
+)
 from kafkajit.cli.sql.view_names import BINARY, FORMATS, TOPICS_DOC, VIEW_DOCS
 
 if TYPE_CHECKING:
@@ -84,26 +91,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--rows",
-        type=int,
+        type=number,
         default=40,
         metavar="N",
         help="how many rows table and line show (default: 40)",
     )
-    parser.add_argument(
-        "--mode",
-        metavar="MODE",
-        help="at a damaged batch: FAILFAST (the default) stops, DROPMALFORMED skips it, "
-        "PERMISSIVE skips it and adds a row that reports it",
+    add_mode_option(
+        parser,
+        "at a damaged batch: FAILFAST stops, DROPMALFORMED skips it, PERMISSIVE skips it and adds "
+        "a row that reports it (default: FAILFAST)",
     )
-    parser.add_argument(
-        "--isolation-level",
-        metavar="LEVEL",
-        help="read_uncommitted (the default) or read_committed",
-    )
+    add_isolation_level_option(parser, default=None)
     parser.add_argument(
         "--option",
         action="append",
-        type=_pair,
+        type=setting,
         default=[],
         metavar="NAME=VALUE",
         help="an option of the data source kafkaLog, as startingTimestamp=2025-11-05T12:00:00Z",
@@ -111,12 +113,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--conf",
         action="append",
-        type=_pair,
+        type=setting,
         default=[],
         metavar="NAME=VALUE",
         help="a configuration property of Spark, such as spark.driver.memory=8g",
     )
     parser.set_defaults(ends_in_words=False)
+    add_color_option(parser)
     parser.add_argument("--verbose", action="store_true", help="show Spark's own log output")
 
 
@@ -142,13 +145,6 @@ def _take_statement(options: argparse.Namespace) -> None:
     last = options.path[-1]
     if re.search(r"\s", last.strip()) and not os.path.lexists(last):
         options.statement = options.path.pop()
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not (name and equals):
-        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, not {text!r}")
-    return name, value
 
 
 def run(options: argparse.Namespace) -> int:
@@ -187,12 +183,12 @@ def _run(options: argparse.Namespace) -> int:
     except BrokenPipeError:
         raise
     except Failed as failed:
-        print(f"kafkajit sql: {_where(options, statement)}{failed}", file=sys.stderr)
+        complain("sql", f"{_where(options, statement)}{failed}")
         return 1
     except Exception as error:
         if options.debug:
             raise
-        print(f"kafkajit sql: {report_of(error, '').message}", file=sys.stderr)
+        complain("sql", report_of(error, "").message)
         return 1
     return 0
 

@@ -9,12 +9,14 @@ import threading
 from functools import partial
 from pathlib import Path
 
+from kafkajit.cli.look import DAMAGE, painted
 from kafkajit.cli.sql.cancellable import run_cancellable
 from kafkajit.cli.sql.commands import Commands, Leave
 from kafkajit.cli.sql.completion import Completer
 from kafkajit.cli.sql.shell import Failed, Shell
 from kafkajit.cli.sql.statements import on_one_line, split
 from kafkajit.cli.sql.views import Logs
+from kafkajit.format.amounts import number_of, size_text
 
 try:
     import readline
@@ -102,7 +104,9 @@ class Prompt:
             self._shell.print([text])
 
     def _print_error(self, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
+        problem, *pointer = text.split("\n")
+        lines = [painted(problem, DAMAGE, sys.stderr), *pointer]
+        print("\n".join(lines), file=sys.stderr, flush=True)
 
     def _greeting(self) -> list[str]:
         lines = []
@@ -110,8 +114,8 @@ class Prompt:
             segments = self._logs.find_segments()
             folders = {segment.folder for segment in segments}
             lines.append(
-                f"{_count(len(segments), 'segment')} in {_count(len(folders), 'folder')}, "
-                f"{in_units(sum(segment.size for segment in segments))}: "
+                f"{number_of(len(segments), 'segment')} in {number_of(len(folders), 'folder')}, "
+                f"{size_text(sum(segment.size for segment in segments))}: "
                 f"{', '.join(self._logs.paths)}"
             )
         return [*lines, "Statements end with a semicolon; .help lists the commands."]
@@ -153,19 +157,3 @@ def _history_path() -> Path:
     """The history's file, in XDG's folder for the state of programs."""
     state = os.environ.get("XDG_STATE_HOME")
     return Path(state or Path.home() / ".local" / "state") / "kafkajit" / "history"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def in_units(size: int) -> str:
-    """Format a number of bytes in a readable unit.
-
-    >>> in_units(1951), in_units(480_000_000)
-    ('1,951 bytes', '480.0 MB')
-    """
-    for unit, name in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB")):
-        if size >= unit:
-            return f"{size / unit:.1f} {name}"
-    return f"{size:,} bytes"

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from kafkajit.cli.look import HEADING, QUIET, painted
 from kafkajit.cli.progress import TaskProgress
 from kafkajit.cli.sql.cancellable import run_cancellable
 from kafkajit.cli.sql.error_report import Known, pointed_at, report_of
@@ -19,6 +20,7 @@ from kafkajit.cli.sql.query import Engine, Result
 from kafkajit.cli.sql.statements import Statement
 from kafkajit.cli.sql.table import ASCII, BOX, as_lines, as_report, as_table
 from kafkajit.cli.sql.view_names import BINARY
+from kafkajit.format.amounts import number_of
 
 # A cell of a table is never wider than a terminal; a letter of UTF-8 has up to four bytes.
 _BYTES_OF_LETTER = 4
@@ -112,6 +114,8 @@ class Shell:
             lines, columns = as_lines(rows), len(result.names)
         else:
             lines, columns = as_table(rows, width, BOX if self._knows("│…") else ASCII)
+            if self.out is sys.stdout.buffer:  # names, and their types below
+                lines[1:3] = [painted(lines[1], HEADING), painted(lines[2], QUIET)]
         seconds = f" in {time.monotonic() - begun:.2f} s" if self.timing else ""
         footer = self._footer(rows.table.num_rows, has_more, len(result.names), columns, seconds)
         progress.stop()
@@ -124,7 +128,7 @@ class Shell:
         """The line below a table: the result's size, and the parts that are not shown."""
         if count == 1 and shown == columns and not has_more and not seconds:
             return []
-        text = f"{count} row{'' if count == 1 else 's'}"
+        text = number_of(count, "row")
         if has_more:
             text = f"the first {text}, more with {self._options}rows N"
         if shown < columns:

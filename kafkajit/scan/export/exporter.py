@@ -17,7 +17,8 @@ from typing import Any
 import pyarrow as pa
 
 from kafkajit.change.files import say_where, sync
-from kafkajit.format.notebook import html_lines
+from kafkajit.format.notebook import html_lines, in_notebook
+from kafkajit.format.progress import Progress, ignored
 from kafkajit.places.location import filesystem_at, shown
 from kafkajit.scan.export.formats import ROW_GROUP_BYTES, file_writer
 from kafkajit.scan.export.options import (
@@ -175,28 +176,48 @@ def export(
         partitions=partitions,
         scan=options,
     )
-    return export_to_file(place, checked) if is_file else export_to_folder(place, checked)
+    with in_notebook() as progress:
+        if is_file:
+            return export_to_file(place, checked, progress=progress)
+        return export_to_folder(place, checked, progress=progress)
 
 
 def export_to_folder(
-    out: str, options: ExportOptions, report: Report | None = None
+    out: str, options: ExportOptions, report: Report | None = None, progress: Progress = ignored
 ) -> ExportResult:
     """Export to files of each partition; `report` is called with each partition."""
     logs = partitions_to_export(options)
     exported = []
     with closing(OutputFolder(out, options.identity(), options.suffix)) as folder:
-        for log in logs:
-            exported.append(_export_partition(log, folder))
+        for log, reading in _reported(logs, progress):
+            exported.append(_export_partition(log, folder, reading))
             if report is not None:
                 report(exported[-1])
     return ExportResult(exported)
 
 
-def _export_partition(log: PartitionLog, folder: OutputFolder) -> ExportedPartition:
+def _reported(
+    logs: list[PartitionLog], progress: Progress
+) -> Iterator[tuple[PartitionLog, Callable[[int], None]]]:
+    """Each log, and a function to call with the number of its bytes that were read."""
+    total, before = sum(log.size for log in logs), 0
+    for log in logs:
+        progress(log.name, before, total)
+
+        def reading(done: int, name: str = log.name, before: int = before) -> None:
+            progress(name, before + done, total)
+
+        yield log, reading
+        before += log.size
+
+
+def _export_partition(
+    log: PartitionLog, folder: OutputFolder, reading: Callable[[int], None]
+) -> ExportedPartition:
     journal = folder.recover(log.name)
     passed = Passed(journal.next_offset, list(journal.gaps))
     done = ExportedPartition(log.topic, log.partition, passed=passed)
-    rows = rows_of(log, passed)
+    rows = rows_of(log, passed, reading)
     is_last = False
     while not is_last:
         files = RoundFiles(log, partial(folder.create, log.name), passed.next_offset or 0)
@@ -231,7 +252,10 @@ def _fill(files: RoundFiles, rows: Iterator[pa.RecordBatch], done: ExportedParti
 
 
 def export_to_file(
-    out: str, options: ExportOptions, sink: pa.NativeFile | None = None
+    out: str,
+    options: ExportOptions,
+    sink: pa.NativeFile | None = None,
+    progress: Progress = ignored,
 ) -> ExportResult:
     """Export all partitions to one file, which appears whole or not at all; or to a stream."""
     logs = partitions_to_export(options)
@@ -243,7 +267,7 @@ def export_to_file(
                 "one file: pass a folder, or name a topic"
             )
     if sink is not None:
-        return _export_rows(logs, schema, sink, is_stream=True)
+        return _export_rows(logs, sink, progress, is_stream=True)
     filesystem, path = filesystem_at(out)
     (there,) = filesystem.get_file_info([path])
     if there.type.name != "NotFound":
@@ -252,7 +276,7 @@ def export_to_file(
     begun = f"{path}.tmp" if is_local else path
     try:
         with filesystem.open_output_stream(begun, compression=None) as file:
-            done = _export_rows(logs, schema, file, is_stream=False)
+            done = _export_rows(logs, file, progress, is_stream=False)
     except BaseException as error:
         say_where(error, Path(path))
         if filesystem.get_file_info([begun])[0].type.name == "File":
@@ -266,18 +290,19 @@ def export_to_file(
 
 
 def _export_rows(
-    logs: list[PartitionLog], schema: pa.Schema, sink: pa.NativeFile, *, is_stream: bool
+    logs: list[PartitionLog], sink: pa.NativeFile, progress: Progress, *, is_stream: bool
 ) -> ExportResult:
+    schema = logs[0].schema
     metadata = {"kafkajit.version": version()}
     writer = file_writer(sink, schema, logs[0].options, metadata, is_stream=is_stream)
     spans: dict[tuple[str, int], tuple[int, int]] = {}
     exported = []
     waiting: list[pa.RecordBatch] = []
     size = 0
-    for log in logs:
+    for log, reading in _reported(logs, progress):
         done = ExportedPartition(log.topic, log.partition)
         exported.append(done)
-        for rows in rows_of(log, done.passed):
+        for rows in rows_of(log, done.passed, reading):
             done.see(rows)
             done.records += rows.num_rows - rows["offset"].null_count
             waiting.append(rows.select(schema.names))

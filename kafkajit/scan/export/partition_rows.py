@@ -6,8 +6,10 @@ damage that lies behind that record is then seen, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -55,6 +57,16 @@ class PartitionLog:
     @property
     def name(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+    @property
+    def size(self) -> int:
+        """The bytes of all segments."""
+        return sum(segment.log.size for segment in self.segments)
+
+    def bytes_before(self, offset: int) -> int:
+        """The bytes of the segments before the one with this offset."""
+        at = bisect_right(self.segments, offset, key=attrgetter("base_offset"))
+        return sum(segment.log.size for segment in self.segments[: at - 1]) if at else 0
 
     @property
     def schema(self) -> pa.Schema:
@@ -128,7 +140,9 @@ def _is_beside(topic: str, options: ExportOptions) -> bool:
     return is_internal(topic) and not named
 
 
-def rows_of(log: PartitionLog, passed: Passed) -> Iterator[pa.RecordBatch]:
+def rows_of(
+    log: PartitionLog, passed: Passed, progress: Callable[[int], None] | None = None
+) -> Iterator[pa.RecordBatch]:
     """Yield a partition's rows, with the column offset whether or not it is exported.
 
     Under PERMISSIVE the damage is rows, too.
@@ -136,10 +150,13 @@ def rows_of(log: PartitionLog, passed: Passed) -> Iterator[pa.RecordBatch]:
     Args:
         log: the partition.
         passed: how far an earlier run has come; it goes on with the rows.
+        progress: is called with the number of the log's bytes that were read.
     """
     begin = passed.next_offset
     options, reading = log.options, _reading(log)
     schema, errors = _schema_to_read(log, reading)
+    if progress is not None and "position" not in schema.names:
+        schema = schema.append(pa.field("position", RECORD_COLUMNS["position"].type))
     splits = _splits(log, reading, begin)
     drops_markers = not set(_MARKERS) & set(options.columns)
     kept = pa.schema([field_ for field_ in schema if field_.name in _kept(log)])
@@ -162,6 +179,7 @@ def rows_of(log: PartitionLog, passed: Passed) -> Iterator[pa.RecordBatch]:
         if not offsets.size:
             continue
         last = int(offsets[-1])
+        position = rows["position"][-1].as_py() if progress is not None else 0
         passed.behind.clear()
         if drops_markers and rows["controlType"].null_count < rows.num_rows:
             rows = rows.filter(rows["controlType"].is_null())
@@ -174,6 +192,8 @@ def rows_of(log: PartitionLog, passed: Passed) -> Iterator[pa.RecordBatch]:
             passed.next_offset = piece["offset"][-1].as_py() + 1
             yield piece
         passed.next_offset = last + 1
+        if progress is not None:
+            progress(log.bytes_before(last) + position)
     yield from _reported(waiting, passed, options)
 
 

@@ -20,6 +20,7 @@ from kafkajit.change.partition_plan import FolderState, PartitionPlan, UpkeepPla
 from kafkajit.change.partitions import partitions_at
 from kafkajit.errors import CorruptRecordError, KafkaJitError
 from kafkajit.format.codecs import DEFAULT_MAX_DECOMPRESSED_BYTES
+from kafkajit.format.progress import Progress, adding
 from kafkajit.log.config import LogConfig
 from kafkajit.log.log import Log
 from kafkajit.log.log_end import read_producers, snapshots_in
@@ -32,9 +33,6 @@ from kafkajit.upkeep.compact.cleanable import Cleanable, find_cleanable
 from kafkajit.upkeep.compact.cleaned_segment import CleanedSegment
 from kafkajit.upkeep.compact.cleaner import Cleaner, LastRecord
 from kafkajit.upkeep.compact.options import DEDUPE_BUFFER_SIZE, CompactOptions, why_left_alone
-
-# Is called with the number of bytes read since the last call.
-Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ class PartitionCompaction(PartitionPlan):
     cleanable: Cleanable | None  # None if it is left alone
     _options: CompactOptions
     _is_named: bool
-    progress: Progress | None = None
+    progress: Callable[[int], None] | None = None  # called with each number of bytes read
     _segments: list[CompactedSegment] = field(default_factory=list)
     _is_known: bool = False
 
@@ -135,6 +133,9 @@ class PartitionCompaction(PartitionPlan):
         if not self.is_needed:
             return "nothing to compact"
         return f"{self.cleanable.dirty_ratio:.0%} of it dirty, to be compacted"
+
+    def report_to(self, progress: Progress) -> None:
+        self.progress = adding(progress, self.folder.name, self.bytes_to_read)
 
     def document(self) -> dict[str, Any]:
         cleanable = self.cleanable

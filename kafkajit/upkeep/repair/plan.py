@@ -16,6 +16,8 @@ from kafkajit.change.change import Change
 from kafkajit.change.files import local_folder
 from kafkajit.change.partition_plan import FolderState, PartitionPlan, UpkeepPlan
 from kafkajit.change.partitions import partitions_at
+from kafkajit.format.notebook import in_notebook
+from kafkajit.format.progress import adding
 from kafkajit.log.config import LogConfig
 from kafkajit.places.location import SEGMENT_NAME
 from kafkajit.storage.source import check_regular
@@ -171,7 +173,16 @@ def repair(
     options = RepairOptions(LogConfig.of(config), salvage, truncate_to, paths)
     if truncate_to is not None and folders != [location]:
         raise ValueError("truncate_to is for one partition: name its folder")
-    return RepairPlan(location, [plan_of(path, options) for path in folders])
+    with in_notebook() as progress:
+        plans = [
+            plan_of(path, options, adding(progress, path.name, log_size(path))) for path in folders
+        ]
+    return RepairPlan(location, plans)
+
+
+def log_size(folder: Path) -> int:
+    """The bytes of a partition's segments."""
+    return sum(path.stat().st_size for path in folder.glob("*.log"))
 
 
 def discarded(
@@ -209,7 +220,7 @@ def plan_of(
 
 
 def _count(count: int, what: str, plural: str = "s") -> str:
-    return f"{count} {what}{'' if count == 1 else plural}"
+    return f"{count:,} {what}{'' if count == 1 else plural}"
 
 
 def _size(count: int) -> str:

@@ -32,6 +32,7 @@ from kafkajit.errors import (
     RemoteStorageError,
 )
 from kafkajit.format.limits import MAX_INT64
+from kafkajit.format.progress import Progress, adding
 from kafkajit.format.ranges import Range
 from kafkajit.places.location import absolute
 from kafkajit.places.private_keys import PrivateKeys
@@ -109,6 +110,9 @@ class PartitionRestoration(PartitionPlan):
         first_time, last_time = (None if at is None or at < 0 else at for at in found)
         return first_time, last_time
 
+    def report_to(self, progress: Progress) -> None:
+        self.progress = adding(progress, self.folder.name, self.size)
+
     def document(self) -> dict[str, Any]:
         first, last = self.timestamps
         return {
@@ -178,8 +182,7 @@ class RestorationPlan(UpkeepPlan[PartitionRestoration]):
             return []
         self.check_room()
         with lock_of(self.location, force=force):
-            kept = [partition.apply(keep=keep) for partition in self.partitions]
-        return [path for path in kept if path is not None]
+            return self._applied(keep=keep)
 
     def check_room(self) -> None:
         """Raise an error if the segments do not fit on the disk."""
