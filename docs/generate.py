@@ -2,7 +2,7 @@
 
     python docs/generate.py
 
-commands.md comes from the commands' parsers, functions.md and recipes.md from
+commands.md and the manual pages come from the commands' parsers, functions.md and recipes.md from
 sql/ and its golden outputs. The tables of options and columns in other pages come from
 kafkajit.scan.options and kafkajit.schema. The tests fail if a page differs
 from its sources.
@@ -358,7 +358,8 @@ def _80_columns() -> Iterator[None]:
 _COMMANDS_INTRODUCTION = """\
 # Commands
 
-`kafkajit COMMAND --help` prints the same in a terminal. `kafkajit completion bash`, `zsh` or `fish` prints a
+`kafkajit COMMAND --help` prints the same in a terminal, and so does `man kafkajit-COMMAND` if `man`
+looks for pages where kafkajit is installed. `kafkajit completion bash`, `zsh` or `fish` prints a
 script with which the shell completes commands and options.
 
 ```sh
@@ -495,7 +496,11 @@ TABLES: dict[str, Callable[[], str]] = {
 
 def generated() -> dict[Path, str]:
     """The text that each page with generated parts should have."""
+    from docs.man_pages import man_pages
+
     pages = {DOCS / name: page() for name, page in PAGES.items()}
+    with _80_columns():
+        pages |= {DOCS / "man" / name: text for name, text in man_pages().items()}
     for path in sorted(DOCS.glob("*.md")):
         if path not in pages:
             pages[path] = _TABLE.sub(_filled, path.read_text())
@@ -512,5 +517,6 @@ def _filled(place: re.Match[str]) -> str:
 if __name__ == "__main__":
     for page, text in generated().items():
         if not page.exists() or page.read_text() != text:
+            page.parent.mkdir(exist_ok=True)
             page.write_text(text)
             print(page.relative_to(REPOSITORY))

@@ -15,6 +15,7 @@ import pytest
 INSTALL = {
     "java": "Java 17 or newer",
     "mvn": "Apache Maven",
+    "groff": "GNU groff",
     "chromium": "Debian's chromium",
     "chromedriver": "Debian's chromium-driver",
 }
