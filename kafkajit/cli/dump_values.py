@@ -9,7 +9,7 @@ import re
 from kafkajit.errors import InvalidSchemaError
 from kafkajit.text.prepared import Texts
 from kafkajit.values.json_text import json_text
-from kafkajit.values.own_schemas import OwnSchemasDecoder
+from kafkajit.values.own_schemas import OwnSchemasDecoder, Render
 from kafkajit.values.record_texts import RecordTexts
 from kafkajit.values.registry import SCHEMAS_TOPIC
 from kafkajit.values.schemas import Schemas
@@ -21,10 +21,14 @@ _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 class DumpedValues:
-    """Decoders of keys and values; logs that share their schemas share them."""
+    """Decoders of keys and values; logs that share their schemas share them.
 
-    def __init__(self, options: argparse.Namespace) -> None:
+    `render` makes of columns what the decoders return, by default JSON.
+    """
+
+    def __init__(self, options: argparse.Namespace, render: Render = json_text) -> None:
         self._options = options
+        self._render = render
         self._schemas: dict[str, Schemas] = {}
         self._texts: dict[tuple[str, str | None], RecordTexts] = {}
 
@@ -48,7 +52,7 @@ class DumpedValues:
             decoder = OwnSchemasDecoder(
                 schema,
                 None if where is None else self._schemas[where],
-                json_text,
+                self._render,
                 type_=getattr(self._options, f"{side}_decoder").upper(),
                 message=getattr(self._options, f"{side}_message"),
             )

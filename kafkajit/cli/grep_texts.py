@@ -1,22 +1,22 @@
 """Keys and values with a schema → what `kafkajit grep` searches instead of their bytes.
 
-That is their JSON, or the texts in one field of it. A malformed one is searched as bytes.
+That is their JSON, or the texts in one field of their columns. A malformed one is searched as
+bytes.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from kafkajit.cli.dump_values import DumpedValues
 from kafkajit.cli.tail_lines import TailLines
 from kafkajit.scan.search import Texts
+from kafkajit.values.field_texts import field_texts
 
 
 class SearchedTexts:
@@ -25,6 +25,7 @@ class SearchedTexts:
     def __init__(self, options: argparse.Namespace, lines: TailLines) -> None:
         self._field = options.field
         self._lines = lines
+        self._fields = DumpedValues(options, self._in_field)
         self._malformed = 0
         self._values = 0
         self._has_field = False
@@ -46,58 +47,26 @@ class SearchedTexts:
         return f"none of {self._values:,} values has a field {self._field}: check --field"
 
     def _texts(self, side: str, values: pa.Array, path: str) -> pa.Array:
-        decoded = self._lines.decoded(side, values, path)
+        if side == "value" and self._field is not None:
+            decoded = self._fields.decoder(side, path).decode(values)
+            texts = decoded.values
+        else:
+            decoded = self._lines.decoded(side, values, path)
+            texts = decoded.values.view(pa.large_binary())
         self._malformed += decoded.bad.size
-        texts = decoded.values.view(pa.large_binary())
-        if decoded.bad.size:
-            is_bad = np.zeros(len(values), dtype=np.bool_)
-            is_bad[decoded.bad] = True
-            raw = values.take(pa.array(decoded.bad)).cast(pa.large_binary())
-            texts = pc.replace_with_mask(texts, pa.array(is_bad), raw)
-        if side != "value" or self._field is None:
+        if not decoded.bad.size:
             return texts
-        names = self._field.split(".")
-        malformed = set(decoded.bad.tolist())
-        found = [
-            [text] if row in malformed else self._in_field(text, names)
-            for row, text in enumerate(texts.to_pylist())
-        ]
-        return pa.array(found, pa.list_(pa.large_binary()))
+        raw = values.take(pa.array(decoded.bad)).cast(pa.large_binary())
+        if pa.types.is_list(texts.type):
+            raw = pa.ListArray.from_arrays(pa.array(np.arange(len(raw) + 1), pa.int32()), raw)
+        # Malformed ones are taken from behind the others.
+        rows = np.arange(len(values))
+        rows[decoded.bad] = len(values) + np.arange(len(raw))
+        return pa.concat_arrays([texts, raw]).take(pa.array(rows))
 
-    def _in_field(self, text: bytes | None, names: list[str]) -> list[bytes]:
-        """The texts in a field of JSON."""
-        if text is None:
-            return []
-        self._values += 1
-        # Numbers stay as they are printed.
-        nodes = [json.loads(text, parse_int=str, parse_float=str, parse_constant=str)]
-        for name in names:
-            objects = (node for all_ in nodes for node in _items(all_))
-            nodes = [node[name] for node in objects if isinstance(node, dict) and name in node]
-        self._has_field |= bool(nodes)
-        return [leaf.encode() for node in nodes for leaf in _leaves(node)]
-
-
-def _items(node: Any) -> Iterator[Any]:
-    """The items of lists in lists, or the node itself."""
-    if isinstance(node, list):
-        for item in node:
-            yield from _items(item)
-    else:
-        yield node
-
-
-def _leaves(node: Any) -> Iterator[str]:
-    """The texts in a node; null has none.
-
-    >>> list(_leaves({"a": ["x", None], "b": {"c": True}}))
-    ['x', 'true']
-    """
-    if isinstance(node, dict):
-        for part in node.values():
-            yield from _leaves(part)
-    elif isinstance(node, list):
-        for item in node:
-            yield from _leaves(item)
-    elif node is not None:
-        yield json.dumps(node) if isinstance(node, bool) else node
+    def _in_field(self, columns: pa.Array) -> pa.Array:
+        """The texts in the field, and whether a value has it."""
+        self._values += len(columns) - columns.null_count
+        found = field_texts(columns, self._field.split("."))
+        self._has_field |= found.has_field
+        return found.texts
