@@ -174,7 +174,20 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         help="search in batches whose checksum is wrong, too, and compute none",
     )
     add_max_decompressed_bytes_option(parser)
+    parser.add_argument(
+        "--threads",
+        type=_threads,
+        metavar="N",
+        help="read N segments at once (default: as many as there are processors)",
+    )
     add_private_key_option(parser)
+
+
+def _threads(text: str) -> int:
+    count = number(text)
+    if not count:
+        raise argparse.ArgumentTypeError("expected a number from 1 on, not '0'")
+    return count
 
 
 def run(options: argparse.Namespace) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from threading import Lock
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.plan import Split
 from kafkajit.scan.search import Found, Search, Searcher
 from kafkajit.walk.damage import Gap
+from kafkajit.walk.threads import thread_count
 
 MATCH, NO_MATCH, ERROR = 0, 1, 2  # grep's exit codes
 
@@ -50,21 +52,30 @@ class GrepOutput:
         order = {place: number for number, place in enumerate(self._counts)}
         unprinted = list(reversed(self._counts)) if self._is_counted else []
 
+        # Threads ask what is wanted while others' records are counted and printed.
+        lock = Lock()
+
+        def wants(split: Split) -> bool:
+            with lock:
+                return self._wants(split)
+
         columns = () if self._is_short else RECORD_COLUMNS
-        searcher = Searcher(self._search, scan, columns, any(self._around), self._wants)
+        threads = thread_count(self._options.threads)
+        searcher = Searcher(self._search, scan, columns, any(self._around), wants, threads)
         shown = searcher.progress
         self.progress.watch(lambda: (place_of(shown.path), shown.done, shown.total))
         for split, part in searcher.parts(splits):
             place = place_of(split.file.path)
             behind = len(order) - order[place]  # partitions, this one included
-            while len(unprinted) > behind:
-                self._print([self._count_of(unprinted.pop())])
-            if isinstance(part, Found):
-                self._found(part, place, split.file.path)
-            elif isinstance(part, Gap):
-                self.error(_words(part))
-            else:
-                self.error(reason(part))
+            with lock:
+                while len(unprinted) > behind:
+                    self._print([self._count_of(unprinted.pop())])
+                if isinstance(part, Found):
+                    self._found(part, place, split.file.path)
+                elif isinstance(part, Gap):
+                    self.error(_words(part))
+                else:
+                    self.error(reason(part))
             if self._options.quiet and self._has_match:
                 break
         if self._is_counted:

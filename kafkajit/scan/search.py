@@ -12,8 +12,9 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate, compress, islice, pairwise
-from typing import NamedTuple
+from itertools import compress, islice, pairwise
+from threading import Lock
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +25,7 @@ from kafkajit.format.log_path import LogPath, parse_log_path
 from kafkajit.reader import SegmentReader
 from kafkajit.records.columns import MayHold
 from kafkajit.records.search import all_holders
+from kafkajit.scan.ahead import read_ahead
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.patterns import Pattern
 from kafkajit.scan.plan import Split, find_partitions
@@ -99,32 +101,38 @@ class Found(NamedTuple):
 
 # What a search comes across: records, damage, or a segment that cannot be read.
 Part = Found | Gap | KafkaJitError | OSError
+_Read: TypeAlias = "pa.RecordBatch | Part"  # or records that have not been searched yet
 
 
 @dataclass
 class SearchProgress:
     """The progress of a search, for another thread to read."""
 
-    sizes: list[int] = field(default_factory=lambda: [0])  # of the splits before each one
-    number: int = 0  # of the splits that were searched
+    total: int = 0  # bytes to search
     path: str = ""
-    reader: SegmentReader | None = None
-    start: int = 0  # of the split that the reader reads
+    _ended: int = 0  # bytes of splits that were searched, or are not wanted
+    _readers: dict[tuple[str, int], SegmentReader] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
 
     def begin(self, split: Split, reader: SegmentReader) -> None:
         """Note the reader of a split."""
-        self.path, self.start, self.reader = split.file.path, split.start, reader
+        with self._lock:
+            self.path = split.file.path
+            self._readers[split.file.path, split.start] = reader
+
+    def end(self, splits: Iterable[Split]) -> None:
+        """Note the splits that are not read any more."""
+        with self._lock:
+            for split in splits:
+                self._readers.pop((split.file.path, split.start), None)
+                self._ended += split.size
 
     @property
     def done(self) -> int:
         """The bytes that were searched."""
-        reader = self.reader
-        return self.sizes[self.number] + (reader.position - self.start if reader else 0)
-
-    @property
-    def total(self) -> int:
-        """The bytes to search."""
-        return self.sizes[-1]
+        with self._lock:
+            readers = self._readers.items()
+            return self._ended + sum(reader.position - start for (_, start), reader in readers)
 
 
 @dataclass(frozen=True)
@@ -140,27 +148,40 @@ class Searcher:
     columns: tuple[str, ...]
     around: bool = False
     wants: Callable[[Split], bool] = lambda _: True
+    threads: int = 1
     progress: SearchProgress = field(default_factory=SearchProgress)
 
     def parts(self, splits: Iterable[Split]) -> Iterator[tuple[Split, Part]]:
         """Yield the records of batches in which there may be matches, and what is wrong."""
+        # Parts that a thread has read ahead may not be wanted any more.
+        for split, part in read_ahead(self._units(splits), self._read, self.threads):
+            if self.wants(split):
+                yield split, self._matched(split, part)
+
+    def _units(self, splits: Iterable[Split]) -> Iterator[list[Split]]:
+        """What a thread reads at once: a split, or small ones together."""
         left = deque(splits)
-        count = len(left)
-        self.progress.sizes = list(accumulate((split.size for split in left), initial=0))
+        self.progress.total = sum(split.size for split in left)
         while left:
-            self.progress.number, self.progress.reader = count - len(left), None
-            if not self.wants(left[0]):
+            if self.wants(left[0]):
+                small = small_segments(list(islice(left, _TOGETHER)))
+                yield [left.popleft() for _ in range(max(len(small), 1))]
+            else:
+                self.progress.end([left[0]])
                 left.popleft()
-                continue
-            small = small_segments(list(islice(left, _TOGETHER)))
-            if len(small) > 1:
-                for _ in small:
-                    left.popleft()
-                unread = yield from self._together(small)
-                left.extendleft(reversed(unread))
-            if len(small) < 2 or (unread and self.wants(left[0])):
-                # A reader of its own reports the problem of the first one.
-                yield from self._alone(left.popleft())
+
+    def _read(self, splits: list[Split]) -> Iterator[tuple[Split, _Read]]:
+        left = splits
+        try:
+            while left:
+                if len(left) > 1:
+                    left = yield from self._together(left)
+                if left and self.wants(left[0]):
+                    # A reader of its own reports the problem of the first one.
+                    yield from self._alone(left[0])
+                left = left[1:]
+        finally:
+            self.progress.end(splits)
 
     @cached_property
     def _schema(self) -> pa.Schema:
@@ -173,7 +194,7 @@ class Searcher:
 
     def _together(
         self, splits: Sequence[Split]
-    ) -> Generator[tuple[Split, Part], None, list[Split]]:
+    ) -> Generator[tuple[Split, _Read], None, list[Split]]:
         schema = self._schema.append(PATH)
         rows = read_together(splits, schema, self.options, self._may_hold)
         while True:
@@ -188,7 +209,7 @@ class Searcher:
                 if self.wants(split):
                     yield from self._found(split, records.slice(start, end - start))
 
-    def _alone(self, split: Split) -> Iterator[tuple[Split, Part]]:
+    def _alone(self, split: Split) -> Iterator[tuple[Split, _Read]]:
         for rows in self._rows(split):
             if not isinstance(rows, pa.RecordBatch):
                 yield split, rows
@@ -221,13 +242,19 @@ class Searcher:
         except (KafkaJitError, OSError) as error:
             yield error
 
-    def _found(self, split: Split, rows: pa.RecordBatch) -> Iterator[tuple[Split, Found]]:
+    def _found(self, split: Split, rows: pa.RecordBatch) -> Iterator[tuple[Split, _Read]]:
         markers = rows[_MARKER]
         if markers.null_count < len(markers):
             rows = rows.filter(markers.is_null())
         records = rows.select(self._schema.names)
         if records.num_rows:
-            yield split, Found(records, self.search.rows(records, split.file.path))
+            # A decoder reads the values of one thread.
+            yield split, records if self.search.texts else self._matched(split, records)
+
+    def _matched(self, split: Split, part: _Read) -> Part:
+        if not isinstance(part, pa.RecordBatch):
+            return part
+        return Found(part, self.search.rows(part, split.file.path))
 
 
 def plan_search(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import itertools
 import json
 import os
 import subprocess
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +28,7 @@ from typed_logs import (
     write_values,
 )
 
+import kafkajit.scan.search
 import kafkajit.testing as kt
 from kafkajit.cli import main
 from kafkajit.cli.grep_lines import Neighbours
@@ -199,6 +203,52 @@ def test_neighbours_are_those_of_a_plain_loop(
     assert shown == [at for at, is_shown in enumerate(expected) if is_shown]
     if not any(matches[-after:] if after else ()):
         assert neighbours.is_complete
+
+
+VALUES = st.lists(st.lists(st.sampled_from([b"yes", b"no"]), min_size=1, max_size=4), max_size=4)
+FLAGS = st.tuples(
+    st.sampled_from([(), ("-c",), ("-l",), ("--invert-match",), ("--format", "json")]),
+    st.sampled_from([(), ("-A", 1), ("-B", 2), ("-C", 3)]),
+    st.sampled_from([(), ("-m", 1), ("-m", 3)]),
+)
+
+
+@given(st.lists(VALUES, min_size=1, max_size=3), FLAGS, st.sets(st.integers(0, 9)))
+def test_threads_print_what_one_prints(
+    tmp_path_factory: pytest.TempPathFactory,
+    partitions: list[list[list[bytes]]],
+    flags: tuple[tuple[object, ...], ...],
+    damaged: set[int],
+) -> None:
+    root = tmp_path_factory.mktemp("logs")
+    number = 0
+    for partition, segments in enumerate(partitions):
+        first, logs = 0, {0: b""}
+        for values in segments:
+            logs[first] = log(first, *values)
+            first += len(values)
+            if number in damaged:
+                logs[first - len(values)] += kt.broken("wrong crc", base_offset=first)
+                first += 3
+            number += 1
+        write_partition(root, logs, f"orders-{partition}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kafkajit.scan.search, "small_segments", lambda _: [])  # a thread for each
+        words = ["grep", *map(str, itertools.chain(*flags)), "yes", str(root)]
+        assert printed(*words, "--threads", "3") == printed(*words, "--threads", "1")
+
+
+def printed(*words: str) -> tuple[int, str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main([*words])
+    return code, out.getvalue(), err.getvalue()
+
+
+def test_threads_begin_with_one(grep: Grep) -> None:
+    code, _, (error,) = grep("--threads", 0, "a", ".")
+    assert code == 2
+    assert "argument --threads: expected a number from 1 on, not '0'" in error
 
 
 def test_topics_partitions_offsets_and_times_limit_the_search(root: Path, grep: Grep) -> None:
