@@ -82,6 +82,7 @@ def opened_source(source: Any, *, stays: bool = False, keys: PrivateKeys = NO_KE
         return opened
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
+        path = resolve_sample(path) if isinstance(path, str) else path
         if os.path.isdir(path):  # noqa: PTH112  pathlib does not take bytes
             raise IsADirectoryError(
                 f"{path} is a folder: kafkajit.Log reads a partition's, such as orders-0"

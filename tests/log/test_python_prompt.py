@@ -63,6 +63,8 @@ def test_a_folder_is_for_log_and_a_uri_is_a_path() -> None:
             IsADirectoryError, match=r"is a folder.*: kafkajit.Log reads a partition"
         ):
             read(ORDERS)
+        with pytest.raises(IsADirectoryError, match=r"kafkajit.Log reads a partition"):
+            read("sample:orders-0")
     uri = f"file://{Path(ORDERS).absolute()}/{LOG}"
     assert kafkajit.read_records(uri).num_rows == kafkajit.read_records(f"{ORDERS}/{LOG}").num_rows
     with pytest.raises(FileNotFoundError, match="a Path drops a slash of a URI"):

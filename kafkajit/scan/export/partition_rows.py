@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafkajit.arrow import gap_record_batch
-from kafkajit.errors import InvalidOffsetError
+from kafkajit.errors import CorruptRecordError, InvalidOffsetError, InvalidRecordError
 from kafkajit.format.limits import MIN_INT64
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.format.ranges import Range
@@ -251,7 +251,11 @@ def _read(splits: list[Split], schema: pa.Schema, reading: ScanOptions) -> Itera
     Kafka's readers never see these.
     """
     if reading.mode == FAILFAST:
-        yield from read_task(splits, schema, reading)
+        try:
+            yield from read_task(splits, schema, reading)
+        except (CorruptRecordError, InvalidRecordError) as error:
+            error.advice = error.advice or "export with mode DROPMALFORMED to leave damage out"
+            raise
         return
     for split in splits:
         behind: list[int] = []

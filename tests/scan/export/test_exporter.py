@@ -173,7 +173,9 @@ SECOND = 2 * len(kt.batch([kt.Record(value=b"v")] * 2))  # the end of the second
 
 def test_failfast_stops_at_damage_and_lenient_modes_report_it(tmp_path: Path) -> None:
     log = broken(tmp_path / "logs")
-    with pytest.raises(kafkajit.CorruptRecordError):
+    with pytest.raises(
+        kafkajit.CorruptRecordError, match=r"\.log: export with mode DROPMALFORMED to leave damage"
+    ):
         kafkajit.export(log, tmp_path / "files", to="parquet")
     dropped = kafkajit.export(log, tmp_path / "files", to="parquet", mode="DROPMALFORMED")
     assert exported(tmp_path / "files") == {"broken-0": [0, 1, 2, 3, 6, 7]}
