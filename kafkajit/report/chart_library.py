@@ -20,7 +20,7 @@ def chart_library() -> str:
         import vl_convert
     except ImportError:
         raise ModuleNotFoundError(
-            "the page's charts need vl-convert: pip install 'kafkajit[report]'"
+            "the page's charts need vl-convert: pip install vl-convert-python"
         ) from None
     folder = cache_folder()
     if folder is None:

@@ -35,7 +35,7 @@ _SCRIPTS = (
 def page(document: Mapping[str, Any], earlier: Mapping[str, Any] | None = None) -> str:
     """The page of a document, and what changed since an earlier one, as HTML.
 
-    Needs `pip install 'kafkajit[report]'`. The same documents give the same page.
+    Needs `pip install vl-convert-python`. The same documents give the same page.
 
     >>> html = page(json.loads(Path("report.json").read_text()))  # doctest: +SKIP
     >>> Path("report.html").write_text(html)  # doctest: +SKIP

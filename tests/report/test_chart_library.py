@@ -38,6 +38,6 @@ def test_a_missing_library_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     with pytest.raises(
         ModuleNotFoundError,
-        match=r"the page's charts need vl-convert: pip install 'kafkajit\[report\]'",
+        match="the page's charts need vl-convert: pip install vl-convert-python",
     ):
         chart_library()
