@@ -224,6 +224,16 @@ def test_the_chart_of_encodings_shows_each(browser: Browser) -> None:
     assert f"now: {savings['now']['bytes']} bytes" in shown
 
 
+def test_an_axis_of_durations_has_several_labels_if_they_are_about_equal(browser: Browser) -> None:
+    whole = one_topic()
+    for number, row in enumerate(whole["topics"][0]["savings"]["encodings"]):
+        row["encodeSeconds"] = 0.0011 + number / 1e5
+    whole["topics"][0]["savings"]["encodings"][0]["encodeSeconds"] = 0.0024
+    browser.open(page(whole), "topic=orders")
+    texts = [text.text for text in browser.all(".plot svg text")]
+    assert {"1.5 ms", "2 ms"} <= {*texts}
+
+
 def test_the_chart_of_retention_shows_each(browser: Browser) -> None:
     whole = one_topic()
     browser.open(page(whole), "topic=orders")

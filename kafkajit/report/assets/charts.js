@@ -122,6 +122,7 @@ function addedLife(lives) {
 
 const DURATIONS = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10, 60, 600, 3600, 36_000, 360_000, 3_600_000];
 const MORE_DURATIONS = [...DURATIONS, 3e-6, 3e-5, 3e-4, 3e-3, 3e-2, 0.3, 3, 30, 180, 1800, 10_800].sort((a, b) => a - b);
+const FINE_DURATIONS = DURATIONS.flatMap((each) => [1, 1.5, 2, 3, 4, 5, 7].map((times) => each * times));
 const DURATION_UNITS = [[1e-3, "µs", "* 1e6"], [1, "ms", "* 1e3"], [60, "s", "* 1"], [3600, "min", "/ 60"], [1e99, "h", "/ 3600"]];
 const DURATION_LABEL = DURATION_UNITS.map(([end, unit, factor]) => `datum.value < ${end} * 0.999 ? format(datum.value ${factor}, ',.3~r') + ' ${unit}' : `).join("") + "''";
 
@@ -130,7 +131,8 @@ function durationTicks(rows) {
   const times = rows.map((row) => row.time);
   const [least, most] = [Math.min(...times), Math.max(...times)];
   const within = (all) => all.filter((each) => each >= least && each <= most);
-  return within(DURATIONS).length > 3 ? within(DURATIONS) : within(MORE_DURATIONS);
+  const ticks = [DURATIONS, MORE_DURATIONS, FINE_DURATIONS].map(within);
+  return ticks.find((each) => each.length > 3) ?? ticks.at(-1);
 }
 
 // Encodings: processor time against bytes. A codec has its colour and its shape.
