@@ -107,7 +107,8 @@ def _of_partition(topic: str | None, partition: PartitionFigures) -> Iterator[Tr
             f"{transaction.first_offset}" + (": it hangs" if hangs else ""),
             "consumers with read_committed wait before it; kafka-transactions.sh abort ends it"
             if hangs
-            else None,
+            else "consumers with read_committed wait before it until its producer ends it, or the "
+            "coordinator after transaction.timeout.ms",
         )
 
 

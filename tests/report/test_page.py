@@ -349,6 +349,20 @@ def test_a_thousand_topics_open_one_after_the_other(browser: Browser) -> None:
     assert browser.messages() == []
 
 
+def test_much_trouble_is_added_up_by_kind(browser: Browser) -> None:
+    whole = document(6, depth="sample")
+    row = {**whole["trouble"][0], "severity": "note", "kind": "openTransaction"}
+    whole["trouble"] = [{**row, "topic": f"t{n % 3}"} for n in range(1_000)]
+    whole["trouble"] += [{**row, "severity": "damage", "kind": "corruption"}]
+    browser.open(page(whole))
+    assert browser.column("Kinds of trouble", 0) == ["✖damage", "●note"]
+    assert browser.column("Kinds of trouble", 1) == ["corruption", "openTransaction"]
+    assert browser.column("Kinds of trouble", 2) == ["1", "1,000"]
+    assert browser.column("Kinds of trouble", 3) == ["1", "3"]
+    browser.open(page({**whole, "trouble": whole["trouble"][:25]}))
+    assert browser.table("Kinds of trouble") is None
+
+
 @pytest.mark.parametrize("view", ["", "topic"])
 def test_hostile_names_are_text(browser: Browser, view: str) -> None:
     whole = json.loads(json.dumps(document(6, depth="sample")))

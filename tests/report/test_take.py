@@ -180,6 +180,7 @@ def test_a_transaction_hangs_after_a_quarter_of_an_hour(tmp_path: Path) -> None:
     assert kinds(found) == [("warning", "openTransaction"), ("note", "openTransaction")]
     assert found["trouble"][0]["partition"] == 1
     assert "producer 7 is open since offset 0: it hangs" in found["trouble"][0]["problem"]
+    assert "until its producer ends it" in found["trouble"][1]["advice"]
 
 
 def test_groups_have_their_newest_commits_and_lag() -> None:

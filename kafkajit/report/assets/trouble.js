@@ -45,8 +45,27 @@ function troubleTable(rows) {
   return dataTable({ caption: "Trouble by severity", rows, sorted: [0, false], columns, filter: "Filter trouble", empty: "No trouble was found." });
 }
 
+// More trouble than a table shows at first, added up.
+function kindsFigure(report) {
+  if (report.trouble.length <= ROWS) return null;
+  const added = new Map();
+  for (const row of report.trouble) {
+    const key = JSON.stringify([row.severity, row.kind]);
+    const sum = added.get(key) ?? { severity: row.severity, kind: row.kind, times: 0, names: new Set() };
+    sum.times += 1;
+    sum.names.add(row.topic);
+    added.set(key, sum);
+  }
+  const rows = [...added.values()].map((row) => ({ ...row, topics: row.names.size }));
+  return figure({ title: "By kind", size: "wide", from: fromHeaders(report.takenFrom.headers) }, dataTable({
+    caption: "Kinds of trouble", rows, sorted: [0, false],
+    columns: [{ label: "Severity", value: (row) => SEVERITIES.indexOf(row.severity), cell: (row) => severityMark(row.severity) },
+      textColumn("Kind", "kind"), barColumn("Times", "times", rows, count), countColumn("Topics", "topics")],
+  }));
+}
+
 function troubleSection(report) {
-  return section("trouble", "Trouble", figure({ title: "By severity", size: "wide", sql: report.sql.trouble, from: fromHeaders(report.takenFrom.headers) }, troubleTable(report.trouble)));
+  return section("trouble", "Trouble", kindsFigure(report), figure({ title: "By severity", size: "wide", sql: report.sql.trouble, from: fromHeaders(report.takenFrom.headers) }, troubleTable(report.trouble)));
 }
 
 function changesSection(report) {
