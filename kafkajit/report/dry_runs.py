@@ -127,7 +127,7 @@ class DryRuns:
 
 
 def folder_of(segments: Sequence[Segment]) -> Path | None:
-    """The local folder of a partition that these segments are all of; None if there is none."""
+    """The local folder that has these segments of a partition and no others; None otherwise."""
     logs = [segment.log for segment in segments]
     if not logs or any(log.filesystem is not None or isinstance(log, TieredFile) for log in logs):
         return None

@@ -211,11 +211,14 @@ def _damaged_records(topics: Sequence[_Topic], known: Sequence[Trouble]) -> Iter
             stretches.setdefault(one.path, []).append((one.position, one.position + one.length))
     for topic in topics:
         for gap in () if topic.records is None else topic.records.gaps:
-            path, end = gap.path or "", gap.position + gap.length
-            if not any(
-                first < end and gap.position < last for first, last in stretches.get(path, ())
-            ):
-                yield trouble.of_gap(gap, topic.figures.topic, parse_log_path(path).partition)
+            path = gap.path or ""
+            start, end = gap.position, gap.position + gap.length
+            partition = parse_log_path(path).partition
+            for first, last in [*sorted(stretches.get(path, ())), (end, end)]:
+                if start < min(first, end):
+                    rest = gap._replace(position=start, length=min(first, end) - start)
+                    yield trouble.of_gap(rest, topic.figures.topic, partition)
+                start = max(start, last)
 
 
 def _save(topics: Sequence[_Topic], progress: Progress) -> None:

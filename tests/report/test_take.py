@@ -148,9 +148,13 @@ def test_a_batch_with_a_wrong_checksum_is_damage_if_its_records_are_read(
 
 
 def test_damage_is_listed_once(tmp_path: Path) -> None:
-    content = log(0) + b"\xff" * 50 + log(1)
+    size = len(log(0))
+    wrong = log(1)[:-1] + b"?"
+    content = log(0) + wrong + b"\xff" * 50 + log(2) + wrong + log(3)
     found = document_of(write_partition(tmp_path, {0: content}), depth=ALL)
-    assert kinds(found) == [("damage", "corruption")]
+    places = [(one["position"], one["length"]) for one in found["trouble"]]
+    assert places[:2] == [(size, size), (2 * size, 50)]
+    assert places[2] == (3 * size + 50, size)
 
 
 def test_an_index_that_does_not_fit_is_told(tmp_path: Path) -> None:
