@@ -246,7 +246,9 @@ class TopicFigures:
         first, last = 2 * first - last - _MARGIN, 2 * last - first + _MARGIN
         is_inside = (hours >= first) & (hours <= last)
         span = int(hours[is_inside][-1] - hours[is_inside][0])
-        step = next((step for step in _STEPS if span // step < _MOST_STEPS), _STEPS[-1])
+        # Damaged timestamps span up to 300 million years.
+        longest = _STEPS[-1] * (span // (_STEPS[-1] * _MOST_STEPS) + 1)
+        step = next((step for step in _STEPS if span // step < _MOST_STEPS), longest)
         rows = hours[is_inside] // step
         start = int(rows[0])
         return {

@@ -123,6 +123,14 @@ def test_a_long_life_is_shown_in_longer_steps(tmp_path: Path, days: int, step: i
     assert sum(life["bytes"]) == len(content)
 
 
+def test_a_damaged_timestamp_does_not_make_a_life_of_millions_of_steps(tmp_path: Path) -> None:
+    folder = write_partition(tmp_path, {0: log(0, 0) + log(1, 2**63 - 1)})
+    life = document_of(folder)["life"]
+    assert len(life["bytes"]) <= headers._MOST_STEPS
+    assert sum(life["records"]) == 2
+    assert life["step"] % (365 * 24 * headers.HOUR) == 0
+
+
 def test_timestamps_that_go_back_or_lie_ahead_are_counted(tmp_path: Path) -> None:
     folder = write_partition(
         tmp_path, {0: log(0, 50) + log(1, 40) + log(2, 60), 3: log(3, 59) + log(4, 70)}
