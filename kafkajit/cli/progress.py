@@ -146,10 +146,13 @@ class Progress:
             part = (done + (part or 0)) / total
         forms = [", ".join(filter(None, (before, text))) for text in step.forms()]
         head = "" if part is None else f"{int(100 * part):3}% "
-        return [
-            *(f"{head}{bar(part)} {form}" for form in forms if part is not None),
-            *(f"{head}{form}" for form in forms),
-        ]
+        if before:
+            forms.append(before)
+        if part is None:
+            return forms
+        drawn = bar(part)
+        # The speed and the time left are worth more than the bar.
+        return [text for form in forms for text in (f"{head}{drawn} {form}", f"{head}{form}")]
 
 
 class TaskProgress:

@@ -79,7 +79,7 @@ class Step:
             amount = f"{size_text(self.done)} of {size_text(self.total)}"
         base = f"{self.name}: {amount}" if self.name else amount
         since = self.done - self.first
-        if since <= 0 or seconds <= 0:
+        if since <= 0 or seconds <= 0 or self.done >= self.total:
             return [base, amount]
         left = f"{duration_text((self.total - self.done) * seconds / since)} left"
         forms = [f"{base}, {left}", base, amount]

@@ -208,7 +208,7 @@ def test_a_batch_may_grow_to_the_limit_that_is_given(dump: Dump, tmp_path: Path)
     assert dump("--max-decompressed-bytes", "20000", *arguments, folder=tmp_path).code == 0
     default = inspect.signature(kafkajit.read_records).parameters["max_decompressed_bytes"].default
     shown = " ".join(dump("--help", folder=tmp_path).out.decode().split())
-    assert f"(default: {default})" in shown
+    assert f"(default: {default >> 20}m)" in shown
 
 
 def test_a_batch_that_max_bytes_cuts_is_not_damage(dump: Dump, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,24 @@ def test_what_export_wrote_is_imported_with_apply(
     capsys.readouterr()
     assert main(["import", "--apply", files, logs]) == 1
     assert "has a log of orders-0" in capsys.readouterr().err
+
+
+def test_json_has_every_partition(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "rows.csv").write_text("key,value,topic,partition\na,1,x,0\nb,2,x,1\nc,3,x,1\n")
+    words = ["import", "--format", "json", str(tmp_path / "rows.csv"), str(tmp_path / "logs")]
+    assert main(words) == 2
+    document = json.loads(capsys.readouterr().out)
+    assert document == {
+        "command": "import",
+        "applied": False,
+        "partitions": [
+            {"topic": "x", "partition": 0, "records": 1, "firstOffset": 0, "lastOffset": 0},
+            {"topic": "x", "partition": 1, "records": 2, "firstOffset": 0, "lastOffset": 1},
+        ],
+        "errors": [],
+    }
+    assert main(["import", "--apply", "--quiet", *words[3:]]) == 0
+    assert capsys.readouterr().out == "2 partitions, 3 records imported\n"
 
 
 def test_columns_are_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -103,7 +103,7 @@ def test_json_has_every_partition(root: Path, info: Info) -> None:
 def test_lines_fit_a_terminal(root: Path) -> None:
     segment = str(root / "orders-0" / f"{0:020}.log")
     for place in (str(root), segment, "sample:orders-0"):
-        with Terminal(command("info", place), environment(NO_COLOR="1")) as terminal:
+        with Terminal(command("info", place), environment()) as terminal:
             code, shown = terminal.wait()
         assert code == 0
         _, *lines = shown.replace("\r", "").splitlines()  # the first one has the path
@@ -111,7 +111,7 @@ def test_lines_fit_a_terminal(root: Path) -> None:
 
 
 def test_headings_are_bold_on_a_terminal(root: Path) -> None:
-    with Terminal(command("info", str(root)), environment()) as terminal:
+    with Terminal(command("info", str(root)), environment(NO_COLOR="")) as terminal:
         code, shown = terminal.wait()
     assert code == 0
     (heading,) = [line for line in shown.splitlines() if "newest record" in line]

@@ -190,9 +190,17 @@ class TestPrompt:
 
     def test_it_greets_with_the_number_and_size_of_segments(self, terminal: Terminal) -> None:
         first, second, _ = terminal.greeting.split("\n")  # type: ignore[attr-defined]
-        assert first.endswith(f" bytes: {LOGS}")
+        assert first.endswith(f" kB: {LOGS}")
         assert " segments in " in first
         assert second == "Statements end with a semicolon; .help lists the commands."
+
+    def test_errors_are_red(self, around: dict[str, str]) -> None:
+        words = [*command()[:1], "-c", WITHOUT_SPARK, "sql", "--path", LOGS]
+        with Terminal(words, around | {"NO_COLOR": ""}) as terminal:
+            terminal.read_until(PROMPT)
+            terminal.type(".xyz\r")
+            shown = terminal.read_until(PROMPT)
+            assert "\x1b[1;31mthere is no command .xyz; .help lists them\x1b[0m" in shown
 
     def test_help_teaches_within_80_columns(self, terminal: Terminal) -> None:
         terminal.type(".help\r")

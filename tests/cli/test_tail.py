@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import data
 import pytest
 from scanning import write_partition
 from terminal import command, environment
@@ -66,6 +67,22 @@ def test_the_last_records_of_each_partition_are_printed(root: Path, tail: Tail) 
     assert len(tail("-n", "all", root)) == 30 + 3
     assert tail("-n", 0, root) == []
     assert tail("-n", "all", root / "payments-1")[0].endswith("\tk5\ta\\tb\\n")
+
+
+def test_a_partition_may_be_chosen(root: Path, tail: Tail) -> None:
+    write_partition(root, {0: log(0, b"other")}, "orders-1")
+    places = [line.split("\t")[0] for line in tail("--partition", "orders-1", root)]
+    assert places == ["orders-1"]
+    both = tail("--partition", "orders-1", "--topic", "payments", "-n", 1, root)
+    assert [line.split("\t")[0] for line in both] == ["orders-1", "payments-1"]
+
+
+def test_encrypted_segments_need_their_key(tail: Tail, capsys: pytest.CaptureFixture[str]) -> None:
+    encrypted = data.objects() / "aiven-encrypted" / "remote"
+    assert main(["tail", str(encrypted)]) == 1
+    assert "--private-key" in capsys.readouterr().err
+    key = data.objects() / "keys" / "first.private.pem"
+    assert tail("--private-key", f"first={key}", "-n", 1, encrypted)
 
 
 def test_a_topic_may_be_one_of_the_brokers_own(root: Path, tail: Tail) -> None:
@@ -173,6 +190,7 @@ def test_a_time_may_be_the_beginning(root: Path, tail: Tail) -> None:
     ("arguments", "words"),
     [
         (("--topic", "nope"), "no such partition has a segment: nope"),
+        (("--partition", "orders-9"), "no such partition has a segment: orders-9"),
         (("-n", "some"), "expected a number of records or all, not 'some'"),
         (("--schemas", "x"), "--schemas needs --value-decoder or --key-decoder"),
         (

@@ -32,12 +32,15 @@ def command(*arguments: str) -> list[str]:
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """A command's environment: this checkout, and a mark that all its processes inherit."""
+    """A command's environment: this checkout, no colours unless NO_COLOR="" asks for them, and a
+    mark that all its processes inherit.
+    """
     inherited = {
         name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")
     }
     path = os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")])
-    return inherited | {"PYTHONPATH": path, _MARK: uuid.uuid4().hex} | changes
+    marked = {"PYTHONPATH": path, "NO_COLOR": "1", _MARK: uuid.uuid4().hex}
+    return inherited | marked | changes
 
 
 def processes(environment: Mapping[str, str]) -> list[str]:
