@@ -159,7 +159,7 @@ class Searcher:
                 yield split, self._matched(split, part)
 
     def _units(self, splits: Iterable[Split]) -> Iterator[list[Split]]:
-        """Splits for one thread to read: one, or small ones together."""
+        """Yield the splits that a thread reads at once: one, or small ones together."""
         left = deque(splits)
         self.progress.total = sum(split.size for split in left)
         while left:
