@@ -100,6 +100,8 @@ class GrepOutput:
 
     def _wants(self, split: Split) -> bool:
         """Whether a split has to be read on."""
+        if self._options.quiet and self._has_match:
+            return False
         if split.file.path in self._listed:
             return False
         place = place_of(split.file.path)

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from queue import Empty, Queue
-from typing import TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 _Task = TypeVar("_Task")
 _Rows = TypeVar("_Rows")
@@ -21,6 +21,13 @@ class _Ended:
 
     def __init__(self, error: BaseException | None = None) -> None:
         self.error = error
+
+
+class _Started(NamedTuple, Generic[_Rows]):
+    """A task that is read."""
+
+    rows: Queue[_Rows | _Ended]
+    thread: threading.Thread
 
 
 def read_ahead(
@@ -38,7 +45,7 @@ def read_ahead(
             yield from read(task)
         return
     stop = threading.Event()
-    started: deque[Queue[_Rows | _Ended]] = deque()
+    started: deque[_Started[_Rows]] = deque()
     left = iter(tasks)
     try:
         while True:
@@ -46,20 +53,22 @@ def read_ahead(
                 started.append(_start(task, read, stop))
             if not started:
                 return
-            while not isinstance(rows := started[0].get(), _Ended):
+            while not isinstance(rows := started[0].rows.get(), _Ended):
                 yield rows
             started.popleft()
             if rows.error is not None:
                 raise rows.error
     finally:
         stop.set()
-        for queue in started:
-            _empty(queue)  # a thread that waits for room sees that it is to stop
+        for one in started:
+            _empty(one.rows)  # a thread that waits for room sees that it is to stop
+        for one in started:
+            one.thread.join()  # Python must not end while a thread is in a kernel
 
 
 def _start(
     task: _Task, read: Callable[[_Task], Iterator[_Rows]], stop: threading.Event
-) -> Queue[_Rows | _Ended]:
+) -> _Started[_Rows]:
     queue: Queue[_Rows | _Ended] = Queue(_AHEAD)
 
     def run() -> None:
@@ -74,8 +83,9 @@ def _start(
             queue.put(_Ended())
 
     # A daemon, because a process may end before it has taken all rows.
-    threading.Thread(target=run, name="kafkajit reads ahead", daemon=True).start()
-    return queue
+    thread = threading.Thread(target=run, name="kafkajit reads ahead", daemon=True)
+    thread.start()
+    return _Started(queue, thread)
 
 
 def _empty(queue: Queue[_Rows | _Ended]) -> None:
