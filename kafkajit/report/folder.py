@@ -230,7 +230,10 @@ def _name_broker(roots: list[Root], file: StoredFile) -> None:
     for root in roots:
         if root.path == file.folder:
             number = properties.get("node.id", properties.get("broker.id"))
-            root.broker_id = None if number is None else int(number)
+            if number is not None and re.fullmatch("[0-9]{1,10}", number):
+                root.broker_id = int(number)
+            elif number is not None:
+                logger.warning("%s: the broker's id is not a number: %r", file.path, number)
             root.cluster_id = properties.get("cluster.id")
 
 

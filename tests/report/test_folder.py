@@ -45,6 +45,17 @@ def test_a_damaged_meta_properties_is_told(
     assert "meta.properties" in caplog.text
 
 
+@pytest.mark.parametrize("id_", ["A", "", "-1", "9" * 5000, "\u0661"])
+def test_an_id_that_is_not_a_number_is_left_out_with_a_warning(
+    id_: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_partition(tmp_path, {0: LOG}, "orders-0")
+    write(tmp_path / "meta.properties", f"version=1\nnode.id={id_}\ncluster.id=c\n".encode())
+    (root,) = look_at([str(tmp_path)]).roots
+    assert root.broker_id is None
+    assert len(caplog.records) == 1
+
+
 def test_files_beside_logs_are_counted_by_topic(tmp_path: Path) -> None:
     write_partition(tmp_path, {0: LOG}, "orders-0")
     write(tmp_path / "orders-0" / f"{0:020}.index", bytes(8))
