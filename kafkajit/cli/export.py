@@ -14,7 +14,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kafkajit.cli.look import add_color_option, complain
-from kafkajit.cli.progress import Progress
 from kafkajit.cli.readable import print_line
 from kafkajit.cli.shared_options import (
     TIME,
@@ -28,6 +27,7 @@ from kafkajit.cli.shared_options import (
 )
 
 if TYPE_CHECKING:
+    from kafkajit.cli.progress import Progress
     from kafkajit.scan.export.exporter import ExportedPartition, ExportResult
     from kafkajit.scan.export.options import ExportOptions
 
@@ -159,6 +159,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Export the records, and print a line for each partition."""
+    from kafkajit.cli.progress import Progress
     from kafkajit.scan.export.exporter import export_to_file, export_to_folder
     from kafkajit.scan.export.options import STDOUT, ExportOptions, codec_of, format_of
 

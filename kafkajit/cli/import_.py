@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from kafkajit.cli import upkeep_command
-from kafkajit.cli.progress import Progress
 from kafkajit.cli.shared_options import number, setting, size
 from kafkajit.cli.upkeep_command import NEEDED
 from kafkajit.format.amounts import number_of
+
+if TYPE_CHECKING:
+    from kafkajit.cli.progress import Progress
 
 EXAMPLE = """\
 A FILE is a file, a folder with all files in it, a glob, or a URI such as

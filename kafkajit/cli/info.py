@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kafkajit.cli.look import DAMAGE, HEADING, WARNING, add_color_option, painted
-from kafkajit.cli.progress import Progress
 from kafkajit.cli.readable import table
 from kafkajit.cli.shared_options import add_private_key_option, add_topic_option
 from kafkajit.format.amounts import minute_text, number_of, size_text, time_text
@@ -61,6 +60,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the figures."""
     import json
 
+    from kafkajit.cli.progress import Progress
     from kafkajit.places.private_keys import PrivateKeys
 
     keys = PrivateKeys.of(dict(options.private_keys))

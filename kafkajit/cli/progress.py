@@ -69,7 +69,9 @@ class _Line:
             self._clear()
 
     def _draw(self, texts: list[str]) -> None:
-        """Write the longest of these texts that fits."""
+        """Write the longest of these texts that fits, if there is something to show."""
+        if not texts[0]:
+            return
         width = _width()
         text = next((text for text in texts if len(text) <= width), texts[-1])
         self._is_shown = True

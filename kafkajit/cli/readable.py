@@ -11,15 +11,16 @@ from collections.abc import Sequence
 from kafkajit.cli.look import DAMAGE, HEADING, QUIET, WARNING, painted
 
 _LEAST_NAME = 12
-_BEHIND = re.compile(r" *(?:\S+ {2,})?")
+# Expressions are compiled when they are first used: all commands import this module.
+_BEHIND = r" *(?:\S+ {2,})?"
 # The meaning of the first of these that begins a line, or of the group in it.
 _MEANINGS = (
-    (re.compile(r"([^ :]+:)"), HEADING),  # a partition's name
-    (re.compile(r"  note:"), WARNING),
-    (re.compile(r"(?:[^ ]+: )?\d[\d,]* partitions? left alone:"), WARNING),
-    (re.compile(r"  done"), QUIET),
-    (re.compile(r" +[^ ]+ +(cut (?:off|out)\b.*)"), DAMAGE),
-    (re.compile(r"  [\d,]+ sound batch"), DAMAGE),
+    (r"([^ :]+:)", HEADING),  # a partition's name
+    (r"  note:", WARNING),
+    (r"(?:[^ ]+: )?\d[\d,]* partitions? left alone:", WARNING),
+    (r"  done", QUIET),
+    (r" +[^ ]+ +(cut (?:off|out)\b.*)", DAMAGE),
+    (r"  [\d,]+ sound batch", DAMAGE),
 )
 
 
@@ -78,7 +79,7 @@ def print_line(line: str) -> None:
     start, end = match.span(match.re.groups) if match else (0, 0)
     rest = len(line) - end
     if sys.stdout.isatty():
-        behind = line[: _BEHIND.match(line).end()]  # type: ignore[union-attr]
+        behind = line[: re.match(_BEHIND, line).end()]  # type: ignore[union-attr]
         line = textwrap.fill(
             line[len(behind) :],
             max(shutil.get_terminal_size().columns, len(behind) + 20),
@@ -94,7 +95,7 @@ def print_line(line: str) -> None:
 def _meaning(line: str) -> tuple[re.Match[str] | None, str]:
     """The part of a line that has a meaning of its own, and that meaning."""
     for pattern, meaning in _MEANINGS:
-        match = pattern.match(line)
+        match = re.match(pattern, line)
         if match is not None:
             return match, meaning
     return None, HEADING

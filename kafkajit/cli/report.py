@@ -11,12 +11,14 @@ import os
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kafkajit.cli.look import DAMAGE, add_color_option, painted
-from kafkajit.cli.progress import Progress
 from kafkajit.cli.shared_options import add_private_key_option, add_topic_option
 from kafkajit.format.amounts import number_of, size_text
+
+if TYPE_CHECKING:
+    from kafkajit.cli.progress import Progress
 
 EXAMPLE = """\
 A PATH is a log.dirs folder, a partition's folder, a segment, a glob, or a URI
@@ -82,6 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Take the figures and write the report."""
+    from kafkajit.cli.progress import Progress
     from kafkajit.places.private_keys import PrivateKeys
     from kafkajit.report.take import ALL, HEADERS, SAMPLE, ReportOptions, take
 

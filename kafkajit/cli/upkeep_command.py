@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 from kafkajit.cli.error_text import reason
 from kafkajit.cli.look import add_color_option, complain
-from kafkajit.cli.progress import Progress
 from kafkajit.cli.readable import print_line
 from kafkajit.cli.shared_options import TIME, setting, time
 
@@ -39,7 +38,7 @@ exit code:
     to do and --apply was not given; 1 after an error
 """
 _ERROR, NEEDED = 1, 2
-_SECRET = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/@]*:[^@]*@")  # a URI that has one
+_CREDENTIALS = r"[A-Za-z][A-Za-z0-9+.-]*://[^/@]*:[^@]*@"  # a URI that has one
 
 
 def add_arguments(parser: argparse.ArgumentParser, config: str) -> None:
@@ -104,6 +103,8 @@ class Report:
     """Prints a command's lines and summary, the summary alone, or one JSON object."""
 
     def __init__(self, options: argparse.Namespace) -> None:
+        from kafkajit.cli.progress import Progress
+
         self._options = options
         self._is_text = options.format == "text"
         self.progress = Progress()
@@ -176,7 +177,7 @@ class Report:
         elif code == NEEDED and not options.apply:
             words = ["kafkajit", options.command, "--apply", *options.words]
             to_do = f"To do it: {shlex.join(words)}"
-            if any(map(_SECRET.match, options.words)):
+            if any(re.match(_CREDENTIALS, word) for word in options.words):
                 to_do = "To do it, pass --apply, too."
             if any(place.startswith("sample:") for place in getattr(options, "dirs", ())):
                 to_do = "The sample stays as it is: copy it to a folder of your own."
