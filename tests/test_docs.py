@@ -143,12 +143,14 @@ def test_python_on_a_page_runs_from_top_to_bottom(
             assert result.rstrip() == expected.rstrip()
 
 
-@pytest.mark.parametrize("page", ["python.md", "values.md", "engines.md"])
+@pytest.mark.parametrize("page", ["python.md", "values.md", "engines.md", "export.md"])
 def test_the_examples_about_python_hold(page: str, tmp_path: Path) -> None:
     runner = doctest.DocTestRunner()
     names: dict[str, object] = {}
     for code, _ in _PYTHON.findall((DOCS / page).read_text()):
-        code = code.replace("/tmp/", f"{tmp_path}/")
+        for place in ("/tmp/", "/data/", "/var/kafka-restored"):
+            code = code.replace(place, f"{tmp_path}/{place.strip('/').rpartition('/')[2]}/")
+        code = code.replace("/var/kafka/", "sample:")
         test = doctest.DocTestParser().get_doctest(code, names, page, None, 0)
         runner.run(test, clear_globs=False)
         names = test.globs
