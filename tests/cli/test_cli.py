@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from corpus import run_python
 
 from kafkajit.cli import main, new_parser
 
@@ -61,3 +62,14 @@ def test_help_fits_80_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
     assert [line for line in text.splitlines() if len(line) > 80] == []
     # argparse does not break options that exclude each other.
     assert [line for line in usage.splitlines() if len(line) > 80 and " | " not in line] == []
+
+
+@pytest.mark.parametrize("words", [["--help"], ["grep", "--help"], ["--version"]])
+def test_help_loads_nothing_heavy(words: list[str]) -> None:
+    code = (
+        "import sys\n"
+        "from kafkajit.cli import main\n"
+        "try:\n    main(sys.argv[1:])\nexcept SystemExit:\n    pass\n"
+        "print([name for name in ('numpy', 'pyarrow', 'numba') if name in sys.modules])"
+    )
+    assert run_python(code, *words).splitlines()[-1] == "[]"
