@@ -308,16 +308,18 @@ def covers(listed: list[tuple[int, int]], start: int, end: int) -> bool:
 def refused(path: Path, spoilt: Spoilt) -> list[tuple[int, int]]:
     """The batches that were changed in place, and that the reference now refuses.
 
-    The last one may look like a torn tail.
+    Behind the last readable one they may look like a torn tail, which is not damage.
     """
     content = path.read_bytes()
     if len(content) != len(spoilt.original):
         return []
+    places = [(position, position + size) for position, size in spoilt.batches]
+    unread = [place for place in places if not is_readable(content[slice(*place)])]
+    last = max((place for place in places if place not in unread), default=(0, 0))
     return [
-        (position, position + size)
-        for position, size in spoilt.batches[:-1]
-        if content[position : position + size] != spoilt.original[position : position + size]
-        and not is_readable(content[position : position + size])
+        place
+        for place in unread
+        if place < last and content[slice(*place)] != spoilt.original[slice(*place)]
     ]
 
 
