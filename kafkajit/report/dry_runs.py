@@ -66,6 +66,17 @@ class DryRuns:
                     self._left_alone[name, reason] += 1
                 break
 
+    def add_all(self, other: DryRuns) -> None:
+        """Add the plans for other partitions."""
+        self.partitions += other.partitions
+        self._retained += other._retained
+        self._compacted += other._compacted
+        self._is_compacted |= other._is_compacted
+        for days, limit in other._limits.items():
+            self._limits[days].update(limit)
+        self._freed.update(other._freed)
+        self._left_alone.update(other._left_alone)
+
     def document(self) -> dict[str, Any]:
         """The topic's dry runs in the document."""
         freed = self._freed

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -16,17 +15,18 @@ import pyarrow as pa
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
 from kafkajit.scan.options import READ_COMMITTED, ScanOptions
 from kafkajit.scan.predicates import Predicate
-from kafkajit.scan.table import plan_tasks, read_task
+from kafkajit.scan.table import Task, plan_tasks, read_task
 from kafkajit.schema import record_schema
 from kafkajit.topics.structs import decode_payloads
 from kafkajit.walk.damage import DROPMALFORMED
 
 OFFSETS_TOPIC = "__consumer_offsets"
-# How often the logs are read again from the start if a segment goes meanwhile.
-_TURNS = 10
 # The types of keys.
 _COMMITS = ("0", "1")
 _CLASSIC_GROUP, _CONSUMER_GROUP, _MEMBER = "2", "3", "5"
+
+# Keys of records with their newest values.
+Newest = dict[bytes, bytes | None]
 
 
 class Commit(NamedTuple):
@@ -54,36 +54,33 @@ class Commit(NamedTuple):
         }
 
 
-def read_commits(paths: Iterable[str], keys: PrivateKeys = NO_KEYS) -> list[Commit]:
-    """The newest commits in the logs of __consumer_offsets at these paths."""
-    paths = tuple(paths)
-    for _ in range(_TURNS):
-        # A running broker compacts these logs: a segment that was listed may be gone.
-        with suppress(FileNotFoundError, EOFError):
-            return _read_commits(paths, keys)
-    return _read_commits(paths, keys)
-
-
-def _read_commits(paths: tuple[str, ...], keys: PrivateKeys) -> list[Commit]:
+def plan_commits(
+    paths: Iterable[str], keys: PrivateKeys = NO_KEYS
+) -> tuple[list[Task], ScanOptions]:
+    """The tasks that read the logs of __consumer_offsets at these paths."""
     options = ScanOptions(
-        paths,
+        tuple(paths),
         isolation_level=READ_COMMITTED,
         mode=DROPMALFORMED,
         private_keys=keys,
     )
     asked = [Predicate("eq", "topic", OFFSETS_TOPIC)]
-    newest: dict[bytes, bytes] = {}
-    schema = record_schema(["key", "value"])
-    for task in plan_tasks(options, asked):
-        for rows in read_task(task, schema, options):
-            for key, value in zip(rows["key"].to_pylist(), rows["value"].to_pylist(), strict=True):
-                if key is None:
-                    continue
-                if value is None:
-                    newest.pop(key, None)
-                else:
-                    newest[key] = value
-    return sorted(_commits(newest))
+    return [task for task in plan_tasks(options, asked) if task], options
+
+
+def read_newest(task: Task, options: ScanOptions) -> Newest:
+    """The newest value of each key in a task's records, None if that is a tombstone."""
+    newest: Newest = {}
+    for rows in read_task(task, record_schema(["key", "value"]), options):
+        for key, value in zip(rows["key"].to_pylist(), rows["value"].to_pylist(), strict=True):
+            if key is not None:
+                newest[key] = value
+    return newest
+
+
+def commits_of(newest: Newest) -> list[Commit]:
+    """The newest commits, of the newest values."""
+    return sorted(_commits({key: value for key, value in newest.items() if value is not None}))
 
 
 def _commits(newest: Mapping[bytes, bytes]) -> Iterator[Commit]:

@@ -7,18 +7,17 @@ decoded and counted.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.codecs import codec_name
-from kafkajit.format.limits import MAX_INT64
 from kafkajit.log.segment import Segment
 from kafkajit.reader import SegmentReader
 from kafkajit.records.batches import Batches
 from kafkajit.report.folder import as_now, held, listed_again
+from kafkajit.report.partition import PartitionFigures
 from kafkajit.report.tally import Sizes, Tally
 from kafkajit.schema import record_schema
 from kafkajit.storage.source import Int64s, Mask, Source
@@ -40,53 +39,6 @@ _TURNS = 100
 _TIMESTAMP_TYPES = ("NoTimestampType", "CreateTime", "LogAppendTime")  # of -1, 0 and 1
 
 
-@dataclass
-class OpenTransaction:
-    """A transaction without a marker at its end."""
-
-    producer_id: int
-    first_offset: int
-    timestamp: int
-
-
-@dataclass
-class PartitionFigures:
-    """The figures of one partition."""
-
-    partition: int | None
-    folder: str
-    segments: int = 0
-    bytes: int = 0
-    records: int = 0
-    batches: int = 0
-    start_offset: int | None = None
-    end_offset: int = 0
-    first_timestamp: int | None = None
-    last_timestamp: int | None = None
-    missing_offsets: int = 0
-    overlaps: int = 0
-    open_transactions: dict[int, OpenTransaction] = field(default_factory=dict)
-    # Each segment's size and newest timestamp; where some of its batches begin, and the last ends.
-    ages: list[tuple[int, int | None]] = field(default_factory=list)
-    marks: list[tuple[Segment, Int64s]] = field(default_factory=list)
-    read: list[Segment] = field(default_factory=list)
-
-    def document(self) -> dict[str, Any]:
-        """The partition's entry in the document."""
-        return {
-            "partition": self.partition,
-            "folder": self.folder,
-            "segments": self.segments,
-            "bytes": self.bytes,
-            "records": self.records,
-            "batches": self.batches,
-            "startOffset": self.start_offset,
-            "endOffset": self.end_offset,
-            "firstTimestamp": self.first_timestamp,
-            "lastTimestamp": self.last_timestamp,
-        }
-
-
 class TopicFigures:
     """The figures of one topic, partition after partition."""
 
@@ -102,19 +54,22 @@ class TopicFigures:
         self._bytes_per_batch = Sizes()
         self._producers = Tally(1)
         self._epochs = Tally(1)
-        self._back = self._ahead = self._transactional = self._control = 0
+        self._ahead = self._transactional = self._control = 0
 
-    def read(self, segments: list[Segment], log_start_offset: int = 0) -> Iterator[Gap]:
+    def read(
+        self, segments: list[Segment], *, continues: bool = False, at_rest: bool = False
+    ) -> Iterator[Gap]:
         """Add a partition, and yield its damaged stretches.
 
         If a running broker has rolled, deleted or compacted segments since they were listed, the
-        figures are those of the segments that are there now.
+        figures are those of the segments that are there now. At rest, a segment that is gone is an
+        error. Segments that continue a partition are read by themselves, and joined by `add_all`.
         """
         first = segments[0]
-        partition = PartitionFigures(first.path.partition, first.log.folder)
+        base = max(first.base_offset, segments[-1].base_offset)
+        partition = PartitionFigures(first.path.partition, first.log.folder, base, continues)
         self.partitions.append(partition)
-        latest = -1
-        for segment, source in _opened(segments, partition):
+        for segment, source in _opened(segments, partition, at_rest=at_rest):
             if isinstance(source, Gap):
                 yield source
                 continue
@@ -128,26 +83,34 @@ class TopicFigures:
                 if isinstance(part, Gap):
                     yield part
                     continue
-                timestamps = part.field("maxTimestamp").astype(np.int64)
-                before = np.maximum.accumulate(np.concatenate([[latest], timestamps]))
-                self._back += int(np.count_nonzero((timestamps < before[:-1]) & (timestamps >= 0)))
-                latest = int(before[-1])
                 self._add(part, partition, segment)
+                timestamps = part.field("maxTimestamp").astype(np.int64)
                 newest = max(int(timestamps.max()), -1 if newest is None else newest)
                 marks.append(part.position[np.unique(part.position // _MARK, return_index=True)[1]])
                 end = int(part.end[-1])
             partition.ages.append((segment.log.size, newest))
             if marks:
-                partition.marks.append((held(segment), np.concatenate([*marks, [end]])))
-        if partition.start_offset is None:  # nothing but an empty segment
-            partition.start_offset = partition.end_offset = max(
-                first.base_offset, segments[-1].base_offset
-            )
-        last = partition.read[-1] if partition.read else segments[-1]
-        if last.base_offset <= MAX_INT64:  # an empty segment may begin behind the last record
-            partition.end_offset = max(partition.end_offset, last.base_offset)
-        start = max(partition.start_offset, log_start_offset)
-        partition.start_offset = min(start, partition.end_offset)
+                marked = segment if at_rest else held(segment)
+                partition.marks.append((marked, np.concatenate([*marks, [end]])))
+
+    def add_all(self, other: TopicFigures) -> None:
+        """Add the figures of more partitions of the topic, or of those that continue its last."""
+        for partition in other.partitions:
+            if partition.continues:
+                self.partitions[-1].join(partition)
+            else:
+                self.partitions.append(partition)
+        self._formats += other._formats
+        self._codecs += other._codecs
+        self._timestamp_types += other._timestamp_types
+        self._life.add_all(other._life)
+        self._records_per_batch.add_all(other._records_per_batch)
+        self._bytes_per_batch.add_all(other._bytes_per_batch)
+        self._producers.add_all(other._producers)
+        self._epochs.add_all(other._epochs)
+        self._ahead += other._ahead
+        self._transactional += other._transactional
+        self._control += other._control
 
     def _add(self, batches: Batches, partition: PartitionFigures, segment: Segment) -> None:
         sizes = batches.size_in_bytes
@@ -173,7 +136,7 @@ class TopicFigures:
         self._ahead += int(np.count_nonzero(timestamps > self._now))
         self._transactional += int(np.count_nonzero(batches.is_transactional & ~is_control))
         self._control += int(np.count_nonzero(is_control))
-        _add_to(partition, batches, records)
+        partition.add(batches, records)
 
     @property
     def bytes(self) -> int:
@@ -223,7 +186,7 @@ class TopicFigures:
             "life": self._life_document(),
             "recordsPerBatch": self._records_per_batch.document(),
             "bytesPerBatch": self._bytes_per_batch.document(),
-            "batchesBack": self._back,
+            "batchesBack": sum(each.batches_back for each in every),
             "batchesAhead": self._ahead,
             "missingOffsets": sum(each.missing_offsets for each in every),
             "producers": self._producers.sums().shape[1],
@@ -272,11 +235,12 @@ def _named(names: tuple[str, ...], counts: list[int]) -> Mapping[str, int]:
 
 
 def _opened(
-    segments: list[Segment], partition: PartitionFigures
+    segments: list[Segment], partition: PartitionFigures, *, at_rest: bool
 ) -> Iterator[tuple[Segment, Source | Gap]]:
     """Open one segment after the other as it is now; a gap stands for one that cannot be opened.
 
-    If one is gone, the folder is listed again, and the log goes on behind what has been read.
+    If one is gone, the folder is listed again, and the log goes on behind what has been read; at
+    rest, that is an error.
     """
     left, turns = list(segments), _TURNS
     while left:
@@ -285,10 +249,12 @@ def _opened(
             segment = as_now(segment)
             source = segment.log.open()
         except (OSError, EOFError, KafkaJitError) as error:
-            if turns and isinstance(error, (FileNotFoundError, EOFError)):
+            is_gone = isinstance(error, (FileNotFoundError, EOFError))
+            if is_gone and at_rest:
+                raise
+            if is_gone and turns:
                 turns -= 1
-                behind = 0 if partition.start_offset is None else partition.end_offset
-                left = listed_again(segment, behind)
+                left = listed_again(segment, partition.behind)
                 continue
             yield segment, Gap(segment.log.path, 0, segment.log.size, str(error))
         else:
@@ -314,58 +280,6 @@ def _records(batches: Batches, segment: Segment) -> Int64s:
             for rows in reader.records(record_schema(["offset"]))
         )
     return records
-
-
-def _add_to(partition: PartitionFigures, batches: Batches, records: Int64s) -> None:
-    firsts = batches.field("baseOffset").astype(np.int64)
-    lasts = batches.last_offset
-    if partition.start_offset is None:
-        partition.start_offset = int(firsts[0])
-        behind = firsts[:1]
-    else:
-        behind = np.array([partition.end_offset])
-    # A set of messages has its last record's offset: the gap before it is of its own records.
-    gaps = firsts - np.concatenate([behind, lasts[:-1] + 1])
-    is_gap = (gaps > 0) & ~batches.is_message_set
-    partition.missing_offsets += int(gaps[is_gap].sum())
-    partition.overlaps += int(np.count_nonzero(gaps < 0))
-    partition.end_offset = max(partition.end_offset, int(lasts.max()) + 1)
-    partition.records += int(records.sum())
-    partition.batches += len(batches)
-    timestamps = batches.field("maxTimestamp").astype(np.int64)
-    # The base timestamp is the first record's, unless a compacted batch keeps its horizon there.
-    begins = np.where(
-        batches.has_delete_horizon, timestamps, batches.field("baseTimestamp").astype(np.int64)
-    )
-    begins = np.minimum(begins, timestamps)
-    begins = begins[begins >= 0]
-    if begins.size:
-        earliest = int(begins.min())
-        known = partition.first_timestamp
-        partition.first_timestamp = earliest if known is None else min(known, earliest)
-        latest = int(timestamps.max())
-        partition.last_timestamp = max(latest, partition.last_timestamp or latest)
-    _follow_transactions(partition, batches[batches.is_transactional])
-
-
-def _follow_transactions(partition: PartitionFigures, batches: Batches) -> None:
-    """Note the transactions that the batches begin, and forget those that they end."""
-    if not len(batches):
-        return
-    ids = batches.field("producerId").astype(np.int64)
-    firsts = batches.field("baseOffset").astype(np.int64)
-    timestamps = batches.field("maxTimestamp").astype(np.int64)
-    for producer in np.unique(ids).tolist():
-        rows = np.flatnonzero(ids == producer)
-        markers = rows[batches.is_control[rows]]
-        if markers.size:
-            partition.open_transactions.pop(producer, None)
-            rows = rows[rows > markers[-1]]
-        if rows.size and producer not in partition.open_transactions:
-            row = int(rows[0])
-            partition.open_transactions[producer] = OpenTransaction(
-                producer, int(firsts[row]), int(timestamps[row])
-            )
 
 
 def _sums(keys: Int64s, weights: Int64s, least: int = 0) -> Int64s:

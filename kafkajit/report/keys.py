@@ -17,6 +17,8 @@ from kafkajit.storage.source import Int64s
 _KEPT = 1 << 14
 # Keys that are counted one by one; when there are twice as many, the rarer half is forgotten.
 _COUNTED = 1 << 16
+# The first bytes of a key that are kept to show it.
+_NAMED = 400
 
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
@@ -49,7 +51,16 @@ class Keys:
                 self._counts[hash_] += count
             else:
                 self._counts[hash_] = count
-                self._names[hash_] = keys[row].as_py()
+                self._names[hash_] = keys[row].as_py()[:_NAMED]
+        if len(self._counts) > 2 * _COUNTED:
+            self._forget()
+
+    def add_all(self, other: Keys) -> None:
+        """Count the keys of another sketch."""
+        self._smallest = np.union1d(self._smallest, other._smallest)[:_KEPT]
+        for hash_, count in other._counts.items():
+            self._counts[hash_] = self._counts.get(hash_, 0) + count
+            self._names.setdefault(hash_, other._names[hash_])
         if len(self._counts) > 2 * _COUNTED:
             self._forget()
 
@@ -66,7 +77,7 @@ class Keys:
         return 0.0 if self._smallest.size < _KEPT else 1 / math.sqrt(_KEPT)
 
     def hottest(self, most: int) -> list[tuple[bytes, int]]:
-        """The keys with the most records, and how many: at least as many as were counted."""
+        """The first bytes of the keys with the most records, and how many were counted."""
         ranked = sorted(self._counts.items(), key=lambda each: (-each[1], self._names[each[0]]))
         return [(self._names[hash_], count) for hash_, count in ranked[:most]]
 

@@ -131,6 +131,18 @@ class RecordFigures:
         self._with_headers += pc.sum(pc.greater(headers, 0)).as_py() or 0
         self._keys.add(keys)
 
+    def add_all(self, other: RecordFigures) -> None:
+        """Add the figures of other records."""
+        self.records += other.records
+        self.bytes += other.bytes
+        self.gaps += other.gaps
+        self._null_keys += other._null_keys
+        self._tombstones += other._tombstones
+        self._with_headers += other._with_headers
+        self._key_bytes.add_all(other._key_bytes)
+        self._value_bytes.add_all(other._value_bytes)
+        self._keys.add_all(other._keys)
+
     def compaction(self) -> dict[str, int] | None:
         """The records that have a newer one with the same key, of those with a key."""
         keyed = self.records - self._null_keys

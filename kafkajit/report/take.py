@@ -7,29 +7,39 @@ list ─▶ headers of all batches, topic by topic ─▶ a sample of records �
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
-import pyarrow as pa
-
-from kafkajit.errors import KafkaJitError
-from kafkajit.format.log_path import parse_log_path
-from kafkajit.format.notebook import in_notebook
-from kafkajit.format.progress import Progress
 from kafkajit.log.segment import Segment
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
 from kafkajit.places.tiered_files import TieredFile
 from kafkajit.report import savings, trouble
+from kafkajit.report.commits import read_commits
 from kafkajit.report.dry_runs import DryRuns, folder_of
 from kafkajit.report.folder import Folder, look_at
-from kafkajit.report.groups import OFFSETS_TOPIC, Commit, read_commits
+from kafkajit.report.groups import OFFSETS_TOPIC, Commit
 from kafkajit.report.headers import TopicFigures
 from kafkajit.report.sample import Part, RecordFigures, spread
 from kafkajit.report.sql import QUERIES
+from kafkajit.report.tasks import (
+    HERE,
+    OPENING,
+    CheckIndexes,
+    DryRun,
+    ReadRecords,
+    Runner,
+    cost_of_index,
+    cost_of_part,
+    cut,
+    encode_tasks,
+    header_tasks,
+)
 from kafkajit.report.trouble import Trouble
 from kafkajit.values.registry import is_internal
+from kafkajit.walk.damage import Gap
 
 VERSION = 1
 HEADERS, SAMPLE, ALL = "headers", "sample", "all"
@@ -50,6 +60,8 @@ _CHECKED_INDEXES = 1000
 # than these, or if all records are asked for.
 _PLANNED_PARTITIONS = 1000
 
+Progress = Callable[[str, int, int], None]
+
 
 @dataclass(frozen=True)
 class ReportOptions:
@@ -64,48 +76,53 @@ class ReportOptions:
 
 @dataclass
 class _Topic:
+    name: str
     figures: TopicFigures
     segments: list[Segment] = field(default_factory=list)
-    records: RecordFigures | None = None
     sampled: list[Part] = field(default_factory=list)
+    sampled_records: int = 0
+    sampled_bytes: int = 0
+    sample: dict[str, Any] | None = None
+    compaction: dict[str, Any] | None = None
+    damage: list[Gap] = field(default_factory=list)  # that reading the sample has found
     encodings: dict[str, Any] = field(
         default_factory=lambda: {"sample": None, "now": None, "encodings": []}
     )
     dry_runs: DryRuns | None = None
 
 
-def take(options: ReportOptions, progress: Progress | None = None) -> dict[str, Any]:
-    """Take the figures and return the document; without `progress` a notebook shows it.
+def take(
+    options: ReportOptions, progress: Progress = lambda *_: None, runner: Runner = HERE
+) -> dict[str, Any]:
+    """Take the figures and return the document.
 
     >>> import kafkajit.testing as kt
     >>> take(ReportOptions((str(kt.SAMPLE),), depth="headers"))["totals"]["topics"]
     2
     """
-    with in_notebook() as shown:
-        return _take(options, progress or shown)
-
-
-def _take(options: ReportOptions, progress: Progress) -> dict[str, Any]:
     begun = time.monotonic()
     now = options.now if options.now is not None else time.time_ns() // 1_000_000
     folder = look_at(options.paths, topics=options.topics, keys=options.keys)
     troubles: list[Trouble] = []
-    topics = _read_headers(folder, now, troubles, progress)
+    topics = _read_headers(folder, now, troubles, progress, runner)
     if options.depth != HEADERS:
-        _read_records(topics, options.depth, progress)
-        troubles.extend(_damaged_records(topics, troubles))
-        _save(topics, progress)
-        _dry_run(topics, options.depth, now, progress)
+        _read_records(topics, options.depth, progress, runner)
+        damage = [(topic.name, gap) for topic in topics for gap in topic.damage]
+        troubles.extend([*trouble.of_records(damage, troubles)])
+        _save(topics, progress, runner)
+        _dry_run(topics, options.depth, now, progress, runner)
     every = [segment for topic in topics for segment in topic.segments]
     indexes = trouble.indexes_of(segment for segment in every if segment.log.is_local)
     checked = indexes
     if options.depth != ALL:
         checked = trouble.spread(indexes, _CHECKED_INDEXES)
-    troubles.extend(trouble.of_indexes(checked))
+    share = runner.share(sum(map(cost_of_index, checked)))
+    for piece in runner.run(map(CheckIndexes, cut(checked, share, cost_of_index))):
+        troubles.extend(piece)
     for topic in topics:
         troubles.extend(trouble.of_topic(topic.figures))
     troubles.extend(map(trouble.of_leftover, folder.problems()))
-    commits = _commits(options, topics, troubles)
+    commits = _commits(options, topics, troubles, runner)
     figures = [topic.figures for topic in topics]
     times = [
         (partition.first_timestamp, partition.last_timestamp)
@@ -126,7 +143,7 @@ def _take(options: ReportOptions, progress: Progress) -> dict[str, Any]:
                 "batches": sum(topic.batches for topic in figures),
                 "bytes": sum(topic.bytes for topic in figures),
             },
-            "sample": _sampled(topics),
+            "sample": None if options.depth == HEADERS else _sampled(topics),
             "indexes": {"checked": len(checked), "of": len(indexes)},
             "dryRuns": _planned(topics),
         },
@@ -160,104 +177,114 @@ def _take(options: ReportOptions, progress: Progress) -> dict[str, Any]:
 
 
 def _read_headers(
-    folder: Folder, now: int, troubles: list[Trouble], progress: Progress
+    folder: Folder, now: int, troubles: list[Trouble], progress: Progress, runner: Runner
 ) -> list[_Topic]:
+    topics: dict[str, _Topic] = {}
+    named: dict[str, list[list[Segment]]] = {}
+    for partition in folder.partitions:
+        named.setdefault(_topic_of(partition), []).append(partition)
     total = sum(segment.log.size for partition in folder.partitions for segment in partition)
+    files = sum(map(len, folder.partitions))
+    share = runner.share(total + files * OPENING)
+    tasks = [task for name in sorted(named) for task in header_tasks(name, now, named[name], share)]
     done = 0
-    topics: list[_Topic] = []
-
-    def name(partition: list[Segment]) -> str:
-        """The topic, or the folder if that is not named after one."""
-        first = partition[0]
-        return first.path.topic or first.log.folder.rpartition("/")[2] or "/"
-
-    for named, partitions in groupby(sorted(folder.partitions, key=name), key=name):
-        topic: _Topic | None = None
-        for partition in partitions:
-            where = partition[0].path
-            topic = topic or _Topic(TopicFigures(named, now))
-            gaps = topic.figures.read(partition, folder.start_offset(partition))
-            troubles.extend(trouble.of_gap(gap, named, where.partition) for gap in gaps)
-            topic.segments.extend(topic.figures.partitions[-1].read)
-            done += sum(segment.log.size for segment in partition)
-            progress("headers", done, total)
-        assert topic is not None
-        topics.append(topic)
-    return topics
+    for task, (figures, gaps) in zip(tasks, runner.run(tasks), strict=True):
+        topic = topics.setdefault(task.topic, _Topic(task.topic, TopicFigures(task.topic, now)))
+        topic.figures.add_all(figures)
+        troubles.extend(gaps)
+        done += sum(segment.log.size for run in task.runs for segment in run)
+        progress("headers", done, total)
+    for topic in topics.values():
+        for one in topic.figures.partitions:
+            topic.segments.extend(one.read)
+            if one.read:
+                one.log_start_offset = folder.start_offset(one.read)
+    return list(topics.values())
 
 
-def _read_records(topics: Sequence[_Topic], depth: str, progress: Progress) -> None:
+def _topic_of(partition: list[Segment]) -> str:
+    """The topic, or the folder if that is not named after one."""
+    first = partition[0]
+    return first.path.topic or first.log.folder.rpartition("/")[2] or "/"
+
+
+def _read_records(topics: Sequence[_Topic], depth: str, progress: Progress, runner: Runner) -> None:
     total = sum(topic.figures.bytes for topic in topics)
     most = _SAMPLE_BYTES
-    done = 0
     for topic in topics:
         marks = [marked for one in topic.figures.partitions for marked in one.marks]
         size = topic.figures.bytes
         share = size if depth == ALL else max(_LEAST_SAMPLE, most * size // max(total, 1))
-        topic.records = RecordFigures()
         parts = None if depth == ALL else max(_LEAST_PARTS, share >> 20)
         topic.sampled = spread(marks, share, parts)
-        for part in topic.sampled:
-            topic.records.read(part)
-        done += size
+        for one in topic.figures.partitions:
+            one.marks = []
+    share_ = runner.share(sum(cost_of_part(part) for topic in topics for part in topic.sampled))
+    tasks = (
+        ReadRecords(topic.name, parts)
+        for topic in topics
+        for parts in cut(topic.sampled, share_, cost_of_part)
+    )
+    by_name = {topic.name: topic for topic in topics}
+    done = 0
+    for name, pieces in groupby(runner.run(tasks), key=itemgetter(0)):
+        # The sketch of a topic's keys takes megabytes: one topic's at a time.
+        figures = RecordFigures()
+        for _, piece in pieces:
+            figures.add_all(piece)
+        topic = by_name[name]
+        topic.sampled_records, topic.sampled_bytes = figures.records, figures.bytes
+        topic.sample, topic.compaction = figures.document(), figures.compaction()
+        topic.damage = figures.gaps
+        done += topic.figures.bytes
         progress("records", done, total)
 
 
-def _damaged_records(topics: Sequence[_Topic], known: Sequence[Trouble]) -> Iterator[Trouble]:
-    """The damage that only reading records finds: wrong checksums, and records out of shape."""
-    stretches: dict[str, list[tuple[int, int]]] = {}
-    for one in known:
-        if one.position is not None and one.length is not None:
-            stretches.setdefault(one.path, []).append((one.position, one.position + one.length))
-    for topic in topics:
-        for gap in () if topic.records is None else topic.records.gaps:
-            path = gap.path or ""
-            start, end = gap.position, gap.position + gap.length
-            partition = parse_log_path(path).partition
-            for first, last in [*sorted(stretches.get(path, ())), (end, end)]:
-                if start < min(first, end):
-                    rest = gap._replace(position=start, length=min(first, end) - start)
-                    yield trouble.of_gap(rest, topic.figures.topic, partition)
-                start = max(start, last)
-
-
-def _save(topics: Sequence[_Topic], progress: Progress) -> None:
+def _save(topics: Sequence[_Topic], progress: Progress, runner: Runner) -> None:
     """Measure what other encodings would save for the largest topics."""
     largest = sorted(topics, key=lambda topic: -topic.figures.bytes)[:_ENCODED_TOPICS]
     total = sum(topic.figures.bytes for topic in largest)
-    for number, topic in enumerate(largest):
+    tasks = []
+    for topic in largest:
         share = max(_LEAST_SAMPLE, _ENCODED_BYTES * topic.figures.bytes // max(total, 1))
         parts = _first_bytes(topic.sampled, share)
-        rows = [batch for part in parts for batch in part.records([])]
-        if rows:
-            records = pa.Table.from_batches(rows).combine_chunks()
-            topic.encodings = {
-                "sample": {"records": records.num_rows, "bytes": sum(map(_size, parts))},
-                "now": {
-                    "codec": topic.figures.main_codec,
-                    "bytes": sum(map(_size, parts)),
-                },
-                "encodings": savings.measured_in_all(records),
-            }
-        progress("savings", number + 1, len(largest))
+        if parts:
+            tasks += encode_tasks(topic.name, parts, is_cut=runner.share(0) is not None)
+    by_name = {topic.name: topic for topic in largest}
+    for number, (task, (records, encodings)) in enumerate(
+        zip(tasks, runner.run(tasks), strict=True)
+    ):
+        if records:
+            topic = by_name[task.topic]
+            size = sum(map(_size, task.parts))
+            topic.encodings["sample"] = {"records": records, "bytes": size}
+            topic.encodings["now"] = {"codec": topic.figures.main_codec, "bytes": size}
+            topic.encodings["encodings"] += encodings
+        progress("savings", number + 1, len(tasks))
 
 
-def _dry_run(topics: Sequence[_Topic], depth: str, now: int, progress: Progress) -> None:
+def _dry_run(
+    topics: Sequence[_Topic], depth: str, now: int, progress: Progress, runner: Runner
+) -> None:
     """Plan retention and compaction for all local partitions, unless that would take long."""
     total = sum(len(topic.figures.partitions) for topic in topics)
     size = sum(topic.figures.bytes for topic in topics)
     if depth != ALL and (size > _SAMPLE_BYTES or total > _PLANNED_PARTITIONS):
         return
-    done = 0
+    by_name = {topic.name: topic for topic in topics}
+    tasks = []
     for topic in topics:
-        has_keys = topic.records is not None and topic.records.compaction() is not None
         topic.dry_runs = DryRuns(now)
         for partition in topic.figures.partitions:
             folder = folder_of(partition.read)
             if folder is not None:
-                topic.dry_runs.add(folder, has_keys=has_keys)
-            done += 1
-            progress("plans", done, total)
+                has_keys = topic.compaction is not None
+                tasks.append(DryRun(topic.name, folder, partition.bytes, now, has_keys))
+    for number, (task, plans) in enumerate(zip(tasks, runner.run(tasks), strict=True)):
+        planned = by_name[task.topic].dry_runs
+        assert planned is not None
+        planned.add_all(plans)
+        progress("plans", number + 1, len(tasks))
 
 
 def _size(part: Part) -> int:
@@ -272,24 +299,21 @@ def _first_bytes(parts: Sequence[Part], most: int) -> list[Part]:
 
 
 def _commits(
-    options: ReportOptions, topics: Sequence[_Topic], troubles: list[Trouble]
+    options: ReportOptions, topics: Sequence[_Topic], troubles: list[Trouble], runner: Runner
 ) -> list[Commit] | None:
     segments = [
-        segment
-        for topic in topics
-        if topic.figures.topic == OFFSETS_TOPIC
-        for segment in topic.segments
+        segment for topic in topics if topic.name == OFFSETS_TOPIC for segment in topic.segments
     ]
     if not segments:
         return None
     paths = options.paths
     if not any(isinstance(segment.log, TieredFile) for segment in segments):
         paths = tuple(sorted({segment.log.folder for segment in segments}))
-    try:
-        return read_commits(paths, options.keys)
-    except (OSError, KafkaJitError) as error:
-        troubles.append(Trouble(trouble.DAMAGE, "unreadable", OFFSETS_TOPIC, None, "", str(error)))
+    commits = read_commits(paths, options.keys, runner)
+    if isinstance(commits, str):
+        troubles.append(Trouble(trouble.DAMAGE, "unreadable", OFFSETS_TOPIC, None, "", commits))
         return None
+    return commits
 
 
 def _group_documents(
@@ -323,11 +347,11 @@ def _topic_document(
         "otherBytes": folder.other_bytes[figures.topic],
         "lastModified": max(modified) // 1_000_000 if modified else None,
         "abortedTransactions": aborted,
-        "sample": None if topic.records is None else topic.records.document(),
+        "sample": topic.sample,
         "savings": topic.encodings
         | {
             "retention": savings.retention(ages, now),
-            "compaction": None if topic.records is None else topic.records.compaction(),
+            "compaction": topic.compaction,
             "dryRuns": None if topic.dry_runs is None else topic.dry_runs.document(),
         },
         "groups": None if commits is None else len({commit.group for commit in own}),
@@ -338,13 +362,10 @@ def _topic_document(
 _TRANSACTION_ENTRY = 34  # bytes of an entry in a .txnindex
 
 
-def _sampled(topics: Sequence[_Topic]) -> dict[str, int] | None:
-    taken = [topic.records for topic in topics if topic.records is not None]
-    if not taken:
-        return None
+def _sampled(topics: Sequence[_Topic]) -> dict[str, int]:
     return {
-        "records": sum(each.records for each in taken),
-        "bytes": sum(each.bytes for each in taken),
+        "records": sum(topic.sampled_records for topic in topics),
+        "bytes": sum(topic.sampled_bytes for topic in topics),
         "ofRecords": sum(topic.figures.records for topic in topics),
         "ofBytes": sum(topic.figures.bytes for topic in topics),
     }

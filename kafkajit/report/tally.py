@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -44,6 +46,11 @@ class Tally:
         """Add all rows of another tally."""
         for part in other._parts:
             self.add(*part)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What a task returns is small: added up.
+        self._add_up()
+        return self.__dict__
 
     def sums(self) -> Int64s:
         """The keys in order, and the sums of each column."""
@@ -88,6 +95,12 @@ class Sizes:
             self._sum += int(exact.sum())
             self._max = max(self._max, int(exact.max()))
             self._counts.add(_rounded(exact), np.ones(exact.size, np.int64))
+
+    def add_all(self, other: Sizes) -> None:
+        """Count all sizes of another distribution."""
+        self._counts.add_all(other._counts)
+        self._sum += other._sum
+        self._max = max(self._max, other._max)
 
     def document(self) -> dict[str, float] | None:
         """The mean, percentiles and maximum; None without any size."""

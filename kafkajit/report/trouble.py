@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kafkajit.format.log_path import parse_log_path
 from kafkajit.log.segment import Segment
 from kafkajit.report.folder import Leftover
-from kafkajit.report.headers import PartitionFigures, TopicFigures
+from kafkajit.report.headers import TopicFigures
+from kafkajit.report.partition import PartitionFigures
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.sidecar_table import SidecarSplit, read_sidecar_files
 from kafkajit.scan.table import schema_of
@@ -78,6 +80,18 @@ def of_gap(gap: Gap, topic: str | None, partition: int | None) -> Trouble:
         gap.position,
         gap.length,
     )
+
+
+def of_records(damage: Iterable[tuple[str, Gap]], known: Iterable[Trouble]) -> Iterator[Trouble]:
+    """The damage that only reading a topic's records finds: wrong checksums, or their shape."""
+    stretches: dict[str, list[tuple[int, int]]] = {}
+    for one in known:
+        if one.position is not None and one.length is not None:
+            stretches.setdefault(one.path, []).append((one.position, one.position + one.length))
+    for topic, gap in damage:
+        path, end = gap.path or "", gap.position + gap.length
+        if not any(first < end and gap.position < last for first, last in stretches.get(path, ())):
+            yield of_gap(gap, topic, parse_log_path(path).partition)
 
 
 def of_topic(topic: TopicFigures) -> Iterator[Trouble]:

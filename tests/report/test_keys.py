@@ -27,6 +27,37 @@ def test_few_keys_are_counted_exactly(parts: list[list[bytes | None]]) -> None:
     assert found.hottest(100) == sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:100]
 
 
+@given(st.lists(some_keys, max_size=4))
+def test_sketches_are_added_to_one(parts: list[list[bytes | None]]) -> None:
+    whole, joined = Keys(), Keys()
+    for part in parts:
+        own = Keys()
+        own.add(pa.array(part, pa.binary()))
+        joined.add_all(own)
+        whole.add(pa.array(part, pa.binary()))
+    assert joined.distinct == whole.distinct
+    assert joined.hottest(100) == whole.hottest(100)
+
+
+def test_estimates_are_those_of_one_sketch() -> None:
+    whole, joined = Keys(), Keys()
+    for first in range(0, 200_000, 50_000):
+        keys = pa.array([b"key-%d" % number for number in range(first, first + 60_000)])
+        own = Keys()
+        own.add(keys)
+        joined.add_all(own)
+        whole.add(keys)
+    assert joined.distinct == whole.distinct
+    assert len(joined._counts) == len(joined._names) <= 2 * module._COUNTED
+
+
+def test_of_a_long_key_the_beginning_is_kept() -> None:
+    found = Keys()
+    found.add(pa.array([b"x" * 1000 + b"1", b"x" * 1000 + b"2"]))
+    assert found.distinct == 2
+    assert found.hottest(2) == [(b"x" * 400, 1)] * 2
+
+
 @given(st.lists(st.binary(max_size=40)))
 def test_hashes_are_those_of_the_slow_twin(keys: list[bytes]) -> None:
     hashes = module._hashes(pa.array([b"before", *keys], pa.large_binary())[1:])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 
 import numpy as np
@@ -45,6 +46,25 @@ def test_percentiles_are_off_by_less_than_half_a_percent(sizes: list[int]) -> No
     for percent in (50, 90, 99):
         exact = ordered[-(-len(sizes) * percent // 100) - 1]
         assert document[f"p{percent}"] == pytest.approx(exact, rel=0.004)
+
+
+@given(st.lists(st.integers(0, 2**40)), st.lists(st.integers(0, 2**40)))
+def test_distributions_are_added_to_one(some: list[int], more: list[int]) -> None:
+    whole, joined, own = Sizes(), Sizes(), Sizes()
+    whole.add(np.array(some + more, np.int64))
+    joined.add(np.array(some, np.int64))
+    own.add(np.array(more, np.int64))
+    joined.add_all(pickle.loads(pickle.dumps(own)))
+    assert joined.document() == whole.document()
+
+
+def test_a_pickled_tally_is_added_up() -> None:
+    tally = Tally(1)
+    for _ in range(1000):
+        tally.add(np.array([1, 2]), np.array([1, 1]))
+    pickled = pickle.dumps(tally)
+    assert len(pickled) < 1000
+    assert pickle.loads(pickled).sums().tolist() == [[1, 2], [1000, 1000]]
 
 
 def test_small_sizes_are_exact() -> None:

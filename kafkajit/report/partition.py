@@ -1,0 +1,192 @@
+"""Figures of one partition, or of a run of its segments: runs are joined in their order.
+
+Some figures of a run depend on the segments before it: the offsets that are missing between them,
+timestamps that go back behind theirs, transactions that they have begun. A run keeps as much as
+`join` needs to make them the same as if one process had read the partition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from kafkajit.format.limits import MAX_INT64
+from kafkajit.log.segment import Segment
+from kafkajit.records.batches import Batches
+from kafkajit.report.tally import Tally
+from kafkajit.storage.source import Int64s
+
+
+@dataclass
+class OpenTransaction:
+    """A transaction without a marker at its end."""
+
+    producer_id: int
+    first_offset: int
+    timestamp: int
+
+
+@dataclass
+class PartitionFigures:
+    """The figures of a partition, or of segments that continue one."""
+
+    partition: int | None
+    folder: str
+    base_offset: int  # in the name of the last segment that was listed
+    continues: bool = False
+    log_start_offset: int = 0  # in log-start-offset-checkpoint
+    segments: int = 0
+    bytes: int = 0
+    records: int = 0
+    batches: int = 0
+    first_offset: int = 0  # of the first batch
+    behind: int = 0  # the highest offset of all batches, plus 1
+    next_offset: int = 0  # behind the last batch, which need not have the highest offsets
+    begins_with_messages: bool = False
+    first_timestamp: int | None = None
+    last_timestamp: int | None = None
+    missing_offsets: int = 0
+    overlaps: int = 0
+    batches_back: int = 0
+    open_transactions: dict[int, OpenTransaction] = field(default_factory=dict)
+    # Each segment's size and newest timestamp; where some of its batches begin, and the last ends.
+    ages: list[tuple[int, int | None]] = field(default_factory=list)
+    marks: list[tuple[Segment, Int64s]] = field(default_factory=list)
+    read: list[Segment] = field(default_factory=list)
+    _latest: int = -1
+    # In a run: batches by timestamp that do not go back behind its own, but may behind an earlier
+    # run's; and producers with a marker, which may end an earlier run's transactions.
+    _rising: Tally = field(default_factory=lambda: Tally(1))
+    _ended: set[int] = field(default_factory=set)
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset that consumers may read; without a batch, the end."""
+        first = self.first_offset if self.batches else self.base_offset
+        return min(max(first, self.log_start_offset), self.end_offset)
+
+    @property
+    def end_offset(self) -> int:
+        """The offset behind the last record, or of an empty segment behind that."""
+        end = self.behind if self.batches else self.base_offset
+        last = self.read[-1].base_offset if self.read else self.base_offset
+        return max(end, last) if last <= MAX_INT64 else end
+
+    def add(self, batches: Batches, records: Int64s) -> None:
+        """Add the headers of batches that follow, and the numbers of their records."""
+        firsts = batches.field("baseOffset").astype(np.int64)
+        lasts = batches.last_offset
+        if not self.batches:
+            self.first_offset = self.next_offset = int(firsts[0])
+            self.begins_with_messages = bool(batches.is_message_set[0])
+        gaps = firsts - np.concatenate([[self.next_offset], lasts[:-1] + 1])
+        # A set of messages has its last record's offset: the gap before it is of its own records.
+        is_gap = (gaps > 0) & ~batches.is_message_set
+        self.missing_offsets += int(gaps[is_gap].sum())
+        self.overlaps += int(np.count_nonzero(gaps < 0))
+        self.next_offset = int(lasts[-1]) + 1
+        self.behind = max(self.behind, int(lasts.max()) + 1)
+        self.records += int(records.sum())
+        self.batches += len(batches)
+        self._add_timestamps(batches)
+        self._follow_transactions(batches[batches.is_transactional])
+
+    def _add_timestamps(self, batches: Batches) -> None:
+        timestamps = batches.field("maxTimestamp").astype(np.int64)
+        latest = np.maximum.accumulate(np.concatenate([[self._latest], timestamps]))
+        is_timed = timestamps >= 0
+        is_back = is_timed & (timestamps < latest[:-1])
+        self.batches_back += int(np.count_nonzero(is_back))
+        self._latest = int(latest[-1])
+        if self.continues:
+            rising = timestamps[is_timed & ~is_back]
+            self._rising.add(rising, np.ones_like(rising))
+        # The base timestamp is the first record's, unless a compacted batch has its horizon there.
+        begins = np.where(
+            batches.has_delete_horizon, timestamps, batches.field("baseTimestamp").astype(np.int64)
+        )
+        begins = np.minimum(begins, timestamps)
+        begins = begins[begins >= 0]
+        if begins.size:
+            self._widen(int(begins.min()), int(timestamps.max()))
+
+    def _widen(self, earliest: int, latest: int) -> None:
+        """Extend the time from the first record to the last by these timestamps."""
+        first, last = self.first_timestamp, self.last_timestamp
+        self.first_timestamp = earliest if first is None else min(first, earliest)
+        self.last_timestamp = latest if last is None else max(last, latest)
+
+    def _follow_transactions(self, batches: Batches) -> None:
+        """Note the transactions that the batches begin, and forget those that they end."""
+        if not len(batches):
+            return
+        ids = batches.field("producerId").astype(np.int64)
+        firsts = batches.field("baseOffset").astype(np.int64)
+        timestamps = batches.field("maxTimestamp").astype(np.int64)
+        for producer in np.unique(ids).tolist():
+            rows = np.flatnonzero(ids == producer)
+            markers = rows[batches.is_control[rows]]
+            if markers.size:
+                self.open_transactions.pop(producer, None)
+                if self.continues:
+                    self._ended.add(producer)
+                rows = rows[rows > markers[-1]]
+            if rows.size and producer not in self.open_transactions:
+                row = int(rows[0])
+                self.open_transactions[producer] = OpenTransaction(
+                    producer, int(firsts[row]), int(timestamps[row])
+                )
+
+    def join(self, run: PartitionFigures) -> None:
+        """Add the figures of the segments that continue these."""
+        self._join_offsets(run)
+        self.segments += run.segments
+        self.bytes += run.bytes
+        self.records += run.records
+        self.batches += run.batches
+        self.missing_offsets += run.missing_offsets
+        self.overlaps += run.overlaps
+        timestamps, counts = run._rising.sums()
+        self.batches_back += run.batches_back + int(counts[timestamps < self._latest].sum())
+        self._latest = max(self._latest, run._latest)
+        if run.first_timestamp is not None and run.last_timestamp is not None:
+            self._widen(run.first_timestamp, run.last_timestamp)
+        for producer in run._ended:
+            self.open_transactions.pop(producer, None)
+        for producer, transaction in run.open_transactions.items():
+            self.open_transactions.setdefault(producer, transaction)
+        self.ages += run.ages
+        self.marks += run.marks
+        self.read += run.read
+
+    def _join_offsets(self, run: PartitionFigures) -> None:
+        self.base_offset = max(self.base_offset, run.base_offset)
+        if not run.batches:
+            return
+        if self.batches:
+            gap = run.first_offset - self.next_offset
+            if gap > 0 and not run.begins_with_messages:
+                self.missing_offsets += gap
+            self.overlaps += gap < 0
+        else:
+            self.first_offset = run.first_offset
+            self.begins_with_messages = run.begins_with_messages
+        self.behind = max(self.behind, run.behind)
+        self.next_offset = run.next_offset
+
+    def document(self) -> dict[str, Any]:
+        """The partition's entry in the document."""
+        return {
+            "partition": self.partition,
+            "folder": self.folder,
+            "segments": self.segments,
+            "bytes": self.bytes,
+            "records": self.records,
+            "batches": self.batches,
+            "startOffset": self.start_offset,
+            "endOffset": self.end_offset,
+            "firstTimestamp": self.first_timestamp,
+            "lastTimestamp": self.last_timestamp,
+        }
