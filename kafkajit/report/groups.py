@@ -64,7 +64,7 @@ def plan_commits(
         mode=DROPMALFORMED,
         private_keys=keys,
     )
-    asked = [Predicate("eq", "topic", OFFSETS_TOPIC)]
+    asked = [Predicate("topic", "=", OFFSETS_TOPIC)]
     return [task for task in plan_tasks(options, asked) if task], options
 
 
