@@ -8,16 +8,21 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kafkajit.cli.look import DAMAGE, add_color_option, painted
 from kafkajit.cli.shared_options import add_private_key_option, add_topic_option
+from kafkajit.cli.spark_options import add_spark_options
 from kafkajit.format.amounts import number_of, size_text
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from kafkajit.cli.progress import Progress
 
 EXAMPLE = """\
@@ -31,17 +36,25 @@ records instead, --quick none. What retention and compaction would free is
 planned as by kafkajit retain and kafkajit compact: with --deep, and if the
 sample is all there is.
 
+--spark takes the same figures with all cores of this machine, or of the cluster
+of a master. Executors need kafkajit and the same paths; docs/deploy.md has more.
+No broker may write to the folder meanwhile; without --spark one may.
+
 examples:
   kafkajit report /var/kafka
   kafkajit report -o orders.html --topic orders --deep s3://backup/kafka
   kafkajit report --format json -o monday.json /var/kafka
   kafkajit report --compare monday.json /var/kafka
+  kafkajit report --spark spark://host:7077 --deep s3://backup/kafka
 
 exit code:
   0 if the report was written, whatever it says; 1 after an error
 """
 REST = "paths"  # the argument that receives the words behind options
 _PAGE = "report.html"
+_ALL_CORES = "local[*]"
+# Spark's master URLs, and those of Spark Connect. Another word behind --spark is a path.
+_MASTER = re.compile(r"local(?:\[.+\])?|yarn|(?:spark|k8s|sc)://.+")
 _STEPS = {
     "headers": "reading headers",
     "records": "sampling records",
@@ -53,7 +66,7 @@ _UNITS = {"savings": "topics", "plans": "partitions"}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("paths", nargs="+", metavar="PATH", help="folders of logs")
+    parser.add_argument("paths", nargs="*", metavar="PATH", help="folders of logs")
     add_topic_option(parser)
     parser.add_argument(
         "-o",
@@ -80,29 +93,50 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_private_key_option(parser)
     add_color_option(parser)
+    parser.add_argument(
+        "--spark",
+        nargs="?",
+        action=_Spark,
+        metavar="MASTER",
+        help="read through Spark: with all cores of this machine, or at a master such as local[4], "
+        "spark://host:7077, yarn, or sc://host of Spark Connect",
+    )
+    add_spark_options(parser)
+    parser.set_defaults(behind_spark=[])
+
+
+class _Spark(argparse.Action):
+    """Takes a master, or leaves the word to the paths."""
+
+    def __call__(
+        self,
+        _parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        _option_string: str | None = None,
+    ) -> None:
+        word = None if values is None else str(values)
+        if word is None or _MASTER.fullmatch(word):
+            namespace.spark = word or _ALL_CORES
+        else:
+            namespace.spark, namespace.behind_spark = _ALL_CORES, [word]
 
 
 def run(options: argparse.Namespace) -> int:
     """Take the figures and write the report."""
-    from kafkajit.cli.progress import Progress
-    from kafkajit.places.private_keys import PrivateKeys
-    from kafkajit.report.take import ALL, HEADERS, SAMPLE, ReportOptions, take
-
+    options.paths = [*options.behind_spark, *options.paths]
+    if not options.paths:
+        raise ValueError("no path is given: name folders, segments or URIs; see --help")
+    if options.spark is None and (options.conf or options.verbose):
+        given = "--conf" if options.conf else "--verbose"
+        raise ValueError(f"{given} is for Spark: add --spark, or leave it out")
     is_page = options.format == "html"
     if options.compare is not None and not is_page:
         raise ValueError("--compare is for a page: compare the JSON of two reports with jq or diff")
     earlier = None if options.compare is None else _document_at(Path(options.compare))
     if is_page:
         from kafkajit.report.page import page
-    asked = ReportOptions(
-        tuple(options.paths),
-        topics=tuple(options.topics),
-        depth=ALL if options.deep else HEADERS if options.quick else SAMPLE,
-        keys=PrivateKeys.of(dict(options.private_keys)),
-    )
-    with Progress() as progress:
-        progress.update("listing", 0, 0)
-        document = take(asked, partial(_show, progress))
+    document = _taken(options)
     text = page(document, earlier) if is_page else json.dumps(document) + "\n"
     output = options.output or (_PAGE if is_page else "-")
     if output == "-":
@@ -119,6 +153,48 @@ def run(options: argparse.Namespace) -> int:
         file=sys.stderr,
     )
     return 0
+
+
+def _taken(options: argparse.Namespace) -> dict[str, Any]:
+    from kafkajit.cli.progress import Progress
+    from kafkajit.places.private_keys import PrivateKeys
+    from kafkajit.report.take import ALL, HEADERS, SAMPLE, ReportOptions, take
+
+    depth = ALL if options.deep else HEADERS if options.quick else SAMPLE
+    if options.spark is not None:
+        return _taken_by_spark(options, depth)
+    asked = ReportOptions(
+        tuple(options.paths),
+        topics=tuple(options.topics),
+        depth=depth,
+        keys=PrivateKeys.of(dict(options.private_keys)),
+    )
+    with Progress() as progress:
+        progress.update("listing", 0, 0)
+        return take(asked, partial(_show, progress))
+
+
+def _taken_by_spark(options: argparse.Namespace, depth: str) -> dict[str, Any]:
+    from kafkajit.cli.progress import TaskProgress
+    from kafkajit.cli.sql.error_report import report_of
+    from kafkajit.spark.folder_report import report
+    from kafkajit.spark.session import session_at
+
+    session: SparkSession | None = None
+    try:
+        with TaskProgress(lambda: session):
+            session = session_at(options.spark, dict(options.conf), verbose=options.verbose)
+            return report(
+                session,
+                *options.paths,
+                topics=options.topics,
+                depth=depth,
+                private_keys=dict(options.private_keys),
+            )
+    except Exception as error:
+        if options.debug:
+            raise
+        raise ValueError(report_of(error, "").message) from None
 
 
 def _document_at(path: Path) -> dict[str, Any]:

@@ -17,12 +17,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kafkajit.spark.folder_report import report
     from kafkajit.spark.local.session import local_session
     from kafkajit.spark.session import register
 
-__all__ = ["local_session", "register"]
+__all__ = ["local_session", "register", "report"]
 
-_HOME = {"local_session": "kafkajit.spark.local.session", "register": "kafkajit.spark.session"}
+_HOME = {
+    "local_session": "kafkajit.spark.local.session",
+    "register": "kafkajit.spark.session",
+    "report": "kafkajit.spark.folder_report",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,13 +1,19 @@
-"""`register`: adds the SQL functions, the table function and the data source to a session."""
+"""`register`: adds the SQL functions, the table function and the data source to a session.
+
+`session_at` starts the session of a command.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kafkajit.spark import bridge
 from kafkajit.spark.catalogue import FUNCTIONS, TABLE_FUNCTION
 from kafkajit.spark.columns import arrow_function
 from kafkajit.spark.datasource import KafkaLogDataSource
+from kafkajit.spark.local.session import local_session
 from kafkajit.spark.table_functions import kafka_log
 
 if TYPE_CHECKING:
@@ -30,3 +36,27 @@ def register(spark: SparkSession) -> None:
     spark.udtf.register(TABLE_FUNCTION, kafka_log())
     spark.dataSource.register(KafkaLogDataSource)
     bridge.install(spark)
+
+
+def session_at(
+    master: str, conf: Mapping[str, str] | None = None, *, verbose: bool = False
+) -> SparkSession:
+    """A session on this machine, on a cluster, or of a Spark Connect server.
+
+    Args:
+        master: `local[*]` or another of Spark's master URLs, or `sc://host` for Spark Connect
+        conf: Spark's settings
+        verbose: show Spark's own messages
+    """
+    local = re.fullmatch(r"local(?:\[(.+)\])?", master)
+    if local is not None:
+        return local_session(verbose=verbose, cores=local[1] or "1", conf=conf)
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName("kafkajit").config(map=dict(conf or {}))
+    if master.startswith("sc://"):
+        return builder.remote(master).getOrCreate()
+    session = builder.master(master).getOrCreate()
+    if not verbose:
+        session.sparkContext.setLogLevel("OFF")
+    return session

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -96,3 +97,46 @@ def test_a_file_that_is_no_report_is_refused(
 def test_json_is_not_compared(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", "--format", "json", "--compare", "x", str(root)]) == 1
     assert "--compare is for a page" in capsys.readouterr().err
+
+
+def test_a_path_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["report"], ["report", "--spark"], ["report", "--spark", "local[2]"]):
+        assert main(words) == 1
+        assert capsys.readouterr().err.startswith("kafkajit: no path is given: name folders")
+
+
+@pytest.mark.parametrize("option", [["--conf", "spark.driver.memory=1g"], ["--verbose"]])
+def test_options_of_spark_need_spark(
+    option: list[str], root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", *option, str(root)]) == 1
+    assert f"{option[0]} is for Spark: add --spark" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "spark", "paths"),
+    [
+        (["--spark", "/kafka"], "local[*]", ["/kafka"]),
+        (["--spark", "/kafka", "/more"], "local[*]", ["/kafka", "/more"]),
+        (["--spark", "local[2]", "/kafka"], "local[2]", ["/kafka"]),
+        (["--spark", "spark://host:7077", "/kafka"], "spark://host:7077", ["/kafka"]),
+        (["--spark", "s3://bucket/kafka"], "local[*]", ["s3://bucket/kafka"]),
+        (["/kafka", "--spark"], "local[*]", ["/kafka"]),
+        (["/kafka", "--spark", "sc://host"], "sc://host", ["/kafka"]),
+        (["--spark", "--quick", "/kafka"], "local[*]", ["/kafka"]),
+        (["/kafka", "--spark", "/more"], "local[*]", ["/kafka", "/more"]),
+        (["/kafka"], None, ["/kafka"]),
+    ],
+)
+def test_a_word_behind_spark_is_a_master_or_a_path(
+    words: list[str], spark: str | None, paths: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[argparse.Namespace] = []
+
+    def taken(options: argparse.Namespace) -> dict[str, object]:
+        seen.append(options)
+        return {}
+
+    monkeypatch.setattr("kafkajit.cli.report._taken", taken)
+    assert main(["report", "--format", "json", *words]) == 0
+    assert (seen[0].spark, sorted(seen[0].paths)) == (spark, paths)

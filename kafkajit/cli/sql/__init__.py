@@ -22,6 +22,7 @@ from kafkajit.cli.shared_options import (
     number,
     setting,
 )
+from kafkajit.cli.spark_options import add_spark_options
 from kafkajit.cli.sql.view_names import BINARY, FORMATS, TOPICS_DOC, VIEW_DOCS
 
 if TYPE_CHECKING:
@@ -110,17 +111,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="an option of the data source kafkaLog, as startingTimestamp=2025-11-05T12:00:00Z",
     )
-    parser.add_argument(
-        "--conf",
-        action="append",
-        type=setting,
-        default=[],
-        metavar="NAME=VALUE",
-        help="a configuration property of Spark, such as spark.driver.memory=8g",
-    )
+    add_spark_options(parser)
     parser.set_defaults(ends_in_words=False)
     add_color_option(parser)
-    parser.add_argument("--verbose", action="store_true", help="show Spark's own log output")
 
 
 class _Paths(argparse.Action):
