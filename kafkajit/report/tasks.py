@@ -234,7 +234,7 @@ class Unread(NamedTuple):
 
 @dataclass(frozen=True)
 class ReadCommits:
-    """Reads the newest commits in a stretch of __consumer_offsets, or reports why that fails."""
+    """Reads the newest commits in a stretch of __consumer_offsets; the piece may be a problem."""
 
     task: ScanTask
     options: ScanOptions

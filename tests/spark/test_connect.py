@@ -22,6 +22,7 @@ QUESTIONS = (
     "kafka_log",
     "column_functions",
     "errors",
+    "report",
     "planner_log",
 )
 

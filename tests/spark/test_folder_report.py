@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from corpus import DATA
+from corpus import DATA, REPOSITORY
 from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 from scanning import write_partition
@@ -62,6 +63,14 @@ def test_any_folder_has_the_same_report(spark: SparkSession, folder: str) -> Non
 @pytest.mark.usefixtures("_small_tasks")
 def test_records_of_several_folders_have_the_same_report(spark: SparkSession) -> None:
     check(spark, str(DATA / "internal"), str(DATA / "v2"), kt.SAMPLE, depth=ALL)
+
+
+def test_the_page_s_example_gives_what_it_says(spark: SparkSession) -> None:
+    del spark  # the example uses the session that is there
+    text = (REPOSITORY / "docs" / "report.md").read_text()
+    test = doctest.DocTestParser().get_doctest(text, {}, "report.md", "report.md", 0)
+    assert test.examples
+    assert doctest.DocTestRunner().run(test).failed == 0
 
 
 def test_a_topic_is_chosen(spark: SparkSession) -> None:

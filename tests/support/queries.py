@@ -114,6 +114,18 @@ def error_of(ask: Callable[[], DataFrame]) -> list[Any]:
     return [line[0].strip() if line else stated, "Traceback" in stated]
 
 
+def report(asked: Asked) -> dict[str, Any]:
+    """A report without measured times."""
+    from kafkajit.spark import report
+
+    found = report(asked.spark, asked.logs, asked.damaged)
+    del found["madeAt"], found["madeBy"], found["seconds"]
+    for topic in found["topics"]:
+        for encoding in topic["savings"]["encodings"]:
+            del encoding["encodeSeconds"], encoding["decodeSeconds"]
+    return found
+
+
 def planner_log(asked: Asked) -> list[str]:
     """The lines that planning a query logs, as its user sees them."""
     spark = asked.spark
@@ -157,6 +169,7 @@ QUESTIONS = {
         kafka_log,
         column_functions,
         errors,
+        report,
         planner_log,
         executors,
     )
