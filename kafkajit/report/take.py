@@ -7,12 +7,14 @@ list ─▶ headers of all batches, topic by topic ─▶ a sample of records �
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
+from kafkajit.format.notebook import in_notebook
+from kafkajit.format.progress import Progress
 from kafkajit.log.segment import Segment
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
 from kafkajit.places.tiered_files import TieredFile
@@ -60,8 +62,6 @@ _CHECKED_INDEXES = 1000
 # than these, or if all records are asked for.
 _PLANNED_PARTITIONS = 1000
 
-Progress = Callable[[str, int, int], None]
-
 
 @dataclass(frozen=True)
 class ReportOptions:
@@ -92,14 +92,19 @@ class _Topic:
 
 
 def take(
-    options: ReportOptions, progress: Progress = lambda *_: None, runner: Runner = HERE
+    options: ReportOptions, progress: Progress | None = None, runner: Runner = HERE
 ) -> dict[str, Any]:
-    """Take the figures and return the document.
+    """Take the figures and return the document; without `progress` a notebook shows it.
 
     >>> import kafkajit.testing as kt
     >>> take(ReportOptions((str(kt.SAMPLE),), depth="headers"))["totals"]["topics"]
     2
     """
+    with in_notebook() as shown:
+        return _take(options, progress or shown, runner)
+
+
+def _take(options: ReportOptions, progress: Progress, runner: Runner) -> dict[str, Any]:
     begun = time.monotonic()
     now = options.now if options.now is not None else time.time_ns() // 1_000_000
     folder = look_at(options.paths, topics=options.topics, keys=options.keys)

@@ -89,9 +89,14 @@ def of_records(damage: Iterable[tuple[str, Gap]], known: Iterable[Trouble]) -> I
         if one.position is not None and one.length is not None:
             stretches.setdefault(one.path, []).append((one.position, one.position + one.length))
     for topic, gap in damage:
-        path, end = gap.path or "", gap.position + gap.length
-        if not any(first < end and gap.position < last for first, last in stretches.get(path, ())):
-            yield of_gap(gap, topic, parse_log_path(path).partition)
+        path = gap.path or ""
+        start, end = gap.position, gap.position + gap.length
+        partition = parse_log_path(path).partition
+        for first, last in [*sorted(stretches.get(path, ())), (end, end)]:
+            if start < min(first, end):
+                rest = gap._replace(position=start, length=min(first, end) - start)
+                yield of_gap(rest, topic, partition)
+            start = max(start, last)
 
 
 def of_topic(topic: TopicFigures) -> Iterator[Trouble]:

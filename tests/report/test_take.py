@@ -152,9 +152,9 @@ def test_damage_is_listed_once(tmp_path: Path) -> None:
     wrong = log(1)[:-1] + b"?"
     content = log(0) + wrong + b"\xff" * 50 + log(2) + wrong + log(3)
     found = document_of(write_partition(tmp_path, {0: content}), depth=ALL)
-    places = [(one["position"], one["length"]) for one in found["trouble"]]
-    assert places[:2] == [(size, size), (2 * size, 50)]
-    assert places[2] == (3 * size + 50, size)
+    corruption = [one for one in found["trouble"] if one["kind"] == "corruption"]
+    places = [(one["position"], one["length"]) for one in corruption]
+    assert places == [(size, size + 50), (3 * size + 50, size)]
 
 
 def test_an_index_that_does_not_fit_is_told(tmp_path: Path) -> None:
