@@ -16,8 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kafkajit.cli.look import DAMAGE, add_color_option, painted
-from kafkajit.cli.shared_options import add_private_key_option, add_topic_option
-from kafkajit.cli.spark_options import add_spark_options
+from kafkajit.cli.shared_options import (
+    add_private_key_option,
+    add_spark_options,
+    add_topic_option,
+)
 from kafkajit.format.amounts import number_of, size_text
 
 if TYPE_CHECKING:

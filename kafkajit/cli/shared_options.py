@@ -81,6 +81,19 @@ def add_private_key_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_spark_options(parser: argparse.ArgumentParser) -> None:
+    """Add --conf, which becomes a list of names and values, and --verbose."""
+    parser.add_argument(
+        "--conf",
+        action="append",
+        type=setting,
+        default=[],
+        metavar="NAME=VALUE",
+        help="a configuration property of Spark, such as spark.driver.memory=8g",
+    )
+    parser.add_argument("--verbose", action="store_true", help="show Spark's own log output")
+
+
 def size(text: str) -> int:
     """Parse an argument as a number of bytes, with a unit or without.
 

@@ -102,7 +102,7 @@ def test_json_is_not_compared(root: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_a_path_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
     for words in (["report"], ["report", "--spark"], ["report", "--spark", "local[2]"]):
         assert main(words) == 1
-        assert capsys.readouterr().err.startswith("kafkajit: no path is given: name folders")
+        assert capsys.readouterr().err.startswith("kafkajit report: no path is given: name folders")
 
 
 @pytest.mark.parametrize("option", [["--conf", "spark.driver.memory=1g"], ["--verbose"]])

@@ -19,10 +19,10 @@ from kafkajit.cli.look import add_color_option, complain
 from kafkajit.cli.shared_options import (
     add_isolation_level_option,
     add_mode_option,
+    add_spark_options,
     number,
     setting,
 )
-from kafkajit.cli.spark_options import add_spark_options
 from kafkajit.cli.sql.view_names import BINARY, FORMATS, TOPICS_DOC, VIEW_DOCS
 
 if TYPE_CHECKING:
