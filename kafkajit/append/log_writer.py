@@ -24,12 +24,10 @@ from kafkajit.change.change import Change
 from kafkajit.change.files import local_folder, say_where
 from kafkajit.change.lock import FolderLock
 from kafkajit.errors import CorruptRecordError, InvalidOffsetError
-from kafkajit.format.layout import PARTITION_LEADER_EPOCH_OFFSET
 from kafkajit.format.limits import MAX_INT32
 from kafkajit.format.log_path import partition_of
-from kafkajit.kernel import kernel
-from kafkajit.kernel.intrinsics import write_int32
 from kafkajit.log.config import LogConfig
+from kafkajit.log.epochs import stamp_epochs
 from kafkajit.log.log_end import read_log_end
 from kafkajit.log.producers import ProducerStates, are_markers, markers_of
 from kafkajit.records.batches import Batches, Framing
@@ -300,10 +298,3 @@ class LogWriter:
         segment.close()
         self._effects.take_snapshot(base_offset)
         return NewSegment(self._effects.new, base_offset, self.config)
-
-
-@kernel
-def stamp_epochs(content, positions, epochs):
-    """Set the leader epochs of batches; a batch's checksum does not cover its epoch."""
-    for row in range(positions.size):
-        write_int32(content, positions[row] + PARTITION_LEADER_EPOCH_OFFSET, epochs[row])

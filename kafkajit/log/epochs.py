@@ -10,6 +10,9 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
+from kafkajit.format.layout import PARTITION_LEADER_EPOCH_OFFSET
+from kafkajit.kernel import kernel
+from kafkajit.kernel.intrinsics import write_int32
 from kafkajit.records.batches import Batches
 from kafkajit.state.leader_epochs import leader_epochs_text
 
@@ -82,3 +85,10 @@ class LeaderEpochs:
     def text(self) -> bytes:
         """The content of the leader-epoch-checkpoint file, as a broker writes it."""
         return leader_epochs_text(self.entries)
+
+
+@kernel
+def stamp_epochs(content, positions, epochs):
+    """Set the leader epochs of batches; a batch's checksum does not cover its epoch."""
+    for row in range(positions.size):
+        write_int32(content, positions[row] + PARTITION_LEADER_EPOCH_OFFSET, epochs[row])

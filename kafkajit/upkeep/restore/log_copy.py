@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from kafkajit.append.log_writer import stamp_epochs
 from kafkajit.change.change import Change
 from kafkajit.errors import CorruptRecordError, CorruptSnapshotError
 from kafkajit.format.kafscale import FOOTER
@@ -31,7 +30,7 @@ from kafkajit.format.log_path import (
 )
 from kafkajit.index.transaction_index import ENTRY as ABORTED
 from kafkajit.log.config import LogConfig
-from kafkajit.log.epochs import LeaderEpochs
+from kafkajit.log.epochs import LeaderEpochs, stamp_epochs
 from kafkajit.log.indexing import SegmentIndexes
 from kafkajit.log.producers import ProducerStates, are_markers
 from kafkajit.log.tiered_segments import Epochs
