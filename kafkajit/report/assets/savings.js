@@ -142,7 +142,7 @@ function plannedCompaction(topics) {
   if (!rows.length) return null;
   return figure({
     title: "Compaction", size: "wide", from: plansFrom("compact", topics),
-    lead: "What a compaction of all closed segments frees, now or if the topic were compacted. Records without a key go.",
+    lead: "Bytes that a compaction of all closed segments frees, if the topic is compacted or were. It removes records without a key.",
   }, dataTable({
     caption: "Topics by what compaction frees", rows, sorted: [1, true], limit: 8, filter: "Filter topics",
     columns: [topicColumn(), barColumn("Frees", "bytes", rows), { label: "Share", numeric: true, value: (row) => row.bytes / (row.all || 1), cell: (row) => share(row.bytes, row.all) },
