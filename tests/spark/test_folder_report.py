@@ -140,4 +140,4 @@ def test_the_command_s_errors_are_one_line(
 ) -> None:
     del spark
     assert main(["report", "--spark", str(tmp_path / "missing")]) == 1
-    assert capsys.readouterr().err == f"kafkajit: there is nothing at {tmp_path}/missing\n"
+    assert capsys.readouterr().err == f"kafkajit report: there is nothing at {tmp_path}/missing\n"

@@ -165,7 +165,7 @@ def repair(
       00000000000000000000.txnindex   create: it lacks the transaction that was aborted at offset 25
       00000000000000000027.snapshot   create: it is missing
       leader-epoch-checkpoint         create: it lacks epoch 0 from offset 0
-      then: 1 segment, 1951 bytes, offsets 0 to 26
+      then: 1 segment, 1,951 bytes, offsets 0 to 26
     """
     location = local_folder(folder)
     folders = partitions_at(location)
