@@ -40,8 +40,8 @@ planned as by kafkajit retain and kafkajit compact: with --deep, and if the
 sample is all there is.
 
 --spark takes the same figures with all cores of this machine, or of the cluster
-of a master. Executors need kafkajit and the same paths; docs/deploy.md has more.
-No broker may write to the folder meanwhile; without --spark one may.
+of a master. Executors need kafkajit and the same paths: docs/deploy.md. No
+broker may write to the folder meanwhile; without --spark one may.
 
 examples:
   kafkajit report /var/kafka
