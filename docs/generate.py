@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -144,10 +145,10 @@ def _function(file: SqlFile) -> Iterator[str]:
     fields = file.fields
     yield f"### {file.name}"
     yield f"`{fields['signature']}`"
-    yield fields["description"]
+    yield _wrapped(fields["description"])
     rows = ((f"`{name}`", text) for name, text in arguments(file).items())
     yield _table(("argument", ""), rows)
-    yield f"**Returns** {fields['returns']}"
+    yield _wrapped(f"**Returns** {fields['returns']}")
     if has_try(file):
         yield f"**`try_{fields['signature']}`** returns NULL instead of the error."
     others = ", ".join(f"[{name}](#{name})" for name in fields["see also"].split(", "))
@@ -184,14 +185,18 @@ def recipes_page() -> str:
     ]
     for file in files:
         fields = file.fields
-        parts += [f"## {fields['title']}", f"*{fields['question']}*", fields["answer"]]
+        parts += [
+            f"## {fields['title']}",
+            _wrapped(f"*{fields['question']}*"),
+            _wrapped(fields["answer"]),
+        ]
         parts.append(
             _table(
                 ("reads", "columns"),
                 ((f"`{view}`", ", ".join(columns)) for view, columns in reads(file).items()),
             )
         )
-        parts.append(f"**Cost:** {fields['cost']}")
+        parts.append(_wrapped(f"**Cost:** {fields['cost']}"))
         parts += _examples(file)
     return "\n\n".join(parts) + "\n"
 
@@ -226,7 +231,7 @@ def reads(file: SqlFile) -> dict[str, list[str]]:
 def _examples(file: SqlFile) -> Iterator[str]:
     for statement, result in zip(file.statements, read_results(file.path), strict=True):
         if statement.comment:
-            yield statement.comment
+            yield _wrapped(statement.comment)
         if statement.literals:
             built = "\n".join(f"-- X'…': {expression}" for expression in statement.literals)
             yield f"```sql\n{built}\n{statement.sql};\n```"
@@ -263,6 +268,11 @@ def column_names(schema: str) -> list[str]:
     return names
 
 
+def _wrapped(text: str) -> str:
+    """A paragraph in lines as wide as those of the pages written by hand."""
+    return textwrap.fill(text, 110, break_long_words=False, break_on_hyphens=False)
+
+
 def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     heads = list(heads)
     lines = [heads, ["---"] * len(heads), *([_cell(text) for text in row] for row in rows)]
@@ -287,7 +297,7 @@ SELECT path, inline(kafka_record_batches(content)) FROM binaryFile.`/var/kafka/o
 ```
 
 `kafkajit.spark.functions` has the same functions for DataFrames; they need no registration.
-If an argument is NULL, so is the result. Optional arguments can be named:
+If an argument is NULL, so is the result. You can pass optional arguments by name:
 `columns => 'offset, value'`.
 
 A function raises an error if its bytes are damaged. Its `try_` twin, if the table below has one,
@@ -300,7 +310,7 @@ In the examples, `X'…'` is a batch, a file or a part of a record, and the comm
 shows how `kafkajit.testing` builds it. The tests run every statement and compare its output."""
 
 _RECIPES_INTRODUCTION = """\
-Questions about a cluster, answered from its logs alone. The recipes read the views of
+These statements answer questions about a cluster from its logs alone. The recipes read the views of
 `kafkajit sql --path DIR`. In your own Spark session, create these views of the
 [data source](datasource.md):
 
@@ -313,9 +323,10 @@ CREATE TEMPORARY VIEW indexes USING kafkaLog OPTIONS (path '/var/kafka', kind 'i
 
 Only `kafkajit sql` has the views `consumer_offsets` and `transactions`.
 
-A query of `batches` reads headers and decompresses nothing. A query of `records` decodes every
-column of the view, because Spark does not tell which columns it needs. So give the view only the
-columns listed above the recipe; `kafkajit sql` does that by itself:
+A query of `batches` reads only headers and decompresses nothing. Without
+[the bridge](datasource.md#the-bridge), a query of `records` decodes every column of the view,
+because Spark does not tell kafkajit which columns the query needs. In that case give the view only
+the columns that the recipe reads, which its table lists:
 
 ```sql
 CREATE TEMPORARY VIEW records (topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP)
@@ -325,9 +336,9 @@ USING kafkaLog OPTIONS (path '/var/kafka');
 To query one topic, create the views with a narrower path, such as `path '/var/kafka/orders-*'`. All
 windows are partitioned by partition or by producer, so that no task has to hold a whole log.
 
-The outputs below are those of the sample log in `kafkajit/sample`, of its internal topics in
-`kafkajit/sample/internal`, and of its topic with Avro values in `kafkajit/sample/typed`. The tests
-compare them."""
+The recipes ran on the sample log in `kafkajit/sample`, on its internal topics in
+`kafkajit/sample/internal`, and on its topic with Avro values in `kafkajit/sample/typed`. The tests
+compare the outputs below."""
 
 
 def commands_page() -> str:

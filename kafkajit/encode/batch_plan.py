@@ -136,8 +136,8 @@ def first_rows(
 def not_increasing(offset: int, before: int, row: int) -> InvalidOffsetError:
     """The error for an offset that is not larger than the one before it."""
     return InvalidOffsetError(
-        f"offset {offset} is not behind {before} of the record before it: records are written in "
-        "the order of their offsets, each of its own",
+        f"offset {offset} is not behind {before} of the record before it: offsets must increase "
+        "from record to record",
         row=int(row),
     )
 

@@ -1,12 +1,13 @@
 -- signature: kafka_decode_value(value, schema)
 -- group: Keys and values
--- description: Returns a key or value that is Avro, Protobuf or JSON as VARIANT. Take fields out of it
---   with a path and a type, as in `kafka_decode_value(value, schema):customer.id::bigint`. Values keep their types: a decimal is
---   a DECIMAL, a timestamp a TIMESTAMP. Bytes in front of a value that name a schema are recognized.
+-- description: Returns a key or value in Avro, Protobuf or JSON as VARIANT. Take fields out of it
+--   with a path and a type, as in `kafka_decode_value(value, schema):customer.id::bigint`. Values
+--   keep their types: a decimal is a DECIMAL, a timestamp a TIMESTAMP. Bytes in front of a value
+--   that name a schema are recognized.
 -- value: BINARY, the record's key or value.
--- schema: STRING, the schema with which all values have been written, as text or as the path of an .avsc
---   or .proto file; or the path of a registry's log such as /var/kafka/_schemas-0, by whose schemas
---   each value is read.
+-- schema: STRING, the schema with which all values have been written, as text or as the path of an
+--   .avsc or .proto file; or the path of a registry's log such as /var/kafka/_schemas-0, which has
+--   the schemas that the values name.
 -- returns: VARIANT. NULL if an argument is NULL, and for a value that is Avro's null.
 -- since: 0.1.0
 -- see also: kafka_schema_id

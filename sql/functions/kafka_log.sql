@@ -1,7 +1,7 @@
 -- signature: kafka_log(segments [, columns [, mode]])
 -- group: Segments
 -- description: A table function: returns the records of segments of any size, in bounded memory.
---   Its argument is a table with a column `path` or `content`, as in `TABLE(SELECT path FROM …)`,
+--   The argument is a table with a column `path` or `content`, as in `TABLE(SELECT path FROM …)`,
 --   or a single path or content. Spark reads each segment in one task, and as many segments in
 --   parallel as the table has partitions. The data source can also split a segment and skip parts
 --   of it.

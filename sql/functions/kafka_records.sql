@@ -34,7 +34,7 @@ SELECT kafka_records(
   columns => 'offset, value'
 ).value AS `values`;
 
--- Transaction markers are records too.
+-- Transaction markers are also records.
 -- X'': batch([Record(value=b"v")], producer_id=1, producer_epoch=0, base_sequence=0,
 --   is_transactional=True)
 -- X'': control_batch(0, base_offset=1, coordinator_epoch=3)

@@ -1,7 +1,7 @@
 -- signature: kafka_schema_id(value)
 -- group: Keys and values
--- description: Returns the id of the schema in front of a key or a value, as a schema registry has
---   given it. Framings of Confluent and Apicurio have such a number.
+-- description: Returns the id in front of a key or a value, by which a schema registry names the
+--   schema. The framings of Confluent and Apicurio have such a number.
 -- value: BINARY, the record's key or value.
 -- returns: INT. NULL if nothing in front of the value is an id of 32 bits, and for NULL.
 -- since: 0.1.0

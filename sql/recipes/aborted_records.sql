@@ -1,9 +1,9 @@
 -- title: Aborted records
--- question: How many records were written in vain, and by which producers?
+-- question: How many records were aborted, and which producers wrote them?
 -- answer: A record in a transaction belongs to the next marker of its producer in its partition,
 --   COMMIT or ABORT; without one the transaction is still open. Aborted records take space. Brokers
---   also send them to consumers with `isolation.level=read_committed`, which drop them. To read
---   without them, use `OPTIONS (path …, isolationLevel 'read_committed')`.
+--   also send them to consumers with `isolation.level=read_committed`, which drop them. To leave
+--   them out, use `OPTIONS (path …, isolationLevel 'read_committed')`.
 -- reads: records (topic, partition, offset, baseOffset, producerId, producerEpoch, isTransactional,
 --   controlType)
 -- cost: decodes the structure of records, but no keys, values or headers. The window gets one row

@@ -37,7 +37,7 @@ WHERE NOT isControlBatch
 GROUP BY topic, compressionType
 ORDER BY topic, bytes DESC, compressionType;
 
--- The compression ratio. Both sides are summed up by batch before the join.
+-- The compression ratio. Both sides are summed by batch before the join.
 WITH payload AS (
   SELECT
     topic,

@@ -1,13 +1,13 @@
 -- title: Broken indexes
 -- question: Which indexes are damaged or point to the wrong position?
--- answer: When a broker starts, it checks only the size and the last entry of an index. An index
---   that was copied while the log was written, or that was restored beside another log, passes that
---   check. Fetches that use it then fail or read from the wrong position. This recipe compares
---   every entry with the log. To repair an index, stop the broker and delete the listed file: the
---   broker builds it again from the log. `problem` is the first of `problems`; `kafka_verify_index`
---   returns all of them.
+-- answer: When a broker starts, it checks only the size and the last entry of an index. If an index
+--   was copied while the log was written, or restored beside another log, it passes that check.
+--   Fetches that use it then fail or read from the wrong position. This recipe compares every entry
+--   with the log. To repair an index, stop the broker and delete the listed file: the broker builds
+--   it again from the log. `problem` is the first of `problems`; `kafka_verify_index` returns all
+--   of them.
 -- reads: indexes (topic, partition, baseOffset, suffix, entries, problems, problem)
--- cost: indexes and headers of batches.
+-- cost: reads indexes, and headers of batches.
 
 SELECT topic, partition, baseOffset, suffix, entries, problems, problem
 FROM indexes

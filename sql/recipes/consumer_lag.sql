@@ -3,14 +3,14 @@
 --   no longer exist?
 -- answer: `lag` is the number of offsets between the committed offset and the end of the log.
 --   Compaction and transaction markers use up some of them, so the number of records is at most
---   that. `lag` is NULL if the partition is not at this path: it is on another broker, or was
+--   `lag`. `lag` is NULL if the partition is not at this path: it is on another broker, or it was
 --   deleted. The log ends where your copy ends; on a broker, consumers see it up to the high
 --   watermark (`checkpoints`, `replication-offset-checkpoint`). Offsets that are committed in a
 --   transaction count only once it has committed: if your groups do that, use `--isolation-level
 --   read_committed`.
 -- reads: consumer_offsets (groupId, topic, partition, committedOffset, commitTimestamp, isDeleted,
 --   recordOffset), batches (topic, partition, lastOffset)
--- cost: all records of __consumer_offsets, and headers of batches.
+-- cost: decodes all records of __consumer_offsets, and reads headers of batches.
 
 WITH committed AS (
   SELECT

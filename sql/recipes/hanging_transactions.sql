@@ -1,15 +1,15 @@
 -- title: Hanging transactions
 -- question: Which open transactions will never end, because their coordinator no longer knows them?
--- answer: A coordinator aborts a transaction after its timeout, so a transaction that is `Ongoing`
---   there ends by itself. A transaction hangs if it is open in a partition ([open
---   transactions](#open-transactions)) but its coordinator has ended it, or does not know its
---   producer. It blocks every consumer with `isolation.level=read_committed` until
+-- answer: A coordinator aborts a transaction after its timeout, so a transaction that the
+--   coordinator has as `Ongoing` ends by itself. A transaction hangs if it is open in a partition
+--   ([open transactions](#open-transactions)) but its coordinator has ended it, or does not know
+--   its producer. It blocks every consumer with `isolation.level=read_committed` until
 --   `kafka-transactions.sh abort` ends it. The path must contain all partitions of
 --   `__transaction_state`.
 -- reads: batches (topic, partition, baseOffset, producerId, producerEpoch, isTransactional,
 --   isControlBatch), transactions (transactionalId, producerId, producerEpoch, state, timeoutMs,
 --   start, partitions, recordOffset, recordTimestamp, isDeleted)
--- cost: headers of batches, and all records of __transaction_state.
+-- cost: reads headers of batches, and decodes all records of __transaction_state.
 
 WITH ended AS (
   SELECT topic, partition, producerId, max(baseOffset) AS markerOffset

@@ -1,15 +1,15 @@
 -- title: Offset gaps and duplicates
--- question: Is the log complete, and is every record in it once?
+-- question: Is the log complete, and does it have every record only once?
 -- answer: `insideBatches` counts offsets that are missing inside a batch: compaction removed them,
---   which is harmless. `betweenBatches` counts offsets between batches. On a compacted topic that
---   is compaction too. On any other topic records are lost, most often with a segment that was not
---   copied; the second statement shows which. `twice` counts offsets that several batches have: two
---   copies of a partition were read as one, or a segment overlaps the next. A batch that was sent
---   twice has two ranges of offsets but the same bytes: its producer retried with
---   `enable.idempotence=false`.
+--   which is harmless. `betweenBatches` counts offsets between batches. On a compacted topic,
+--   compaction is the reason again. On any other topic records are lost, most often with a segment
+--   that was not copied; the second statement shows which. `twice` counts offsets that several
+--   batches have: two copies of a partition were read as one, or a segment overlaps the next. A
+--   batch that was sent twice has two ranges of offsets but the same bytes: its producer retried
+--   with `enable.idempotence=false`.
 -- reads: batches (topic, partition, baseOffset, lastOffset, recordsCount, sizeInBytes, producerId,
 --   maxTimestamp, crc)
--- cost: headers of batches. The window sorts them within each partition.
+-- cost: reads headers of batches. The window sorts them within each partition.
 
 -- offsets + twice = records + insideBatches + betweenBatches
 WITH placed AS (

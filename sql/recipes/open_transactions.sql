@@ -1,14 +1,14 @@
 -- title: Open transactions
 -- question: Which transactions are still open, and which records do they hold back?
 -- answer: Consumers with `isolation.level=read_committed` read up to `lastStableOffset` and wait
---   there. A transaction younger than `transaction.timeout.ms` (one minute by default) is in
---   progress: the log was copied meanwhile. An older one hangs. On the cluster,
+--   there. A transaction younger than `transaction.timeout.ms` (one minute by default) was in
+--   progress when the log was copied. An older one hangs. On the cluster,
 --   `kafka-transactions.sh find-hanging` shows it, and `kafka-transactions.sh abort` ends it; its
 --   `--start-offset` is `firstOffset`. `ageInSeconds` is the time from the transaction's first
 --   batch to the newest record in the partition.
 -- reads: batches (topic, partition, baseOffset, lastOffset, recordsCount, producerId,
 --   producerEpoch, isTransactional, isControlBatch, maxTimestamp)
--- cost: headers of batches, read twice.
+-- cost: reads headers of batches, twice.
 
 -- A transaction is open if no marker of its producer follows.
 WITH ended AS (

@@ -9,7 +9,7 @@
 --   gaps](#offset-gaps-and-duplicates) shows.
 -- reads: batches (topic, partition, baseOffset, lastOffset, recordsCount, baseSequence,
 --   lastSequence, producerId, producerEpoch, isTransactional, isControlBatch, maxTimestamp)
--- cost: headers of batches. The third statement sorts them within each producer's epoch.
+-- cost: reads headers of batches. The third statement sorts them within each producer's epoch.
 
 SELECT
   topic,

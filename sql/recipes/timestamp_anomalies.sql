@@ -1,13 +1,14 @@
 -- title: Timestamp anomalies
--- question: Which producers have a wrong clock, and which records came late?
+-- question: Which producers have a wrong clock, and which records are out of order?
 -- answer: Retention by time uses the largest timestamp of a segment. A record from the future keeps
---   its segment until then; set `message.timestamp.after.max.ms` to have brokers refuse such
+--   its segment until that time; set `message.timestamp.after.max.ms` to have brokers refuse such
 --   records. Seconds instead of milliseconds become dates in January 1970, and a segment with only
---   such timestamps is deleted at once. In the future means more than an hour later than the
---   modification time of the segment's file, so a file that was copied without its modification
---   time hides some. To compare with the current time, replace `modificationTime` with
---   `current_timestamp()`. A record is out of order if the record before it has a later timestamp.
---   A few records out of order, by seconds, are normal if several producers write.
+--   such timestamps is deleted at once. A batch counts as in the future if its timestamp is more
+--   than an hour later than the modification time of the segment's file. So a file that was copied
+--   without its modification time hides some. To compare with the current time, replace
+--   `modificationTime` with `current_timestamp()`. A record is out of order if the record before it
+--   has a later timestamp. A few records out of order, by seconds, are normal if several producers
+--   write.
 -- reads: batches (topic, partition, path, baseOffset, recordsCount, producerId, timestampType,
 --   maxTimestamp), files (path, modificationTime), records (topic, partition, offset, timestamp,
 --   timestampType)

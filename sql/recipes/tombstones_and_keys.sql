@@ -2,9 +2,10 @@
 -- question: What would compaction leave of a topic, and do a few keys have most of its records?
 -- answer: `superseded` counts records that a later record with the same key in the same partition
 --   replaces: compaction can remove them. `deleted` counts keys whose last record is a tombstone,
---   which is removed too after `delete.retention.ms`. Records without a key cannot be compacted,
---   and brokers refuse them on a compacted topic. The records of a key in several partitions are no
---   longer in order: partitions were added, or clients use different partitioners.
+--   which compaction can also remove after `delete.retention.ms`. Records without a key cannot be
+--   compacted, and brokers refuse them on a compacted topic. If a key has records in several
+--   partitions, they are no longer in order: partitions were added, or clients use different
+--   partitioners.
 -- reads: records (topic, partition, offset, key, value, controlType)
 -- cost: decodes all keys and values, though it only checks whether a value is NULL.
 --   `approx_count_distinct` takes little memory; the other statements shuffle one row for each key.

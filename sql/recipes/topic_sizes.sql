@@ -1,5 +1,6 @@
 -- title: Size and records by topic
--- question: Which topics take the space, how many records have they, and are they spread evenly?
+-- question: Which topics take the space, how many records do they have, and are these spread
+--   evenly?
 -- answer: `bytes` is the size on disk. `bytesPerRecord` is the size of a record after compression,
 --   with its share of the batch's header. `oldest` and `newest` are the timestamps in the batches;
 --   if they look wrong, see [timestamp anomalies](#timestamp-anomalies). If a partition is much
@@ -9,7 +10,7 @@
 --   sizeInBytes, maxTimestamp, isControlBatch)
 -- cost: the first statement lists folders and reads nothing. The others read headers of batches.
 
--- On disk, with indexes.
+-- The size on disk, with indexes.
 SELECT
   topic,
   count(DISTINCT partition) AS partitions,
@@ -20,7 +21,7 @@ WHERE topic IS NOT NULL
 GROUP BY topic
 ORDER BY bytes DESC, topic;
 
--- In the log, without transaction markers.
+-- The records in the log, without transaction markers.
 SELECT
   topic,
   sum(recordsCount) AS records,
@@ -34,7 +35,7 @@ WHERE NOT isControlBatch
 GROUP BY topic
 ORDER BY bytes DESC, topic;
 
--- By partition, with its share of the topic.
+-- The partitions, each with its share of the topic.
 SELECT
   topic,
   partition,
