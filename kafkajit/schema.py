@@ -51,7 +51,7 @@ RECORD_COLUMNS: dict[str, TableColumn] = {
     "partition": TableColumn(pa.int32(), "from the path"),
     "offset": TableColumn(pa.int64(), "the record's offset in its partition"),
     "timestamp": TableColumn(
-        TIMESTAMP_TYPE, "when it was created, or appended under LogAppendTime; -1 ms in v0"
+        TIMESTAMP_TYPE, "when the record was created, or appended under LogAppendTime; -1 ms in v0"
     ),
     "timestampType": TableColumn(pa.int32(), "0 CreateTime, 1 LogAppendTime, -1 none (v0)"),
     "headers": TableColumn(HEADERS_TYPE, "in order, keys may repeat; NULL if the record has none"),
@@ -77,7 +77,7 @@ BATCH_COLUMNS: dict[str, TableColumn] = {
         pa.int64(), "the first offset when the batch was written; NULL for a v0 or v1 set"
     ),
     "lastOffset": TableColumn(
-        pa.int64(), "the last offset, kept if compaction removes the record; for a set, its own"
+        pa.int64(), "the last offset, even if compaction has removed its record; for a set, its own"
     ),
     "recordsCount": TableColumn(pa.int32(), "records now in the batch; NULL for a v0 or v1 set"),
     "baseSequence": TableColumn(pa.int32(), "-1 without idempotence"),
@@ -85,20 +85,20 @@ BATCH_COLUMNS: dict[str, TableColumn] = {
     "producerId": TableColumn(pa.int64(), "-1 without idempotence"),
     "producerEpoch": TableColumn(pa.int16(), "-1 without idempotence"),
     "partitionLeaderEpoch": TableColumn(pa.int32(), "the leader's epoch at the append"),
-    "isTransactional": TableColumn(pa.bool_(), "whether it is part of a transaction"),
-    "isControlBatch": TableColumn(pa.bool_(), "whether it holds markers instead of data"),
+    "isTransactional": TableColumn(pa.bool_(), "whether the batch is part of a transaction"),
+    "isControlBatch": TableColumn(pa.bool_(), "whether the batch holds markers instead of data"),
     "deleteHorizonMs": TableColumn(
         pa.int64(), "when tombstones may be removed; NULL if it is not set"
     ),
-    "position": TableColumn(pa.int64(), "its first byte in the segment"),
+    "position": TableColumn(pa.int64(), "the batch's first byte in the segment"),
     "timestampType": TableColumn(pa.int32(), "0 CreateTime, 1 LogAppendTime, -1 none (v0)"),
     "baseTimestamp": TableColumn(TIMESTAMP_TYPE, "the time from which timestamp deltas count"),
-    "maxTimestamp": TableColumn(TIMESTAMP_TYPE, "the largest timestamp, or that of the append"),
-    "sizeInBytes": TableColumn(pa.int32(), "with its header"),
+    "maxTimestamp": TableColumn(TIMESTAMP_TYPE, "the largest timestamp, or the time of the append"),
+    "sizeInBytes": TableColumn(pa.int32(), "the batch's size, with its header"),
     "magic": TableColumn(pa.int8(), "the message format's version"),
     "compressionType": TableColumn(pa.string(), "none, gzip, snappy, lz4 or zstd"),
     "crc": TableColumn(pa.int64(), "the stored checksum: CRC-32C; CRC-32 in v0 and v1"),
-    "isValid": TableColumn(pa.bool_(), "whether that is the checksum of the bytes"),
+    "isValid": TableColumn(pa.bool_(), "whether crc is the checksum of the bytes"),
 }
 
 
@@ -120,8 +120,8 @@ FILE_COLUMNS: dict[str, TableColumn] = {
     **_SEGMENT,
     "baseOffset": TableColumn(pa.int64(), "from the name; NULL if the name has none"),
     "suffix": TableColumn(pa.string(), ".log, .index, .timeindex.deleted, …; NULL without one"),
-    "modificationTime": TableColumn(TIMESTAMP_TYPE, "of the file"),
-    "length": TableColumn(pa.int64(), "in bytes"),
+    "modificationTime": TableColumn(TIMESTAMP_TYPE, "when the file was last changed"),
+    "length": TableColumn(pa.int64(), "the file's size in bytes"),
     "topicId": TableColumn(
         pa.string(),
         "the topic's id, from the name of an object or from partition.metadata; NULL without one",
@@ -132,18 +132,18 @@ CORRUPTION_COLUMNS: dict[str, TableColumn] = {
     **_SEGMENT,
     "position": TableColumn(pa.int64(), "the first byte that belongs to no sound batch"),
     "length": TableColumn(pa.int64(), "bytes up to the next sound batch, or the end"),
-    "reason": TableColumn(pa.string(), "what is wrong with the first of them"),
+    "reason": TableColumn(pa.string(), "what is wrong with the first bytes of the range"),
     "firstMissingOffset": TableColumn(
         pa.int64(), "the first offset that is lost; NULL if none is lost or it is not known"
     ),
     "lastMissingOffset": TableColumn(
-        pa.int64(), "the last one; NULL also if no sound batch follows"
+        pa.int64(), "the last offset that is lost; NULL also if no sound batch follows"
     ),
 }
 
 # The files beside a log's segments: their contents, and their paths.
 OFFSET_INDEX_COLUMNS: dict[str, TableColumn] = {
-    "offset": TableColumn(pa.int64(), "the last offset of the batch that was appended there"),
+    "offset": TableColumn(pa.int64(), "the last offset of the batch at the position"),
     "position": TableColumn(pa.int32(), "the position of that batch in the log"),
 }
 
@@ -165,14 +165,18 @@ PRODUCER_COLUMNS: dict[str, TableColumn] = {
     "producerId": TableColumn(pa.int64(), "the producer's id"),
     "producerEpoch": TableColumn(pa.int16(), "its epoch"),
     "coordinatorEpoch": TableColumn(
-        pa.int32(), "of the coordinator that ended its last transaction; -1 without one"
+        pa.int32(), "the epoch of the coordinator that ended its last transaction; -1 without one"
     ),
     "currentTxnFirstOffset": TableColumn(
-        pa.int64(), "where its open transaction begins; NULL if none is open"
+        pa.int64(), "the first offset of its open transaction; NULL without one"
     ),
-    "lastTimestamp": TableColumn(TIMESTAMP_TYPE, "of its last batch, or of its last marker"),
+    "lastTimestamp": TableColumn(
+        TIMESTAMP_TYPE, "the timestamp of its last batch, or of its last marker"
+    ),
     "firstSequence": TableColumn(
-        pa.int32(), "of its last batch, as in the columns that follow; NULL if no batch is known"
+        pa.int32(),
+        "the first sequence number of its last batch, NULL if no batch is known; the "
+        "columns that follow are also about this batch",
     ),
     "lastSequence": TableColumn(pa.int32(), "the last sequence number"),
     "lastOffset": TableColumn(pa.int64(), "the last record's offset"),
@@ -188,7 +192,10 @@ LEADER_EPOCH_COLUMNS: dict[str, TableColumn] = {
 CHECKPOINT_COLUMNS: dict[str, TableColumn] = {
     "topic": TableColumn(pa.string(), "the partition's topic"),
     "partition": TableColumn(pa.int32(), "its number"),
-    "offset": TableColumn(pa.int64(), "how far it is cleaned, flushed, replicated or deleted"),
+    "offset": TableColumn(
+        pa.int64(),
+        "the offset up to which the partition is cleaned, flushed, replicated or deleted",
+    ),
 }
 
 PARTITION_METADATA_COLUMNS: dict[str, TableColumn] = {
@@ -203,16 +210,18 @@ META_PROPERTIES_COLUMNS: dict[str, TableColumn] = {
 
 QUORUM_STATE_COLUMNS: dict[str, TableColumn] = {
     "dataVersion": TableColumn(pa.int16(), "the file's version, 0 or 1"),
-    "clusterId": TableColumn(pa.string(), "in version 0, possibly empty; NULL in version 1"),
+    "clusterId": TableColumn(pa.string(), "the cluster's id, or an empty text; NULL in version 1"),
     "leaderId": TableColumn(pa.int32(), "the leader of the quorum; -1 if it is not known"),
     "leaderEpoch": TableColumn(pa.int32(), "the epoch of the quorum"),
     "votedId": TableColumn(
         pa.int32(), "the candidate that this node voted for in that epoch; -1 if it has not voted"
     ),
     "votedDirectoryId": TableColumn(
-        pa.string(), "that candidate's directory, all A without one; NULL in version 0"
+        pa.string(), "the id of that candidate's directory, all A without one; NULL in version 0"
     ),
-    "appliedOffset": TableColumn(pa.int64(), "in version 0 (Kafka writes 0); NULL in version 1"),
+    "appliedOffset": TableColumn(
+        pa.int64(), "0 in files that Kafka writes in version 0; NULL in version 1"
+    ),
     "currentVoters": TableColumn(
         pa.list_(pa.int32()), "the voters' ids in version 0; NULL in version 1"
     ),
@@ -252,7 +261,7 @@ INDEX_FILE_COLUMNS: dict[str, TableColumn] = {
     "baseOffset": FILE_PATH_COLUMNS["baseOffset"],
     "suffix": TableColumn(pa.string(), ".index, .timeindex or .txnindex"),
     "entries": TableColumn(pa.int32(), "the number of entries; NULL if they cannot be counted"),
-    "lastOffset": TableColumn(pa.int64(), "of the last entry; NULL without entries"),
+    "lastOffset": TableColumn(pa.int64(), "the last entry's offset; NULL without entries"),
     "problems": TableColumn(pa.int32(), "the number of problems"),
     "problem": TableColumn(
         pa.string(), "the first problem: in the file itself, otherwise between it and its log"
@@ -274,19 +283,20 @@ _OF_TOPIC: dict[str, TableColumn] = {
 
 CONSUMER_OFFSET_COLUMNS: dict[str, TableColumn] = {
     "groupId": TableColumn(pa.string(), "the consumer group"),
-    "topic": TableColumn(pa.string(), "the topic that it consumes"),
-    "partition": TableColumn(pa.int32(), "its partition"),
+    "topic": TableColumn(pa.string(), "the topic that the group consumes"),
+    "partition": TableColumn(pa.int32(), "the topic's partition"),
     "committedOffset": TableColumn(pa.int64(), "the next offset to consume; NULL for a tombstone"),
     "leaderEpoch": TableColumn(
-        pa.int32(), "of the record consumed last; NULL if the consumer did not send one"
+        pa.int32(),
+        "the leader epoch of the record consumed last; NULL if the consumer did not send one",
     ),
     "metadata": TableColumn(pa.string(), "text that the consumer added"),
-    "commitTimestamp": TableColumn(TIMESTAMP_TYPE, "when it was committed"),
+    "commitTimestamp": TableColumn(TIMESTAMP_TYPE, "when the offset was committed"),
     "expireTimestamp": TableColumn(
-        TIMESTAMP_TYPE, "when it expires; NULL if the broker's retention decides"
+        TIMESTAMP_TYPE, "when the commit expires; NULL if the broker's retention decides"
     ),
     "isTransactional": TableColumn(
-        pa.bool_(), "whether it was committed in a transaction, which may have been aborted"
+        pa.bool_(), "whether the offset was committed in a transaction, which may have been aborted"
     ),
     **_OF_TOPIC,
 }
@@ -300,9 +310,11 @@ TRANSACTION_COLUMNS: dict[str, TableColumn] = {
         "Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort, Dead or "
         "PrepareEpochFence",
     ),
-    "timeoutMs": TableColumn(pa.int32(), "after which the coordinator aborts it"),
-    "lastUpdate": TableColumn(TIMESTAMP_TYPE, "of its state"),
-    "start": TableColumn(TIMESTAMP_TYPE, "of the transaction; NULL before the first"),
+    "timeoutMs": TableColumn(
+        pa.int32(), "the time in milliseconds after which the coordinator aborts it"
+    ),
+    "lastUpdate": TableColumn(TIMESTAMP_TYPE, "when the state last changed"),
+    "start": TableColumn(TIMESTAMP_TYPE, "when the transaction began; NULL before the first"),
     "partitions": TableColumn(
         pa.list_(
             pa.struct(
@@ -340,31 +352,45 @@ _EPOCH = pa.struct([("epoch", pa.int32()), ("startOffset", pa.int64())])
 REMOTE_SEGMENT_COLUMNS: dict[str, TableColumn] = {
     "topic": TableColumn(pa.string(), "the topic"),
     "partition": TableColumn(pa.int32(), "the partition"),
-    "topicId": TableColumn(pa.string(), "its topic's id, another one if the topic was made anew"),
-    "segmentId": TableColumn(pa.string(), "names this copy of the segment"),
-    "startOffset": TableColumn(pa.int64(), "of its first record"),
-    "endOffset": TableColumn(pa.int64(), "of its last record; NULL if it is not noted"),
-    "maxTimestamp": TableColumn(TIMESTAMP_TYPE, "the latest of its records; NULL as endOffset"),
-    "leaderEpochs": TableColumn(
-        pa.list_(_EPOCH), "leader epochs with their first offsets in it; NULL as endOffset"
+    "topicId": TableColumn(
+        pa.string(), "the topic's id; a topic that was made anew has another one"
     ),
-    "size": TableColumn(pa.int64(), "of the segment in bytes"),
-    "objectSize": TableColumn(pa.int64(), "of its object in bytes; NULL if that is not there"),
-    "isCompressed": TableColumn(pa.bool_(), "whether the plugin has; NULL without a manifest"),
-    "keyId": TableColumn(pa.string(), "of the private key that opens it; NULL in plain objects"),
+    "segmentId": TableColumn(pa.string(), "the id of this copy of the segment"),
+    "startOffset": TableColumn(pa.int64(), "the offset of its first record"),
+    "endOffset": TableColumn(
+        pa.int64(), "the offset of its last record; NULL if no event or manifest has it"
+    ),
+    "maxTimestamp": TableColumn(
+        TIMESTAMP_TYPE, "the latest timestamp of its records; NULL as endOffset"
+    ),
+    "leaderEpochs": TableColumn(
+        pa.list_(_EPOCH), "its leader epochs, each with its first offset in it; NULL as endOffset"
+    ),
+    "size": TableColumn(pa.int64(), "the segment's size in bytes"),
+    "objectSize": TableColumn(
+        pa.int64(), "the object's size in bytes; NULL if the object is missing"
+    ),
+    "isCompressed": TableColumn(
+        pa.bool_(), "whether the plugin has compressed the segment; NULL without a manifest"
+    ),
+    "keyId": TableColumn(
+        pa.string(), "the id of the private key that opens the object; NULL if it is not encrypted"
+    ),
     "state": TableColumn(
         pa.string(),
         "COPY_SEGMENT_STARTED, COPY_SEGMENT_FINISHED, DELETE_SEGMENT_STARTED or "
-        "DELETE_SEGMENT_FINISHED, after the last of its events in __remote_log_metadata; NULL "
+        "DELETE_SEGMENT_FINISHED: its last event in __remote_log_metadata; NULL "
         "without events",
     ),
-    "eventTimestamp": TableColumn(TIMESTAMP_TYPE, "of that event"),
-    "brokerId": TableColumn(pa.int32(), "the broker that wrote it"),
-    "customMetadata": TableColumn(pa.binary(), "of its plugin"),
+    "eventTimestamp": TableColumn(TIMESTAMP_TYPE, "the timestamp of that event"),
+    "brokerId": TableColumn(pa.int32(), "the broker that wrote that event"),
+    "customMetadata": TableColumn(
+        pa.binary(), "bytes that the broker's plugin stored with the segment"
+    ),
     "problem": TableColumn(
         pa.string(), "what disagrees between events, manifest and objects; NULL if all agree"
     ),
-    "path": TableColumn(pa.string(), "its object; NULL if that is not there"),
+    "path": TableColumn(pa.string(), "the object; NULL if it is missing"),
 }
 
 
@@ -407,7 +433,7 @@ def check_columns(columns: Iterable[str], known: Iterable[str]) -> list[str]:
         if name not in known:
             raise ValueError(f"unknown column {name!r}; there are: {', '.join(known)}")
     if not names:
-        raise ValueError("columns names no column")
+        raise ValueError("columns is empty: name at least one")
     if len(set(names)) < len(names):
         raise ValueError(f"a column is named twice in {names}")
     return names

@@ -81,10 +81,10 @@ class ProduceOptions:
                 raise ValueError(f"unknown option {key!r}{_suggestion(key)}")
         if "path" not in values:
             raise ValueError(
-                "option path is missing: the folder that partitions' folders are in, as in "
-                "df.write.format('kafkaLog').mode('append').save('/var/kafka'). Spark hands "
-                "over no options of tables in its catalog: write to the folder of one, or INSERT "
-                "INTO a temporary view of it"
+                "option path is missing: pass the log.dirs folder to write to, as in "
+                "df.write.format('kafkaLog').mode('append').save('/var/kafka'). Spark does not "
+                "pass on the options of tables in its catalog: write to a table's folder, or "
+                "INSERT INTO a temporary view of it"
             )
         level = configs.get(f"compression.{values.get('compression_type')}.level")
         if level is not None:
@@ -162,20 +162,22 @@ OPTIONS: dict[str, Option] = {
     "path": Option(
         "path",
         local_folder,
-        "the folder that partitions' folders are in, or come into; save(…) sets it",
+        "the log.dirs folder to write to; save(…) sets it",
     ),
-    "topic": Option("topic", _topic, "of all rows; a column topic is not looked at then"),
+    "topic": Option("topic", _topic, "the topic of all rows, instead of the column topic"),
     "partitions": Option(
         "partitions",
         _count(1, "a number"),
-        "how many a topic has: rows without a partition go where Kafka's producer puts their keys, "
-        "and those without a key to each in turn",
+        "the topic's number of partitions: rows without a partition go to the one that Kafka's "
+        "producer chooses for their key, and rows without a key take turns",
     ),
     "compression.type": Option(
         "compression_type", _codec, "none, gzip, snappy, lz4 or zstd; none by default"
     ),
     "compressionLevel": Option(
-        "compression_level", _level, "or Kafka's compression.zstd.level and its like"
+        "compression_level",
+        _level,
+        "the codec's level; also as Kafka's compression.zstd.level and so on",
     ),
     "batch.size": Option(
         "batch_size",
@@ -190,20 +192,20 @@ OPTIONS: dict[str, Option] = {
     "keepOffsets": Option(
         "keep_offsets",
         boolean,
-        "whether rows have offsets, batches and producers of a log that is to be restored as it "
-        "was; false by default",
+        "whether to restore a log as it was, with the rows' offsets, batches and producers; false "
+        "by default",
     ),
     "topicId": Option(
         "topic_id",
         _topic_id,
-        "the id in partition.metadata; if not set, the file is not written, or stays",
+        "the id to write into partition.metadata; by default the file is not written, or stays",
     ),
     "partitionOverwriteMode": Option(
         "partition_overwrite_mode",
         one_of((STATIC, DYNAMIC)),
-        "what mode overwrite replaces: static, the default, every partition in the folder, dynamic "
-        "those that rows are for",
+        "which partitions the mode overwrite replaces: static, the default, all in the folder; "
+        "dynamic, those that have rows",
     ),
-    "force": Option("force", boolean, "write where a broker holds the folder; false by default"),
+    "force": Option("force", boolean, "write even if a broker holds the folder; false by default"),
     **{name: Option("config", str, doc) for name, doc in _CONFIGS.items()},
 }

@@ -172,7 +172,7 @@ def _offsets(word: str, without: int) -> Callable[[str], Offsets]:
         parsed = offsets_in_json(text, f"expected {form}, not {text!r}")
         other = EARLIEST + LATEST - without  # only one of them is allowed
         if any(other in partitions.values() for partitions in parsed.values()):
-            raise ValueError(f"{other} is not where this option can begin or end: {text!r}")
+            raise ValueError(f"{other} has no meaning in this option: {text!r}")
         return {
             topic: {
                 partition: offset for partition, offset in partitions.items() if offset != without
@@ -237,8 +237,8 @@ OPTIONS: dict[str, Option] = {
     "layout": Option(
         "layout",
         one_of(LAYOUTS),
-        f"the layout of the paths, of which segments are read: {', '.join(LAYOUTS)}; auto, the "
-        "default, reads those of all layouts by their names",
+        f"the layout whose segments are read: {', '.join(LAYOUTS)}; auto, the default, recognizes "
+        "segments of all layouts by their names",
     ),
     "topicId": Option(
         "topic_id",
@@ -288,7 +288,8 @@ OPTIONS: dict[str, Option] = {
     "maxPartitionBytes": Option(
         "max_partition_bytes",
         number_of_bytes(1, 2**40),
-        "bytes of log for one task; by default the total by the number of cores, from 16m to 128m",
+        "bytes of log for one task; by default all bytes divided by the number of cores, but from "
+        "16m to 128m",
     ),
     "oneTaskPerPartition": Option(
         "one_task_per_partition",
@@ -298,8 +299,8 @@ OPTIONS: dict[str, Option] = {
     "valueSchema": Option(
         "value_schema",
         _text("a schema or a path"),
-        "an Avro or JSON schema or .proto text, or the path of such a file: the column value is "
-        "typed then, and rawValue has the bytes",
+        "an Avro or JSON schema or .proto text, or the path of such a file: makes the column value "
+        "typed; rawValue has the bytes",
     ),
     "keySchema": Option(
         "key_schema",
@@ -309,7 +310,7 @@ OPTIONS: dict[str, Option] = {
     "valueMessage": Option(
         "value_message",
         _text("the name of a Protobuf message"),
-        "the Protobuf message to read values into; by default the one that the first value has",
+        "the Protobuf message to read values into; by default that of the first value",
     ),
     "keyMessage": Option(
         "key_message",
@@ -327,6 +328,6 @@ OPTIONS: dict[str, Option] = {
         "framing",
         one_of(tuple(RECORD_FRAMINGS)),
         "the bytes in front of values and keys, or headers that name their schemas: "
-        f" {', '.join(RECORD_FRAMINGS)}; auto by default",
+        f"{', '.join(RECORD_FRAMINGS)}; auto by default",
     ),
 }

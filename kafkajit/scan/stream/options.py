@@ -24,8 +24,8 @@ KINDS = ("records", "batches")
 
 _STARTING = "startingOffsets"
 _REFUSED = {
-    "endingOffsets": "a stream has no end; trigger(availableNow=True) ends at what is there now",
-    "endingTimestamp": "a stream has no end; trigger(availableNow=True) ends at what is there now",
+    "endingOffsets": "a stream has no end; trigger(availableNow=True) reads up to now",
+    "endingTimestamp": "a stream has no end; trigger(availableNow=True) reads up to now",
     "layout": "a stream tells brokers' folders from tiered storage by their names; narrow the path "
     "instead",
     "oneTaskPerPartition": "a stream plans the tasks of each micro-batch by their bytes",
@@ -74,8 +74,8 @@ class StreamOptions:
         500
         >>> StreamOptions.parse({"path": "/logs", "endingOffsets": "latest"})
         Traceback (most recent call last):
-        ValueError: option endingOffsets: a stream has no end; trigger(availableNow=True) ends at \
-what is there now
+        ValueError: option endingOffsets: a stream has no end; trigger(availableNow=True) reads up \
+to now
         """
         own: dict[str, Any] = {}
         spelled = {name.lower(): name for name in STREAM_OPTIONS}
