@@ -89,7 +89,7 @@ def new_parser() -> tuple[_Parser, dict[str, _Parser]]:
     """The parser of all arguments, and those of the commands by their names."""
     parser = _Parser(
         prog="kafkajit",
-        description="Reads, writes and mends Apache Kafka's on-disk log without a broker.",
+        description="Reads, writes and repairs Apache Kafka's on-disk log without a broker.",
         epilog=_EXAMPLE,
         formatter_class=_Help,
         allow_abbrev=False,

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 EXAMPLE = """\
-Put zsh's into a folder of its fpath, such as ~/.zfunc after fpath+=~/.zfunc in
-.zshrc.
+Put the script for zsh into a folder of zsh's fpath. To use ~/.zfunc, add
+fpath+=~/.zfunc to .zshrc.
 
 examples:
   kafkajit completion bash > ~/.local/share/bash-completion/completions/kafkajit

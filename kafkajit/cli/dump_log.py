@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="extend",
         default=[],
         metavar="FILE,...",
-        help="files to dump as Kafka's tool takes them, separated by commas, or by spaces",
+        help="files to dump, as Kafka's tool takes them: separated by commas or spaces",
     )
     parser.add_argument(
         "--stdin-name",

@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 
 EXAMPLE = """\
 A PATH is a log.dirs folder, a partition's folder, a glob, or a URI such as
-s3://bucket/orders-0, also of tiered storage. Without --topic and --partition,
-brokers' own topics and a registry's are left out.
+s3://bucket/orders-0, which may be tiered storage. Without --topic and
+--partition, the brokers' own topics and a registry's are left out.
 
 OUT is a folder, local or a URI; a file, if its name ends in .parquet, .arrow,
-.csv, .jsonl or .avro; or - for stdout (csv, jsonl and arrow). Files in a folder
-have records of one partition and are named by it and by their first offset.
-Each appears whole or not at all. OUT/_kafkajit has how far each partition is
-exported. Markers of transactions are left out, unless --columns names
-controlType.
+.csv, .jsonl or .avro; or - for stdout (csv, jsonl and arrow). Each file in a
+folder has the records of one partition, and is named by the partition and its
+first offset. It appears whole or not at all. The folder OUT/_kafkajit records
+how far each partition is exported. Markers of transactions are left out unless
+--columns names controlType.
 
 exit code:
   0 if all records are exported; 2 if damaged or malformed ones were left out or
@@ -66,7 +66,7 @@ _SCAN = {
     "value-schema": (
         "SCHEMA",
         "an Avro or JSON schema or .proto text, or the path of such a file: "
-        "the column value is typed then, and rawValue has the bytes",
+        "makes the column value typed; rawValue has the bytes",
     ),
     "key-schema": ("SCHEMA", "the same for the column key, with rawKey"),
     "value-message": ("NAME", "the Protobuf message to read values into"),
@@ -77,15 +77,20 @@ _SCAN = {
         ".avsc or .proto files or a registry's JSON; auto: the registry's log beside the "
         "topic",
     ),
-    "framing": ("NAME", "what is in front of values and keys, as for kafkaLog (default: auto)"),
+    "framing": ("NAME", "the bytes in front of values and keys, as for kafkaLog (default: auto)"),
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments; those of reading are named as the options of kafkaLog."""
-    parser.add_argument("paths", nargs="+", metavar="PATH", help="where the segments are")
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="folders of logs, or segments")
     parser.add_argument(
-        "-o", "--output", dest="out", required=True, metavar="OUT", help="where files are written"
+        "-o",
+        "--output",
+        dest="out",
+        required=True,
+        metavar="OUT",
+        help="the folder or the file to write",
     )
     parser.add_argument(
         "--to",
@@ -104,14 +109,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--partition-by",
         default="none",
         metavar="NAMES",
-        help="folders such as topic=orders/partition=0/date=2026-01-01: of topic, partition and "
-        "date, the timestamp's in UTC (default: %(default)s)",
+        help="the parts of folders such as topic=orders/partition=0/date=2026-01-01: topic, "
+        "partition and date, which is that of the timestamp in UTC (default: %(default)s)",
     )
     parser.add_argument(
         "--file-size",
         default="256m",
         metavar="SIZE",
-        help="begin another file when one has this size (default: %(default)s)",
+        help="begin a new file when one reaches this size (default: %(default)s)",
     )
     parser.add_argument(
         "--codec",
@@ -124,7 +129,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--encoding",
         choices=("text", "base64"),
         default="text",
-        help="of bytes in csv and jsonl: text, which must be UTF-8, or base64, in columns "
+        help="how csv and jsonl hold bytes: as text, which must be UTF-8, or in base64, in columns "
         "keyBase64 and valueBase64 (default: %(default)s)",
     )
     for which, words in (("starting", "begin with"), ("ending", "end before")):
@@ -153,7 +158,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_private_key_option(parser)
     add_color_option(parser)
     parser.add_argument(
-        "--quiet", action="store_true", help="print only what is left out, and errors, on stderr"
+        "--quiet",
+        action="store_true",
+        help="print only errors and the records that are left out, on stderr",
     )
 
 

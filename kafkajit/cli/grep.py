@@ -1,8 +1,8 @@
 """Search logs for records whose key, value or header matches a pattern.
 
 Each line has topic and partition, offset, timestamp, key and value, separated by tabs, and the
-headers if there are some and they are searched. Damage is reported on stderr, and the search goes
-on behind it.
+headers if there are some and they are searched. The command reports damage on stderr, and goes on
+behind it.
 
 Exit code: 0 if a record matches, 1 if none does, 2 after an error or damage.
 """
@@ -34,8 +34,8 @@ EXAMPLE = """\
 A PATTERN is a regular expression in RE2's syntax. ^ and $ are the beginning and
 the end of a key, a value or a header. A PATH is a segment, a log.dirs folder, a
 partition's folder, a glob, or a URI such as s3://bucket/orders-0. Without
---topic or --partition, brokers' own topics and a registry's are left out if
-there are others.
+--topic or --partition, the brokers' own topics and a registry's are left out if
+there are other topics.
 
 exit code:
   0 if a record matches, 1 if none does, 2 after an error or damage; with -q, 0
@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "arguments",
         nargs="+",
         metavar="PATTERN PATH",
-        help="what to search for, and files or folders of logs; with -e only the latter",
+        help="a pattern, and folders of logs or segments; with -e only folders and segments",
     )
     parser.add_argument(
         "-e",
@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="PATTERN",
-        help="search for this pattern, too; may be repeated",
+        help="also search for this pattern; may be repeated",
     )
     how = parser.add_mutually_exclusive_group()
     how.add_argument(
@@ -81,7 +81,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--hex", action="store_true", help="patterns are bytes in hex, such as cafebabe"
     )
-    parser.add_argument("-i", "--ignore-case", action="store_true", help="ignore the case")
+    parser.add_argument(
+        "-i", "--ignore-case", action="store_true", help="ignore upper and lower case"
+    )
     parser.add_argument(
         "--invert-match", action="store_true", help="find the records that do not match"
     )
@@ -97,7 +99,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--field",
         metavar="NAME",
-        help="search in this field of decoded values, such as customer.id; of all items of a list",
+        help="search only this field of decoded values, such as customer.id; in a list, all items",
     )
     _add_output(parser)
     add_color_option(parser)
@@ -107,7 +109,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "-c", "--count", action="store_true", help="print only the number of each partition"
+        "-c",
+        "--count",
+        action="store_true",
+        help="print only the number of matches in each partition",
     )
     parser.add_argument(
         "-l",
@@ -123,7 +128,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         "--max-count",
         type=number,
         metavar="N",
-        help="read a partition up to its N-th match",
+        help="end each partition after N matches",
     )
     for short, where in (("-A", "after"), ("-B", "before")):
         parser.add_argument(
@@ -131,7 +136,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
             f"--{where}-context",
             type=number,
             metavar="N",
-            help=f"print N records {where} each match, too",
+            help=f"also print N records {where} each match",
         )
     parser.add_argument(
         "-C",
@@ -139,7 +144,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         type=number,
         default=0,
         metavar="N",
-        help="print N records before and after each match, too",
+        help="also print N records before and after each match",
     )
     parser.add_argument(
         "--format",
@@ -171,7 +176,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         "--no-check-crcs",
         dest="check_crcs",
         action="store_false",
-        help="search in batches whose checksum is wrong, too, and compute none",
+        help="verify no checksums, and also search batches whose checksum is wrong",
     )
     add_max_decompressed_bytes_option(parser)
     parser.add_argument(

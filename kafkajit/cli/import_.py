@@ -1,7 +1,7 @@
 """Make logs that a broker loads out of Parquet, Arrow, CSV, JSON or Avro files.
 
-Without --apply nothing is written, and a line for each partition has its records and offsets. What
-`kafkajit export` writes becomes the same records again.
+Without --apply the command writes nothing, and prints a line for each partition with its records
+and offsets. Files that `kafkajit export` wrote become the same records again.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ EXAMPLE = """\
 A FILE is a file, a folder with all files in it, a glob, or a URI such as
 s3://bucket/export. Columns have the names that `kafkajit export` gives them:
 topic, partition, offset, timestamp, key, value and headers; keyBase64 and
-valueBase64 are bytes. Folders such as topic=orders/partition=0 are columns,
-too.
+valueBase64 hold bytes in base64. Folders such as topic=orders/partition=0 also
+count as columns.
 
-DIR is the log.dirs folder to write to; it is made if it does not exist. Stop
-the broker before --apply. All partitions are written or none, and nothing is
-overwritten.
+DIR is the log.dirs folder to write to; the command makes it if it does not
+exist. Stop the broker before --apply. All partitions are written or none, and
+nothing is overwritten.
 
 exit code:
   0 if everything was written, or there are no records; 2 if there are records
@@ -45,7 +45,7 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("files", nargs="+", metavar="FILE", help="what is imported")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="files to import")
     parser.add_argument("dir", metavar="DIR", help="the log.dirs folder to write to")
     parser.add_argument(
         "--apply",
@@ -63,11 +63,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--partitions",
         type=number,
         metavar="N",
-        help="the topic's number of partitions: records without a partition go where Kafka's "
-        "producer puts their keys",
+        help="the topic's number of partitions: records without a partition go to the one that "
+        "Kafka's producer chooses for their key",
     )
     for name, words in (
-        ("key", "of keys: bytes or text; numbers become text, structs JSON"),
+        ("key", "of keys: bytes or text; numbers become text, structs become JSON"),
         ("value", "of values, in the same way"),
         ("timestamp", "of timestamps: times, ISO 8601 or milliseconds"),
     ):
@@ -94,7 +94,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--topic-id", metavar="ID", help="the id to write into partition.metadata")
     parser.add_argument(
-        "--leader-epoch", type=number, metavar="EPOCH", help="of all batches (default: 0)"
+        "--leader-epoch",
+        type=number,
+        metavar="EPOCH",
+        help="the leader epoch of all batches (default: 0)",
     )
     parser.add_argument(
         "--config",

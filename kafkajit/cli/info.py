@@ -25,10 +25,10 @@ EXAMPLE = """\
 A PATH is a log.dirs folder, a partition's folder, a segment, a glob, or a URI
 such as s3://bucket/orders-0.
 
-The column offsets has the number of offsets between a log's start and its end:
-the number of records, unless compaction has removed some or transactions have
-markers among them. codecs are those of the last batches. kafkajit report takes
-more time, and shows more.
+The column "offsets" has the number of offsets between a log's start and its
+end. That is the number of records unless compaction has removed some or
+transactions have added markers. The column "codecs" has those of the last
+batches. kafkajit report takes more time, and shows more.
 
 examples:
   kafkajit info /var/kafka

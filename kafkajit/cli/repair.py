@@ -1,10 +1,10 @@
 """Repair a partition's log after a crash, damage or a bad copy.
 
-Without --apply nothing is changed, and each line names one thing to do. Damage ends a log: the
-command removes everything behind it, as a broker's recovery does, or with --salvage only the
-damaged bytes. Indexes, snapshots of producers, leader epochs and checkpoints are updated to match.
-Replaced and removed files are kept in a folder .kafkajit-repair-TIME beside the log, unless
---no-keep is given. A file that is not a Kafka log is left alone, unless --discard names it.
+Without --apply the command changes nothing, and each line names one change to make. Damage ends a
+log: the command removes everything behind it, as a broker's recovery does, or with --salvage only
+the damaged bytes. It updates indexes, producer snapshots, leader epochs and checkpoints to match.
+It keeps replaced and removed files in a folder .kafkajit-repair-TIME beside the log, unless
+--no-keep is given. It leaves a file that is not a Kafka log alone, unless --discard names it.
 
 Exit code: 0 if there is nothing to do, or everything was done; 2 if there is something to do and
 --apply was not given; 1 after an error.
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--truncate-to",
         type=int,
         metavar="OFFSET",
-        help="cut the log at this offset; the batch that contains it is removed too",
+        help="cut the log at this offset, and remove the batch that contains it",
     )
 
 

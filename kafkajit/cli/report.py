@@ -33,15 +33,15 @@ A PATH is a log.dirs folder, a partition's folder, a segment, a glob, or a URI
 such as s3://bucket/kafka.
 
 Sizes, offsets, codecs and times come from the headers of all batches. Keys,
-sizes of records, and what other codecs and batch sizes would save come from a
-sample of at most 64 MiB; the report has its size. --deep reads all
-records instead, --quick none. What retention and compaction would free is
-planned as by kafkajit retain and kafkajit compact: with --deep, and if the
-sample is all there is.
+sizes of records, and the space that other codecs and batch sizes would save
+come from a sample of at most 64 MiB, whose size the report shows. --deep reads
+all records instead, and --quick reads none. The report shows the space that
+kafkajit retain and kafkajit compact would free only with --deep, or if the
+sample has all records.
 
---spark takes the same figures with all cores of this machine, or of the cluster
-of a master. Executors need kafkajit and the same paths: docs/deploy.md. No
-broker may write to the folder meanwhile; without --spark one may.
+--spark computes the same figures with all cores of this machine, or of a
+master's cluster. Executors need kafkajit and the same paths: docs/deploy.md. No
+broker may write to the folder meanwhile. Without --spark one may.
 
 examples:
   kafkajit report /var/kafka
@@ -51,7 +51,7 @@ examples:
   kafkajit report --spark spark://host:7077 --deep s3://backup/kafka
 
 exit code:
-  0 if the report was written, whatever it says; 1 after an error
+  0 if the report was written, whatever it shows; 1 after an error
 """
 REST = "paths"  # the argument that receives the words behind options
 _PAGE = "report.html"
@@ -82,12 +82,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=("html", "json"),
         default="html",
-        help="a page, or the figures that it is drawn from (default: %(default)s)",
+        help="a page, or its figures in JSON (default: %(default)s)",
     )
     depth = parser.add_mutually_exclusive_group()
     depth.add_argument("--deep", action="store_true", help="read all records, not a sample")
     depth.add_argument(
-        "--quick", action="store_true", help="read headers of batches alone, and no record"
+        "--quick", action="store_true", help="read only headers of batches, and no record"
     )
     parser.add_argument(
         "--compare",

@@ -1,8 +1,9 @@
 """Restore logs from tiered storage or a backup into a broker's folder.
 
-Without --apply nothing is written, and a line for each partition has its segments, bytes, offsets
-and times. A partition that exists in the folder is refused, or left alone with --skip-existing.
-Checksums are verified while the segments are copied; a damaged partition is not restored.
+Without --apply the command writes nothing, and prints a line for each partition with its segments,
+bytes, offsets and times. It refuses a partition that exists in the folder, or leaves it alone with
+--skip-existing. It verifies checksums while it copies segments, and does not restore a damaged
+partition.
 
 Exit code: 0 if there is nothing to restore, or everything was restored; 2 if there is something to
 restore and --apply was not given; 1 after an error.
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 EXAMPLE = """\
 A SRC is a folder or a bucket with segments in tiered storage, a backup of a
 log.dirs folder, a partition's folder, a glob, or a URI such as s3://bucket/t.
-Several are one log if they have the same topic id. DIR is the log.dirs folder
-to write to; it is made if it does not exist.
+Several SRCs are read as one log if they have the same topic id. DIR is the
+log.dirs folder to write to; the command makes it if it does not exist.
 
 Stop the broker before --apply. Each partition is restored whole or not at all,
 and nothing is overwritten.
@@ -53,7 +54,9 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments; bounds are named as the options of kafkaLog."""
-    parser.add_argument("sources", nargs="+", metavar="SRC", help="where the segments are")
+    parser.add_argument(
+        "sources", nargs="+", metavar="SRC", help="folders or buckets with segments"
+    )
     parser.add_argument("dir", metavar="DIR", help="the log.dirs folder to write to")
     parser.add_argument(
         "--apply",

@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     limits = RetainOptions.of(settings, log_start_offset=options.log_start_offset, now=options.now)
     if options.log_start_offset is None and not _LIMITS & settings.keys():
         raise ValueError(
-            "no limit was given: --config retention.ms=…, --config retention.bytes=… or "
+            "no limit was given: pass --config retention.ms=…, --config retention.bytes=… or "
             "--log-start-offset"
         )
     if options.log_start_offset is not None:

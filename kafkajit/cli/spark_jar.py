@@ -1,4 +1,4 @@
-"""Write the bridge's jar, for the class path of a Spark that cannot make its own."""
+"""Write the bridge's jar, for a Spark that cannot make its own."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 EXAMPLE = """\
 A session that calls kafkajit.spark.register makes this jar by itself. Put it on
-the class path where that is impossible: on the server of Spark Connect, or in a
-cluster whose users have no home directory. The jar fits the version of Spark
+Spark's class path if that is impossible: on the server of Spark Connect, or in
+a cluster whose users have no home directory. The jar fits the version of Spark
 that is installed here.
 
 example:

@@ -1,7 +1,7 @@
 """Print the last records of logs, and with -f new ones as a broker appends them.
 
-Each line has topic and partition, offset, timestamp, key and value, separated by tabs. The last
-batches of a log that is being written are printed once they are whole.
+Each line has topic and partition, offset, timestamp, key and value, separated by tabs. If a broker
+is writing a log, the command prints the last batch once it is whole.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 EXAMPLE = """\
 A PATH is a log.dirs folder, a partition's folder, a glob, or a URI such as
-s3://bucket/orders-0. Without --topic, brokers' own topics and a registry's are
-left out.
+s3://bucket/orders-0. Without --topic, the brokers' own topics and a registry's
+are left out.
 
 examples:
   kafkajit tail /var/kafka --topic orders

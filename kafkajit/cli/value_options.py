@@ -15,21 +15,21 @@ def add_value_options(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             f"--{side}-decoder",
             choices=VALUE_DECODERS,
-            help=f"print {side}s that have a schema as JSON; a malformed one is the error",
+            help=f"print {side}s that have a schema as JSON; for a malformed one, print the error",
         )
     for side in SIDES:
         parser.add_argument(
             f"--{side}-schema",
             metavar="SCHEMA",
             help=f"with --{side}-decoder: the schema to read {side}s into, as text or the path of "
-            "an .avsc or .proto file; without --schemas, all have been written with it",
+            f"an .avsc or .proto file; without --schemas, all {side}s were written with it",
         )
     for side in SIDES:
         parser.add_argument(
             f"--{side}-message",
             metavar="NAME",
-            help=f"with --{side}-schema: the Protobuf message to read {side}s into, if it has "
-            "several",
+            help=f"with --{side}-schema: the Protobuf message to read {side}s into, if the "
+            "schema has several",
         )
     parser.add_argument(
         "--schemas",

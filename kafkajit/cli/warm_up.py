@@ -2,7 +2,7 @@
 
 Machine code is kept in the installation if that is writable, else in ~/.cache/numba or
 NUMBA_CACHE_DIR. Run it once after an installation, or while an image or an environment for Spark's
-executors is built. It takes about a minute; if everything is compiled already, a few seconds.
+executors is built. It takes about a minute, or a few seconds if everything is compiled already.
 """
 
 from __future__ import annotations

@@ -141,7 +141,10 @@ def test_damage_in_one_log_does_not_stop_the_others(retain: Retain, tmp_path: Pa
 
 
 REFUSED = [
-    (["{folder}"], "no limit was given: --config retention.ms=…, --config retention.bytes=… or "),
+    (
+        ["{folder}"],
+        "no limit was given: pass --config retention.ms=…, --config retention.bytes=… or ",
+    ),
     (["{folder}", "--config", "segment.ms=1"], "no limit was given: "),
     (["{folder}", "--config", "retention.hours=1"], "unknown topic config name"),
     (["{folder}", "--config", "cleanup.policy=compact"], "retention does not delete"),

@@ -1,4 +1,4 @@
-"""Query log folders in SQL, with a Spark of its own.
+"""Query folders of logs in SQL; the command starts its own Spark.
 
 Without a statement the command opens a prompt. Results are printed as a table on a terminal, and as
 complete CSV in a pipe, for programs.
@@ -75,8 +75,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="PATH",
         help="a log.dirs root, a partition's folder, a segment or a glob. Several may follow, and "
-        "the option may be repeated. The last of several is the SQL if it contains a space and "
-        "no such path exists",
+        "the option may be repeated. If several words follow, the last one is the SQL if it "
+        "contains a space and no such path exists",
     )
     parser.add_argument(
         "-f", "--file", metavar="FILE", help="read the statements from a file; - is standard input"

@@ -54,13 +54,15 @@ class Commands:
         self._shell = shell
         self._logs = logs
         self.by_name = {
-            ".help": Command("", "this", self._help),
-            ".tables": Command("", "list the views over the logs, and your own", self._tables),
+            ".help": Command("", "show this help", self._help),
+            ".tables": Command(
+                "", "list the views over the logs, and views of yours", self._tables
+            ),
             ".schema": Command(
                 "[VIEW]", "list a view's columns: name, type, meaning", self._schema
             ),
             ".functions": Command("", "list the functions that read segments", self._functions),
-            ".format": Command("[FORMAT]", ", ".join(TEXT), self._format),
+            ".format": Command("[FORMAT]", f"print {', '.join(TEXT)}", self._format),
             ".rows": Command("[N]", "set how many rows table and line show", self._rows),
             ".timing": Command("[on|off]", "show how long each statement takes", self._timing),
             ".quit": Command("", "leave the prompt, as Ctrl-D does", self._quit),
@@ -101,7 +103,7 @@ class Commands:
         return "\n".join(
             [
                 "A statement ends with a semicolon and may take several lines.",
-                "Ctrl-C cancels it, Tab completes what is typed.",
+                "Ctrl-C cancels it, Tab completes names and keywords.",
                 "",
                 _aligned(commands, 20),
                 "",

@@ -15,12 +15,12 @@ TOPICS_DOC = ("orders, …", "the records of the topic of that name; quote `my.t
 # view: its rows
 VIEW_DOCS = {
     "records": "the records of all segments",
-    "batches": "the headers of their record batches",
-    "files": "the files of the folders, indexes and snapshots too",
-    "corruption": "damaged stretches: where, how long, and why",
-    "schemas": "a registry's schemas in _schemas, deleted ones too",
-    "remote_segments": "segments in tiered storage, states, disagreements",
-    BINARY_FILE: "whole segments as bytes, for functions of content",
+    "batches": "the headers of all record batches",
+    "files": "the files in the folders, including indexes and snapshots",
+    "corruption": "damaged ranges: position, length and reason",
+    "schemas": "a registry's schemas, including deleted ones",
+    "remote_segments": "segments in tiered storage: their states and problems",
+    BINARY_FILE: "whole segments as bytes, for functions that take content",
     "indexes": "each index: its number of entries and its problems",
     "offset_index": "the entries of .index files: offsets and positions",
     "time_index": "the entries of .timeindex files: timestamps and offsets",
@@ -30,7 +30,7 @@ VIEW_DOCS = {
     "checkpoints": "how far partitions are flushed, replicated and cleaned",
     "partition_metadata": "the ids of topics",
     "meta_properties": "a folder's owner: cluster, node and directory",
-    "quorum_state": "a KRaft node's state of the quorum's election",
+    "quorum_state": "a KRaft node's view of the quorum's election",
     "consumer_offsets": "the commits in __consumer_offsets, one row each",
     "transactions": "the states in __transaction_state, one row each",
 }
