@@ -61,7 +61,7 @@ class CorruptRecordError(KafkaJitError):
 
 
 class NotALogError(CorruptRecordError):
-    """The file does not begin with a record batch: it is something else than a Kafka log."""
+    """The file does not begin with a record batch: it is not a Kafka log."""
 
 
 class InvalidRecordError(KafkaJitError):

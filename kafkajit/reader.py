@@ -84,24 +84,26 @@ def read_records(
         binary_view: return keys and values as views into the segment instead of copies.
         threads: the number of threads that read a large segment. By default one for each processor
             that this process may use; one in Spark's tasks, and in modes other than FAILFAST.
-        value_schema: read values into typed columns: their schema, as for `decode_values`. The
-            column `value` is typed then, and `rawValue` has the bytes if `columns` names it.
-            `columns` may name fields, such as "value.customer.id". PERMISSIVE returns NULL for a
-            malformed value, and why in a column `valueError`; DROPMALFORMED leaves the record out.
+        value_schema: the schema of values, as for `decode_values`, to read them into typed columns.
+            The column `value` is then typed, and `rawValue` has the bytes if `columns` names it.
+            `columns` may name fields, such as "value.customer.id". For a malformed value,
+            PERMISSIVE returns NULL and the reason in a column `valueError`; DROPMALFORMED leaves
+            the record out.
         key_schema: the same for keys, with `rawKey` and `keyError`.
         value_message: the Protobuf message to read values into, if its schema has several. By
-            default the one that the first value of the partition has.
+            default the message of the partition's first value.
         key_message: the same for keys.
         schemas: the schemas that keys and values name, as for `decode_values`; "auto" is the
             registry's log beside the topic. Without value_schema and key_schema, values and keys
             are read into the newest versions of the subjects TOPIC-value and TOPIC-key.
-        framing: where keys and values name their schemas, as for `decode_values`; "headers": in
-            headers of records, if they have such.
+        framing: the bytes in front of keys and values that name their schemas, as for
+            `decode_values`; with "headers", headers of records name them, if there are such
+            headers.
         private_keys: files of private keys by their ids, for a segment that is encrypted in tiered
             storage.
 
-    The table's schema metadata has the size of the log up to its end, and of the bytes behind it:
-    validBytes and trailingBytes.
+    The table's schema metadata has two sizes: validBytes is the size of the log up to the end of
+    its last batch, and trailingBytes that of the bytes behind it.
 
     >>> import kafkajit.testing as kt
     >>> log = kt.batch([kt.Record(key=b"k", value=b"v")], base_offset=7)

@@ -40,18 +40,19 @@ from kafkajit.walk.frames import frames
 class LogWriter:
     """Appends batches to the log in a partition's folder, such as orders-0, which may be new.
 
-    The writer appends to new segments, the first of which begins at the log end offset. It writes
-    them aside. `commit`, or leaving a `with` block without an error, makes all of them part of the
-    log in one step, or, if the process fails, none. Until then no live file changes, and the writer
-    holds the folder's lock, so no broker can run on it. After the commit the log is as a stopped
-    broker leaves it, with indexes, aborted transactions, snapshots of producers and leader epochs.
+    The writer appends to new segments, the first of which begins at the log end offset. It keeps
+    them apart from the log. `commit` makes all of them part of the log in one step, or none if the
+    process fails. So does the end of a `with` block without an error. Until then no live file
+    changes, and the writer holds the folder's lock, so no broker can run on it. After the commit
+    the log is as a stopped broker leaves it, with indexes, aborted transactions, snapshots of
+    producers and leader epochs.
 
     The files are the same, byte for byte, as those of a broker that appends the same batches one by
     one, with two exceptions. A broker rolls a segment whose first record has no timestamp by its
     clock; here that segment is not rolled by time. A broker forgets producers after some time; here
     they are kept.
 
-    Batches of message formats v0 and v1 may be appended, too: Kafka 4 does not write them, but
+    You can also append batches of message formats v0 and v1: Kafka 4 does not write them, but
     loads, recovers and serves them. They have no leader epoch; like a broker, the writer then
     forgets the epochs known before.
 
@@ -61,7 +62,7 @@ class LogWriter:
             rolled (segment.bytes, segment.ms by the timestamps of records, segment.index.bytes),
             which entries indexes have (index.interval.bytes), and how large a batch may be
             (max.message.bytes).
-        start_offset: where a new log begins. If None, 0.
+        start_offset: the offset at which a new log begins. If None, 0.
         force: continue although a broker holds the lock.
 
     >>> import tempfile
@@ -124,8 +125,8 @@ class LogWriter:
             batches: whole batches of any format, compressed or not.
             leader_epoch: the epoch to write into all batches. If None, each batch keeps its own; a
                 batch without one (-1) gets the log's latest epoch, or 0. A follower refuses batches
-                without an epoch, and those with a later epoch than its leader's; in a topic that is
-                new to a cluster that is 0.
+                without an epoch, and batches with a later epoch than its leader's. That epoch is 0
+                in a topic that is new to a cluster.
         """
         self._check_open()
         latest = -1 if self._epoch is None else self._epoch

@@ -63,8 +63,8 @@ def with_markers(
         control_type = types[row].as_py()
         if control_type not in END_TRANSACTION or columns["value"][row] is not None:
             raise InvalidRecordError(
-                f"a {control_type} needs the key and value that it has in a log, or, if it is a "
-                f"{' or an '.join(END_TRANSACTION)}, neither",
+                f"a {control_type} needs the key and value that it has in a log; only a "
+                f"{' or an '.join(END_TRANSACTION)} may have neither",
                 row=row,
             )
         marker = end_transaction_marker(control_type, int(epochs[row]))
@@ -93,7 +93,7 @@ def check_markers(types: pa.Array, key: ByteStrings, value: ByteStrings) -> None
         row = int(rows[np.argmax(bad)])
         raise InvalidRecordError(
             f"controlType is {types[row].as_py()}, and key and value are not those of one: leave "
-            f"both null where it is {' or '.join(END_TRANSACTION)}",
+            f"both null if it is {' or '.join(END_TRANSACTION)}",
             row=row,
         )
 

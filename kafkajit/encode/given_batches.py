@@ -88,8 +88,8 @@ class GivenBatches:
         if goes_back.any():
             row = int(np.argmax(goes_back))
             raise InvalidRecordError(
-                f"position {position[row]} is before that of the record before it: records stand "
-                "in the order of their batches",
+                f"position {position[row]} is before that of the record before it: records must "
+                "come in the order of their batches",
                 row=row,
             )
         if not is_last:  # the last row's batch may continue
@@ -103,7 +103,7 @@ class GivenBatches:
         if is_lost.any():
             row = int(np.argmax(is_lost))
             raise InvalidRecordError(
-                f"batches have none at position {position[row]}, where the record is from", row=row
+                f"batches have no row for position {position[row]}, which the record has", row=row
             )
         firsts = np.append(np.searchsorted(position, known), position.size)
         return self._take(stop, rows, firsts)

@@ -154,8 +154,8 @@ def iter_encoded_batches(
 ) -> Iterator[pa.Buffer]:
     """Encode records as `encode_batches` does, in buffers of a few megabytes of whole batches.
 
-    Memory use does not grow with the records. An option that is wrong raises an error at once; a
-    record that cannot be written raises one when its turn comes.
+    Memory use does not grow with the records. A wrong option raises an error at once. A record that
+    cannot be written raises one when the iterator reaches it.
 
     Args:
         records: as for `encode_batches`, or an iterable of record batches, such as `iter_records`

@@ -95,7 +95,7 @@ class LogConfig:
 
     @classmethod
     def of(cls, settings: LogConfig | Mapping[str, Any] | None) -> LogConfig:
-        """A configuration from Kafka's names; values may be text, and missing names get defaults.
+        """Make a configuration of Kafka's names; values may be text, defaults fill the rest.
 
         Kafka's names that do not concern files have no effect.
 

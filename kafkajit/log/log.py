@@ -71,7 +71,7 @@ def checkpointed_offset(file: StoredFile | None, topic: str | None, partition: i
 class Log:
     """A partition's log at a path or URI: a folder with its segments, such as orders-0.
 
-    Lookups use the indexes if they fit the log, and then read little of it. A Log does not see
+    If the indexes fit the log, lookups use them and read little of the log. A Log does not see
     records that a broker appends later. Modes and limits are those of `kafkajit.read_records`.
 
     >>> import kafkajit.testing as kt

@@ -249,7 +249,7 @@ def _torn(source: Source, position: int) -> CorruptRecordError:
     return advise_repair(
         CorruptRecordError(
             "the log does not end in a whole batch: its last "
-            f"{source.content.size - position} bytes are not a sound one",
+            f"{source.content.size - position} bytes are not a sound batch",
             path=source.path,
             position=position,
         )

@@ -64,7 +64,7 @@ def check_columns(schema: pa.Schema, options: ProduceOptions) -> None:
             )
         if schema.names.count(name) > 1:
             raise ValueError(
-                f"there are several columns {name!r}, and a record has one: drop others"
+                f"there are several columns {name!r}, and a record has one: drop the others"
             )
     for name, (wanted, is_right) in _SINK.items():
         if name in schema.names and not is_right(schema.field(name).type):
@@ -92,8 +92,8 @@ def check_folder(options: ProduceOptions, *, overwrite: bool) -> None:
         raise NotADirectoryError(f"{path} is not a folder")
     if any(SEGMENT_NAME.fullmatch(file.name) for file in path.glob("*.log")):
         raise ValueError(
-            f"{path} is a partition's folder, which rows get to by their topic and partition: name "
-            f"the folder that it is in, {path.parent}"
+            f"{path} is a partition's folder: name the folder around it, {path.parent}; topic and "
+            "partition of a row decide its place in that"
         )
     if not (path / META_PROPERTIES).exists():
         return
@@ -101,7 +101,7 @@ def check_folder(options: ProduceOptions, *, overwrite: bool) -> None:
         raise ValueError(
             f"{path} is a broker's, and mode overwrite would remove all of its "
             f"{len(partitions_in(path))} partitions: set the option partitionOverwriteMode to "
-            "dynamic to replace those that rows are for"
+            "dynamic to replace only those that have rows"
         )
     with locked(options, patience=0):
         pass

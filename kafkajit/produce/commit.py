@@ -89,7 +89,7 @@ def check_new(folder: Path, partitions: Iterable[TopicPartition]) -> None:
     if both:
         names = ", ".join(map(str, both))
         raise FileExistsError(
-            f"{folder} has a log of {names}, and nothing is overwritten: import into another folder"
+            f"{folder} has a log of {names}, and an import overwrites nothing: name another folder"
         )
 
 

@@ -90,7 +90,7 @@ def _identify(change: Change, folder: Path, options: ProduceOptions, *, is_new: 
         if row["topicId"] == options.topic_id:
             return
         raise ValueError(
-            f"{path} says that the topic's id is {row['topicId']}, and the option topicId "
+            f"{path} has the topic's id {row['topicId']}, and the option topicId is "
             f"{options.topic_id}"
         )
     change.new(path).write_bytes(partition_metadata_text(options.topic_id))

@@ -220,17 +220,17 @@ def import_files(
     r"""Plan the logs of partitions that a broker loads, out of Parquet, Arrow, CSV, JSONL or Avro.
 
     No file is written before you call the plan's `apply`. A partition that exists in the folder is
-    an error. What `export` writes becomes the same records again.
+    an error. Files that `export` wrote become the same records again.
 
     Args:
         files: files, folders with all their files, globs or URIs.
         folder: the log.dirs folder to write to.
         format: parquet, arrow, csv, jsonl or avro; by default that of each file's suffix.
-        key_column: the column of keys. Numbers become text, structs and lists JSON.
+        key_column: the column of keys. Numbers become text, structs and lists become JSON.
         value_column: the column of values, in the same way.
         timestamp_column: the column of timestamps: times, ISO 8601 or milliseconds. Records without
             one get the time of the import.
-        new_offsets: number records from 0, although there is a column offset.
+        new_offsets: number records from 0, even if there is a column offset.
         options: options of kafkaLog's writer, such as topic, partitions, compression_type,
             batch_size, topic_id or force, and configs of topics, such as segment_bytes.
 

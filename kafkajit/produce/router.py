@@ -70,8 +70,8 @@ class Router:
             return np.full(len(records), number, dtype=np.int64)
         if "topic" not in records.schema.names or records.column("topic").null_count:
             raise ValueError(
-                "null topic present in the data: fill the column topic, or set the option topic, "
-                "which is that of all rows"
+                "null topic present in the data: fill the column topic, or set the option topic "
+                "for all rows"
             )
         encoded = records.column("topic").dictionary_encode()
         numbers = [
@@ -108,8 +108,8 @@ class Router:
         if most is None:
             raise ValueError(
                 "null partition present in the data: fill the column partition, or set the option "
-                "partitions to how many the topic has; rows then go where Kafka's producer puts "
-                "their keys"
+                "partitions to the topic's number of them; a row's key then decides, as in Kafka's "
+                "producer"
             )
         has_key = "key" in records.schema.names
         keys = (

@@ -152,7 +152,7 @@ class TaskOutput:
                 raise ValueError(
                     "rows with a controlType are not data, but control records: "
                     "leave them out (.where('controlType IS NULL')), or read with isolationLevel "
-                    "read_committed, which leaves out aborted data too"
+                    "read_committed, which also leaves out aborted data"
                 )
             return records.select([name for name in _NEW if name in names])
         if records.column("offset").null_count:
@@ -202,8 +202,8 @@ class TaskOutput:
         """Raise unless the offsets of rows increase from `least` on."""
         if offsets[0] < least or (np.diff(offsets) <= 0).any():
             raise InvalidOffsetError(
-                f"the rows of {self._router.partitions[index]} do not come in the order of their "
-                f"offsets, once each, as keepOffsets needs them: {SORT}"
+                "keepOffsets needs rows in the order of their offsets, each offset once, and those "
+                f"of {self._router.partitions[index]} are not: {SORT}"
             )
 
     def _check_size(self, batches: Batches) -> None:

@@ -80,7 +80,9 @@ def dataset(
 
 def _refused(name: str) -> Callable[..., Any]:
     def refuse(*_args: object, **_options: object) -> Any:
-        raise NotImplementedError(f"a dataset of logs has no {name}: use that of its to_table()")
+        raise NotImplementedError(
+            f"a dataset of logs has no {name}: call to_table() and use the table's"
+        )
 
     return refuse
 
@@ -88,7 +90,7 @@ def _refused(name: str) -> Callable[..., Any]:
 class Dataset(ds.InMemoryDataset):  # type: ignore[misc]  # pyarrow has no types
     """A lazy table over folders of logs. `kafkajit.dataset` makes one.
 
-    Nothing is read before rows are asked for, and each time the folders are listed anew.
+    It reads nothing before you ask for rows. Each time you do, it lists the folders anew.
     """
 
     def __init__(
@@ -129,7 +131,7 @@ class Dataset(ds.InMemoryDataset):  # type: ignore[misc]  # pyarrow has no types
         return self._with(columns=check_columns(columns, self._known.names))
 
     def filter(self, expression: Filters) -> Dataset:
-        """Those of the rows that meet these filters; they may be on any column of the table.
+        """The rows that meet these filters, which may be on any column of the table.
 
         >>> import kafkajit
         >>> kafkajit.dataset("sample:").filter([("key", "==", b"Ada")]).count_rows()
@@ -150,7 +152,7 @@ class Dataset(ds.InMemoryDataset):  # type: ignore[misc]  # pyarrow has no types
         return self.scanner(columns=columns, **asked)._batches()
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """Read the rows as a stream, such as pandas, Arrow's writers and Flight take.
+        """Read the rows as a stream, which pandas, Arrow's writers and Flight accept.
 
         >>> import kafkajit
         >>> frame = kafkajit.dataset("sample:orders-0").to_reader().read_pandas()
@@ -167,7 +169,7 @@ class Dataset(ds.InMemoryDataset):  # type: ignore[misc]  # pyarrow has no types
         return self.scanner(columns=columns, **asked).to_reader().read_all()
 
     def count_rows(self, filter: Filters | None = None, **_hints: object) -> int:  # noqa: A002
-        """Count the rows, by the headers of batches if there are no filters and these suffice."""
+        """Count the rows; if there are no filters, by the headers of batches if these suffice."""
         asked = self.scanner(filter=filter)
         if asked._condition is not None or asked._options.kind in PLANNED:
             return sum(batch.num_rows for batch in asked._with(columns=[])._batches())
@@ -185,7 +187,7 @@ class Dataset(ds.InMemoryDataset):  # type: ignore[misc]  # pyarrow has no types
     def head(
         self, num_rows: int = 10, columns: Sequence[str] | None = None, **asked: Any
     ) -> pa.Table:
-        """Read the first rows, and no more of the logs than that takes.
+        """Read the first rows, and only as much of the logs as they need.
 
         >>> import kafkajit
         >>> kafkajit.dataset("sample:orders-0").head(2, columns=["offset"]).to_pylist()
@@ -224,7 +226,7 @@ class Dataset(ds.InMemoryDataset):  # type: ignore[misc]  # pyarrow has no types
     def get_fragments(self, filter: Filters | None = None) -> Iterator[Dataset]:  # noqa: A002
         """The tasks of the scan, each a dataset of its own that can be pickled.
 
-        Processes of Dask, Ray or PyTorch each read some of them.
+        Each process of Dask, Ray or PyTorch reads some of them.
 
         >>> import kafkajit
         >>> parts = kafkajit.dataset("sample:", max_partition_bytes=1).get_fragments()

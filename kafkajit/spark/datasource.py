@@ -161,9 +161,9 @@ class KafkaLogDataSource(DataSource):
             from kafkajit.spark.stream_reader import KafkaLogStreamReader
         except ImportError:
             raise ValueError(
-                "kafkaLog reads streams with Spark 4.2 or later: read what is in the folder now "
-                "with spark.read.format('kafkaLog').load(…), again and again if you like, with the "
-                "option startingOffsets to go on where the last read ended"
+                "kafkaLog reads streams with Spark 4.2 or later: use "
+                "spark.read.format('kafkaLog').load(…) repeatedly, and set startingOffsets to the "
+                "offsets at which the last read ended"
             ) from None
         is_bridged = self._is_bridged()
         self._add_options_of(schema)

@@ -49,15 +49,17 @@ def decode_values(
         schemas: the schemas that values name: a mapping of ids to schemas, a file or a folder of
             .avsc or .proto files, a registry's JSON, or what `read_schemas` returns. Without them,
             all values have been written with `schema`.
-        format: "avro", "protobuf" or "json", if `schema` does not tell. JSON without a schema has
-            the type that fits all values, and its schema may be an Arrow type, too.
-        framing: what stands in front of a value. "auto" tells framings apart value by value;
-            without schemas it decides by the first values whether there is one.
-        columns: names of fields, "customer.id" for one inside; the others are skipped.
-        message: the name of the Protobuf message to read into. Without it, the one that the first
-            value has; without indexes in front of values, the first of the .proto file.
+        format: "avro", "protobuf" or "json", if `schema` does not tell. JSON without a schema gets
+            the type that fits all values. Its schema may also be an Arrow type.
+        framing: the bytes in front of a value. "auto" recognizes the framing of each value; without
+            schemas, the first values decide whether they have one.
+        columns: the names of the fields to decode, such as "customer.id" for a field inside another
+            one; the others are skipped.
+        message: the name of the Protobuf message to read into. By default it is that of the first
+            value, or the first of the .proto file if values have no indexes in front.
         mode: FAILFAST raises an error at the first value that is malformed. PERMISSIVE returns a
-            struct of `value` and `error`, of which one is NULL. DROPMALFORMED leaves it out.
+            struct of `value` and `error`, of which one is NULL. DROPMALFORMED leaves malformed
+            values out.
         recursion: how often a type may contain itself. A value that is nested deeper is malformed.
     """
     mode = mode_named(mode)

@@ -50,7 +50,7 @@ def read_schemas(location: str | os.PathLike[str], *, topic: str = SCHEMAS_TOPIC
 
     Args:
         location: the folder of the partition, such as _schemas-0, or a log.dirs folder that has it.
-        topic: its name, if it is another one.
+        topic: the name of the registry's topic, if it is not _schemas.
 
     Returns:
         A table with a row for each version of each subject, in the order of the log.

@@ -240,8 +240,8 @@ def test_a_log_that_does_not_end_in_a_whole_batch_is_refused(
     before = files_of(folder)
     with pytest.raises(
         kafkajit.CorruptRecordError,
-        match=rf"last {left} bytes are not a sound one: run `kafkajit repair` .*first, at position "
-        rf"{size} in .*orders-0/0+3.log",
+        match=rf"last {left} bytes are not a sound batch: run `kafkajit repair` .*first, at "
+        rf"position {size} in .*orders-0/0+3.log",
     ):
         LogWriter(folder)
     assert files_of(folder) == before

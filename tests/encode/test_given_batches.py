@@ -200,9 +200,7 @@ def test_a_record_of_a_batch_that_is_not_stated_is_an_error() -> None:
     position = RECORDS["position"][4].as_py()
     error = error_of(batches=BATCHES.filter(pa.compute.not_equal(BATCHES["position"], position)))
     assert isinstance(error, InvalidRecordError)
-    assert (
-        str(error) == f"row 4: batches have none at position {position}, where the record is from"
-    )
+    assert str(error) == f"row 4: batches have no row for position {position}, which the record has"
 
 
 @pytest.mark.parametrize("name", ["position", "offset", "timestamp"])

@@ -26,7 +26,9 @@ by_folder = pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder
 def test_a_log_that_ends_in_zeros_is_refused() -> None:
     for folder in ALL_FOLDERS:
         if folder.name in PADDED:
-            with pytest.raises(kafkajit.CorruptRecordError, match="not a sound one: run `kafkajit"):
+            with pytest.raises(
+                kafkajit.CorruptRecordError, match="not a sound batch: run `kafkajit"
+            ):
                 read_log_end(folder, CONFIG)
 
 

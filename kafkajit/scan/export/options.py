@@ -100,7 +100,7 @@ class ExportOptions:
             _check("column to partition by", name, PARTITION_COLUMNS)
         _check("encoding", encoding, (TEXT, BASE64))
         if encoding == BASE64 and format_ not in TEXT_FORMATS:
-            raise ValueError(f"base64 is for csv and jsonl: {format_} has bytes of its own")
+            raise ValueError(f"base64 is for csv and jsonl: {format_} holds bytes as they are")
         given = {"paths": json.dumps(list(paths)), **_spelled(scan)}
         parsed = ScanOptions.parse(given)
         if parsed.kind != "records":

@@ -33,7 +33,7 @@ from kafkajit.walk.selection import Selection
 
 logger = logging.getLogger("kafkajit")
 
-ON_LOSS = "the option failOnDataLoss=false goes on with what is there"
+ON_LOSS = "with failOnDataLoss=false the query goes on with the records that are left"
 
 # How often a folder is listed again because files are gone before they have been read.
 _ATTEMPTS = 9

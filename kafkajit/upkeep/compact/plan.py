@@ -220,9 +220,9 @@ def compact(
 ) -> CompactionPlan:
     """Plan what brokers would leave of a partition's log, or of those in a log.dirs folder.
 
-    The last record of each key stays, and a tombstone for `delete.retention.ms` longer. Everything
-    that may be compacted is, even if little of it is dirty. No file is changed before you call the
-    plan's `apply`. Printing a plan takes as long as that.
+    The last record of each key stays, and a tombstone for `delete.retention.ms` longer. kafkajit
+    compacts all segments that it may, even if few of their records are dirty. No file is changed
+    before you call the plan's `apply`. Printing a plan takes as long as applying it.
 
     Args:
         folder: a partition's folder, or a log.dirs folder with several partitions.
@@ -230,8 +230,8 @@ def compact(
             broker has not compacted yet is refused, and left alone in a log.dirs folder, unless you
             name its partition's folder and the configuration has cleanup.policy=compact.
         now: the time in milliseconds since 1970, by default the present.
-        producer_expiration_ms: how long the last batch of a producer stays, if need be without
-            records; by default a day. Brokers check the producer's next sequence number against it.
+        producer_expiration_ms: how long the last batch of a producer stays, even without records;
+            by default a day. Brokers check the producer's next sequence number against it.
         dedupe_buffer_size: memory for the map of keys in bytes, by default 128 MiB. If the keys do
             not fit, the dirty segments are read more than once.
         max_decompressed_bytes: the largest batch that is read.

@@ -126,7 +126,7 @@ class PartitionRepair(PartitionPlan):
 
 
 class RepairPlan(UpkeepPlan[PartitionRepair]):
-    """The repairs of all partitions; its text is what the command prints."""
+    """The repairs of all partitions; its text is the output of the command."""
 
     def apply(self, *, keep: bool = True, force: bool = False) -> list[Path]:
         for partition in self.partitions:
@@ -142,19 +142,20 @@ def repair(
     truncate_to: int | None = None,
     discard: Iterable[str | os.PathLike[str]] = (),
 ) -> RepairPlan:
-    """Plan what makes a partition's log right for a broker, or all logs of a log.dirs folder.
+    """Plan the repair of a partition's log, or of all logs of a log.dirs folder.
 
     No file is changed before you call the plan's `apply`.
 
     Args:
         folder: a partition's folder, or a log.dirs folder with several partitions.
-        config: the topic's configuration, a `LogConfig` or a mapping of Kafka's names. The indexes
-            are built by it (index.interval.bytes, segment.index.bytes).
+        config: the topic's configuration, a `LogConfig` or a mapping of Kafka's names. Indexes are
+            built with its index.interval.bytes and segment.index.bytes.
         salvage: keep sound batches behind damage, which brokers throw away.
-        truncate_to: cut the log of this one partition at this offset. The batch with this offset
-            goes too.
-        discard: segments that are not Kafka logs but other files, to be replaced by empty ones.
-            Without it, a partition with such a file raises a NotALogError. They are always kept.
+        truncate_to: cut the log of this one partition at this offset. The batch with this offset is
+            removed.
+        discard: segments that are not Kafka logs but other files, to be replaced by empty ones. If
+            you do not name it here, a file that is not a log raises a NotALogError. The replaced
+            files are always kept.
 
     >>> import kafkajit.testing as kt
     >>> plan = repair(f"{kt.SAMPLE}/orders-0")  # which is a log and nothing else

@@ -163,7 +163,7 @@ class PartitionRestoration(PartitionPlan):
 
 
 class RestorationPlan(UpkeepPlan[PartitionRestoration]):
-    """The partitions that are written; its text is what the command prints."""
+    """The partitions to restore; its text is the output of the command."""
 
     left_out: tuple[tuple[str, str], ...] = ()  # partitions that are not restored, and why
 
@@ -191,7 +191,7 @@ class RestorationPlan(UpkeepPlan[PartitionRestoration]):
         if size > free:
             raise OSError(
                 errno.ENOSPC,
-                f"{size:,} bytes are to be written, and {free:,} are free: choose partitions, or "
+                f"the logs need {size:,} bytes, and {free:,} are free: choose fewer partitions, or "
                 "another disk",
                 str(self.location),
             )
@@ -228,18 +228,18 @@ def restore(
         sources: locations of tiered segments or of partitions' folders: paths, globs or URIs.
             Several are one log if they have the same topic id.
         folder: the log.dirs folder to write to.
-        topics: the topics to restore; by default all but those of the brokers' own.
+        topics: the topics to restore; by default all but the brokers' own.
         partitions: the partitions to restore, such as orders-0.
         starting_offset: the log start offset of the only partition.
         ending_offset: the offset before which the only partition ends.
-        starting_timestamp: in milliseconds; a log begins with the first batch that has it or a
-            later one.
-        ending_timestamp: in milliseconds; a log ends before the first batch that has it or a later
-            one.
+        starting_timestamp: in milliseconds; a log begins with the first batch that has this
+            timestamp or a later one.
+        ending_timestamp: in milliseconds; a log ends before the first batch that has this timestamp
+            or a later one.
         topic_ids: the ids of topics, if they are not to be those of the source. None: no
             partition.metadata is written.
         into_existing_topics: fill the empty partitions that a broker has made in the folder, which
-            keep their topics' ids; batches get leader epoch 0 then.
+            keep their topics' ids; batches then get leader epoch 0.
         leader_epoch: the epoch to write into all batches, instead of their own.
         private_keys: files of private keys by their ids, for encrypted tiered segments.
 

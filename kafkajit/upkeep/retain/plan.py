@@ -159,7 +159,7 @@ class PartitionRetention(PartitionPlan):
 
 
 class RetentionPlan(UpkeepPlan[PartitionRetention]):
-    """The segments of all partitions that go; its text is what the command prints."""
+    """The segments to delete of all partitions; its text is the output of the command."""
 
 
 def retain(
@@ -176,14 +176,14 @@ def retain(
     Args:
         folder: a partition's folder, or a log.dirs folder with several partitions.
         config: the topic's configuration, a mapping of Kafka's names or a `LogConfig`. A mapping
-            limits a log only by what it names: retention.ms, retention.bytes. A `LogConfig` is a
-            whole configuration, with Kafka's retention.ms of seven days if you give no other. The
-            log of a compacted or an internal topic is refused, and left alone in a log.dirs
-            folder, unless the mapping names a cleanup.policy such as "compact,delete". So is a log
-            that looks like one in tiered storage, unless the mapping has
+            limits a log only by the configurations that it names: retention.ms, retention.bytes. A
+            `LogConfig` is a whole configuration, with Kafka's retention.ms of seven days if you
+            give no other. The log of a compacted or an internal topic is refused, and left alone in
+            a log.dirs folder, unless the mapping names a cleanup.policy such as "compact,delete".
+            So is a log that looks like one in tiered storage, unless the mapping has
             remote.storage.enable=false: only brokers can delete from tiered storage.
-        log_start_offset: delete the records before this offset, and the segments that have no
-            others; -1 is the high watermark.
+        log_start_offset: delete the records before this offset, and the segments that have only
+            such records; -1 is the high watermark.
         now: the time in milliseconds since 1970, by default the present.
 
     >>> import kafkajit.testing as kt

@@ -666,7 +666,7 @@ def test_what_does_not_fit_on_the_disk_is_not_begun(
     for free in (size - 1, size):
         monkeypatch.setattr(shutil, "disk_usage", lambda _, free=free: usage._replace(free=free))
         if free < size:
-            with pytest.raises(OSError, match=f"{size:,} bytes are to be written, and {free:,}"):
+            with pytest.raises(OSError, match=f"the logs need {size:,} bytes, and {free:,}"):
                 plan.apply()
             assert not (tmp_path / "new").exists()
         else:
