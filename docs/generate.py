@@ -152,7 +152,7 @@ def _function(file: SqlFile) -> Iterator[str]:
     if has_try(file):
         yield f"**`try_{fields['signature']}`** returns NULL instead of the error."
     others = ", ".join(f"[{name}](#{name})" for name in fields["see also"].split(", "))
-    yield f"**Since** {fields['since']}. **See also** {others}"
+    yield _wrapped(f"**Since** {fields['since']}. **See also** {others}")
     yield from _examples(file)
 
 
