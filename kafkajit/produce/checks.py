@@ -92,8 +92,8 @@ def check_folder(options: ProduceOptions, *, overwrite: bool) -> None:
         raise NotADirectoryError(f"{path} is not a folder")
     if any(SEGMENT_NAME.fullmatch(file.name) for file in path.glob("*.log")):
         raise ValueError(
-            f"{path} is a partition's folder: name the folder around it, {path.parent}; topic and "
-            "partition of a row decide its place in that"
+            f"{path} is a partition's folder: name the folder around it, {path.parent}; the "
+            "columns topic and partition place a row in it"
         )
     if not (path / META_PROPERTIES).exists():
         return

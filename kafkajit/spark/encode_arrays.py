@@ -39,7 +39,7 @@ def encode_batch(records: pa.Array, options: pa.Array | None = None, *, lenient:
         structs = records.values.slice(ends[row], ends[row + 1] - ends[row])
         if structs.null_count:
             raise ValueError(
-                "records must not contain NULL: only the fields of a record may be NULL"
+                "records must not be NULL: a record is a STRUCT, and only its fields may be"
             )
         encoded.append(encode(pa.RecordBatch.from_struct_array(structs), parsed[stated]))
     return pa.array(encoded, pa.binary())

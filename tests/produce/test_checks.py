@@ -90,7 +90,7 @@ def test_options_replace_missing_columns(
 def test_a_partitions_folder_is_not_what_is_written_to(tmp_path: Path) -> None:
     write(tmp_path, [[ROWS]])
     before = files_of(tmp_path)
-    with pytest.raises(ValueError, match=f"name the folder that it is in, {tmp_path}"):
+    with pytest.raises(ValueError, match=f"name the folder around it, {tmp_path}"):
         Job(tmp_path / "a-0", ROWS.schema)
     assert files_of(tmp_path) == before
 

@@ -67,7 +67,7 @@ def test_rows_without_a_column_key_take_turns() -> None:
         ({"topic": [".."], "partition": [0]}, {}, "Topic name is invalid"),
         ({"topic": ["a" * 250], "partition": [0]}, {}, "length of a name of 250 characters"),
         ({"topic": ["a"], "partition": [None]}, {}, "null partition present in the data: fill"),
-        ({"topic": ["a"], "key": [b"k"]}, {}, "set the option partitions to how many"),
+        ({"topic": ["a"], "key": [b"k"]}, {}, "set the option partitions to the topic's number"),
         ({"topic": ["a"], "partition": [-1]}, {}, "there is no partition -1"),
         (
             {"topic": ["a"], "partition": [4]},

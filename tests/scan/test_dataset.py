@@ -293,7 +293,7 @@ def test_no_method_of_pyarrows_own_dataset_is_left() -> None:
     assert theirs <= set(vars(kafkajit.Dataset))
     log = kafkajit.dataset("sample:")
     for refused in ("join", "join_asof", "replace_schema", "sort_by", "take"):
-        with pytest.raises(NotImplementedError, match=f"has no {refused}: use that of its to_tab"):
+        with pytest.raises(NotImplementedError, match=f"has no {refused}: call to_tab"):
             getattr(log, refused)("offset")
     with pytest.raises(NotImplementedError, match="no partition_expression"):
         _ = log.partition_expression
