@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyarrow.parquet
 import pytest
+from packaging.version import Version
 
 import docs.generate
 import kafkajit
@@ -105,13 +106,29 @@ def test_every_public_name_is_on_the_page_about_python() -> None:
     assert sorted(documented) == sorted(kafkajit.__all__)
 
 
-def test_a_version_since_when_something_is_there_is_the_first_release() -> None:
-    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
-    release = project["tool"]["hatch"]["version"]["fallback-version"].removesuffix(".dev0")
+def _released() -> list[Version]:
+    """The versions with a section in the changelog, the newest first."""
+    headings = re.findall(r"^## (.*)", (DOCS / "changelog.md").read_text(), re.MULTILINE)
+    assert headings[0] == "Unreleased"
+    return [Version(heading) for heading in headings[1:]]
+
+
+def test_sections_of_the_changelog_are_in_the_order_of_their_versions() -> None:
+    assert _released() == sorted(_released(), reverse=True)
+
+
+def test_a_version_since_when_something_is_there_has_a_section_in_the_changelog() -> None:
     named = {file.fields["since"] for file in FUNCTIONS}
     for path in sorted((REPOSITORY / "kafkajit").rglob("*.py")):
         named |= set(re.findall(r"versionadded:: ([\d.]+)", path.read_text()))
-    assert named == {release}
+    assert named <= {version.base_version for version in _released()}
+
+
+def test_a_checkout_without_tags_works_towards_the_newest_version_of_the_changelog() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+    towards = Version(project["tool"]["hatch"]["version"]["fallback-version"])
+    assert towards.is_devrelease
+    assert Version(towards.public.partition(".dev")[0]) >= _released()[0]
 
 
 _PYTHON = re.compile(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)

@@ -82,7 +82,8 @@ class _Version(argparse.Action):
             found = version("kafkajit")
         except PackageNotFoundError:  # run from a checkout
             found = "(not installed)"
-        parser.exit(0, f"kafkajit {found}\n")
+        print(f"kafkajit {found}")  # on stdout, for scripts
+        parser.exit(0)
 
 
 def new_parser() -> tuple[_Parser, dict[str, _Parser]]:

@@ -47,7 +47,7 @@ def dataset(
 ) -> Dataset:
     """Open folders of logs as a lazy table, which reads rows only as you ask for them.
 
-    .. versionadded:: 0.1.0
+    .. versionadded:: 1.0.0
 
     Args:
         paths: a segment, a partition's folder, a log.dirs root, a glob, or several of these; local

@@ -5,7 +5,7 @@
 --   or `replication-offset-checkpoint`.
 -- content: BINARY, the bytes of a checkpoint, as `binaryFile` loads them.
 -- returns: ARRAY of `STRUCT<topic: STRING, partition: INT, offset: BIGINT>`. NULL for NULL.
--- since: 0.1.0
+-- since: 1.0.0
 -- see also: kafka_leader_epochs
 
 -- X'': b"0\n2\norders 0 27\npayments 1 10\n"

@@ -6,7 +6,7 @@
 -- content: BINARY, the bytes of a segment, as `binaryFile` loads them.
 -- returns: ARRAY of STRUCT with the columns of the data source's kind `corruption` except topic,
 --   partition and path, which the bytes do not contain. Empty if nothing is damaged. NULL for NULL.
--- since: 0.1.0
+-- since: 1.0.0
 -- see also: kafka_records, kafka_log
 
 -- A batch with a wrong checksum between two sound batches. It has the offsets 8 to 10.

@@ -6,7 +6,7 @@
 -- value: BINARY, the record's value.
 -- returns: `STRUCT<key: STRING, value: STRING>`, each the JSON that kafka-dump-log prints; key is
 --   always NULL. NULL if both arguments are NULL.
--- since: 0.1.0
+-- since: 1.0.0
 -- see also: kafka_decode_offsets, kafka_quorum_state
 
 -- X'': b"\1\2\0\7orders" + bytes(15) + b"\1\0"

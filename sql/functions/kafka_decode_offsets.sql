@@ -7,7 +7,7 @@
 -- value: BINARY, the record's value.
 -- returns: `STRUCT<key: STRING, value: STRING>`, each the JSON that kafka-dump-log prints. NULL if
 --   both arguments are NULL.
--- since: 0.1.0
+-- since: 1.0.0
 -- see also: kafka_decode_transaction_state, kafka_decode_share_group_state
 
 -- X'': b"\0\1" + b"\0\5group" + b"\0\6orders" + bytes(4)

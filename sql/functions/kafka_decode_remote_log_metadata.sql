@@ -7,7 +7,7 @@
 -- value: BINARY, the record's value.
 -- returns: `STRUCT<key: STRING, value: STRING>`, value as JSON in the form of the other internal
 --   topics; key is always NULL. NULL if both arguments are NULL.
--- since: 0.1.0
+-- since: 1.0.0
 -- see also: kafka_decode_offsets
 
 -- X'': b"\1\77\0"

@@ -8,7 +8,7 @@
 -- value: BINARY, the record's value.
 -- returns: `STRUCT<key: STRING, value: STRING>`, each the JSON that kafka-dump-log prints. NULL if
 --   both arguments are NULL.
--- since: 0.1.0
+-- since: 1.0.0
 -- see also: kafka_decode_offsets, kafka_transaction_index
 
 -- X'': b"\0\0" + b"\0\7billing"

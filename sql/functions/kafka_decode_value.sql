@@ -9,7 +9,7 @@
 --   .avsc or .proto file; or the path of a registry's log such as /var/kafka/_schemas-0, which has
 --   the schemas that the values name.
 -- returns: VARIANT. NULL if an argument is NULL, and for a value that is Avro's null.
--- since: 0.1.0
+-- since: 1.0.0
 -- see also: kafka_schema_id
 
 SELECT decoded:id::bigint AS id, decoded:sku::string AS sku FROM (

@@ -12,7 +12,7 @@
 --   timestamp (in milliseconds), timestampType (0 or 1), partitionLeaderEpoch, producerId,
 --   producerEpoch, baseSequence, isTransactional, controlType, coordinatorEpoch, deleteHorizonMs.
 -- returns: BINARY. NULL for NULL.
--- since: 0.1.0
+-- since: 1.0.0
 -- see also: kafka_records, kafka_partition
 
 -- A batch of two records.

@@ -4,7 +4,7 @@
 --   each began.
 -- content: BINARY, the bytes of a leader-epoch-checkpoint file, as `binaryFile` loads them.
 -- returns: ARRAY of `STRUCT<epoch: INT, startOffset: BIGINT>`. NULL for NULL.
--- since: 0.1.0
+-- since: 1.0.0
 -- see also: kafka_checkpoint
 
 -- X'': b"0\n2\n0 0\n2 5\n"

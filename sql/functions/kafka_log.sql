@@ -13,7 +13,7 @@
 --   it, `PERMISSIVE` returns a row whose column `corruption` describes the damage.
 -- returns: TABLE with the columns of a record, and `corruption`. `topic` and `partition` come from
 --   the path.
--- since: 0.1.0
+-- since: 1.0.0
 -- see also: kafka_records, kafka_corruption
 
 -- Segments by path. `files` is a view of the data source with kind `files`.

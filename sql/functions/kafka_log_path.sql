@@ -5,7 +5,7 @@
 -- path: STRING, a path or URI, as `binaryFile` returns it.
 -- returns: `STRUCT<topic: STRING, partition: INT, baseOffset: BIGINT, suffix: STRING>`. Parts that
 --   the path does not have are NULL. NULL for NULL.
--- since: 0.1.0
+-- since: 1.0.0
 -- see also: kafka_records, kafka_partition
 
 SELECT log.* FROM (SELECT kafka_log_path('/var/kafka/orders-3/00000000000000000042.log') AS log);

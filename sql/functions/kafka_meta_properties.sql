@@ -5,7 +5,7 @@
 -- content: BINARY, the bytes of a meta.properties file, as `binaryFile` loads them.
 -- returns: ARRAY of `STRUCT<key: STRING, value: STRING>`; `map_from_entries` makes it a MAP. NULL
 --   for NULL.
--- since: 0.1.0
+-- since: 1.0.0
 -- see also: kafka_quorum_state, kafka_partition_metadata
 
 -- X'': b"version=1\ncluster.id=mkU3OEVBNTcwNTJENDM2Qg\nnode.id=1\n"

@@ -7,7 +7,7 @@
 -- baseOffset: BIGINT, the segment's base offset, which the entries are relative to;
 --   `kafka_log_path(path).baseOffset` returns it.
 -- returns: ARRAY of `STRUCT<offset: BIGINT, position: INT>`. NULL for NULL.
--- since: 0.1.0
+-- since: 1.0.0
 -- see also: kafka_offset_lookup, kafka_verify_index
 
 -- Two entries, and the zeros of a preallocated file.

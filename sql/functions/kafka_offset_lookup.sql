@@ -9,7 +9,7 @@
 -- targetOffset: BIGINT, the offset to look up.
 -- returns: `STRUCT<offset: BIGINT, position: INT>`; before the first entry `(baseOffset, 0)`, as in
 --   Kafka. NULL for NULL.
--- since: 0.1.0
+-- since: 1.0.0
 -- see also: kafka_offset_index, kafka_time_lookup
 
 -- The position from which to search for each of these offsets.

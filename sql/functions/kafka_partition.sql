@@ -7,7 +7,7 @@
 -- partitions: INT, the number of partitions of the topic.
 -- returns: INT. NULL for NULL: producers spread records without a key over the partitions, each in
 --   its own way.
--- since: 0.1.0
+-- since: 1.0.0
 -- see also: kafka_encode_batch, kafka_log_path
 
 SELECT kafka_partition('user-1', 12) AS ofText, kafka_partition(X'757365722D31', 12) AS ofBytes;

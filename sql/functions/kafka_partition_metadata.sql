@@ -3,7 +3,7 @@
 -- description: Returns the topic's id in a partition.metadata file.
 -- content: BINARY, the bytes of a partition.metadata file, as `binaryFile` loads them.
 -- returns: `STRUCT<version: INT, topicId: STRING>`. NULL for NULL.
--- since: 0.1.0
+-- since: 1.0.0
 -- see also: kafka_meta_properties
 
 -- X'': b"version: 0\ntopic_id: pUM3BMsVQk2fe-klgEgLLA"

@@ -5,7 +5,7 @@
 -- content: BINARY, the bytes of a .snapshot file, as `binaryFile` loads them.
 -- returns: ARRAY of STRUCT with the columns of the data source's kind `producers` except those that
 --   come from the path. NULL for NULL.
--- since: 0.1.0
+-- since: 1.0.0
 -- see also: kafka_transaction_index, kafka_record_batches
 
 -- Producer 9 has had a transaction open since offset 3.

@@ -5,7 +5,7 @@
 -- content: BINARY, the bytes of a quorum-state file, as `binaryFile` loads them.
 -- returns: STRUCT with the columns of the data source's kind `quorumState` except those that come
 --   from the path. NULL for NULL.
--- since: 0.1.0
+-- since: 1.0.0
 -- see also: kafka_meta_properties
 
 -- X'': b'{"leaderId":1,"leaderEpoch":3,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA",'

@@ -6,7 +6,7 @@
 -- content: BINARY, the bytes of a segment, as `binaryFile` loads them.
 -- returns: ARRAY of STRUCT with the columns of a batch except topic, partition and path, which the
 --   bytes do not contain. NULL for NULL.
--- since: 0.1.0
+-- since: 1.0.0
 -- see also: kafka_records, kafka_valid_bytes
 
 -- A row for each batch.

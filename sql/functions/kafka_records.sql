@@ -11,7 +11,7 @@
 --   it.
 -- returns: ARRAY of STRUCT with the columns of a record except topic and partition, which the bytes
 --   do not contain. NULL for NULL.
--- since: 0.1.0
+-- since: 1.0.0
 -- see also: kafka_log, kafka_record_batches, kafka_corruption
 
 -- A row for each record.

@@ -4,7 +4,7 @@
 --   schema. The framings of Confluent and Apicurio have such a number.
 -- value: BINARY, the record's key or value.
 -- returns: INT. NULL if nothing in front of the value is an id of 32 bits, and for NULL.
--- since: 0.1.0
+-- since: 1.0.0
 -- see also: kafka_decode_value
 
 -- The values of a topic by the schema that wrote them.

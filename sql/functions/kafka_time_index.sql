@@ -6,7 +6,7 @@
 -- baseOffset: BIGINT, the segment's base offset, which the entries are relative to;
 --   `kafka_log_path(path).baseOffset` returns it.
 -- returns: ARRAY of `STRUCT<timestamp: TIMESTAMP, offset: BIGINT>`. NULL for NULL.
--- since: 0.1.0
+-- since: 1.0.0
 -- see also: kafka_time_lookup, kafka_verify_time_index
 
 -- X'': time_index([(1700000000000, 9), (1700000060000, 21)])

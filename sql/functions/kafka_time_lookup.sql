@@ -10,7 +10,7 @@
 --   refused, because it has no time zone.
 -- returns: `STRUCT<timestamp: TIMESTAMP, offset: BIGINT>`; before the first entry -1 ms and the
 --   base offset, as in Kafka. NULL for NULL.
--- since: 0.1.0
+-- since: 1.0.0
 -- see also: kafka_time_index, kafka_offset_lookup
 
 -- By a TIMESTAMP, and by Kafka's milliseconds.

@@ -5,7 +5,7 @@
 -- content: BINARY, the bytes of a .txnindex file, as `binaryFile` loads them.
 -- returns: ARRAY of `STRUCT<producerId: BIGINT, firstOffset: BIGINT, lastOffset: BIGINT,
 --   lastStableOffset: BIGINT>`. NULL for NULL.
--- since: 0.1.0
+-- since: 1.0.0
 -- see also: kafka_offset_index, kafka_producer_snapshot
 
 -- Producer 4711 began a transaction at offset 23. Its marker is at offset 25.

@@ -4,7 +4,7 @@
 --   segment. A broker truncates the segment there after a crash. Checksums are not verified.
 -- content: BINARY, the bytes of a segment, as `binaryFile` loads them.
 -- returns: BIGINT. NULL for NULL.
--- since: 0.1.0
+-- since: 1.0.0
 -- see also: kafka_record_batches, kafka_corruption
 
 -- A complete batch, and 4 bytes of the next.

@@ -9,7 +9,7 @@
 --   `kafka_log_path(path).baseOffset` returns it.
 -- returns: ARRAY of `STRUCT<entry: INT, offset: BIGINT, position: INT, logOffset: BIGINT, problem:
 --   STRING>`, empty if all entries match. NULL for NULL.
--- since: 0.1.0
+-- since: 1.0.0
 -- see also: kafka_offset_index, kafka_verify_time_index
 
 -- The second entry points into the middle of a batch.

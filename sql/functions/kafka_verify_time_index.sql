@@ -9,7 +9,7 @@
 --   `kafka_log_path(path).baseOffset` returns it.
 -- returns: ARRAY of `STRUCT<entry: INT, timestamp: TIMESTAMP, offset: BIGINT, logTimestamp:
 --   TIMESTAMP, logOffset: BIGINT, problem: STRING>`, empty if all entries match. NULL for NULL.
--- since: 0.1.0
+-- since: 1.0.0
 -- see also: kafka_time_index, kafka_verify_index
 
 -- The log's largest timestamp is one millisecond earlier.

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from importlib.metadata import version
+
 import pytest
 from corpus import run_python
 
@@ -73,3 +75,10 @@ def test_help_loads_nothing_heavy(words: list[str]) -> None:
         "print([name for name in ('numpy', 'pyarrow', 'numba') if name in sys.modules])"
     )
     assert run_python(code, *words).splitlines()[-1] == "[]"
+
+
+def test_the_version_is_printed_for_scripts_to_read(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr() == (f"kafkajit {version('kafkajit')}\n", "")
