@@ -477,7 +477,15 @@ PAGES: dict[str, Callable[[], str]] = {
     "recipes.md": recipes_page,
 }
 
+
 # The kinds of the data source whose columns are listed on its page.
+def licenses_table() -> str:
+    """The packages that come with an installation."""
+    from docs.licenses import rows
+
+    return _table(("package", "licence", "comes with"), rows())
+
+
 SPARK_TABLES = (
     *(
         "records",
@@ -497,6 +505,7 @@ SPARK_TABLES = (
 # Tables to insert between <!-- NAME: … --> and <!-- /NAME --> in pages that are written by hand.
 TABLES: dict[str, Callable[[], str]] = {
     "options": options_table,
+    "licenses": licenses_table,
     "streamOptions": stream_options_table,
     "writeOptions": write_options_table,
     "columns": partial(arrow_columns, "records"),

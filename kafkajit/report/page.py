@@ -47,6 +47,7 @@ def page(document: Mapping[str, Any], earlier: Mapping[str, Any] | None = None) 
     script = f'(() => {{\n"use strict";\n{scripts}}})();\n'
     style = _asset("page.css")
     parts = {
+        "notices": _asset("notices.txt"),
         "policy": _policy([script, library], style),
         "style": style,
         "script": script,

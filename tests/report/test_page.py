@@ -500,3 +500,27 @@ def test_changes_since_an_earlier_document_are_shown(browser: Browser) -> None:
     assert browser.column("Topics gone", 0) == [earlier["topics"][1]["topic"]]
     assert browser.column("Topics by change", 0) == [later["topics"][0]["topic"]]
     assert "Trouble gone: 1" in changes
+
+
+def test_the_page_has_the_licences_of_the_libraries_in_it() -> None:
+    html = page(one_topic())
+    begin, _, rest = html.partition("<!--\n")
+    notices, _, rest = rest.partition("-->\n")
+    assert begin == "<!DOCTYPE html>\n"
+    assert rest.startswith('<html lang="en">')
+    assert "--" not in notices
+    library = embedded(html, "vega")
+    # Words that the libraries have in them, minified too.
+    for name, word in {
+        "Vega,": "vega",
+        "Vega-Lite": "vega-lite",
+        "vega-tooltip": "vg-tooltip",
+        "topojson": "topojson",
+        "delaunator": "delaun",
+        "semver": "SEMVER_SPEC_VERSION",
+        "fast-json-patch": "JsonPatchError",
+    }.items():
+        assert word in library
+        assert name in notices
+    for licence in ("Redistribution and use", "Permission to use", "Permission is hereby granted"):
+        assert licence in notices
