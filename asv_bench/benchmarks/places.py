@@ -6,8 +6,9 @@ import tempfile
 from pathlib import Path
 
 import kafkajit
-from asv_bench.benchmarks.segments import SMALL, Segment
-from asv_bench.benchmarks.tiered_objects import TOPIC_ID, Options, key_pair, write_segment
+
+from .segments import SMALL, Segment
+from .tiered_objects import TOPIC_ID, Options, key_pair, write_segment
 
 CHUNK = 4 << 20
 COLUMNS = ["offset", "value"]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from asv_bench.benchmarks.avro_values import CITIES, repeated
+from .avro_values import CITIES, repeated
 
 ORDER = """\
 syntax = "proto3";

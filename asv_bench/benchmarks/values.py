@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 
 import kafkajit
-from asv_bench.benchmarks import avro_values, protobuf_values
 from kafkajit.values.decoder import ValueDecoder
 from kafkajit.values.framing import CONFLUENT
+
+from . import avro_values, protobuf_values
 
 ROWS = 200_000
 
