@@ -10,6 +10,7 @@ in the first mode, and a debugger sees them in the second.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,12 @@ import numba
 import numpy as np
 
 from kafkajit.kernel.machine_code import CHECKED, keep
+
+if sys.byteorder != "little":
+    raise ImportError(
+        "kafkajit cannot run on a big-endian processor, because its kernels read words with the "
+        "lowest byte first: copy the logs to a machine with x86 or ARM"
+    )
 
 # Kernels carry no annotations: numba infers their types, and mypy takes them for Any.
 Function = Callable[..., Any]

@@ -33,7 +33,7 @@ def _compiles_for(feature: str) -> bool:
 
 
 # Whether crc32c_word and crc32c_byte work: not in the checked modes.
-HAS_CRC32C = not PLAIN and _compiles_for("crc" if _IS_ARM else "sse4.2")
+HAS_CRC32C = not PLAIN and _compiles_for("crc" if _IS_ARM else "crc32")
 
 
 @intrinsic
