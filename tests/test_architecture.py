@@ -18,7 +18,7 @@ PACKAGE = REPOSITORY / "kafkajit"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 # rooms from left to right: a module imports from its own room and from those before it
 ROOMS = [
-    ("errors", "kernel", "schema", "storage"),
+    ("errors", "kernel", "schema", "storage", "system"),
     ("format",),
     ("places", "records", "sizes"),
     ("walk",),
@@ -55,9 +55,10 @@ APART = {
     "errors": {"kernel", "schema", "storage"},
     "schema": {"errors", "kernel", "storage"},
     "storage": {"kernel", "schema"},
+    "system": {"errors", "kernel", "schema", "storage"},
 }
 # testing builds bytes for readers to read: it knows the format and stands beside the line
-BESIDE = "testing"  # a room of its own: it imports errors, kernel, schema, storage and format only
+BESIDE = "testing"  # a room of its own: it imports the first two lines of ROOMS only
 DECORATORS = {"kernel", "inlined"}
 
 
@@ -272,11 +273,12 @@ MOST_LINES = 400
 MOST_PARAMETERS = 12
 
 
-def test_the_house_has_at_most_27_rooms() -> None:
-    # The 27th is report: neither the readers nor the commands are the place of a page.
+def test_the_house_has_at_most_28_rooms() -> None:
+    # The 27th is report: neither the readers nor the commands are the place of a page. The 28th is
+    # system: the kernels' cache locks files, and may not know where logs are stored.
     rooms = {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in MODULES}
     rooms.discard("__init__")  # the house itself
-    assert len(rooms) <= 27, sorted(rooms)
+    assert len(rooms) <= 28, sorted(rooms)
 
 
 def test_a_long_module_gives_the_reason_in_its_docstring() -> None:
@@ -325,5 +327,6 @@ def floors() -> dict[str, int]:
     return {room: floor(room) for room in below}
 
 
-def test_the_house_has_at_most_12_floors() -> None:
-    assert max(floors().values()) <= 12, floors()
+def test_the_house_has_at_most_13_floors() -> None:
+    # The ground floor is system, on which the kernels stand.
+    assert max(floors().values()) <= 13, floors()

@@ -42,8 +42,6 @@ from kafkajit.change.files import (
     make_folder,
     own,
     say_where,
-    sync,
-    sync_all,
 )
 from kafkajit.change.journal import (
     CLEAN_SHUTDOWN,
@@ -60,6 +58,7 @@ from kafkajit.change.journal import (
 )
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.log_path import INDEX_SUFFIXES, SNAPSHOT_SUFFIX
+from kafkajit.system.durable import sync, sync_all
 
 
 class Change:

@@ -34,11 +34,12 @@ from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from pathlib import Path
 
-from kafkajit.change.files import Identity, identity, link, make_folder, own, sync, sync_around
+from kafkajit.change.files import Identity, identity, link, make_folder, own
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.log_path import INDEX_SUFFIX, INDEX_SUFFIXES, SNAPSHOT_SUFFIX
 from kafkajit.state.leader_epochs import LEADER_EPOCHS
 from kafkajit.state.partition_metadata import PARTITION_METADATA
+from kafkajit.system.durable import sync, sync_around
 
 logger = logging.getLogger("kafkajit")
 

@@ -1,14 +1,12 @@
 """Lock a log.dirs folder, so that no log changes while a running broker has it open.
 
 A broker holds an exclusive lock of the file .lock in its log.dirs as long as it runs. Java's
-FileChannel.tryLock takes the lock of fcntl, and so does this module: each keeps the other out.
+FileChannel.tryLock and `system/file_lock` take the same kind of lock: each keeps the other out.
 Answers to LogManager.lockLogDirs and FileLock of Kafka 4.1.1.
 """
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import logging
 import os
 import re
@@ -22,12 +20,14 @@ from kafkajit.change.journal import is_log, resume
 from kafkajit.errors import LockedError
 from kafkajit.state.meta_properties import META_PROPERTIES
 from kafkajit.storage.source import SAMPLE_FOLDER
+from kafkajit.system.durable import check_folders_are_durable
+from kafkajit.system.file_lock import try_lock_as_java
 
 logger = logging.getLogger("kafkajit")
 
 _LOCK = ".lock"
 _PARTITION = re.compile(r".+-\d+")
-# A lock of fcntl belongs to a process, which could take it twice. So the process remembers its
+# Java's lock belongs to a process, which could take it twice. So the process remembers its
 # locks: the open file of each log.dirs, and the folders for which it is held.
 _held: dict[Path, _Held] = {}
 _guard = threading.Lock()
@@ -64,6 +64,7 @@ class FolderLock:
 
     def __init__(self, folder: str | os.PathLike[str], *, force: bool = False) -> None:
         self.folder = Path(os.path.abspath(folder))  # noqa: PTH100
+        check_folders_are_durable(self.folder)
         if self.folder.is_relative_to(SAMPLE_FOLDER):
             raise ValueError(
                 "the sample logs are part of the installation and stay as they are: copy "
@@ -123,7 +124,7 @@ class _Held:
 
     @classmethod
     def open(cls, path: Path) -> _Held:
-        flags = os.O_RDWR | os.O_CLOEXEC
+        flags = os.O_RDWR
         try:
             opened = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o644)
         except FileExistsError:
@@ -135,15 +136,16 @@ class _Held:
         """Take the lock; False if another process of kafkajit has removed the file meanwhile."""
         assert self.opened is not None
         try:
-            fcntl.lockf(self.opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_ours = try_lock_as_java(self.opened)
         except OSError as error:
             os.close(self.opened)
-            if error.errno not in (errno.EACCES, errno.EAGAIN):
-                raise OSError(error.errno, error.strerror, str(path)) from None
+            raise OSError(error.errno, error.strerror, str(path)) from None
+        if not is_ours:
+            os.close(self.opened)
             raise LockedError(
                 "stop the broker first: it, or another process of kafkajit, holds the lock",
                 path=str(path.parent),
-            ) from None
+            )
         with suppress(FileNotFoundError):
             if os.path.samestat(path.stat(), os.fstat(self.opened)):
                 return True

@@ -16,6 +16,7 @@ from kafkajit.format.kafscale import INDEX_NAME as KAFSCALE_INDEX
 from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.format.tiered_names import object_name
 from kafkajit.storage.source import Source, resolve_sample
+from kafkajit.system.memory_map import map_file
 
 if TYPE_CHECKING:
     from kafkajit.storage.stored_file import StoredFile
@@ -139,8 +140,6 @@ class StandardInput(DumpedFile):
     @cached_property
     def _content(self) -> object:
         """The whole input, in an unnamed file: a log may be larger than memory."""
-        import mmap
-
         if sys.stdin.isatty():
             raise ValueError("nothing is piped in: - is standard input")
         with tempfile.TemporaryFile() as copy:
@@ -148,7 +147,7 @@ class StandardInput(DumpedFile):
                 copy.write(piece)
             copy.flush()
             size = copy.tell()
-            return mmap.mmap(copy.fileno(), size, access=mmap.ACCESS_READ) if size else b""
+            return map_file(copy.fileno(), size) if size else b""
 
     def beside(self, suffix: str) -> Source:
         raise ValueError(

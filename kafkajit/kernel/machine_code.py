@@ -32,10 +32,7 @@ from numba.core.caching import (
     UserWideCacheLocator,
 )
 
-try:
-    import fcntl
-except ImportError:  # not a POSIX system: processes do not wait for each other
-    fcntl = None  # type: ignore[assignment]
+from kafkajit.system.file_lock import open_folder, try_lock
 
 CHECKED = bool(numba.config.BOUNDSCHECK)  # type: ignore[attr-defined]
 _IS_ON = os.environ.get("KAFKAJIT_CACHE", "1") != "0"
@@ -159,11 +156,11 @@ def _turn(folder: str) -> Iterator[None]:
     """
     with contextlib.suppress(OSError):
         Path(folder).mkdir(parents=True, exist_ok=True)
-    # We have the turn already, nothing can be kept, or there are no locks.
-    if folder in _turns or not os.access(folder, os.R_OK | os.W_OK) or fcntl is None:
+    # We have the turn already, or nothing can be kept.
+    if folder in _turns or not os.access(folder, os.R_OK | os.W_OK):
         yield
         return
-    file = os.open(folder, os.O_RDONLY)
+    file = open_folder(folder)
     came = False
     try:
         came = _comes(file)
@@ -180,13 +177,11 @@ def _comes(file: int) -> bool:
     patient_until = time.monotonic() + _PATIENCE
     while time.monotonic() < patient_until:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(0.02)
+            if try_lock(file):
+                return True
         except OSError:
             break  # a file system without locks
-        else:
-            return True
+        time.sleep(0.02)
     return False
 
 

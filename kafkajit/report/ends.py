@@ -7,7 +7,6 @@ and all that looks odd, are left to `Walk`, whose kernels decide about damage.
 
 from __future__ import annotations
 
-import os
 import struct
 from pathlib import Path
 from typing import NamedTuple
@@ -30,6 +29,7 @@ from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.log_path import LOG_SUFFIX
 from kafkajit.log.segment import Segment
 from kafkajit.storage.source import open_file
+from kafkajit.system.positioned import read_at
 from kafkajit.walk.damage import PERMISSIVE, Gap
 
 # Up to this size all headers of a segment are read: the index would take longer to open.
@@ -118,7 +118,7 @@ def _last_entry(segment: Segment) -> int | None:
     if index is None or index.size % _ENTRY.size:
         return None
     with open_file(Path(index.key)) as file:
-        entry = os.pread(file.fileno(), _ENTRY.size, index.size - _ENTRY.size)
+        entry = read_at(file.fileno(), _ENTRY.size, index.size - _ENTRY.size)
     if len(entry) < _ENTRY.size:
         return None
     _, position = _ENTRY.unpack(entry)
@@ -129,7 +129,7 @@ def _read_end(file: int, start: int, size: int) -> End | None:
     position, last, latest = start, -1, -1
     codecs = set()
     for _ in range(_FEW):
-        found = os.pread(file, RECORD_BATCH_OVERHEAD, position)
+        found = read_at(file, RECORD_BATCH_OVERHEAD, position)
         if len(found) < RECORD_BATCH_OVERHEAD:
             return None
         header = _Header(*np.frombuffer(found, BATCH_HEADER).item())
@@ -137,7 +137,7 @@ def _read_end(file: int, start: int, size: int) -> End | None:
         if not header.is_plausible or header.base_offset <= last or behind > size:
             return None
         if position == start > 0:  # an index may be wrong: a checksum proves the batch
-            content = os.pread(file, header.size, start)[ATTRIBUTES_OFFSET:]
+            content = read_at(file, header.size, start)[ATTRIBUTES_OFFSET:]
             if crc32c(content) != header.crc:
                 return None
         position, last = behind, header.last_offset

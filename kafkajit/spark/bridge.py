@@ -12,7 +12,6 @@ Spark that is there, when they are first used. The jar is kept in the cache.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import logging
 import os
 import tempfile
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafkajit.spark.java_sources import java_sources, sources_digest
 from kafkajit.storage.cache_folder import cache_folder
+from kafkajit.system import file_lock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -170,5 +170,5 @@ def _compiled(spark: Any, sources: Mapping[str, str]) -> dict[str, bytes]:
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
     with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        file_lock.lock(lock.fileno())
         yield

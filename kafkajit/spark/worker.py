@@ -66,7 +66,11 @@ def acknowledge() -> None:
     option = getattr(socket, "TCP_QUICKACK", None)
     if option is None:
         return
-    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
+    try:
+        names = os.listdir("/proc/self/fd")  # noqa: PTH208
+    except OSError:
+        return  # not mounted
+    for name in names:
         with suppress(OSError):  # not a socket, or not a TCP socket
             connection = socket.socket(fileno=int(name))
             try:

@@ -16,6 +16,7 @@ def cache_folder() -> Path | None:
         owner = cache.stat()
     except (OSError, RuntimeError):  # RuntimeError: the user has no home directory
         return None
-    if owner.st_uid != os.getuid() or owner.st_mode & 0o022:
-        return None  # it holds code, and other users could write to it
+    # It holds code, and other users must not write to it. Windows closes homes to them by itself.
+    if hasattr(os, "getuid") and (owner.st_uid != os.getuid() or owner.st_mode & 0o022):
+        return None
     return cache

@@ -16,6 +16,7 @@ from pyarrow.fs import LocalFileSystem
 
 from kafkajit.storage.source import RangeReader, Source, Surroundings, open_file
 from kafkajit.storage.stored_file import StoredFile
+from kafkajit.system import positioned
 
 # A broker renames a file to this before it deletes it a minute later (file.delete.delay.ms).
 _DELETED = ".deleted"
@@ -38,11 +39,11 @@ class Handle:
 
     def read_at(self, count: int, position: int) -> bytes:
         """Read `count` bytes from a position on, or fewer at the file's end."""
-        return os.pread(self._file.fileno(), count, position)
+        return positioned.read_at(self._file.fileno(), count, position)
 
     def read_into(self, memory: memoryview, position: int) -> int:
         """Fill memory with the bytes from a position on; return how many there are."""
-        return os.preadv(self._file.fileno(), [memory], position)
+        return positioned.read_into(self._file.fileno(), memory, position)
 
 
 @dataclass(frozen=True)

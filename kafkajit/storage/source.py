@@ -7,12 +7,10 @@ them from being compiled a second time.
 from __future__ import annotations
 
 import logging
-import mmap
 import os
 import stat
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -20,14 +18,14 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from kafkajit.system.memory_map import PAGE, Map, give_back, map_file, reserve
+
 logger = logging.getLogger("kafkajit")
 
 Bytes = npt.NDArray[np.uint8]
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-
-_PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
 
 # Pages that were read are given back to the system in steps of this many bytes.
 _FORGET_STEP = 32 << 20
@@ -94,7 +92,7 @@ class Source:
         self.path = path
         self.surroundings = surroundings
         self._leaps = leaps
-        self._map: mmap.mmap | None = None
+        self._map: Map | None = None
         self._forgotten = 0
         self._ranges: _Loader | None = None
         if isinstance(source, (str, os.PathLike)):
@@ -105,13 +103,8 @@ class Source:
             )
             source = self._map_file(file, size)
         elif isinstance(source, RangeReader):
-            self._forgotten = source.start // mmap.PAGESIZE * mmap.PAGESIZE
-            self._map = mmap.mmap(-1, max(source.size, 1), flags=_PRIVATE)
-            if source.end - source.start > _WINDOW and hasattr(mmap, "MADV_HUGEPAGE"):
-                # Memory touched for the first time: 210 MB of a local file take 0.1 s instead of
-                # 0.3. A short range would touch more than it needs.
-                with suppress(OSError):  # the system may have no huge pages
-                    self._map.madvise(mmap.MADV_HUGEPAGE)
+            self._forgotten = source.start // PAGE * PAGE
+            self._map = reserve(source.size, is_filled=source.end - source.start > _WINDOW)
             self._ranges = _Loader(source, self._map, path or "the file")
             source = memoryview(self._map)[: source.size]
         self.content = as_bytes(source)
@@ -124,9 +117,7 @@ class Source:
                 raise EOFError(f"{path} ended at {now}, before its {size} bytes")
             if size == 0:
                 return b""
-            self._map = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
-        if hasattr(mmap, "MADV_SEQUENTIAL"):
-            self._map.madvise(mmap.MADV_RANDOM if self._leaps else mmap.MADV_SEQUENTIAL)
+            self._map = map_file(file.fileno(), size, leaps=self._leaps)
         return self._map
 
     @property
@@ -160,11 +151,11 @@ class Source:
 
     def forget(self, position: int) -> None:
         """Give back the bytes before `position`, which will not be used again."""
-        if self._map is None or not hasattr(mmap, "MADV_DONTNEED"):
+        if self._map is None:
             return
         length = (position - self._forgotten) // _FORGET_STEP * _FORGET_STEP
         if length > 0:
-            self._map.madvise(mmap.MADV_DONTNEED, self._forgotten, length)
+            give_back(self._map, self._forgotten, length, is_file=self.is_there)
             self._forgotten += length
 
 
@@ -215,7 +206,7 @@ def _size_of(path: Path) -> int:
 class _Loader:
     """Loads ranges of a file into memory, and reads one range ahead."""
 
-    def __init__(self, file: RangeReader, memory: mmap.mmap, name: str) -> None:
+    def __init__(self, file: RangeReader, memory: Map, name: str) -> None:
         self._file = file
         self._name = name
         self._memory = memory

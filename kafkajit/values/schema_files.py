@@ -64,7 +64,7 @@ def schema_text(schema: Any) -> str:
     if isinstance(schema, bytes):
         return schema.decode()
     if isinstance(schema, os.PathLike) or (isinstance(schema, str) and schema.endswith(SUFFIXES)):
-        return Path(schema).read_text()
+        return Path(schema).read_text(encoding="utf-8")
     try:
         return schema if isinstance(schema, str) else json.dumps(schema)
     except RecursionError:

@@ -11,9 +11,6 @@ from kafkajit.change.files import (
     local_folder,
     own,
     say_where,
-    sync,
-    sync_all,
-    sync_around,
 )
 
 
@@ -37,22 +34,6 @@ def test_a_file_is_told_from_another_that_took_its_name(tmp_path: Path) -> None:
     assert identity(tmp_path / "y") == first
     os.utime(tmp_path / "y", ns=(1, 1))
     assert identity(tmp_path / "y") != first
-
-
-def test_a_disk_that_fails_is_told_with_the_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(_: int) -> None:
-        raise OSError(5, "Input/output error")
-
-    opened = os.open(tmp_path, os.O_RDONLY)
-    os.close(opened)
-    monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(OSError, match=rf"^\[Errno 5\] Input/output error: '{tmp_path}'$"):
-        sync(tmp_path)
-    again = os.open(tmp_path, os.O_RDONLY)
-    os.close(again)
-    assert again == opened, "a file was left open"
 
 
 def test_a_folder_is_a_local_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,37 +62,3 @@ def test_an_error_that_names_no_place_is_given_one(tmp_path: Path) -> None:
     ):
         say_where(error, tmp_path)
         assert str(error) == stated
-
-
-@pytest.mark.parametrize("count", [0, 3, 200])
-def test_all_of_many_files_are_synced_and_the_folders_around_them(
-    count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    paths = [tmp_path / f"{number}" / "file" for number in range(count)]
-    for path in paths:
-        path.parent.mkdir()
-        path.touch()
-    synced: list[int] = []
-    monkeypatch.setattr(os, "fsync", lambda opened: synced.append(os.fstat(opened).st_ino))
-    sync_all(paths)
-    assert sorted(synced) == sorted(path.stat().st_ino for path in paths)
-    synced.clear()
-    sync_around([*paths, *paths, tmp_path / "not there" / "file"])
-    assert sorted(synced) == sorted(path.parent.stat().st_ino for path in paths)
-
-
-def test_one_of_many_files_that_fails_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    paths = [tmp_path / f"{number}" for number in range(200)]
-    for path in paths:
-        path.touch()
-    bad = paths[150].stat().st_ino
-
-    def fail(opened: int) -> None:
-        if os.fstat(opened).st_ino == bad:
-            raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(OSError, match=rf"No space left on device: '{tmp_path}/150'$"):
-        sync_all(paths)

@@ -7,6 +7,7 @@ ends like any failed call.
 
 from __future__ import annotations
 
+import _thread
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -35,6 +36,17 @@ def terminable() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, previous)
+
+
+def interrupt_main_thread() -> None:
+    """Interrupt the main thread as Ctrl-C does, even while it waits for input.
+
+    On Windows the interrupt comes when the line is finished: input waits there without signals.
+    """
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    else:
+        _thread.interrupt_main()
 
 
 def run_cancellable(work: Callable[[], None], cancel: Callable[[], None]) -> None:

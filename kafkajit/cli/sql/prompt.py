@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
 from functools import partial
 from pathlib import Path
 
 from kafkajit.cli.look import DAMAGE, painted
-from kafkajit.cli.sql.cancellable import run_cancellable
+from kafkajit.cli.sql.cancellable import interrupt_main_thread, run_cancellable
 from kafkajit.cli.sql.commands import Commands, Leave
 from kafkajit.cli.sql.completion import Completer
 from kafkajit.cli.sql.shell import Failed, Shell
@@ -73,7 +71,7 @@ class Prompt:
     def _interrupt_typing(self) -> None:
         """End a call of `input`, which only a signal can do."""
         if self._is_typing:
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            interrupt_main_thread()
 
     def _take(self, typed: str) -> str:
         """Run all complete statements, and return the text that is to be continued."""

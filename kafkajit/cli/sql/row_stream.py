@@ -13,7 +13,6 @@ second has sent meanwhile, and so on. A task that is too far ahead has to wait.
 from __future__ import annotations
 
 import shutil
-import socket
 import struct
 import tempfile
 import threading
@@ -24,7 +23,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kafkajit.cli.sql.local_socket import Address, Listener, connect
+
 if TYPE_CHECKING:
+    import socket
+
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
@@ -50,18 +53,15 @@ def stream_rows(df: DataFrame, encode: Encode, on_rows: Callable[[int], None]) -
     """
     context = df.sparkSession.sparkContext
     folder = tempfile.mkdtemp(prefix="kafkajit-")
-    address = f"{folder}/rows"
     inbox = _Inbox()
-    listening = socket.socket(socket.AF_UNIX)
+    listening = Listener(folder)
 
     def run_tasks() -> set[int]:
         context.addJobTag(Path(folder).name)  # of this thread's jobs
-        tasks = df.mapInArrow(partial(_send, address=address, encode=encode), "task INT")
+        tasks = df.mapInArrow(partial(_send, address=listening.address, encode=encode), "task INT")
         return {row.task for row in tasks.collect()}
 
     try:
-        listening.bind(address)
-        listening.listen(128)
         for target, argument in ((inbox.accept, listening), (inbox.run, run_tasks)):
             threading.Thread(target=target, args=(argument,), daemon=True).start()
         for rows, piece in inbox.pieces():
@@ -71,14 +71,12 @@ def stream_rows(df: DataFrame, encode: Encode, on_rows: Callable[[int], None]) -
         if not inbox.is_over:
             context.cancelJobsWithTag(Path(folder).name)
         inbox.close()
-        with suppress(OSError):
-            listening.shutdown(socket.SHUT_RDWR)  # closing alone does not wake the thread in accept
         listening.close()
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _send(
-    batches: Iterator[pa.RecordBatch], address: str, encode: Encode
+    batches: Iterator[pa.RecordBatch], address: Address, encode: Encode
 ) -> Iterator[pa.RecordBatch]:
     """Send all batches of a task to the driver, and return only the task's number."""
     import pyarrow as pa
@@ -87,8 +85,7 @@ def _send(
     context = TaskContext.get()
     assert context is not None
     task = context.partitionId()
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.connect(address)
+    with connect(address) as connection:
         connection.sendall(_HELLO.pack(task))
         for batch in batches:
             piece = encode(batch)
@@ -133,11 +130,11 @@ class _Inbox:
         with self._changed:
             self._changed.notify_all()
 
-    def accept(self, listening: socket.socket) -> None:
-        """Receive what tasks send, until the socket is shut down."""
+    def accept(self, listening: Listener) -> None:
+        """Receive what tasks send, until the listener is closed."""
         with suppress(OSError):
             while True:
-                connection, _ = listening.accept()
+                connection = listening.accept()
                 threading.Thread(target=self._receive, args=(connection,), daemon=True).start()
 
     def pieces(self) -> Iterator[Piece]:

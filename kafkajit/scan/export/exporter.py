@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kafkajit.change.files import say_where, sync
+from kafkajit.change.files import say_where
 from kafkajit.format.notebook import html_lines, in_notebook
 from kafkajit.format.progress import Progress, ignored
 from kafkajit.places.location import filesystem_at, shown
@@ -36,6 +36,7 @@ from kafkajit.scan.export.partition_rows import (
     rows_of,
 )
 from kafkajit.scan.export.round_files import RoundFiles, offsets_metadata, version
+from kafkajit.system.durable import sync
 
 
 @dataclass
@@ -284,7 +285,7 @@ def export_to_file(
         raise
     if is_local:
         sync(Path(begun))
-        Path(begun).rename(path)
+        Path(begun).replace(path)
         sync(Path(path).parent)
     return done
 

@@ -23,14 +23,11 @@ from typing import Any
 import pyarrow as pa
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 
-from kafkajit.change.files import say_where, sync, sync_all
+from kafkajit.change.files import say_where
 from kafkajit.errors import LockedError
 from kafkajit.places.location import filesystem_at, shown
-
-try:
-    import fcntl
-except ImportError:  # pragma: no cover  not on Windows
-    fcntl = None  # type: ignore[assignment]
+from kafkajit.system.durable import sync, sync_all
+from kafkajit.system.file_lock import try_lock
 
 JOURNALS = "_kafkajit"  # Spark, DuckDB and Arrow do not read what begins so
 _VERSION = 1
@@ -70,16 +67,14 @@ class OutputFolder:
         return isinstance(self._fs, LocalFileSystem)
 
     def _lock(self) -> None:
-        if not self.is_local or fcntl is None:
+        if not self.is_local:
             return
         path = f"{self.path}/{JOURNALS}/.lock"
         self._locked = open(path, "w")  # noqa: SIM115, PTH123  held as long as the export runs
-        try:
-            fcntl.flock(self._locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not try_lock(self._locked.fileno()):
             raise LockedError(
                 f"another export is writing to {self._shown}: wait until it has ended"
-            ) from None
+            )
 
     def close(self) -> None:
         """Release the folder's lock."""
@@ -135,7 +130,7 @@ class OutputFolder:
     def _rename(self, written: str, final: str) -> None:
         target = Path(f"{self.path}/{final}")
         target.parent.mkdir(parents=True, exist_ok=True)
-        Path(f"{self.path}/{written}").rename(target)
+        Path(f"{self.path}/{written}").replace(target)
 
     def _sync_folders(self, names: list[str]) -> None:
         folders = {
@@ -209,7 +204,7 @@ class OutputFolder:
             file.write(content.encode())
         if self.is_local:
             sync(Path(begun))
-            Path(begun).rename(path)
+            Path(begun).replace(path)  # on Windows, rename does not overwrite
             sync(Path(path).parent)
 
 

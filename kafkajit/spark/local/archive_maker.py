@@ -10,7 +10,6 @@ gets its name once it is complete and on disk. A JVM that cannot use it starts w
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 import signal
@@ -24,6 +23,8 @@ from kafkajit.spark.local.class_archive import archive_name, find_archive
 from kafkajit.spark.local.java import Java, find_java, spark_jars
 from kafkajit.spark.local.jvm import start_jvm
 from kafkajit.spark.local.session import connect
+from kafkajit.system.durable import sync
+from kafkajit.system.file_lock import try_lock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,9 +66,10 @@ def main() -> int:
         return 1
     with (name.parent / "spark.lock").open("w") as lock:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not try_lock(lock.fileno()):
+                return 0
         except OSError:
-            return 0
+            return 0  # no locks: two makers could write one archive
         failed = name.with_suffix(".failed")
         if find_archive(name) or _age(failed) < _DAY:
             return 0
@@ -126,9 +128,8 @@ def _check(java: Java, jars: list[Path], archive: Path) -> None:
 
 def _publish(unfinished: Path, name: Path) -> None:
     """Give an archive its name once it is on disk."""
-    with unfinished.open("rb") as file:
-        os.fsync(file.fileno())
-        size = os.fstat(file.fileno()).st_size
+    sync(unfinished)
+    size = unfinished.stat().st_size
     unfinished.replace(name.with_name(f"{name.name}-{size}.jsa"))
 
 

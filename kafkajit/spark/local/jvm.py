@@ -25,6 +25,8 @@ from kafkajit.spark.local.java import Java, LaunchError
 GATEWAY = "org.apache.spark.api.python.PythonGatewayServer"
 _SUBMIT = "org.apache.spark.deploy.SparkSubmit"
 _GIB = 2**30
+# Whether a process can hand pipes to others by number, as POSIX's can.
+CAN_START_QUICKLY = sys.platform != "win32"
 # Seconds to wait for a JVM that neither answers nor ends.
 _PATIENCE = 120.0
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from kafkajit.spark.local.class_archive import archive_name, find_archive, start_maker
 from kafkajit.spark.local.java import Java, find_java, spark_jars
 from kafkajit.spark.local.jvm import (
+    CAN_START_QUICKLY,
     FOREIGN,
     Jvm,
     JvmEndedError,
@@ -60,7 +61,7 @@ def local_session(
     given = dict(conf or {})
     if _jvm is None and not _is_running():
         java, jars = find_java(), spark_jars()
-        if os.environ.get("KAFKAJIT_QUICK_START", "1") == "0":
+        if not CAN_START_QUICKLY or os.environ.get("KAFKAJIT_QUICK_START", "1") == "0":
             return _plain_session(given, verbose=verbose, cores=cores)
         _jvm = _start_from_archive(java, jars, given, verbose)
     return connect(_jvm, given, verbose=verbose, cores=cores)

@@ -6,7 +6,6 @@ they are small and in a temporary file after that, so a plan for a large log sta
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,12 +14,11 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from weakref import finalize
 
+from kafkajit.system.positioned import copy_range, read_at
 from kafkajit.walk.damage import Stretch
 
 _AT_ONCE = 8 << 20
 _IN_MEMORY = 64 << 20
-# What the system answers on a file system that cannot copy a range by itself.
-_NO_COPY_RANGE = (errno.EXDEV, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.EPERM)
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ class Contents:
 
         def write(staged: Path) -> None:
             assert self._opened is not None
-            staged.write_bytes(os.pread(self._opened, size, start))
+            staged.write_bytes(read_at(self._opened, size, start))
 
         return write
 
@@ -80,19 +78,10 @@ def copy_stretches(log: Path, stretches: Sequence[Stretch], staged: Path) -> Non
     with log.open("rb") as source, staged.open("wb") as target:
         for start, end in stretches:
             while start < end:
-                copied = _copy_range(source.fileno(), target.fileno(), end - start, start)
+                count = min(end - start, _AT_ONCE)
+                copied = copy_range(source.fileno(), target.fileno(), count, start)
                 if copied == 0:
                     raise EOFError(f"{log} ended at {start}, before its {end} bytes")
                 start += copied
         status = os.fstat(source.fileno())
     os.utime(staged, ns=(status.st_atime_ns, status.st_mtime_ns))
-
-
-def _copy_range(source: int, target: int, count: int, position: int) -> int:
-    """Copy some bytes to the end of the target and return their number."""
-    try:
-        return os.copy_file_range(source, target, min(count, _AT_ONCE), position)
-    except OSError as error:
-        if error.errno not in _NO_COPY_RANGE:
-            raise
-    return os.write(target, os.pread(source, min(count, _AT_ONCE), position))
