@@ -197,7 +197,7 @@ def _versus(record: Record) -> str:
         times = _times(seconds[CONNECTOR]["median"] / seconds["kafkaLog"]["median"])
         found.append(
             "- **Spark's Kafka connector** needs a running broker and reads through a consumer. "
-            f"kafkajit reads the files, {times} as fast, and leaves no trace in the cluster."
+            f"kafkajit reads the files, {times} as fast, and puts no load on the cluster."
         )
     return "\n".join(found)
 
