@@ -56,6 +56,33 @@ def test_machine_code_is_kept_until_a_function_that_the_kernel_calls_changes(
     assert sizes_and_hits(parent)[0] == "[14, 15]"
 
 
+COMPILER = """
+import gc, sys
+print("numba.np.arrayobj" in sys.modules, gc.isenabled())
+"""
+
+
+@pytest.mark.skipif(NO_JIT, reason="nothing is compiled")
+def test_a_process_that_finds_machine_code_does_without_numbas_compiler(tmp_path: Path) -> None:
+    cache = {"NUMBA_CACHE_DIR": str(tmp_path), "KAFKAJIT_CACHE": "1"}
+    compiled, loaded = (run_python(SIZES + COMPILER, **cache).splitlines() for _ in range(2))
+    assert compiled == ["[14, 15]", "0", "True True"]
+    assert loaded == ["[14, 15]", "1", "False True"]
+
+
+PARTLY_KEPT = """
+sizes.header_size_in_bytes([1], [1])
+print(sizes.record_size_in_bytes([0, 70], 0, 3, 4).tolist())
+"""
+
+
+@pytest.mark.skipif(NO_JIT, reason="nothing is compiled")
+def test_a_process_that_finds_some_of_the_machine_code_compiles_the_rest(tmp_path: Path) -> None:
+    cache = {"NUMBA_CACHE_DIR": str(tmp_path), "KAFKAJIT_CACHE": "1"}
+    run_python(SIZES, **cache)
+    assert run_python(SIZES + PARTLY_KEPT, **cache).splitlines() == ["[14, 15]", "1", "[14, 15]"]
+
+
 def _with_a_comment(parent: Path) -> None:
     source = (parent / VARINT).read_text()
     kernel = source.index("@kernel\ndef varlong_size")
