@@ -27,6 +27,8 @@ from kafkajit.storage.source import Int64s, Mask
 
 # The most that a record or a message takes in addition to its fixed size.
 MAX_OVERHEAD = max(MAX_RECORD_OVERHEAD, MESSAGE_OVERHEAD_V1)
+# The length of a record whose fixed size is in this range takes two bytes.
+_TWO_BYTES, _MOST_TWO_BYTES = 1 << 6, (1 << 13) - MAX_RECORD_OVERHEAD
 
 
 class ByteStrings(NamedTuple):
@@ -203,14 +205,22 @@ def _split(
             if first_offset <= before:
                 return count, row
         while row < offset.size:
-            here = offset[row]
+            at = np.uint64(row)  # of an int64, numba tests whether it counts from the end
+            here = offset[at]
             # The difference wraps if it does not fit an int64.
             delta = here - first_offset
-            if row > first and (here <= before or begins[row] or not 0 <= delta <= MAX_INT32):
+            if row > first and (here <= before or begins[at] or not 0 <= delta <= MAX_INT32):
                 break
-            body = fixed_sizes[row]
-            body += varlong_size(timestamp[row] - first_timestamp) + varlong_size(delta)
-            size += varlong_size(body) + body
+            body, timestamp_delta = fixed_sizes[at], timestamp[at] - first_timestamp
+            large = zigzag(timestamp_delta) | zigzag(delta)
+            if large < np.uint64(0x4000) and _TWO_BYTES <= body < _MOST_TWO_BYTES:
+                # As below, for most records: without branches.
+                size += np.int64(4) + body
+                size += np.int64(zigzag(timestamp_delta) >= np.uint64(0x80))
+                size += np.int64(zigzag(delta) >= np.uint64(0x80))
+            else:
+                body += varlong_size(timestamp_delta) + varlong_size(delta)
+                size += varlong_size(body) + body
             if row > first and (size > most_bytes or row - first >= most_records):
                 break
             before = here

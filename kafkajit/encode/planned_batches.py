@@ -77,7 +77,10 @@ class BatchPlanner:
         options = self._options
         keeps = options.keeps_batches(records.schema.names)
         columns = _batch_columns(records, options, keeps=keeps)
-        is_old = np.broadcast_to(np.less(columns["magic"], MAGIC_V2), rows.offset.size)
+        # One number if all rows have one magic: looking at each row takes as long as writing it.
+        is_old = np.less(columns["magic"], MAGIC_V2)
+        if is_old.any():
+            is_old = np.broadcast_to(is_old, rows.offset.size)
         firsts = first_rows(
             rows,
             _begins(rows, columns, keeps=keeps),
@@ -195,7 +198,7 @@ def _begins(
     sequence = columns.get("sequence")
     if isinstance(sequence, np.ndarray):
         begins[1:] |= _is_out_of_sequence(sequence, rows.offset)
-    if not keeps:
+    if not keeps and np.any(columns["isControl"]):
         begins |= np.greater(columns["isControl"], 0)  # a marker is alone in its batch
     is_append_time = np.equal(columns["timestampType"], 1)
     if is_append_time.any():  # a batch then has one timestamp

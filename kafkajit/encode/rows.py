@@ -130,7 +130,7 @@ def milliseconds_of(array: pa.Array, name: str = "timestamp", null: int | None =
             )
         return numbers_of(array, name, null)
     times, over = _MILLISECONDS[array.type.unit]
-    values = numbers_of(array.cast(pa.int64()), name, null)
+    values = numbers_of(array.view(pa.int64()), name, null)
     if times == over:
         return values
     is_given = array.is_valid().to_numpy(False)
@@ -158,7 +158,8 @@ def numbers_of(array: pa.Array, name: str, null: int | None = None) -> Int64s:
     if pt.is_uint64(array.type):
         values = array.fill_null(0).to_numpy()
         _refuse(values > MAX_INT64, f"{name} is larger than an int64")
-    array = array.cast(pa.int64())
+    if not pt.is_int64(array.type):
+        array = array.cast(pa.int64())
     if array.null_count:
         array = array.fill_null(null)
     return frozen(np.ascontiguousarray(array.to_numpy()))
@@ -207,10 +208,12 @@ def _entries(kind: pa.DataType) -> tuple[int, int]:
 
 @kernel
 def _spans(offsets, validity, first, starts, sizes):
+    # Two loops, and indexes that are not negative: LLVM then does several rows at once.
     for row in range(starts.size):
-        start = np.int64(offsets[row])
-        starts[row] = start
-        sizes[row] = np.int64(offsets[row + 1]) - start
+        starts[row] = offsets[row]
+    for row in range(sizes.size):
+        at = np.uint64(row)
+        sizes[row] = np.int64(offsets[at + np.uint64(1)]) - np.int64(offsets[at])
     if validity.size > 0:
         for row in range(starts.size):
             bit = first + row
