@@ -183,6 +183,9 @@ def main() -> int:
             return one_round(root / str(number), rng, CODECS[number % len(CODECS)])
 
         samples = watch(turn, options.minutes * 60)
+    if len(samples) < 3:
+        print("too short: nothing is counted before kernels are compiled and pools are filled")
+        return 1
     found = growing(samples)
     print(*found or [f"flat over {len(samples)} rounds"], sep="\n")
     return 1 if found else 0
