@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from typing import Any
 
+import pyarrow as pa
 import zstandard
 
 from kafkajit.errors import RemoteStorageError
@@ -12,6 +14,10 @@ from kafkajit.places.manifest import ENCRYPTION_BYTES, Manifest
 from kafkajit.places.private_keys import Decryption, PrivateKeys
 
 ReadObject = Callable[[int, int], bytes | memoryview]  # a count of bytes, from a position on
+
+_PIECE = 1 << 20  # bytes that are skipped at once
+_UNREADABLE = (ValueError, zstandard.ZstdError)
+_EARLY_END = "it ends early"
 
 
 class ChunkReader:
@@ -26,7 +32,8 @@ class ChunkReader:
         self._keys = keys
         self._read_object = read_object
         self._path = path
-        self._last: tuple[int, memoryview] = (-1, memoryview(b""))  # a chunk that was read in part
+        self._opened: _OpenChunk | None = None  # a chunk that was read in part
+        self._again = (0, memoryview(b""))  # a place, and the bytes there, behind a lost chunk
         self._unpacker = zstandard.ZstdDecompressor()
 
     @cached_property
@@ -45,25 +52,63 @@ class ChunkReader:
         size = self._map.chunk_size
         first = position // size
         if position % size or end < min((first + 1) * size, self._map.size):
-            part = self._whole(first)[position - first * size : end - first * size]
-            memory[: len(part)] = part
-            return len(part)
+            end = min(end, (first + 1) * size)
+            self._read_part(first, position - first * size, memory[: end - position])
+            return end - position
         behind = self._map.chunks if end == self._map.size else end // size
-        start = self._places.start(first)
-        packed = self._packed(first, behind)
-        for chunk in range(first, behind):
-            begin, stop = self._places.start(chunk), self._places.start(chunk + 1)
-            at = (chunk - first) * size
-            self._read(chunk, packed[begin - start : stop - start], memory[at : at + size])
+        self._read_chunks(first, behind, memory)
         return min(behind * size, self._map.size) - position
 
-    def _whole(self, chunk: int) -> memoryview:
-        """A chunk of which only a part is asked for: most often, the rest is asked for next."""
-        if self._last[0] != chunk:
-            content = memoryview(bytearray(self._size(chunk)))
-            self._read(chunk, self._packed(chunk, chunk + 1), content)
-            self._last = chunk, content
-        return self._last[1]
+    def _read_chunks(self, first: int, behind: int, memory: memoryview) -> None:
+        """Read whole chunks, up to the first sound one that follows lost ones."""
+        start = self._places.start(first)
+        packed = self._packed(first, behind)
+        lost: list[int] = []
+        reason: Exception | None = None
+        for chunk in range(first, behind):
+            begin, stop = self._places.start(chunk), self._places.start(chunk + 1)
+            at = (chunk - first) * self._map.chunk_size
+            part = memory[at : at + self._size(chunk)]
+            try:
+                self._read(packed[begin - start : stop - start], part)
+            except RemoteStorageError:  # about the key of all chunks
+                raise
+            except _UNREADABLE as error:
+                lost.append(chunk)
+                reason = reason or error
+            else:
+                if lost:
+                    break
+        if reason is not None:
+            self._again = start, packed
+            raise self._failure(lost[0], lost[-1], reason)
+
+    def _read_part(self, chunk: int, start: int, memory: memoryview) -> None:
+        """Read a part of a chunk: most often, the rest is asked for next.
+
+        The whole chunk may have gigabytes, which a few bytes have become.
+        """
+        opened = self._opened
+        try:
+            if opened is None or opened.chunk != chunk or opened.position > start:
+                opened = self._opened = self._open(chunk)
+            opened.skip(start - opened.position)
+            opened.read_into(memory)
+        except RemoteStorageError:  # about the key, or the object
+            raise
+        except _UNREADABLE as error:
+            self._opened = None
+            raise self._failure(chunk, chunk, error) from None
+
+    def _open(self, chunk: int) -> _OpenChunk:
+        packed = self._packed(chunk, chunk + 1)
+        size = self._size(chunk)
+        if self._decryption is not None:
+            packed = self._decrypted(packed, None if self._manifest.is_compressed else size)
+        if not self._manifest.is_compressed:
+            return _OpenChunk(chunk, pa.BufferReader(packed))
+        _check_size(packed, size)
+        return _OpenChunk(chunk, self._unpacker.stream_reader(packed))
 
     def _size(self, chunk: int) -> int:
         return min(self._map.chunk_size, self._map.size - chunk * self._map.chunk_size)
@@ -71,6 +116,10 @@ class ChunkReader:
     def _packed(self, first: int, behind: int) -> memoryview:
         """The bytes of chunks in the object."""
         start, end = self._places.start(first), self._places.start(behind)
+        at, packed = self._again
+        if at <= start and end <= at + len(packed):
+            return packed[start - at : end - at]
+        self._again = (0, memoryview(b""))
         packed = memoryview(self._read_object(end - start, start))
         if len(packed) != end - start:
             raise RemoteStorageError(
@@ -79,33 +128,60 @@ class ChunkReader:
             )
         return packed
 
-    def _read(self, chunk: int, packed: memoryview, memory: memoryview) -> None:
-        """Decrypt and decompress a chunk into memory, of which it must fill its size."""
-        memory = memory[: self._size(chunk)]
-        decryption = self._decryption
-        try:
-            if decryption is not None and self._manifest.is_compressed:
-                frame = memoryview(bytearray(max(0, len(packed) - ENCRYPTION_BYTES)))
-                decryption.decrypt_into(packed, frame)
-                self._decompress(frame, memory)
-            elif decryption is not None:
-                decryption.decrypt_into(packed, memory)
-            else:
-                self._decompress(packed, memory)
-        except (ValueError, zstandard.ZstdError) as error:
-            failure = RemoteStorageError(
-                f"chunk {chunk} of {self._map.chunks} cannot be read: {error}", path=self._path
-            )
-            start = chunk * self._map.chunk_size
-            failure.lost = start, start + len(memory)
-            raise failure from None
+    def _read(self, packed: memoryview, memory: memoryview) -> None:
+        """Decrypt and decompress a chunk into memory of its size, which it must fill."""
+        if self._decryption is not None and not self._manifest.is_compressed:
+            self._decryption.decrypt_into(packed, memory)
+            return
+        frame = packed if self._decryption is None else self._decrypted(packed)
+        _check_size(frame, len(memory))
+        if self._unpacker.stream_reader(frame).readinto(memory) != len(memory):
+            raise ValueError(_EARLY_END)
 
-    def _decompress(self, frame: memoryview, memory: memoryview) -> None:
-        size = zstandard.frame_content_size(frame)
-        if size != len(memory):
-            raise ValueError(f"it has {size} bytes instead of {len(memory)}")
-        if self._unpacker.stream_reader(frame).readinto(memory) != size:
-            raise ValueError("it ends early")
+    def _decrypted(self, packed: memoryview, size: int | None = None) -> memoryview:
+        """The content of an encrypted chunk, of a size if that is known."""
+        assert self._decryption is not None
+        size = max(0, len(packed) - ENCRYPTION_BYTES) if size is None else size
+        content = memoryview(bytearray(size))
+        self._decryption.decrypt_into(packed, content)
+        return content
+
+    def _failure(self, first: int, last: int, reason: Exception) -> RemoteStorageError:
+        """The error of chunks that cannot be read; the reason is the first one's."""
+        name = f"chunk {first}" if first == last else f"chunks {first} to {last}"
+        failure = RemoteStorageError(
+            f"{name} of {self._map.chunks} cannot be read: {reason}", path=self._path
+        )
+        size = self._map.chunk_size
+        failure.lost = first * size, min((last + 1) * size, self._map.size)
+        return failure
+
+
+def _check_size(frame: memoryview, expected: int) -> None:
+    size = zstandard.frame_content_size(frame)
+    if size != expected:
+        raise ValueError(f"it has {size} bytes instead of {expected}")
+
+
+class _OpenChunk:
+    """A chunk that is read from its beginning on, piece by piece."""
+
+    def __init__(self, chunk: int, stream: Any) -> None:
+        self.chunk = chunk
+        self.position = 0
+        self._stream = stream
+
+    def skip(self, count: int) -> None:
+        unused = memoryview(bytearray(min(count, _PIECE)))
+        while count > 0:
+            piece = unused[:count]
+            self.read_into(piece)
+            count -= len(piece)
+
+    def read_into(self, memory: memoryview) -> None:
+        if self._stream.readinto(memory) != len(memory):
+            raise ValueError(_EARLY_END)
+        self.position += len(memory)
 
 
 def decrypted_index(manifest: Manifest, keys: PrivateKeys, part: memoryview, path: str) -> bytes:

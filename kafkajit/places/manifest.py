@@ -19,8 +19,11 @@ from kafkajit.errors import RemoteStorageError
 
 _VERSION = "1"
 _FOREIGN = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
-_MOST_BYTES = 32 << 20  # of a manifest
-_MOST_CHUNKS = 10 << 20  # bytes of an unpacked chunk index
+_MOST_CHUNKS = 10 << 20  # bytes of an unpacked chunk index, as the plugin allows
+_MOST_BYTES = 16 << 20  # of a manifest: that index, if it cannot be compressed, in base64
+# Lists, objects and members of a manifest: each may take 30 times its bytes in memory.
+_MOST_MEMBERS = 100_000
+_FRAME_BYTES = 9  # of the smallest zstd frame
 _MAX_INT32 = 2**31 - 1
 ENCRYPTION_BYTES = 28  # in front of an encrypted chunk and behind it
 _INDEXES = ("offset", "timestamp", "producerSnapshot", "leaderEpoch", "transaction")
@@ -96,10 +99,19 @@ class Manifest(NamedTuple):
         return max(0, size - ENCRYPTION_BYTES) if self.data_key is not None else size
 
 
+def check_manifest_size(size: int, path: str) -> None:
+    """Raise an error for a manifest that is too large to be read."""
+    if size > _MOST_BYTES:
+        raise RemoteStorageError(f"a manifest of {size:,} bytes is not read", path=path)
+
+
 def parse_manifest(content: bytes, path: str) -> Manifest:
     """Parse a manifest. Anything else raises a RemoteStorageError."""
-    if len(content) > _MOST_BYTES:
-        raise RemoteStorageError(f"a manifest of {len(content):,} bytes is not read", path=path)
+    check_manifest_size(len(content), path)
+    if sum(map(content.count, (b"[", b"{", b","))) > _MOST_MEMBERS:
+        raise RemoteStorageError(
+            f"a manifest of more than {_MOST_MEMBERS:,} members is not read", path=path
+        )
     try:
         return _manifest(json.loads(content))
     except RemoteStorageError as error:
@@ -115,6 +127,7 @@ def _manifest(given: Any) -> Manifest:
     if not isinstance(is_compressed, bool):
         raise TypeError("compression is not a boolean")
     encryption = given.get("encryption")
+    least = is_compressed * _FRAME_BYTES + (encryption is not None) * ENCRYPTION_BYTES
     metadata = given.get("remoteLogSegmentMetadata") or {}
     id_ = (metadata.get("remoteLogSegmentId") or {}).get("topicIdPartition") or {}
     place = id_.get("topicPartition") or {}
@@ -127,7 +140,7 @@ def _manifest(given: Any) -> Manifest:
         _number(metadata.get("endOffset")),
         _number(metadata.get("maxTimestampMs")),
         tuple(sorted((int(epoch), _size(first, 0, 2**63 - 1)) for epoch, first in epochs.items())),
-        _chunk_map(given["chunkIndex"]),
+        _chunk_map(given["chunkIndex"], least),
         is_compressed,
         None if encryption is None else _data_key(encryption),
         tuple(_index_places(given.get("segmentIndexes") or {})),
@@ -152,7 +165,8 @@ def _size(value: Any, least: int = 0, most: int = _MAX_INT32) -> int:
     return value
 
 
-def _chunk_map(given: Any) -> ChunkMap:
+def _chunk_map(given: Any, least: int) -> ChunkMap:
+    """The map of chunks, each of which has at least `least` bytes in the object."""
     chunk_size = _size(given["originalChunkSize"], 1)
     size = _size(given["originalFileSize"])
     empty = ChunkMap(chunk_size, size, b"")
@@ -164,10 +178,10 @@ def _chunk_map(given: Any) -> ChunkMap:
         sizes = chunk_sizes(_unpacked(given["transformedChunks"]))
         if sizes.size != empty.chunks:
             raise ValueError(f"{sizes.size} chunks instead of {empty.chunks}")
-        if sizes.size and sizes.min() < min(size, 1):
-            raise ValueError(f"a chunk has {sizes.min()} bytes")
     else:
         raise ValueError(f"a chunk index of the type {given['type']!r:.20} is not read")
+    if sizes.min(initial=_MAX_INT32) < least:
+        raise ValueError(f"a chunk has {sizes.min()} bytes")
     return empty._replace(sizes=sizes.tobytes())
 
 

@@ -19,7 +19,7 @@ from pyarrow.fs import FileSystem
 from kafkajit.errors import RemoteStorageError
 from kafkajit.format.tiered_names import INDEXES, LOG, MANIFEST, SNAPSHOT, object_name
 from kafkajit.places.chunks import ChunkReader, ReadObject, decrypted_index
-from kafkajit.places.manifest import Manifest, parse_manifest
+from kafkajit.places.manifest import Manifest, check_manifest_size, parse_manifest
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
 from kafkajit.storage.remote_store import RemoteStore, Requests
 from kafkajit.storage.source import Source, into_memory
@@ -243,6 +243,7 @@ def _files_of(objects: SegmentObjects, keys: PrivateKeys) -> list[TieredFile]:
 
 def manifest_of(log: StoredFile, described: StoredFile) -> Manifest:
     """The manifest of a segment's object, which it fits."""
+    check_manifest_size(described.size, described.path)
     manifest = parse_manifest(described.read(), described.path)
     _check_names(manifest, log.path)
     end = manifest.chunks.size if manifest.is_plain else manifest.chunks.places().end

@@ -242,7 +242,17 @@ class _Loader:
             self.lost.append((position + first, position + count))
         if not count:
             raise EOFError(f"{self._name} ended at {position}, before its {self._file.end} bytes")
+        self._give_back_zeros(memory[:count], position)
         return count
+
+    def _give_back_zeros(self, content: memoryview, position: int) -> None:
+        """Give back memory that is all zeros, and is zeros if it is used again."""
+        if content[0] or content[-1] or not hasattr(mmap, "MADV_DONTNEED"):
+            return
+        start = -(-position // mmap.PAGESIZE) * mmap.PAGESIZE
+        end = (position + len(content)) // mmap.PAGESIZE * mmap.PAGESIZE
+        if start < end and not np.frombuffer(content, dtype=np.uint8).any():
+            self._memory.madvise(mmap.MADV_DONTNEED, start, end - start)
 
 
 def resolve_sample(path: str) -> str:

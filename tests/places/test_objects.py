@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,7 @@ from asv_bench.benchmarks.tiered_objects import (
 )
 from kafkajit import RemoteStorageError
 from kafkajit.format.tiered_names import object_name
+from kafkajit.places.chunks import ChunkReader
 from kafkajit.places.locations import stored_file
 from kafkajit.places.manifest import chunk_sizes, parse_manifest
 from kafkajit.places.private_keys import PrivateKeys
@@ -248,7 +251,7 @@ MANIFESTS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "two billion chunks": (
         lambda m: m["chunkIndex"].update(
             type="fixed", originalChunkSize=1, originalFileSize=2**31 - 1,
-            transformedChunkSize=2**31 - 1, finalTransformedChunkSize=0,
+            transformedChunkSize=2**31 - 1, finalTransformedChunkSize=9,
         ),
         "and its manifest has",
     ),
@@ -257,6 +260,23 @@ MANIFESTS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         lambda m: m.update(compression=False), "has .* bytes, and its manifest has 3",
     ),
     "a list": (lambda m: m.update(remoteLogSegmentMetadata=[1]), "malformed"),
+    "chunks without a frame": (
+        lambda m: m["chunkIndex"].update(
+            type="fixed", originalChunkSize=1, originalFileSize=2**31 - 1,
+            transformedChunkSize=0, finalTransformedChunkSize=0,
+        ),
+        "a chunk has 0 bytes",
+    ),
+    "encrypted chunks without a tag": (
+        lambda m: (
+            m.update(encryption={"dataKey": "k:AAAA", "aad": ""}),
+            m["chunkIndex"].update(
+                type="fixed", transformedChunkSize=99, finalTransformedChunkSize=36
+            ),
+        ),
+        "a chunk has 36 bytes",
+    ),
+    "many members": (lambda m: m.update(x=[[]] * 50_000), "of more than 100,000 members is not"),
     "an empty chunk": (
         lambda m: m["chunkIndex"].update(
             originalChunkSize=10**6, transformedChunks=zipped(packed_sizes([0]))
@@ -317,10 +337,32 @@ def test_a_manifest_may_be_anything(content: bytes) -> None:
         parse_manifest(content, "m")
 
 
-def test_a_manifest_of_many_megabytes_is_not_parsed(tmp_path: Path) -> None:
+def peak_of(action: Callable[[], object]) -> int:
+    """The most bytes of Python's memory that an action takes."""
+    tracemalloc.start()
+    try:
+        action()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_manifest_of_a_gigabyte_is_not_even_loaded(tmp_path: Path) -> None:
     path = written(tmp_path)
-    path.with_suffix(".rsm-manifest").write_bytes(b" " * (40 << 20))
-    refuse(path, "a manifest of 41,943,040 bytes is not read")
+    os.truncate(path.with_suffix(".rsm-manifest"), 1 << 30)
+    words = "a manifest of 1,073,741,824 bytes is not read"
+    assert peak_of(lambda: refuse(path, words)) < 64 << 20
+
+
+def test_a_manifest_with_the_largest_chunk_index_is_read(tmp_path: Path) -> None:
+    sizes = np.random.default_rng(1).integers(9, 2**23, 3 * 10**6)
+    log = bytes(sizes.size)
+    path = write_segment(tmp_path / FOLDER, 0, log, Options(1 << 20), end_offset=29)
+    change(path, lambda m: m["chunkIndex"].update(
+        originalChunkSize=1, transformedChunks=zipped(packed_sizes(sizes.tolist()))
+    ))  # fmt: skip
+    manifest = path.with_suffix(".rsm-manifest")
+    assert parse_manifest(manifest.read_bytes(), "m").chunks.chunks == sizes.size
 
 
 def test_an_object_that_is_cut_is_refused(tmp_path: Path) -> None:
@@ -353,3 +395,54 @@ def test_a_chunk_that_would_be_larger_is_not_unpacked(tmp_path: Path) -> None:
     sizes = zipped(packed_sizes([len(BOMB)]))
     change(path, lambda given: given["chunkIndex"].update(transformedChunks=sizes))
     refuse(path, f"chunk 0 of 1 cannot be read: it has 67108864 bytes instead of {len(LOG)}")
+
+
+@pytest.mark.parametrize("form", ["compressed", "both"])
+def test_a_chunk_that_becomes_very_large_is_unpacked_in_pieces(
+    form: str, pair: KeyPair, tmp_path: Path
+) -> None:
+    size = 200 << 20
+    options = Options(size, compresses=True, pair=pair if form == "both" else None)
+    path = write_segment(tmp_path / FOLDER, 0, LOG + bytes(size - len(LOG)), options)
+    assert path.stat().st_size < 1 << 20
+    keys = {pair.id: str(pair.file)}
+    offsets: list[int] = []
+
+    def read() -> None:
+        for batch in kafkajit.iter_records(path, columns=["offset"], private_keys=keys):
+            offsets.extend(batch["offset"].to_pylist())
+
+    assert peak_of(read) < size // 4
+    assert offsets == list(range(30))
+
+
+def test_lost_chunks_are_left_out_together_and_loaded_once(pair: KeyPair, tmp_path: Path) -> None:
+    path = written(tmp_path, Options(100, pair=pair))
+    sound = path.read_bytes()
+    stored = bytearray(sound)
+    for chunk in (2, 3, 4, 7, 9):
+        stored[chunk * 128 + 50] ^= 1
+    path.write_bytes(stored)
+    manifest = parse_manifest(path.with_suffix(".rsm-manifest").read_bytes(), "m")
+    asked: list[int] = []
+
+    def read_object(count: int, at: int) -> bytes:
+        asked.append(at)
+        return path.read_bytes()[at : at + count]
+
+    reader = ChunkReader(manifest, PrivateKeys.of({pair.id: str(pair.file)}), read_object, "o")
+    memory = memoryview(bytearray(len(LOG)))
+    position, lost, words = 0, [], []
+    while position < len(LOG):
+        try:
+            position += reader.read_into(memory[position:], position)
+        except RemoteStorageError as error:
+            first, position = error.lost or (-1, -1)
+            lost.append((first, position))
+            words.append(str(error).partition(" cannot")[0])
+    count = manifest.chunks.chunks
+    assert words == [f"chunks 2 to 4 of {count}", f"chunk 7 of {count}", f"chunk 9 of {count}"]
+    assert lost == [(200, 500), (700, 800), (900, 1000)]
+    assert asked == [0]
+    rest = [at for at in range(len(LOG)) if not any(a <= at < b for a, b in lost)]
+    assert bytes(memory[at] for at in rest) == bytes(LOG[at] for at in rest)

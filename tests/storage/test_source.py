@@ -214,6 +214,26 @@ def test_ranges_are_loaded_up_to_where_they_are_asked_for(
     assert positions == sorted(set(positions))  # nothing is read twice
 
 
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="Linux tells what is used")
+def test_zeros_of_a_remote_file_take_no_memory() -> None:
+    size = 64 << 20
+
+    def read_into(memory: memoryview, position: int) -> int:
+        memory[:] = bytes(len(memory))
+        if position == 0:
+            memory[5] = 7
+        return len(memory)
+
+    def used() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+
+    before = used()
+    source = Source(RangeReader(read_into, size, 0, size))
+    assert source.load(size) == size
+    assert used() - before < size // 2
+    assert np.flatnonzero(source.content).tolist() == [5]
+
+
 def test_only_a_part_of_a_file_is_read_where_only_that_is_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
