@@ -16,6 +16,7 @@ import numpy.typing as npt
 import zstandard
 
 from kafkajit.errors import RemoteStorageError
+from kafkajit.format.limits import MAX_INT32, MAX_INT64, MIN_INT64
 
 _VERSION = "1"
 _FOREIGN = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
@@ -24,7 +25,6 @@ _MOST_BYTES = 16 << 20  # of a manifest: that index, if it cannot be compressed,
 # Lists, objects and members of a manifest: each may take 30 times its bytes in memory.
 _MOST_MEMBERS = 100_000
 _FRAME_BYTES = 9  # of the smallest zstd frame
-_MAX_INT32 = 2**31 - 1
 ENCRYPTION_BYTES = 28  # in front of an encrypted chunk and behind it
 _INDEXES = ("offset", "timestamp", "producerSnapshot", "leaderEpoch", "transaction")
 
@@ -139,7 +139,9 @@ def _manifest(given: Any) -> Manifest:
         _number(metadata.get("startOffset")),
         _number(metadata.get("endOffset")),
         _number(metadata.get("maxTimestampMs")),
-        tuple(sorted((int(epoch), _size(first, 0, 2**63 - 1)) for epoch, first in epochs.items())),
+        tuple(
+            sorted((_epoch(epoch), _size(first, 0, MAX_INT64)) for epoch, first in epochs.items())
+        ),
         _chunk_map(given["chunkIndex"], least),
         is_compressed,
         None if encryption is None else _data_key(encryption),
@@ -154,12 +156,23 @@ def _text(value: Any) -> str | None:
 
 
 def _number(value: Any) -> int | None:
-    if value is not None and type(value) is not int:
+    if value is None:
+        return None
+    if type(value) is not int:
         raise TypeError(f"{value!r:.40} is not an integer")
+    if not MIN_INT64 <= value <= MAX_INT64:
+        raise ValueError(f"{value!r:.40} does not fit 64 bits")
     return value
 
 
-def _size(value: Any, least: int = 0, most: int = _MAX_INT32) -> int:
+def _epoch(text: str) -> int:
+    epoch = int(text)
+    if not -MAX_INT32 <= epoch <= MAX_INT32:
+        raise ValueError(f"the leader epoch {text:.40} does not fit 32 bits")
+    return epoch
+
+
+def _size(value: Any, least: int = 0, most: int = MAX_INT32) -> int:
     if type(value) is not int or not least <= value <= most:
         raise ValueError(f"a size is from {least} to {most}, not {value!r:.40}")
     return value
@@ -180,7 +193,7 @@ def _chunk_map(given: Any, least: int) -> ChunkMap:
             raise ValueError(f"{sizes.size} chunks instead of {empty.chunks}")
     else:
         raise ValueError(f"a chunk index of the type {given['type']!r:.20} is not read")
-    if sizes.min(initial=_MAX_INT32) < least:
+    if sizes.min(initial=MAX_INT32) < least:
         raise ValueError(f"a chunk has {sizes.min()} bytes")
     return empty._replace(sizes=sizes.tobytes())
 
@@ -218,7 +231,7 @@ def chunk_sizes(packed: bytes) -> npt.NDArray[np.int32]:
     sizes = base + wide.view(">i8").reshape(-1).astype(np.int64)
     last = int.from_bytes(packed[-4:], "big", signed=True)
     sizes = np.append(sizes, last)
-    if sizes.max() > _MAX_INT32:
+    if sizes.max() > MAX_INT32:
         raise ValueError("a chunk's size does not fit 32 bits")
     return sizes.astype(np.int32)
 

@@ -244,7 +244,7 @@ MANIFESTS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     ),
     "other sizes": (
         lambda m: m["chunkIndex"].update(
-            type="fixed", transformedChunkSize=5, finalTransformedChunkSize=7
+            type="fixed", transformedChunkSize=50, finalTransformedChunkSize=70
         ),
         r"the object has [\d,]+ bytes, and its manifest has",
     ),
@@ -306,6 +306,17 @@ MANIFESTS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     ),
     "an offset that is text": (
         lambda m: m["remoteLogSegmentMetadata"].update(endOffset="1"), "'1' is not an integer",
+    ),
+    "an offset beyond 64 bits": (
+        lambda m: m["remoteLogSegmentMetadata"].update(endOffset=10**30), "does not fit 64 bits",
+    ),
+    "a time beyond 64 bits": (
+        lambda m: m["remoteLogSegmentMetadata"].update(maxTimestampMs=-(10**30)),
+        "does not fit 64 bits",
+    ),
+    "an epoch beyond 32 bits": (
+        lambda m: m["remoteLogSegmentMetadata"].update(segmentLeaderEpochs={"2147483648": 0}),
+        "the leader epoch 2147483648 does not fit 32 bits",
     ),
     "a key without a name": (
         lambda m: m.update(encryption={"dataKey": "AAAA", "aad": ""}),
