@@ -193,12 +193,15 @@ def _read_headers(
     share = runner.share(total + files * OPENING)
     tasks = [task for name in sorted(named) for task in header_tasks(name, now, named[name], share)]
     done = 0
-    for task, (figures, gaps) in zip(tasks, runner.run(tasks), strict=True):
-        topic = topics.setdefault(task.topic, _Topic(task.topic, TopicFigures(task.topic, now)))
-        topic.figures.add_all(figures)
-        troubles.extend(gaps)
-        done += sum(segment.log.size for run in task.runs for segment in run)
-        progress("headers", done, total)
+    pieces = zip(tasks, runner.run(tasks), strict=True)
+    for name, of_topic in groupby(pieces, key=lambda piece: piece[0].topic):
+        topic = topics[name] = _Topic(name, TopicFigures(name, now))
+        for task, (figures, gaps) in of_topic:
+            topic.figures.add_all(figures)
+            troubles.extend(gaps)
+            done += sum(segment.log.size for run in task.runs for segment in run)
+            progress("headers", done, total)
+        topic.figures.add_up()
     for topic in topics.values():
         for one in topic.figures.partitions:
             topic.segments.extend(one.read)

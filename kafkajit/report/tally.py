@@ -40,7 +40,7 @@ class Tally:
             self._parts.append(rows)
             self._pending += rows.shape[1]
             if self._pending > _PENDING:
-                self._add_up()
+                self.add_up()
 
     def add_all(self, other: Tally) -> None:
         """Add all rows of another tally."""
@@ -49,15 +49,16 @@ class Tally:
 
     def __getstate__(self) -> dict[str, Any]:
         # What a task returns is small: added up.
-        self._add_up()
+        self.add_up()
         return self.__dict__
 
     def sums(self) -> Int64s:
         """The keys in order, and the sums of each column."""
-        self._add_up()
+        self.add_up()
         return self._parts[0]
 
-    def _add_up(self) -> None:
+    def add_up(self) -> None:
+        """Add up the rows that wait, which take more memory than their sums."""
         nothing = np.empty((1 + self._columns, 0), np.int64)
         self._parts = [_added_up(np.concatenate([nothing, *self._parts], axis=1))]
         self._pending = 0
@@ -101,6 +102,10 @@ class Sizes:
         self._counts.add_all(other._counts)
         self._sum += other._sum
         self._max = max(self._max, other._max)
+
+    def add_up(self) -> None:
+        """Add up the sizes that wait."""
+        self._counts.add_up()
 
     def document(self) -> dict[str, float] | None:
         """The mean, percentiles and maximum; None without any size."""

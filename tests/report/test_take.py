@@ -229,3 +229,19 @@ def test_the_same_folder_gives_the_same_figures(tmp_path: Path) -> None:
         return found
 
     assert figures() == figures()
+
+
+def test_of_a_topic_whose_headers_are_read_sums_alone_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for topic in ("orders", "payments"):
+        for partition in range(3):
+            write_partition(tmp_path, {0: log(0)}, f"{topic}-{partition}")
+    added_up: list[tuple[str | None, int]] = []
+    monkeypatch.setattr(
+        module.TopicFigures,
+        "add_up",
+        lambda topic: added_up.append((topic.topic, len(topic.partitions))),
+    )
+    document_of(tmp_path, depth=HEADERS)
+    assert added_up == [("orders", 3), ("payments", 3)]

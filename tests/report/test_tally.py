@@ -67,6 +67,19 @@ def test_a_pickled_tally_is_added_up() -> None:
     assert pickle.loads(pickled).sums().tolist() == [[1, 2], [1000, 1000]]
 
 
+def test_what_waits_can_be_added_up_before_the_sums_are_asked_for() -> None:
+    sums, sizes = Tally(1), Sizes()
+    for _ in range(100):
+        sums.add(np.array([1, 2]), np.array([1, 1]))
+        sizes.add(np.array([5, 6]))
+    before, document = len(pickle.dumps(sums.__dict__)), sizes.document()
+    sums.add_up()
+    sizes.add_up()
+    assert len(pickle.dumps(sums.__dict__)) < before / 5
+    assert sums.sums().tolist() == [[1, 2], [100, 100]]
+    assert sizes.document() == document
+
+
 def test_small_sizes_are_exact() -> None:
     found = Sizes()
     found.add(np.arange(256))
