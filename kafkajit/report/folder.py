@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pyarrow.fs import FileType
 
-from kafkajit.errors import KafkaJitError
+from kafkajit.errors import KafkaJitError, did_you_mean
 from kafkajit.format.log_path import CLEANED_SUFFIX, DELETED_SUFFIX, SWAP_SUFFIX, parse_log_path
 from kafkajit.format.ranges import Range
 from kafkajit.log.segment import Segment
@@ -107,15 +107,17 @@ def look_at(
     locations = list(locations)
     wanted = set(topics)
     logs, files = find_segments(locations, keys=keys)
-    partitions = [
-        partition
-        for partition in partitions_of(logs, files)
-        if not wanted or partition[0].path.topic in wanted
-    ]
-    if wanted and not partitions:
-        raise FileNotFoundError(
-            f"no segments of the topics {', '.join(sorted(wanted))} at {', '.join(locations)}"
-        )
+    partitions = partitions_of(logs, files)
+    if wanted:
+        names = {partition[0].path.topic for partition in partitions}
+        missing = sorted(wanted - names)
+        if missing:
+            meant = did_you_mean(missing[0], (name for name in names if name), spelled=str)
+            raise FileNotFoundError(
+                f"there are no segments of {', '.join(missing)} at {', '.join(locations)}"
+                + (meant and f": {meant}")
+            )
+        partitions = [each for each in partitions if each[0].path.topic in wanted]
     roots: dict[str, Root] = {}
     for partition in partitions:
         for folder in {segment.log.folder for segment in partition}:

@@ -106,10 +106,21 @@ def test_only_the_topics_that_are_asked_for_are_looked_at(tmp_path: Path) -> Non
     assert [one.topic for one in found.leftovers] == ["orders"]
 
 
-def test_a_topic_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("topics", "problem"),
+    [
+        (["nothing"], "there are no segments of nothing at PATH"),
+        (["order"], "there are no segments of order at PATH: did you mean 'orders'?"),
+        (["orders", "b", "a"], "there are no segments of a, b at PATH"),
+    ],
+)
+def test_a_topic_that_is_not_there_is_an_error(
+    tmp_path: Path, topics: list[str], problem: str
+) -> None:
     write_partition(tmp_path, {0: LOG}, "orders-0")
-    with pytest.raises(FileNotFoundError, match="no segments of the topics nothing at"):
-        look_at([str(tmp_path)], topics=["nothing"])
+    with pytest.raises(FileNotFoundError) as failure:
+        look_at([str(tmp_path)], topics=topics)
+    assert str(failure.value).replace(str(tmp_path), "PATH") == problem
 
 
 def test_a_segment_by_itself_has_no_broker(tmp_path: Path) -> None:
