@@ -307,6 +307,41 @@ def test_topics_without_a_place_on_the_map_are_added_up_below_it(
     assert not browser.all(".others")[0].is_displayed()
 
 
+def test_a_narrow_map_has_fewer_areas_each_with_room_for_a_name(
+    browser: Browser, thirty: dict[str, Any]
+) -> None:
+    browser.open(page(thirty), width=400)
+    assert len(browser.all(".cell")) == 20
+    (line,) = browser.all(".others")
+    assert line.text.startswith("10 smaller topics with ")
+
+
+def test_the_legend_of_the_map_has_the_codecs_that_are_on_it(
+    browser: Browser, thirty: dict[str, Any]
+) -> None:
+    codec = {"batches": 1, "records": 1, "bytes": 1}
+    large, small = {**thirty["topics"][0], "bytes": 1_000}, {**thirty["topics"][0], "bytes": 1}
+    many = [{**large, "topic": f"t{n}", "codecs": {"lz4": codec}} for n in range(60)]
+    browser.open(page({**thirty, "topics": [*many, {**small, "codecs": {"gzip": codec}}]}))
+    assert [each.text for each in browser.all(".legend li")] == ["lz4"]
+
+
+def test_a_bar_of_an_hour_is_visible_on_a_telephone(browser: Browser) -> None:
+    whole = one_topic()
+    life = whole["topics"][0]["life"]
+    life["bytes"] = [0] * 700
+    life["bytes"][3] = life["bytes"][500] = 5
+    life["records"] = life["bytes"]
+    browser.open(page(whole), "topic=orders", width=400)
+    lines = browser.run(
+        "return [...document.querySelectorAll('.plot svg .mark-rect path')].filter("
+        "bar => bar.getAttribute('aria-label')?.endsWith(' bytes')).map("
+        "bar => [bar.getAttribute('aria-label').split(': ')[1], getComputedStyle(bar).strokeWidth])"
+    )
+    assert {width for text, width in lines if text == "5 bytes"} == {"1px"}
+    assert {width for text, width in lines if text == "0 bytes"} == {"0px"}
+
+
 def test_a_life_of_one_step_is_a_sentence(browser: Browser) -> None:
     whole = one_topic()
     life = {**whole["topics"][0]["life"], "bytes": [5], "records": [1]}

@@ -87,6 +87,8 @@ function lifeChart(title, life, key, axis, text, color) {
       y2: { datum: 0 },
       description: { field: "label" },
       tooltip: { field: "tip" },
+      // Bars thinner than a pixel fade: a line around those that are not empty keeps them visible.
+      ...(values.length > window.innerWidth / 4 && { stroke: { value: color }, strokeWidth: { condition: { test: "datum.value > 0", value: 1 }, value: 0 } }),
     },
   };
   for (const row of values) row.label = `${isoText(row.from)}: ${row.value} ${key}`;

@@ -97,7 +97,7 @@ function topicsSection(report, from) {
   const { topics, sql } = report;
   if (!topics.length) return section("topics", "Topics", el("p", { class: "empty figure wide" }, "There is no topic in this folder."));
   return section("topics", "Topics",
-    figure({ title: "Map of the topics", size: "wide", sql: sql.topics, from, lead: topics.length > MAPPED ? `The ${MAPPED} largest; the colour is the codec of most bytes.` : "The colour is the codec of most bytes." }, treemap(report)),
+    figure({ title: "Map of the topics", size: "wide", sql: sql.topics, from, lead: "The colour is the codec of most of a topic's bytes." }, treemap(report)),
     figure({ title: "All topics", size: "wide", sql: sql.topics, from }, topicsTable(report)),
     skewFigure(report, from),
     shareFigure("Codecs", "codec", from, sql.codecs, codecShares(topics), "third"),

@@ -1,27 +1,33 @@
 // The topics as a map: links whose areas are their sizes. Vega computes the places.
 
-const MAPPED = 60; // topics that have a place of their own
+// Topics that have a place of their own: as many as leave room for a name in most places.
+const MAPPED = 60;
+const MAPPED_IF_NARROW = 20;
+const NARROW = 600; // pixels
 
 function treemap(report) {
   const box = el("div", { class: "treemap plot", role: "group", "aria-label": "Topics by size: each area is a link to a topic" });
   const others = el("p", { class: "others" });
+  const legend = el("ul", { class: "legend" });
   let key = "bytes";
   let ratio = 0;
   const host = el("div", {}, choice("Area", [["bytes", "Bytes"], ["records", "Records"]], key, (chosen) => {
     key = chosen;
     lay();
-  }), box, others, codecLegend(report));
+  }), box, others, legend);
   const sizeText = (size) => (key === "bytes" ? bytesText(size) : plural(size, "record"));
 
   async function lay() {
     const width = box.clientWidth || 1000;
     const height = box.clientHeight || 340;
     ratio = width / height;
+    const most = width < NARROW ? MAPPED_IF_NARROW : MAPPED;
     const sorted = report.topics.filter((topic) => topic[key] > 0).sort((a, b) => b[key] - a[key]);
-    const values = sorted.slice(0, MAPPED).map((topic) => ({ topic, parent: "all", size: topic[key] }));
-    const rest = sorted.slice(MAPPED);
+    const values = sorted.slice(0, most).map((topic) => ({ topic, parent: "all", size: topic[key] }));
+    const rest = sorted.slice(most);
     const left = rest.reduce((sum, topic) => sum + topic[key], 0);
     others.replaceChildren(rest.length ? `${plural(rest.length, "smaller topic")} with ${sizeText(left)} ${rest.length === 1 ? "is" : "are"} not on the map.` : "");
+    legend.replaceChildren(...codecsOf(sorted.slice(0, most)));
     values.forEach((value, place) => { value.id = String(place); });
     const places = await cells(values, width, height);
     box.replaceChildren(...(places.length ? places.map((cell) => cellOf(cell, width, height)) : [el("p", { class: "empty" }, "All topics are empty.")]));
@@ -65,11 +71,11 @@ function mainCodec(topic) {
   return sorted.length ? sorted[0][0] : null;
 }
 
-function codecLegend(report) {
-  const used = new Set(report.topics.map(mainCodec));
-  return el("ul", { class: "legend" }, CODECS.filter((codec) => used.has(codec)).map((codec) => {
+function codecsOf(topics) {
+  const used = new Set(topics.map(mainCodec));
+  return CODECS.filter((codec) => used.has(codec)).map((codec) => {
     const swatch = el("i", { "aria-hidden": "true" });
     swatch.style.setProperty("--codec", `var(--codec-${codec})`);
     return el("li", {}, swatch, codec === "none" ? "not compressed" : codec);
-  }));
+  });
 }
