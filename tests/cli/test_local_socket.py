@@ -52,11 +52,12 @@ def test_a_port_is_of_this_machine_and_refuses_who_does_not_know_the_secret(
     listener = Listener("")
     address = listener.address
     assert len(address.secret) == 16
-    with socket.create_connection(("127.0.0.1", address.port)) as stranger:
+    with socket.create_connection(("127.0.0.1", address.port), 10) as stranger:
         stranger.sendall(b"0" * 16)
-        with socket.create_connection(("127.0.0.1", address.port)) as silent:
+        with socket.create_connection(("127.0.0.1", address.port), 10) as silent:
             silent.shutdown(socket.SHUT_WR)
             with connect(address) as known, listener.accept() as accepted:
+                accepted.settimeout(10)
                 known.sendall(b"rows")
                 assert accepted.recv(4) == b"rows"
             assert silent.recv(1) == b""
