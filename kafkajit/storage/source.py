@@ -247,12 +247,12 @@ class _Loader:
 
     def _give_back_zeros(self, content: memoryview, position: int) -> None:
         """Give back memory that is all zeros, and is zeros if it is used again."""
-        if content[0] or content[-1] or not hasattr(mmap, "MADV_DONTNEED"):
+        if content[0] or content[-1]:
             return
-        start = -(-position // mmap.PAGESIZE) * mmap.PAGESIZE
-        end = (position + len(content)) // mmap.PAGESIZE * mmap.PAGESIZE
+        start = -(-position // PAGE) * PAGE
+        end = (position + len(content)) // PAGE * PAGE
         if start < end and not np.frombuffer(content, dtype=np.uint8).any():
-            self._memory.madvise(mmap.MADV_DONTNEED, start, end - start)
+            give_back(self._memory, start, end - start, is_file=False)
 
 
 def resolve_sample(path: str) -> str:
