@@ -9,31 +9,28 @@ Most batches never come here: format/decompressors.py decompresses those that Ka
 wrote. The formats in a log, and the decoder that reads each of them here:
 
     gzip    one or more members (RFC 1952)                 isal, 1.9 times zlib
-    snappy  xerial frames (snappy-java) or one raw block   cramjam, straight into the buffer
-    lz4     one or more LZ4 frames                         cramjam block by block, else lz4.frame
-    zstd    one or more frames, size seldom declared       zstandard, straight into the buffer
+    snappy  xerial frames (snappy-java) or one raw block   pyarrow, a block at a time
+    lz4     one or more LZ4 frames                         lz4.block, else lz4.frame in pieces
+    zstd    one or more frames, size seldom declared       Python's own, in pieces
 """
 
 from __future__ import annotations
 
 import struct
-import threading
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
-import cramjam
+import lz4.block
 import lz4.frame
 import numpy as np
 import numpy.typing as npt
-import zstandard
 from isal import isal_zlib
 
 from kafkajit.format.codecs import GZIP, LZ4, SNAPPY, ZSTD
 from kafkajit.format.limits import MAX_INT64
-from kafkajit.format.snappy import BAD_BLOCK, decompress_block
+from kafkajit.format.zstd import ZstdDecompressor, ZstdError, get_frame_info, get_frame_size
 from kafkajit.kernel import kernel
 from kafkajit.kernel.intrinsics import read_little_endian
-from kafkajit.storage.source import as_bytes
 
 _SCRATCH_BYTES = 8 << 20
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
@@ -47,7 +44,9 @@ LZ4_KAFKA_HEADER = _LZ4_MAGIC + b"\x60\x40\x82"
 LZ4_BLOCK_SIZE = 1 << 16
 LZ4_STORED = 1 << 31
 _LZ4_BLOCK_HEAD = struct.Struct("<I")
-_LZ4_PIECE = 1 << 20
+# Frames are read in pieces, because their decoders copy what they write. zstd's joins a longer
+# piece out of parts: with one for 4 MiB it takes twice as long.
+_PIECE = 1 << 17
 
 
 class OutputFull(Exception):
@@ -63,10 +62,10 @@ class DecodeError(Exception):
 
 
 def decompress_into(codec: int, compressed: memoryview, out: npt.NDArray[np.uint8]) -> int:
-    """Decompress into `out`, and return how many bytes were written.
+    r"""Decompress into `out`, and return how many bytes were written.
 
     >>> out = np.empty(64, dtype=np.uint8)
-    >>> size = decompress_into(4, memoryview(zstandard.compress(b"records")), out)
+    >>> size = decompress_into(2, memoryview(b"\x07\x18records"), out)
     >>> out[:size].tobytes()
     b'records'
     """
@@ -74,9 +73,9 @@ def decompress_into(codec: int, compressed: memoryview, out: npt.NDArray[np.uint
     try:
         return decode(compressed, out)
     except (
-        cramjam.DecompressionError,
         isal_zlib.error,  # type: ignore[misc]
-        zstandard.ZstdError,
+        lz4.block.LZ4BlockError,
+        ZstdError,
         RuntimeError,  # lz4.frame's own
         EOFError,
     ) as error:
@@ -127,17 +126,35 @@ def _xerial_byte_order(compressed: memoryview) -> Literal["big", "little"]:
 
 
 def _unsnappy_block(block: memoryview, out: npt.NDArray[np.uint8], written: int) -> int:
-    needed = cramjam.snappy.decompress_raw_len(block)
+    needed = _unsnappied_size(block)
     if needed > out.size - written:
         raise OutputFull(written + needed)
+    return _append(unsnappy(block), out, written) - written
+
+
+def unsnappy(block: memoryview | bytes) -> bytes:
+    r"""Decompress a raw snappy block.
+
+    >>> unsnappy(b"\x07\x18records")
+    b'records'
+    """
+    from pyarrow import Codec  # few logs need it: the kernel decodes what Kafka's clients write
+
     try:
-        return int(cramjam.snappy.decompress_raw_into(block, out[written : written + needed].data))
-    except cramjam.DecompressionError:
-        # cramjam expects four bytes behind a literal's tag, even if the length takes fewer.
-        end = int(decompress_block(as_bytes(block), 0, len(block), out, written, needed))
-        if end == BAD_BLOCK:
-            raise
-        return end - written
+        plain: bytes = Codec("snappy").decompress(block, _unsnappied_size(block), asbytes=True)
+    except OSError:
+        raise DecodeError("snappy: the block is malformed") from None
+    return plain
+
+
+def _unsnappied_size(block: memoryview | bytes) -> int:
+    """The size that a raw block declares, a varint of up to 32 bits."""
+    size = 0
+    for i, byte in enumerate(block[:5]):
+        size |= (byte & 0x7F) << 7 * i
+        if byte < 0x80 and size < 1 << 32:
+            return size
+    raise DecodeError("snappy: the block does not begin with its size")
 
 
 def _unlz4(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int:
@@ -148,25 +165,25 @@ def _unlz4(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int:
         compressed = _with_plain_end_mark(compressed)
     written = 0
     for _ in range(_MAX_PARTS):
-        written, size = _unlz4_frame(compressed, out, written)
+        frame = lz4.frame.LZ4FrameDecompressor()
+        written, size = _read_frame(frame, "lz4", compressed, out, written)
         compressed = compressed[size:]
         if compressed[: len(_LZ4_MAGIC)] != _LZ4_MAGIC:  # the rest is ignored, as in Java
             return written
     raise DecodeError(f"lz4: more than {_MAX_PARTS} frames")
 
 
-def _unlz4_frame(
-    compressed: memoryview, out: npt.NDArray[np.uint8], written: int
+def _read_frame(
+    frame: Any, name: str, compressed: memoryview, out: npt.NDArray[np.uint8], written: int
 ) -> tuple[int, int]:
-    """(bytes written, the frame's size); reads in pieces, because the decoder copies its output."""
-    frame = lz4.frame.LZ4FrameDecompressor()
+    """(bytes written, the frame's size), read by a decoder of lz4 or zstd."""
     position, plain = 0, b""
     while not frame.eof:
-        piece = compressed[position : position + _LZ4_PIECE] if frame.needs_input else b""
+        piece = compressed[position : position + _PIECE] if frame.needs_input else b""
         if frame.needs_input and not piece and not plain:
-            raise DecodeError("lz4: the frame ends early")
+            raise DecodeError(f"{name}: the frame ends early")
         position += len(piece)
-        plain = frame.decompress(piece, max_length=min(out.size - written + 1, _LZ4_PIECE))
+        plain = frame.decompress(piece, max_length=min(out.size - written + 1, _PIECE))
         written = _append(plain, out, written)
     return written, position - len(frame.unused_data or b"")
 
@@ -196,9 +213,9 @@ def _unlz4_blocks(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int | N
             target[written : written + size] = block
             written += size
         else:
-            written += cramjam.lz4.decompress_block_into(
-                block, target[written : written + LZ4_BLOCK_SIZE], output_len=LZ4_BLOCK_SIZE
-            )
+            plain = lz4.block.decompress(block, uncompressed_size=LZ4_BLOCK_SIZE)
+            target[written : written + len(plain)] = plain
+            written += len(plain)
     return None
 
 
@@ -251,18 +268,18 @@ def _xxh32(data: bytes) -> int:
 
 
 def _unzstd(compressed: memoryview, out: npt.NDArray[np.uint8]) -> int:
-    declared = zstandard.frame_content_size(compressed)
-    if declared > out.size:
+    declared = get_frame_info(compressed).decompressed_size
+    if declared is not None and declared > out.size:
         raise OutputFull(declared)
-    if out.size == 0:  # the decoder takes an output without room for a fault of the stream
-        raise OutputFull
-    reader = _ZSTD.decompressor.stream_reader(compressed, read_across_frames=True)
-    written = int(reader.readinto(out))
-    if written == out.size and reader.read(1):
-        raise OutputFull
-    # The decoder does not report a frame that is cut.
-    if zstd_extent(as_bytes(compressed), 0, len(compressed))[0] != len(compressed):
-        raise DecodeError("zstd: the frame ends early")
+    written = 0
+    while compressed:
+        # Not all the frames at once: the decoder copies what follows one.
+        try:
+            size = get_frame_size(compressed)
+        except ZstdError:  # the decoder finds out whether it is damaged or cut
+            size = len(compressed)
+        written, _ = _read_frame(ZstdDecompressor(), "zstd", compressed[:size], out, written)
+        compressed = compressed[size:]
     return written
 
 
@@ -306,14 +323,6 @@ def zstd_extent(content, position, end):
     return p, window
 
 
-class _OfThread(threading.local):
-    """A decompressor for each thread: two threads at one would spoil each other's frames."""
-
-    def __init__(self) -> None:
-        self.decompressor = zstandard.ZstdDecompressor()
-
-
-_ZSTD = _OfThread()
 # The last byte of the header that Kafka's first LZ4 writer wrote: its checksum includes the magic.
 FIRST_LZ4_CHECKSUM = _xxh32(LZ4_KAFKA_HEADER[:6]) >> 8 & 0xFF
 

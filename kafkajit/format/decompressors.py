@@ -2,8 +2,9 @@
 
 A Python call for each batch would cost more than decoding a small batch, and would keep other
 threads waiting. So the kernel calls the codecs' C functions by their addresses, which it gets from
-the packages that ship them: LZ4_decompress_safe in lz4, ZSTD_decompressDCtx in backports.zstd,
-libdeflate_gzip_decompress_ex in deflate. Snappy's decoder is format/snappy.py.
+the libraries that ship them: LZ4_decompress_safe in lz4, libdeflate_gzip_decompress_ex in deflate,
+ZSTD_decompressDCtx in backports.zstd or, from Python 3.14 on, in Python's own `_zstd`. Snappy's
+decoder is format/snappy.py.
 
 The kernel leaves everything else to format/compression.py, which reports errors: consecutive
 frames, frames of other clients, too little room, damage. It also leaves a codec to that module if
@@ -37,6 +38,7 @@ from kafkajit.format.compression import (
 )
 from kafkajit.format.layout import MAGIC_V2
 from kafkajit.format.snappy import BAD_BLOCK, decompress_block
+from kafkajit.format.zstd import C_MODULE
 from kafkajit.kernel import DISABLE_JIT, kernel
 from kafkajit.kernel.intrinsics import (
     HAS_C,
@@ -57,6 +59,15 @@ _LZ4_HEADER_SIZE = len(LZ4_KAFKA_HEADER)
 _LZ4_MAGIC = _LZ4_HEADER & 0xFFFFFFFF
 _GZIP_FLAGS = 3  # the position of the options in a member's header
 _UINT32 = 0xFFFFFFFF
+# size_t ZSTD_decompressDCtx(context, target, room, source, size)
+_DECOMPRESS_DCTX = ctypes.CFUNCTYPE(
+    ctypes.c_size_t,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+    ctypes.c_size_t,
+    ctypes.c_void_p,
+    ctypes.c_size_t,
+)
 
 
 class CompressedBatches(NamedTuple):
@@ -102,6 +113,22 @@ def decompress_run(
         content, batches, out, extents, row, limit, enough, *functions, workspace
     )
     return stopped
+
+
+def decompress_frame(frame: memoryview, memory: memoryview) -> bool:
+    """Decompress a zstd frame that exactly fills the memory; if it does not, what is there is lost.
+
+    False means that format/compression.py has to find out what is wrong, if anything is.
+    """
+    decoder = _DECODERS.of(ZSTD)
+    if decoder.function == 0 or decoder.handle is None or not frame or not memory:
+        return False
+    source, target = np.frombuffer(frame, np.uint8), np.frombuffer(memory, np.uint8)
+    decompress = _DECOMPRESS_DCTX(decoder.function)
+    written = decompress(
+        decoder.handle.address, target.ctypes.data, target.size, source.ctypes.data, source.size
+    )
+    return bool(written == target.size)
 
 
 class _Handle:
@@ -156,7 +183,7 @@ def _lz4() -> _Decoder:
 
 
 def _zstd() -> _Decoder:
-    library = _library("backports.zstd._zstd")
+    library = _zstd_library()
     handle = _Handle(library.ZSTD_createDCtx, library.ZSTD_freeDCtx)
     return _Decoder.of(library.ZSTD_decompressDCtx, handle)
 
@@ -165,6 +192,18 @@ def _gzip() -> _Decoder:
     library = _library("deflate._deflate")
     handle = _Handle(library.libdeflate_alloc_decompressor, library.libdeflate_free_decompressor)
     return _Decoder.of(library.libdeflate_gzip_decompress_ex, handle)
+
+
+def _zstd_library() -> Any:
+    """The extension module, which is libzstd or is linked to it, or else the system's libzstd.
+
+    Some Pythons have `_zstd` built in, and do not export libzstd's functions.
+    """
+    with contextlib.suppress(ImportError, OSError, AttributeError):
+        library = _library(C_MODULE)
+        if hasattr(library, "ZSTD_decompressDCtx"):
+            return library
+    return ctypes.CDLL("libzstd.so.1")
 
 
 def _library(module: str) -> Any:

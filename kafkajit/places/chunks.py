@@ -6,17 +6,22 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-import zstandard
 
 from kafkajit.errors import RemoteStorageError
+from kafkajit.format.codecs import ZSTD
+from kafkajit.format.compression import DecodeError, OutputFull, decompress_into
+from kafkajit.format.decompressors import decompress_frame
+from kafkajit.format.zstd import ZstdDecompressor, ZstdError, get_frame_info
 from kafkajit.places.manifest import ENCRYPTION_BYTES, Manifest
 from kafkajit.places.private_keys import Decryption, PrivateKeys
 
 ReadObject = Callable[[int, int], bytes | memoryview]  # a count of bytes, from a position on
 
 _PIECE = 1 << 20  # bytes that are skipped at once
-_UNREADABLE = (ValueError, zstandard.ZstdError)
+_ZSTD_PIECE = 1 << 17  # zstd joins a longer piece out of parts
+_UNREADABLE = (ValueError, ZstdError, DecodeError)
 _EARLY_END = "it ends early"
 
 
@@ -34,7 +39,6 @@ class ChunkReader:
         self._path = path
         self._opened: _OpenChunk | None = None  # a chunk that was read in part
         self._again = (0, memoryview(b""))  # a place, and the bytes there, behind a lost chunk
-        self._unpacker = zstandard.ZstdDecompressor()
 
     @cached_property
     def _decryption(self) -> Decryption | None:
@@ -108,7 +112,7 @@ class ChunkReader:
         if not self._manifest.is_compressed:
             return _OpenChunk(chunk, pa.BufferReader(packed))
         _check_size(packed, size)
-        return _OpenChunk(chunk, self._unpacker.stream_reader(packed))
+        return _OpenChunk(chunk, _Frame(packed))
 
     def _size(self, chunk: int) -> int:
         return min(self._map.chunk_size, self._map.size - chunk * self._map.chunk_size)
@@ -135,8 +139,7 @@ class ChunkReader:
             return
         frame = packed if self._decryption is None else self._decrypted(packed)
         _check_size(frame, len(memory))
-        if self._unpacker.stream_reader(frame).readinto(memory) != len(memory):
-            raise ValueError(_EARLY_END)
+        _decompress(frame, memory)
 
     def _decrypted(self, packed: memoryview, size: int | None = None) -> memoryview:
         """The content of an encrypted chunk, of a size if that is known."""
@@ -158,9 +161,42 @@ class ChunkReader:
 
 
 def _check_size(frame: memoryview, expected: int) -> None:
-    size = zstandard.frame_content_size(frame)
+    size = get_frame_info(frame).decompressed_size
     if size != expected:
-        raise ValueError(f"it has {size} bytes instead of {expected}")
+        declared = "an unknown number of" if size is None else size
+        raise ValueError(f"it has {declared} bytes instead of {expected}")
+
+
+def _decompress(frame: memoryview, memory: memoryview) -> None:
+    """Decompress a frame into memory of its size."""
+    if decompress_frame(frame, memory):
+        return
+    try:
+        written = decompress_into(ZSTD, frame, np.frombuffer(memory, dtype=np.uint8))
+    except OutputFull:
+        raise ValueError(f"it has more than {len(memory)} bytes") from None
+    if written != len(memory):
+        raise ValueError(_EARLY_END)
+
+
+class _Frame:
+    """A zstd frame as a stream, in memory of a piece."""
+
+    def __init__(self, frame: memoryview) -> None:
+        self._decompressor = ZstdDecompressor()
+        self._rest = frame
+
+    def readinto(self, memory: memoryview) -> int:
+        written = 0
+        while written < len(memory) and not self._decompressor.eof:
+            most = min(_ZSTD_PIECE, len(memory) - written)
+            piece = self._decompressor.decompress(self._rest, most)
+            self._rest = memoryview(b"")  # the decompressor keeps what it has not read
+            if not piece and self._decompressor.needs_input:
+                break
+            memory[written : written + len(piece)] = piece
+            written += len(piece)
+        return written
 
 
 class _OpenChunk:

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import zstandard
 
 from kafkajit.errors import RemoteStorageError
 from kafkajit.format.limits import MAX_INT32, MAX_INT64, MIN_INT64
+from kafkajit.format.zstd import ZstdDecompressor, ZstdError, get_frame_info
 
 _VERSION = "1"
 _FOREIGN = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
@@ -201,11 +201,15 @@ def _chunk_map(given: Any, least: int) -> ChunkMap:
 def _unpacked(text: str) -> bytes:
     packed = base64.b64decode(text, validate=True)
     try:
-        size = zstandard.frame_content_size(packed)
-        if not 0 <= size <= _MOST_CHUNKS:
-            raise ValueError(f"a chunk index of {size} bytes is not read")
-        unpacked: bytes = zstandard.ZstdDecompressor().decompress(packed, _MOST_CHUNKS)
-    except zstandard.ZstdError as error:
+        size = get_frame_info(packed).decompressed_size
+        if size is None or size > _MOST_CHUNKS:
+            declared = "an unknown number of" if size is None else size
+            raise ValueError(f"a chunk index of {declared} bytes is not read")
+        frame = ZstdDecompressor()
+        unpacked = frame.decompress(packed, _MOST_CHUNKS)
+        if not frame.eof:
+            raise ValueError("the chunk index ends early")
+    except ZstdError as error:
         raise ValueError(f"the chunk index is not zstd: {error}") from None
     return unpacked
 

@@ -8,13 +8,14 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-import cramjam
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet as pq
 from pyarrow.fs import FileSelector, FileSystem, FileType
 
+from kafkajit.format.compression import unsnappy
+from kafkajit.format.zstd import ZstdDecompressor
 from kafkajit.places.location import GLOB, Location, filesystem_at, shown
 from kafkajit.values.decode import decode_values
 
@@ -239,17 +240,11 @@ def _varint(number: int) -> bytes:
     return bytes([*out, rest])
 
 
-def _zstd(content: bytes) -> bytes:
-    import zstandard
-
-    return zstandard.ZstdDecompressor().decompressobj().decompress(content)
-
-
 _UNPACK: dict[str, Callable[[bytes], bytes]] = {
     "null": lambda content: content,
     "deflate": lambda content: zlib.decompress(content, -15),
-    "snappy": lambda content: bytes(cramjam.snappy.decompress_raw(content[:-4])),
-    "zstandard": _zstd,
+    "snappy": lambda content: unsnappy(content[:-4]),
+    "zstandard": lambda content: ZstdDecompressor().decompress(content),
 }
 _READERS: dict[str, Callable[[InputFile], Iterator[pa.RecordBatch]]] = {
     "parquet": _parquet,

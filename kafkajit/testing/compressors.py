@@ -6,16 +6,24 @@ import gzip
 import struct
 from collections.abc import Callable
 
-import cramjam
 import lz4.frame
-import zstandard
+import pyarrow as pa
+
+from kafkajit.format.zstd import ZstdCompressor
+
+_SNAPPY = pa.Codec("snappy")
+
+
+def _snappy(payload: bytes) -> bytes:
+    compressed: bytes = _SNAPPY.compress(payload, asbytes=True)
+    return compressed
 
 
 def _xerial(payload: bytes, order: str = ">", block: int = 32 * 1024) -> bytes:
     """snappy-java's frame: magic, version, oldest compatible version, sized raw blocks."""
     framed = bytearray(b"\x82SNAPPY\x00" + struct.pack(order + "ii", 1, 1))
     for start in range(0, len(payload), block):
-        raw = bytes(cramjam.snappy.compress_raw(payload[start : start + block]))
+        raw = _snappy(payload[start : start + block])
         framed += struct.pack(order + "i", len(raw)) + raw
     return bytes(framed)
 
@@ -34,8 +42,12 @@ def _lz4(payload: bytes) -> bytes:
 
 def _zstd(payload: bytes) -> bytes:
     """A zstd frame as a streaming producer writes it: without the size."""
-    stream = zstandard.ZstdCompressor(level=3).compressobj()
+    stream = ZstdCompressor(3)
     return stream.compress(payload) + stream.flush()
+
+
+def _zstd_sized(payload: bytes) -> bytes:
+    return ZstdCompressor(3).compress(payload, ZstdCompressor.FLUSH_FRAME)
 
 
 def _halves(compress: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
@@ -58,12 +70,12 @@ COMPRESSORS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
     "snappy": (2, _xerial),
     "snappy-little-endian": (2, lambda payload: _xerial(payload, "<")),
     "snappy-small-blocks": (2, lambda payload: _xerial(payload, block=100)),
-    "snappy-raw": (2, lambda payload: bytes(cramjam.snappy.compress_raw(payload))),
+    "snappy-raw": (2, _snappy),
     "lz4": (3, _lz4),
     "lz4-linked": (3, lz4.frame.compress),
     "lz4-frames": (3, _halves(_lz4)),
     "zstd": (4, _zstd),
-    "zstd-sized": (4, zstandard.compress),
+    "zstd-sized": (4, _zstd_sized),
     "zstd-frames": (4, _halves(_zstd)),
 }
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")

@@ -334,3 +334,30 @@ def test_more_parts_than_anybody_writes_are_refused(codec: int, part: bytes) -> 
     assert decompress_into(codec, memoryview(part * 200), out) == 0
     with pytest.raises(DecodeError, match="more than 256"):
         decompress_into(codec, memoryview(part * 300), out)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_what_other_libraries_compressed_is_read(size: int) -> None:
+    plain = text(size)
+    raw = bytes(cramjam.snappy.compress_raw(plain))
+    frame = zstandard.ZstdCompressor(level=1, write_checksum=True).compress(plain)
+    assert decompress("snappy-raw", raw, size) == decompress("zstd", frame, size + 1) == plain
+
+
+@pytest.mark.parametrize("block", [b"", b"\x80", b"\xff" * 4, b"\xff\xff\xff\xff\x10", b"\x80" * 9])
+def test_a_snappy_block_without_its_size_is_an_error(block: bytes) -> None:
+    with pytest.raises(DecodeError, match="the block does not begin with its size"):
+        decompress("snappy-raw", block, 10)
+
+
+def test_zstd_frames_may_be_many_and_each_is_read_once() -> None:
+    frames = [zstandard.compress(b"%d," % i) for i in range(2000)]
+    plain = b"".join(b"%d," % i for i in range(2000))
+    assert decompress("zstd", b"".join(frames), len(plain)) == plain
+    with pytest.raises(OutputFull):
+        decompress("zstd", b"".join(frames), len(plain) - 1)
+    with pytest.raises(DecodeError, match="the frame ends early"):
+        decompress("zstd", b"".join(frames)[:-1], len(plain))
+    frames[1000] = b"\0" + frames[1000][1:]
+    with pytest.raises(DecodeError, match=r"^zstd: "):
+        decompress("zstd", b"".join(frames), len(plain))

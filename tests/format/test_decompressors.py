@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import ctypes
 import gzip
 import random
 import threading
+import types
 
 import numpy as np
 import pytest
@@ -210,12 +212,32 @@ def test_without_the_packages_functions_all_is_read_the_general_way(
     )
     expected = kafkajit.read_records(log)
 
-    def missing(_module: str) -> None:
+    def missing(*_module: str) -> None:
         raise AttributeError("undefined symbol")
 
     monkeypatch.setattr(decompressors, "_library", missing)
+    monkeypatch.setattr(decompressors, "_zstd_library", missing)
     monkeypatch.setattr(decompressors, "_DECODERS", decompressors._Decoders())
     assert kafkajit.read_records(log).equals(expected)
+
+
+@pytest.mark.parametrize("library", [types.SimpleNamespace(), None], ids=["exports none", "none"])
+def test_a_python_with_zstd_built_in_takes_the_systems(
+    library: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def built_in(_module: str) -> object:
+        if library is None:
+            raise AttributeError("module '_zstd' has no attribute '__file__'")
+        return library
+
+    monkeypatch.setattr(decompressors, "_library", built_in)
+    monkeypatch.setattr(decompressors, "_DECODERS", decompressors._Decoders())
+    try:
+        ctypes.CDLL("libzstd.so.1")
+    except OSError:
+        pytest.skip("this system has no libzstd.so.1")
+    taken = [text(100)] if HAS_C else []
+    assert run(4, [compress("zstd", text(100))], 100) == taken
 
 
 def test_threads_do_not_spoil_each_others_batches() -> None:

@@ -457,3 +457,19 @@ def test_lost_chunks_are_left_out_together_and_loaded_once(pair: KeyPair, tmp_pa
     assert asked == [0]
     rest = [at for at in range(len(LOG)) if not any(a <= at < b for a, b in lost)]
     assert bytes(memory[at] for at in rest) == bytes(LOG[at] for at in rest)
+
+
+def test_a_chunk_with_another_frame_behind_its_own_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, Options(chunk_size=len(LOG), compresses=True))
+    path.write_bytes(path.read_bytes() + zstandard.compress(b"more"))
+    sizes = zipped(packed_sizes([path.stat().st_size]))
+    change(path, lambda given: given["chunkIndex"].update(transformedChunks=sizes))
+    refuse(path, f"chunk 0 of 1 cannot be read: it has more than {len(LOG)} bytes")
+
+
+def test_a_chunk_that_does_not_declare_its_size_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, Options(chunk_size=len(LOG), compresses=True))
+    path.write_bytes(zstandard.ZstdCompressor(write_content_size=False).compress(LOG))
+    sizes = zipped(packed_sizes([path.stat().st_size]))
+    change(path, lambda given: given["chunkIndex"].update(transformedChunks=sizes))
+    refuse(path, f"it has an unknown number of bytes instead of {len(LOG)}")

@@ -13,7 +13,6 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-import cramjam
 import numpy as np
 import pyarrow as pa
 
@@ -96,8 +95,9 @@ def _compressor(codec: str, level: int | None) -> Callable[[pa.Buffer], Any]:
     if codec == "deflate":
         return lambda content: _deflated(content, -1 if level is None else level)
     if codec == "snappy":
+        snappy = pa.Codec(codec)
         return lambda content: (
-            bytes(cramjam.snappy.compress_raw(content)) + zlib.crc32(content).to_bytes(4, "big")
+            snappy.compress(content, asbytes=True) + zlib.crc32(content).to_bytes(4, "big")
         )
     known = pa.Codec(codec, compression_level=level)
     return lambda content: known.compress(content, asbytes=True)
