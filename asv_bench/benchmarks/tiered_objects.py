@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import zstandard
+import pyarrow as pa
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -143,7 +143,7 @@ def write_segment(
 
 def _transformed(piece: bytes, options: Options, key: bytes, aad: bytes) -> bytes:
     if options.compresses:
-        piece = zstandard.compress(piece)
+        piece = pa.compress(piece, codec="zstd", asbytes=True)
     return _encrypted(piece, key, aad) if options.pair is not None else piece
 
 
@@ -161,8 +161,8 @@ def _fixed(sizes: list[int]) -> dict[str, Any]:
 
 
 def _variable(sizes: list[int]) -> dict[str, Any]:
-    packed = base64.b64encode(zstandard.compress(packed_sizes(sizes))).decode()
-    return {"type": "variable", "transformedChunks": packed}
+    packed = pa.compress(packed_sizes(sizes), codec="zstd", asbytes=True)
+    return {"type": "variable", "transformedChunks": base64.b64encode(packed).decode()}
 
 
 def packed_sizes(sizes: Iterable[int]) -> bytes:
