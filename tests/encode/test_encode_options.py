@@ -48,8 +48,8 @@ def test_the_signature_and_the_docstring_have_every_option(function: Callable[..
     }
     assert given == {field.name: (field.type, field.default) for field in fields(EncodeOptions)}
     assert all(spelled[name].kind is inspect.Parameter.KEYWORD_ONLY for name in given)
-    documented = function.__doc__ or ""
-    assert all(f"        {name}: " in documented for name in spelled)
+    documented = inspect.getdoc(function) or ""
+    assert all(f"\n    {name}: " in documented for name in spelled)
 
 
 def test_every_option_of_the_signature_reaches_the_batches() -> None:
