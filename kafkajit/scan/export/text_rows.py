@@ -75,10 +75,11 @@ def _textual(array: pa.Array, encoding: str, table: pa.Table, name: str) -> pa.A
     if pa.types.is_list(kind):
         items = _textual(array.flatten(), encoding, table, name)
         counts = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64())
-        zero = pa.array([0], pa.int32())
         ends = pc.cumulative_sum(counts).cast(pa.int32())
-        offsets = pa.concat_arrays([zero, ends]) if len(array) else zero
-        return pa.ListArray.from_arrays(offsets, items, mask=array.is_null())
+        # A list that is NULL has NULL as its offset: pyarrow before 26 takes no mask here.
+        starts = pc.if_else(array.is_null(), None, pc.subtract(ends, counts.cast(pa.int32())))
+        offsets = pa.concat_arrays([starts, ends[-1:] if len(ends) else pa.array([0], pa.int32())])
+        return pa.ListArray.from_arrays(offsets, items)
     if pa.types.is_struct(kind) and kind.num_fields:
         parts = [_textual(part, encoding, table, name) for part in array.flatten()]
         inside = [_name(field.name, field.type, encoding) for field in kind]
