@@ -138,7 +138,7 @@ def test_offsets_that_are_kept_come_in_order(
     pieces = [
         rows(topic=["a"], partition=[3], value=[b"secret"], offset=[offset]) for offset in offsets
     ]
-    with pytest.raises(InvalidOffsetError, match=r"rows of a-3 do not .*sortWithin") as e:
+    with pytest.raises(InvalidOffsetError, match=r"those of a-3 are not: .*sortWithin") as e:
         staged(tmp_path / "task", *pieces, keepOffsets="true")
     assert "secret" not in str(e.value)
 
