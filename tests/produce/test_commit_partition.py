@@ -141,7 +141,7 @@ def test_partition_metadata_is_written_if_the_topics_id_is_set(tmp_path: Path) -
     assert kafkajit.read_partition_metadata(metadata)["topicId"].to_pylist() == [TOPIC_ID]
     before = files_of(tmp_path)
     other = "B" * 21 + "A"
-    with pytest.raises(ValueError, match=f"the topic's id is {TOPIC_ID}, and .* topicId {other}"):
+    with pytest.raises(ValueError, match=f"has the topic's id {TOPIC_ID}, .* topicId is {other}"):
         write(tmp_path, [[records(0, 10)]], topicId=other)
     assert files_of(tmp_path) == before
     write(tmp_path, [[records(0, 10)]], topicId=other, mode="overwrite")
