@@ -18,11 +18,10 @@ from kafkajit.format.crc import over_zeros, slicing_tables, take_bytes
 from kafkajit.format.layout import ATTRIBUTES_OFFSET
 from kafkajit.kernel import inlined, kernel
 from kafkajit.kernel.checksum_instructions import HAS_CRC32C, crc32c_byte, crc32c_word
-from kafkajit.kernel.intrinsics import prefetch
+from kafkajit.kernel.intrinsics import LINE, prefetch
 from kafkajit.storage.source import Bytes, Int64s
 
 POLYNOMIAL = 0x82F63B78  # reflected
-_LINE = 64
 
 # Bytes of a stretch. The long one is a page: three of them let the processor see three streams.
 _LONG = 4096
@@ -89,11 +88,11 @@ def crc32c(content, position, end):
 def _three_stretches(content, position, crc, size, table):
     """The sum after three stretches of `size` bytes; the bytes behind them are prefetched."""
     second, third = np.uint64(0), np.uint64(0)
-    for line in range(position, position + size, _LINE):
+    for line in range(position, position + size, LINE):
         prefetch(content, line + 3 * size)
         prefetch(content, line + 4 * size)
         prefetch(content, line + 5 * size)
-        for p in range(line, line + _LINE, 8):
+        for p in range(line, line + LINE, 8):
             crc = crc32c_word(crc, content, p)
             second = crc32c_word(second, content, p + size)
             third = crc32c_word(third, content, p + 2 * size)

@@ -19,6 +19,8 @@ from kafkajit.kernel import PLAIN, inlined, kernel
 # Bytes that `copy_wide` moves at once: readers and writers leave this much room behind.
 WIDE = 32
 HALF = 16
+# Bytes of a cache line.
+LINE = 64
 
 
 @kernel
