@@ -28,7 +28,7 @@ Int64s = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 # Pages that were read are given back to the system in steps of this many bytes.
-_FORGET_STEP = 32 << 20
+_FORGET_STEP = 8 << 20
 
 
 # No batch begins with such bytes, and zeros would be a preallocated end.
