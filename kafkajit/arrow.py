@@ -29,8 +29,6 @@ from kafkajit.records.control_records import (
 from kafkajit.records.gather import (
     is_ascii,
     spread,
-    write_validity,
-    write_views,
 )
 from kafkajit.schema import (
     GAP_TYPE,
@@ -169,13 +167,16 @@ def _row(known: dict[str, Any], schema: pa.Schema) -> pa.RecordBatch:
 def wanted_for(schema: pa.Schema) -> Wanted:
     """The fields of each record that the reader must keep to build these columns."""
     plain = {field.name for field in schema if field.type != pa.binary_view()}
+    viewed = {field.name for field in schema} - plain
     return Wanted(
         offset=bool(plain & {"offset", "sequence"}),
         timestamp="timestamp" in plain,
-        fields=len(plain) < len(schema) or bool(plain & {"controlType", "coordinatorEpoch"}),
+        fields=bool(plain & {"controlType", "coordinatorEpoch"}),
         key="key" in plain,
         value="value" in plain,
         headers="headers" in plain,
+        key_views="key" in viewed,
+        value_views="value" in viewed,
     )
 
 
@@ -300,7 +301,7 @@ def _binary_column(chunk: Chunk, name: str) -> pa.Array:
 
 
 def _binary(column: BinaryColumn, entries: int, has_nulls: np.uint8) -> pa.Array:
-    offsets, data, validity = column
+    offsets, data, validity, _ = column
     buffers = [
         pa.py_buffer(validity) if has_nulls else None,
         pa.py_buffer(offsets),
@@ -309,21 +310,17 @@ def _binary(column: BinaryColumn, entries: int, has_nulls: np.uint8) -> pa.Array
     return pa.Array.from_buffers(pa.binary(), entries, buffers, -1 if has_nulls else 0)
 
 
-def _validity(sizes: npt.NDArray[np.int32], nulls: int) -> pa.Buffer | None:
-    if nulls == 0:
-        return None
-    bitmap = np.zeros((sizes.size + 7) // 8, dtype=np.uint8)
-    write_validity(sizes, bitmap)
-    return pa.py_buffer(bitmap)
-
-
 def _binary_view_column(chunk: Chunk, name: str) -> pa.Array:
     """Views into the chunk's bytes: into the segment itself if it is not compressed."""
-    starts, sizes = chunk.fields[name], chunk.fields[name + "Size"]
-    views = allocate(2 * sizes.size, np.uint64)
-    nulls = write_views(chunk.content, starts, sizes, views.reshape(-1, 2))
-    buffers = [_validity(sizes, nulls), pa.py_buffer(views), pa.py_buffer(chunk.content)]
-    return pa.Array.from_buffers(pa.binary_view(), sizes.size, buffers, nulls)
+    rows = len(chunk)
+    column = getattr(chunk.columns, name)
+    has_nulls = chunk.columns.has_nulls[0 if name == "key" else 1]
+    buffers = [
+        pa.py_buffer(column.validity) if has_nulls else None,
+        pa.py_buffer(column.views[:rows]),
+        pa.py_buffer(chunk.content),
+    ]
+    return pa.Array.from_buffers(pa.binary_view(), rows, buffers, -1 if has_nulls else 0)
 
 
 def _headers_column(chunk: Chunk, _name: str) -> pa.Array:
@@ -339,9 +336,10 @@ def _headers_column(chunk: Chunk, _name: str) -> pa.Array:
         ],
         fields=list(HEADERS_TYPE.value_type),
     )
-    counts = np.diff(offsets[: rows + 1])
-    none = int((counts == 0).sum())
-    buffers = [_validity(np.where(counts == 0, np.int32(-1), counts), none), pa.py_buffer(offsets)]
+    has_some = offsets[1 : rows + 1] != offsets[:rows]
+    none = rows - int(np.count_nonzero(has_some))
+    validity = pa.py_buffer(np.packbits(has_some, bitorder="little")) if none else None
+    buffers = [validity, pa.py_buffer(offsets)]
     return pa.Array.from_buffers(HEADERS_TYPE, rows, buffers, none, children=[entries])
 
 

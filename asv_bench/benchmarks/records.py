@@ -50,6 +50,7 @@ class Batches:
         self.decoder = Decoder(self.source, ColumnMemory(WANTED))
         self.time_check(value_size)
         self.time_decode(value_size)
+        self.time_decode_in_one_pass(value_size)
 
     def time_frames(self, value_size: int) -> None:
         """Headers only."""
@@ -67,6 +68,40 @@ class Batches:
             batches = framing.batches
             while len(batches):
                 batches = batches[len(self.decoder.decode(batches).batches) :]
+
+    def time_decode_in_one_pass(self, value_size: int) -> None:
+        """Checksums and records, a few batches at a time."""
+        for framing in self.framings:
+            batches = framing.batches
+            while len(batches):
+                chunk = self.decoder.decode_in_one_pass(batches, check_crcs=True)
+                batches = batches[len((chunk or self.decoder.decode(batches)).batches) :]
+
+
+class OnePass:
+    """Compressed batches checked, decompressed and read a few at a time, or step by step."""
+
+    params = [segments.CODECS[1:], ["one pass", "steps"]]
+    param_names = ["codec", "how"]
+    setup_cache = staticmethod(segments.setup_cache)
+
+    def setup(self, codec: str, how: str) -> None:
+        self.source = Source(segments.small(codec=codec).path().read_bytes())
+        self.framings = list(frames(self.source))
+        self.decoder = Decoder(self.source, ColumnMemory(WANTED))
+        self.time_decode(codec, how)
+
+    def time_decode(self, codec: str, how: str) -> None:
+        for framing in self.framings:
+            batches = framing.batches
+            while len(batches):
+                chunk = None
+                if how == "one pass":
+                    chunk = self.decoder.decode_in_one_pass(batches, check_crcs=True)
+                if chunk is None:
+                    assert self.decoder.sound(batches, check_crcs=True).all()
+                    chunk = self.decoder.decode(batches)
+                batches = batches[len(chunk.batches) :]
 
 
 class Damage:

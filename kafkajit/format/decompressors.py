@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from kafkajit.format.batch_checksum import crc32c
 from kafkajit.format.codecs import GZIP, LZ4, SNAPPY, ZSTD
 from kafkajit.format.compression import (
     LZ4_BLOCK_SIZE,
@@ -36,7 +37,7 @@ from kafkajit.format.compression import (
     XERIAL_MAGIC,
     zstd_extent,
 )
-from kafkajit.format.layout import MAGIC_V2
+from kafkajit.format.layout import ATTRIBUTES_OFFSET, MAGIC_V2, RECORD_BATCH_OVERHEAD
 from kafkajit.format.snappy import BAD_BLOCK, decompress_block
 from kafkajit.format.zstd import C_MODULE
 from kafkajit.kernel import DISABLE_JIT, kernel
@@ -70,6 +71,9 @@ _DECOMPRESS_DCTX = ctypes.CFUNCTYPE(
 )
 
 
+UNCHECKED = np.empty(0, dtype=np.uint32)
+
+
 class CompressedBatches(NamedTuple):
     """The fields of compressed batches that the kernel uses, a row each."""
 
@@ -78,6 +82,7 @@ class CompressedBatches(NamedTuple):
     codecs: npt.NDArray[np.int16]
     magics: npt.NDArray[np.int8]
     counts: npt.NDArray[np.int32]  # of records, as the header has it
+    crcs: npt.NDArray[np.uint32] = UNCHECKED  # to compare, if there are any
 
 
 class _Workspace(NamedTuple):
@@ -102,17 +107,21 @@ def decompress_run(
     `extents` gets a row for each batch: where its records begin and end in `out`. The first begins
     at `extents[row, 0]`. Stops before a batch that is not plain, and when there are `enough` bytes.
     """
-    codec = int(batches.codecs[row])
+    codec = functions_of(int(batches.codecs[row]))
+    if codec is None:
+        return row
+    stopped: int = decompress(content, batches, out, extents, row, limit, enough, *codec)
+    return stopped
+
+
+def functions_of(codec: int) -> tuple[Any, ...] | None:
+    """The last arguments of `decompress` for a codec; None if it has no function."""
     decoder = _DECODERS.of(codec)
     if decoder.function == 0 and (codec != SNAPPY or DISABLE_JIT):
-        return row
+        return None
     handle = 0 if decoder.handle is None else decoder.handle.address
-    workspace = _Workspace(handle, np.zeros(2, dtype=np.int64))
     functions = (decoder.function if codec == one else None for one in (SNAPPY, LZ4, ZSTD, GZIP))
-    stopped: int = _decompress_run(
-        content, batches, out, extents, row, limit, enough, *functions, workspace
-    )
-    return stopped
+    return *functions, _Workspace(handle, np.zeros(2, dtype=np.int64))
 
 
 def decompress_frame(frame: memoryview, memory: memoryview) -> bool:
@@ -215,22 +224,26 @@ _DECODERS = _Decoders()
 
 
 @kernel
-def _decompress_run(
+def decompress(
     content, batches, out, extents, row, limit, enough, snappy, lz4, zstd, gzip, workspace
 ):
-    """The first batch that was not decompressed.
+    """The first batch that was not decompressed, or does not have its checksum.
 
     Only the codec's own function has an address, the others are None. numba then compiles a kernel
     without the other codecs, in a third of the time; most logs have one codec. It leaves out a
     branch only for an argument that is None, so the four are not in a tuple.
     """
-    starts, ends, codecs, magics, counts = batches
+    starts, ends, codecs, magics, counts, crcs = batches
     handle, sizes = workspace
     codec = codecs[row]
     written = extents[row, 0]
     while row < starts.size and written <= enough:
         if codecs[row] != codec or (codec == ZSTD and magics[row] != MAGIC_V2):
             break
+        if crcs.size > 0:
+            start = starts[row] - (RECORD_BATCH_OVERHEAD - ATTRIBUTES_OFFSET)
+            if crc32c(content, start, ends[row]) != crcs[row]:
+                break
         extents[row, 0] = written
         if counts[row] != 0:  # Kafka does not look into a batch without records
             if starts[row] == ends[row]:

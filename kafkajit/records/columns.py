@@ -21,8 +21,8 @@ import numpy.typing as npt
 
 from kafkajit.format.varint import varint_before
 from kafkajit.kernel import inlined
-from kafkajit.kernel.intrinsics import WIDE, copy_bytes
-from kafkajit.records.gather import copy_binary, plan_binary, write_validity
+from kafkajit.kernel.intrinsics import WIDE, copy_wide
+from kafkajit.records.gather import copy_binary, plan_binary, write_validity, write_views
 from kafkajit.storage.source import Bytes, Int64s, Mask
 
 # The positions of a record's parts. A size is -1 for null; the position is then that of the next
@@ -52,6 +52,8 @@ class BinaryColumn(NamedTuple):
     offsets: npt.NDArray[np.int32]
     data: npt.NDArray[np.uint8]  # with WIDE bytes of room behind the last
     validity: npt.NDArray[np.uint8]  # a bit for each row, least significant first
+    # Arrow's binary views, two words each, in place of offsets and data.
+    views: npt.NDArray[np.int64]
 
 
 class HeaderColumns(NamedTuple):
@@ -83,6 +85,13 @@ class Wanted(NamedTuple):
     key: bool = False
     value: bool = False
     headers: bool = False
+    key_views: bool = False
+    value_views: bool = False
+
+    @property
+    def points(self) -> bool:
+        """Whether columns point into the bytes that hold the records."""
+        return self.fields or self.key_views or self.value_views
 
 
 @dataclass(frozen=True)
@@ -140,7 +149,13 @@ class ColumnMemory:
                 return _NO_BINARY
             room = content_bytes if roomy else int(content_bytes * self._shares[name])
             data = self._allocate(room + WIDE, np.uint8)
-            return BinaryColumn(offsets(entries), data, np.full(entries // 8 + 1, 0xFF, np.uint8))
+            return BinaryColumn(offsets(entries), data, _all_valid(entries), _NO_VIEWS)
+
+        def viewed(name: str, is_wanted: bool, is_viewed: bool) -> BinaryColumn:
+            if not is_viewed:
+                return binary(name, is_wanted)
+            views = self._allocate(2 * rows, np.int64).reshape(rows, 2)
+            return _NO_BINARY._replace(validity=_all_valid(rows), views=views)
 
         def headers() -> HeaderColumns:
             if not has_headers:
@@ -158,8 +173,8 @@ class ColumnMemory:
             self._allocate(rows, np.int64) if wanted.offset else _NO_INT64,
             self._allocate(rows, np.int64) if wanted.timestamp else _NO_INT64,
             self.records(rows) if wanted.fields else _NO_FIELDS,
-            binary("key", wanted.key),
-            binary("value", wanted.value),
+            viewed("key", wanted.key, wanted.key_views),
+            viewed("value", wanted.value, wanted.value_views),
             headers(),
             np.zeros(3, dtype=np.uint8),
         )
@@ -176,26 +191,34 @@ class ColumnMemory:
             column[:] = records[name]
             return column
 
-        def binary(name: str, is_wanted: bool, flag: int) -> BinaryColumn:
-            if not is_wanted:
+        def binary(name: str, is_wanted: bool, is_viewed: bool, flag: int) -> BinaryColumn:
+            if not is_wanted and not is_viewed:
                 return _NO_BINARY
             sizes = np.ascontiguousarray(records[f"{name}Size"])
-            offsets = self._allocate(records.size + 1, np.int32)
-            data_bytes, nulls = plan_binary(sizes, offsets)
-            data = self._allocate(data_bytes + WIDE, np.uint8)
-            copy_binary(content, np.ascontiguousarray(records[name]), offsets, data)
+            starts = np.ascontiguousarray(records[name])
+            column = _NO_BINARY
+            if is_viewed:
+                views = self._allocate(2 * records.size, np.int64).reshape(records.size, 2)
+                nulls = write_views(content, starts, sizes, views)
+                column = column._replace(views=views)
+            else:
+                offsets = self._allocate(records.size + 1, np.int32)
+                data_bytes, nulls = plan_binary(sizes, offsets)
+                data = self._allocate(data_bytes + WIDE, np.uint8)
+                copy_binary(content, starts, offsets, data)
+                column = column._replace(offsets=offsets, data=data)
             validity = np.zeros(records.size // 8 + 1, dtype=np.uint8)
             if nulls:
                 has_nulls[flag] = 1
                 write_validity(sizes, validity)
-            return BinaryColumn(offsets, data, validity)
+            return column._replace(validity=validity)
 
         return Columns(
             numbers("offset", wanted.offset),
             numbers("timestamp", wanted.timestamp),
             records if wanted.fields else _NO_FIELDS,
-            binary("key", wanted.key, 0),
-            binary("value", wanted.value, 1),
+            binary("key", wanted.key, wanted.key_views, 0),
+            binary("value", wanted.value, wanted.value_views, 1),
             without_headers(records.size),
             has_nulls,
         )
@@ -219,10 +242,15 @@ class ColumnMemory:
 
 _NO_INT64 = np.empty(0, dtype=np.int64)
 _NO_FIELDS = np.empty(0, dtype=RECORD)
+_NO_VIEWS = np.empty((0, 2), dtype=np.int64)
 _NO_BINARY = BinaryColumn(
-    np.empty(0, dtype=np.int32), np.empty(0, dtype=np.uint8), np.empty(0, dtype=np.uint8)
+    np.empty(0, dtype=np.int32), np.empty(0, dtype=np.uint8), np.empty(0, dtype=np.uint8), _NO_VIEWS
 )
 _NO_HEADERS = HeaderColumns(np.empty(0, dtype=np.int32), _NO_BINARY, _NO_BINARY)
+
+
+def _all_valid(rows: int) -> npt.NDArray[np.uint8]:
+    return np.full(rows // 8 + 1, 0xFF, np.uint8)
 
 
 def without_headers(rows: int) -> HeaderColumns:
@@ -231,13 +259,24 @@ def without_headers(rows: int) -> HeaderColumns:
 
 
 @inlined
+def _copy_header(target, t, source, s, size):
+    """Copy in wide steps, the first of which is all that most need."""
+    copy_wide(target, t, source, s)
+    done = np.int64(WIDE)
+    while done < size:
+        copy_wide(target, t + done, source, s + done)
+        done += WIDE
+
+
+@inlined
 def put_headers(content, position, stop, count, columns, row):
     """Write headers from row `row` on: (position behind them, the row behind the last).
 
-    The position is -1 if a header is malformed or runs past `stop`, or the columns are full.
+    The position is -1 if a header is malformed or runs past `stop`, or the columns are full. There
+    are WIDE bytes behind `stop`.
     """
-    key_offsets, key_data, _ = columns.headers.keys
-    value_offsets, value_data, validity = columns.headers.values
+    key_offsets, key_data, _, _ = columns.headers.keys
+    value_offsets, value_data, validity, _ = columns.headers.values
     nowhere = np.int64(-1), np.int64(-1)
     if row < 0 or count >= key_offsets.size - row:
         return nowhere
@@ -248,14 +287,14 @@ def put_headers(content, position, stop, count, columns, row):
         size, p = varint_before(content, p, stop)
         if p < 0 or size < 0 or size > stop - p or size > key_room - key_end:
             return nowhere
-        copy_bytes(key_data, key_end, content, p, size)
+        _copy_header(key_data, key_end, content, p, size)
         key_end += size
         p += size
         size, p = varint_before(content, p, stop)
         if p < 0 or size > stop - p or size > value_room - value_end:
             return nowhere
         if size > 0:
-            copy_bytes(value_data, value_end, content, p, size)
+            _copy_header(value_data, value_end, content, p, size)
             value_end += size
             p += size
         elif size < 0:

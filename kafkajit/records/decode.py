@@ -23,15 +23,23 @@ from kafkajit.errors import (
 )
 from kafkajit.format.codecs import COMPRESSION_TYPES, DEFAULT_MAX_DECOMPRESSED_BYTES, LZ4, ZSTD
 from kafkajit.format.compression import DecodeError, OutputFull, Scratch, with_right_lz4_checksum
-from kafkajit.format.decompressors import CompressedBatches, decompress_run
+from kafkajit.format.decompressors import UNCHECKED, decompress_run
 from kafkajit.format.layout import MAGIC_V0, MAGIC_V1, MAGIC_V2, RECORD_BATCH_OVERHEAD
 from kafkajit.format.limits import MAX_INT32
 from kafkajit.format.log_path import LogPath, parse_log_path
 from kafkajit.records.batches import Batches, SingleMessages
 from kafkajit.records.chunk import Chunk, located
 from kafkajit.records.columns import ColumnMemory, Reading, Wanted
-from kafkajit.records.default_records import EXTENT, read_default_records
+from kafkajit.records.default_records import read_default_records
 from kafkajit.records.message_sets import IS_NULL, read_message_sets, value_extents
+from kafkajit.records.one_pass import (
+    OnePass,
+    Room,
+    compressed_batches,
+    extents_of,
+    read_checked,
+    read_compressed,
+)
 from kafkajit.records.single_messages import read_single_messages
 from kafkajit.storage.source import Bytes, Int64s, Mask, Source
 
@@ -41,6 +49,8 @@ MAX_DECOMPRESSED_BYTES = MAX_INT32 - 2 * CHUNK_BYTES
 
 # Kernels may look this far behind a chunk's last batch, if the source has that much.
 _SLACK = 64
+# Room for the records that make a chunk larger than it should be.
+_OVER_ENOUGH = 128 << 10
 
 
 class Plain(NamedTuple):
@@ -88,6 +98,7 @@ class Decoder:
         self._memory = memory
         self._recycle = recycle
         self._scratch = Scratch(max_decompressed_bytes)
+        self._ratio = 4.0  # of a chunk's plain bytes to the compressed ones, at most
         self._log_path = parse_log_path(source.path) if source.path else LogPath()
 
     def sound(self, batches: Batches, *, check_crcs: bool) -> Mask:
@@ -128,11 +139,62 @@ class Decoder:
             0,
         )
 
-    def decode_singles(self, messages: SingleMessages, *, check_crcs: bool) -> Chunk | None:
-        """Check and decode the first of these messages in one pass: all, unless one is bad.
+    def decode_in_one_pass(self, batches: Batches, *, check_crcs: bool) -> Chunk | None:
+        """Check and decode the first of these batches in one pass: all, unless one is unusual.
 
-        None if the first one is bad; `decode` has its error.
+        None if the first one is; `decode` reads it, or has its error.
         """
+        if not len(batches) or self._memory.may_hold is not None:
+            return None
+        if isinstance(batches, SingleMessages):
+            return self._read_singles(batches, check_crcs)
+        codec = batches.codec
+        if not (
+            (batches.field("magic") == MAGIC_V2).all()
+            and batches.is_whole.all()
+            and (codec == codec[0]).all()
+        ):
+            return None
+        crcs = np.ascontiguousarray(batches.field("crc")) if check_crcs else UNCHECKED
+        starts = batches.position + RECORD_BATCH_OVERHEAD
+        if codec[0] != 0:
+            return self._read_compressed(batches, starts, crcs)
+        first, last = int(batches.position[0]), int(batches.end[-1])
+        content = self._source.content[first : last + _SLACK]
+        extents = extents_of(batches, starts - first, batches.end - first)
+        read = read_checked(content, extents, crcs, self._memory)
+        return self._chunk(batches, content, read)
+
+    def _read_compressed(
+        self, batches: Batches, starts: Int64s, crcs: npt.NDArray[np.uint32]
+    ) -> Chunk | None:
+        scratch, ends = self._scratch, batches.end
+        scratch.reset(recycle=self._recycle)
+        expected = int((ends - starts).sum() * self._ratio)
+        room = Room(
+            scratch.buffer,
+            scratch.content,
+            limit=scratch.limit,
+            enough=CHUNK_BYTES,
+            expected=min(expected, CHUNK_BYTES) + _OVER_ENOUGH,
+        )
+        compressed = compressed_batches(batches, starts, ends, crcs)
+        extents = extents_of(batches, starts, ends)
+        read = read_compressed(self._source.content, compressed, extents, self._memory, room)
+        if read is None or read.batches == 0:
+            return None
+        self._ratio = 1.1 * read.size / max(int((ends - starts)[: read.batches].sum()), 1)
+        return self._chunk(batches, scratch.content, read)
+
+    def _chunk(self, batches: Batches, content: Bytes, read: OnePass) -> Chunk | None:
+        if read.batches == 0:
+            return None
+        batches = batches[: read.batches]
+        counts = batches.field("recordsCount").astype(np.int64)
+        path, log_path = self._source.path, self._log_path
+        return Chunk(path, log_path, batches, counts, content, read.columns, read.records)
+
+    def _read_singles(self, messages: SingleMessages, check_crcs: bool) -> Chunk | None:
         first, last = int(messages.position[0]), int(messages.end[-1])
         content = self._source.content[first : last + _SLACK]
         columns, count = read_single_messages(
@@ -140,15 +202,9 @@ class Decoder:
         )
         if count == 0:
             return None
-        return Chunk(
-            self._source.path,
-            self._log_path,
-            messages[:count],
-            np.ones(count, dtype=np.int64),
-            content,
-            columns,
-            count,
-        )
+        path, log_path = self._source.path, self._log_path
+        counts = np.ones(count, dtype=np.int64)
+        return Chunk(path, log_path, messages[:count], counts, content, columns, count)
 
     def decode(self, batches: Batches, *, keep_bad: bool = False, lazy: bool = False) -> Chunk:
         """Decode the first of these batches as a chunk: all, unless they grow large or one is bad.
@@ -197,7 +253,7 @@ class Decoder:
             error = self._error(CorruptRecordError, _too_small(batches, bad), batches, bad)
         whole = batches if error is None else batches[:bad]
         plain = self._plain(whole, whole.position + RECORD_BATCH_OVERHEAD, whole.end)
-        extents = _extents(whole[: plain.ends.size], plain.starts, plain.ends)
+        extents = extents_of(whole[: plain.ends.size], plain.starts, plain.ends)
         reading = read_default_records(plain.content, extents, self._memory)
         return Read(batches, plain.content, reading, plain.error_before(error, len(whole)))
 
@@ -256,13 +312,7 @@ class Decoder:
         run = partial(
             decompress_run,
             self._source.content,
-            CompressedBatches(
-                compressed_starts,
-                compressed_ends,
-                np.ascontiguousarray(batches.codec),
-                np.ascontiguousarray(batches.field("magic")),
-                np.ascontiguousarray(batches.field("recordsCount")),
-            ),
+            compressed_batches(batches, compressed_starts, compressed_ends),
             extents=extents,
             limit=scratch.limit,
             enough=CHUNK_BYTES,
@@ -333,17 +383,3 @@ def _unreadable(codec: int, magic: int) -> str | None:
     if codec == ZSTD and magic in (MAGIC_V0, MAGIC_V1):
         return f"Message format v{magic} has no zstd"
     return None
-
-
-def _extents(batches: Batches, starts: Int64s, ends: Int64s) -> npt.NDArray[np.void]:
-    extents = np.empty(len(batches), dtype=EXTENT)
-    extents["start"] = starts
-    extents["end"] = ends
-    extents["count"] = batches.field("recordsCount")
-    extents["baseOffset"] = batches.field("baseOffset")
-    extents["baseTimestamp"] = batches.field("baseTimestamp")
-    extents["logAppendTime"] = batches.field("maxTimestamp")
-    extents["isLogAppendTime"] = batches.timestamp_type
-    extents["isCompressed"] = batches.codec != 0
-    extents["magic"] = batches.field("magic")
-    return extents

@@ -14,12 +14,12 @@ order, the same checks, the same words when a check fails.
     headersCount    varint
     headers         each: keyLength varint, key, valueLength varint (negative: null), value
 
-One kernel reads, and fills the columns that the caller asked for as it goes. `_read_plain` goes
+One kernel reads, and fills the columns that the caller asked for as it goes. `read_plain` goes
 from record to record without looking back, as long as everything is as expected; it reads the last
 records of a file in a copy with room behind it. Where it stops, `_read_checked` reads one record
 exactly as Java does, and reports what is wrong. That kernel is compiled when a record is wrong.
 
-Over 400 lines because `_read_plain` is one loop: a call for each field costs
+Over 400 lines because `read_plain` is one loop: a call for each field costs
 a tenth of the time, as its docstring says.
 """
 
@@ -62,6 +62,7 @@ from kafkajit.records.columns import (
     Reading,
     put_headers,
 )
+from kafkajit.records.gather import SHORT_VIEW, put_view
 from kafkajit.storage.source import Bytes
 
 # What the kernels need to know about a batch. Positions are in the array that holds its records.
@@ -84,7 +85,7 @@ EXTENT = np.dtype(
 _ROOM_BEFORE_KEY = MAX_RECORD_OVERHEAD + MAX_VARINT_SIZE
 _ROOM_BEFORE_VALUE = 2 * MAX_VARINT_SIZE
 # With this much room behind a batch, it never stops for lack of room.
-_ROOM_BEHIND = _ROOM_BEFORE_KEY + WIDE
+ROOM_BEHIND = _ROOM_BEFORE_KEY + WIDE
 
 
 def read_default_records(
@@ -129,16 +130,16 @@ def _read_all(
     """(batch, record in it, records found, position): where the reading stopped."""
     if not extents.size:
         return 0, 0, 0, 0
-    batch, record, found, position = _read_plain(
+    batch, record, found, position = read_plain(
         content, extents, 0, 0, 0, int(extents["start"][0]), columns
     )
-    if batch < extents.size and extents["end"][batch] + _ROOM_BEHIND > content.size:
+    if batch < extents.size and extents["end"][batch] + ROOM_BEHIND > content.size:
         return _read_last(content, extents, batch, record, found, position, columns)
     return batch, record, found, position
 
 
 def _complaint(content: Bytes, extent: np.void, record: int, position: int) -> tuple[int, int, int]:
-    """(status, a, b) for a record that _read_plain refused although it had room."""
+    """(status, a, b) for a record that read_plain refused although it had room."""
     if extent["count"] < 0:
         return NEGATIVE_RECORDS_COUNT, int(extent["count"]), int(extent["magic"])
     after, status, a, b = _read_checked(content, position, extent)
@@ -158,22 +159,30 @@ def _read_last(
     position: int,
     columns: Columns,
 ) -> tuple[int, int, int, int]:
-    """As _read_plain, for records near the end of the bytes: from a copy with room behind it."""
-    copy = np.zeros(max(content.size - position, 0) + _ROOM_BEHIND, dtype=np.uint8)
-    copy[:-_ROOM_BEHIND] = content[position:]
+    """As read_plain, for records near the end of the bytes: from a copy with room behind it."""
+    copy = np.zeros(max(content.size - position, 0) + ROOM_BEHIND, dtype=np.uint8)
+    copy[:-ROOM_BEHIND] = content[position:]
     copy.flags.writeable = False  # like content: else numba compiles the kernel once more
     moved = extents[batch:].copy()
     moved["start"] -= position
     moved["end"] -= position
-    whole, record, last, after = _read_plain(copy, moved, 0, record, found, 0, columns)
-    if columns.fields.size:
-        for name in ("key", "value", "headers"):
-            columns.fields[name][found:last] += np.int32(position)
+    whole, record, last, after = read_plain(copy, moved, 0, record, found, 0, columns)
+    move_places(columns, found, last, position)
     return batch + whole, record, last, position + after
 
 
+def move_places(columns: Columns, first: int, behind: int, by: int) -> None:
+    """Add to the positions in the bytes that some rows hold."""
+    if columns.fields.size:
+        for name in ("key", "value", "headers"):
+            columns.fields[name][first:behind] += np.int32(by)
+    for views in (columns.key.views[first:behind], columns.value.views[first:behind]):
+        is_long = (views[:, 0] & 0xFFFFFFFF) > SHORT_VIEW
+        views[is_long, 1] += by << 32
+
+
 @kernel
-def _read_plain(content, extents, batch, record, found, position, columns):
+def read_plain(content, extents, batch, record, found, position, columns):
     """Read on from a record of a batch; stop before the first record that is not plain.
 
     Writes each field as soon as it is read: a row counts once its record has been read whole, and
@@ -187,11 +196,12 @@ def _read_plain(content, extents, batch, record, found, position, columns):
     # Short names. Kernels count no references, so looking into the tuple in the loop costs the
     # same: 131 against 123 ms for 2.7 M records, 72 against 75 ms for 0.8 M larger ones.
     offsets, timestamps, fields = columns.offset, columns.timestamp, columns.fields
-    key_offsets, key_data, key_validity = columns.key
-    value_offsets, value_data, value_validity = columns.value
+    key_offsets, key_data, key_validity, key_views = columns.key
+    value_offsets, value_data, value_validity, value_views = columns.value
     has_nulls = columns.has_nulls
     wants_offset, wants_timestamp = offsets.size > 0, timestamps.size > 0
     wants_key, wants_value = key_offsets.size > 0, value_offsets.size > 0
+    views_key, views_value = key_views.size > 0, value_views.size > 0
     wants_fields = fields.size > 0
     header_offsets = columns.headers.offsets
     wants_headers = header_offsets.size > 0
@@ -282,6 +292,10 @@ def _read_plain(content, extents, batch, record, found, position, columns):
                 fields[found]["key"] = p
                 fields[found]["keySize"] = max(size, np.int64(-1))
             key_after = key_end
+            if views_key:
+                if size > stop - p:
+                    return batch, record, found, position
+                put_view(content, p, size, key_views, found)
             if size > 0:
                 if size > stop - p:
                     return batch, record, found, position
@@ -292,8 +306,9 @@ def _read_plain(content, extents, batch, record, found, position, columns):
                     key_after += size
                     key_offsets[found + 1] = key_after
                 p += size
-            elif wants_key:
-                key_offsets[found + 1] = key_end
+            elif wants_key or views_key:
+                if wants_key:
+                    key_offsets[found + 1] = key_end
                 if size < 0:
                     has_nulls[0] = 1
                     key_validity[found >> 3] &= ~(np.uint8(1) << np.uint8(found & 7))
@@ -316,6 +331,10 @@ def _read_plain(content, extents, batch, record, found, position, columns):
                 fields[found]["value"] = p
                 fields[found]["valueSize"] = max(size, np.int64(-1))
             value_after = value_end
+            if views_value:
+                if size > stop - p:
+                    return batch, record, found, position
+                put_view(content, p, size, value_views, found)
             if size > 0:
                 if size > stop - p:
                     return batch, record, found, position
@@ -326,8 +345,9 @@ def _read_plain(content, extents, batch, record, found, position, columns):
                     value_after += size
                     value_offsets[found + 1] = value_after
                 p += size
-            elif wants_value:
-                value_offsets[found + 1] = value_end
+            elif wants_value or views_value:
+                if wants_value:
+                    value_offsets[found + 1] = value_end
                 if size < 0:
                     has_nulls[1] = 1
                     value_validity[found >> 3] &= ~(np.uint8(1) << np.uint8(found & 7))

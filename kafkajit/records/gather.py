@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from kafkajit.kernel import kernel
+from kafkajit.kernel import inlined, kernel
 from kafkajit.kernel.intrinsics import copy_bytes, read_word
 
+SHORT_VIEW = 12  # the most bytes that one of Arrow's binary views holds itself
 _HIGH_BITS = np.int64(-0x7F7F7F7F7F7F7F80)  # of each byte of a word
 
 
@@ -57,27 +58,36 @@ def write_validity(sizes, bitmap):
 
 @kernel
 def write_views(content, starts, sizes, views):
-    """Write Arrow's binary views, two words each, and return how many are null.
+    """Write Arrow's binary views, and return how many are null."""
+    nulls = np.int64(0)
+    for i in range(starts.size):
+        nulls += sizes[i] < 0
+        put_view(content, np.int64(starts[i]), np.int64(sizes[i]), views, i)
+    return nulls
+
+
+@inlined
+def put_view(content, position, size, views, row):
+    """Write one of Arrow's binary views, two words; a negative size is null.
 
     A view is the size and the first 4 bytes, then 8 more bytes of short data, or buffer 0 and the
     position of long data.
     """
-    nulls = np.int64(0)
-    for i in range(starts.size):
-        start = np.int64(starts[i])
-        nulls += sizes[i] < 0
-        size = max(np.int64(sizes[i]), np.int64(0))
-        first = np.uint64(size)
-        for j in range(min(size, np.int64(4))):
-            first |= np.uint64(content[start + j]) << np.uint64(32 + 8 * j)
-        second = np.uint64(start) << np.uint64(32)
-        if size <= 12:
-            second = np.uint64(0)
-            for j in range(4, size):
-                second |= np.uint64(content[start + j]) << np.uint64(8 * (j - 4))
-        views[i, 0] = first
-        views[i, 1] = second
-    return nulls
+    if size > SHORT_VIEW:
+        views[row, 0] = size | read_word(content, position) << 32
+        views[row, 1] = position << 32
+    elif position + SHORT_VIEW <= content.size:
+        first = min(max(size, np.int64(0)), np.int64(4))
+        rest = max(size - 4, np.int64(0))
+        mask = np.int64(-1) if rest == 8 else (np.int64(1) << 8 * rest) - 1
+        word = read_word(content, position) & (np.int64(1) << 8 * first) - 1
+        views[row, 0] = max(size, np.int64(0)) | word << 32
+        views[row, 1] = read_word(content, position + 4) & mask
+    else:
+        views[row, 0] = max(size, np.int64(0))
+        views[row, 1] = 0
+        for j in range(size):
+            views[row, j + 4 >> 3] |= np.int64(content[position + j]) << 8 * (j + 4 & 7)
 
 
 @kernel

@@ -19,7 +19,7 @@ from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.log_path import LogPath, parse_log_path
 from kafkajit.format.ranges import Range
 from kafkajit.kernel.intrinsics import read_int32
-from kafkajit.records.batches import Batches, Framing, SingleMessages
+from kafkajit.records.batches import Batches, Framing
 from kafkajit.records.chunk import Chunk, without_bad_markers
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import Decoder
@@ -225,14 +225,20 @@ class Walk:
     ) -> Generator[Chunk | Gap, None, bool]:
         """Decode framed batches; return whether the log goes on elsewhere than behind them."""
         batches = framing.batches
-        if isinstance(batches, SingleMessages) and self._reads_in_one_pass(check_crcs):
-            chunk = decoder.decode_singles(batches, check_crcs=check_crcs)
-            if chunk is not None:
-                self.position = int(chunk.batches.end[-1])
-                yield chunk
-                if self.position == framing.position:
-                    return False
-                batches = batches[len(chunk) :]
+        if self._reads_in_one_pass(check_crcs):
+            while (chunk := decoder.decode_in_one_pass(batches, check_crcs=check_crcs)) is not None:
+                done = len(chunk.batches)
+                if reads_markers:
+                    chunk = without_bad_markers(chunk)
+                if len(chunk.batches):
+                    self.position = int(chunk.batches.end[-1])
+                    yield chunk
+                batches = batches[len(chunk.batches) :]
+                if len(chunk.batches) < done:
+                    break
+            if not len(batches):
+                self.position = framing.position
+                return False
         misleading = np.zeros(len(batches), dtype=np.bool_)
         if not self._selection.is_everything:
             misleading = self._misleading(framing, check_crcs)

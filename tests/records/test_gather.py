@@ -71,7 +71,7 @@ def test_validity_has_a_bit_for_what_is_not_null(fields: list[bytes | None]) -> 
 def test_a_view_holds_small_fields_and_points_at_large_ones(size: int) -> None:
     field = None if size < 0 else bytes(range(size))
     content, starts, sizes = laid_out([b"before", field])
-    views = np.full((2, 2), 2**64 - 1, dtype=np.uint64)
+    views = np.full((2, 2), -1, dtype=np.int64)
     assert write_views(content, starts, sizes, views) == (field is None)
     view = views[1].tobytes()
     assert int.from_bytes(view[:4], "little") == max(size, 0)
