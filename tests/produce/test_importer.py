@@ -83,7 +83,9 @@ def test_nothing_is_written_before_apply_and_nothing_is_overwritten(tmp_path: Pa
     assert not (tmp_path / "logs").exists()
     plan.apply()
     before = records_in(tmp_path / "logs")
-    with pytest.raises(FileExistsError, match="has a log of orders-0, and an import overwrites nothing"):
+    with pytest.raises(
+        FileExistsError, match="has a log of orders-0, and an import overwrites nothing"
+    ):
         kafkajit.import_files(path, tmp_path / "logs", **given).apply()
     assert records_in(tmp_path / "logs") == before
     assert not list((tmp_path / "logs").glob(".kafkajit*"))
@@ -104,7 +106,9 @@ def test_a_log_that_another_process_has_written_meanwhile_is_not_added_to(
             yield
 
     monkeypatch.setattr(commit, "locked", locked_late)
-    with pytest.raises(FileExistsError, match="has a log of orders-0, and an import overwrites nothing"):
+    with pytest.raises(
+        FileExistsError, match="has a log of orders-0, and an import overwrites nothing"
+    ):
         plan.apply()
     assert len(records_in(tmp_path / "logs")["orders-0"]) == 100
 
