@@ -11,8 +11,6 @@ import pyarrow as pa
 
 from kafkajit.errors import RemoteStorageError
 from kafkajit.format.codecs import ZSTD
-from kafkajit.format.compression import DecodeError, OutputFull, decompress_into
-from kafkajit.format.decompressors import decompress_frame
 from kafkajit.format.zstd import ZstdDecompressor, ZstdError, get_frame_info
 from kafkajit.places.manifest import ENCRYPTION_BYTES, Manifest
 from kafkajit.places.private_keys import Decryption, PrivateKeys
@@ -21,7 +19,7 @@ ReadObject = Callable[[int, int], bytes | memoryview]  # a count of bytes, from 
 
 _PIECE = 1 << 20  # bytes that are skipped at once
 _ZSTD_PIECE = 1 << 17  # zstd joins a longer piece out of parts
-_UNREADABLE = (ValueError, ZstdError, DecodeError)
+_UNREADABLE = (ValueError, ZstdError)
 _EARLY_END = "it ends early"
 
 
@@ -169,12 +167,18 @@ def _check_size(frame: memoryview, expected: int) -> None:
 
 def _decompress(frame: memoryview, memory: memoryview) -> None:
     """Decompress a frame into memory of its size."""
+    # These load numba, which a look at a folder does without.
+    from kafkajit.format.compression import DecodeError, OutputFull, decompress_into
+    from kafkajit.format.decompressors import decompress_frame
+
     if decompress_frame(frame, memory):
         return
     try:
         written = decompress_into(ZSTD, frame, np.frombuffer(memory, dtype=np.uint8))
     except OutputFull:
         raise ValueError(f"it has more than {len(memory)} bytes") from None
+    except DecodeError as error:
+        raise ValueError(str(error)) from None
     if written != len(memory):
         raise ValueError(_EARLY_END)
 

@@ -70,7 +70,7 @@ def _version_of(java: str) -> str:
 
 
 # The packages of the extra [spark] in pyproject.toml: this works however kafkajit was installed.
-_INSTALL_SPARK = "pip install 'pyspark>=4.1' 'pandas<3'"
+_INSTALL_SPARK = "pip install 'pyspark>=4.1,<5' 'pandas<3'"
 
 
 def spark_jars() -> list[Path]:
