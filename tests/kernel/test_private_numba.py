@@ -44,8 +44,8 @@ USED: list[tuple[str, Any, str]] = [
     (
         "core.caching.FunctionCache",
         CACHE,
-        "_cache_file _cache_path _guard_against_spurious_io_errors _impl _impl_class _load_overload "
-        "load_overload save_overload",
+        "_cache_file _cache_path _guard_against_spurious_io_errors _impl _impl_class "
+        "_load_overload load_overload save_overload",
     ),
     ("core.caching.IndexDataCacheFile", CACHE._cache_file, "_source_stamp"),
     (
