@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pytest
-from corpus import DATA
+from corpus import DATA, NO_JIT
 from hypothesis import given
 from hypothesis import strategies as st
 from scanning import by_folder, copied, logs_of, read_table, records_by_segment, write_partition
@@ -155,6 +155,7 @@ def _long_log(root: Path, batches: int = 300) -> Path:
     return write_partition(root, [log])
 
 
+@pytest.mark.skipif(NO_JIT, reason="hundreds of megabytes")
 def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
     folder = _long_log(tmp_path, batches=2400)  # 240 MB
     log = kafkajit.dataset(folder, columns=["value"], threads=2, max_partition_bytes="1g")
