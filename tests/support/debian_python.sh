@@ -9,7 +9,7 @@ set -euo pipefail
 version=$1
 folder=$(realpath -m "$2")
 
-mkdir -p "$folder/apt/lists/partial" "$folder/apt/archives/partial" "$folder/root"
+mkdir -p "$folder/apt/lists/partial" "$folder/apt/archives/partial" "$folder/unpacked"
 : >"$folder/apt/status"
 # The mirror that this machine takes its own packages from.
 mirror=$(apt-get indextargets --format '$(REPO_URI)' | awk '/\/debian\/$/ && !found++')
@@ -19,9 +19,9 @@ apt=(apt-get -qq -o Dir::Etc::SourceList="$folder/apt/sources.list" -o Dir::Etc:
   -o Dir::Cache="$folder/apt" -o Debug::NoLocking=1 -o APT::Install-Recommends=0 -o APT::Sandbox::User=)
 "${apt[@]}" update
 "${apt[@]}" -y --download-only install "python$version" libstdc++6
-for package in "$folder"/apt/archives/*.deb; do dpkg-deb -x "$package" "$folder/root"; done
-mv "$folder"/root/usr/* "$folder"
-rm -rf "$folder/apt" "$folder/root"
+for package in "$folder"/apt/archives/*.deb; do dpkg-deb -x "$package" "$folder/unpacked"; done
+mv "$folder"/unpacked/usr/* "$folder"
+rm -rf "$folder/apt" "$folder/unpacked"
 
 # Python and what it loads take the C library beside it.
 libraries=$(echo "$folder"/lib/*-linux-gnu)
