@@ -17,7 +17,7 @@ def test_lines_are_wrapped_only_on_a_terminal(
     assert capsys.readouterr().out == f"  {text}\n"
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((60, 24)))
+    monkeypatch.setattr("shutil.get_terminal_size", lambda **_: os.terminal_size((60, 24)))
     for start, indent in [("", 4), ("  ", 2), ("  0.log  ", 9), ("  0.log     ", 12)]:
         print_line(start + text)
         lines = capsys.readouterr().out.splitlines()

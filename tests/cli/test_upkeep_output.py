@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpus import NO_JIT
 from terminal import Terminal, command, environment
 
 import kafkajit.testing as kt
@@ -136,7 +135,7 @@ def test_errors_are_in_the_object_too(root: Path, capsys: pytest.CaptureFixture[
 
 
 def test_progress_counts_partitions_on_a_terminal(tmp_path: Path) -> None:
-    count = 50 if NO_JIT else 800  # more than a second's work
+    count = 900  # more than a second's work
     for number in range(count):
         shutil.copytree(f"{kt.SAMPLE}/payments-0", tmp_path / f"payments-{number}")
     words = command("repair", "--quiet", str(tmp_path))
