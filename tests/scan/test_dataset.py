@@ -148,6 +148,9 @@ def test_damage_without_an_offset_stays_if_the_filter_wants_it(tmp_path: Path) -
     assert rows.filter(either).select(["offset"]).to_table()["offset"].to_pylist() == [None, 26]
 
 
+large = pytest.mark.skipif(NO_JIT, reason="megabytes of records")
+
+
 def _long_log(root: Path, batches: int = 300) -> Path:
     """A partition of 2,000-byte values in batches of 50, which is read in several chunks."""
     records = [kt.Record(b"k", bytes(2000))] * 50
@@ -155,7 +158,7 @@ def _long_log(root: Path, batches: int = 300) -> Path:
     return write_partition(root, [log])
 
 
-@pytest.mark.skipif(NO_JIT, reason="hundreds of megabytes")
+@large
 def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
     folder = _long_log(tmp_path, batches=2400)  # 240 MB
     log = kafkajit.dataset(folder, columns=["value"], threads=2, max_partition_bytes="1g")
@@ -172,6 +175,7 @@ def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
     assert most < 120 << 20
 
 
+@large
 def test_an_error_in_the_middle_arrives_behind_the_rows_before_it(tmp_path: Path) -> None:
     folder = _long_log(tmp_path)
     (path,) = logs_of(folder)
@@ -195,6 +199,7 @@ def test_an_error_in_the_middle_arrives_behind_the_rows_before_it(tmp_path: Path
             duckdb.sql('SELECT sum("offset") FROM log').fetchall()
 
 
+@large
 def test_a_stream_that_is_not_read_to_its_end_ends_its_threads(tmp_path: Path) -> None:
     folder = _long_log(tmp_path, batches=1000)
     batches = kafkajit.dataset(folder, threads=2, max_partition_bytes="50m").to_batches()
@@ -207,6 +212,7 @@ def test_a_stream_that_is_not_read_to_its_end_ends_its_threads(tmp_path: Path) -
         assert not thread.is_alive()
 
 
+@large
 def test_head_reads_no_more_than_it_needs(tmp_path: Path) -> None:
     folder = _long_log(tmp_path)
     (path,) = logs_of(folder)
