@@ -88,6 +88,10 @@ class OutputFolder:
             if written != final and self._exists(written):
                 self._rename(written, final)
         if self.is_local:
+            # A name in the journal is not given to another file: a run that is killed would leave
+            # half of that one under it, and the next run would rename it over a whole file.
+            numbers = [int(written.rpartition("@")[2]) for written, _ in journal.files]
+            self._count = max(self._count, *numbers, 0)
             self._sync_folders([final for _, final in journal.files])
             for path in Path(f"{self.path}/{JOURNALS}").glob(f"{glob_of(partition)}@*"):
                 path.unlink()

@@ -153,6 +153,24 @@ def test_a_round_whose_files_were_not_renamed_is_finished(logs: Path, tmp_path: 
     assert not (files / "_kafkajit" / "orders-0@7").exists()
 
 
+def test_half_of_a_later_file_does_not_replace_a_whole_one(logs: Path, tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    kafkajit.export(logs, files, to="parquet")
+    append(logs / "orders-0", range(500, 520))
+    killed = """
+import os, sys, kafkajit
+from kafkajit.scan.export.round_files import OpenFile
+OpenFile.close = lambda self: os._exit(9)  # half of the file is written
+kafkajit.export(sys.argv[1], sys.argv[2], to="parquet")
+"""
+    for _ in range(2):
+        run = subprocess.run([sys.executable, "-c", killed, logs, files], check=False)
+        assert run.returncode == 9
+        assert exported(files)["orders-0"] == list(range(500))
+    kafkajit.export(logs, files, to="parquet")
+    assert exported(files)["orders-0"] == list(range(520))
+
+
 def test_other_options_in_the_same_folder_are_refused(logs: Path, tmp_path: Path) -> None:
     kafkajit.export(logs, tmp_path / "files", to="parquet")
     with pytest.raises(ValueError, match=r"has an export of orders-0 with other options \(columns"):
