@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kafkajit.arrow import (
-    allocate,
+from kafkajit.arrow.arrays import allocate, column_of
+from kafkajit.arrow.record_batches import (
     batch_record_batch,
     corruption_record_batch,
     gap_record_batch,
@@ -359,7 +359,7 @@ class SegmentReader(Walk):
             rows = self._record_rows(part, schema)
             asked = self._selection.rows(part)
             if asked is not None:
-                rows = rows.filter(pa.array(asked))
+                rows = rows.filter(column_of(asked))
             for start in range(0, rows.num_rows, batch_rows):
                 yield rows.slice(start, batch_rows)
             self._source.forget(self.position)

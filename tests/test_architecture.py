@@ -218,6 +218,20 @@ def test_a_codec_is_not_needed_to_name_an_error() -> None:
     assert loaded == "[]\n"
 
 
+def test_reading_does_not_import_pandas() -> None:
+    loaded = run_python(
+        "import sys, kafkajit, pathlib\n"
+        "folder = pathlib.Path(kafkajit.__file__).parent / 'sample' / 'orders-0'\n"
+        "(log,) = folder.glob('*.log')\n"
+        "assert kafkajit.read_records(log).num_rows\n"
+        "assert 'pyarrow.compute' not in sys.modules\n"
+        "assert kafkajit.Log(folder).read(3).num_rows\n"
+        "assert kafkajit.read_record_batches(log).num_rows\n"
+        "print('pandas' in sys.modules)"
+    )
+    assert loaded == "False\n"
+
+
 @pytest.mark.parametrize("name", kafkajit.__all__)
 def test_a_public_name_is_what_its_module_defines(name: str) -> None:
     value = getattr(kafkajit, name)

@@ -92,7 +92,7 @@ class ReadyMadeReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         from kafkajit import iter_records
-        from kafkajit.arrow import table_in_microseconds
+        from kafkajit.arrow.record_batches import table_in_microseconds
         from kafkajit.spark.worker import in_worker
 
         names = ["key", "value", "offset", "timestamp"]

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kafkajit.errors import CorruptIndexError, RemoteStorageError
 from kafkajit.format.ranges import Range
@@ -90,7 +89,7 @@ def first_open_offset(
         since: the offset of the producers' snapshot.
         mode: how to treat damage.
     """
-    known = producers.filter(pc.is_valid(producers["currentTxnFirstOffset"]))
+    known = producers.filter(producers["currentTxnFirstOffset"].is_valid())
     none = np.zeros(known.num_rows, dtype=np.bool_)
     ids, firsts = (known[name].to_numpy() for name in ("producerId", "currentTxnFirstOffset"))
     found = [TransactionalBatches(ids, firsts, none, none)]

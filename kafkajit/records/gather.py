@@ -16,17 +16,6 @@ _HIGH_BITS = np.int64(-0x7F7F7F7F7F7F7F80)  # of each byte of a word
 
 
 @kernel
-def spread(values, counts, column):
-    """Repeat each batch's value for each of its records."""
-    row = 0
-    for batch in range(counts.size):
-        value = values[batch]
-        for _ in range(counts[batch]):
-            column[row] = value
-            row += 1
-
-
-@kernel
 def plan_binary(sizes, offsets):
     """Fill `offsets`, and return (bytes in all, number of nulls)."""
     total = np.int64(0)

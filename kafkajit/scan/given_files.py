@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from kafkajit.arrow import repeated
+from kafkajit.arrow.arrays import column_of, repeated
 from kafkajit.reader import SegmentReader
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.plan import Split, plan_files
@@ -84,7 +84,7 @@ def read_given_files(
                     found[name] = repeated(value, rows.num_rows, schema.field(name).type)
             if PLACE in schema.names:
                 places = np.arange(first, first + rows.num_rows)
-                found[PLACE] = pa.array(places).cast(pa.int32())
+                found[PLACE] = column_of(places).cast(pa.int32())
             first += rows.num_rows
             columns = [found[name] for name in schema.names]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)

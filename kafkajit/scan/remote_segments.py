@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from kafkajit.arrow import table_in_microseconds
+from kafkajit.arrow.record_batches import table_in_microseconds
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.tiered_names import LOG, MANIFEST, ObjectName, object_name
 from kafkajit.log.remote_log_metadata import (

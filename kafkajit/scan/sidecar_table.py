@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from kafkajit.arrow import repeated, table_in_microseconds
+from kafkajit.arrow.arrays import repeated
+from kafkajit.arrow.record_batches import table_in_microseconds
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.log_path import (
     INDEX_SUFFIX,

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from kafkajit.arrow import table_in_microseconds
+from kafkajit.arrow.record_batches import table_in_microseconds
 from kafkajit.schema import in_microseconds, table_schema
 from kafkajit.spark.arrays import Parts, as_lists, as_structs, buffers, each
 from kafkajit.state.sidecar_files import SIDECAR_FILES

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kafkajit.arrow import table_in_microseconds
+from kafkajit.arrow.record_batches import table_in_microseconds
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.limits import MAX_INT64, MIN_INT64
 from kafkajit.index.offset_index import OffsetIndex, offset_entries

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafkajit.arrow import allocate
+from kafkajit.arrow.arrays import allocate
 from kafkajit.errors import RecordDeserializationError
 from kafkajit.format.utf8 import sequence_size
 from kafkajit.kernel import kernel

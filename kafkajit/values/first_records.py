@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from kafkajit.arrow import allocate, record_record_batch, wanted_for
+from kafkajit.arrow.arrays import allocate
+from kafkajit.arrow.record_batches import record_record_batch, wanted_for
 from kafkajit.places.locations import find_segments
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
 from kafkajit.records.columns import ColumnMemory

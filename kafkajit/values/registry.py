@@ -16,7 +16,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from kafkajit.arrow import allocate, record_record_batch, wanted_for
+from kafkajit.arrow.arrays import allocate
+from kafkajit.arrow.record_batches import record_record_batch, wanted_for
 from kafkajit.errors import InvalidSchemaError
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.places.locations import find_segments

@@ -11,7 +11,6 @@ from kafkajit.records.gather import (
     copy_binary,
     is_ascii,
     plan_binary,
-    spread,
     write_validity,
     write_views,
 )
@@ -29,19 +28,6 @@ def laid_out(fields: list[bytes | None]) -> tuple[np.ndarray, np.ndarray, np.nda
         sizes.append(-1 if field is None else len(field))
         content += (field or b"") + b"|"
     return as_bytes(bytes(content)), np.array(starts, np.int32), np.array(sizes, np.int32)
-
-
-@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.int16, np.int8])
-@pytest.mark.parametrize(
-    ("values", "counts", "column"),
-    [([], [], []), ([7], [3], [7, 7, 7]), ([1, -2, 3], [2, 0, 1], [1, 1, 3]), ([5], [0], [])],
-)
-def test_a_batchs_value_is_repeated_for_its_records(
-    dtype: type, values: list[int], counts: list[int], column: list[int]
-) -> None:
-    out = np.full(len(column) + 1, 99, dtype=dtype)
-    spread(np.array(values, dtype=dtype), np.array(counts, dtype=np.int64), out[: len(column)])
-    assert out.tolist() == [*column, 99]
 
 
 @given(FIELDS)

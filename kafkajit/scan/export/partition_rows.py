@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafkajit.arrow import gap_record_batch
+from kafkajit.arrow.record_batches import gap_record_batch
 from kafkajit.errors import CorruptRecordError, InvalidOffsetError, InvalidRecordError
 from kafkajit.format.limits import MIN_INT64
 from kafkajit.format.log_path import parse_log_path

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafkajit.arrow import allocate
+from kafkajit.arrow.arrays import allocate
 from kafkajit.errors import RecordSerializationError
 from kafkajit.format.varint import MAX_VARLONG_SIZE, put_varint
 from kafkajit.kernel import kernel

@@ -8,28 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from kafkajit.arrow.arrays import allocate, bits, column_of, primitive, repeated, strings
 from kafkajit.format.codecs import COMPRESSION_TYPES
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.log_path import LogPath
 from kafkajit.format.sequence import increment_sequence
-from kafkajit.format.utf8 import MAX_GROWTH, write_string
 from kafkajit.kernel import kernel
-from kafkajit.kernel.intrinsics import WIDE
 from kafkajit.records.batches import Batches
 from kafkajit.records.columns import BinaryColumn, Wanted
-from kafkajit.records.control_records import (
-    CONTROL_TYPES,
-    END_TRANSACTION,
-    UNKNOWN,
-    control_type_id,
-    coordinator_epoch,
-)
-from kafkajit.records.gather import (
-    is_ascii,
-    spread,
-)
+from kafkajit.records.control_records import END_TRANSACTION, control_type, coordinator_epoch
 from kafkajit.schema import (
     GAP_TYPE,
     HEADERS_TYPE,
@@ -69,7 +57,7 @@ def _batch_header_column(batches: Batches, content: Bytes, field: pa.Field) -> p
     values = _BATCH_COLUMN_OF.get(field.name, _header_field)(batches, content, field.name)
     if field.type == MICROSECONDS_TYPE:
         return _microseconds(np.ascontiguousarray(values))
-    array = values if isinstance(values, pa.Array) else pa.array(np.ascontiguousarray(values))
+    array = values if isinstance(values, pa.Array) else column_of(values)
     return array.cast(field.type)
 
 
@@ -79,7 +67,7 @@ def _header_field(batches: Batches, _content: Bytes, name: str) -> Any:
 
 def _unless_set(batches: Batches, _content: Bytes, name: str) -> pa.Array:
     """A header field; NULL for a compressed set of messages, whose contents it does not know."""
-    return pa.array(np.ascontiguousarray(batches.field(name)), mask=batches.is_message_set)
+    return column_of(batches.field(name), is_null=batches.is_message_set)
 
 
 def _header_property(batches: Batches, _content: Bytes, name: str) -> Any:
@@ -87,12 +75,14 @@ def _header_property(batches: Batches, _content: Bytes, name: str) -> Any:
 
 
 def _delete_horizon(batches: Batches, _content: Bytes, _name: str) -> pa.Array:
-    return pa.array(batches.field("baseTimestamp"), mask=~batches.has_delete_horizon)
+    return column_of(batches.field("baseTimestamp"), is_null=~batches.has_delete_horizon)
 
 
 def _compression_type(batches: Batches, _content: Bytes, _name: str) -> pa.Array:
     codecs = [COMPRESSION_TYPES.get(codec, f"unknown({codec})") for codec in range(8)]
-    return pa.array(codecs).take(pa.array(batches.codec))
+    lengths = [0, *map(len, codecs)]
+    names = np.frombuffer("".join(codecs).encode(), dtype=np.uint8)
+    return strings(np.cumsum(lengths, dtype=np.int32), names).take(column_of(batches.codec))
 
 
 def _is_valid(batches: Batches, content: Bytes, _name: str) -> Any:
@@ -180,13 +170,8 @@ def wanted_for(schema: pa.Schema) -> Wanted:
     )
 
 
-def allocate(size: int, dtype: Any) -> npt.NDArray[Any]:
-    """Allocate an array in Arrow's memory pool, which hands the same warm pages out again."""
-    return np.frombuffer(pa.allocate_buffer(size * np.dtype(dtype).itemsize), dtype=dtype)
-
-
 def _int64_column(chunk: Chunk, name: str) -> pa.Array:
-    return _primitive(getattr(chunk.columns, name), len(chunk), RECORD_COLUMNS[name].type)
+    return primitive(getattr(chunk.columns, name), len(chunk), RECORD_COLUMNS[name].type)
 
 
 _MAX_MILLIS = np.int64(MAX_INT64 // 1000)
@@ -205,6 +190,8 @@ def table_in_microseconds(table: pa.Table) -> pa.Table:
             try:
                 column = column.cast(field.type)
             except pa.ArrowInvalid:
+                import pyarrow.compute as pc  # 0.1 s
+
                 millis = column.cast(pa.int64())
                 inside = pc.and_(
                     pc.less_equal(millis, _MAX_MILLIS), pc.greater_equal(millis, -_MAX_MILLIS)
@@ -220,8 +207,7 @@ def _microseconds(millis: Int64s) -> pa.Array:
     buffers = [None, pa.py_buffer(micros)]
     outside = _to_micros(millis, micros)
     if outside:
-        inside = (millis <= _MAX_MILLIS) & (millis >= -_MAX_MILLIS)
-        buffers[0] = pa.py_buffer(np.packbits(inside, bitorder="little"))
+        buffers[0] = bits((millis <= _MAX_MILLIS) & (millis >= -_MAX_MILLIS))
     return pa.Array.from_buffers(MICROSECONDS_TYPE, millis.size, buffers, outside)
 
 
@@ -236,11 +222,6 @@ def _to_micros(millis, micros):
     return outside
 
 
-def _primitive(values: npt.NDArray[Any], rows: int, type_: pa.DataType) -> pa.Array:
-    """The first rows of an array as an Arrow array, without a copy."""
-    return pa.Array.from_buffers(type_, rows, [None, pa.py_buffer(values)], 0)
-
-
 def _batch_column(chunk: Chunk, name: str) -> pa.Array:
     """A column that has its batch's value for each record."""
     if name == "position":
@@ -249,13 +230,12 @@ def _batch_column(chunk: Chunk, name: str) -> pa.Array:
         values = chunk.batches.timestamp_type
     else:
         values = chunk.batches.field(name)
-    column = allocate(len(chunk), values.dtype)
-    spread(np.ascontiguousarray(values), chunk.counts, column)
-    return _primitive(column, len(chunk), RECORD_COLUMNS[name].type)
+    column = np.repeat(values, chunk.counts)
+    return primitive(column, len(chunk), RECORD_COLUMNS[name].type)
 
 
 def _is_transactional(chunk: Chunk, _name: str) -> pa.Array:
-    return pa.array(np.repeat(chunk.batches.is_transactional, chunk.counts))
+    return column_of(np.repeat(chunk.batches.is_transactional, chunk.counts))
 
 
 def _path_column(chunk: Chunk, name: str) -> pa.Array:
@@ -266,17 +246,12 @@ def _no_corruption(chunk: Chunk, _name: str) -> pa.Array:
     return pa.nulls(len(chunk), GAP_TYPE)
 
 
-def repeated(value: Any, rows: int, type_: pa.DataType) -> pa.Array:
-    """A column with the same value in all rows."""
-    return pa.repeat(pa.scalar(value, type_), rows)
-
-
 def _sequence(chunk: Chunk, _name: str) -> pa.Array:
     base_offset = np.repeat(chunk.batches.field("baseOffset"), chunk.counts)
     base_sequence = np.repeat(chunk.batches.field("baseSequence"), chunk.counts)
     delta = chunk.columns.offset[: len(chunk)] - base_offset
     sequence = np.where(base_sequence < 0, np.int32(-1), increment_sequence(base_sequence, delta))
-    return _primitive(sequence, len(chunk), pa.int32())
+    return primitive(sequence, len(chunk), pa.int32())
 
 
 def _control_column(chunk: Chunk, name: str) -> pa.Array:
@@ -284,14 +259,21 @@ def _control_column(chunk: Chunk, name: str) -> pa.Array:
     type_ = RECORD_COLUMNS[name].type
     if not chunk.batches.is_control.any():
         return pa.nulls(len(chunk), type_)
-    values: list[Any] = [None] * len(chunk)
-    for row in np.flatnonzero(np.repeat(chunk.batches.is_control, chunk.counts)).tolist():
-        control = CONTROL_TYPES.get(control_type_id(chunk.field(row, "key")), UNKNOWN)
-        if name == "controlType":
-            values[row] = control
-        elif control in END_TRANSACTION:
-            values[row] = coordinator_epoch(chunk.field(row, "value"))
-    return pa.array(values, type_)
+    rows = np.flatnonzero(np.repeat(chunk.batches.is_control, chunk.counts)).tolist()
+    controls = [control_type(chunk.field(row, "key")) for row in rows]
+    is_null = np.ones(len(chunk), dtype=np.bool_)
+    if name == "controlType":
+        is_null[rows] = False
+        sizes = np.zeros(len(chunk) + 1, dtype=np.int32)
+        sizes[1:][rows] = [len(control) for control in controls]
+        data = pa.py_buffer("".join(controls).encode())
+        buffers = [bits(~is_null), pa.py_buffer(np.cumsum(sizes, dtype=np.int32)), data]
+        return pa.Array.from_buffers(type_, len(chunk), buffers)
+    epochs = np.zeros(len(chunk), dtype=np.int32)
+    for row, control in zip(rows, controls, strict=True):
+        if control in END_TRANSACTION:
+            is_null[row], epochs[row] = False, coordinator_epoch(chunk.field(row, "value"))
+    return column_of(epochs, is_null)
 
 
 def _binary_column(chunk: Chunk, name: str) -> pa.Array:
@@ -331,44 +313,16 @@ def _headers_column(chunk: Chunk, _name: str) -> pa.Array:
         return pa.nulls(rows, HEADERS_TYPE)
     entries = pa.StructArray.from_arrays(
         [
-            _strings(keys.offsets[: total + 1], keys.data),
+            strings(keys.offsets[: total + 1], keys.data),
             _binary(values, total, chunk.columns.has_nulls[2]),
         ],
         fields=list(HEADERS_TYPE.value_type),
     )
     has_some = offsets[1 : rows + 1] != offsets[:rows]
     none = rows - int(np.count_nonzero(has_some))
-    validity = pa.py_buffer(np.packbits(has_some, bitorder="little")) if none else None
+    validity = bits(has_some) if none else None
     buffers = [validity, pa.py_buffer(offsets)]
     return pa.Array.from_buffers(HEADERS_TYPE, rows, buffers, none, children=[entries])
-
-
-def _strings(offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uint8]) -> pa.Array:
-    """Strings as Java decodes them: bytes that are not UTF-8 become U+FFFD."""
-    count, size = offsets.size - 1, int(offsets[-1])
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data).slice(0, size)]
-    if is_ascii(data, size):
-        return pa.Array.from_buffers(pa.string(), count, buffers, 0)
-    try:
-        return pa.Array.from_buffers(pa.binary(), count, buffers, 0).cast(pa.string())
-    except pa.ArrowInvalid:
-        pass
-    written_offsets = allocate(count + 1, np.int32)
-    written = allocate(size * MAX_GROWTH + WIDE, np.uint8)
-    end = _copy_strings(data[:size], offsets, written_offsets, written)
-    buffers = [None, pa.py_buffer(written_offsets), pa.py_buffer(written).slice(0, end)]
-    return pa.Array.from_buffers(pa.string(), count, buffers, 0)
-
-
-@kernel
-def _copy_strings(content, starts, offsets, data):
-    written = np.int64(0)
-    for i in range(starts.size - 1):
-        offsets[i] = written
-        start = np.int64(starts[i])
-        written = write_string(content, start, np.int64(starts[i + 1]) - start, data, written)
-    offsets[starts.size - 1] = written
-    return written
 
 
 _RECORD_COLUMN_OF: dict[str, Callable[[Chunk, str], pa.Array]] = {

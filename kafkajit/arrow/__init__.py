@@ -1,0 +1,1 @@
+"""Arrow arrays and record batches of what kernels have read."""
