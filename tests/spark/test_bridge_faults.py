@@ -127,6 +127,13 @@ def readers_of(folder: Path) -> list[int]:
     return [process for process in descendants(os.getpid()) if has_open(process, folder)]
 
 
+def tasks_of(folder: Path) -> list[int]:
+    """Of these, the workers of executors. On a cluster, those of the driver plan scans."""
+    executors = filter(is_executor, descendants(os.getpid()))
+    workers = {worker for executor in executors for worker in descendants(executor)}
+    return [process for process in readers_of(folder) if process in workers]
+
+
 def is_waiting(process: int) -> bool:
     """Whether it does nothing: Spark takes no more rows. A worker that plans a scan never waits."""
     with contextlib.suppress(OSError):
@@ -137,7 +144,11 @@ def is_waiting(process: int) -> bool:
 
 
 @contextlib.contextmanager
-def in_the_middle_of_a_scan(folder: Path, act: Callable[[list[int]], object]) -> Iterator[None]:
+def in_the_middle_of_a_scan(
+    folder: Path,
+    act: Callable[[list[int]], object],
+    readers_of: Callable[[Path], list[int]] = readers_of,
+) -> Iterator[None]:
     """Within the block, do something to the workers that wait midway through a folder, once."""
     has_ended = threading.Event()
 
@@ -355,8 +366,8 @@ def test_a_cluster_survives_the_loss_of_a_worker_and_of_an_executor(
     names = ["worker", "executor", "after"]
     folders = [linked(log, tmp_path / name / "orders-0") for name in names]
     with (
-        in_the_middle_of_a_scan(folders[0], kill),
-        in_the_middle_of_a_scan(folders[1], kill_executors),
+        in_the_middle_of_a_scan(folders[0], kill, tasks_of),
+        in_the_middle_of_a_scan(folders[1], kill_executors, tasks_of),
     ):
         answers = run_on(cluster, driver, *folders)
     assert [answer["rows"] == all_rows for answer in answers] == [True] * 3
@@ -386,7 +397,7 @@ def test_a_task_that_hangs_is_overtaken_by_its_copy(
     try:
         with (
             server([*worker, cluster.url], nodes, environment_of(nodes), lambda: True),
-            in_the_middle_of_a_scan(folder, stop),
+            in_the_middle_of_a_scan(folder, stop, tasks_of),
         ):
             answers = run_on(cluster, driver, folder, folder, **settings)
     finally:

@@ -25,7 +25,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 # All that reads, writes and checks bytes, without Spark and without servers.
 CORE = ("format", "kernel", "index", "records", "walk", "encode", "test_reader.py", "test_arrow.py")
 SPARK = ("spark/test_datasource.py", "spark/test_functions.py")
-# What these tests import, from the extra `dev`.
+# What these tests import, from the extras `test` and `dev`.
 TOOLS = ("cramjam", "fastavro", "hypothesis", "pytest", "pytest-xdist", "zstandard")
 SHOWN = ("numba", "numpy", "pyarrow", "pyspark")
 
@@ -111,8 +111,9 @@ def interpreter(version: str) -> str:
 
 def tools() -> list[str]:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
-    lines = project["optional-dependencies"]["dev"]
-    return [line for line in lines if re.split(r"[<>=\[]", line)[0] in TOOLS] + ["pandas<3"]
+    extras = project["optional-dependencies"]
+    lines = {re.split(r"[<>=\[]", line)[0]: line for line in extras["dev"] + extras["test"]}
+    return [lines[tool] for tool in TOOLS] + ["pandas<3"]
 
 
 def uv(*arguments: str) -> None:
