@@ -10,13 +10,13 @@ from corpus import DATA, log_of, rows_of
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
-from pyspark.sql.pandas.types import to_arrow_schema
 from sparks_kafka import schema_with_headers
 
 import kafkajit
 import kafkajit.testing as kt
 from kafkajit.schema import BATCH_COLUMNS, RECORD_COLUMNS
 from kafkajit.spark import functions, record_arrays
+from kafkajit.spark.arrow_types import arrow_schema
 from kafkajit.spark.catalogue import FUNCTIONS, plain
 from kafkajit.spark.descriptions import FIXED_FIELDS, header
 
@@ -197,7 +197,7 @@ def test_a_key_has_the_partition_that_kafkas_producer_chooses(spark: SparkSessio
 def test_every_function_returns_what_it_declares(spark: SparkSession) -> None:
     for name, function in FUNCTIONS.items():
         schema = spark.sql(f"SELECT {name}({arguments_of(name, 'NULL')}) AS it").schema
-        assert to_arrow_schema(schema, timezone="UTC").field("it").type == function.returns
+        assert arrow_schema(schema).field("it").type == function.returns
 
 
 # By the type of an SQL function's first argument.
