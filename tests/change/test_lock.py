@@ -13,11 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyspark
 import pytest
 from changes import SCENARIOS, A, B, files, just_committed, live, place
 from corpus import REPOSITORY, run_python
-from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from kafkajit.change.change import Change
 from kafkajit.change.journal import READY
@@ -30,6 +28,9 @@ LOG = f"{0:020d}.log"
 @pytest.fixture(scope="module")
 def jvm() -> Iterator[Any]:
     """A JVM that takes a broker's lock as Kafka's FileLock does."""
+    pyspark = pytest.importorskip("pyspark")
+    from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+
     (py4j,) = (Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar")
     # The JVM hides the channel's own class.
     options = ["--add-opens=java.base/sun.nio.ch=ALL-UNNAMED"]

@@ -42,7 +42,7 @@ with open(sys.argv[1], "rb") as file:
 extras = project["optional-dependencies"]
 # What is for Spark, for lint or for a browser is left out.
 left_out = ("kafkajit", "pyspark", "asv", "mypy", "ruff", "selenium", "venv-pack", "virtualenv")
-wanted = project["dependencies"] + extras["encryption"] + extras["dev"]
+wanted = project["dependencies"] + extras["encryption"] + extras["test"] + extras["dev"]
 wanted += ["googleapis-common-protos", "pandas<3"]  # as they come with pyspark
 print("\n".join(line for line in wanted if not line.startswith(left_out)))
 END
