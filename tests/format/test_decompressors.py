@@ -15,7 +15,7 @@ import kafkajit
 from kafkajit import testing as kt
 from kafkajit.format import decompressors
 from kafkajit.format.compression import LZ4_KAFKA_HEADER, DecodeError, decompress_into
-from kafkajit.format.decompressors import CompressedBatches, decompress_run
+from kafkajit.format.decompressors import CompressedBatches, decompress_frame, decompress_run
 from kafkajit.kernel.intrinsics import HAS_C
 
 CODECS = ["gzip", "snappy", "lz4", "zstd"]
@@ -263,3 +263,18 @@ def test_threads_do_not_spoil_each_others_batches() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+@pytest.mark.skipif(not HAS_C, reason="calls libzstd's function")
+def test_a_frame_of_exactly_its_size_fills_the_memory() -> None:
+    plain = random.Random(3).randbytes(5000) * 20
+    frame = memoryview(zstandard.compress(plain))
+    memory = bytearray(len(plain))
+    assert decompress_frame(frame, memoryview(memory))
+    assert memory == plain
+    for wrong in (frame[:-1], memoryview(bytes(frame) + b"x"), memoryview(b"")):
+        assert not decompress_frame(wrong, memoryview(memory))
+    for size in (0, len(plain) - 1, len(plain) + 1):
+        guarded = bytearray(b"\xaa") * (size + 64)
+        assert not decompress_frame(frame, memoryview(guarded)[:size])
+        assert guarded[size:] == b"\xaa" * 64
