@@ -47,6 +47,14 @@ def values_of(field: ByteStrings) -> list[bytes | None]:
     ]
 
 
+def array_of(values: list[Any], kind: pa.DataType) -> pa.Array:
+    """As pa.array, which before pyarrow 25 makes no dictionaries of large strings."""
+    if not pa.types.is_dictionary(kind):
+        return pa.array(values, kind)
+    found = pa.array(values, kind.value_type).dictionary_encode()
+    return pa.DictionaryArray.from_arrays(found.indices.cast(kind.index_type), found.dictionary)
+
+
 def slices(array: pa.Array) -> list[pa.Array]:
     """The array, and slices of it that do not begin or end where its buffers do."""
     most = len(array)
@@ -61,14 +69,14 @@ def slices(array: pa.Array) -> list[pa.Array]:
 def test_bytes_are_found_in_every_type_of_column_and_in_its_slices(
     kind: pa.DataType, values: list[bytes | None]
 ) -> None:
-    for array in slices(pa.array(values, kind)):
+    for array in slices(array_of(values, kind)):
         assert values_of(byte_strings_of(array, "key")) == array.to_pylist()
 
 
 @pytest.mark.parametrize("kind", TEXTS, ids=str)
 @given(st.lists(st.none() | st.text(max_size=20), max_size=12))
 def test_text_is_its_utf8(kind: pa.DataType, values: list[str | None]) -> None:
-    for array in slices(pa.array(values, kind)):
+    for array in slices(array_of(values, kind)):
         expected = [None if text is None else text.encode() for text in array.to_pylist()]
         assert values_of(byte_strings_of(array, "key")) == expected
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import reference
+from column_rows import column_rows
 from corpus import DAMAGED_LOGS, by_v2_log, log_id, plain_twin, rows_of
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from strategies import BATCH
 import kafkajit
 from kafkajit import testing as kt
 from kafkajit.errors import MESSAGES, OK
-from kafkajit.records.columns import BinaryColumn, ColumnMemory, Columns, Wanted
+from kafkajit.records.columns import ColumnMemory, Columns, Wanted
 from kafkajit.records.default_records import (
     EXTENT,
     Reading,
@@ -106,32 +107,6 @@ def test_a_bad_record_stops_the_reading_and_those_before_it_stand(name: str, roo
     assert fields_of(reading, content)[:2] == expected_fields(good)
 
 
-def columns_of(reading: Reading) -> list[tuple[Any, ...]]:
-    """The same records from the columns that they were written to."""
-
-    def binary(column: BinaryColumn, row: int) -> bytes | None:
-        if not column.validity[row >> 3] >> (row & 7) & 1:
-            return None
-        return column.data[column.offsets[row] : column.offsets[row + 1]].tobytes()
-
-    def headers(row: int) -> list[tuple[bytes | None, bytes | None]]:
-        offsets, keys, values = columns.headers
-        entries = range(offsets[row], offsets[row + 1])
-        return [(binary(keys, entry), binary(values, entry)) for entry in entries]
-
-    columns = reading.columns
-    return [
-        (
-            int(columns.offset[row]),
-            int(columns.timestamp[row]),
-            binary(columns.key, row),
-            binary(columns.value, row),
-            headers(row),
-        )
-        for row in range(reading.rows)
-    ]
-
-
 def expected_columns(log: bytes) -> list[tuple[Any, ...]]:
     return [
         (record.offset, record.timestamp, record.key, record.value, record.headers)
@@ -145,7 +120,7 @@ def expected_columns(log: bytes) -> list[tuple[Any, ...]]:
 def test_columns_hold_what_the_fields_point_to(path: Path, room: int) -> None:
     log = plain_twin(path.read_bytes())
     reading, _ = read_plain(log, behind=bytes(room))
-    assert columns_of(reading) == expected_columns(log)
+    assert column_rows(reading.columns, reading.rows) == expected_columns(log)
 
 
 @pytest.mark.parametrize("name", [name for name in Columns._fields if name != "has_nulls"])
@@ -170,7 +145,7 @@ def test_columns_too_small_for_a_chunk_are_made_again_large_enough() -> None:
         for room in (0, 64):
             reading = read_default_records(as_bytes(log + bytes(room)), extents, memory)
             assert reading.status == OK
-            assert columns_of(reading) == expected_columns(log)
+            assert column_rows(reading.columns, reading.rows) == expected_columns(log)
 
 
 def test_memory_follows_what_the_last_chunk_held() -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import reference
+from column_rows import column_rows
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import BATCH
@@ -13,7 +14,7 @@ from kafkajit.format.codecs import COMPRESSION_IDS
 from kafkajit.format.decompressors import functions_of
 from kafkajit.records.batches import frame
 from kafkajit.records.chunk import Chunk
-from kafkajit.records.columns import BinaryColumn, ColumnMemory, Wanted
+from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import Decoder
 from kafkajit.storage.source import Source
 
@@ -39,31 +40,6 @@ def batches_read(log: bytes, **options: bool) -> int:
     return 0 if chunk is None else len(chunk.batches)
 
 
-def rows_of(chunk: Chunk) -> list[tuple[Any, ...]]:
-    columns = chunk.columns
-
-    def binary(column: BinaryColumn, row: int) -> bytes | None:
-        if not column.validity[row >> 3] >> (row & 7) & 1:
-            return None
-        return column.data[column.offsets[row] : column.offsets[row + 1]].tobytes()
-
-    def headers(row: int) -> list[tuple[bytes | None, bytes | None]]:
-        offsets, keys, values = columns.headers
-        entries = range(offsets[row], offsets[row + 1])
-        return [(binary(keys, entry), binary(values, entry)) for entry in entries]
-
-    return [
-        (
-            int(columns.offset[row]),
-            int(columns.timestamp[row]),
-            binary(columns.key, row),
-            binary(columns.value, row),
-            headers(row),
-        )
-        for row in range(len(chunk))
-    ]
-
-
 def expected_rows(log: bytes) -> list[tuple[Any, ...]]:
     return [
         (record.offset, record.timestamp, record.key, record.value, list(record.headers))
@@ -80,14 +56,14 @@ def test_one_pass_reads_what_the_slow_twin_reads(
     chunk = read(log, wanted, check_crcs=check_crcs)
     if chunk is not None:
         read_bytes = log[: int(chunk.batches.end[-1])]
-        assert rows_of(chunk) == expected_rows(read_bytes)
+        assert column_rows(chunk.columns, len(chunk)) == expected_rows(read_bytes)
         counts = [len(reference.read_records(b)) for b in reference.read_batches(read_bytes)[0]]
         assert chunk.counts.tolist() == counts
         if wanted.fields:
             found = [
                 (chunk.field(row, "key"), chunk.field(row, "value")) for row in range(len(chunk))
             ]
-            assert found == [row[2:4] for row in rows_of(chunk)]
+            assert found == [row[2:4] for row in column_rows(chunk.columns, len(chunk))]
 
 
 @by_codec
@@ -101,7 +77,7 @@ def test_all_batches_of_one_codec_are_read(codec: str, wanted: Wanted, batches: 
     chunk = read(log, wanted)
     assert chunk is not None
     assert len(chunk.batches) == batches
-    assert rows_of(chunk) == expected_rows(log)
+    assert column_rows(chunk.columns, len(chunk)) == expected_rows(log)
 
 
 @by_codec
@@ -145,12 +121,12 @@ def test_records_larger_than_those_before_end_a_chunk_and_begin_the_next() -> No
     framed = frame(source.content).batches
     first = decoder.decode_in_one_pass(framed[:10], check_crcs=True)
     assert first is not None  # after which there is little room for values
-    rows = rows_of(first)
+    rows = column_rows(first.columns, len(first))
     rest = framed[10:]
     while len(rest):
         chunk = decoder.decode_in_one_pass(rest, check_crcs=True)
         if chunk is None:
             chunk = decoder.decode(rest)
-        rows += rows_of(chunk)
+        rows += column_rows(chunk.columns, len(chunk))
         rest = rest[len(chunk.batches) :]
     assert rows == expected_rows(log)
