@@ -89,7 +89,7 @@ class ValueDecoder:
             raise ValueError(f"recursion must be a number from 1 on, not {recursion!r}")
         self._columns = None if columns is None else list(columns)
         if not all(isinstance(name, str) for name in self._columns or ()):
-            raise TypeError("columns are names of fields")
+            raise TypeError("columns must be the names of fields")
         self._stops = stops
         self._recursion = recursion
         self._type = type_ or AVRO
@@ -200,7 +200,7 @@ class ValueDecoder:
                         into = self._schemas.parsed(newest or schema)
                         return schema.type, into, written, key.framing, frames.body(row)
         raise RecordDeserializationError(
-            "no value names a schema that is known", advice="pass the schema to read into"
+            "no value names a known schema", advice="pass the schema to read into"
         )
 
     def decode(self, values: pa.Array) -> Decoded:
@@ -254,7 +254,7 @@ class ValueDecoder:
             if schema is None:
                 return -UNKNOWN_SCHEMA
             if schema.type != self._type:
-                raise InvalidSchemaError(f"it is of the type {schema.type}, not {self._type}")
+                raise InvalidSchemaError(f"its type is {schema.type}, not {self._type}")
             return self._settled.add(self._schemas.parsed(schema), key.framing)
         except InvalidSchemaError as error:
             self._why[key] = str(error)

@@ -260,7 +260,7 @@ def _inflate(packed: bytes) -> bytes:
     inflater = zlib.decompressobj()
     body = inflater.decompress(packed, DEFAULT_MAX_DECOMPRESSED_BYTES)
     if not inflater.eof or inflater.unused_data:
-        raise zlib.error("the data is cut short, too long, or more than the limit")
+        raise zlib.error("the data is truncated, too long, or above the limit")
     return body
 
 

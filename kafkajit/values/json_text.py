@@ -155,7 +155,7 @@ def _leaf(builder: Builder, array: pa.Array, base: int) -> None:
     elif types.is_binary(type_) or types.is_large_binary(type_):
         _text(builder, BYTES, array.cast(pa.binary()), base)
     else:
-        raise TypeError(f"columns of the type {type_} have no JSON")
+        raise TypeError(f"columns of the type {type_} cannot be written as JSON")
 
 
 def _text(builder: Builder, code: int, array: pa.Array, base: int, number: int = 0) -> None:

@@ -154,7 +154,7 @@ class _Registry:
             elif kind == "DELETE_SUBJECT" and given is not None:
                 self._delete_subject(given["subject"], int(given["version"]))
         except _FOREIGN as error:
-            self._strange.append(f"the record at offset {offset} is not: {error!r}")
+            self._strange.append(f"the record at offset {offset} does not: {error!r}")
 
     def report(self, folder: str) -> None:
         """Warn of records that are not a registry's; raise an error if none is."""
@@ -162,10 +162,10 @@ class _Registry:
             return
         if len(self._strange) == self._read:
             raise InvalidSchemaError(
-                f"the log is not that of a schema registry, {self._strange[0]}", path=folder
+                f"it is not the log of a schema registry, {self._strange[0]}", path=folder
             )
         logger.warning(
-            "%s: %d of %d records are not those of a schema registry; %s",
+            "%s: %d of %d records do not come from a schema registry; %s",
             folder,
             len(self._strange),
             self._read,
@@ -183,7 +183,7 @@ class _Registry:
             known = self._texts.setdefault((schema.context, schema.id), schema)
             if known.text != schema.text:
                 logger.warning(
-                    "the id %d has another schema at offset %d than at offset %s: the first counts",
+                    "the id %d has another schema at offset %d than at offset %s, which counts",
                     schema.id,
                     offset,
                     known.offset,

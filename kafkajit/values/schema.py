@@ -55,14 +55,14 @@ def registered(given: Mapping[str, Any], *, offset: int | None = None) -> Schema
     except InvalidSchemaError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise InvalidSchemaError(f"it is not a schema as registries have it: {error!r}") from None
+        raise InvalidSchemaError(f"it is not a schema of a registry: {error!r}") from None
 
 
 def _registered(given: Mapping[str, Any], offset: int | None) -> Schema:
     for name, type_ in _TYPES.items():
         value = given.get(name)
         if not isinstance(value, (type_, NoneType)) or isinstance(value, bool):
-            raise InvalidSchemaError(f"the {name} of a schema is not {value!r:.60}")
+            raise InvalidSchemaError(f"a schema cannot have the {name} {value!r:.60}")
         if isinstance(value, int) and not -(2**31) <= value < 2**31:
             raise InvalidSchemaError(f"the {name} of a schema does not fit 32 bits: {value}")
         if isinstance(value, str):
@@ -92,7 +92,7 @@ def _registered(given: Mapping[str, Any], offset: int | None) -> Schema:
 
 def _int32(value: Any) -> int:
     if type(value) is not int or not -(2**31) <= value < 2**31:
-        raise InvalidSchemaError(f"a version of a schema is a number of 32 bits, not {value!r:.60}")
+        raise InvalidSchemaError(f"the version of a schema must be an int32, not {value!r:.60}")
     return value
 
 

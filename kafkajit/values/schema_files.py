@@ -68,7 +68,7 @@ def schema_text(schema: Any) -> str:
     try:
         return schema if isinstance(schema, str) else json.dumps(schema)
     except RecursionError:
-        raise InvalidSchemaError("the schema is nested too deep") from None
+        raise InvalidSchemaError("the schema is nested too deeply") from None
 
 
 def schemas_at(location: str) -> list[Schema]:
@@ -92,7 +92,7 @@ def _in_file(file: StoredFile) -> Iterator[Schema]:
     try:
         text = file.read().decode()
     except UnicodeDecodeError:
-        raise InvalidSchemaError("a schema is text in UTF-8", path=file.path) from None
+        raise InvalidSchemaError("a schema must be UTF-8 text", path=file.path) from None
     if file.name.endswith(SUFFIXES):
         yield Schema(text, _TYPES[_suffix(file.name)])
         return
@@ -103,5 +103,5 @@ def _in_file(file: StoredFile) -> Iterator[Schema]:
             yield registered(given)
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidSchemaError(
-            f"it is not what a registry answers to GET /schemas: {error!r}", path=file.path
+            f"it is not a registry's answer to GET /schemas: {error!r}", path=file.path
         ) from None

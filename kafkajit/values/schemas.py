@@ -138,13 +138,13 @@ class Schemas:
         if schema in around:  # they refer to each other
             return found
         if len(around) == _MOST_AROUND:
-            raise InvalidSchemaError("the schema refers to others in too long a chain")
+            raise InvalidSchemaError("the schema refers to too long a chain of schemas")
         for reference in schema.references:
             other = self._by_subject.get((reference.subject, reference.version))
             if other is None:
                 raise InvalidSchemaError(
                     f"the schema refers to version {reference.version} of {reference.subject!r}, "
-                    "which is not there"
+                    "which does not exist"
                 )
             if other not in found and other is not schema:
                 self._referred(other, found, (*around, schema))

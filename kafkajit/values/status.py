@@ -53,7 +53,7 @@ WORDS = {
     BAD_TEXT: "the text is not valid UTF-8",
     BAD_DECIMAL: "the decimal does not fit its precision",
     TRAILING: "bytes are left after the last field",
-    NOT_FRAMED: "the value has no schema id in front",
+    NOT_FRAMED: "the value does not begin with a schema id",
     UNKNOWN_SCHEMA: "the schema is not known",
     UNUSABLE_SCHEMA: "the schema cannot be used",
     BAD_WIRE_TYPE: "a field's number is 0, its wire type is unknown, or a group does not end",

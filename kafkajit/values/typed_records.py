@@ -224,7 +224,7 @@ def typed_columns(
             found = {topic: it for topic, it in newest.items() if it and it.type in READABLE}
             if len({(it.text, it.references) for it in found.values()}) > 1:
                 raise InvalidSchemaError(
-                    f"the {part}s of the topics {', '.join(found)} have schemas of their own",
+                    f"the {part}s of the topics {', '.join(found)} have different schemas",
                     advice=f"read one topic at a time, or name the {part}'s schema",
                 )
             if found:
@@ -234,8 +234,8 @@ def typed_columns(
     for part, message in named.items():
         if part not in readers:
             raise InvalidSchemaError(
-                f"there is no schema of {part}s, of which {message} could be a message",
-                advice=f"name the {part}'s schema, too",
+                f"the message {message} is named, but no schema of {part}s",
+                advice=f"also name the {part}'s schema",
             )
     if not readers and not is_auto:
         known = sorted({schema.subject for schema in schemas or () if schema.subject})

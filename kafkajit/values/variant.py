@@ -171,7 +171,7 @@ def _primitive(type_: pa.DataType) -> int:
         pa.timestamp("us"): _TIMESTAMP_NTZ,
     }
     if type_ not in ids:
-        raise TypeError(f"columns of the type {type_} are not VARIANT")
+        raise TypeError(f"columns of the type {type_} cannot be written as VARIANT")
     return ids[type_]
 
 

@@ -124,7 +124,7 @@ def test_a_malformed_value_is_reported_in_its_place(root: Path, dump: Dump) -> N
     write_values(root / "orders-0", [GOOD[0], *bad, GOOD[1]])
     words = [
         "the value ends in the middle of a field, field lines, byte 12, schema id 7",
-        "the value has no schema id in front",
+        "the value does not begin with a schema id",
         "the schema is not known, schema id 99",
     ]
     run = dump("--value-decoder", "avro", "orders-0", folder=root)

@@ -354,7 +354,7 @@ class TestDecoded:
     def test_a_malformed_value_is_searched_as_bytes(self, typed: Path, grep: Grep) -> None:
         code, (line,), (note,) = grep("^bare$", "--value-decoder", "avro", typed)
         assert code == 0
-        assert "RecordDeserializationError: the value has no schema id" in line
+        assert "RecordDeserializationError: the value does not begin with a schema id" in line
         assert note.endswith("of the keys and values, 1 was malformed and searched as bytes")
 
     def test_a_field_is_searched(self, typed: Path, grep: Grep) -> None:

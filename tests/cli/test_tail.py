@@ -157,7 +157,9 @@ def test_values_are_decoded_by_the_registry_beside_them(tmp_path: Path, tail: Ta
     flags = ("--value-decoder", "avro", tmp_path)
     lines = [line.split("\t")[4] for line in tail(*flags)]
     assert json.loads(lines[0])["id"] == ORDERS[0]["id"]
-    assert lines[-2].startswith("RecordDeserializationError: the value has no schema id")
+    assert lines[-2].startswith(
+        "RecordDeserializationError: the value does not begin with a schema id"
+    )
     assert lines[-1] == "null"
     rows = [json.loads(line)["value"] for line in tail("--format", "json", *flags)]
     assert rows[0]["id"] == ORDERS[0]["id"]

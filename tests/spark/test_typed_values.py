@@ -132,7 +132,7 @@ def test_topics_with_types_of_their_own_are_read_one_at_a_time(
 ) -> None:
     with pytest.raises(PySparkException) as raised:
         load(spark, root, schemas="auto")
-    words = "the values of the topics orders, payments have schemas of their own: read one topic"
+    words = "the values of the topics orders, payments have different schemas: read one topic"
     assert words in str(raised.value)
     with pytest.raises(PySparkException, match="no schema is known for the topic notes; there"):
         load(spark, root / "notes-0", schemas=str(root))
@@ -189,7 +189,7 @@ def test_a_registrys_schemas_are_a_kind(spark: SparkSession, root: Path) -> None
             ("payments-value", 1, 9, None),
             ("payments-value", 2, 9, "soft"),
         ]
-    with pytest.raises(PySparkException, match="not that of a schema registry"):
+    with pytest.raises(PySparkException, match="not the log of a schema registry"):
         load(spark, root / "orders-0", root / "notes-0", kind="schemas").collect()
 
 

@@ -89,12 +89,12 @@ def test_a_logical_type_that_is_wrong_is_ignored(schema: object, logical: Logica
     [
         ("{", "must be JSON"),
         ("number", "must be JSON"),
-        ('"number"', "uses 'number' and does not define it"),
+        ('"number"', "uses 'number', but does not define it"),
         ("{}", "unlike {}"),
         ('{"type": "array"}', "an Avro array lacks 'items'"),
         ('{"type": "record", "name": "R"}', "lacks 'fields'"),
-        ('{"type": "record", "name": "1", "fields": []}', "unlike '1'"),
-        ('{"type": "fixed", "name": "F", "size": -1}', "is a number, not -1"),
+        ('{"type": "record", "name": "1", "fields": []}', "letters, digits and _, not '1'"),
+        ('{"type": "fixed", "name": "F", "size": -1}', "must be a number from 0 on, not -1"),
         ('["int", "int"]', "the same: int, int"),
         ('["int", ["long"]]', "another union"),
         ('{"type": "enum", "name": "E", "symbols": [1]}', "must be a list of strings"),
@@ -109,7 +109,7 @@ def test_a_logical_type_that_is_wrong_is_ignored(schema: object, logical: Logica
         (
             '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"},'
             ' {"name": "a", "type": "int"}]}',
-            "two fields 'a'",
+            "two fields named 'a'",
         ),
         ("[" * 2000, "must be JSON"),
         ('{"type": ' * 600 + '"int"' + "}" * 600, "nested deeper than 500"),

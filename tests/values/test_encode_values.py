@@ -27,7 +27,7 @@ def test_values_of_random_schemas_come_back(first: int) -> None:
         try:
             decoded = kafkajit.decode_values(content, schema, framing="bare", recursion=DEEP)
         except kafkajit.RecordDeserializationError as error:
-            assert "more often than columns do" in str(error)  # noqa: PT017 - the others must not fail
+            assert "than recursion allows" in str(error)  # noqa: PT017 - the others must not fail
             continue
         written = kafkajit.encode_values(decoded, schema)
         assert kafkajit.decode_values(written, schema, framing="bare", recursion=DEEP) == decoded
@@ -138,7 +138,7 @@ SMALL = {**FIXED, "size": 1, "logicalType": "decimal", "precision": 2}
         (
             one("long"),
             None,
-            "row 1: the value cannot be written in a: it is NULL, and its type is long",
+            "row 1: the value cannot be written in a: it is NULL, but its type is long",
         ),
         (one(ENUM), "Y", "row 1: the value cannot be written in a: the enum has no symbol 'Y'"),
         (one(FIXED), b"abc", "in a: it has 3 bytes, not 2"),

@@ -88,7 +88,7 @@ def test_the_recursion_is_a_number(recursion: Any) -> None:
 
 
 def test_columns_are_names() -> None:
-    with pytest.raises(TypeError, match="columns are names of fields"):
+    with pytest.raises(TypeError, match="columns must be the names of fields"):
         kafkajit.decode_values([], "int", columns=[5])  # type: ignore[list-item]
 
 

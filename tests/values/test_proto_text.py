@@ -274,7 +274,7 @@ def test_two_fields_of_a_type_share_it() -> None:
          "the syntax 'proto4' is not known at line 1, column 10: kafkajit reads proto2 and proto3"),
         ('edition = "1999";',
          "the edition '1999' is not known at line 1, column 11: kafkajit reads 2023 and 2024"),
-        ("mesage A {}", "a statement such as 'message' must stand here, not 'mesage' at line 1,"
+        ("mesage A {}", "expected a statement such as 'message', found 'mesage' at line 1,"
          " column 1: did you mean 'message'?"),
         (f"message A {{}} {THREE}", "'syntax' must be the first statement of the file"),
         ("package a; package b;", "the file has two packages at line 1, column 12: remove one"),
@@ -293,18 +293,18 @@ def test_two_fields_of_a_type_share_it() -> None:
         (THREE + "message A { int32 a = 0; }",
          "the number of a field must be from 1 to 536870911, not '0' at line 1, column 42"),
         (THREE + "message A { int32 a = 0x20000000; }", "to 536870911, not '0x20000000'"),
-        (THREE + "message A { int32 a = -1; }", "the number of a field must stand here, not '-'"),
+        (THREE + "message A { int32 a = -1; }", "expected the number of a field, found '-'"),
         (THREE + "message A { int32 a = 19999; }", "the number 19999 of a field is reserved for"
          " Protobuf itself at line 1, column 42: choose one outside of 19000 to 19999"),
-        (THREE + "message A { int32 a = 08; }", "the number of a field must stand here, not '08'"),
-        (THREE + "message A { int32 a; }", "'=' must stand here, not ';'"),
+        (THREE + "message A { int32 a = 08; }", "expected the number of a field, found '08'"),
+        (THREE + "message A { int32 a; }", "expected '=', found ';'"),
         (THREE + "message A { Adress a = 1; } message Address {}",
          "the type 'Adress' is not known at line 1, column 32: did you mean 'Address'?"),
         (THREE + "message A { integer a = 1; }", "the type 'integer' is not known at line 1,"),
         (THREE + "message A { Bool a = 1; }", "did you mean 'bool'?"),
         (THREE + "message A { Xyz a = 1; }", "declare it, or import the file that does"),
         (THREE + "package a.b; message A { a.X x = 1; message a {} } message X {}",
-         "the type 'a.X' is not known at line 1, column 45: 'a' means 'a.b.A.a' here; a dot in"),
+         "the type 'a.X' is not known at line 1, column 45: 'a' means 'a.b.A.a' here; write a dot"),
         (THREE + 'message A { b.X x = 1; } import "private.proto";',
          "the type 'b.X' is not known at line 1, column 32: import 'x.proto', which declares it"),
         (THREE + 'import "shop/order.proto";',
@@ -316,8 +316,9 @@ def test_two_fields_of_a_type_share_it() -> None:
         (THREE + 'import "x.proto"; package b; message X {}', "'X' is declared twice at line 1,"
          " column 57: rename it, or the first one at line 1, column 39 of x.proto"),
         (THREE + 'import "x.proto"; package b.X;', "the package 'b.X' has the name of something"),
-        (THREE + 'import "broken.proto";', "'}' must follow at line 3, column 1 in broken.proto"),
-        (THREE + 'import x;', "the path of a file in quotes must stand here, not 'x'"),
+        (THREE + 'import "broken.proto";', "expected '}', found the end of the text at line 3,"
+         " column 1 in broken.proto"),
+        (THREE + 'import x;', "expected the path of a file in quotes, found 'x'"),
         ("message A { int32 a = 1; }", "a field of proto2 must have a label at line 1, column 13:"
          " write optional, required or repeated in front of its type"),
         (THREE + "message A { required int32 a = 1; }", "proto3 does not have the label required"),
@@ -332,21 +333,21 @@ def test_two_fields_of_a_type_share_it() -> None:
         (TWO + "message A { map<int32, group> a = 1; }", "the value of a map cannot be a group"),
         (THREE + "message A { group B = 1 {} }", "only proto2 has groups at line 1, column 32"),
         (TWO + "message A { optional group b = 1 {} }", "begins with a capital letter"),
-        (TWO + "message A { optional group B = 1; }", "'{' must stand here, not ';'"),
+        (TWO + "message A { optional group B = 1; }", "expected '{', found ';'"),
         (THREE + "message A { E a = 1; message E { option map_entry = true;"
          " int32 key = 1; int32 value = 2; } }",
-         "the field 'a' is an entry of a map, and is not repeated"),
+         "the field 'a' is an entry of a map, but is not repeated"),
         (THREE + "message A { repeated E a = 1; message E { option map_entry = true; } }",
-         "'E' is an entry of a map, and does not have the fields key = 1 and value = 2"),
+         "'E' is an entry of a map, but does not have the fields key = 1 and value = 2"),
         (E23 + "option features.field_presence = IMPLICT;", "features.field_presence does not have"
          " the value 'IMPLICT' at line 1, column 52: did you mean 'IMPLICIT'?"),
         ("/* a", "a comment does not end at line 1, column 1: close it with */"),
         ("option a = 'b\n';", "a string does not end at line 1, column 12: close it with ' on the"),
-        ("message A {", "the text ends, and '}' must follow at line 1, column 12"),
-        ("message A", "the text ends, and '{' must follow at line 1, column 10"),
+        ("message A {", "expected '}', found the end of the text at line 1, column 12"),
+        ("message A", "expected '{', found the end of the text at line 1, column 10"),
         ("\n\n   §", "unexpected character '§' at line 3, column 4: only strings and comments may"),
-        ("option a = ;", "the value of the option must stand here, not ';'"),
-        ("message A { optional A = 1; }", "the name of the field must stand here, not '='"),
+        ("option a = ;", "expected the value of the option, found ';'"),
+        ("message A { optional A = 1; }", "expected the name of the field, found '='"),
     ],
 )  # fmt: skip
 def test_a_text_that_is_malformed_is_refused(text: str, error: str) -> None:

@@ -238,7 +238,7 @@ def test_values_of_older_schemas_are_read_into_the_newest(tmp_path: Path) -> Non
     with pytest.raises(
         RecordDeserializationError,
         match=r"schema cannot be used, schema id 3: the field 1 of Order was written as string, "
-        "and is to be read as int64",
+        "but is to be read as int64",
     ):
         decoded([framed(b"\0", b"", 3)], new, schemas={3: odd}, message="Order")
 

@@ -128,7 +128,7 @@ def test_a_schema_may_use_others(folder: Path) -> None:
     found = kafkajit.decode_values([b"\0\0\0\0\x09" + b"12345678"], schemas=folder)
     assert found.to_pylist() == [{"m": b"12345678"}]
     lonely = kafkajit.read_schemas(folder).slice(4, 1)
-    with pytest.raises(InvalidSchemaError, match="version 1 of 'money', which is not there"):
+    with pytest.raises(InvalidSchemaError, match="version 1 of 'money', which does not exist"):
         kafkajit.decode_values([b"\0\0\0\0\x09" + b"12345678"], schemas=lonely)
 
 
@@ -145,9 +145,9 @@ def test_records_that_are_not_a_registrys_are_reported(
     caplog.set_level(logging.WARNING, logger="kafkajit")
     table = kafkajit.read_schemas(write_registry(tmp_path / "_schemas-0", records))
     assert table["id"].to_pylist() == [1, None]
-    words = "3 of 5 records are not those of a schema registry; the record at offset 0 is not: "
+    words = "3 of 5 records do not come from a schema registry; the record at offset 0 does not: "
     assert words in caplog.text
-    with pytest.raises(InvalidSchemaError, match="not that of a schema registry, the record at"):
+    with pytest.raises(InvalidSchemaError, match="not the log of a schema registry, the record at"):
         kafkajit.read_schemas(write_registry(tmp_path / "b" / "_schemas-0", records[:2]))
     assert "the id 1 has another schema at offset 4 than at offset 3" in caplog.text
 
@@ -216,7 +216,7 @@ def test_schemas_come_from_files_as_well(tmp_path: Path) -> None:
     with pytest.raises(InvalidSchemaError, match=r"there are no \.avsc or \.proto files"):
         Schemas.of(tmp_path / "notes.txt")
     (tmp_path / "bad.json").write_text("[1]")
-    with pytest.raises(InvalidSchemaError, match="not what a registry answers to GET /schemas"):
+    with pytest.raises(InvalidSchemaError, match="not a registry's answer to GET /schemas"):
         Schemas.of(tmp_path / "bad.json")
 
 

@@ -192,9 +192,9 @@ def test_a_protobuf_message_may_be_named(tmp_path: Path) -> None:
     assert table["value"].to_pylist() == [{"b": 5}]
     with pytest.raises(InvalidSchemaError, match=r"no messages 'C'; there are: A, B"):
         kafkajit.read_records(log, value_message="C", **named)
-    with pytest.raises(InvalidSchemaError, match="no schema of keys, of which A could be"):
+    with pytest.raises(InvalidSchemaError, match="message A is named, but no schema of keys"):
         kafkajit.read_records(log, key_message="A", **named)
-    with pytest.raises(InvalidSchemaError, match="no schema of values, of which A could be"):
+    with pytest.raises(InvalidSchemaError, match="message A is named, but no schema of values"):
         kafkajit.read_records(log, value_message="A")
     for schema, format_ in (
         ('"string"', "an Avro schema"),
@@ -225,7 +225,7 @@ def test_json_values_are_those_of_the_topics_json_schema(tmp_path: Path) -> None
         None,
         "expected an integer, found a string, field user.id, byte 21, schema id 3",
         "the schema is not known, schema id 99",
-        "the value has no schema id in front",
+        "the value does not begin with a schema id",
     ]
 
 

@@ -83,7 +83,7 @@ def column_layout(
     try:
         root = builder.nullable(reader, 0, wanted_fields(columns), ())
     except RecursionError:
-        raise InvalidSchemaError("the schema is nested too deep to be columns") from None
+        raise InvalidSchemaError("the schema is nested too deeply for columns") from None
     if root.valid < 0:
         root.valid = builder.layout.cell(BYTE, 0)
     return builder.layout, root

@@ -77,7 +77,7 @@ def pieces_of(type_: AvroType, array: pa.Array, is_there: Mask, field: str) -> l
     if array.null_count:
         bad = np.flatnonzero(is_there & np.asarray(array.is_null()))
         if bad.size:
-            raise _error(f"it is NULL, and its type is {type_.kind}", field, int(bad[0]))
+            raise _error(f"it is NULL, but its type is {type_.kind}", field, int(bad[0]))
     if pa.types.is_null(array.type):
         return []
     if isinstance(type_, Record):
@@ -86,7 +86,7 @@ def pieces_of(type_: AvroType, array: pa.Array, is_there: Mask, field: str) -> l
         for inner in type_.fields:
             inside = f"{field}.{inner.name}" if field else inner.name
             if inner.name not in array.type.names:
-                raise _error("the struct lacks it", inside)
+                raise _error("the struct does not have it", inside)
             pieces += pieces_of(inner.type, array.field(inner.name), is_there, inside)
         return pieces
     if isinstance(type_, Array):

@@ -133,7 +133,7 @@ class Compiler:
         except (InvalidSchemaError, RecursionError) as error:
             self._forget(entry)
             if isinstance(error, RecursionError):
-                raise InvalidSchemaError("the schema is nested too deep") from None
+                raise InvalidSchemaError("the schema is nested too deeply") from None
             raise
         return entry
 
@@ -229,7 +229,9 @@ class Compiler:
         elif node.form == "null":
             if isinstance(reader, Named) and fits(writer, reader):
                 self.fail(
-                    field, "the value contains its own type more often than columns do", TOO_DEEP
+                    field,
+                    "the value contains its own type more often than recursion allows",
+                    TOO_DEEP,
                 )
             else:
                 self.fail(field, f"{shown(writer)} cannot be read as {shown(reader)}")
@@ -282,7 +284,7 @@ class Compiler:
         branches = [branch for branch in node.schema.branches if branch.kind != "null"]
         branch = branch_for(writer, branches)
         if branch is None:
-            self.fail(field, f"no branch of the reader's union can hold {shown(writer)}")
+            self.fail(field, f"no branch of the reader's union accepts {shown(writer)}")
             return
         children = dict(zip(node.type.names, node.children, strict=True))
         name = branch_names(branches)[branches.index(branch)]
@@ -311,7 +313,7 @@ class Compiler:
 
     def _read_default(self, inner: Field, node: Node, field: str) -> None:
         if inner.default is NO_DEFAULT:
-            self.fail(field, "the writer lacks the field, and the reader has no default for it")
+            self.fail(field, "the writer has no such field, and the reader has no default for it")
         else:
             write_default(self, inner.default, inner.type, node, field)
 

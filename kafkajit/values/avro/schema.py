@@ -131,7 +131,7 @@ def parse_schema(schema: str | bytes | Mapping[str, Any] | Sequence[Any], *other
             parser.type(_json(other), "", 0)
         return parser.type(_json(schema), "", 0)
     except RecursionError:
-        raise InvalidSchemaError("the Avro schema is nested too deep") from None
+        raise InvalidSchemaError("the Avro schema is nested too deeply") from None
 
 
 def _json(schema: Any) -> Any:
@@ -160,7 +160,9 @@ class _Parser:
             _check_union(branches)
             return Union("union", branches=branches)
         if not isinstance(schema, Mapping) or "type" not in schema:
-            raise InvalidSchemaError(f"an Avro type has a name or a type, unlike {_shown(schema)}")
+            raise InvalidSchemaError(
+                f"an Avro type needs a name or a type, unlike {_shown(schema)}"
+            )
         kind = schema["type"]
         if not isinstance(kind, str):  # {"type": {"type": …}}
             return self.type(kind, namespace, depth + 1)
@@ -187,14 +189,14 @@ class _Parser:
         # A name without a namespace, too: schemas before Avro 1.8 refer to types so.
         found = self._named.get(full) or self._named.get(name)
         if found is None:
-            raise InvalidSchemaError(f"the Avro schema uses {name!r} and does not define it")
+            raise InvalidSchemaError(f"the Avro schema uses {name!r}, but does not define it")
         return found
 
     def _names(self, schema: Mapping[str, Any], namespace: str) -> tuple[str, str, tuple[str, ...]]:
         """(full name, namespace of what is inside, aliases as full names)."""
         name = _attribute(schema, "name")
         if not isinstance(name, str) or not all(map(_NAME.fullmatch, name.split("."))):
-            raise InvalidSchemaError(f"an Avro name has letters, digits and _, unlike {name!r}")
+            raise InvalidSchemaError(f"an Avro name must have letters, digits and _, not {name!r}")
         if "." in name:
             space = name.rpartition(".")[0]
         else:
@@ -219,7 +221,9 @@ class _Parser:
             raise InvalidSchemaError(f"the fields of {name!r} must be a list, not {_shown(fields)}")
         for given in fields:
             if not isinstance(given, Mapping):
-                raise InvalidSchemaError(f"a field of {name!r} is an object, not {_shown(given)}")
+                raise InvalidSchemaError(
+                    f"a field of {name!r} must be an object, not {_shown(given)}"
+                )
             if not is_text(_attribute(given, "name")):
                 raise InvalidSchemaError(f"the name of a field of {name!r} must be text")
             type_ = _attribute(given, "type")
@@ -228,7 +232,9 @@ class _Parser:
                 type_ = {**given, "type": type_}
             field_name = _attribute(given, "name")
             if not is_text(field_name):
-                raise InvalidSchemaError(f"a field of {name!r} has the name {_shown(field_name)}")
+                raise InvalidSchemaError(
+                    f"a field of {name!r} must have a name, not {_shown(field_name)}"
+                )
             record.fields.append(
                 Field(
                     field_name,
@@ -240,7 +246,7 @@ class _Parser:
         names = [field.name for field in record.fields]
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            raise InvalidSchemaError(f"{name!r} has two fields {twice!r}")
+            raise InvalidSchemaError(f"{name!r} has two fields named {twice!r}")
         return record
 
     def _enum(self, schema: Mapping[str, Any], namespace: str) -> Enum:
@@ -259,7 +265,9 @@ class _Parser:
         name, _, aliases = self._names(schema, namespace)
         size = _attribute(schema, "size")
         if type(size) is not int or not 0 <= size < 2**31:
-            raise InvalidSchemaError(f"the size of {name!r} is a number, not {_shown(size)}")
+            raise InvalidSchemaError(
+                f"the size of {name!r} must be a number from 0 on, not {_shown(size)}"
+            )
         fixed = Fixed("fixed", _logical(schema, "fixed"), name=name, aliases=aliases, size=size)
         self._named[name] = fixed
         return fixed
@@ -325,7 +333,7 @@ def canonical_form(type_: AvroType) -> str:
     try:
         return json.dumps(_canonical(type_, set()), separators=(",", ":"), ensure_ascii=False)
     except RecursionError:
-        raise InvalidSchemaError("the Avro schema is nested too deep") from None
+        raise InvalidSchemaError("the Avro schema is nested too deeply") from None
 
 
 def _canonical(type_: AvroType, seen: set[str]) -> Any:

@@ -101,7 +101,7 @@ class _Reader:
             raise MalformedError("the text is not valid UTF-8", error.start) from None
         end = self._space(self._skip(start))
         if end < len(body):
-            raise MalformedError(f"{self._found(end)} is left after the value", end)
+            raise MalformedError(f"expected the end of the value, found {self._found(end)}", end)
         return start
 
     def _space(self, p: int) -> int:
@@ -142,7 +142,7 @@ class _Reader:
             else:
                 number = _NUMBER.match(body, p) or _LITERAL.match(body, p)
                 if number is None:
-                    raise MalformedError(f"{self._found(p)} stands in place of a value", p)
+                    raise MalformedError(f"expected a value, found {self._found(p)}", p)
                 p = number.end()
             while ends:
                 p = self._space(p)
@@ -154,7 +154,7 @@ class _Reader:
                     break
                 if byte != bytes([ends[-1]]):
                     raise MalformedError(
-                        f"{self._found(p)} stands in place of a comma or {chr(ends[-1])}", p
+                        f"expected a comma or {chr(ends[-1])}, found {self._found(p)}", p
                     )
                 ends.pop()
                 p += 1
@@ -177,10 +177,10 @@ class _Reader:
     def _behind_key(self, p: int) -> int:
         """The position of the value whose key begins at p."""
         if self._body[p : p + 1] != b'"':
-            raise MalformedError(f"{self._found(p)} stands in place of a key", p)
+            raise MalformedError(f"expected a key, found {self._found(p)}", p)
         p = self._space(self._end_of_string(p))
         if self._body[p : p + 1] != b":":
-            raise MalformedError(f"{self._found(p)} stands in place of a colon", p)
+            raise MalformedError(f"expected a colon, found {self._found(p)}", p)
         return self._space(p + 1)
 
     def value(self, column: Column, p: int, field: str) -> Any:

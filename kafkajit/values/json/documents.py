@@ -101,11 +101,11 @@ class Documents:
         for name in (uri, urljoin(place.base, uri)):
             target = target or self._places.get(name)
         if target is None:
-            raise place.error(f"the schema refers to {reference!r}, which is not there")
+            raise place.error(f"the schema refers to {reference!r}, which does not exist")
         if fragment and not fragment.startswith("/"):
             found = self._anchors.get((target.base, unquote(fragment)))
             if found is None:
-                raise place.error(f"the schema refers to {reference!r}, which is not there")
+                raise place.error(f"the schema refers to {reference!r}, which does not exist")
             return found
         for key in unquote(fragment).split("/")[1:]:
             step: Any = key.replace("~1", "/").replace("~0", "~")
@@ -115,7 +115,7 @@ class Documents:
                 target = target.inside(step)
             except (KeyError, IndexError, TypeError):
                 raise place.error(
-                    f"the schema refers to {reference!r}, which is not there"
+                    f"the schema refers to {reference!r}, which does not exist"
                 ) from None
         return target
 

@@ -82,7 +82,7 @@ class JsonSchema:
         try:
             return builder.root(wanted_fields(columns))
         except RecursionError:
-            raise InvalidSchemaError("the JSON Schema is nested too deep") from None
+            raise InvalidSchemaError("the JSON Schema is nested too deeply") from None
 
 
 def parse_json_schema(schema: Any, others: Mapping[str, Any] | None = None) -> JsonSchema:
@@ -164,12 +164,12 @@ class _Builder:
         if isinstance(schema, bool):
             return
         if not isinstance(schema, Mapping):
-            raise place.error(f"a schema is an object, not {schema!r:.40}")
+            raise place.error(f"a schema must be an object, not {schema!r:.40}")
         names = [(part.document, part.pointer) for part in parts]
         if (place.document, place.pointer) in names:
             return
         if len(parts) == _MOST_PARTS:
-            raise place.error(f"more than {_MOST_PARTS:,} schemas hold in one place")
+            raise place.error(f"more than {_MOST_PARTS:,} schemas apply in one place")
         parts.append(place)
         target = self._documents.reference(place)
         if target is not None:
@@ -248,7 +248,7 @@ class _Builder:
         for part in together:
             properties = part.schema.get("properties", {})
             if not isinstance(properties, Mapping):
-                raise part.error(f"properties is an object, not {properties!r:.40}")
+                raise part.error(f"properties must be an object, not {properties!r:.40}")
             is_map = is_map and not properties
             for name in properties:
                 _check_name(part, name)
@@ -257,7 +257,7 @@ class _Builder:
             if isinstance(more, Mapping):
                 values.append(part.inside("additionalProperties"))
             elif more is not None and not isinstance(more, bool):
-                raise part.error(f"additionalProperties is a schema, not {more!r:.40}")
+                raise part.error(f"additionalProperties must be a schema, not {more!r:.40}")
             patterns = part.schema.get("patternProperties")
             if isinstance(patterns, Mapping) and len(patterns) == 1 and more is not True:
                 values.append(part.inside("patternProperties", next(iter(patterns))))
@@ -284,7 +284,7 @@ class _Builder:
             if isinstance(given, Mapping):
                 items.append(part.inside("items"))
             elif given is not None and not isinstance(given, bool):
-                raise part.error(f"items is a schema, not {given!r:.40}")
+                raise part.error(f"items must be a schema, not {given!r:.40}")
         return list_of(self._column(items, wanted, around) if items else self._text(wanted))
 
     def _scalar(self, kind: str, parts: list[Place]) -> Column:
@@ -355,7 +355,7 @@ def _types_of(place: Place) -> set[str] | None:
         return {_type_of(schema["const"])}
     if "enum" in schema:
         if not isinstance(schema["enum"], list):
-            raise place.error(f"enum is a list, not {schema['enum']!r:.40}")
+            raise place.error(f"enum must be a list, not {schema['enum']!r:.40}")
         return set(map(_type_of, schema["enum"]))
     return None
 
@@ -373,7 +373,7 @@ def _has_properties(place: Place) -> bool:
 def _list_of(place: Place, keyword: str) -> list[Any]:
     given = place.schema.get(keyword, [])
     if not isinstance(given, list):
-        raise place.error(f"{keyword} is a list, not {given!r:.40}")
+        raise place.error(f"{keyword} must be a list, not {given!r:.40}")
     return given
 
 

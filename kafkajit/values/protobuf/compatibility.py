@@ -32,7 +32,7 @@ def _check(writer: Message, reader: Message, seen: set[tuple[int, int]]) -> None
             continue
         if not _is_alike(written, field):
             raise InvalidSchemaError(
-                f"the field {field.number} of {writer.name} was written as {written.type}, and is "
+                f"the field {field.number} of {writer.name} was written as {written.type}, but is "
                 f"to be read as {field.type}"
             )
         if isinstance(written.of, Message) and isinstance(field.of, Message):

@@ -176,7 +176,7 @@ class _Parser:
         message.is_map_entry = True
         parts = [(part.number, part.name, part.is_repeated) for part in message.fields]
         if parts != [(1, "key", False), (2, "value", False)]:
-            text = f"{shown(message.name)} is an entry of a map, and does not have the fields"
+            text = f"{shown(message.name)} is an entry of a map, but does not have the fields"
             assert scope.parent is not None
             position = scope.parent.names[scope.name].position
             raise self.tokens.error_at(position, f"{text} key = 1 and value = 2")

@@ -165,7 +165,7 @@ class _Files:
             elif _is_delimited(file, declared, found):
                 member.type = "group"
         if member.is_map and not member.is_repeated:
-            message = f"the field {shown(member.name)} is an entry of a map, and is not repeated"
+            message = f"the field {shown(member.name)} is an entry of a map, but is not repeated"
             raise file.tokens.error_at(declared.position, message)
         member.has_presence = not member.is_repeated and _has_presence(file, declared)
 
@@ -224,7 +224,10 @@ class _Files:
             home = next(f for f in self._files.values() if any(s.of is elsewhere for s in f.scopes))
             advice = f"import {shown(home.tokens.path or '')}, which declares it"
         elif inner is not None:
-            advice = f"{shown(part)} means {shown(inner.name)} here; a dot in front begins outside"
+            advice = (
+                f"{shown(part)} means {shown(inner.name)} here; write a dot in front of the name "
+                "to begin outside"
+            )
         else:
             types = [scope.name for other in visible for scope in other.scopes]
             meant = did_you_mean(

@@ -124,8 +124,8 @@ class Tokens:
     def expected(self, things: str, advice: str | None = None) -> InvalidSchemaError:
         """An error: something else stands here than it must."""
         if self.token.kind == "end":
-            return self.error(f"the text ends, and {things} must follow", advice=advice)
-        return self.error(f"{things} must stand here, not {shown(self.token.text)}", advice=advice)
+            return self.error(f"expected {things}, found the end of the text", advice=advice)
+        return self.error(f"expected {things}, found {shown(self.token.text)}", advice=advice)
 
     def name(self, things: str) -> Token:
         """The next token, which must be a name; a keyword is one, too."""
