@@ -125,7 +125,7 @@ class ChunkReader:
         packed = memoryview(self._read_object(end - start, start))
         if len(packed) != end - start:
             raise RemoteStorageError(
-                f"the object ends at {start + len(packed)}, and its manifest goes on to {end}",
+                f"the object ends at {start + len(packed)}, but its manifest continues to {end}",
                 path=self._path,
             )
         return packed

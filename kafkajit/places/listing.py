@@ -121,7 +121,9 @@ def _explored(
     found = False
     for level in range(_LEVELS):
         if layout == AUTO and not found and len(folders) > _MOST_EXPLORED:
-            logger.info("%s: not explored, it has too many folders", root.path)
+            logger.info(
+                "%s: the folders below are not searched, because there are too many", root.path
+            )
             return
         below: dict[str, str] = {}
         following: list[FileInfo] = []
@@ -140,7 +142,7 @@ def _explored(
                     below[info.path] = folder.base_name
         folders, above = following, below
         if level == 0:
-            logger.info("%s: its folders are explored", root.path)
+            logger.info("%s: the folders below are searched", root.path)
 
 
 def _is_known(folder: FileInfo, files: list[FileInfo]) -> bool:

@@ -171,7 +171,7 @@ def files_at(
 
 # The end of an error message: the kinds of paths.
 _PLACES = (
-    "a partition's folder such as orders-0, a log.dirs root that holds such folders, or a glob; "
+    "a partition's folder such as orders-0, a log.dirs folder with such folders, or a glob; "
     "the option pathGlobFilter allows other names"
 )
 

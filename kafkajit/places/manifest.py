@@ -102,16 +102,16 @@ class Manifest(NamedTuple):
 def check_manifest_size(size: int, path: str) -> None:
     """Raise an error for a manifest that is too large to be read."""
     if size > _MOST_BYTES:
-        raise RemoteStorageError(f"a manifest of {size:,} bytes is not read", path=path)
+        raise RemoteStorageError(
+            f"the manifest has {size:,} bytes, and only {_MOST_BYTES:,} are allowed", path=path
+        )
 
 
 def parse_manifest(content: bytes, path: str) -> Manifest:
     """Parse a manifest. Anything else raises a RemoteStorageError."""
     check_manifest_size(len(content), path)
     if sum(map(content.count, (b"[", b"{", b","))) > _MOST_MEMBERS:
-        raise RemoteStorageError(
-            f"a manifest of more than {_MOST_MEMBERS:,} members is not read", path=path
-        )
+        raise RemoteStorageError(f"the manifest has more than {_MOST_MEMBERS:,} members", path=path)
     try:
         return _manifest(json.loads(content))
     except RemoteStorageError as error:
@@ -122,7 +122,8 @@ def parse_manifest(content: bytes, path: str) -> Manifest:
 
 def _manifest(given: Any) -> Manifest:
     if given["version"] != _VERSION:
-        raise RemoteStorageError(f"a manifest of version {given['version']!r:.20} is not read")
+        version = f"{given['version']!r:.20}"
+        raise RemoteStorageError(f"the manifest has the unknown version {version}")
     is_compressed = given["compression"]
     if not isinstance(is_compressed, bool):
         raise TypeError("compression is not a boolean")
@@ -151,7 +152,7 @@ def _manifest(given: Any) -> Manifest:
 
 def _text(value: Any) -> str | None:
     if value is not None and not isinstance(value, str):
-        raise TypeError(f"{value!r:.40} is not a text")
+        raise TypeError(f"{value!r:.40} is not text")
     return value
 
 
@@ -174,7 +175,7 @@ def _epoch(text: str) -> int:
 
 def _size(value: Any, least: int = 0, most: int = MAX_INT32) -> int:
     if type(value) is not int or not least <= value <= most:
-        raise ValueError(f"a size is from {least} to {most}, not {value!r:.40}")
+        raise ValueError(f"a size must be from {least} to {most}, not {value!r:.40}")
     return value
 
 
@@ -192,7 +193,7 @@ def _chunk_map(given: Any, least: int) -> ChunkMap:
         if sizes.size != empty.chunks:
             raise ValueError(f"{sizes.size} chunks instead of {empty.chunks}")
     else:
-        raise ValueError(f"a chunk index of the type {given['type']!r:.20} is not read")
+        raise ValueError(f"the chunk index has the unknown type {given['type']!r:.20}")
     if sizes.min(initial=MAX_INT32) < least:
         raise ValueError(f"a chunk has {sizes.min()} bytes")
     return empty._replace(sizes=sizes.tobytes())
@@ -204,7 +205,9 @@ def _unpacked(text: str) -> bytes:
         size = get_frame_info(packed).decompressed_size
         if size is None or size > _MOST_CHUNKS:
             declared = "an unknown number of" if size is None else size
-            raise ValueError(f"a chunk index of {declared} bytes is not read")
+            raise ValueError(
+                f"the chunk index has {declared} bytes, and only {_MOST_CHUNKS:,} are allowed"
+            )
         frame = ZstdDecompressor()
         unpacked = frame.decompress(packed, _MOST_CHUNKS)
         if not frame.eof:
@@ -223,12 +226,12 @@ def chunk_sizes(packed: bytes) -> npt.NDArray[np.int32]:
     count = int.from_bytes(packed[:4], "big", signed=True)
     if count <= 1:
         if count < 0 or len(packed) != 4 + 4 * count:
-            raise ValueError("the chunk index has a wrong size")
+            raise ValueError("the chunk index has the wrong size")
         return np.frombuffer(packed, dtype=">i4", offset=4).astype(np.int32)
     base = int.from_bytes(packed[4:8], "big", signed=True)
     width = packed[8] if len(packed) > 8 else 0
     if not 1 <= width <= 4 or len(packed) != 9 + width * (count - 1) + 4:
-        raise ValueError("the chunk index has a wrong size")
+        raise ValueError("the chunk index has the wrong size")
     raw = np.frombuffer(packed, dtype=np.uint8, count=width * (count - 1), offset=9)
     wide = np.zeros((count - 1, 8), dtype=np.uint8)
     wide[:, 8 - width :] = raw.reshape(-1, width)

@@ -38,7 +38,7 @@ class PrivateKeys(NamedTuple):
         file = files.get(key.key_id, files.get(key.key_id.lower()))
         if file is None:
             raise RemoteStorageError(
-                f"the segment is encrypted with the key {key.key_id!r}, which is not given",
+                f"the segment is encrypted with the key {key.key_id!r}, which was not passed",
                 path=path,
                 advice="pass the option encryption.key.pairs."
                 f"{key.key_id}.private.key.file, --private-key {key.key_id}=FILE of a command, or "
@@ -64,7 +64,7 @@ def _numbers(file: str) -> tuple[int, int, int]:
         numbers = key.private_numbers()
         numbers.d  # noqa: B018  of RSA
     except (TypeError, AttributeError):
-        raise ValueError("it is not an RSA key without a password") from None
+        raise ValueError("it must be an RSA key without a password") from None
     modulus = numbers.public_numbers.n
     return numbers.d, modulus, -(-modulus.bit_length() // 8)
 

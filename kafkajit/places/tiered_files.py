@@ -249,7 +249,7 @@ def manifest_of(log: StoredFile, described: StoredFile) -> Manifest:
     end = manifest.chunks.size if manifest.is_plain else manifest.chunks.places().end
     if log.size != end:
         raise RemoteStorageError(
-            f"the object has {log.size:,} bytes, and its manifest has {end:,}", path=log.path
+            f"the object has {log.size:,} bytes, but its manifest lists {end:,}", path=log.path
         )
     return manifest
 
@@ -267,7 +267,8 @@ def _check_names(manifest: Manifest, path: str) -> None:
     for there, here in pairs:
         if there is not None and there != here:
             raise RemoteStorageError(
-                f"the manifest is that of another segment: it has {there!r}, and its name {here!r}",
+                f"the manifest belongs to another segment: it has {there!r}, but its name "
+                f"has {here!r}",
                 path=path,
             )
 

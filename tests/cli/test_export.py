@@ -110,7 +110,7 @@ def test_a_framing_is_as_for_kafkalog(tmp_path: Path, capsys: pytest.CaptureFixt
         (["-o", "-", "--to", "parquet"], "the format on stdout is one of csv, jsonl, arrow"),
         (["-o", "a.csv", "--partition-by", "date"], "--partition-by needs a folder"),
         (["-o", "a.csv", "--starting-offset", "1"], "--starting-offset is for one partition"),
-        (["-o", "a.avro", "--encoding", "base64"], "base64 is for csv and jsonl"),
+        (["-o", "a.avro", "--encoding", "base64"], "base64 is only for csv and jsonl"),
         (["-o", "a.csv", "--columns", "ofset"], "unknown column 'ofset'"),
         (["-o", "a.csv", "--codec", "lz4"], "unknown codec of csv 'lz4'"),
         (["-o", "a.csv", "--topic", "nothing"], "there are no segments of nothing at"),

@@ -216,7 +216,7 @@ def test_a_bucket_of_other_things_is_not_explored_to_its_end(
     caplog.set_level("INFO")
     with pytest.raises(FileNotFoundError, match="no segments"):
         found_in(tmp_path)
-    assert "not explored, it has too many folders" in caplog.text
+    assert "the folders below are not searched, because there are too many" in caplog.text
 
 
 def write_pinterest(base: Path, cluster: str, topic: str, partition: int, bits: int) -> Path:

@@ -118,7 +118,7 @@ def test_a_key_that_is_missing_is_named(pair: KeyPair, tmp_path: Path) -> None:
     path = written(tmp_path, Options(pair=pair))
     with pytest.raises(
         RemoteStorageError,
-        match=r"encrypted with the key 'key1', which is not given .*: "
+        match=r"encrypted with the key 'key1', which was not passed .*: "
         r"pass the option encryption\.key\.pairs\.key1\.private\.key\.file",
     ):
         kafkajit.read_records(path)
@@ -211,10 +211,10 @@ def zipped(content: bytes) -> str:
 
 BOMB = zstandard.ZstdCompressor(level=19).compress(bytes(64 << 20))
 MANIFESTS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
-    "another version": (lambda m: m.update(version="2"), "version '2' is not read"),
+    "another version": (lambda m: m.update(version="2"), "has the unknown version '2'"),
     "no version": (lambda m: m.pop("version"), "malformed: KeyError"),
     "no chunks": (lambda m: m.pop("chunkIndex"), "malformed: KeyError"),
-    "chunks of another kind": (lambda m: m["chunkIndex"].update(type="x"), "of the type 'x'"),
+    "chunks of another kind": (lambda m: m["chunkIndex"].update(type="x"), "the unknown type 'x'"),
     "chunks of no size": (lambda m: m["chunkIndex"].update(originalChunkSize=0), "from 1 to"),
     "a size that is text": (lambda m: m["chunkIndex"].update(originalFileSize="9"), "not '9'"),
     "a size below zero": (lambda m: m["chunkIndex"].update(originalFileSize=-1), "not -1"),
@@ -224,7 +224,7 @@ MANIFESTS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "no zstd": (lambda m: m["chunkIndex"].update(transformedChunks="AAAA"), "not zstd"),
     "a bomb": (
         lambda m: m["chunkIndex"].update(transformedChunks=base64.b64encode(BOMB).decode()),
-        "chunk index of 67108864 bytes is not read",
+        "the chunk index has 67108864 bytes, and",
     ),
     "no chunk index": (
         lambda m: m["chunkIndex"].update(transformedChunks=zipped(b"")), "wrong size",
@@ -246,18 +246,18 @@ MANIFESTS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         lambda m: m["chunkIndex"].update(
             type="fixed", transformedChunkSize=50, finalTransformedChunkSize=70
         ),
-        r"the object has [\d,]+ bytes, and its manifest has",
+        r"the object has [\d,]+ bytes, but its manifest lists",
     ),
     "two billion chunks": (
         lambda m: m["chunkIndex"].update(
             type="fixed", originalChunkSize=1, originalFileSize=2**31 - 1,
             transformedChunkSize=2**31 - 1, finalTransformedChunkSize=9,
         ),
-        "and its manifest has",
+        "but its manifest lists",
     ),
     "a bad compression": (lambda m: m.update(compression="yes"), "compression is not a boolean"),
     "no compression": (
-        lambda m: m.update(compression=False), "has .* bytes, and its manifest has 3",
+        lambda m: m.update(compression=False), "has .* bytes, but its manifest lists 3",
     ),
     "a list": (lambda m: m.update(remoteLogSegmentMetadata=[1]), "malformed"),
     "chunks without a frame": (
@@ -276,7 +276,7 @@ MANIFESTS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         ),
         "a chunk has 36 bytes",
     ),
-    "many members": (lambda m: m.update(x=[[]] * 50_000), "of more than 100,000 members is not"),
+    "many members": (lambda m: m.update(x=[[]] * 50_000), "has more than 100,000 members"),
     "an empty chunk": (
         lambda m: m["chunkIndex"].update(
             originalChunkSize=10**6, transformedChunks=zipped(packed_sizes([0]))
@@ -288,18 +288,19 @@ MANIFESTS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         "malformed",
     ),
     "a topic that is a number": (
-        lambda m: place_in(m)["topicPartition"].update(topic=1), "1 is not a text",
+        lambda m: place_in(m)["topicPartition"].update(topic=1), "1 is not text",
     ),
     "another topic": (
         lambda m: place_in(m)["topicPartition"].update(topic="payments"),
-        "that of another segment: it has 'payments', and its name 'orders'",
+        "to another segment: it has 'payments', but its name has 'orders'",
     ),
     "another partition": (
-        lambda m: place_in(m)["topicPartition"].update(partition=4), "it has 4, and its name 3",
+        lambda m: place_in(m)["topicPartition"].update(partition=4), "it has 4, but its name has 3",
     ),
-    "another id": (lambda m: place_in(m).update(topicId="A" * 22), "that of another segment"),
+    "another id": (lambda m: place_in(m).update(topicId="A" * 22), "belongs to another segment"),
     "another offset": (
-        lambda m: m["remoteLogSegmentMetadata"].update(startOffset=1), "it has 1, and its name 0",
+        lambda m: m["remoteLogSegmentMetadata"].update(startOffset=1),
+        "it has 1, but its name has 0",
     ),
     "an epoch that is text": (
         lambda m: m["remoteLogSegmentMetadata"].update(segmentLeaderEpochs={"x": 1}), "malformed",
@@ -361,7 +362,7 @@ def peak_of(action: Callable[[], object]) -> int:
 def test_a_manifest_of_a_gigabyte_is_not_even_loaded(tmp_path: Path) -> None:
     path = written(tmp_path)
     os.truncate(path.with_suffix(".rsm-manifest"), 1 << 30)
-    words = "a manifest of 1,073,741,824 bytes is not read"
+    words = "the manifest has 1,073,741,824 bytes"
     assert peak_of(lambda: refuse(path, words)) < 64 << 20
 
 
@@ -379,7 +380,7 @@ def test_a_manifest_with_the_largest_chunk_index_is_read(tmp_path: Path) -> None
 def test_an_object_that_is_cut_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path)
     path.write_bytes(path.read_bytes()[:-1])
-    refuse(path, "bytes, and its manifest has")
+    refuse(path, "bytes, but its manifest lists")
 
 
 @pytest.mark.parametrize("form", ["compressed", "encrypted"])

@@ -149,7 +149,9 @@ def _record(name: str, fields: Any) -> dict[str, Any]:
 
 def _checked(name: str) -> str:
     if not _NAME.fullmatch(name):
-        raise ValueError(f"Avro has no names such as {name!r}: export to Parquet, or other columns")
+        raise ValueError(
+            f"Avro does not allow the name {name!r}: export to Parquet, or choose other columns"
+        )
     return name
 
 
@@ -193,4 +195,4 @@ def _type(type_: pa.DataType, name: str) -> Any:
     for is_it, kind in _PLAIN:
         if is_it(type_):
             return kind
-    raise ValueError(f"Avro has no type like {type_}: export to Parquet, or other columns")
+    raise ValueError(f"Avro has no type for {type_}: export to Parquet, or choose other columns")

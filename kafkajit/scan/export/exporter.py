@@ -264,8 +264,8 @@ def export_to_file(
     for log in logs:
         if not log.schema.equals(schema):
             raise ValueError(
-                f"{log.topic} and {logs[0].topic} have typed columns of their own, and {out} is "
-                "one file: pass a folder, or name a topic"
+                f"{log.topic} and {logs[0].topic} have different typed columns, but {out} is "
+                "one file: pass a folder, or name one topic"
             )
     if sink is not None:
         return _export_rows(logs, sink, progress, is_stream=True)

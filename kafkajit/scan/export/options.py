@@ -94,17 +94,17 @@ class ExportOptions:
         codec = codecs[0] if codec is None else codec
         _check(f"codec of {format_}", codec, codecs)
         if level is not None and codec == "none":
-            raise ValueError("a level of compression needs a codec that has levels")
+            raise ValueError("a compression level needs a codec with levels")
         by = _names(partition_by)
         for name in by:
             _check("column to partition by", name, PARTITION_COLUMNS)
         _check("encoding", encoding, (TEXT, BASE64))
         if encoding == BASE64 and format_ not in TEXT_FORMATS:
-            raise ValueError(f"base64 is for csv and jsonl: {format_} holds bytes as they are")
+            raise ValueError(f"base64 is only for csv and jsonl: {format_} stores bytes unchanged")
         given = {"paths": json.dumps(list(paths)), **_spelled(scan)}
         parsed = ScanOptions.parse(given)
         if parsed.kind != "records":
-            raise ValueError(f"only records are exported, not {parsed.kind}")
+            raise ValueError(f"only records can be exported, not {parsed.kind}")
         names = _columns(columns)
         return cls(
             scan=replace(parsed, max_partition_bytes=None),

@@ -121,7 +121,7 @@ class OutputFolder:
             for _, final in journal.files:
                 if self._exists(final):
                     raise FileExistsError(
-                        f"{self._shown}/{final} exists, and no export has it in its journal: "
+                        f"{self._shown}/{final} exists, but no export's journal lists it: "
                         "remove it, or export to another folder"
                     )
             sync_all(Path(f"{self.path}/{written}") for written, _ in journal.files)
@@ -188,7 +188,7 @@ class OutputFolder:
             differs = ", ".join(f"{name} {identity[name]!r}" for name in other)
             raise ValueError(
                 f"{self._shown} has an export of {partition} with other options ({differs}): "
-                "repeat these to go on with it, or export to another folder"
+                "pass these options to continue it, or export to another folder"
             )
         return journal
 

@@ -102,8 +102,8 @@ def partitions_to_export(options: ExportOptions) -> list[PartitionLog]:
         topic, partition = segments[0].path[:2]
         if topic is None or partition is None:
             raise ValueError(
-                f"{segments[0].log.path} does not lie in a partition's folder: put it into one "
-                "such as orders-0, so that its records have a topic and a partition"
+                f"{segments[0].log.path} is not in a partition's folder: move it into one such "
+                "as orders-0, which gives its records a topic and a partition"
             )
         if not options.wants({"topic": topic, "partition": partition}):
             continue
@@ -111,8 +111,8 @@ def partitions_to_export(options: ExportOptions) -> list[PartitionLog]:
             continue
         if (topic, partition) in found:
             raise ValueError(
-                f"{topic}-{partition} is found twice, at {found[topic, partition][0].log.folder} "
-                f"and {segments[0].log.folder}: name the folder of one of them, or the topic's id"
+                f"{topic}-{partition} exists twice, in {found[topic, partition][0].log.folder} "
+                f"and {segments[0].log.folder}: pass the folder of one of them, or the topic's id"
             )
         found[topic, partition] = segments
     names = {topic for topic, _ in found} | {f"{topic}-{number}" for topic, number in found}
@@ -122,7 +122,7 @@ def partitions_to_export(options: ExportOptions) -> list[PartitionLog]:
         raise FileNotFoundError(f"there are no segments of {', '.join(missing)} at {where}")
     if not found:
         raise FileNotFoundError(
-            f"only brokers' own topics have segments at {where}: name one as the topic to export it"
+            f"only internal topics have segments at {where}: to export one, name it as the topic"
         )
     typed: dict[str, ExportOptions] = {}
     for topic in sorted({topic for topic, _ in found}):
@@ -266,7 +266,7 @@ def _read(splits: list[Split], schema: pa.Schema, reading: ScanOptions) -> Itera
                 rows = rows.filter(pc.invert(is_behind))
             yield rows
         if behind:
-            reason = f"offsets {behind[0]} to {behind[-1]} lie behind the next segment's first"
+            reason = f"offsets {behind[0]} to {behind[-1]} are not below the next segment's first"
             gap = Gap(split.file.path, None, None, reason)  # type: ignore[arg-type]
             yield gap_record_batch(gap, schema, parse_log_path(split.file.path))
 

@@ -30,5 +30,5 @@ def test_fastavro_reads_what_is_written(codec: str) -> None:
 
 def test_a_name_that_avro_does_not_have_is_refused() -> None:
     schema = pa.schema([("customer id", pa.int64())])
-    with pytest.raises(ValueError, match="Avro has no names such as 'customer id'"):
+    with pytest.raises(ValueError, match="Avro does not allow the name 'customer id'"):
         AvroFile(pa.BufferOutputStream(), schema, "none", None, {})

@@ -223,7 +223,7 @@ def test_segments_that_overlap_are_an_error_or_reported(tmp_path: Path) -> None:
         kafkajit.export("sample:payments-1", tmp_path / "a", to="parquet")
     result = kafkajit.export("sample:payments-1", tmp_path / "b", to="parquet", mode="permissive")
     assert sorted(table_of(tmp_path / "b")["offset"].drop_null().to_pylist()) == list(range(10))
-    assert "offsets 6 to 7 lie behind the next segment's first" in result.gaps[0]["reason"]
+    assert "offsets 6 to 7 are not below the next segment's first" in result.gaps[0]["reason"]
 
 
 def test_limits_and_columns(logs: Path, tmp_path: Path) -> None:
@@ -273,7 +273,7 @@ def test_bytes_that_are_not_text_are_refused_with_their_place(tmp_path: Path) ->
 
 def test_a_partition_that_is_found_twice_is_refused(logs: Path, tmp_path: Path) -> None:
     shutil.copytree(logs, tmp_path / "copy")
-    with pytest.raises(ValueError, match="orders-0 is found twice"):
+    with pytest.raises(ValueError, match="orders-0 exists twice"):
         kafkajit.export([logs, tmp_path / "copy"], tmp_path / "files", to="csv")
 
 
