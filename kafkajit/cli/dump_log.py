@@ -143,8 +143,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=("text", "json"),
         default="text",
-        help="text (the default) is the output of Kafka's tool; json prints an object in each "
-        "line, with the values of headers, and bytes that are not UTF-8 in base64",
+        help="text prints the lines of Kafka's tool; json prints an object on each line, with the "
+        "values of headers, and with bytes that are not UTF-8 in base64 (default: %(default)s)",
     )
     add_mode_option(
         parser,

@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 EXAMPLE = """\
 A PATH is a log.dirs folder, a partition's folder, a glob, or a URI such as
 s3://bucket/orders-0, which may be tiered storage. Without --topic and
---partition, the brokers' own topics and a registry's are left out.
+--partition, internal topics and a registry's topic are left out.
 
-OUT is a folder, local or a URI; a file, if its name ends in .parquet, .arrow,
+OUT is a folder, local or a URI; or a file, if its name ends in .parquet, .arrow,
 .csv, .jsonl or .avro; or - for stdout (csv, jsonl and arrow). Each file in a
-folder has the records of one partition, and is named by the partition and its
-first offset. It appears whole or not at all. The folder OUT/_kafkajit records
-how far each partition is exported. Markers of transactions are left out unless
+folder has the records of one partition. Its name has the partition and its
+first offset. It appears complete or not at all. The folder OUT/_kafkajit records
+how far each partition is exported. Transaction markers are left out unless
 --columns names controlType.
 
 exit code:
-  0 if all records are exported; 2 if damaged or malformed ones were left out or
-    are rows with the reason (--mode); 1 after an error
+  0 if all records were exported; 2 if damaged or malformed ones were left out or
+    exported as rows with the reason (--mode); 1 after an error
 
 examples:
   kafkajit export /var/kafka -o /data/kafka --to parquet
@@ -62,22 +62,26 @@ _LEFT_OUT = 2
 _MOST_LINES = 20  # about damage
 # The options that kafkaLog has under the same names.
 _SCAN = {
-    "topic-id": ("ID", "the id of the topic, if another one had its name before"),
+    "topic-id": ("ID", "the id of the topic, if an earlier topic had the same name"),
     "value-schema": (
         "SCHEMA",
-        "an Avro or JSON schema or .proto text, or the path of such a file: "
-        "makes the column value typed; rawValue has the bytes",
+        "an Avro schema, a JSON Schema or .proto text, or the path of such a file: "
+        "the column value becomes typed, and rawValue has the bytes",
     ),
     "key-schema": ("SCHEMA", "the same for the column key, with rawKey"),
     "value-message": ("NAME", "the Protobuf message to read values into"),
     "key-message": ("NAME", "the same for keys"),
     "schemas": (
         "PATH",
-        "the schemas that values and keys name: a registry's log (_schemas-0), "
-        ".avsc or .proto files or a registry's JSON; auto: the registry's log beside the "
+        "where to find the schemas that values and keys name: a registry's log (_schemas-0), "
+        ".avsc or .proto files, or a registry's JSON; auto: the registry's log beside the "
         "topic",
     ),
-    "framing": ("NAME", "the bytes in front of values and keys, as for kafkaLog (default: auto)"),
+    "framing": (
+        "NAME",
+        "the form of the bytes in front of values and keys that name a schema, as for "
+        "kafkaLog (default: auto)",
+    ),
 }
 
 
@@ -95,7 +99,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--to",
         choices=("parquet", "arrow", "csv", "jsonl", "avro"),
-        help="the format (default: that of the file's suffix)",
+        help="the format of the files (default: the suffix of OUT decides)",
     )
     add_topic_option(parser)
     add_partition_option(parser)
@@ -109,8 +113,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--partition-by",
         default="none",
         metavar="NAMES",
-        help="the parts of folders such as topic=orders/partition=0/date=2026-01-01: topic, "
-        "partition and date, which is that of the timestamp in UTC (default: %(default)s)",
+        help="the columns that divide files among folders, such as "
+        "topic=orders/partition=0/date=2026-01-01: topic, partition and date (of the timestamp, "
+        "in UTC; default: %(default)s)",
     )
     parser.add_argument(
         "--file-size",
@@ -129,15 +134,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--encoding",
         choices=("text", "base64"),
         default="text",
-        help="how csv and jsonl hold bytes: as text, which must be UTF-8, or in base64, in columns "
-        "keyBase64 and valueBase64 (default: %(default)s)",
+        help="how csv and jsonl write bytes: as text, which must be UTF-8, or in base64, in the "
+        "columns keyBase64 and valueBase64 (default: %(default)s)",
     )
     for which, words in (("starting", "begin with"), ("ending", "end before")):
         parser.add_argument(
             f"--{which}-offset",
             type=number,
             metavar="OFFSET",
-            help=f"{words} this offset; for one --partition",
+            help=f"{words} this offset; needs one --partition",
         )
         parser.add_argument(
             f"--{which}-timestamp",
@@ -160,7 +165,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quiet",
         action="store_true",
-        help="print only errors and the records that are left out, on stderr",
+        help="print only errors and the records that were left out, on stderr",
     )
 
 

@@ -34,7 +34,7 @@ EXAMPLE = """\
 A PATTERN is a regular expression in RE2's syntax. ^ and $ are the beginning and
 the end of a key, a value or a header. A PATH is a segment, a log.dirs folder, a
 partition's folder, a glob, or a URI such as s3://bucket/orders-0. Without
---topic or --partition, the brokers' own topics and a registry's are left out if
+--topic or --partition, internal topics and a registry's topic are left out if
 there are other topics.
 
 exit code:

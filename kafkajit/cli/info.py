@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=("text", "json"),
         default="text",
-        help="a table, or one JSON object with the same figures by partition (default: "
+        help="a table, or one JSON object with the same figures for each partition (default: "
         "%(default)s)",
     )
     add_private_key_option(parser)

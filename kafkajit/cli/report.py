@@ -82,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=("html", "json"),
         default="html",
-        help="a page, or its figures in JSON (default: %(default)s)",
+        help="an HTML page, or its figures in JSON (default: %(default)s)",
     )
     depth = parser.add_mutually_exclusive_group()
     depth.add_argument("--deep", action="store_true", help="read all records, not a sample")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = """\
 A PATH is a log.dirs folder, a partition's folder, a glob, or a URI such as
-s3://bucket/orders-0. Without --topic, the brokers' own topics and a registry's
+s3://bucket/orders-0. Without --topic, internal topics and a registry's topic
 are left out.
 
 examples:

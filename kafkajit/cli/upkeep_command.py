@@ -83,8 +83,8 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=("text", "json"),
         default="text",
-        help="lines of text, or one JSON object at the end with command, applied, partitions and "
-        "errors (default: %(default)s)",
+        help="lines of text, or one JSON object at the end with the fields command, applied, "
+        "partitions and errors (default: %(default)s)",
     )
     add_color_option(parser)
 

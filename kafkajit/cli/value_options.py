@@ -15,14 +15,16 @@ def add_value_options(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             f"--{side}-decoder",
             choices=VALUE_DECODERS,
-            help=f"print {side}s that have a schema as JSON; for a malformed one, print the error",
+            help=f"decode {side}s with their schemas, and print them as JSON; for a malformed "
+            f"{side}, print the error",
         )
     for side in SIDES:
         parser.add_argument(
             f"--{side}-schema",
             metavar="SCHEMA",
             help=f"with --{side}-decoder: the schema to read {side}s into, as text or the path of "
-            f"an .avsc or .proto file; without --schemas, all {side}s were written with it",
+            f"an .avsc or .proto file; without --schemas, all {side}s must have been written "
+            "with it",
         )
     for side in SIDES:
         parser.add_argument(
@@ -34,9 +36,9 @@ def add_value_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--schemas",
         metavar="PATH",
-        help="the schemas that keys and values name: the log of a registry, .avsc or .proto "
-        "files, or a .json file with a registry's answer (default: the folder _schemas-0 beside "
-        "the log's)",
+        help="where to find the schemas that keys and values name: the log of a schema registry, "
+        ".avsc or .proto files, or a .json file with a registry's answer (default: the folder "
+        "_schemas-0 beside the log's folder)",
     )
 
 

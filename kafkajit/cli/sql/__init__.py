@@ -85,7 +85,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=FORMATS,
         metavar="FORMAT",
-        help=f"{', '.join(FORMATS)} (default: table on a terminal, csv elsewhere)",
+        help=f"the format of results: {', '.join(FORMATS)} (default: table on a terminal, csv "
+        "elsewhere)",
     )
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="write to a file instead of standard output"
