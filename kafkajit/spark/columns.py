@@ -8,13 +8,21 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 import pyarrow as pa
+import pyspark
 from pyspark.sql.functions import col, lit
-from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import from_arrow_type
 
 from kafkajit.spark.catalogue import FUNCTIONS
 from kafkajit.spark.descriptions import docstring
 from kafkajit.spark.worker import AckOnUnpickle
+
+try:
+    from pyspark.sql.pandas.functions import arrow_udf
+except ImportError:
+    raise ImportError(
+        f"kafkajit needs Spark 4.1 or newer, and this is {pyspark.__version__}: older ones have no "
+        "functions of Arrow arrays"
+    ) from None
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

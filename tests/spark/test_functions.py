@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from corpus import DATA, log_of, rows_of
+from corpus import DATA, log_of, rows_of, run_python
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
@@ -299,3 +299,17 @@ def test_internal_topics_are_decoded(spark: SparkSession) -> None:
     decoded = frame.selectExpr("kafka_decode_transaction_state(key, value) AS record")
     (row,) = decoded.selectExpr("record.key").limit(1).collect()
     assert row.key.startswith('{"type":"0","data":{"transactionalId":"')
+
+
+def test_an_older_spark_is_refused_by_its_version() -> None:
+    printed = run_python(
+        "import pyspark\n"
+        "from pyspark.sql.pandas import functions\n"
+        "del functions.arrow_udf\n"
+        "pyspark.__version__ = '4.0.1'\n"
+        "try:\n"
+        "    from kafkajit.spark import register\n"
+        "except ImportError as error:\n"
+        "    print(error)\n"
+    )
+    assert printed.startswith("kafkajit needs Spark 4.1 or newer, and this is 4.0.1:")
