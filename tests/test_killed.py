@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
-import sys
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -18,6 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 import reference
 from corpus import NO_JIT
+from killing import killed_at
 from producing import rows
 from producing import write as produce
 
@@ -31,7 +30,6 @@ CONFIG = {"segment.bytes": 300, "index.interval.bytes": 100}
 RECORDS = 36
 # One call in this many is tested, of several hundred; KAFKAJIT_KILLS=1 tests all of them.
 EVERY = int(os.environ.get("KAFKAJIT_KILLS", "13"))
-CHANGES = {f"os.{name}" for name in ("rename", "remove", "mkdir", "rmdir", "link", "utime")}
 
 Rows = list[tuple[int, bytes, bytes]]
 
@@ -130,25 +128,6 @@ def root() -> Iterator[Path]:
     shared = "/dev/shm" if Path("/dev/shm").is_dir() else None
     with TemporaryDirectory(dir=shared) as folder:
         yield Path(folder) / "kafka"
-
-
-def killed_at(call: int, run: Callable[[], Any]) -> bool:
-    """Run a command in a process that dies after `count` changes of files; whether it died."""
-    process = os.fork()
-    if process == 0:
-        numbers = count()
-
-        def die(event: str, arguments: tuple[Any, ...]) -> None:
-            writes = event == "open" and isinstance(arguments[1], str) and "w" in arguments[1]
-            if (writes or event in CHANGES) and next(numbers) == call:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-        sys.addaudithook(die)
-        try:
-            run()
-        finally:
-            os._exit(0)
-    return os.WIFSIGNALED(os.waitpid(process, 0)[1])
 
 
 def loaded(folder: Path) -> Rows:

@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import fastavro
 import pyarrow as pa
@@ -15,9 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 from corpus import DATA, NO_JIT
 from exporting import COLUMNS, append, exported, records_in, table_of
+from killing import killed_at
 
 import kafkajit
 import kafkajit.testing as kt
+from kafkajit.scan.export.round_files import OpenFile
 
 FORMATS = ("parquet", "arrow", "csv", "jsonl", "avro")
 
@@ -153,22 +157,41 @@ def test_a_round_whose_files_were_not_renamed_is_finished(logs: Path, tmp_path: 
     assert not (files / "_kafkajit" / "orders-0@7").exists()
 
 
-def test_half_of_a_later_file_does_not_replace_a_whole_one(logs: Path, tmp_path: Path) -> None:
-    files = tmp_path / "files"
-    kafkajit.export(logs, files, to="parquet")
-    append(logs / "orders-0", range(500, 520))
-    killed = """
-import os, sys, kafkajit
-from kafkajit.scan.export.round_files import OpenFile
-OpenFile.close = lambda self: os._exit(9)  # half of the file is written
-kafkajit.export(sys.argv[1], sys.argv[2], to="parquet")
-"""
-    for _ in range(2):
-        run = subprocess.run([sys.executable, "-c", killed, logs, files], check=False)
-        assert run.returncode == 9
-        assert exported(files)["orders-0"] == list(range(500))
-    kafkajit.export(logs, files, to="parquet")
-    assert exported(files)["orders-0"] == list(range(520))
+@pytest.mark.skipif(NO_JIT, reason="the same files are changed")
+def test_a_run_that_is_killed_anywhere_twice_loses_and_repeats_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    logs, files = tmp_path / "logs", tmp_path / "files"
+    append(logs / "orders-0", range(500))
+    flush = OpenFile.flush
+
+    def flushed(*arguments: Any) -> None:
+        flush(*arguments)
+        sys.audit("flushed")  # half of the file is written
+
+    monkeypatch.setattr(OpenFile, "flush", flushed)
+    monkeypatch.setattr("os.fsync", lambda _: None)
+
+    def run() -> None:
+        kafkajit.export(logs, files, to="parquet", partition_by="topic,date", file_size="4k")
+
+    run()
+    names = {path.relative_to(files) for path in files.rglob("*.parquet")}
+    assert len(names) > 3
+    is_thorough = request.config.getoption("--thorough")
+    for first, second in product(range(1000), range(20) if is_thorough else [3]):
+        shutil.rmtree(files)
+        if not killed_at(first, run, also="flushed"):
+            break
+        found = exported(files).get("orders-0", [])
+        killed_at(second, run, also="flushed")
+        again = exported(files).get("orders-0", [])
+        assert set(found) <= set(again)
+        assert len(again) == len(set(again))
+        run()
+        assert sorted(exported(files)["orders-0"]) == list(range(500))
+        assert {path.relative_to(files) for path in files.rglob("*.parquet")} == names
+    assert first > 20
 
 
 def test_other_options_in_the_same_folder_are_refused(logs: Path, tmp_path: Path) -> None:
