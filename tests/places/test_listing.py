@@ -60,7 +60,7 @@ def test_a_folder_that_cannot_be_listed_ends_the_listing(monkeypatch: pytest.Mon
                 raise OSError("out of order")
             return found
 
-    store = Broken(3000, 3000, latency=0.001)
+    store = Broken(3000, 3000, latency=0.01)
     uri = stored_at(monkeypatch, store)
     with pytest.raises(OSError, match="out of order"):
         find_segments([uri])
@@ -95,7 +95,7 @@ def test_only_the_folders_that_a_query_asks_for_are_listed(
 
 
 def test_a_topic_that_is_not_there_has_no_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    store = MemoryStore(1000, 1000, topics=20, latency=0.002)
+    store = MemoryStore(1000, 1000, topics=20, latency=0.02)
     options = options_of(stored_at(monkeypatch, store))
     missing = [Predicate("topic", "=", "missing")]
     assert plan_table(options, missing).tasks == []
