@@ -32,7 +32,7 @@ def test_a_bucket_and_the_brokers_folder_are_one_table(spark: SparkSession) -> N
 
 def test_a_key_that_is_missing_is_named(spark: SparkSession) -> None:
     log = spark.read.format("kafkaLog").load(str(MIXED / "remote" / "tier"))
-    with pytest.raises(PySparkException, match="encrypted with the key 'first', which is not"):
+    with pytest.raises(PySparkException, match="key 'first', which was not passed"):
         log.select("value").collect()
 
 

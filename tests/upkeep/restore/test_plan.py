@@ -273,7 +273,9 @@ def test_a_manifest_cannot_lead_out_of_the_folder(tmp_path: Path) -> None:
         text = manifest.read_text()
         assert '"topic": "orders"' in text
         manifest.write_text(text.replace('"topic": "orders"', f'"topic": "{topic}"'))
-        with pytest.raises(kafkajit.RemoteStorageError, match="the manifest belongs to another segment"):
+        with pytest.raises(
+            kafkajit.RemoteStorageError, match="the manifest belongs to another segment"
+        ):
             kafkajit.restore(tmp_path / "tier", tmp_path / "kafka")
         manifest.write_text(text)
 
