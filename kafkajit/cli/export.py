@@ -36,16 +36,16 @@ A PATH is a log.dirs folder, a partition's folder, a glob, or a URI such as
 s3://bucket/orders-0, which may be tiered storage. Without --topic and
 --partition, internal topics and a registry's topic are left out.
 
-OUT is a folder, local or a URI; or a file, if its name ends in .parquet, .arrow,
-.csv, .jsonl or .avro; or - for stdout (csv, jsonl and arrow). Each file in a
-folder has the records of one partition. Its name has the partition and its
-first offset. It appears complete or not at all. The folder OUT/_kafkajit records
-how far each partition is exported. Transaction markers are left out unless
---columns names controlType.
+OUT is a folder, local or a URI; or a file, if its name ends in .parquet,
+.arrow, .csv, .jsonl or .avro; or - for stdout (csv, jsonl and arrow). Each file
+in a folder has the records of one partition. Its name has the partition and
+its first offset. It appears complete or not at all. The folder OUT/_kafkajit
+records how far each partition is exported. Transaction markers are left out
+unless --columns names controlType.
 
 exit code:
-  0 if all records were exported; 2 if damaged or malformed ones were left out or
-    exported as rows with the reason (--mode); 1 after an error
+  0 if all records were exported; 2 if damaged or malformed ones were left out
+    or exported as rows with the reason (--mode); 1 after an error
 
 examples:
   kafkajit export /var/kafka -o /data/kafka --to parquet
