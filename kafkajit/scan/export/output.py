@@ -17,6 +17,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,10 @@ class OutputFolder:
         self._shown = shown(location)
         self._identity = json.loads(json.dumps(identity))
         self._suffix = suffix
-        self._count = 0  # of files
+        self._numbers = count(1)  # of files
+        # These names are not given to other files: a run that is killed would leave half of one
+        # under such a name, and the next run would rename it over a whole file.
+        self._journaled: set[str] = set()
         self._locked: Any = None
         self._listed: dict[str, list[tuple[int, str]]] | None = None
         (there,) = self._fs.get_file_info([self.path])
@@ -88,10 +92,7 @@ class OutputFolder:
             if written != final and self._exists(written):
                 self._rename(written, final)
         if self.is_local:
-            # A name in the journal is not given to another file: a run that is killed would leave
-            # half of that one under it, and the next run would rename it over a whole file.
-            numbers = [int(written.rpartition("@")[2]) for written, _ in journal.files]
-            self._count = max(self._count, *numbers, 0)
+            self._journaled.update(written for written, _ in journal.files)
             self._sync_folders([final for _, final in journal.files])
             for path in Path(f"{self.path}/{JOURNALS}").glob(f"{glob_of(partition)}@*"):
                 path.unlink()
@@ -106,8 +107,10 @@ class OutputFolder:
 
         Its bytes are synced when the round is committed.
         """
-        self._count += 1
-        written = f"{JOURNALS}/{partition}@{self._count}" if self.is_local else final
+        written = final
+        if self.is_local:
+            names = (f"{JOURNALS}/{partition}@{number}" for number in self._numbers)
+            written = next(name for name in names if name not in self._journaled)
         return written, _opened(self._fs, f"{self.path}/{written}")
 
     def discard(self, name: str) -> None:

@@ -194,6 +194,18 @@ def test_a_run_that_is_killed_anywhere_twice_loses_and_repeats_nothing(
     assert first > 20
 
 
+def test_an_export_that_was_copied_from_a_bucket_goes_on(logs: Path, tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    kafkajit.export(logs, files, to="parquet")
+    path = files / "_kafkajit" / "orders-0.json"
+    journal = json.loads(path.read_text())
+    journal["files"] = [(final, final) for _, final in journal["files"]]  # a bucket renames nothing
+    path.write_text(json.dumps(journal))
+    append(logs / "orders-0", range(500, 520))
+    kafkajit.export(logs, files, to="parquet")
+    assert exported(files)["orders-0"] == list(range(520))
+
+
 def test_other_options_in_the_same_folder_are_refused(logs: Path, tmp_path: Path) -> None:
     kafkajit.export(logs, tmp_path / "files", to="parquet")
     with pytest.raises(ValueError, match=r"has an export of orders-0 with other options \(columns"):
