@@ -43,8 +43,8 @@ def column_of(values: npt.NDArray[Any], is_null: Mask | None = None) -> pa.Array
     return pa.Array.from_buffers(type_, values.size, [validity, data], nulls)
 
 
-def bits(values: Mask) -> pa.Buffer:
-    """Booleans as Arrow keeps them, eight in a byte."""
+def bits(values: Mask | npt.NDArray[np.uint8]) -> pa.Buffer:
+    """Booleans, or bytes that are 0 or not, as Arrow keeps them: eight in a byte."""
     return pa.py_buffer(np.packbits(values, bitorder="little"))
 
 

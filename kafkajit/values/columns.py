@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafkajit.arrow.arrays import allocate
+from kafkajit.arrow.arrays import allocate, bits
 from kafkajit.errors import RecordDeserializationError
 from kafkajit.format.utf8 import sequence_size
 from kafkajit.kernel import kernel
@@ -162,8 +162,8 @@ class Columns:
                 node.type, size, [validity, pa.py_buffer(offsets)], children=children
             )
         if node.form == "bool":
-            bits = _packed(self._bytes(node.cell, size))
-            return pa.Array.from_buffers(type_, size, [validity, bits])
+            flags = bits(self._bytes(node.cell, size))
+            return pa.Array.from_buffers(type_, size, [validity, flags])
         if node.form in ("millis", "nanos"):
             numbers = self._bytes(node.cell, size * LONG).view(np.int64)
             return _microseconds(node, numbers, validity)
@@ -194,7 +194,7 @@ class Columns:
         if node.valid < 0:
             return None
         is_valid = self._bytes(node.valid, size)
-        return None if is_valid.all() else _packed(is_valid)
+        return None if is_valid.all() else bits(is_valid)
 
 
 def too_large(words: str) -> RecordDeserializationError:
@@ -204,10 +204,6 @@ def too_large(words: str) -> RecordDeserializationError:
 
 def _all_nodes(node: Node) -> list[Node]:
     return [node, *(inner for child in node.children for inner in _all_nodes(child))]
-
-
-def _packed(flags: npt.NDArray[np.uint8]) -> pa.Buffer:
-    return pa.py_buffer(np.packbits(flags, bitorder="little"))
 
 
 @kernel

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from kafkajit.arrow.arrays import bits
 from kafkajit.values.avro.pieces import constant, joined, pieces_of
 from kafkajit.values.avro.schema import AvroType, Union, fingerprint, parse_schema
 from kafkajit.values.framing import (
@@ -83,8 +84,6 @@ def _encoded(array: pa.Array, type_: AvroType, header: bytes) -> pa.Array:
     data, offsets = joined(pieces, len(array))
     if offsets[-1] >= 2**31:
         raise OverflowError("the values have more than 2 GiB; encode fewer at once")
-    validity = None
-    if not is_there.all():
-        validity = pa.py_buffer(np.packbits(is_there, bitorder="little"))
+    validity = None if is_there.all() else bits(is_there)
     buffers = [validity, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.binary(), len(array), buffers)
