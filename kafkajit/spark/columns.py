@@ -14,6 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from kafkajit.spark.catalogue import FUNCTIONS
 from kafkajit.spark.descriptions import docstring
+from kafkajit.spark.local.java import INSTALL_SPARK
 from kafkajit.spark.worker import AckOnUnpickle
 
 try:
@@ -21,7 +22,7 @@ try:
 except ImportError:
     raise ImportError(
         f"kafkajit needs Spark 4.1 or newer, and this is {pyspark.__version__}: older ones have no "
-        "functions of Arrow arrays"
+        f"functions of Arrow arrays; run {INSTALL_SPARK}"
     ) from None
 
 if TYPE_CHECKING:

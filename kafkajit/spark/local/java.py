@@ -70,7 +70,7 @@ def _version_of(java: str) -> str:
 
 
 # The packages of the extra [spark] in pyproject.toml: this works however kafkajit was installed.
-_INSTALL_SPARK = "pip install 'pyspark>=4.1,<5' 'pandas<3'"
+INSTALL_SPARK = "pip install 'pyspark>=4.1,<5' 'pandas<3'"
 
 
 def spark_jars() -> list[Path]:
@@ -80,9 +80,9 @@ def spark_jars() -> list[Path]:
     """
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise SparkNotFoundError(f"pyspark is not installed; run {_INSTALL_SPARK}")
+        raise SparkNotFoundError(f"pyspark is not installed; run {INSTALL_SPARK}")
     folder = Path(spec.origin).parent / "jars"
     jars = [jar for jar in folder.glob("*.jar") if not jar.name.startswith("spark-mllib_")]
     if not jars:
-        raise SparkNotFoundError(f"{folder} has no jars; run {_INSTALL_SPARK}")
+        raise SparkNotFoundError(f"{folder} has no jars; run {INSTALL_SPARK}")
     return sorted(jars, key=lambda jar: (not jar.name.startswith("slf4j-api-"), jar.name))
