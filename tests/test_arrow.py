@@ -14,6 +14,7 @@ from strategies import BATCH
 
 import kafkajit
 from kafkajit import testing as kt
+from kafkajit.arrow.arrays import repeated
 from kafkajit.format.utf8 import java_string
 from kafkajit.schema import BATCH_COLUMNS, RECORD_COLUMNS, record_schema, table_schema
 
@@ -249,3 +250,18 @@ def test_the_ends_of_int64_are_timestamps_of_batches(timestamp: int) -> None:
     log = kt.batch([], base_timestamp=timestamp, max_timestamp=timestamp)
     row = rows_of(kafkajit.read_record_batches(log))[0]
     assert (row["baseTimestamp"], row["maxTimestamp"]) == (timestamp, timestamp)
+
+
+@pytest.mark.parametrize("value", ["orders", "", "żółw", None, 7])
+def test_a_constant_column_has_the_value_in_every_row(value: str | int | None) -> None:
+    type_ = pa.int32() if value == 7 else pa.string()
+    column = repeated(value, 3, type_)
+    column.validate(full=True)
+    assert column.type == type_
+    assert column.to_pylist() == [value] * 3
+    assert repeated(value, 0, type_).to_pylist() == []
+
+
+def test_a_constant_column_of_more_than_arrow_holds_is_refused() -> None:
+    with pytest.raises(OverflowError, match=r"9000000 times 'xxx.* are more than 2 GiB"):
+        repeated("x" * 249, 9_000_000, pa.string())

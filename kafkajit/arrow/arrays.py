@@ -54,8 +54,10 @@ def repeated(value: Any, rows: int, type_: pa.DataType) -> pa.Array:
         return pa.nulls(rows, type_)
     if isinstance(value, str):
         text = value.encode()
-        if rows * len(text) > MAX_INT32:
-            return pa.repeat(value, rows)  # raises Arrow's error
+        if rows * len(text) > MAX_INT32:  # pa.repeat would return offsets that wrap
+            raise OverflowError(
+                f"{rows} times {value!r:.60} are more than 2 GiB: read other columns than this one"
+            )
         offsets = np.arange(rows + 1, dtype=np.int32) * np.int32(len(text))
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text * rows)]
         return pa.Array.from_buffers(pa.string(), rows, buffers, 0)
