@@ -58,7 +58,11 @@ def _hand_over(address: str, arguments: list[str]) -> bool:
     child = int.from_bytes(connection.recv(_LENGTH), "big")
 
     def terminate(number: int, _: object) -> None:
-        os.kill(child, number)
+        try:
+            if child:  # 0, if the server ended instead of answering, would be this process's group
+                os.kill(child, number)
+        except ProcessLookupError:
+            pass  # Spark also closes the child's stdin, at which it ends by itself
         os._exit(0)
 
     signal.signal(signal.SIGTERM, terminate)
