@@ -129,7 +129,7 @@ class FileDump:
         if file.is_folder:
             raise IsADirectoryError(
                 0,
-                f"no file of this folder can be dumped ({', '.join(SUFFIXES)}); a log.dirs root "
+                f"no file of this folder can be dumped ({', '.join(SUFFIXES)}); a log.dirs folder "
                 "has them in its partitions' folders, such as orders-0",
             )
         try:

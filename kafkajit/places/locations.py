@@ -1,6 +1,6 @@
 """Finds logs: at local paths and on every file system that pyarrow opens (s3, gs, hdfs, abfs).
 
-A location is a segment file, a partition's folder (orders-0), a broker's log.dirs root, which holds
+A location is a segment file, a partition's folder (orders-0), a broker's log.dirs folder, which holds
 such folders, or a glob of any of them; `sample:` is the folder of the sample logs. Folders are
 listed no deeper than that: a tree with several brokers' copies of a partition would otherwise yield
 every record twice. For the same reason a folder whose name begins with a dot is found only by a
@@ -143,7 +143,7 @@ def local_paths(location: str) -> list[str] | None:
 
 
 def is_partition_name(name: str) -> bool:
-    """Whether a folder of this name in a log.dirs root is searched for segments.
+    """Whether a folder of this name in a log.dirs folder is searched for segments.
 
     >>> is_partition_name("orders-0"), is_partition_name(".orders-0")
     (True, False)

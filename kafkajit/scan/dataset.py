@@ -50,7 +50,7 @@ def dataset(
     .. versionadded:: 1.0.0
 
     Args:
-        paths: a segment, a partition's folder, a log.dirs root, a glob, or several of these; local
+        paths: a segment, a partition's folder, a log.dirs folder, a glob, or several of these; local
             or as URIs.
         columns: the columns to read; by default all of the table.
         filters: the rows to read, as in ``pyarrow.parquet.read_table``: a list of
@@ -341,7 +341,7 @@ def _parsed(
     locations = [os.fspath(path) for path in each]
     if not locations or not all(isinstance(path, str) and path for path in locations):
         raise ValueError(
-            "paths: pass a segment file, a partition's folder, a log.dirs root, a glob, or a list "
+            "paths: pass a segment file, a partition's folder, a log.dirs folder, a glob, or a list "
             f"of these, not {paths!r}"
         )
     texts = {"paths": json.dumps(locations)}

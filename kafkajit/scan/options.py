@@ -225,7 +225,7 @@ def _topic_id(text: str) -> str:
 
 OPTIONS: dict[str, Option] = {
     "path": Option(
-        "path", _path, "a segment file, a partition's folder, a log.dirs root or a glob"
+        "path", _path, "a segment file, a partition's folder, a log.dirs folder or a glob"
     ),
     "paths": Option("paths", _paths, "several paths as a list in JSON; load([…]) sets it"),
     "kind": Option("kind", one_of(KINDS), f"the table: {', '.join(KINDS)}; records by default"),

@@ -154,7 +154,7 @@ class _Registry:
             elif kind == "DELETE_SUBJECT" and given is not None:
                 self._delete_subject(given["subject"], int(given["version"]))
         except _FOREIGN as error:
-            self._strange.append(f"the record at offset {offset} does not: {error!r}")
+            self._strange.append(f"the first is at offset {offset}: {error!r}")
 
     def report(self, folder: str) -> None:
         """Warn of records that are not a registry's; raise an error if none is."""
@@ -162,7 +162,8 @@ class _Registry:
             return
         if len(self._strange) == self._read:
             raise InvalidSchemaError(
-                f"it is not the log of a schema registry, {self._strange[0]}", path=folder
+                f"none of its {self._read} records comes from a schema registry; {self._strange[0]}",
+                path=folder,
             )
         logger.warning(
             "%s: %d of %d records do not come from a schema registry; %s",

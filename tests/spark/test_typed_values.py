@@ -189,7 +189,7 @@ def test_a_registrys_schemas_are_a_kind(spark: SparkSession, root: Path) -> None
             ("payments-value", 1, 9, None),
             ("payments-value", 2, 9, "soft"),
         ]
-    with pytest.raises(PySparkException, match="not the log of a schema registry"):
+    with pytest.raises(PySparkException, match="comes from a schema registry"):
         load(spark, root / "orders-0", root / "notes-0", kind="schemas").collect()
 
 

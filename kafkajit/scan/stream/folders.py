@@ -122,7 +122,7 @@ class Folders:
         except NotADirectoryError:
             raise NotADirectoryError(
                 f"{path} is a file: a stream reads a partition's folder such as orders-0, or a "
-                "log.dirs root that holds such folders"
+                "log.dirs folder that holds such folders"
             ) from None
         except FileNotFoundError:
             raise FileNotFoundError(f"there is nothing at {path}") from None
