@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, settings
 import kafkajit.testing as kt
 
 # A plain run is for while you work: of each test it takes this many parameters and examples, and
-# it leaves out the tests marked as thorough. `--thorough` runs everything, as `.ci/run --thorough` does.
+# it leaves out the tests marked as thorough. `--thorough` runs everything, as does
+# `.ci/run --thorough`.
 _PARAMETERS = 8
 _EXAMPLES = 20
 _THOROUGH_EXAMPLES = 30 if NO_JIT else 100

@@ -353,10 +353,11 @@ def test_a_log_of_many_chunks_is_read_whole(codec: str) -> None:
 @by_codec
 def test_threads_that_read_at_once_do_not_disturb_each_other(codec: str) -> None:
     letters = random.Random(codec)
+    size = 500 if NO_JIT else 20_000
     logs = [
         b"".join(
             kt.batch(
-                [kt.Record(value=bytes(letters.choices(b"abcdef", k=20_000)))] * 30,
+                [kt.Record(value=bytes(letters.choices(b"abcdef", k=size)))] * 30,
                 base_offset=30 * number,
                 codec=codec,
             )

@@ -1,10 +1,10 @@
 """Finds logs: at local paths and on every file system that pyarrow opens (s3, gs, hdfs, abfs).
 
-A location is a segment file, a partition's folder (orders-0), a broker's log.dirs folder, which holds
-such folders, or a glob of any of them; `sample:` is the folder of the sample logs. Folders are
-listed no deeper than that: a tree with several brokers' copies of a partition would otherwise yield
-every record twice. For the same reason a folder whose name begins with a dot is found only by a
-location that spells the dot: such folders hold changes of a log that are being prepared, and the
+A location is a segment file, a partition's folder (orders-0), a broker's log.dirs folder, which
+holds such folders, or a glob of any of them; `sample:` is the folder of the sample logs. Folders
+are listed no deeper than that: a tree with several brokers' copies of a partition would otherwise
+yield every record twice. For the same reason a folder whose name begins with a dot is found only by
+a location that spells the dot: such folders hold changes of a log that are being prepared, and the
 files that they replaced.
 """
 

@@ -50,8 +50,8 @@ def dataset(
     .. versionadded:: 1.0.0
 
     Args:
-        paths: a segment, a partition's folder, a log.dirs folder, a glob, or several of these; local
-            or as URIs.
+        paths: a segment, a partition's folder, a log.dirs folder, a glob, or several of these;
+            local or as URIs.
         columns: the columns to read; by default all of the table.
         filters: the rows to read, as in ``pyarrow.parquet.read_table``: a list of
             ``(column, test, value)`` that must all hold, a list of such lists of which one must
@@ -341,8 +341,8 @@ def _parsed(
     locations = [os.fspath(path) for path in each]
     if not locations or not all(isinstance(path, str) and path for path in locations):
         raise ValueError(
-            "paths: pass a segment file, a partition's folder, a log.dirs folder, a glob, or a list "
-            f"of these, not {paths!r}"
+            "paths: pass a segment file, a partition's folder, a log.dirs folder, a glob, or a "
+            f"list of these, not {paths!r}"
         )
     texts = {"paths": json.dumps(locations)}
     keys = given.get("private_keys")

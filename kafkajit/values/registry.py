@@ -162,7 +162,8 @@ class _Registry:
             return
         if len(self._strange) == self._read:
             raise InvalidSchemaError(
-                f"none of its {self._read} records comes from a schema registry; {self._strange[0]}",
+                f"none of its {self._read} records comes from a schema registry; "
+                f"{self._strange[0]}",
                 path=folder,
             )
         logger.warning(

@@ -434,6 +434,7 @@ def test_a_missing_key_is_reported_in_kafkas_words_where_the_line_breaks_off(dum
     assert run.code == 1
 
 
+@pytest.mark.skipif(NO_JIT, reason="megabytes")
 def test_json_larger_than_the_text_buffer_is_printed_whole(dump: Dump, tmp_path: Path) -> None:
     """Subtopologies are printed at 25 times their size; one more batch follows."""
     empty = b"\1" * 7 + b"\0"
@@ -466,6 +467,7 @@ def test_numbers_of_every_length_are_printed_in_full(dump: Dump, tmp_path: Path)
     assert b" CreateTime: -9223372036854775808 size: " in run.out
 
 
+@pytest.mark.skipif(NO_JIT, reason="megabytes")
 def test_a_value_larger_than_the_text_buffer_is_printed_whole(dump: Dump, tmp_path: Path) -> None:
     value = b"\xff" * (6 << 20)
     (tmp_path / LOG).write_bytes(
@@ -476,6 +478,7 @@ def test_a_value_larger_than_the_text_buffer_is_printed_whole(dump: Dump, tmp_pa
     assert run.out.count("\N{REPLACEMENT CHARACTER}".encode()) == len(value)
 
 
+@pytest.mark.skipif(NO_JIT, reason="megabytes")
 def test_many_header_keys_larger_than_the_text_buffer_are_printed_whole(
     dump: Dump, tmp_path: Path
 ) -> None:

@@ -22,6 +22,7 @@ from avro_schemas import (
     broken,
     named_types,
 )
+from corpus import NO_JIT
 from typed_logs import ORDER, ORDERS, confluent, encoded, fastavros
 
 import kafkajit
@@ -481,8 +482,9 @@ def test_long_lists_and_texts_grow_the_columns() -> None:
             {"name": "s", "type": "string"},
         ],
     }
-    rows = [{"n": [None, *range(k % 300)], "s": "x" * (k % 700)} for k in range(2000)]
-    rows[-1] = {"n": list(range(200_000)), "s": "é" * 100_000}
+    scale = 1 if NO_JIT else 10
+    rows = [{"n": [None, *range(k % 300)], "s": "x" * (k % 700)} for k in range(200 * scale)]
+    rows[-1] = {"n": list(range(20_000 * scale)), "s": "é" * 10_000 * scale}
     found = kafkajit.decode_values(encoded(schema, *rows), schema, framing="bare")
     found.validate(full=True)
     assert found.to_pylist() == rows

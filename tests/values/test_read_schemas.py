@@ -147,7 +147,9 @@ def test_records_that_are_not_a_registrys_are_reported(
     assert table["id"].to_pylist() == [1, None]
     words = "3 of 5 records do not come from a schema registry; the first is at offset 0: "
     assert words in caplog.text
-    with pytest.raises(InvalidSchemaError, match="none of its 2 records comes from a schema registry"):
+    with pytest.raises(
+        InvalidSchemaError, match="none of its 2 records comes from a schema registry"
+    ):
         kafkajit.read_schemas(write_registry(tmp_path / "b" / "_schemas-0", records[:2]))
     assert "the id 1 has another schema at offset 4 than at offset 3" in caplog.text
 

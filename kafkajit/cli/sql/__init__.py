@@ -74,8 +74,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="PATH",
-        help="a log.dirs folder, a partition's folder, a segment or a glob. Several may follow, and "
-        "the option may be repeated. If several words follow, the last one is the SQL if it "
+        help="a log.dirs folder, a partition's folder, a segment or a glob. Several may follow, "
+        "and the option may be repeated. If several words follow, the last one is the SQL if it "
         "contains a space and no such path exists",
     )
     parser.add_argument(
