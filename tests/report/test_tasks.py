@@ -31,12 +31,9 @@ from kafkajit.scan.plan import find_partitions
 
 LOG = kt.batch([kt.Record(key=b"k", value=b"v")])
 NOW = 1_700_000_000_000
-# Without compilation the large values of v2 take minutes.
-FOLDERS = [
-    DATA / name
-    for name in ("v2", "old", "damaged", "internal", "tiered", "written")
-    if not (NO_JIT and name == "v2")
-]
+# The large values of v2 take long, and minutes without compilation.
+LARGE = [] if NO_JIT else [pytest.param("v2", marks=pytest.mark.thorough)]
+FOLDERS = [*LARGE, "old", "damaged", "internal", "tiered", "written"]
 
 
 class Elsewhere:
@@ -62,19 +59,21 @@ def figures(paths: tuple[str, ...], depth: str, runner: Runner) -> dict[str, Any
     return found
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", FOLDERS)
 @pytest.mark.parametrize("depth", [HEADERS, ALL])
 def test_small_tasks_give_the_same_report(
-    folder: Path, depth: str, monkeypatch: pytest.MonkeyPatch
+    folder: str, depth: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(headers, "_MARK", 1000)
-    assert figures((str(folder),), depth, Elsewhere()) == figures((str(folder),), depth, HERE)
+    paths = (str(DATA / folder),)
+    assert figures(paths, depth, Elsewhere()) == figures(paths, depth, HERE)
 
 
-def test_small_tasks_give_the_same_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("folder", [*LARGE, "old"])
+def test_small_tasks_give_the_same_sample(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(headers, "_MARK", 100)
     monkeypatch.setattr("kafkajit.report.take._SAMPLE_BYTES", 3000)
-    paths = (kt.SAMPLE, str(DATA / ("old" if NO_JIT else "v2")))
+    paths = (kt.SAMPLE, str(DATA / folder))
     found = figures(paths, SAMPLE, Elsewhere())
     assert found == figures(paths, SAMPLE, HERE)
     assert found["takenFrom"]["sample"]["records"] > 0

@@ -61,8 +61,9 @@ def test_any_folder_has_the_same_report(spark: SparkSession, folder: str) -> Non
 
 
 @pytest.mark.usefixtures("_small_tasks")
-def test_records_of_several_folders_have_the_same_report(spark: SparkSession) -> None:
-    check(spark, str(DATA / "internal"), str(DATA / "v2"), kt.SAMPLE, depth=ALL)
+@pytest.mark.parametrize("folder", ["old", pytest.param("v2", marks=pytest.mark.thorough)])
+def test_records_of_several_folders_have_the_same_report(spark: SparkSession, folder: str) -> None:
+    check(spark, str(DATA / "internal"), str(DATA / folder), kt.SAMPLE, depth=ALL)
 
 
 def test_the_page_s_example_gives_what_it_says(spark: SparkSession) -> None:

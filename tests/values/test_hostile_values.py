@@ -112,7 +112,7 @@ import kafkajit
 from fuzz import Guarded
 
 guarded = Guarded(1 << 16)
-fields = [{"name": f"f{n}", "type": {"type": "array", "items": "long"}} for n in range(4000)]
+fields = [{"name": f"f{n}", "type": {"type": "array", "items": "long"}} for n in range(1000)]
 schema = {"type": "record", "name": "R", "fields": fields}
 content = b"x" * 20
 view = guarded.holding(content + bytes(32))
