@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -281,6 +282,16 @@ def test_benchmarks_import_their_neighbours_from_the_same_folder() -> None:
 @rule
 def test_every_module_has_a_docstring(path: Path) -> None:
     assert ast.get_docstring(parsed(path))
+
+
+POSSESSIVE_GROUP = re.compile(r"(?<!\\)\)(?:[*+?]|\{[0-9,]+\})\+|\(\?>")
+
+
+@rule
+def test_no_regular_expression_has_a_possessive_group(path: Path) -> None:
+    """Python before 3.11.5, which Debian 12 has, accepts texts that such a group does not match."""
+    strings = [node.value for node in nodes(path) if isinstance(node, ast.Constant)]
+    assert not [text for text in strings if POSSESSIVE_GROUP.search(str(text))]
 
 
 MOST_LINES = 400

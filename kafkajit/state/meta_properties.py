@@ -26,7 +26,7 @@ MAX_SIZE = 1 << 20
 
 _WHITE_SPACE = " \t\f"
 _LINE_END = re.compile("\r\n|\r|\n")
-_KEY = re.compile(r"(?:\\.|[^\\=: \t\f])*+", re.DOTALL)
+_KEY = re.compile(r"(?:\\.|[^\\=: \t\f]++)*", re.DOTALL)
 _SEPARATOR = re.compile(r"[ \t\f]*+(?:[=:][ \t\f]*+)?")
 _ESCAPED = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
 _MEANINGS = {"t": "\t", "r": "\r", "n": "\n", "f": "\f"}

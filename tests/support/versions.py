@@ -22,8 +22,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-# All that reads, writes and checks bytes, without Spark and without servers.
-CORE = ("format", "kernel", "index", "records", "walk", "encode", "test_reader.py", "test_arrow.py")
+# All that reads, writes and checks bytes and values, without Spark and without servers.
+CORE = (
+    *("format", "kernel", "index", "records", "walk", "encode", "test_reader.py", "test_arrow.py"),
+    *("state", "topics", "text", "values"),
+)
 SPARK = ("spark/test_datasource.py", "spark/test_functions.py")
 # What these tests import, from the extras `test` and `dev`.
 TOOLS = ("cramjam", "fastavro", "hypothesis", "pytest", "pytest-xdist", "zstandard")
@@ -39,7 +42,7 @@ class Versions(NamedTuple):
 
 
 VERSIONS = {
-    "lowest": Versions("3.11", "lowest-direct"),
+    "lowest": Versions("3.11.2", "lowest-direct"),  # Debian 12's
     "3.11": Versions("3.11"),
     "3.12": Versions("3.12"),
     "3.13": Versions("3.13"),

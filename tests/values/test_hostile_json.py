@@ -38,6 +38,14 @@ def test_a_body_is_one_row_whatever_it_has(body: bytes) -> None:
     assert len(decode_json(values, RECORD, mode="DROPMALFORMED")) == 2
 
 
+@pytest.mark.parametrize("count", [999, 1000, 5001])
+def test_the_careful_reader_reads_any_number_of_escapes(count: int) -> None:
+    text = "a\n" * count
+    assert read_value(json.dumps(text).encode(), column_of(pa.string())) == text
+    with pytest.raises(MalformedError, match="a string has no end"):
+        read_value(json.dumps(text).encode()[:-1], column_of(pa.string()))
+
+
 def test_bodies_do_not_reach_into_each_other() -> None:
     content = np.frombuffer(b'"abc"12345{"v":1}' + b" " * 40, dtype=np.uint8)
     starts, ends = np.array([0, 1, 5, 5, 10, 10]), np.array([3, 4, 8, 10, 16, 17])

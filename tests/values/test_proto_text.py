@@ -34,6 +34,17 @@ def with_presence(text: str) -> str:
     return " ".join(name for name, member in fields_of(text).items() if member.has_presence)
 
 
+def test_a_string_has_any_number_of_escapes() -> None:
+    for quote in "\"'":
+        text = r"\n" * 5000 + f"\\{quote}x"
+        (member,) = fields_of(
+            f"{TWO} message M {{ optional string s = 1 [default = {quote}{text}{quote}]; }}"
+        ).values()
+        assert member.name == "s"
+    with pytest.raises(InvalidSchemaError, match="a string does not end at line 1, column 8"):
+        parse_proto('import "a' + r"\n" * 5000)
+
+
 # As protoc.
 
 

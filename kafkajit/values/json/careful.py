@@ -32,10 +32,10 @@ from kafkajit.values.json.types import (
 )
 
 _SPACE = re.compile(rb"[ \t\n\r]*+")
-_STRING = re.compile(rb'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"')
-_GOOD_START = re.compile(rb'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+')
+# Python before 3.11.5 gets possessive groups wrong, and others take memory for each repetition.
+_INSIDE = re.compile(rb'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})){0,1000}')
 _BLANK = re.compile(rb"[ \t\r\n]")
-_NUMBER = re.compile(rb"(-?)(0|[1-9][0-9]*+)(?:\.([0-9]++))?+(?:[eE]([+-]?[0-9]++))?+")
+_NUMBER = re.compile(rb"(-?)(0|[1-9][0-9]*+)(?:\.([0-9]++))?(?:[eE]([+-]?[0-9]++))?")
 _LITERAL = re.compile(rb"null|true|false")
 _MOMENT = re.compile(
     r"(\d{4}-\d\d-\d\d)[Tt ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?"
@@ -162,15 +162,14 @@ class _Reader:
                 return p
 
     def _end_of_string(self, p: int) -> int:
-        found = _STRING.match(self._body, p)
-        if found is not None:
-            return found.end()
-        good = _GOOD_START.match(self._body, p)
-        assert good is not None
-        at = good.end()
-        if at == len(self._body):
+        body, at = self._body, p + 1
+        while (found := _INSIDE.match(body, at)) and found.end() > at:
+            at = found.end()
+        if body[at : at + 1] == b'"':
+            return at + 1
+        if at == len(body):
             raise MalformedError("a string has no end", at)
-        is_escape = self._body[at] == ord("\\")
+        is_escape = body[at] == ord("\\")
         what = "an escape that JSON does not have" if is_escape else "a control character"
         raise MalformedError(f"a string has {what}", at)
 

@@ -8,18 +8,23 @@ from typing import NamedTuple
 
 from kafkajit.errors import InvalidSchemaError
 
-# A number ends as a C preprocessor's does; `Tokens.integer` checks its digits. The quantifiers are
-# possessive, so that no text makes the search go back.
+# A number ends as a C preprocessor's does; `Tokens.integer` checks its digits. Quantifiers of
+# single characters are possessive, so that no text makes the search go back. Those of groups are
+# not: Python before 3.11.5 gets them wrong. They are bounded: each repetition takes memory.
 _TOKEN = re.compile(
     r"""
       (?P<space>  [ \t\n\r\f\v]++ | //[^\n]*+ | /\*(?s:.*?)\*/ )
     | (?P<name>   [A-Za-z_][A-Za-z0-9_]*+ )
-    | (?P<number> \.?[0-9](?:[eE][+-]|[A-Za-z0-9_.])*+ )
-    | (?P<string> "(?:[^"\\\n]++|\\[^\n])*+" | '(?:[^'\\\n]++|\\[^\n])*+' )
+    | (?P<number> \.?[0-9][A-Za-z0-9_.]*+(?:(?<=[eE])[+-][A-Za-z0-9_.]*+){0,100} )
+    | (?P<string> ["'] )
     | (?P<symbol> /(?!\*) | [!\#-&(-.:-@[-`{-~] )
     """,
     re.VERBOSE,
 )
+_INSIDE = {
+    '"': re.compile(r'(?:[^"\\\n]++|\\[^\n]){0,1000}'),
+    "'": re.compile(r"(?:[^'\\\n]++|\\[^\n]){0,1000}"),
+}
 _NEVER = re.compile(r"[\0\ud800-\udfff]")  # UTF-8 has no half of a pair, and protoc stops at NUL
 _INTEGER = re.compile(r"0[xX][0-9a-fA-F]++|0[0-7]*+|[1-9][0-9]*+")
 _ESCAPE = re.compile(
@@ -60,19 +65,27 @@ class Tokens:
                 raise self._no_token(position)
             kind = found.lastgroup
             assert kind is not None
+            end = found.end() if kind != "string" else self._behind_string(position)
             if kind != "space":
-                yield Token(kind, found[0], position)
-            position = found.end()
+                yield Token(kind, text[position:end], position)
+            position = end
         while True:
             yield Token("end", "", position)
+
+    def _behind_string(self, position: int) -> int:
+        quote = self.text[position]
+        inside, at = _INSIDE[quote], position + 1
+        while (found := inside.match(self.text, at)) and found.end() > at:
+            at = found.end()
+        if not self.text.startswith(quote, at):
+            advice = f"close it with {quote} on the same line"
+            raise self.error_at(position, "a string does not end", advice)
+        return at + 1
 
     def _no_token(self, position: int) -> InvalidSchemaError:
         if self.text.startswith("/*", position):
             return self.error_at(position, "a comment does not end", "close it with */")
         letter = self.text[position]
-        if letter in "\"'":
-            advice = f"close it with {letter} on the same line"
-            return self.error_at(position, "a string does not end", advice)
         advice = "only strings and comments may have it"
         return self.error_at(position, f"unexpected character {letter!r}", advice)
 
