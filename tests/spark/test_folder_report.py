@@ -25,7 +25,6 @@ def figures(document: dict[str, Any]) -> dict[str, Any]:
     """A document without measured times."""
     found: dict[str, Any] = json.loads(json.dumps(document))
     assert found.pop("seconds") > 0
-    assert found.pop("madeAt") > 0
     for topic in found["topics"]:
         for encoding in topic["savings"]["encodings"]:
             assert encoding.pop("encodeSeconds") >= 0
@@ -36,7 +35,8 @@ def figures(document: dict[str, Any]) -> dict[str, Any]:
 def check(spark: SparkSession, *paths: str, depth: str) -> None:
     """Compare the two, field by field."""
     there = figures(report(spark, *paths, depth=depth))
-    here = figures(take(ReportOptions(paths, depth=depth)))
+    # At the same time: compaction writes when a tombstone expires, into batches that it compresses.
+    here = figures(take(ReportOptions(paths, depth=depth, now=there["madeAt"])))
     assert there.keys() == here.keys()
     for name in here:
         assert there[name] == here[name], name
@@ -133,6 +133,7 @@ def test_the_command_has_the_same_figures(
     for more in ([kt.SAMPLE], ["--spark", kt.SAMPLE], ["--spark", "local[2]", kt.SAMPLE]):
         assert main([*words, *more]) == 0
         documents.append(figures(json.loads(capsys.readouterr().out)))
+        assert documents[-1].pop("madeAt") > 0
     assert documents[1] == documents[2] == documents[0]
 
 
