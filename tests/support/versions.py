@@ -29,7 +29,10 @@ CORE = (
 )
 SPARK = ("spark/test_datasource.py", "spark/test_functions.py")
 # What these tests import, from the extras `test` and `dev`.
-TOOLS = ("cramjam", "fastavro", "hypothesis", "pytest", "pytest-xdist", "zstandard")
+TOOLS = (
+    *("cramjam", "fastavro", "googleapis-common-protos", "grpcio-tools", "hypothesis", "pytest"),
+    *("pytest-xdist", "zstandard"),
+)
 # Spark 4.1 does not close the sockets of its Python workers, and here warnings are errors.
 LENIENT = ("-W", "ignore::pytest.PytestUnraisableExceptionWarning")
 SHOWN = ("numba", "numpy", "pyarrow", "pyspark")
