@@ -9,6 +9,7 @@ two segments have the same offsets, the first is cut where the second begins.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,8 +30,9 @@ from kafkajit.upkeep.repair.segment_repairs import (
     repaired_segment,
 )
 from kafkajit.upkeep.repair.sound_batches import BatchTriage, Bounds, sound_batches
-from kafkajit.walk.damage import Corruption, Gap, Stretch, corruption
+from kafkajit.walk.damage import DROPMALFORMED, Corruption, Gap, Stretch, corruption
 from kafkajit.walk.tail import foreign_error
+from kafkajit.walk.walk import Walk
 
 _NO_OFFSET = "its name is not an offset"  # 20 digits can be larger than any offset
 _BEHIND_CUT = "it is behind what is cut away"
@@ -45,6 +47,7 @@ class LoadedLog:
     segments: list[RepairedSegment] = field(default_factory=list)
     gone: dict[Path, str] = field(default_factory=dict)  # logs that go, and why
     gaps: list[Corruption] = field(default_factory=list)
+    kept: list[Range] = field(default_factory=list)  # the offsets of what stays, in order
     new_snapshots: Mapping[int, tuple[bytes, str]] = field(default_factory=dict)  # and why
     right_snapshots: set[int] = field(default_factory=set)
     epochs: list[tuple[int, int]] = field(default_factory=list)  # each with its start offset
@@ -127,7 +130,7 @@ def _load_segment(
     known.is_changed |= bool(triage.bad)
     if not reading.segments:
         if triage.was_early or known.next_offset > segment.base_offset:
-            loaded.gone[segment.log] = "no batch of it stays, and other segments have its offsets"
+            loaded.gone[segment.log] = _why_gone(segment, loaded.kept)
         else:
             reading.begin(segment.base_offset)
     last_offset = MAX_INT64
@@ -136,8 +139,33 @@ def _load_segment(
         last_offset = later[0].base_offset - 1 if is_staying else MAX_INT64
     offsets = Range(max(before.next_offset, segment.base_offset), last_offset)
     _finish(stored, reading, _gaps(triage.bad, reading.runs, offsets), loaded)
+    loaded.kept += [kept for _, kept in reading.runs]
     loaded.loses += triage.lost_batches
     return known, triage.is_cut
+
+
+def _why_gone(segment: NamedSegment, kept: Sequence[Range]) -> str:
+    """The reason why a segment without a batch that may stay goes; `kept` is what stays before."""
+    lost: list[Range] = []
+    source = Source(str(segment.log))
+    walk = Walk(source, mode=DROPMALFORMED, is_last=True)
+    for part in walk.checked():
+        if not isinstance(part, Gap):
+            bounds = zip(part.header["baseOffset"].tolist(), part.last_offset.tolist(), strict=True)
+            lost += [Range(*batch) for batch in bounds if not _is_within(Range(*batch), kept)]
+        source.forget(walk.position)
+    if not lost:
+        return "no batch of it stays, and other segments have its offsets"
+    first, last = min(one.first for one in lost), max(one.last for one in lost)
+    return (
+        f"its offsets are before {segment.base_offset}, where it begins, and offsets from {first} "
+        f"to {last} are missing then"
+    )
+
+
+def _is_within(offsets: Range, kept: Sequence[Range]) -> bool:
+    place = bisect_right(kept, offsets.first, key=lambda one: one.first) - 1
+    return place >= 0 and offsets.last <= kept[place].last
 
 
 def _finish(

@@ -2,7 +2,8 @@
 
 A broker does not load a log if a batch has an offset from before its segment's base offset:
 the file must have got a wrong name. If no other segment has offsets of the file, it becomes a
-segment that begins with its first offset.
+segment that begins with its first offset. A file that has that name, as when two were exchanged,
+does the same.
 """
 
 from __future__ import annotations
@@ -34,11 +35,9 @@ def name_segments(logs: Mapping[int, Path], *, salvage: bool) -> list[NamedSegme
     named = dict(logs)
     for base_offset, log in logs.items():
         first = _first_batch(log)
-        if len(first) and first.header["baseOffset"][0] < base_offset:
-            others = {base: path for base, path in named.items() if path != log}
-            found = _free_place(log, others)
-            if found is not None:
-                named = {**others, found: log}
+        is_early = len(first) > 0 and first.header["baseOffset"][0] < base_offset
+        if is_early and named.get(base_offset) == log:
+            named = _renamed(log, named, mode) or named
     return [
         NamedSegment(base, named[base], _has_own(named[base], base, mode)) for base in sorted(named)
     ]
@@ -51,27 +50,46 @@ def _first_batch(log: Path) -> Batches:
     return batch[batch.is_valid(source.content)] if len(batch) else batch
 
 
-def _free_place(log: Path, others: Mapping[int, Path]) -> int | None:
-    """The first offset of a log in order, if no other segment has any of its offsets."""
-    offsets = _offsets_of(log)
-    if offsets is None or offsets.first < 0:
+def _renamed(log: Path, named: Mapping[int, Path], mode: str) -> dict[int, Path] | None:
+    """The logs by base offset if one begins with its first offset; None if it has no room there.
+
+    A log whose name is in the way moves to its own first offset.
+    """
+    moved: dict[Path, Range] = {}
+    waiting = [log]
+    while waiting:
+        path = waiting.pop()
+        offsets = _offsets_of(path, mode)
+        if offsets is None or offsets.first < 0:
+            return None
+        moved[path] = offsets
+        waiting += [
+            other
+            for base, other in named.items()
+            if offsets.first <= base <= offsets.last and other not in {*moved, *waiting}
+        ]
+    places = {base: path for base, path in named.items() if path not in moved}
+    places |= {offsets.first: path for path, offsets in moved.items()}
+    if len(places) < len(named):
         return None
-    if any(offsets.first <= base <= offsets.last for base in others):
-        return None
-    before = max((base for base in others if base < offsets.first), default=None)
-    if before is not None and _last_offset_of(others[before]) >= offsets.first:
-        return None
-    return offsets.first
+    for offsets in moved.values():
+        if any(offsets.first < base <= offsets.last for base in places):
+            return None
+        before = max((base for base in places if base < offsets.first), default=None)
+        if before is not None and _last_offset_of(places[before]) >= offsets.first:
+            return None
+    return places
 
 
-def _offsets_of(log: Path) -> Range | None:
-    """The range of a log's offsets; None if the log is damaged or its offsets go back anywhere."""
+def _offsets_of(log: Path, mode: str) -> Range | None:
+    """The range of a log's offsets; None if they go back anywhere, or at damage under FAILFAST."""
     source = Source(str(log))
-    walk = Walk(source, mode=FAILFAST)
+    walk = Walk(source, mode=mode)
     first, last = None, -1
     try:
         for part in walk.checked():
-            assert not isinstance(part, Gap)
+            if isinstance(part, Gap):
+                continue
             begins, ends = part.header["baseOffset"], part.last_offset
             is_growing = (begins[1:] > ends[:-1]).all() and (begins <= ends).all()
             if not is_growing or begins[0] <= last or (part.header["magic"] != MAGIC_V2).any():
@@ -81,7 +99,8 @@ def _offsets_of(log: Path) -> Range | None:
             source.forget(walk.position)
     except KafkaJitError:
         return None
-    return None if first is None or walk.position < source.content.size else Range(first, last)
+    is_whole = mode == DROPMALFORMED or walk.position == source.content.size
+    return Range(first, last) if first is not None and is_whole else None
 
 
 def _last_offset_of(log: Path) -> int:

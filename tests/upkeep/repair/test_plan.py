@@ -419,6 +419,23 @@ def test_a_log_under_another_name_is_given_its_own(folder: Path) -> None:
     assert files_in(folder) == before
 
 
+def test_logs_under_each_others_names_are_exchanged(folder: Path) -> None:
+    before = files_in(folder)
+    for place, name in ((10, "aside"), (20, log_name(10)), ("aside", log_name(20))):
+        source = log_name(place) if isinstance(place, int) else place
+        (folder / source).rename(folder / name)
+    text = repaired(folder)
+    assert f"{log_name(10)}: create from {log_name(20)}" in text
+    assert files_in(folder) == before
+
+
+def test_offsets_that_only_a_removed_log_has_are_told(folder: Path) -> None:
+    (folder / log_name(30)).write_bytes(data(8) + data(5))
+    text = repaired(folder)
+    assert "its offsets are before 30, where it begins, and offsets from 8 to 9 are missing" in text
+    assert offsets_in(folder) == EVERY
+
+
 def test_a_copy_of_another_segment_costs_nothing(folder: Path) -> None:
     shutil.copy(folder / log_name(10), folder / log_name(13))
     text = repaired(folder)

@@ -27,6 +27,20 @@ def test_a_name_behind_the_first_offset_is_put_right_where_there_is_room(tmp_pat
     assert named(tmp_path, logs) == {0: 0, 250: 100, 200: 200}
 
 
+def test_exchanged_names_are_put_right(tmp_path: Path) -> None:
+    logs = {0: data(0), 10: data(30), 20: data(10), 30: data(21)}
+    assert named(tmp_path, logs) == {0: 0, 10: 30, 20: 10, 30: 21}
+
+
+def test_an_exchanged_log_that_is_damaged_is_put_right_to_be_salvaged(tmp_path: Path) -> None:
+    damaged = bytearray(data(20) + data(22) + data(24))
+    damaged[len(data(20)) + 30] ^= 1
+    for salvage, bases in ((False, {10: 10, 20: 20}), (True, {10: 20, 20: 10})):
+        folder = tmp_path / str(salvage)
+        folder.mkdir()
+        assert named(folder, {10: bytes(damaged), 20: data(10)}, salvage=salvage) == bases
+
+
 def test_a_segment_with_offsets_of_others_keeps_its_name(tmp_path: Path) -> None:
     for place, logs in enumerate(
         [
