@@ -64,6 +64,7 @@ def run(options: argparse.Namespace) -> int:
     from kafkajit.change.files import local_folder
     from kafkajit.change.partitions import partitions_at
     from kafkajit.log.config import LogConfig
+    from kafkajit.upkeep.repair.broker_start import foreign_folders
     from kafkajit.upkeep.repair.options import RepairOptions
     from kafkajit.upkeep.repair.plan import discarded
 
@@ -75,10 +76,11 @@ def run(options: argparse.Namespace) -> int:
     asked = RepairOptions(config, options.salvage, options.truncate_to, discard)
     with upkeep_command.Report(options) as report:
         needed: list[bool] = []
+        told: set[str] = set()
 
         def repair(folder: Path, is_alone: bool) -> bool:
             needed.append(False)
-            needed[-1] = _repair(folder, asked, options, report, is_alone=is_alone)
+            needed[-1] = _repair(folder, asked, options, report, told, is_alone=is_alone)
             return needed[-1]
 
         if options.truncate_to is not None:
@@ -88,6 +90,9 @@ def run(options: argparse.Namespace) -> int:
             done = "repaired" if options.apply else "to be repaired"
             partitions = "1 partition" if len(needed) == 1 else f"{len(needed):,} partitions"
             report.summary(f"{partitions}, {sum(needed) or 'none'} {done}")
+        for place in map(local_folder, options.dirs):
+            for name in foreign_folders(place):
+                report.summary(f"{place / name}: a broker does not start: move this folder away")
         return report.end(code)
 
 
@@ -96,15 +101,22 @@ def _repair(
     asked: RepairOptions,
     options: argparse.Namespace,
     report: upkeep_command.Report,
+    told: set[str],
     *,
     is_alone: bool,
 ) -> bool:
-    """Repair one partition; return whether there was something to do."""
+    """Repair one partition; return whether there was something to do.
+
+    `told` has the lines about the log.dirs folder that were printed before.
+    """
     from kafkajit.upkeep.repair.plan import log_size, plan_of
 
     plan = plan_of(folder, asked, report.progress.adding(folder.name, log_size(folder)))
-    if plan.is_needed or plan.notes or is_alone:
-        report.lines(plan.lines)
+    has_news = any(f"  note: {note}" not in told for note in plan.notes)
+    if plan.is_needed or has_news or is_alone:
+        lines = [line for line in plan.lines if line not in told]
+        report.lines(lines)
+        told.update(line for line in lines if line.startswith(f"  note: {folder.parent}/"))
     kept = None
     if plan.is_needed and options.apply:
         kept = plan.apply(keep=options.keep)

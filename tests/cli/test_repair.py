@@ -149,6 +149,21 @@ def test_a_note_reports_what_is_left_alone(
     assert "  note: " in capsys.readouterr().out
 
 
+def test_a_log_dirs_folder_is_described_once(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log_dirs = folder.parent
+    make_partition(log_dirs / "orders-1", SEGMENTS)
+    (log_dirs / "replication-offset-checkpoint").write_text("noise")
+    (log_dirs / "meta.properties").write_text("version=0\nbroker.id=1\n")
+    (log_dirs / "lost+found").mkdir()
+    assert main(["repair", *CONFIG, str(log_dirs)]) == 2
+    out = capsys.readouterr().out
+    assert out.count("replication-offset-checkpoint: CorruptCheckpointError: ") == 1
+    assert "orders-1" not in out
+    assert f"{log_dirs}/lost+found: a broker does not start: move this folder away\n" in out
+
+
 def test_a_terminal_gets_lines_that_fit_it(folder: Path) -> None:
     controller, terminal = pty.openpty()
     command = [sys.executable, "-m", "kafkajit.cli", "repair", *CONFIG, str(folder)]

@@ -21,6 +21,7 @@ from kafkajit.state.checkpoints import START_OFFSETS
 from kafkajit.state.leader_epochs import LEADER_EPOCHS, parse_leader_epochs
 from kafkajit.state.producer_snapshot import SNAPSHOT_NAME, snapshot_entries
 from kafkajit.storage.source import as_bytes, whole
+from kafkajit.upkeep.repair.broker_start import topic_id_problem, unreadable_checkpoints
 from kafkajit.upkeep.repair.file_repair import Contents, FileRepair, removal
 from kafkajit.upkeep.repair.loading import LoadedLog, load
 from kafkajit.upkeep.repair.options import RepairOptions
@@ -107,7 +108,11 @@ def find_repairs(
         gaps=log.gaps,
         loses=log.loses,
         repairs=sorted(repairs, key=lambda repair: _order(repair.path.name)),
-        notes=[*_unreadable_checkpoints(checkpoints), *_open_transactions(log)],
+        notes=[
+            *topic_id_problem(folder),
+            *unreadable_checkpoints(checkpoints),
+            *_open_transactions(log),
+        ],
     )
 
 
@@ -256,12 +261,6 @@ def _checkpoint_writer(folder: Path, name: str, offset: int | None) -> Callable[
         staged.write_bytes(PartitionOffsets(folder, name).with_offset(offset))
 
     return write
-
-
-def _unreadable_checkpoints(checkpoints: Mapping[str, PartitionOffsets]) -> Iterator[str]:
-    for offsets in checkpoints.values():
-        if offsets.problem is not None:
-            yield f"{offsets.path}: {offsets.problem}: brokers ignore it"
 
 
 def _open_transactions(log: LoadedLog) -> Iterator[str]:
