@@ -117,6 +117,9 @@ def new_parser() -> tuple[_Parser, dict[str, _Parser]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
+    # A process whose streams are closed has none.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: PTH123, SIM115  as long as it runs
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: PTH123, SIM115
     parser, commands = new_parser()
     words = sys.argv[1:] if arguments is None else list(arguments)
     if not words:
@@ -137,6 +140,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return options.error_code  # type: ignore[no-any-return]
     except KeyboardInterrupt:
+        if getattr(options, "apply", False):
+            complain(
+                options.command,
+                "interrupted: each partition is as it was or changed whole: run the command again "
+                "without --apply to see what is left to do",
+            )
         return 130
     except Exception as error:
         if options.debug:

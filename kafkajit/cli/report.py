@@ -139,9 +139,11 @@ def run(options: argparse.Namespace) -> int:
     earlier = None if options.compare is None else _document_at(Path(options.compare))
     if is_page:
         from kafkajit.report.page import page
+    output = options.output or (_PAGE if is_page else "-")
+    if output != "-":
+        _check_place(Path(output))
     document = _taken(options)
     text = page(document, earlier) if is_page else json.dumps(document) + "\n"
-    output = options.output or (_PAGE if is_page else "-")
     if output == "-":
         sys.stdout.write(text)
         return 0
@@ -213,12 +215,25 @@ def _document_at(path: Path) -> dict[str, Any]:
     return document
 
 
+def _check_place(path: Path) -> None:
+    """Raise if no file can be written there, before the report takes its time."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: name a file in it, such as {path / _PAGE}")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent}: make it, or name another file")
+
+
 def _write(path: Path, text: str) -> None:
-    """Write the file whole or not at all."""
+    """Write the file whole or not at all; a device or a pipe stays what it is."""
+    if path.exists() and not path.is_file():
+        path.write_text(text, encoding="utf-8")
+        return
     whole = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         whole.write_text(text, encoding="utf-8")
         whole.replace(path)
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, str(path)) from None
     finally:
         whole.unlink(missing_ok=True)
 

@@ -24,6 +24,7 @@ from kafkajit.cli.shared_options import (
 from kafkajit.cli.value_options import add_value_options, check_value_options
 
 if TYPE_CHECKING:
+    from kafkajit.cli.tail_lines import TailLines
     from kafkajit.scan.stream.log_stream import LogStream, StreamOffsets
     from kafkajit.scan.stream.options import StreamOptions
 
@@ -92,6 +93,7 @@ def run(options: argparse.Namespace) -> int:
     import json
 
     from kafkajit.cli.tail_lines import TailLines
+    from kafkajit.errors import CorruptRecordError
     from kafkajit.scan.stream.log_stream import LogStream
     from kafkajit.scan.stream.options import StreamOptions
 
@@ -107,8 +109,17 @@ def run(options: argparse.Namespace) -> int:
         given[f"encryption.key.pairs.{id_}.private.key.file"] = file
     topics = {*options.topics, *(name.rpartition("-")[0] for name in options.partitions)}
     parsed = replace(StreamOptions.parse(given), topics=tuple(sorted(topics)))
-    stream = LogStream(parsed)
-    lines = TailLines(options)
+    try:
+        return _follow(LogStream(parsed), parsed, TailLines(options), options)
+    except CorruptRecordError as error:
+        error.advice = "tail others with --partition, or see `kafkajit repair`"
+        raise
+
+
+def _follow(
+    stream: LogStream, parsed: StreamOptions, lines: TailLines, options: argparse.Namespace
+) -> int:
+    """Print what there is, and with -f what comes, for ever."""
     start = _begin(stream, options)
     while True:
         end = stream.latest_offsets(start, None)

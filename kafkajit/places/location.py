@@ -20,7 +20,7 @@ from kafkajit.places.uri_options import taken_out, with_settings
 from kafkajit.storage.globs import glob_to_regex
 from kafkajit.storage.remote_store import RemoteStore, Requests
 from kafkajit.storage.source import check_regular, resolve_sample
-from kafkajit.storage.stored_file import StoredFile, stored_as
+from kafkajit.storage.stored_file import StoredFile, stored_as, with_names
 
 # A scheme of one letter would be a Windows drive. A secret may contain slashes; a port may not.
 URI = re.compile(
@@ -154,7 +154,7 @@ class Location:
         """Files and folders in a folder; `hidden` adds folders whose names begin with a dot."""
         listed = [
             info
-            for info in self._opened.get_file_info(FileSelector(folder))
+            for info in with_names(self._opened.get_file_info(FileSelector(folder)))
             if hidden or not info.base_name.startswith(".") or info.type != FileType.Directory
         ]
         return sorted(listed, key=lambda info: info.path)

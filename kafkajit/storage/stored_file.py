@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
 
 from kafkajit.storage.remote_store import RemoteStore, Requests
 from kafkajit.storage.source import RangeReader, Source, Surroundings, into_memory
+
+logger = logging.getLogger("kafkajit")
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ class StoredFile:
         folder = FileSelector(self.key.rpartition("/")[0])
         return [
             stored_as(info, prefix, self.filesystem)
-            for info in self._opened.get_file_info(folder)
+            for info in with_names(self._opened.get_file_info(folder))
             if info.type == FileType.File
         ]
 
@@ -89,6 +93,18 @@ class StoredFile:
     @property
     def _opened(self) -> FileSystem | RemoteStore:
         return self.filesystem or LocalFileSystem()
+
+
+def with_names(listed: Iterable[FileInfo]) -> Iterator[FileInfo]:
+    """The files and folders whose names are UTF-8: all that Kafka writes are."""
+    for info in listed:
+        try:
+            _ = info.path
+        except UnicodeDecodeError as error:
+            name = bytes(error.object).decode(errors="backslashreplace")
+            logger.warning("%s: not read, its name is not UTF-8", name)
+            continue
+        yield info
 
 
 def stored_as(

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import argparse
+import sys
 from importlib.metadata import version
 
 import pytest
 from corpus import run_python
 
-from kafkajit.cli import main, new_parser
+from kafkajit.cli import main, new_parser, repair
 
 
 @pytest.mark.parametrize("command", ["compact", "repair", "retain"])
@@ -82,3 +84,24 @@ def test_the_version_is_printed_for_scripts_to_read(capsys: pytest.CaptureFixtur
         main(["--version"])
     assert ended.value.code == 0
     assert capsys.readouterr() == (f"kafkajit {version('kafkajit')}\n", "")
+
+
+def test_closed_streams_are_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stderr", None)
+    assert main(["completion", "bash"]) == 0
+    sys.stdout.close()
+    sys.stderr.close()
+
+
+def test_ctrl_c_tells_how_to_go_on_if_logs_are_being_changed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_: argparse.Namespace) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(repair, "run", interrupted)
+    assert main(["repair", "/k"]) == 130
+    assert capsys.readouterr().err == ""
+    assert main(["repair", "--apply", "/k"]) == 130
+    assert capsys.readouterr().err.startswith("kafkajit repair: interrupted: each partition is")

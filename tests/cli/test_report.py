@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -82,6 +83,28 @@ def test_an_earlier_report_is_compared(root: Path, report: Report, tmp_path: Pat
     report("--format", "json", "-o", earlier, "--topic", "orders", root)
     report("--compare", earlier, "-o", page, root)
     assert page.read_text().startswith("<!DOCTYPE html>")
+
+
+def test_a_place_without_room_for_a_file_is_named_before_anything_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for place, words in (
+        (tmp_path, f"{tmp_path} is a folder: name a file in it, such as {tmp_path}/report.html"),
+        (tmp_path / "no" / "r.html", f"there is no folder {tmp_path}/no: make it"),
+    ):
+        assert main(["report", "-o", str(place), str(tmp_path / "nothing")]) == 1
+        assert words in capsys.readouterr().err
+
+
+def test_a_pipe_or_a_device_is_written_to_and_not_replaced(
+    root: Path, report: Report, tmp_path: Path
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with os.fdopen(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)) as reader:
+        report("--format", "json", "--quick", "-o", pipe, root)
+        assert json.loads(reader.read())["depth"] == "headers"
+    assert pipe.is_fifo()
 
 
 @pytest.mark.parametrize("content", ["{}", "[]", "no JSON", '{"version": 2}'])

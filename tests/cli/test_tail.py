@@ -212,6 +212,18 @@ def test_what_cannot_be_read_is_an_error(
     assert words in capsys.readouterr().err
 
 
+def test_damage_names_a_way_that_this_command_has(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    segment = next((root / "orders-0").glob("*.log"))
+    damaged = segment.read_bytes()[:-1] + b"\xff"
+    segment.write_bytes(damaged + log(20, b"v"))
+    assert main(["tail", "-n", "all", str(root)]) == 1
+    error = capsys.readouterr().err
+    assert "tail others with --partition, or see `kafkajit repair`\n" in error
+    assert "DROPMALFORMED" not in error
+
+
 def test_new_records_are_printed_as_they_come(root: Path) -> None:
     """Also those of a torn tail once it is whole, and of a partition that is new."""
     with subprocess.Popen(

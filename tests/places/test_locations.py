@@ -554,3 +554,21 @@ def test_compressed_segments_are_named_and_not_left_out_in_silence(
     assert [record.getMessage() for record in caplog.records] == [
         f"{packed}: not read, decompress it first"
     ]
+
+
+def test_a_name_that_is_not_utf8_is_passed_over_and_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    segment = folder / f"{0:020}.log"
+    segment.write_bytes(b"")
+    try:
+        (folder / os.fsdecode(b"caf\xe9")).write_bytes(b"")
+        (tmp_path / os.fsdecode(b"caf\xe9-0")).mkdir()
+    except OSError:
+        pytest.skip("this file system has names in UTF-8 only")
+    assert [file.path for file in find_files(str(tmp_path))] == [str(segment)]
+    assert [file.path for file in find_files(str(folder))] == [str(segment)]
+    (named, *_) = [record.getMessage() for record in caplog.records]
+    assert named == f"{tmp_path}/caf\\xe9-0: not read, its name is not UTF-8"

@@ -101,7 +101,7 @@ class PartitionRepair(PartitionPlan):
 
     @property
     def _offsets(self) -> str:
-        if self.log_start_offset >= self.log_end_offset:
+        if self.log_start_offset >= self.log_end_offset or not self.bytes:
             return f"empty at offset {self.log_end_offset}"
         return f"offsets {self.log_start_offset} to {self.log_end_offset - 1}"
 

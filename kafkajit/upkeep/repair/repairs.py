@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from kafkajit.change.partition_offsets import PartitionOffsets
 from kafkajit.errors import CorruptCheckpointError, CorruptSnapshotError
+from kafkajit.format.log_path import INDEX_SUFFIX, LOG_SUFFIX
 from kafkajit.log.epochs import LeaderEpochs
 from kafkajit.places.location import SEGMENT_NAME
 from kafkajit.state.checkpoints import NAMES as CHECKPOINTS
@@ -111,6 +112,7 @@ def find_repairs(
         notes=[
             *topic_id_problem(folder),
             *unreadable_checkpoints(checkpoints),
+            *_lost_logs(partition),
             *_open_transactions(log),
         ],
     )
@@ -261,6 +263,23 @@ def _checkpoint_writer(folder: Path, name: str, offset: int | None) -> Callable[
         staged.write_bytes(PartitionOffsets(folder, name).with_offset(offset))
 
     return write
+
+
+def _lost_logs(partition: _Partition) -> Iterator[str]:
+    """Name logs that are missing or empty although their offset index has entries."""
+    logs = dict(partition.files.matching(SEGMENT_NAME))
+    bases = sorted(int(name[:20]) for name in logs)
+    for name, path in sorted(partition.files.matching(_INDEX)):
+        log = logs.get(name[:20] + LOG_SUFFIX)
+        if name.endswith(INDEX_SUFFIX) and (log is None or log.stat().st_size == 0):
+            base = int(name[:20])
+            behind = min((other for other in bases if other > base), default=None)
+            to = "on" if behind is None else f"to {behind - 1}"
+            if path.read_bytes().strip(b"\0"):  # the rest is preallocated
+                yield (
+                    f"{name[:20]}{LOG_SUFFIX} is {'missing' if log is None else 'empty'}, but its "
+                    f"index has entries: records from offset {base} {to} are lost"
+                )
 
 
 def _open_transactions(log: LoadedLog) -> Iterator[str]:

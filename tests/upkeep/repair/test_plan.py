@@ -436,6 +436,24 @@ def test_offsets_that_only_a_removed_log_has_are_told(folder: Path) -> None:
     assert offsets_in(folder) == EVERY
 
 
+def test_records_that_only_an_index_still_knows_are_told(folder: Path) -> None:
+    (folder / log_name(10)).write_bytes(b"")
+    (folder / log_name(20)).unlink()
+    (partition,) = repair(folder).partitions
+    assert partition.notes == [
+        f"{log_name(10)} is empty, but its index has entries: records from offset 10 on are lost",
+        f"{log_name(20)} is missing, but its index has entries: records from offset 20 on are lost",
+    ]
+    (folder / f"{10:020}.index").write_bytes(bytes(80))  # preallocated
+    assert len(repair(folder).partitions[0].notes) == 1
+
+
+def test_a_log_of_empty_segments_is_empty(folder: Path) -> None:
+    for base in SEGMENTS:
+        (folder / log_name(base)).write_bytes(b"")
+    assert "then: 3 segments, 0 bytes, empty at offset 20" in str(repair(folder))
+
+
 def test_a_copy_of_another_segment_costs_nothing(folder: Path) -> None:
     shutil.copy(folder / log_name(10), folder / log_name(13))
     text = repaired(folder)
