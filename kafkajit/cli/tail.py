@@ -12,7 +12,7 @@ from dataclasses import replace
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
-from kafkajit.cli.look import add_color_option
+from kafkajit.cli.look import add_color_option, complain
 from kafkajit.cli.shared_options import (
     TIME,
     add_isolation_level_option,
@@ -125,10 +125,23 @@ def _follow(
         end = stream.latest_offsets(start, None)
         _print(stream, parsed, lines, _of_topics(start, options), _of_topics(end, options))
         if not options.follow:
+            _report_tails(stream, options)
             return 0
         stream.commit(end)
         start = end
         sleep(_PAUSE_SECONDS)
+
+
+def _report_tails(stream: LogStream, options: argparse.Namespace) -> None:
+    """Warn about bytes at the ends of logs that are not printed, because they may be damage."""
+    for name, log, position in stream.unsound_tails():
+        topic, _, number = name.rpartition("-")
+        if _of_topics({topic: {number: 0}}, options):
+            complain(
+                options.command,
+                f"{log.path}: {log.size - position:,} bytes from position {position} on are not a "
+                "sound batch, and were not printed: a broker writes it, or see `kafkajit repair`",
+            )
 
 
 def _begin(stream: LogStream, options: argparse.Namespace) -> StreamOffsets:

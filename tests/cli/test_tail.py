@@ -224,6 +224,21 @@ def test_damage_names_a_way_that_this_command_has(
     assert "DROPMALFORMED" not in error
 
 
+def test_bytes_at_a_logs_end_that_are_no_sound_batch_are_told(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    segment = next((root / "orders-0").glob("*.log"))
+    whole = segment.read_bytes()
+    for behind, count in ((whole[:70], 70), (whole[:-1] + b"\xff", len(whole)), (bytes(70), 0)):
+        segment.write_bytes(whole + behind)
+        assert main(["tail", str(root)]) == 0
+        words = f"{segment}: {count:,} bytes from position {len(whole)} on are not a sound batch"
+        assert (words in capsys.readouterr().err) == bool(count)
+    segment.write_bytes(whole[:70])
+    assert main(["tail", "--topic", "payments", str(root)]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_new_records_are_printed_as_they_come(root: Path) -> None:
     """Also those of a torn tail once it is whole, and of a partition that is new."""
     with subprocess.Popen(

@@ -11,7 +11,7 @@ before a record is read: where a new query begins, and where a partition that ha
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, TypeVar
 
 from kafkajit.errors import OffsetOutOfRangeError
@@ -27,6 +27,7 @@ from kafkajit.scan.stream.options import Limits, StreamOptions
 from kafkajit.scan.stream.partition import Partition
 from kafkajit.scan.stream.tasks import ON_LOSS, plan_tasks
 from kafkajit.scan.stream.transactions import Transactions
+from kafkajit.storage.stored_file import StoredFile
 from kafkajit.walk.damage import PERMISSIVE
 
 logger = logging.getLogger("kafkajit")
@@ -127,6 +128,13 @@ class LogStream:
     def reported_offsets(self) -> StreamOffsets:
         """The offsets behind all records that were there at the last look."""
         return to_json({place: it.end_offset for place, it in self._partitions.items()})
+
+    def unsound_tails(self) -> Iterator[tuple[str, StoredFile, int]]:
+        """The partitions whose last log does not end in a sound batch, and where that begins."""
+        for place, partition in sorted(self._partitions.items()):
+            tail = partition.unsound_tail
+            if tail is not None:
+                yield str(place), *tail
 
     def metrics(self) -> dict[str, str]:
         """Metrics of what lies behind the newest micro-batch, as it was at the last look."""

@@ -21,6 +21,7 @@ from kafkajit.scan.stream.positions import (
     believe,
     boundary,
     headers,
+    only_zeros,
     sound_behind,
 )
 from kafkajit.storage.live_file import LiveFile
@@ -72,6 +73,17 @@ class Partition:
     def end_offset(self) -> int:
         """The offset behind the last sound batch that is read."""
         return min(self._believed.offset, self.segments[-1].offsets.last + 1)
+
+    @property
+    def unsound_tail(self) -> tuple[StoredFile, int] | None:
+        """The last log and the position from which on it has no sound batch, if it has bytes there.
+
+        A broker may be writing them. Zeros are preallocated.
+        """
+        log, position = self._last, self._believed.position
+        if log is None or position >= log.size or only_zeros(log, position):
+            return None
+        return log, position
 
     def update(self, listing: Listing, reached: int = 0) -> None:
         """Take over a new listing, which has a segment, and read what has come.

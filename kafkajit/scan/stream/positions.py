@@ -96,7 +96,7 @@ def sound_behind(log: StoredFile, known: Believed) -> Believed | None:
 
     A batch with lower offsets than the log has there does not count: it lies in a record's value.
     """
-    if _only_zeros(log, known.position):
+    if only_zeros(log, known.position):
         return None
     content = as_bytes(log.read(known.position, log.size - known.position))
     prover = PrefixChecksums(content)
@@ -110,7 +110,7 @@ def sound_behind(log: StoredFile, known: Believed) -> Believed | None:
     return None
 
 
-def _only_zeros(log: StoredFile, position: int) -> bool:
+def only_zeros(log: StoredFile, position: int) -> bool:
     """Whether a log has only zeros from a position on, as a preallocated file has."""
     steps = range(position, log.size, _ZEROS)
     return not any(as_bytes(log.read(at, min(_ZEROS, log.size - at))).any() for at in steps)
