@@ -19,7 +19,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kafkajit.errors import CorruptRecordError
+from kafkajit.errors import CorruptRecordError, InvalidOffsetError
+from kafkajit.format.limits import MAX_INT64
 from kafkajit.index.transaction_index import ENTRY, transaction_entries
 from kafkajit.log.segment import Segment
 from kafkajit.log.timestamps import modified_ms
@@ -28,6 +29,7 @@ from kafkajit.records.chunk import without_bad_markers
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import Decoder
 from kafkajit.storage.source import Mask, Source, as_bytes
+from kafkajit.storage.stored_file import StoredFile
 from kafkajit.upkeep.compact.cleanable import Cleanable
 from kafkajit.upkeep.compact.cleaned_transactions import (
     NO_CONTROL,
@@ -97,7 +99,9 @@ class Cleaner:
         self._superseded = RecordBitmap()  # in the dirty segments
         self._superseded_before = RecordBitmap()  # in the clean ones
         self._without_key: dict[str, int] = {}
-        self._checked: set[str] = set()  # logs whose checksums are right
+        self._checked: set[str] = set()  # logs whose checksums and offsets are right
+        bases = [segment.base_offset for segment in segments]
+        self._behind = dict(zip(bases, [*bases[1:], MAX_INT64], strict=True))
 
     def index(self) -> None:
         """Mark the superseded records."""
@@ -193,12 +197,13 @@ class Cleaner:
         source = log.open()
         limit = self._max_decompressed_bytes
         decoder = Decoder(source, self._memory, max_decompressed_bytes=limit)
-        position = 0
+        position, offset = 0, segment.base_offset
         for framing in frames(source):
             if log.path not in self._checked:
                 sound = decoder.sound(framing.batches, check_crcs=True)
                 if not sound.all():
                     raise decoder.unsound(framing.batches, int(np.argmin(sound)))
+                offset = _in_order(framing.batches, offset, self._behind[segment.base_offset], log)
             for batches in _of_one_kind(framing.batches):
                 is_wanted = wanted(batches)
                 done, window = 0, len(batches)
@@ -269,6 +274,22 @@ def _left_out(run: Run, transactions: CleanedTransactions) -> Mask:
     discards = transactions.discards(run.batches, types, run.chunk.path)
     left_out: Mask = np.repeat(discards | run.batches.is_control, run.counts)
     return left_out
+
+
+def _in_order(batches: Batches, offset: int, behind: int, log: StoredFile) -> int:
+    """The offset behind these batches; raise if one is not in order from `offset` to `behind`."""
+    first, last = batches.header["baseOffset"], batches.last_offset
+    begin = np.append(offset, last[:-1] + 1)
+    is_wrong = (first < begin) | (last < first) | (last >= behind)
+    if is_wrong.any():
+        row = int(np.argmax(is_wrong))
+        raise InvalidOffsetError(
+            f"the batch has offsets {first[row]} to {last[row]}, and those from {begin[row]} to "
+            f"{behind - 1} belong here",
+            path=log.path,
+            position=int(batches.position[row]),
+        )
+    return int(last[-1]) + 1 if len(batches) else offset
 
 
 def _of_one_kind(batches: Batches) -> Iterator[Batches]:

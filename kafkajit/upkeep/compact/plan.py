@@ -18,7 +18,7 @@ from kafkajit.change.files import local_folder
 from kafkajit.change.partition_offsets import PartitionOffsets
 from kafkajit.change.partition_plan import FolderState, PartitionPlan, UpkeepPlan
 from kafkajit.change.partitions import partitions_at
-from kafkajit.errors import CorruptRecordError, KafkaJitError
+from kafkajit.errors import CorruptRecordError, InvalidOffsetError, KafkaJitError
 from kafkajit.format.codecs import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.format.progress import Progress, adding
 from kafkajit.log.config import LogConfig
@@ -182,7 +182,7 @@ class PartitionCompaction(PartitionPlan):
         if self.cleanable is not None and self.cleanable.dirty_bytes:
             try:
                 segments = list(self._cleaned(self.cleanable, change))
-            except CorruptRecordError as error:
+            except (CorruptRecordError, InvalidOffsetError) as error:
                 advise_repair(error)
                 raise
         self._segments, self._is_known = segments, True

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,12 @@ from compaction_twin import Aborted, LastRecord, Segment, Settings, compacted, s
 from corpus import NO_JIT
 
 import kafkajit.testing as kt
-from kafkajit.errors import CorruptIndexError, CorruptRecordError, DecompressionLimitError
+from kafkajit.errors import (
+    CorruptIndexError,
+    CorruptRecordError,
+    DecompressionLimitError,
+    InvalidOffsetError,
+)
 from kafkajit.log.log import Log
 from kafkajit.upkeep.compact.cleanable import Cleanable
 from kafkajit.upkeep.compact.cleaner import Cleaner
@@ -269,6 +275,24 @@ def test_what_is_behind_the_last_batch_of_a_segment_is_an_error(
         CorruptRecordError, match=f"this segment, which ends in {len(tail)} bytes that are"
     ):
         clean(tmp_path, [Segment(0, plain(0, b"a") + tail)], SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("logs", "position"),
+    [
+        ([plain(0, b"a"), plain(20, b"a"), plain(10, b"a")], 0),  # names were exchanged
+        ([plain(0, b"a") + plain(0, b"b"), b"", b""], 70),
+        ([plain(3, b"a") + plain(2, b"b"), b"", b""], 70),
+        ([plain(0, b"a") + plain(10, b"a"), b"", b""], 70),
+        ([plain(0, b"a"), plain(9, b"a"), b""], 0),
+    ],
+)
+def test_offsets_that_are_not_in_order_are_an_error(
+    logs: list[bytes], position: int, tmp_path: Path
+) -> None:
+    segments = [Segment(base, log) for base, log in zip((0, 10, 20), logs, strict=True)]
+    with pytest.raises(InvalidOffsetError, match=f"belong here at position {position} in "):
+        clean(tmp_path, segments, replace(SETTINGS, end=30))
 
 
 def test_an_aborted_transaction_that_no_index_has_is_an_error(tmp_path: Path) -> None:
