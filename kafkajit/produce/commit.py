@@ -134,7 +134,8 @@ def _by_partition(
             begins = [segment.base_offset for segment in segments[1:]]
             if any(end > begin for end, begin in zip(ends[:-1], begins, strict=True)):
                 raise InvalidOffsetError(
-                    f"the rows of {partition} are in several tasks, and their offsets overlap: "
+                    f"the rows of {partition} are in several tasks or files, and their offsets "
+                    "overlap: "
                     f"{SORT}"
                 )
     return grouped

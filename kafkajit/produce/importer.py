@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,7 +24,7 @@ from kafkajit.produce.input_files import InputFile, input_files
 from kafkajit.produce.job_folder import JobFolder
 from kafkajit.produce.options import ProduceOptions
 from kafkajit.produce.router import Router, TopicPartition
-from kafkajit.produce.task_output import StagedSegment, TaskOutput
+from kafkajit.produce.task_output import StagedSegment, TaskOutput, out_of_order
 
 _READ_AHEAD = 1 << 62  # behind all offsets
 
@@ -181,10 +182,12 @@ class _Counts:
         self._options = options
         self._router = Router(options)
         self._found: dict[TopicPartition, ImportedPartition] = {}
+        self._ends: dict[TopicPartition, int] = {}  # the last offset of this task's records
 
     def begin(self, turn: int) -> None:
         """Begin with the records of a task."""
         self._router = Router(self._options, turn)
+        self._ends.clear()
 
     def add(self, records: pa.RecordBatch) -> None:
         numbers = pa.array(self._router.route(records))
@@ -196,8 +199,13 @@ class _Counts:
                 part.first_offset, part.last_offset = 0, part.records - 1
                 continue
             here = records["offset"].filter(pc.equal(numbers, pair["values"]))
-            span = pc.min_max(here)
-            first, last = span["min"].as_py(), span["max"].as_py()
+            if here.null_count:
+                raise ValueError("every record needs an offset, and some are null")
+            offsets = here.to_numpy()
+            first, last = int(offsets[0]), int(offsets[-1])
+            if first <= self._ends.get(partition, -1) or (np.diff(offsets) <= 0).any():
+                raise out_of_order(partition)
+            self._ends[partition] = last
             part.first_offset = first if part.first_offset is None else part.first_offset
             part.last_offset = last
 

@@ -41,9 +41,17 @@ _MOST_OPEN = 256  # segments
 _NEW = ("key", "value", "headers", "timestamp")
 _KEPT = tuple(name for name in RECORD_COLUMNS if name not in ("topic", "partition"))
 SORT = (
-    "df.repartition('topic', 'partition').sortWithinPartitions('topic', 'partition', 'offset') "
-    "puts them so"
+    "sort the rows by topic, partition and offset, in Spark with "
+    "df.repartition('topic', 'partition').sortWithinPartitions('topic', 'partition', 'offset')"
 )
+
+
+def out_of_order(partition: TopicPartition) -> InvalidOffsetError:
+    """The error of rows that cannot keep their offsets."""
+    return InvalidOffsetError(
+        "rows that keep their offsets must be in the order of these, each offset once, and those "
+        f"of {partition} are not: {SORT}"
+    )
 
 
 class StagedSegment(NamedTuple):
@@ -201,10 +209,7 @@ class TaskOutput:
     def _check_growing(self, index: int, offsets: Int64s, least: int) -> None:
         """Raise unless the offsets of rows increase from `least` on."""
         if offsets[0] < least or (np.diff(offsets) <= 0).any():
-            raise InvalidOffsetError(
-                "keepOffsets needs rows in the order of their offsets, each offset once, and those "
-                f"of {self._router.partitions[index]} are not: {SORT}"
-            )
+            raise out_of_order(self._router.partitions[index])
 
     def _check_size(self, batches: Batches) -> None:
         config = self._options.config

@@ -208,7 +208,7 @@ def test_tasks_whose_kept_offsets_overlap_are_an_error(tmp_path: Path) -> None:
         rows(topic=["a"] * 2, partition=[0] * 2, value=[b""] * 2, offset=offsets)
         for offsets in ([5, 9], [7, 12])
     )
-    with pytest.raises(InvalidOffsetError, match=r"are in several tasks, and .*sortWith"):
+    with pytest.raises(InvalidOffsetError, match=r"are in several tasks or files, and .*sortWith"):
         write(tmp_path, [[one], [other]], keepOffsets="true")
     assert files_of(tmp_path) == {}
     one, other = one.slice(0, 1), other.slice(0, 1)

@@ -14,6 +14,7 @@ from corpus import TESTS, rows_of
 from exporting import append, records_in
 
 import kafkajit
+from kafkajit.errors import InvalidOffsetError
 from kafkajit.produce import commit
 from kafkajit.produce.commit import locked
 
@@ -121,6 +122,27 @@ def test_a_damaged_file_writes_nothing(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"rows\.avro is cut off or damaged"):
         kafkajit.import_files(tmp_path / "rows.avro", tmp_path / "back").apply()
     assert not (tmp_path / "back").exists()
+
+
+@pytest.mark.parametrize("offsets", [[5, 3], [5, 5], [5, 6, 6]])
+def test_offsets_that_are_not_in_order_are_an_error_of_the_plan(
+    offsets: list[int], tmp_path: Path
+) -> None:
+    lines = "".join(f"orders,0,{offset},v\n" for offset in offsets)
+    (tmp_path / "rows.csv").write_text(f"topic,partition,offset,value\n{lines}")
+    plan = kafkajit.import_files(tmp_path / "rows.csv", tmp_path / "back")
+    for act in (lambda: plan.partitions, plan.apply):
+        with pytest.raises(InvalidOffsetError, match="those of orders-0 are not: sort the rows by"):
+            act()
+    assert not (tmp_path / "back").exists()
+
+
+def test_an_offset_that_is_missing_is_an_error_of_the_plan(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("topic,partition,offset,value\norders,0,5,v\norders,0,,v\n")
+    plan = kafkajit.import_files(tmp_path / "rows.csv", tmp_path / "back")
+    for act in (lambda: plan.partitions, plan.apply):
+        with pytest.raises(ValueError, match="every record needs an offset, and some are null"):
+            act()
 
 
 def test_columns_that_are_not_imported_are_known(tmp_path: Path) -> None:
