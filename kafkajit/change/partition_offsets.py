@@ -53,7 +53,8 @@ def offset_in(folder: Path, name: str) -> int | None:
     offsets = PartitionOffsets(folder, name)
     if offsets.problem is not None:
         message = offsets.problem.removeprefix(f"{CorruptCheckpointError.__name__}: ")
-        raise CorruptCheckpointError(message, path=str(offsets.path))
+        advice = "`kafkajit repair` describes what to do about it"
+        raise CorruptCheckpointError(message, path=str(offsets.path), advice=advice)
     return offsets.offset
 
 

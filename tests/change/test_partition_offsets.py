@@ -72,3 +72,4 @@ def test_where_it_has_to_be_known_one_that_cannot_be_read_is_an_error(tmp_path: 
     with pytest.raises(kafkajit.CorruptCheckpointError, match=r"^Expected .* \[1\]") as raised:
         offset_in(tmp_path / "orders-1", NAME)
     assert raised.value.path == str(tmp_path / NAME)
+    assert str(raised.value).endswith(": `kafkajit repair` describes what to do about it")
