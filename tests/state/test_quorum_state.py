@@ -164,7 +164,7 @@ def test_version_1_has_no_voters() -> None:
         (b"{}", "Deserialized node does not have data_version field"),
         (b'{"data_version":NaN}', "The line is not JSON (NaN is not a number)"),
         (b'{"data_version":' + b"9" * 5000 + b"}", "The line is not JSON (Exceeds the limit"),
-        (b"[" * 60_000, "The line is not JSON (nested too deeply)"),
+        (b"[" * 60_000, "The line is not JSON ("),  # from 3.14 on, Python reads that far
         (b'{"data_version":' + b"[" * 500 + b"]" * 500 + b"}", "data_version (ARRAY) is not"),
         (b'{"clusterId":"\xff"}', "not UTF-8"),
     ],

@@ -329,6 +329,8 @@ def moment_of(text: str) -> int | None:
     if found is None:
         return None
     day, hour, minute, second, fraction, sign, hours, minutes = found.groups()
+    if hour == "24":  # from 3.14 on, Python takes it for the next day
+        return None
     try:
         moment = datetime.datetime.fromisoformat(f"{day}T{hour}:{minute}:{second or '00'}")
     except ValueError:

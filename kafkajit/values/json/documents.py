@@ -11,6 +11,7 @@ from kafkajit.errors import InvalidSchemaError
 from kafkajit.values.json.types import MAX_DEPTH
 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_MOST_SHOWN = 200  # characters of a place
 
 
 class Place(NamedTuple):
@@ -32,6 +33,8 @@ class Place(NamedTuple):
     def error(self, words: str) -> InvalidSchemaError:
         """An error about this place."""
         where = f"{self.document}#{self.pointer}" if self.document else f"#{self.pointer}"
+        if len(where) > _MOST_SHOWN:
+            where = f"{where[:_MOST_SHOWN]}…"
         return InvalidSchemaError(f"{words}, JSON Schema {where}")
 
 
