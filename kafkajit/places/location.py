@@ -20,7 +20,12 @@ from kafkajit.places.uri_options import taken_out, with_settings
 from kafkajit.storage.globs import glob_to_regex
 from kafkajit.storage.remote_store import RemoteStore, Requests
 from kafkajit.storage.source import check_regular, resolve_sample
-from kafkajit.storage.stored_file import StoredFile, stored_as, with_names
+from kafkajit.storage.stored_file import (
+    StoredFile,
+    report_dangling_links,
+    stored_as,
+    with_names,
+)
 
 # A scheme of one letter would be a Windows drive. A secret may contain slashes; a port may not.
 URI = re.compile(
@@ -152,6 +157,8 @@ class Location:
 
     def listed(self, folder: str, *, hidden: bool = False) -> list[FileInfo]:
         """Files and folders in a folder; `hidden` adds folders whose names begin with a dot."""
+        if self._filesystem is None:
+            report_dangling_links(folder)
         listed = [
             info
             for info in with_names(self._opened.get_file_info(FileSelector(folder)))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
 
@@ -102,9 +104,25 @@ def with_names(listed: Iterable[FileInfo]) -> Iterator[FileInfo]:
             _ = info.path
         except UnicodeDecodeError as error:
             name = bytes(error.object).decode(errors="backslashreplace")
-            logger.warning("%s: not read, its name is not UTF-8", name)
+            _report_unread(name, "its name is not UTF-8")
             continue
         yield info
+
+
+def report_dangling_links(folder: str) -> None:
+    """Warn of links to nothing in a local folder: pyarrow does not list them."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            is_link = entry.is_symlink() and not entry.name.startswith(".")
+            if is_link and not os.path.exists(entry.path):  # noqa: PTH110  a name of any bytes
+                name = os.fsencode(entry.path).decode(errors="backslashreplace")
+                _report_unread(name, "it is a link to a file or folder that does not exist")
+
+
+@cache
+def _report_unread(name: str, reason: str) -> None:
+    """Warn once: a stream lists its folders again and again."""
+    logger.warning("%s: not read, %s", name, reason)
 
 
 def stored_as(

@@ -556,6 +556,27 @@ def test_compressed_segments_are_named_and_not_left_out_in_silence(
     ]
 
 
+def test_a_link_to_nothing_is_passed_over_and_named_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    segment, lost, partition = (
+        folder / f"{0:020}.log",
+        folder / f"{9:020}.log",
+        tmp_path / "orders-1",
+    )
+    segment.write_bytes(b"")
+    lost.symlink_to(tmp_path / "elsewhere")
+    partition.symlink_to(tmp_path / "nowhere")
+    for _ in range(2):
+        assert [file.path for file in find_files(str(tmp_path))] == [str(segment)]
+    reason = "not read, it is a link to a file or folder that does not exist"
+    warnings = {record.getMessage() for record in caplog.records}
+    assert warnings == {f"{lost}: {reason}", f"{partition}: {reason}"}
+    assert len(caplog.records) == 2
+
+
 def test_a_name_that_is_not_utf8_is_passed_over_and_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
