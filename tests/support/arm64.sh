@@ -22,13 +22,13 @@ if [ ! -e "$folder/ready" ]; then
   for package in "$folder"/apt/archives/*.deb; do dpkg-deb -x "$package" "$folder/root"; done
   rm -rf "$folder/apt"
 
-  # qemu-user looks for absolute paths in the root first.
+  # qemu-user looks for absolute paths in the root first. It is named whole: tests empty PATH.
   cat >"$folder/python" <<END
 #!/bin/sh
 PYTHONPATH="$checkout:$folder/wheels\${PYTHONPATH:+:\$PYTHONPATH}"
 NUMBA_CPU_FEATURES="\${NUMBA_CPU_FEATURES-+neon,+crc,+aes}"
 export PYTHONPATH NUMBA_CPU_FEATURES PYTHONDONTWRITEBYTECODE=1
-exec qemu-aarch64-static -cpu neoverse-n1 -L "$folder/root" "$folder/root/usr/bin/python3" "\$@"
+exec $(command -v qemu-aarch64-static) -cpu neoverse-n1 -L "$folder/root" "$folder/root/usr/bin/python3" "\$@"
 END
   chmod +x "$folder/python"
 
@@ -42,8 +42,9 @@ with open(sys.argv[1], "rb") as file:
 extras = project["optional-dependencies"]
 # What is for Spark, for lint or for a browser is left out.
 left_out = ("kafkajit", "pyspark", "asv", "mypy", "ruff", "selenium", "venv-pack", "virtualenv")
-wanted = project["dependencies"] + extras["encryption"] + extras["test"] + extras["dev"]
-wanted += ["googleapis-common-protos", "pandas<3"]  # as they come with pyspark
+wanted = project["dependencies"] + ["pandas<3"]  # as it comes with pyspark
+for extra in ("encryption", "report", "test", "dev"):
+    wanted += extras[extra]
 print("\n".join(line for line in wanted if not line.startswith(left_out)))
 END
   platforms=()
