@@ -127,7 +127,7 @@ class _Registry:
         self._texts: dict[tuple[str, int], Schema] = {}  # by context and id
         self._subjects: dict[str, str] = {}  # by their aliases
         self._read = 0
-        self._strange: list[str] = []
+        self._strange: list[str] = []  # where and why
 
     @property
     def schemas(self) -> list[Schema]:
@@ -154,7 +154,7 @@ class _Registry:
             elif kind == "DELETE_SUBJECT" and given is not None:
                 self._delete_subject(given["subject"], int(given["version"]))
         except _FOREIGN as error:
-            self._strange.append(f"the first is at offset {offset}: {error!r}")
+            self._strange.append(f"offset {offset}: {error!r}")
 
     def report(self, folder: str) -> None:
         """Warn of records that are not a registry's; raise an error if none is."""
@@ -162,12 +162,12 @@ class _Registry:
             return
         if len(self._strange) == self._read:
             raise InvalidSchemaError(
-                f"none of its {self._read} records comes from a schema registry; "
+                f"none of its {self._read} records comes from a schema registry; the first is at "
                 f"{self._strange[0]}",
                 path=folder,
             )
         logger.warning(
-            "%s: %d of %d records do not come from a schema registry; %s",
+            "%s: %d of %d records do not come from a schema registry; the first is at %s",
             folder,
             len(self._strange),
             self._read,

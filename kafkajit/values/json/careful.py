@@ -30,9 +30,9 @@ from kafkajit.values.json.types import (
     TIMESTAMP,
     Column,
 )
+from kafkajit.values.matching import end_of_pieces
 
 _SPACE = re.compile(rb"[ \t\n\r]*+")
-# Python before 3.11.5 gets possessive groups wrong, and others take memory for each repetition.
 _INSIDE = re.compile(rb'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})){0,1000}')
 _BLANK = re.compile(rb"[ \t\r\n]")
 _NUMBER = re.compile(rb"(-?)(0|[1-9][0-9]*+)(?:\.([0-9]++))?(?:[eE]([+-]?[0-9]++))?")
@@ -162,9 +162,8 @@ class _Reader:
                 return p
 
     def _end_of_string(self, p: int) -> int:
-        body, at = self._body, p + 1
-        while (found := _INSIDE.match(body, at)) and found.end() > at:
-            at = found.end()
+        body = self._body
+        at = end_of_pieces(_INSIDE, body, p + 1)
         if body[at : at + 1] == b'"':
             return at + 1
         if at == len(body):

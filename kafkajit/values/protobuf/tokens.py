@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kafkajit.errors import InvalidSchemaError
+from kafkajit.values.matching import end_of_pieces
 
 # A number ends as a C preprocessor's does; `Tokens.integer` checks its digits. Quantifiers of
-# single characters are possessive, so that no text makes the search go back. Those of groups are
-# not: Python before 3.11.5 gets them wrong. They are bounded: each repetition takes memory.
+# single characters are possessive, so that no text makes the search go back; those of groups are
+# bounded (see `matching`).
 _TOKEN = re.compile(
     r"""
       (?P<space>  [ \t\n\r\f\v]++ | //[^\n]*+ | /\*(?s:.*?)\*/ )
@@ -21,10 +22,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
-_INSIDE = {
-    '"': re.compile(r'(?:[^"\\\n]++|\\[^\n]){0,1000}'),
-    "'": re.compile(r"(?:[^'\\\n]++|\\[^\n]){0,1000}"),
-}
+_INSIDE = {quote: re.compile(rf"(?:[^{quote}\\\n]++|\\[^\n]){{0,1000}}") for quote in ('"', "'")}
 _NEVER = re.compile(r"[\0\ud800-\udfff]")  # UTF-8 has no half of a pair, and protoc stops at NUL
 _INTEGER = re.compile(r"0[xX][0-9a-fA-F]++|0[0-7]*+|[1-9][0-9]*+")
 _ESCAPE = re.compile(
@@ -74,9 +72,7 @@ class Tokens:
 
     def _behind_string(self, position: int) -> int:
         quote = self.text[position]
-        inside, at = _INSIDE[quote], position + 1
-        while (found := inside.match(self.text, at)) and found.end() > at:
-            at = found.end()
+        at = end_of_pieces(_INSIDE[quote], self.text, position + 1)
         if not self.text.startswith(quote, at):
             advice = f"close it with {quote} on the same line"
             raise self.error_at(position, "a string does not end", advice)
