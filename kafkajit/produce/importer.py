@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,7 +23,7 @@ from kafkajit.produce.input_files import InputFile, input_files
 from kafkajit.produce.job_folder import JobFolder
 from kafkajit.produce.options import ProduceOptions
 from kafkajit.produce.router import Router, TopicPartition
-from kafkajit.produce.task_output import StagedSegment, TaskOutput, out_of_order
+from kafkajit.produce.task_output import StagedSegment, TaskOutput, check_growing
 
 _READ_AHEAD = 1 << 62  # behind all offsets
 
@@ -182,12 +181,12 @@ class _Counts:
         self._options = options
         self._router = Router(options)
         self._found: dict[TopicPartition, ImportedPartition] = {}
-        self._ends: dict[TopicPartition, int] = {}  # the last offset of this task's records
+        self._next_offsets: dict[TopicPartition, int] = {}  # behind this task's records
 
     def begin(self, turn: int) -> None:
         """Begin with the records of a task."""
         self._router = Router(self._options, turn)
-        self._ends.clear()
+        self._next_offsets.clear()
 
     def add(self, records: pa.RecordBatch) -> None:
         numbers = pa.array(self._router.route(records))
@@ -202,12 +201,11 @@ class _Counts:
             if here.null_count:
                 raise ValueError("every record needs an offset, and some are null")
             offsets = here.to_numpy()
-            first, last = int(offsets[0]), int(offsets[-1])
-            if first <= self._ends.get(partition, -1) or (np.diff(offsets) <= 0).any():
-                raise out_of_order(partition)
-            self._ends[partition] = last
-            part.first_offset = first if part.first_offset is None else part.first_offset
-            part.last_offset = last
+            check_growing(partition, offsets, self._next_offsets.get(partition, 0))
+            part.last_offset = int(offsets[-1])
+            self._next_offsets[partition] = part.last_offset + 1
+            if part.first_offset is None:
+                part.first_offset = int(offsets[0])
 
     @property
     def found(self) -> list[ImportedPartition]:

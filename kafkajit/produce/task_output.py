@@ -46,12 +46,13 @@ SORT = (
 )
 
 
-def out_of_order(partition: TopicPartition) -> InvalidOffsetError:
-    """The error of rows that cannot keep their offsets."""
-    return InvalidOffsetError(
-        "rows that keep their offsets must be in the order of these, each offset once, and those "
-        f"of {partition} are not: {SORT}"
-    )
+def check_growing(partition: TopicPartition, offsets: Int64s, least: int) -> None:
+    """Raise unless the offsets of a partition's rows increase from `least` on."""
+    if offsets[0] < least or (np.diff(offsets) <= 0).any():
+        raise InvalidOffsetError(
+            "rows that keep their offsets must be in the order of these, each offset once, and "
+            f"those of {partition} are not: {SORT}"
+        )
 
 
 class StagedSegment(NamedTuple):
@@ -189,7 +190,7 @@ class TaskOutput:
         series = self._opened(index)
         if self._options.keep_offsets and len(records[0]):
             offsets = numbers_of(records[0].column("offset"), "offset")
-            self._check_growing(index, offsets, series.next_offset)
+            check_growing(self._router.partitions[index], offsets, series.next_offset)
             series.next_offset = int(offsets[0])
         for buffer in self._encoded(index, records):
             content = as_bytes(buffer)
@@ -205,11 +206,6 @@ class TaskOutput:
                 error.row = None
                 error.message = f"a row for {self._router.partitions[index]}: {error.message}"
             raise
-
-    def _check_growing(self, index: int, offsets: Int64s, least: int) -> None:
-        """Raise unless the offsets of rows increase from `least` on."""
-        if offsets[0] < least or (np.diff(offsets) <= 0).any():
-            raise out_of_order(self._router.partitions[index])
 
     def _check_size(self, batches: Batches) -> None:
         config = self._options.config
