@@ -107,16 +107,15 @@ def _repair(
 ) -> bool:
     """Repair one partition; return whether there was something to do.
 
-    `told` has the lines about the log.dirs folder that were printed before.
+    `told` has the notes about the log.dirs folder that were printed before.
     """
     from kafkajit.upkeep.repair.plan import log_size, plan_of
 
     plan = plan_of(folder, asked, report.progress.adding(folder.name, log_size(folder)))
-    has_news = any(f"  note: {note}" not in told for note in plan.notes)
-    if plan.is_needed or has_news or is_alone:
-        lines = [line for line in plan.lines if line not in told]
-        report.lines(lines)
-        told.update(line for line in lines if line.startswith(f"  note: {folder.parent}/"))
+    news = [note for note in plan.notes if note not in told]
+    if plan.is_needed or news or is_alone:
+        report.lines(line for line in plan.lines if line.removeprefix("  note: ") not in told)
+        told.update(note for note in news if note.startswith(f"{folder.parent}/"))
     kept = None
     if plan.is_needed and options.apply:
         kept = plan.apply(keep=options.keep)

@@ -154,6 +154,8 @@ def test_a_log_dirs_folder_is_described_once(
 ) -> None:
     log_dirs = folder.parent
     make_partition(log_dirs / "orders-1", SEGMENTS)
+    spoilt = make_partition(log_dirs / "orders-2", SEGMENTS)
+    flip(spoilt / log_name(10), len(data(10)) + 65)
     (log_dirs / "replication-offset-checkpoint").write_text("noise")
     (log_dirs / "meta.properties").write_text("version=0\nbroker.id=1\n")
     (log_dirs / "lost+found").mkdir()
@@ -161,6 +163,7 @@ def test_a_log_dirs_folder_is_described_once(
     out = capsys.readouterr().out
     assert out.count("replication-offset-checkpoint: CorruptCheckpointError: ") == 1
     assert "orders-1" not in out
+    assert "orders-2:\n" in out
     assert f"{log_dirs}/lost+found: a broker does not start: move this folder away\n" in out
 
 
