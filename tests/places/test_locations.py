@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
-from scanning import far_away
+from scanning import far_away, write_partition
 
 import kafkajit.places.location
 from kafkajit import testing as kt
@@ -559,18 +559,12 @@ def test_compressed_segments_are_named_and_not_left_out_in_silence(
 def test_a_link_to_nothing_is_passed_over_and_named_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    folder = tmp_path / "orders-0"
-    folder.mkdir()
-    segment, lost, partition = (
-        folder / f"{0:020}.log",
-        folder / f"{9:020}.log",
-        tmp_path / "orders-1",
-    )
-    segment.write_bytes(b"")
+    folder = write_partition(tmp_path, {0: b""})
+    lost, partition = folder / f"{9:020}.log", tmp_path / "orders-1"
     lost.symlink_to(tmp_path / "elsewhere")
     partition.symlink_to(tmp_path / "nowhere")
     for _ in range(2):
-        assert [file.path for file in find_files(str(tmp_path))] == [str(segment)]
+        assert [file.path for file in find_files(str(tmp_path))] == [f"{folder}/{0:020}.log"]
     reason = "not read, it is a link to a file or folder that does not exist"
     warnings = {record.getMessage() for record in caplog.records}
     assert warnings == {f"{lost}: {reason}", f"{partition}: {reason}"}
@@ -580,10 +574,8 @@ def test_a_link_to_nothing_is_passed_over_and_named_once(
 def test_a_name_that_is_not_utf8_is_passed_over_and_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    folder = tmp_path / "orders-0"
-    folder.mkdir()
+    folder = write_partition(tmp_path, {0: b""})
     segment = folder / f"{0:020}.log"
-    segment.write_bytes(b"")
     try:
         (folder / os.fsdecode(b"caf\xe9")).write_bytes(b"")
         (tmp_path / os.fsdecode(b"caf\xe9-0")).mkdir()
