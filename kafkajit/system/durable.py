@@ -44,14 +44,15 @@ def sync(path: Path) -> None:
         return
     opened = os.open(path, os.O_RDWR if _IS_WINDOWS else os.O_RDONLY)
     try:
-        _sync_opened(opened)
+        sync_opened(opened)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
         os.close(opened)
 
 
-def _sync_opened(opened: int) -> None:
+def sync_opened(opened: int) -> None:
+    """Sync the bytes of an open file, or the names of an open folder."""
     if _FULL_SYNC is not None:
         with contextlib.suppress(OSError):  # a file system that does not have it, such as NFS
             _posix.fcntl(opened, _FULL_SYNC)

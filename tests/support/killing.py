@@ -22,7 +22,11 @@ def killed_at(call: int, run: Callable[[], Any], *, also: str = "") -> bool:
         numbers = count()
 
         def die(event: str, arguments: tuple[Any, ...]) -> None:
-            writes = event == "open" and isinstance(arguments[1], str) and "w" in arguments[1]
+            writes = event == "open" and (
+                "w" in arguments[1]
+                if isinstance(arguments[1], str)
+                else bool(arguments[2] & os.O_CREAT)
+            )
             if (writes or event == also or event in CHANGES) and next(numbers) == call:
                 os.kill(os.getpid(), signal.SIGKILL)
 

@@ -1,0 +1,139 @@
+"""Files that appear under their names when they are complete, and not before.
+
+A file is written under a name that nobody can guess, in the folder where it will be. So a process
+that is killed leaves no half of a file under the real name, two processes never share one, and a
+link that another user has put there is not followed.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+from kafkajit.system.durable import sync_opened
+
+PREFIX = ".kafkajit-"  # of the names until then
+# What a file system without hard links answers.
+NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+# Never through a link, not even the one that appears between a look and the open.
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_LINK | getattr(os, "O_BINARY", 0)
+# Windows can neither open a folder nor name a file from an open one.
+_HAS_HANDLES = os.open in os.supports_dir_fd
+
+
+class NewFile:
+    """Write a file that appears when the block ends without an error.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "a.txt"
+    >>> with NewFile(path, replaces=False) as file:
+    ...     _ = file.write(b"whole")
+    ...     path.exists()
+    False
+    >>> path.read_bytes()
+    b'whole'
+
+    Args:
+        path: the file's name.
+        replaces: whether a file of that name is replaced; if not, it is a FileExistsError.
+        mode: the permissions, from which the process's umask is taken.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, replaces: bool, mode: int = 0o666) -> None:
+        self.path = Path(path)
+        self._replaces = replaces
+        self._mode = mode
+        self._folder: int | None = None
+        self._begun = f"{PREFIX}{secrets.token_hex(8)}.part"
+
+    def __enter__(self) -> IO[bytes]:
+        try:
+            if _HAS_HANDLES:
+                self._folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
+            opened = os.open(self._at(self._begun), _NEW, self._mode, dir_fd=self._folder)
+        except OSError as error:
+            self._close()
+            raise self._named(error) from None
+        self._file = os.fdopen(opened, "wb")
+        return self._file
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if error is None:
+                self._file.flush()
+                sync_opened(self._file.fileno())
+                self._file.close()
+                self._publish()
+        except OSError as failed:
+            raise self._named(failed) from None
+        finally:
+            with suppress(OSError):  # such as a full disk, again
+                self._file.close()
+            with suppress(FileNotFoundError):
+                os.unlink(self._at(self._begun), dir_fd=self._folder)
+            self._close()
+
+    def _publish(self) -> None:
+        begun, final = self._at(self._begun), self._at(self.path.name)
+        if self._replaces:
+            os.replace(begun, final, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        else:
+            rename_to_new(begun, final, folder=self._folder)
+        if self._folder is not None:
+            sync_opened(self._folder)
+
+    def _at(self, name: str) -> str:
+        """A name in the folder, as calls with its handle take it, or without a handle."""
+        return name if self._folder is not None else str(self.path.with_name(name))
+
+    def _named(self, error: OSError) -> OSError:
+        """The same error with the name that the caller knows."""
+        return type(error)(error.errno, error.strerror, str(self.path))
+
+    def _close(self) -> None:
+        if self._folder is not None:
+            os.close(self._folder)
+            self._folder = None
+
+
+def rename_to_new(
+    old: str | os.PathLike[str], new: str | os.PathLike[str], *, folder: int | None = None
+) -> None:
+    """Rename a file to a name that no file has; a file that has it is a FileExistsError.
+
+    Args:
+        old: the present name.
+        new: the new name.
+        folder: an open folder that has both, if they are not whole paths.
+    """
+    try:
+        os.link(old, new, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        with suppress(FileNotFoundError):
+            os.lstat(new, dir_fd=folder)
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(new)) from None
+        os.rename(old, new, src_dir_fd=folder, dst_dir_fd=folder)
+        return
+    os.unlink(old, dir_fd=folder)
+
+
+def open_lock_file(path: str | os.PathLike[str], mode: int = 0o666) -> int:
+    """Open a file that is only there to be locked; its bytes stay as they are.
+
+    Raises:
+        OSError: with ELOOP if the name is a link, which another user may have put there.
+    """
+    return os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINK, mode)
