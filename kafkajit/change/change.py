@@ -12,7 +12,8 @@ staged in log.dirs: LogManager.loadLogs of Kafka 4.1.1 fails on a folder there t
 like a topic-partition, so after a crash the broker would not start. A Change may also name
 checkpoints of log.dirs and files of other partitions, which are staged in the same folder.
 
-    orders-0/.kafkajit-change/              being written; the next process removes it
+    orders-0/.kafkajit-change/              being written, for this user alone to see; the next
+                                            process removes it
     orders-0/.kafkajit-change.ready/        complete and synced; the rename of the folder above to
                                             this name is the commit; the next process carries the
                                             change out (`resume`)
@@ -37,10 +38,13 @@ from types import TracebackType
 
 from kafkajit.change.files import (
     Identity,
+    check_link,
     identity,
     link,
     make_folder,
+    make_private_folder,
     own,
+    resemble,
     say_where,
 )
 from kafkajit.change.journal import (
@@ -50,12 +54,11 @@ from kafkajit.change.journal import (
     READY,
     STAGED,
     Journal,
-    carry_out,
     is_log,
     logs_in,
     stages_of,
-    tidy,
 )
+from kafkajit.change.steps import carry_out, tidy
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.log_path import INDEX_SUFFIXES, SNAPSHOT_SUFFIX
 from kafkajit.system.durable import sync, sync_all
@@ -92,9 +95,10 @@ class Change:
         try:
             if self._made_folder:
                 make_folder(self.folder)
+            check_link(self.folder)
             for left in (self._staged, self.folder / DONE):
                 tidy(left)
-            make_folder(self._staged)
+            make_private_folder(self._staged)
             self._begun = {name: identity(self._root / name) for name in logs_in(self.folder)}
         except OSError:
             self.abort()
@@ -138,7 +142,8 @@ class Change:
         self._absorbed |= absorbed
         self._removed |= absorbed
         staged = self._staged / "new" / name
-        staged.parent.mkdir(parents=True, exist_ok=True)
+        for folder in (self._staged / "new", staged.parent):
+            folder.mkdir(mode=0o700, exist_ok=True)
         return staged
 
     def remove(self, path: str | os.PathLike[str]) -> None:
@@ -173,10 +178,9 @@ class Change:
             kept,
         )
         journal.write(self._staged / JOURNAL)
-        folders = [Path(inside) for inside, _, _ in os.walk(self._staged, topdown=False)]
-        for inside in folders:
-            own(inside, like=self.folder)
-        sync_all(folders)
+        for inside, _, _ in os.walk(self._staged / "old"):
+            own(Path(inside), like=self.folder)
+        sync_all(Path(inside) for inside, _, _ in os.walk(self._staged, topdown=False))
         ready = self.folder / READY
         self._staged.rename(ready)
         self._is_open = False
@@ -273,9 +277,10 @@ class Change:
             live = self._root / name
             if not staged.is_file():
                 raise FileNotFoundError(errno.ENOENT, "a new file was not written", str(staged))
-            if live.exists():
-                staged.chmod(live.stat().st_mode)
-            own(staged, like=live if live.exists() else self.folder)
+            if live.is_symlink() or live.exists():
+                resemble(staged, live)
+            else:
+                own(staged, like=self.folder)
         sync_all(new.values())
         found = {name: identity(staged) for name, staged in new.items()}
         return {name: known for name, known in found.items() if known is not None}

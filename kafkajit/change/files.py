@@ -1,10 +1,11 @@
-"""Local files: where they lie, and who owns them."""
+"""Local files: where they lie, who owns them, and whether what they say is to be trusted."""
 
 from __future__ import annotations
 
 import errno
 import os
 import shutil
+import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -13,9 +14,10 @@ from urllib.parse import urlsplit
 from kafkajit.places.location import shown
 from kafkajit.storage.source import check_regular, resolve_sample
 from kafkajit.system.durable import sync
+from kafkajit.system.new_file import NO_LINKS, open_new
 
-# What file systems without hard links answer.
-_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+_ROOT = 0
+_OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 class Identity(NamedTuple):
@@ -66,10 +68,13 @@ def link(source: Path, target: Path) -> None:
     try:
         target.hardlink_to(source)
     except OSError as error:
-        if error.errno not in _NO_LINKS:
+        if error.errno not in NO_LINKS:
             raise
-        shutil.copy2(source, target)
-        own(target, like=source)
+        with source.open("rb") as original, open_new(target) as copy:
+            shutil.copyfileobj(original, copy)
+        found = source.stat()
+        os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
+        resemble(target, source)
         sync(target)
 
 
@@ -80,6 +85,27 @@ def make_folder(path: Path) -> None:
     sync(path.parent)
 
 
+def make_private_folder(path: Path) -> None:
+    """Create a folder whose contents only this process's user may see and change."""
+    try:
+        path.mkdir(mode=0o700)
+    except FileExistsError:
+        raise PermissionError(
+            errno.EACCES,
+            "an interrupted change of another user is in the way: run kafkajit as that user, or "
+            "remove it",
+            str(path),
+        ) from None
+    sync(path.parent)
+
+
+def touch(path: Path) -> None:
+    """Create an empty file with the owner of the folder around it; never through a link."""
+    flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+    os.close(os.open(path, flags, 0o644))
+    own(path, like=path.parent)
+
+
 def say_where(error: BaseException, path: Path) -> None:
     """Name a path in a system error without one: errors of a write have none."""
     if isinstance(error, OSError) and error.errno is not None and error.filename is None:
@@ -88,7 +114,81 @@ def say_where(error: BaseException, path: Path) -> None:
 
 def own(path: Path, like: Path) -> None:
     """Give a file the owner of another one: a broker must open what root has repaired."""
-    model, found = like.stat(), path.stat()
+    model, found = like.stat(), path.lstat()
     if (found.st_uid, found.st_gid) != (model.st_uid, model.st_gid):
         with suppress(PermissionError):
-            os.chown(path, model.st_uid, model.st_gid)
+            os.chown(path, model.st_uid, model.st_gid, follow_symlinks=False)
+
+
+def resemble(path: Path, model: Path) -> None:
+    """Give a new file the owner and the permissions of the file that it replaces."""
+    if model.is_symlink():  # its own count, and not those of a file elsewhere
+        own(path, like=model.parent)
+        return
+    path.chmod(model.stat().st_mode & 0o777)
+    own(path, like=model)
+
+
+def check_trusted(path: Path, found: os.stat_result, *, is_folder: bool = False) -> None:
+    """Raise if another user may have written what kafkajit is about to act upon.
+
+    Args:
+        path: the file or folder, for the error.
+        found: its status, without following a link.
+        is_folder: whether it must be a folder, or else a file.
+    """
+    users = {_ROOT, os.geteuid()} if hasattr(os, "geteuid") else {found.st_uid}
+    is_kind = stat.S_ISDIR if is_folder else stat.S_ISREG
+    if stat.S_ISLNK(found.st_mode):
+        reason = "it is a link"
+    elif not is_kind(found.st_mode):
+        reason = f"it is not a {'folder' if is_folder else 'file'}"
+    elif found.st_uid not in users:
+        reason = f"user {found.st_uid} owns it"
+    elif os.name == "posix" and found.st_mode & _OTHERS_MAY_WRITE:
+        reason = "other users may write to it"
+    else:
+        return
+    raise PermissionError(errno.EACCES, f"kafkajit does not trust it, because {reason}", str(path))
+
+
+def read_trusted(path: Path, most: int) -> bytes:
+    """Read a file that only this process's user or root can have written.
+
+    A FIFO does not make this wait, and a link does not lead elsewhere.
+
+    Raises:
+        OSError: it is missing, or not to be trusted, or has more than `most` bytes.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        opened = os.open(path, flags)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        check_trusted(path, path.lstat())
+        raise
+    with os.fdopen(opened, "rb") as file:
+        check_trusted(path, os.fstat(opened))
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"the file has more than {most:,} bytes", str(path))
+    return content
+
+
+def check_link(folder: Path) -> None:
+    """Raise if a partition's folder is a link that leads out of its owner's files.
+
+    A partition may be on another disk. But whoever owns a log.dirs folder must not lead root
+    through a link to files of others.
+    """
+    if not folder.is_symlink():
+        return
+    there, here = folder.stat().st_uid, folder.parent.stat().st_uid
+    if there != here:
+        raise PermissionError(
+            errno.EACCES,
+            f"the link leads to a folder of user {there}, and user {here} owns {folder.parent}: "
+            "give both the same owner",
+            str(folder),
+        )

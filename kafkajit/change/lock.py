@@ -7,6 +7,7 @@ Answers to LogManager.lockLogDirs and FileLock of Kafka 4.1.1.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import re
@@ -16,12 +17,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kafkajit.change.files import own
-from kafkajit.change.journal import is_log, resume
-from kafkajit.errors import LockedError
+from kafkajit.change.journal import is_log
+from kafkajit.change.steps import resume
+from kafkajit.errors import KafkaJitError, LockedError
 from kafkajit.state.meta_properties import META_PROPERTIES
 from kafkajit.storage.source import SAMPLE_FOLDER
 from kafkajit.system.durable import check_folders_are_durable
 from kafkajit.system.file_lock import try_lock_as_java
+from kafkajit.system.new_file import open_lock_file
 
 logger = logging.getLogger("kafkajit")
 
@@ -79,7 +82,7 @@ class FolderLock:
             if held is None:
                 held = self._take()
                 try:
-                    for finished in resume(self.root):
+                    for finished in resume(self.root, self._refused):
                         logger.warning("finished an interrupted change: %s", finished)
                 except BaseException:
                     held.release(self.root)
@@ -97,6 +100,12 @@ class FolderLock:
             if not held.folders:
                 del _held[self.root]
                 held.release(self.root)
+
+    def _refused(self, folder: Path, error: KafkaJitError | OSError) -> None:
+        """A change that cannot be finished stops only what is done to its own partition."""
+        if folder == self.folder:
+            raise error
+        logger.warning("%s: left alone: %s", folder, error)
 
     def _take(self) -> _Held:
         path = self.root / _LOCK
@@ -124,13 +133,18 @@ class _Held:
 
     @classmethod
     def open(cls, path: Path) -> _Held:
-        flags = os.O_RDWR
+        was_made = not path.is_symlink() and not path.exists()
         try:
-            opened = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o644)
-        except FileExistsError:
-            return cls(os.open(path, flags | os.O_CREAT, 0o644), was_made=False)
-        own(path, like=path.parent)  # a broker must be able to open it
-        return cls(opened, was_made=True)
+            opened = open_lock_file(path, 0o644)
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            raise OSError(
+                errno.ELOOP, "a broker's lock is never a link: remove it", str(path)
+            ) from None
+        if was_made:
+            own(path, like=path.parent)  # a broker must be able to open it
+        return cls(opened, was_made=was_made)
 
     def lock(self, path: Path) -> bool:
         """Take the lock; False if another process of kafkajit has removed the file meanwhile."""

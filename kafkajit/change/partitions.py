@@ -12,6 +12,7 @@ from kafkajit.change.files import check_files
 from kafkajit.change.journal import DONE, READY, STAGED
 from kafkajit.change.lock import log_dirs_of
 from kafkajit.change.partition_offsets import PartitionOffsets
+from kafkajit.change.steps import finish
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.log_path import partition_of
 from kafkajit.state.checkpoints import NAMES as CHECKPOINTS
@@ -60,11 +61,11 @@ def interrupted_in(folder: Path) -> list[tuple[str, str]]:
 
 
 def check_finished(folder: Path) -> None:
-    """Raise an error if an interrupted change is still there although the lock was taken since."""
+    """Raise the error of an interrupted change that the lock's taker could not finish."""
     for name, _ in interrupted_in(folder):
+        finish(folder)
         raise KafkaJitError(
-            "a change was interrupted and cannot be finished here: was the folder renamed since?",
-            path=str(folder / name),
+            "what an interrupted change has left cannot be removed", path=str(folder / name)
         )
 
 

@@ -130,6 +130,11 @@ def rename_to_new(
     os.unlink(old, dir_fd=folder)
 
 
+def open_new(path: str | os.PathLike[str], mode: int = 0o666) -> IO[bytes]:
+    """Create a file to write; a file or a link of that name is a FileExistsError."""
+    return os.fdopen(os.open(path, _NEW, mode), "wb")
+
+
 def open_lock_file(path: str | os.PathLike[str], mode: int = 0o666) -> int:
     """Open a file that is only there to be locked; its bytes stay as they are.
 

@@ -27,7 +27,8 @@ from log_operations import Answer, Config, Log, LogOperations
 from log_scripts import DAY, TIME, Shape, random_log
 
 from kafkajit.change.change import Change
-from kafkajit.change.journal import READY, STAGED, is_log, resume
+from kafkajit.change.journal import READY, STAGED, is_log
+from kafkajit.change.steps import resume
 
 LATER = TIME + DAY
 # No producer expires meanwhile.

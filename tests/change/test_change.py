@@ -32,8 +32,9 @@ from changes import (
 from corpus import run_python
 
 from kafkajit.change.change import Change
-from kafkajit.change.journal import READY, STAGED, resume
+from kafkajit.change.journal import READY, STAGED
 from kafkajit.change.lock import FolderLock
+from kafkajit.change.steps import resume
 from kafkajit.errors import KafkaJitError
 
 LOG = f"{0:020d}.log"

@@ -18,7 +18,7 @@ def test_what_root_makes_belongs_to_whom_the_folder_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = []
-    monkeypatch.setattr(os, "chown", lambda path, *owner: given.append((path, owner)))
+    monkeypatch.setattr(os, "chown", lambda path, *owner, **_: given.append((path, owner)))
     brokers = SimpleNamespace(stat=lambda: SimpleNamespace(st_uid=7, st_gid=8))
     own(tmp_path, like=brokers)  # type: ignore[arg-type]
     own(tmp_path, like=tmp_path)
