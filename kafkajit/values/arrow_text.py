@@ -25,9 +25,10 @@ _CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
 _LIKE_HEX = r"X'(?:[0-9A-F]*')?"
 _NEEDS_ESCAPE = r'["\\]'
 _NEEDS_HEX = r"[\x00-\x1f]"
-_MICROSECONDS_OF_DAY = 86_400_000_000
-# From year 1 to year 9999. Arrow's years are 16 bits wide, and wrap beyond.
-_FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_NANOSECONDS_OF_DAY = 86_400_000_000_000
+# Seconds from year 1 to year 9999. Arrow's years are 16 bits wide, and wrap beyond.
+_FIRST, _LAST = -62_135_596_800, 253_402_300_799
 
 
 def text_of(array: pa.Array, *, as_json: bool = False) -> pa.Array:
@@ -150,32 +151,45 @@ def in_hex(value: bytes) -> str:
 
 
 def _timestamps(array: pa.Array) -> pa.Array:
+    """ISO 8601 with milliseconds, or with the microseconds or nanoseconds that a value has."""
     zone = "Z" if array.type.tz else ""
-    micros = array.cast(pa.timestamp("us", array.type.tz)).cast(pa.int64())
-    lowest, highest = (pc.min_max(micros)[name].as_py() for name in ("min", "max"))
+    per_second = _PER_SECOND[array.type.unit]
+    numbers = array.cast(pa.int64())
+    lowest, highest = (pc.min_max(numbers)[name].as_py() for name in ("min", "max"))
     if lowest is None:
         return pa.nulls(len(array), TEXT)
-    if lowest < _FIRST or highest > _LAST:
-        texts = [None if value is None else _iso(value) + zone for value in _values(micros)]
+    if lowest < _FIRST * per_second or highest >= (_LAST + 1) * per_second:
+        nanos = 1_000_000_000 // per_second
+        texts = [None if n is None else _iso(n * nanos) + zone for n in _values(numbers)]
         return pa.array(texts, TEXT)
-    # Kafka's timestamps are milliseconds; only computed timestamps need more digits.
-    millis = pc.divide(micros, 1000)
-    whole = pc.all(pc.equal(pc.multiply(millis, 1000), micros)).as_py()
-    moments = millis.cast(pa.timestamp("ms")) if whole else micros.cast(pa.timestamp("us"))
+    moments = array.cast(pa.timestamp(_unit_of(numbers, array.type.unit)))
     # This takes a tenth of the time of strftime.
     text = pc.binary_replace_slice(moments.cast(pa.string()), 10, 11, "T").cast(TEXT)
     return join(text, scalar(zone), null=None) if zone else text
 
 
-def _iso(micros: int) -> str:
-    """Format any 64-bit number of microseconds; years beyond 9999 have a sign, as in Java."""
-    days, rest = divmod(micros, _MICROSECONDS_OF_DAY)
+def _unit_of(numbers: pa.Array, unit: str) -> str:
+    """The unit that has all digits of some timestamps: milliseconds if they are enough."""
+    for coarser in ("ms", "us"):
+        times = _PER_SECOND[unit] // _PER_SECOND[coarser]
+        if times <= 1:
+            return coarser
+        if pc.all(pc.equal(pc.multiply(pc.divide(numbers, times), times), numbers)).as_py():
+            return coarser
+    return unit
+
+
+def _iso(nanos: int) -> str:
+    """Format any number of nanoseconds; years beyond 9999 have a sign, as in Java."""
+    days, rest = divmod(nanos, _NANOSECONDS_OF_DAY)
     cycles, day = divmod(days + date(1970, 1, 1).toordinal() - 1, 146_097)  # days of 400 years
     within = date.fromordinal(day + 1)
     year = within.year + 400 * cycles
     sign = "+" if year > 9999 else "-" if year < 0 else ""
-    seconds, fraction = divmod(rest, 1_000_000)
-    digits = f"{fraction // 1000:03}" if fraction % 1000 == 0 else f"{fraction:06}"
+    seconds, fraction = divmod(rest, 1_000_000_000)
+    digits = f"{fraction:09}"
+    while len(digits) > 3 and digits.endswith("000"):
+        digits = digits[:-3]
     return (
         f"{sign}{abs(year):04}-{within.month:02}-{within.day:02}T{seconds // 3600:02}:"
         f"{seconds // 60 % 60:02}:{seconds % 60:02}.{digits}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -99,6 +100,25 @@ def test_timestamps_are_those_of_python(moment: dt.datetime) -> None:
 
 def test_a_timestamp_without_a_zone_is_printed_without_one() -> None:
     assert plain([0], pa.timestamp("us")) == ["1970-01-01T00:00:00.000"]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_all_timestamps_of_all_units_have_all_of_their_digits(unit: str) -> None:
+    extremes = [0, 1, -1, 1_001, 999_999_999, -1_000_001, (1 << 63) - 1, -(1 << 63)]
+    texts = plain(extremes, pa.timestamp(unit))
+    per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    for number, text in zip(extremes, texts, strict=True):
+        date, _, time = text.partition("T")
+        year, month, day = re.fullmatch(r"([+-]?\d+)-(\d\d)-(\d\d)", date).groups()
+        cycles, within = divmod(int(year), 400)  # of the calendar
+        days = dt.date(within + 400, int(month), int(day)).toordinal()
+        days += cycles * 146_097 - dt.date(400 + 1970 % 400, 1, 1).toordinal()
+        days -= 1970 // 400 * 146_097
+        hours, minutes, seconds = time.split(":")
+        whole, _, digits = seconds.partition(".")
+        total = days * 86_400 + int(hours) * 3_600 + int(minutes) * 60 + int(whole)
+        nanos = int(digits.ljust(9, "0"))
+        assert (total * 10**9 + nanos) * per_second == number * 10**9, text
 
 
 def test_a_timestamp_of_another_zone_is_printed_in_utc() -> None:
