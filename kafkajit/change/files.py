@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -129,21 +130,15 @@ def resemble(path: Path, model: Path) -> None:
     own(path, like=model)
 
 
-def check_trusted(path: Path, found: os.stat_result, *, is_folder: bool = False) -> None:
+def check_trusted(path: Path, found: os.stat_result) -> None:
     """Raise if another user may have written what kafkajit is about to act upon.
 
     Args:
         path: the file or folder, for the error.
         found: its status, without following a link.
-        is_folder: whether it must be a folder, or else a file.
     """
     users = {_ROOT, os.geteuid()} if hasattr(os, "geteuid") else {found.st_uid}
-    is_kind = stat.S_ISDIR if is_folder else stat.S_ISREG
-    if stat.S_ISLNK(found.st_mode):
-        reason = "it is a link"
-    elif not is_kind(found.st_mode):
-        reason = f"it is not a {'folder' if is_folder else 'file'}"
-    elif found.st_uid not in users:
+    if found.st_uid not in users:
         reason = f"user {found.st_uid} owns it"
     elif os.name == "posix" and found.st_mode & _OTHERS_MAY_WRITE:
         reason = "other users may write to it"
@@ -152,13 +147,35 @@ def check_trusted(path: Path, found: os.stat_result, *, is_folder: bool = False)
     raise PermissionError(errno.EACCES, f"kafkajit does not trust it, because {reason}", str(path))
 
 
+def check_trusted_folder(path: Path) -> None:
+    """Raise if another user may have put something into a folder."""
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode):
+        kind = "a link" if stat.S_ISLNK(found.st_mode) else "not a folder"
+        raise NotADirectoryError(
+            errno.ENOTDIR, f"kafkajit does not trust it, because it is {kind}", str(path)
+        )
+    check_trusted(path, found)
+
+
 def read_trusted(path: Path, most: int) -> bytes:
     """Read a file that only this process's user or root can have written.
 
-    A FIFO does not make this wait, and a link does not lead elsewhere.
-
     Raises:
         OSError: it is missing, or not to be trusted, or has more than `most` bytes.
+    """
+    return read_regular(path, most, check_trusted)
+
+
+def read_regular(
+    path: Path, most: int, check: Callable[[Path, os.stat_result], None] = lambda *_: None
+) -> bytes:
+    """Read a small file. A FIFO does not make this wait, and a link does not lead elsewhere.
+
+    Args:
+        path: the file.
+        most: a larger one is an OSError.
+        check: called with the path and the file's status; raises if the file is not to be read.
     """
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
@@ -166,10 +183,12 @@ def read_trusted(path: Path, most: int) -> bytes:
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise
-        check_trusted(path, path.lstat())
-        raise
+        raise OSError(errno.ELOOP, "it is not read, because it is a link", str(path)) from None
     with os.fdopen(opened, "rb") as file:
-        check_trusted(path, os.fstat(opened))
+        found = os.fstat(opened)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "it is not read, because it is not a file", str(path))
+        check(path, found)
         content = file.read(most + 1)
     if len(content) > most:
         raise OSError(errno.EFBIG, f"the file has more than {most:,} bytes", str(path))

@@ -30,7 +30,7 @@ from pathlib import Path
 from kafkajit.change.files import (
     Identity,
     check_link,
-    check_trusted,
+    check_trusted_folder,
     read_trusted,
 )
 from kafkajit.errors import KafkaJitError
@@ -91,7 +91,7 @@ class Journal:
             OSError: it cannot be read, or another user may have written it.
         """
         try:
-            check_trusted(path.parent, path.parent.lstat(), is_folder=True)
+            check_trusted_folder(path.parent)
             fields = json.loads(read_trusted(path, _MOST_BYTES))
             fields["stages"] = [Stage(**stage) for stage in fields["stages"]]
             for of in ("new", "live"):
@@ -130,7 +130,7 @@ class Journal:
         if staged.is_symlink() or staged.exists():
             for new in (staged, *staged.iterdir()):
                 if new == staged or new.name in {there.name for there in inside}:
-                    check_trusted(new, new.lstat(), is_folder=True)
+                    check_trusted_folder(new)
 
 
 def stages_of(

@@ -184,7 +184,7 @@ def run(options: argparse.Namespace) -> int:
         columns=options.columns,
         partition_by=options.partition_by,
         file_size=options.file_size,
-        codec=options.codec or (codec_of(options.out) if is_file else None),
+        codec=codec_of(options.out, format_, options.codec) if is_file else options.codec,
         level=options.level,
         encoding=options.encoding,
         topics=options.topics,

@@ -13,13 +13,14 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from functools import partial
+from typing import Protocol
 
 import lz4.block
 import numpy as np
 import numpy.typing as npt
 from isal import isal_zlib
 
-from kafkajit.format.codecs import COMPRESSION_TYPES, GZIP, LZ4, SNAPPY, ZSTD
+from kafkajit.format.codecs import COMPRESSION_IDS, COMPRESSION_TYPES, GZIP, LZ4, SNAPPY, ZSTD
 from kafkajit.format.compression import (
     FIRST_LZ4_CHECKSUM,
     LZ4_BLOCK_SIZE,
@@ -41,6 +42,31 @@ _LZ4_END = bytes(4)
 
 # Plain bytes → compressed ones.
 _Encoder = Callable[[memoryview], bytes]
+
+
+class TextCompressor(Protocol):
+    """Compresses a stream of bytes."""
+
+    def compress(self, content: bytes | memoryview, /) -> bytes: ...
+
+    def flush(self) -> bytes:
+        """Return the rest of the compressed bytes; the stream has ended."""
+
+
+def text_compressor(codec: str, level: int | None = None) -> TextCompressor:
+    r"""A compressor of a whole file, which other programs decompress: gzip or zstd.
+
+    >>> import gzip
+    >>> packer = text_compressor("gzip")
+    >>> gzip.decompress(packer.compress(b"a,b\n") + packer.flush())
+    b'a,b\n'
+    """
+    check_level(COMPRESSION_IDS[codec], level)
+    if codec == "gzip":
+        if level is not None:
+            return zlib.compressobj(level, wbits=_GZIP_WINDOW)
+        return isal_zlib.compressobj(_ISAL_LEVEL, wbits=_GZIP_WINDOW)
+    return ZstdCompressor(level=level)
 
 
 class Compressor:

@@ -24,7 +24,7 @@ NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EM
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_LINK | getattr(os, "O_BINARY", 0)
 # Windows can neither open a folder nor name a file from an open one.
-_HAS_HANDLES = os.open in os.supports_dir_fd
+_HAS_HANDLES = hasattr(os, "O_DIRECTORY") and os.open in os.supports_dir_fd
 
 
 class NewFile:
@@ -56,11 +56,11 @@ class NewFile:
         try:
             if _HAS_HANDLES:
                 self._folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
-            opened = os.open(self._at(self._begun), _NEW, self._mode, dir_fd=self._folder)
+            self._opened = os.open(self._at(self._begun), _NEW, self._mode, dir_fd=self._folder)
         except OSError as error:
-            self._close()
+            self._close_folder()
             raise self._named(error) from None
-        self._file = os.fdopen(opened, "wb")
+        self._file = os.fdopen(self._opened, "wb", closefd=False)  # whoever writes may close it
         return self._file
 
     def __exit__(
@@ -71,18 +71,18 @@ class NewFile:
     ) -> None:
         try:
             if error is None:
-                self._file.flush()
-                sync_opened(self._file.fileno())
                 self._file.close()
+                sync_opened(self._opened)
                 self._publish()
         except OSError as failed:
             raise self._named(failed) from None
         finally:
             with suppress(OSError):  # such as a full disk, again
                 self._file.close()
+            os.close(self._opened)
             with suppress(FileNotFoundError):
                 os.unlink(self._at(self._begun), dir_fd=self._folder)
-            self._close()
+            self._close_folder()
 
     def _publish(self) -> None:
         begun, final = self._at(self._begun), self._at(self.path.name)
@@ -101,7 +101,7 @@ class NewFile:
         """The same error with the name that the caller knows."""
         return type(error)(error.errno, error.strerror, str(self.path))
 
-    def _close(self) -> None:
+    def _close_folder(self) -> None:
         if self._folder is not None:
             os.close(self._folder)
             self._folder = None

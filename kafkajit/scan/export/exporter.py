@@ -10,17 +10,18 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyarrow.fs import FileType, LocalFileSystem
 
 from kafkajit.change.files import say_where
 from kafkajit.format.notebook import html_lines, in_notebook
 from kafkajit.format.progress import Progress, ignored
 from kafkajit.places.location import filesystem_at, shown
 from kafkajit.scan.export.formats import ROW_GROUP_BYTES, file_writer
+from kafkajit.scan.export.journal import ExportedFile
 from kafkajit.scan.export.options import (
     DEFAULT_FILE_SIZE,
     TEXT,
@@ -28,7 +29,8 @@ from kafkajit.scan.export.options import (
     codec_of,
     format_of,
 )
-from kafkajit.scan.export.output import Journal, OutputFolder
+from kafkajit.scan.export.output import OutputFolder, PartitionOutput
+from kafkajit.scan.export.output_folders import never_close, output_folder
 from kafkajit.scan.export.partition_rows import (
     PartitionLog,
     Passed,
@@ -36,7 +38,7 @@ from kafkajit.scan.export.partition_rows import (
     rows_of,
 )
 from kafkajit.scan.export.round_files import RoundFiles, offsets_metadata, version
-from kafkajit.system.durable import sync
+from kafkajit.system.new_file import NewFile
 
 
 @dataclass
@@ -170,7 +172,7 @@ def export(
         columns=columns,
         partition_by=partition_by,
         file_size=file_size,
-        codec=codec or (codec_of(place) if is_file else None),
+        codec=codec_of(place, format_, codec) if is_file else codec,
         level=level,
         encoding=encoding,
         topics=topics,
@@ -189,7 +191,7 @@ def export_to_folder(
     """Export to files of each partition; `report` is called with each partition."""
     logs = partitions_to_export(options)
     exported = []
-    with closing(OutputFolder(out, options.identity(), options.suffix)) as folder:
+    with closing(output_folder(out)) as folder:
         for log, reading in _reported(logs, progress):
             exported.append(_export_partition(log, folder, reading))
             if report is not None:
@@ -215,26 +217,24 @@ def _reported(
 def _export_partition(
     log: PartitionLog, folder: OutputFolder, reading: Callable[[int], None]
 ) -> ExportedPartition:
-    journal = folder.recover(log.name)
-    passed = Passed(journal.next_offset, list(journal.gaps))
+    output = PartitionOutput(folder, log.names, log.identity)
+    passed = Passed(output.journal.next_offset, list(output.journal.gaps))
     done = ExportedPartition(log.topic, log.partition, passed=passed)
     rows = rows_of(log, passed, reading)
     is_last = False
     while not is_last:
-        files = RoundFiles(log, partial(folder.create, log.name), passed.next_offset or 0)
+        files = RoundFiles(log, output, passed.next_offset or 0)
         try:
             is_last = _fill(files, rows, done)
             closed = files.close()
+            journal, gaps = output.journal, tuple(passed.behind)
+            if closed or (passed.next_offset, gaps) != (journal.next_offset, journal.gaps):
+                new = (ExportedFile(file.written, file.name, file.size) for file in closed)
+                output.commit(passed.next_offset, gaps, new)
         except BaseException as error:
             say_where(error, Path(folder.path))
-            for name in files.abandon():
-                folder.discard(name)
+            files.abandon()
             raise
-        pairs = [(file.written, file.name) for file in closed]
-        new = Journal(passed.next_offset, list(passed.behind), pairs)
-        if closed or (new.next_offset, new.gaps) != (journal.next_offset, journal.gaps):
-            folder.commit(log.name, new)
-            journal = new
         for file in closed:
             done.records += file.records
             done.bytes += file.size
@@ -269,25 +269,33 @@ def export_to_file(
             )
     if sink is not None:
         return _export_rows(logs, sink, progress, is_stream=True)
+    return _to_new_file(out, lambda file: _export_rows(logs, file, progress, is_stream=False))
+
+
+def _to_new_file(out: str, write: Callable[[pa.NativeFile], ExportResult]) -> ExportResult:
+    """Write a file that appears when it is complete; one of the same name is an error."""
     filesystem, path = filesystem_at(out)
+    exists = FileExistsError(f"{shown(out)} exists: remove it, or name another file")
+    if isinstance(filesystem, LocalFileSystem):
+        if os.path.lexists(path):
+            raise exists
+        try:
+            with NewFile(path, replaces=False) as file, pa.PythonFile(file, "w") as sink:
+                return write(sink)
+        except FileExistsError:
+            raise exists from None
     (there,) = filesystem.get_file_info([path])
-    if there.type.name != "NotFound":
-        raise FileExistsError(f"{shown(out)} exists: remove it, or name another file")
-    is_local = filesystem.type_name == "local"
-    begun = f"{path}.tmp" if is_local else path
+    if there.type != FileType.NotFound:
+        raise exists
+    sink = filesystem.open_output_stream(path, compression=None)
     try:
-        with filesystem.open_output_stream(begun, compression=None) as file:
-            done = _export_rows(logs, file, progress, is_stream=False)
+        result = write(sink)
     except BaseException as error:
         say_where(error, Path(path))
-        if filesystem.get_file_info([begun])[0].type.name == "File":
-            filesystem.delete_file(begun)
+        never_close(sink)
         raise
-    if is_local:
-        sync(Path(begun))
-        Path(begun).replace(path)
-        sync(Path(path).parent)
-    return done
+    sink.close()
+    return result
 
 
 def _export_rows(

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from kafkajit.format.compressor import TextCompressor, text_compressor
 from kafkajit.scan.export.avro_file import AvroFile
 from kafkajit.scan.export.options import ExportOptions
 from kafkajit.scan.export.text_rows import as_text, json_lines
@@ -155,29 +156,31 @@ class _Text:
     def __init__(self, sink: pa.NativeFile, schema: pa.Schema, options: ExportOptions) -> None:
         self._options = options
         self._sink = sink
-        self._out = sink
+        self._compressor: TextCompressor | None = None
         if options.codec != "none":
-            self._out = pa.CompressedOutputStream(
-                sink, pa.Codec(options.codec, compression_level=options.level)
-            )
-        self._schema = schema
+            self._compressor = text_compressor(options.codec, options.level)
         self._is_csv = options.format == "csv"
         if self._is_csv:
-            self._write_csv(as_text(schema.empty_table(), options.encoding), header=True)
+            names = as_text(schema.empty_table(), options.encoding)
+            self._put(_csv(names, header=True))
 
     def write(self, table: pa.Table) -> None:
         for rows in table.to_batches(max_chunksize=1 << 16):
             text = as_text(pa.Table.from_batches([rows]), self._options.encoding, self._is_csv)
-            if self._is_csv:
-                self._write_csv(text, header=False)
-            else:
-                self._out.write(json_lines(text))
+            self._put(_csv(text, header=False) if self._is_csv else json_lines(text))
 
-    def _write_csv(self, table: pa.Table, *, header: bool) -> None:
-        # Text is always in quotes, and NULL never: so "" is not NULL.
-        options = pa.csv.WriteOptions(include_header=header, quoting_style="needed")
-        pa.csv.write_csv(table, self._out, options)
+    def _put(self, text: pa.Buffer) -> None:
+        compressor = self._compressor
+        self._sink.write(text if compressor is None else compressor.compress(memoryview(text)))
 
     def close(self, metadata: Mapping[str, str]) -> None:  # noqa: ARG002
-        if self._out is not self._sink:
-            self._out.close()
+        if self._compressor is not None:
+            self._sink.write(self._compressor.flush())
+
+
+def _csv(table: pa.Table, *, header: bool) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    # Text is always in quotes, and NULL never: so "" is not NULL.
+    options = pa.csv.WriteOptions(include_header=header, quoting_style="needed")
+    pa.csv.write_csv(table, sink, options)
+    return sink.getvalue()

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import PurePosixPath
 from typing import Any, Self
 
 import pyarrow as pa
 
 from kafkajit.errors import did_you_mean
-from kafkajit.places.location import shown
+from kafkajit.places.location import URI, shown
+from kafkajit.scan.options import OPTIONS as SCAN_OPTIONS
 from kafkajit.scan.options import ScanOptions, number_of_bytes
 from kafkajit.schema import RECORD_COLUMNS, check_columns, record_schema
 from kafkajit.walk.damage import PERMISSIVE
@@ -28,6 +29,14 @@ CODECS: dict[str, tuple[str, ...]] = {
     "avro": ("snappy", "none", "deflate", "zstd"),
 }
 FORMATS = tuple(CODECS)
+# codec: its least and its greatest level
+_LEVELS = {
+    "gzip": (1, 9),
+    "deflate": (0, 9),
+    "lz4": (1, 12),
+    "zstd": (-131072, 22),
+    "brotli": (0, 11),
+}
 TEXT_FORMATS = ("csv", "jsonl")
 # Suffixes of compressed text, as programs that read it expect them.
 _COMPRESSED = {"gzip": ".gz", "zstd": ".zst"}
@@ -47,6 +56,22 @@ DEFAULT_COLUMNS = (
 )
 ALL_COLUMNS = "all"
 DEFAULT_FILE_SIZE = 256 << 20
+# What may differ between two runs of one export. Every other option, new ones too, must not.
+_MAY_DIFFER = {"scan", "file_size", "codec", "level", "topics", "partitions"}
+_SCAN_MAY_DIFFER = {
+    "path",
+    "paths",
+    "kind",
+    "mode",
+    "endingOffsets",
+    "endingTimestamp",
+    "checkCrcs",
+    "maxDecompressedBytes",
+    "maxPartitionBytes",
+    "oneTaskPerPartition",
+}
+# Options whose value may be a URI with credentials.
+_PLACES = ("keySchema", "valueSchema", "schemas")
 _file_size = number_of_bytes(1 << 10, 1 << 40)
 
 
@@ -93,8 +118,8 @@ class ExportOptions:
         codecs = CODECS[format_]
         codec = codecs[0] if codec is None else codec
         _check(f"codec of {format_}", codec, codecs)
-        if level is not None and codec == "none":
-            raise ValueError("a compression level needs a codec with levels")
+        if level is not None:
+            _check_level(codec, level)
         by = _names(partition_by)
         for name in by:
             _check("column to partition by", name, PARTITION_COLUMNS)
@@ -142,21 +167,23 @@ class ExportOptions:
         return any(name.rpartition("-")[0] == topic for name in self.partitions)
 
     def identity(self) -> dict[str, Any]:
-        """The options that all runs of one export have in common; paths and ends may differ."""
-        scan = self.scan
-        return {
-            "format": self.format,
-            "columns": list(self.columns),
-            "partitionBy": list(self.partition_by),
-            "encoding": self.encoding,
-            "isolationLevel": scan.isolation_level,
-            "hasCorruption": scan.mode == PERMISSIVE,
-            "startingOffsets": scan.starting_offsets,
-            "startingTimestamp": scan.starting_timestamp,
-            "keySchema": scan.key_schema,
-            "valueSchema": scan.value_schema,
-            "schemas": None if scan.schemas is None else shown(scan.schemas),
+        """The options that all runs of one export have in common, by their names.
+
+        >>> ExportOptions.of(["/k"], format_="csv", scan={}).identity()["partitionBy"]
+        ()
+        """
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _MAY_DIFFER}
+        given = {
+            name: getattr(self.scan, option.attribute)
+            for name, option in SCAN_OPTIONS.items()
+            if name not in _SCAN_MAY_DIFFER
         }
+        for name in _PLACES:
+            if given[name] is not None and URI.fullmatch(given[name]):
+                given[name] = shown(given[name])
+        # The other modes write the same rows.
+        mode = PERMISSIVE if self.scan.mode == PERMISSIVE else None
+        return {_camel(name): value for name, value in own.items()} | given | {"mode": mode}
 
     def schema(self) -> pa.Schema:
         """The columns that are exported, with their types in the topic that is planned."""
@@ -177,7 +204,8 @@ def format_of(out: str, format_: str | None) -> tuple[str, bool]:
         return format_, True
     name = PurePosixPath(shown(out)).name
     for known in FORMATS:
-        ends = [f".{known}", *(f".{known}{end}" for end in _COMPRESSED.values())]
+        packed = _COMPRESSED.values() if known in TEXT_FORMATS else ()
+        ends = [f".{known}", *(f".{known}{end}" for end in packed)]
         if name.endswith(tuple(ends)) and format_ in (None, known):
             return known, True
     if format_ is None:
@@ -188,9 +216,20 @@ def format_of(out: str, format_: str | None) -> tuple[str, bool]:
     return format_, False
 
 
-def codec_of(out: str) -> str | None:
-    """The codec that a single file's name asks for: orders.csv.gz has gzip."""
-    return next((codec for codec, end in _COMPRESSED.items() if out.endswith(end)), None)
+def codec_of(out: str, format_: str, codec: str | None) -> str | None:
+    """The codec of a single file: the one that is asked for, or that of its name.
+
+    >>> codec_of("orders.csv.gz", "csv", None), codec_of("orders.parquet", "parquet", "snappy")
+    ('gzip', 'snappy')
+    """
+    if out == STDOUT or format_ not in TEXT_FORMATS or codec not in (None, *CODECS[format_]):
+        return codec
+    name = PurePosixPath(shown(out)).name
+    named = next((known for known, end in _COMPRESSED.items() if name.endswith(end)), None)
+    if codec is not None and (named or "none") != codec:
+        right = name.removesuffix(_COMPRESSED.get(named or "", "")) + _COMPRESSED.get(codec, "")
+        raise ValueError(f"{name} is not a name for the codec {codec}: name the file {right}")
+    return named
 
 
 def _check(noun: str, given: str, known: tuple[str, ...]) -> None:
@@ -199,6 +238,16 @@ def _check(noun: str, given: str, known: tuple[str, ...]) -> None:
         raise ValueError(
             f"unknown {noun} {given!r}{f': {hint}' if hint else ''}; there are: {', '.join(known)}"
         )
+
+
+def _check_level(codec: str, level: int) -> None:
+    if codec not in _LEVELS:
+        raise ValueError(
+            f"a compression level needs a codec with levels: {', '.join(_LEVELS)}, not {codec}"
+        )
+    least, most = _LEVELS[codec]
+    if not least <= level <= most:
+        raise ValueError(f"{codec} has levels from {least} to {most}, not {level}")
 
 
 def _names(given: Iterable[str] | str) -> list[str]:
@@ -219,8 +268,16 @@ def _spelled(scan: Mapping[str, Any]) -> dict[str, str]:
     for name, value in scan.items():
         if value is None:
             continue
-        first, *rest = [name] if "." in name else name.split("_")
         is_plain = isinstance(value, (str, int, bool))
         text = str(value) if is_plain else json.dumps(value)
-        spelled[first + "".join(part.capitalize() for part in rest)] = text
+        spelled[name if "." in name else _camel(name)] = text
     return spelled
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
+
+
+# A journal lacks an option that did not exist when it was written.
+DEFAULT_IDENTITY = ExportOptions(scan=ScanOptions(paths=()), format="").identity()

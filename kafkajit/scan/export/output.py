@@ -1,228 +1,247 @@
 """The folder that an export writes to: its files, and the journal of each partition.
 
-A round is some files of one partition that hold all its records up to an offset. The journal, a
-small JSON file, is what commits it:
+A round is some files of one partition that hold all its records up to an offset. The journal
+commits it (kafkajit/scan/export/journal.py):
 
-    files under other names ─▶ synced ─▶ journal: next offset, names ─▶ renamed
+    entry: a name that is begun ─▶ file ─▶ synced ─▶ entry: next offset, files ─▶ renamed
 
-A run that finds a journal renames the files that it names, if that has not been done, and goes on
-at its offset. Object stores have no renames; there a file appears whole when it is closed. A file
-whose first offset is not before the journal's was not committed, and is removed.
+A run that finds a journal renames the files that it lists, if that has not been done, removes those
+that were begun and not committed, and continues at its offset. It touches no other file: a file
+that has the name of a new one is an error. Object stores have no renames; there a file appears
+whole when it is closed.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from itertools import count
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 
-from kafkajit.change.files import say_where
 from kafkajit.errors import LockedError
-from kafkajit.places.location import filesystem_at, shown
-from kafkajit.system.durable import sync, sync_all
-from kafkajit.system.file_lock import try_lock
+from kafkajit.scan.export.journal import (
+    ExportedFile,
+    FileNames,
+    Journal,
+    NotAJournalError,
+    entry_name,
+    last_of,
+)
+from kafkajit.scan.export.options import DEFAULT_IDENTITY
 
-JOURNALS = "_kafkajit"  # Spark, DuckDB and Arrow do not read what begins so
-_VERSION = 1
-
-
-@dataclass
-class Journal:
-    """The progress of a partition, and the files of its last round."""
-
-    next_offset: int | None = None
-    gaps: list[tuple[str, int | None]] = field(default_factory=list)  # behind the last record
-    files: list[tuple[str, str]] = field(default_factory=list)  # of the last round: written, final
+_TYPES = "types"  # of the columns
 
 
-class OutputFolder:
-    """A folder, local or on a file system that pyarrow opens."""
+class PartitionOutput:
+    """The files and the journal of one partition.
 
-    def __init__(self, location: str, identity: Mapping[str, Any], suffix: str) -> None:
-        self._fs, self.path = filesystem_at(location)
-        self._shown = shown(location)
-        self._identity = json.loads(json.dumps(identity))
-        self._suffix = suffix
-        self._numbers = count(1)  # of files
-        # These names are not given to other files: a run that is killed would leave half of one
-        # under such a name, and the next run would rename it over a whole file.
-        self._journaled: set[str] = set()
-        self._locked: Any = None
-        self._listed: dict[str, list[tuple[int, str]]] | None = None
-        (there,) = self._fs.get_file_info([self.path])
-        if there.type == FileType.File:
-            raise NotADirectoryError(
-                f"{self._shown} is a file: pass a folder, or the name of a new file with the "
-                "suffix of its format"
-            )
-        self._fs.create_dir(f"{self.path}/{JOURNALS}", recursive=True)
-        self._lock()
+    Making one finishes or undoes what an earlier run left.
 
-    @property
-    def is_local(self) -> bool:
-        return isinstance(self._fs, LocalFileSystem)
+    Args:
+        folder: the folder of the export.
+        names: the partition's files.
+        identity: the options that all runs of one export have in common.
+    """
 
-    def _lock(self) -> None:
-        if not self.is_local:
-            return
-        path = f"{self.path}/{JOURNALS}/.lock"
-        self._locked = open(path, "w")  # noqa: SIM115, PTH123  held as long as the export runs
-        if not try_lock(self._locked.fileno()):
-            raise LockedError(
-                f"another export is writing to {self._shown}: wait until it has ended"
-            )
+    def __init__(self, folder: OutputFolder, names: FileNames, identity: Mapping[str, Any]) -> None:
+        self._folder = folder
+        self._names = names
+        self._identity: dict[str, Any] = json.loads(json.dumps(identity))
+        self._entries: list[str] = []  # the journal's, as far as this run knows it
+        self._last: str | None = None
+        self.journal = self._read()
+        folder.finish(self.journal.files)
+        begun = set(self.journal.begun) - {file.written for file in self.journal.files}
+        if begun:
+            self._write(self.journal)  # whoever else has begun them stops from here on
+            for name in sorted(filter(folder.exists, begun)):
+                folder.remove(name)
+            self.journal = replace(self.journal, begun=())
 
-    def close(self) -> None:
-        """Release the folder's lock."""
-        if self._locked is not None:
-            self._locked.close()
+    def create(self, final: str) -> tuple[str, pa.NativeFile]:
+        """Create a file: the name under which it is written, and the file."""
+        self._check_free(final)
+        written = self._folder.written(self._names, final)
+        self._write(self.journal.with_begun(written))
+        return written, self._folder.opened(written)
 
-    def recover(self, partition: str) -> Journal:
-        """Finish or undo what a run left of a partition, and return how far it came."""
-        journal = self._read(partition)
-        for written, final in journal.files:
-            if written != final and self._exists(written):
-                self._rename(written, final)
-        if self.is_local:
-            self._journaled.update(written for written, _ in journal.files)
-            self._sync_folders([final for _, final in journal.files])
-            for path in Path(f"{self.path}/{JOURNALS}").glob(f"{glob_of(partition)}@*"):
-                path.unlink()
-            return journal
-        for first, name in self._files().get(partition, []):
-            if journal.next_offset is None or first >= journal.next_offset:
-                self._fs.delete_file(f"{self.path}/{name}")
-        return journal
+    def complete(self, sink: pa.NativeFile) -> None:
+        """Close a file whose bytes are all written; they are safe once the round is committed."""
+        self._check_alone()
+        sink.close()
 
-    def create(self, partition: str, final: str) -> tuple[str, pa.NativeFile]:
-        """Create a file: the name under which it is written, and the file.
-
-        Its bytes are synced when the round is committed.
-        """
-        written = final
-        if self.is_local:
-            names = (f"{JOURNALS}/{partition}@{number}" for number in self._numbers)
-            written = next(name for name in names if name not in self._journaled)
-        return written, _opened(self._fs, f"{self.path}/{written}")
-
-    def discard(self, name: str) -> None:
+    def abandon(self, written: str, sink: pa.NativeFile) -> None:
         """Remove a file that is not committed."""
-        with suppress(OSError):
-            self._fs.delete_file(f"{self.path}/{name}")
+        if written in {file.written for file in self.journal.files}:
+            return
+        self._folder.drop(sink)
+        with suppress(OSError, LockedError):  # the journal has its name, for the next run
+            self._check_alone()
+            self._folder.remove(written)
 
-    def commit(self, partition: str, journal: Journal) -> None:
+    def commit(
+        self,
+        next_offset: int | None,
+        gaps: Iterable[tuple[str, int | None]],
+        files: Iterable[ExportedFile],
+    ) -> None:
         """Commit a round: its files are whole, under the names that they are written by."""
-        if self.is_local:
-            for _, final in journal.files:
-                if self._exists(final):
-                    raise FileExistsError(
-                        f"{self._shown}/{final} exists, but no export's journal lists it: "
-                        "remove it, or export to another folder"
-                    )
-            sync_all(Path(f"{self.path}/{written}") for written, _ in journal.files)
-        self._write(partition, journal)
-        if self.is_local:
-            for written, final in journal.files:
-                self._rename(written, final)
-            self._sync_folders([final for _, final in journal.files])
+        journal = Journal(next_offset, tuple(gaps), tuple(files), (), self.journal.rounds + 1)
+        for file in journal.files:
+            if file.written != file.final:
+                self._check_free(file.final)
+        self._folder.check_complete(journal.files)
+        self._write(journal)
+        self._folder.finish(journal.files)
 
-    def _rename(self, written: str, final: str) -> None:
-        target = Path(f"{self.path}/{final}")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        Path(f"{self.path}/{written}").replace(target)
+    def _check_free(self, final: str) -> None:
+        if self._folder.exists(final):
+            raise FileExistsError(
+                f"{self._folder.name}/{final} exists, but no export's journal lists it: remove it, "
+                "or export to another folder"
+            )
 
-    def _sync_folders(self, names: list[str]) -> None:
-        folders = {
-            parent
-            for name in names
-            for parent in Path(f"{self.path}/{name}").parents
-            if str(parent).startswith(self.path)
-        }
-        sync_all(folder for folder in sorted(folders) if folder.exists())
+    def _check_alone(self) -> None:
+        """Raise if another run has added an entry to the journal since."""
+        found = self._folder.entries(self._names.journal)
+        if not set(found) <= set(self._entries):
+            raise LockedError(
+                f"another export is writing {self._names.stem} to {self._folder.name}: run one at "
+                "a time, and export this partition again"
+            )
 
-    def _exists(self, name: str) -> bool:
-        (info,) = self._fs.get_file_info([f"{self.path}/{name}"])
-        return bool(info.type == FileType.File)
-
-    def _files(self) -> dict[str, list[tuple[int, str]]]:
-        """The exported files of each partition, by their first offsets."""
-        if self._listed is None:
-            self._listed = {}
-            named = re.compile(rf"(.+)-(\d{{20}})(?:-damage)?{re.escape(self._suffix)}")
-            for info in self._fs.get_file_info(FileSelector(self.path, recursive=True)):
-                match = named.fullmatch(info.base_name)
-                if match is not None and info.type == FileType.File:
-                    name = info.path[len(self.path) + 1 :]
-                    self._listed.setdefault(match[1], []).append((int(match[2]), name))
-        return self._listed
-
-    def _journal_path(self, partition: str) -> str:
-        return f"{self.path}/{JOURNALS}/{partition}.json"
-
-    def _read(self, partition: str) -> Journal:
-        path = self._journal_path(partition)
-        (info,) = self._fs.get_file_info([path])
-        if info.type != FileType.File:
-            return Journal()
-        with self._fs.open_input_file(path) as file:
-            content = file.read()
+    def _read(self) -> Journal:
+        folder = self._names.journal
+        self._entries = self._folder.entries(folder)
+        paths = {f"{folder}/{name}": name for name in self._entries}
+        paths = paths or {self._names.first_journal: ""}
+        entries = []
         try:
-            known = json.loads(content)
-            identity, version = known["options"], known["version"]
-            journal = Journal(
-                known["next"],
-                [(place, position) for place, position in known["gaps"]],
-                [(written, final) for written, final in known["files"]],
-            )
-        except (ValueError, KeyError, TypeError):
+            for path, name in paths.items():
+                content = self._folder.content(path)
+                if content is not None:
+                    entries.append(self._names.entry_in(content, name))
+            if not entries:
+                return Journal()
+            journal, last = last_of(entries)
+        except NotAJournalError as error:
             raise ValueError(
-                f"{path} is not the journal of an export: export to another folder"
+                f"{self._folder.name}/{path} is not the journal of this export ({error}): export "
+                "to another folder"
             ) from None
-        if version != _VERSION or identity != self._identity:
-            other = [name for name in identity if identity[name] != self._identity.get(name)]
-            differs = ", ".join(f"{name} {identity[name]!r}" for name in other)
-            raise ValueError(
-                f"{self._shown} has an export of {partition} with other options ({differs}): "
-                "pass these options to continue it, or export to another folder"
-            )
+        self._check_identity(last.options)
+        self._last = last.name or None
         return journal
 
-    def _write(self, partition: str, journal: Journal) -> None:
-        path = self._journal_path(partition)
-        content = json.dumps(
-            {
-                "version": _VERSION,
-                "options": self._identity,
-                "next": journal.next_offset,
-                "gaps": journal.gaps,
-                "files": journal.files,
-            }
-        )
-        begun = f"{path}.tmp" if self.is_local else path
-        with _opened(self._fs, begun) as file:
-            file.write(content.encode())
-        if self.is_local:
-            sync(Path(begun))
-            Path(begun).replace(path)  # on Windows, rename does not overwrite
-            sync(Path(path).parent)
+    def _check_identity(self, known: Mapping[str, Any]) -> None:
+        """Raise if an earlier run had other options."""
+        here = self._identity
+        # An earlier version of kafkajit did not have an option that its journal lacks.
+        there = {**here, **json.loads(json.dumps(DEFAULT_IDENTITY)), **known}
+        differs = [name for name in sorted({*here, *there}) if there[name] != here.get(name)]
+        if differs == [_TYPES]:  # else they follow from the other options
+            same = [one for one in here[_TYPES] if one in there[_TYPES]]
+            there, here = (
+                {_TYPES: [one for one in part[_TYPES] if one not in same]} for part in (there, here)
+            )
+        elif differs:
+            differs = [name for name in differs if name != _TYPES]
+        if differs:
+            before, now = (
+                ", ".join(f"{name} {_shown(options.get(name))}" for name in differs)
+                for options in (there, here)
+            )
+            raise ValueError(
+                f"{self._folder.name} has an export of {self._names.topic}-{self._names.partition} "
+                f"with other options ({before}; now {now}): pass the same options to continue it, "
+                "or export to another folder"
+            )
+
+    def _write(self, journal: Journal) -> None:
+        """Add an entry, unless another run has added one; then remove those before it."""
+        folder = self._names.journal
+        name = entry_name(self._entries, self._folder.run)
+        self._entries.append(name)
+        self._folder.put(f"{folder}/{name}", journal.encoded(self._identity, self._last))
+        try:
+            self._check_alone()
+        except LockedError:
+            self._remove_entry(name)
+            raise
+        for old in self._entries[:-1]:
+            self._remove_entry(old)
+        self._entries = [name]
+        self._last = name
+        self.journal = journal
+
+    def _remove_entry(self, name: str) -> None:
+        with suppress(FileNotFoundError):  # another run has seen it, and added its own
+            self._folder.remove(f"{self._names.journal}/{name}")
 
 
-def glob_of(name: str) -> str:
-    """A glob that only this name matches."""
-    return re.sub(r"([*?\[])", r"[\1]", name)
+class OutputFolder(ABC):
+    """A folder of exported files, which are named by their paths in it.
+
+    Args:
+        path: the folder's path on its file system.
+        name: the folder as errors name it.
+    """
+
+    def __init__(self, path: str, name: str) -> None:
+        self.path = path
+        self.name = name
+        self.run = secrets.token_hex(8)
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release the folder's lock, if it has one."""
+
+    @abstractmethod
+    def written(self, names: FileNames, final: str) -> str:
+        """The name under which a file is written."""
+
+    @abstractmethod
+    def opened(self, written: str) -> pa.NativeFile:
+        """Create a file."""
+
+    @abstractmethod
+    def drop(self, sink: pa.NativeFile) -> None:
+        """Give up a file that is not completely written."""
+
+    @abstractmethod
+    def check_complete(self, files: Iterable[ExportedFile]) -> None:
+        """Raise unless the files of a round are all there and safe."""
+
+    @abstractmethod
+    def finish(self, files: Iterable[ExportedFile]) -> None:
+        """Give committed files their names."""
+
+    @abstractmethod
+    def entries(self, journal: str) -> list[str]:
+        """The names of a journal's entries."""
+
+    @abstractmethod
+    def content(self, name: str) -> bytes | None:
+        """The bytes of an entry; None if there is no such file."""
+
+    @abstractmethod
+    def put(self, name: str, content: bytes) -> None:
+        """Write an entry, whole or not at all."""
+
+    @abstractmethod
+    def exists(self, name: str) -> bool:
+        """Whether something has this name."""
+
+    @abstractmethod
+    def remove(self, name: str) -> None:
+        """Remove a file."""
 
 
-def _opened(filesystem: FileSystem, path: str) -> pa.NativeFile:
-    try:
-        return filesystem.open_output_stream(path, compression=None)
-    except OSError as error:
-        say_where(error, Path(path))
-        raise
+def _shown(value: Any) -> str:
+    """An option's value, or an unset option."""
+    return "not given" if value in (None, "", [], {}) else repr(value)

@@ -24,6 +24,7 @@ from kafkajit.format.ranges import Range
 from kafkajit.log.open_segment import OpenSegment
 from kafkajit.log.segment import Segment
 from kafkajit.places.location import shown
+from kafkajit.scan.export.journal import FileNames
 from kafkajit.scan.export.options import ExportOptions
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.plan import Split, find_partitions, selection_in, selection_of
@@ -57,6 +58,17 @@ class PartitionLog:
     @property
     def name(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+    @property
+    def names(self) -> FileNames:
+        """The names of its files."""
+        return FileNames(self.topic, self.partition, suffix=self.options.suffix)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The options and the types that all runs of one export have in common."""
+        types = [f"{field.name} {field.type}" for field in self.schema]
+        return {**self.options.identity(), "suffix": self.options.suffix, "types": types}
 
     @property
     def size(self) -> int:

@@ -7,7 +7,7 @@ the one that is being written, whatever the number of dates.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafkajit.scan.export.formats import ROW_GROUP_BYTES, FileWriter, file_writer
+from kafkajit.scan.export.output import PartitionOutput
 from kafkajit.scan.export.partition_rows import PartitionLog
 
 # Hive's name for the folder of NULL.
@@ -23,9 +24,9 @@ NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _MOST_DATES = 64  # open files
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY = 86_400_000
-
-# Creates a file of this name: the name under which it is written, and the file.
-Create = Callable[[str], tuple[str, pa.NativeFile]]
+_FIRST_DAY = (datetime.min.replace(tzinfo=UTC) - _EPOCH).days
+_LAST_DAY = (datetime.max.replace(tzinfo=UTC) - _EPOCH).days
+_NO_DATE = _LAST_DAY + 1
 
 
 class ClosedFile(NamedTuple):
@@ -62,14 +63,14 @@ class OpenFile:
             self._last = offsets[-1].as_py()
         self._records += len(offsets)
 
-    def flush(self, create: Create, next_offset: int) -> None:
+    def flush(self, output: PartitionOutput, next_offset: int) -> None:
         """Write the waiting rows, a row group."""
         if not self._waiting:
             return
         options = self._log.options
         if self._writer is None:
             self._name = self._named(next_offset)
-            self.written, self._sink = create(self._name)
+            self.written, self._sink = output.create(self._name)
             self._writer = file_writer(self._sink, self._schema, options, self._metadata())
         table = pa.Table.from_batches([rows.select(self._schema.names) for rows in self._waiting])
         self._waiting, self.waiting_bytes = [], 0
@@ -80,7 +81,7 @@ class OpenFile:
         """The bytes that have been written."""
         return 0 if self._sink is None else int(self._sink.tell())
 
-    def close(self) -> ClosedFile:
+    def close(self, output: PartitionOutput) -> ClosedFile:
         """Write the file's end."""
         assert self._sink is not None
         assert self._writer is not None
@@ -90,12 +91,12 @@ class OpenFile:
             metadata |= offsets_metadata({(self._log.topic, self._log.partition): span})
         self._writer.close(metadata)
         size = self.size
-        self._sink.close()
+        output.complete(self._sink)
         return ClosedFile(self.written, self._name, self._records, size)
 
-    def abandon(self) -> None:
+    def abandon(self, output: PartitionOutput) -> None:
         if self._sink is not None:
-            self._sink.close()
+            output.abandon(self.written, self._sink)
 
     def _metadata(self) -> dict[str, str]:
         return {
@@ -113,16 +114,16 @@ class OpenFile:
         ]
         # Damage without a record around it, under PERMISSIVE.
         first = f"{next_offset:020}-damage" if self._first is None else f"{self._first:020}"
-        return f"{''.join(folders)}{log.name}-{first}{options.suffix}"
+        return log.names.final("".join(folders), first)
 
 
 class RoundFiles:
     """The files of one round."""
 
-    def __init__(self, log: PartitionLog, create: Create, next_offset: int) -> None:
+    def __init__(self, log: PartitionLog, output: PartitionOutput, next_offset: int) -> None:
         by = log.options.partition_by
         self._log = log
-        self._create = create
+        self._output = output
         self._next = next_offset
         self._schema = pa.schema([field for field in log.schema if field.name not in by])
         self._row_group = min(ROW_GROUP_BYTES, log.options.file_size)
@@ -140,7 +141,7 @@ class RoundFiles:
             file.take(part)
         while sum(file.waiting_bytes for file in self._files.values()) >= self._row_group:
             fullest = max(self._files.values(), key=lambda file: file.waiting_bytes)
-            fullest.flush(self._create, self._next)
+            fullest.flush(self._output, self._next)
 
     @property
     def is_full(self) -> bool:
@@ -154,28 +155,27 @@ class RoundFiles:
         """Write the remaining rows and the files' ends."""
         closed = []
         for file in self._files.values():
-            file.flush(self._create, self._next)
-            closed.append(file.close())
+            file.flush(self._output, self._next)
+            closed.append(file.close(self._output))
         return closed
 
-    def abandon(self) -> list[str]:
-        """Close the files as they are, and return their names."""
+    def abandon(self) -> None:
+        """Remove the files."""
         for file in self._files.values():
-            file.abandon()
-        return [file.written for file in self._files.values() if file.written]
+            file.abandon(self._output)
 
     def _by_date(self, rows: pa.RecordBatch) -> Iterator[tuple[str | None, pa.RecordBatch]]:
+        """The rows of each date, in the order of offsets.
+
+        Those without a timestamp and those beyond the year 9999 are in one file.
+        """
         if "date" not in self._log.options.partition_by:
             yield None, rows
             return
-        is_null = rows["timestamp"].is_null()
-        if rows["timestamp"].null_count:
-            yield None, rows.filter(is_null)
-            rows = rows.filter(pc.invert(is_null))
-        days = rows["timestamp"].cast(pa.int64()).to_numpy() // _DAY
-        if not days.size:
-            return
-        if (days == days[0]).all():
+        times = rows["timestamp"].cast(pa.int64())
+        days = pc.fill_null(times, _NO_DATE * _DAY).to_numpy() // _DAY
+        days[(days < _FIRST_DAY) | (days > _LAST_DAY)] = _NO_DATE
+        if days.size and (days == days[0]).all():
             yield date_text(int(days[0])), rows
             return
         for day in np.unique(days).tolist():

@@ -145,18 +145,6 @@ def test_a_run_that_is_killed_goes_on_without_losing_or_repeating_a_record(
     assert not [path for path in (files / "_kafkajit").iterdir() if "@" in path.name]
 
 
-def test_a_round_whose_files_were_not_renamed_is_finished(logs: Path, tmp_path: Path) -> None:
-    files = tmp_path / "files"
-    kafkajit.export(logs, files, to="parquet")
-    journal = json.loads((files / "_kafkajit" / "orders-0.json").read_text())
-    ((written, final),) = journal["files"]
-    (files / final).rename(files / written)
-    (files / "_kafkajit" / "orders-0@7").write_bytes(b"half of a file")
-    assert kafkajit.export(logs, files, to="parquet").files == []
-    assert exported(files)["orders-0"] == list(range(500))
-    assert not (files / "_kafkajit" / "orders-0@7").exists()
-
-
 @pytest.mark.skipif(NO_JIT, reason="the same files are changed")
 def test_a_run_that_is_killed_anywhere_twice_loses_and_repeats_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
@@ -192,24 +180,6 @@ def test_a_run_that_is_killed_anywhere_twice_loses_and_repeats_nothing(
         assert sorted(exported(files)["orders-0"]) == list(range(500))
         assert {path.relative_to(files) for path in files.rglob("*.parquet")} == names
     assert first > 20
-
-
-def test_an_export_that_was_copied_from_a_bucket_goes_on(logs: Path, tmp_path: Path) -> None:
-    files = tmp_path / "files"
-    kafkajit.export(logs, files, to="parquet")
-    path = files / "_kafkajit" / "orders-0.json"
-    journal = json.loads(path.read_text())
-    journal["files"] = [(final, final) for _, final in journal["files"]]  # a bucket renames nothing
-    path.write_text(json.dumps(journal))
-    append(logs / "orders-0", range(500, 520))
-    kafkajit.export(logs, files, to="parquet")
-    assert exported(files)["orders-0"] == list(range(520))
-
-
-def test_other_options_in_the_same_folder_are_refused(logs: Path, tmp_path: Path) -> None:
-    kafkajit.export(logs, tmp_path / "files", to="parquet")
-    with pytest.raises(ValueError, match=r"has an export of orders-0 with other options \(columns"):
-        kafkajit.export(logs, tmp_path / "files", to="parquet", columns=["offset"])
 
 
 def broken(logs: Path) -> Path:
