@@ -32,6 +32,7 @@ from kafkajit.cli import (
 from kafkajit.cli.error_text import reason
 from kafkajit.cli.look import AUTO, DAMAGE, choose, complain, painted
 from kafkajit.errors import did_you_mean
+from kafkajit.system.current_folder import leave_out
 
 # `sample:` are logs that come with kafkajit.
 _EXAMPLE = """\
@@ -120,6 +121,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # A process whose streams are closed has none.
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: PTH123, SIM115  as long as it runs
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: PTH123, SIM115
+    if arguments is None:  # this process runs nothing but the command
+        leave_out()
     parser, commands = new_parser()
     words = sys.argv[1:] if arguments is None else list(arguments)
     if not words:

@@ -14,7 +14,11 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import numba
+from kafkajit.kernel import settings_file
+
+with settings_file.unread():
+    import numba
+
 import numpy as np
 
 from kafkajit.kernel.machine_code import CHECKED, keep

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from kafkajit.spark import bridge
 from kafkajit.spark.catalogue import FUNCTIONS, TABLE_FUNCTION
 from kafkajit.spark.columns import arrow_function
 from kafkajit.spark.datasource import KafkaLogDataSource
+from kafkajit.spark.local.java import spark_home
 from kafkajit.spark.local.session import local_session
 from kafkajit.spark.table_functions import kafka_log
 
@@ -56,6 +58,8 @@ def session_at(
     builder = SparkSession.builder.appName("kafkajit").config(map=dict(conf or {}))
     if master.startswith("sc://"):
         return builder.remote(master).getOrCreate()
+    if not os.environ.get("SPARK_HOME"):
+        os.environ["SPARK_HOME"] = str(spark_home())
     session = builder.master(master).getOrCreate()
     if not verbose:
         session.sparkContext.setLogLevel("OFF")

@@ -55,7 +55,7 @@ USED: list[tuple[str, Any, str]] = [
     ),
     ("core.caching.InTreeCacheLocator", CACHE._impl.locator, "from_function get_source_stamp"),
     ("core.extending._Intrinsic", an_intrinsic, "_defn"),
-    ("config", numba.config, "BOUNDSCHECK CPU_FEATURES DISABLE_JIT"),
+    ("config", numba.config, "BOUNDSCHECK CPU_FEATURES DISABLE_JIT _config_fname"),
 ]
 NAMES = [(owner, value, name) for owner, value, names in USED for name in names.split()]
 

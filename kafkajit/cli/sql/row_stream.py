@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import shutil
 import struct
-import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafkajit.cli.sql.local_socket import Address, Listener, connect
+from kafkajit.system.current_folder import temporary_folder
 
 if TYPE_CHECKING:
     import socket
@@ -52,7 +52,7 @@ def stream_rows(df: DataFrame, encode: Encode, on_rows: Callable[[int], None]) -
         on_rows: called with the number of rows in each piece.
     """
     context = df.sparkSession.sparkContext
-    folder = tempfile.mkdtemp(prefix="kafkajit-")
+    folder = str(temporary_folder())
     inbox = _Inbox()
     listening = Listener(folder)
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kafkajit.spark.local.java import Java
-from kafkajit.spark.local.jvm import FLAGS, python_path
+from kafkajit.spark.local.jvm import FLAGS, child_environment
 from kafkajit.storage.cache_folder import cache_folder
 
 
@@ -58,7 +58,7 @@ def start_maker(name: Path) -> None:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            env=os.environ | python_path(os.environ),
+            env=child_environment(),
             cwd=name.parent,
             start_new_session=True,
         )

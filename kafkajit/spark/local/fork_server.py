@@ -160,7 +160,8 @@ def _be_python(connection: socket.socket) -> None:
         os.chdir(folder)
         os.environb.clear()
         os.environb.update(environment)
-        first = [folder, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+        # As PYTHONSAFEPATH has it, the current folder is not among these: it holds data.
+        first = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
         sys.path[:] = first + [entry for entry in sys.path if entry not in first]
         sys.argv[1:] = arguments
         connection.sendall(os.getpid().to_bytes(_LENGTH, "big"))

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from kafkajit.system.current_folder import without_current_folder
+
 _OLDEST_JAVA = 17
 _PATIENCE = 120.0
 
@@ -42,7 +44,8 @@ class Java:
 def find_java() -> Java:
     """The Java of JAVA_HOME, or else the first on the PATH."""
     home = os.environ.get("JAVA_HOME")
-    path = shutil.which("java", path=str(Path(home) / "bin") if home else None)
+    programs = without_current_folder(os.environ).get("PATH", os.defpath)
+    path = shutil.which("java", path=str(Path(home) / "bin") if home else programs)
     if path is None:
         where = f"JAVA_HOME={home} has no bin/java" if home else "there is no java on the PATH"
         raise JavaNotFoundError(f"{where}: {_INSTALL}")
@@ -73,15 +76,31 @@ def _version_of(java: str) -> str:
 INSTALL_SPARK = "pip install 'pyspark>=4.1,<5' 'pandas<3'"
 
 
+def spark_home() -> Path:
+    """The folder of the Spark that pyspark brings, for SPARK_HOME.
+
+    Without that variable, pyspark would first look for bin/spark-submit above the current folder.
+    """
+    package = _pyspark()
+    for folder in (package / "spark-distribution", package, package.parents[1]):
+        if (folder / "bin" / "spark-submit").is_file():
+            return folder
+    raise SparkNotFoundError(f"{package} has no bin/spark-submit; run {INSTALL_SPARK}")
+
+
+def _pyspark() -> Path:
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise SparkNotFoundError(f"pyspark is not installed; run {INSTALL_SPARK}")
+    return Path(spec.origin).parent
+
+
 def spark_jars() -> list[Path]:
     """Spark's jars in the order of its own class path, without spark-mllib.
 
     Spark loads spark-mllib's functions into every session, which takes 0.5 s in Scala's reflection.
     """
-    spec = find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        raise SparkNotFoundError(f"pyspark is not installed; run {INSTALL_SPARK}")
-    folder = Path(spec.origin).parent / "jars"
+    folder = _pyspark() / "jars"
     jars = [jar for jar in folder.glob("*.jar") if not jar.name.startswith("spark-mllib_")]
     if not jars:
         raise SparkNotFoundError(f"{folder} has no jars; run {INSTALL_SPARK}")

@@ -12,22 +12,22 @@ import contextlib
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafkajit.spark.local.class_archive import archive_name, find_archive, start_maker
-from kafkajit.spark.local.java import Java, find_java, spark_jars
+from kafkajit.spark.local.java import Java, find_java, spark_home, spark_jars
 from kafkajit.spark.local.jvm import (
     CAN_START_QUICKLY,
     FOREIGN,
     Jvm,
     JvmEndedError,
+    child_environment,
     heap_setting,
-    python_path,
     start_jvm,
 )
+from kafkajit.system.current_folder import temporary_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -119,13 +119,15 @@ def connect(
 
 def _plain_session(conf: Mapping[str, str], *, verbose: bool, cores: str) -> SparkSession:
     """The same session, started by pyspark."""
-    folder = tempfile.mkdtemp(prefix="kafkajit-")
+    folder = str(temporary_folder())
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     settings = {**_every_session(verbose), **_local(cores, folder, verbose)}
-    environment = dict.fromkeys(FOREIGN) | {
+    child = child_environment()
+    environment = {name: child.get(name) for name in os.environ.keys() | child.keys()}
+    environment |= dict.fromkeys(FOREIGN) | {
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
-        **python_path(os.environ),
+        "SPARK_HOME": str(spark_home()),
     }
     session = _session({**settings, **conf}, environment, verbose=verbose)
     if not verbose:
