@@ -8,6 +8,9 @@ The code lies in the package's own __pycache__ folders if they can be written to
 but were filled before, it is read from there: that is how an image or a packed environment brings
 its machine code along. Otherwise it lies under the user's home. NUMBA_CACHE_DIR names another
 place, and KAFKAJIT_CACHE=0 keeps nothing.
+
+Whoever writes these files has their code run, so only files of this user and root are read; in
+the package's own folders also those of whoever may write the Python code there.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import contextlib
 import functools
 import gc
 import hashlib
+import logging
 import os
 import sys
 import time
@@ -29,11 +33,15 @@ import numpy as np
 from numba.core.caching import (
     CompileResultCacheImpl,
     FunctionCache,
+    IndexDataCacheFile,
     InTreeCacheLocator,
     UserWideCacheLocator,
 )
 
 from kafkajit.system.file_lock import open_folder, try_lock
+from kafkajit.system.ownership import others_of_file, others_of_folder
+
+_log = logging.getLogger(__name__)
 
 CHECKED = bool(numba.config.BOUNDSCHECK)  # type: ignore[attr-defined]
 _IS_ON = os.environ.get("KAFKAJIT_CACHE", "1") != "0"
@@ -73,13 +81,65 @@ def _uncollected(compile_: Callable[..., Any]) -> Callable[..., Any]:
     return compiling
 
 
+@functools.cache
+def _is_private(folder: str) -> bool:
+    """Whether no other user may have written machine code into a folder."""
+    with contextlib.suppress(OSError):  # others_of_folder names the problem
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    others = others_of_folder(folder)
+    if others is not None:
+        _log.debug("no machine code is kept in %s: %s", folder, others)
+    return others is None
+
+
+def _if_private(locator: Any) -> Any:
+    """A locator of numba's that passes a folder over if others may write to it."""
+
+    class IfPrivate(locator):  # type: ignore[misc]
+        @classmethod
+        def from_function(cls, py_func: Callable[..., Any], py_file: str) -> Any:
+            found = super().from_function(py_func, py_file)
+            return found if found is not None and _is_private(found.get_cache_path()) else None
+
+    return IfPrivate
+
+
 class _Files(CompileResultCacheImpl):
     """numba's file names without line numbers: a function that moves keeps its machine code."""
+
+    _locator_classes = [  # noqa: RUF012  numba's name
+        locator if locator is InTreeCacheLocator else _if_private(locator)
+        for locator in CompileResultCacheImpl._locator_classes
+    ]
 
     def get_filename_base(self, fullname: str, abiflags: str) -> str:
         version = sys.version_info
         name = fullname.replace("<", "").replace(">", "")
         return f"{name}.py{version.major}{version.minor}{abiflags}"
+
+
+class _OwnFiles(IndexDataCacheFile):
+    """numba's files of a function. Those that others may have written count as missing."""
+
+    source: str | None = None  # whoever may write to it may also write here
+
+    def _load_index(self) -> Any:
+        return super()._load_index() if self._is_own(self._index_path) else {}
+
+    def _load_data(self, name: str) -> Any:
+        path = self._data_path(name)
+        if not self._is_own(path):
+            raise FileNotFoundError(path)
+        return super()._load_data(name)
+
+    def _is_own(self, path: str) -> bool:
+        try:
+            others = others_of_file(path, self.source)
+        except FileNotFoundError:
+            return False
+        if others is not None:
+            _log.debug("%s is not used: it %s", path, others)
+        return others is None
 
 
 class _Cache(FunctionCache):
@@ -90,6 +150,13 @@ class _Cache(FunctionCache):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
+        stamp = self._cache_file._source_stamp
+        self._cache_file = _OwnFiles(self._cache_path, self._impl.filename_base, stamp)
+        if isinstance(self._impl.locator, InTreeCacheLocator):
+            self._cache_file.source = function.__code__.co_filename
+        elif not _is_private(self._cache_path):
+            # numba has a setting for other locators than those of _Files.
+            raise RuntimeError(f"others may write to {self._cache_path}")
         self._turn = contextlib.ExitStack()
         self._has_stamp = False
 
@@ -161,9 +228,10 @@ def _cache_of(function: Callable[..., Any]) -> _Cache | None:
     with contextlib.suppress(RuntimeError):
         found = _Cache(function)
     if found is None or isinstance(found._impl.locator, UserWideCacheLocator):
-        brought = _PackageCache(function)
-        if brought.is_filled:
-            return brought
+        with contextlib.suppress(RuntimeError):
+            brought = _PackageCache(function)
+            if brought.is_filled:
+                return brought
     return found
 
 

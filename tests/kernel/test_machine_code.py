@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from corpus import NO_JIT, REPOSITORY, run_python
+from strangers import IS_ROOT, NOBODY, folder_that_others_enter
 
 SIZES = """
 from kafkajit import sizes
@@ -58,6 +59,42 @@ def test_machine_code_is_kept_until_a_function_that_the_kernel_calls_changes(
     assert sizes_and_hits(parent)[0] == "[26, 27]"
     (parent / VARINT).write_text(source)
     assert sizes_and_hits(parent)[0] == "[14, 15]"
+
+
+PLANTED = """
+import os, pickle, sys
+from pathlib import Path
+os.setuid(int(sys.argv[2]))
+class Planted:
+    def __reduce__(self):
+        return open, (sys.argv[3], "w")
+for path in [*Path(sys.argv[1]).rglob("*.nb?")]:
+    path.unlink()
+    path.write_bytes(pickle.dumps(Planted()))
+"""
+
+
+@pytest.mark.skipif(NO_JIT, reason="nothing is compiled")
+@pytest.mark.parametrize("whose", ["a folder of all", "one by name", "a file of another user's"])
+def test_machine_code_that_others_may_have_written_is_not_run(whose: str) -> None:
+    with folder_that_others_enter() as root:
+        cache = {"NUMBA_CACHE_DIR": str(root / "cache"), "KAFKAJIT_CACHE": "1"}
+        if whose == "one by name":  # newer numbas have this setting
+            cache["NUMBA_CACHE_LOCATOR_CLASSES"] = "UserProvidedCacheLocator"
+        assert run_python(SIZES, **cache).splitlines() == ["[14, 15]", "0"]
+        folders = [root / "cache", *(root / "cache").iterdir()]
+        for folder in folders:
+            folder.chmod(0o777)
+        stranger = NOBODY if IS_ROOT else os.getuid()
+        mark = root / "mark"
+        run_python(PLANTED, str(root / "cache"), str(stranger), str(mark))
+        if whose == "a file of another user's":
+            for folder in folders:
+                folder.chmod(0o755)
+            for path in (root / "cache").rglob("*.nb?"):
+                path.chmod(0o666)
+        assert run_python(SIZES, **cache).splitlines()[0] == "[14, 15]"
+        assert not mark.exists()
 
 
 COMPILER = """

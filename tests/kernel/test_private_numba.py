@@ -47,7 +47,11 @@ USED: list[tuple[str, Any, str]] = [
         "_cache_file _cache_path _guard_against_spurious_io_errors _impl _impl_class "
         "_load_overload load_overload save_overload",
     ),
-    ("core.caching.IndexDataCacheFile", CACHE._cache_file, "_source_stamp"),
+    (
+        "core.caching.IndexDataCacheFile",
+        CACHE._cache_file,
+        "_data_path _index_path _load_data _load_index _source_stamp",
+    ),
     (
         "core.caching.CompileResultCacheImpl",
         CACHE._impl,

@@ -153,5 +153,6 @@ class History:
 
 def _history_path() -> Path:
     """The history's file, in XDG's folder for the state of programs."""
-    state = os.environ.get("XDG_STATE_HOME")
-    return Path(state or Path.home() / ".local" / "state") / "kafkajit" / "history"
+    state = Path(os.environ.get("XDG_STATE_HOME", ""))
+    home = state if state.is_absolute() else Path.home() / ".local" / "state"
+    return home / "kafkajit" / "history"

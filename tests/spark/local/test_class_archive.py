@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from local_java import environment, fake_java
+from strangers import folder_that_others_enter
 
 from kafkajit.spark.local import archive_maker, class_archive, java, jvm
 from kafkajit.system.file_lock import try_lock
@@ -65,9 +66,13 @@ def test_there_is_no_archive_where_none_can_be_kept(
     assert class_archive.archive_name(java.find_java(), java.spark_jars()) is None
 
 
-def test_no_archive_is_taken_from_where_others_can_write(cache: Path) -> None:
-    archive_name().parent.chmod(0o777)
-    assert class_archive.archive_name(java.find_java(), java.spark_jars()) is None
+def test_no_archive_is_taken_from_where_others_can_write(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with folder_that_others_enter() as home:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(home))
+        archive_name().parent.chmod(0o777)
+        assert class_archive.archive_name(java.find_java(), java.spark_jars()) is None
 
 
 def test_an_archive_that_is_not_as_large_as_it_was_is_none(cache: Path) -> None:
