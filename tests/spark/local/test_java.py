@@ -47,6 +47,21 @@ def test_a_java_that_is_too_old_is_named(
         session.local_session()
 
 
+@pytest.mark.parametrize("path", ["", ":", ".", "bin", "./bin::../bin"])
+def test_a_java_in_the_current_folder_is_not_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, path: str
+) -> None:
+    fake_java(tmp_path, "touch ran")
+    (tmp_path / "java").symlink_to("bin/java")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", path)
+    monkeypatch.setattr(java.os, "defpath", "/nowhere")
+    with pytest.raises(java.JavaNotFoundError, match="there is no java on the PATH"):
+        java.find_java()
+    assert not (tmp_path / "ran").exists()
+
+
 def test_java_home_goes_before_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     fake = fake_java(tmp_path, "exit 1")
     (tmp_path / "release").write_text('IMPLEMENTOR="X"\nJAVA_VERSION="21.0.1"\n')
