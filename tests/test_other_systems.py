@@ -25,7 +25,7 @@ DOORS = {
     "system/ownership.py": {"grp", "pwd", "os.getuid"},
     "system/positioned.py": {"os.pread", "os.preadv", "os.copy_file_range"},
     "system/new_file.py": {"os.O_DIRECTORY"},
-    "change/files.py": {"os.chown", "os.geteuid"},
+    "change/files.py": {"os.chown"},
     "walk/threads.py": {"os.sched_getaffinity"},
     "cli/sql/cancellable.py": {"signal"},
     "cli/sql/local_socket.py": {"socket"},

@@ -16,9 +16,7 @@ from kafkajit.places.location import shown
 from kafkajit.storage.source import check_regular, resolve_sample
 from kafkajit.system.durable import sync
 from kafkajit.system.new_file import NO_LINKS, open_new
-
-_ROOT = 0
-_OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
+from kafkajit.system.ownership import others_of
 
 
 class Identity(NamedTuple):
@@ -137,14 +135,11 @@ def check_trusted(path: Path, found: os.stat_result) -> None:
         path: the file or folder, for the error.
         found: its status, without following a link.
     """
-    users = {_ROOT, os.geteuid()} if hasattr(os, "geteuid") else {found.st_uid}
-    if found.st_uid not in users:
-        reason = f"user {found.st_uid} owns it"
-    elif os.name == "posix" and found.st_mode & _OTHERS_MAY_WRITE:
-        reason = "other users may write to it"
-    else:
-        return
-    raise PermissionError(errno.EACCES, f"kafkajit does not trust it, because {reason}", str(path))
+    others = others_of(found)
+    if others is not None:
+        raise PermissionError(
+            errno.EACCES, f"kafkajit does not trust it, because it {others}", str(path)
+        )
 
 
 def check_trusted_folder(path: Path) -> None:

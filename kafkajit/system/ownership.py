@@ -40,6 +40,11 @@ def others_of_file(
     return _owner(found, like) or _writers(found, like)
 
 
+def others_of(found: os.stat_result) -> str | None:
+    """Who may have written a file or folder of this status besides this user and root."""
+    return None if _users is None else _owner(found) or _writers(found)
+
+
 def others_of_folder(folder: str | os.PathLike[str]) -> str | None:
     """Who may have written into a folder besides this user and root; None if nobody.
 

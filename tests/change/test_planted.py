@@ -107,8 +107,8 @@ PLANTED: dict[str, tuple[Plant, str]] = {
     "a link to a folder": (links_out(READY), "because it is a link"),
     "a link to new files": (links_out("new"), "because it is a link"),
     "a link to new files of a partition": (links_out(f"new/{B}"), "because it is a link"),
-    "others may write the journal": (mode(JOURNAL, 0o620), "other users may write to it"),
-    "others may write the folder": (mode("", 0o702), "other users may write to it"),
+    "others may write the journal": (mode(JOURNAL, 0o602), "can be written to by everybody"),
+    "others may write the folder": (mode("", 0o702), "can be written to by everybody"),
 }
 
 
@@ -136,10 +136,10 @@ def test_a_journal_that_anybody_may_have_planted_is_not_carried_out(
 
 
 def of_another_user(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if os.geteuid() == 0:
+    if os.getuid() == 0:
         os.chown(path, 1234, -1)
     else:
-        monkeypatch.setattr(os, "geteuid", lambda: 1234)
+        monkeypatch.setattr(os, "getuid", lambda: 1234)
 
 
 @pytest.mark.parametrize("name", ["", JOURNAL, "new", f"new/{A}"])
@@ -148,7 +148,7 @@ def test_a_journal_of_another_user_is_not_carried_out(
 ) -> None:
     of_another_user(log_dirs / A / READY / name, monkeypatch)
     before = everything(log_dirs)
-    with pytest.raises(PermissionError, match=r"does not trust it, because user \d+ owns it"):
+    with pytest.raises(PermissionError, match=r"does not trust it, because it belongs to user \d+"):
         resume(log_dirs)
     assert everything(log_dirs) == before
 
