@@ -6,7 +6,6 @@ Errors are one line on stderr and a non-zero exit; --debug shows the traceback.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from itertools import takewhile
@@ -31,6 +30,7 @@ from kafkajit.cli import (
 )
 from kafkajit.cli.error_text import reason
 from kafkajit.cli.look import AUTO, DAMAGE, choose, complain, painted
+from kafkajit.cli.streams import flush_or_forget, forget_output, is_closed, open_closed_streams
 from kafkajit.errors import did_you_mean
 from kafkajit.system.current_folder import leave_out
 
@@ -67,6 +67,10 @@ class _Parser(argparse.ArgumentParser):
         raise argparse.ArgumentError(
             action, f"unknown value {value!r}{meant}; there are: {', '.join(choices)}"
         )
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print help; argparse ignores the error of a full disk."""
+        (file or sys.stderr).write(message)
 
     def error(self, message: str) -> NoReturn:
         name = painted(f"{self.prog}:", DAMAGE, sys.stderr)
@@ -118,44 +122,59 @@ def new_parser() -> tuple[_Parser, dict[str, _Parser]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
-    # A process whose streams are closed has none.
-    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: PTH123, SIM115  as long as it runs
-    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: PTH123, SIM115
     if arguments is None:  # this process runs nothing but the command
+        open_closed_streams()
         leave_out()
-    parser, commands = new_parser()
-    words = sys.argv[1:] if arguments is None else list(arguments)
-    if not words:
-        parser.print_help()
-        return 0
-    if words[0] in commands:
-        _check_options(commands[words[0]], words[1:])
-    options, rest = parser.parse_known_args(words)
-    if rest:
-        _take(rest, options, commands[options.command])
-    options.words = words[1:]
-    choose(getattr(options, "color", AUTO))
+    options = None
     try:
-        code: int = options.run(options)
+        options = _parsed(sys.argv[1:] if arguments is None else list(arguments))
+        code: int = 0 if options is None else options.run(options)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of the pipe has closed it: nothing more may be flushed into it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return options.error_code  # type: ignore[no-any-return]
+        forget_output()  # the reader of the pipe has closed it
+        return _error_code(options)
     except KeyboardInterrupt:
         if getattr(options, "apply", False):
             complain(
-                options.command,
+                getattr(options, "command", None),
                 "interrupted: each partition is as it was or changed whole: run the command again "
                 "without --apply to see what is left to do",
             )
         return 130
     except Exception as error:
-        if options.debug:
+        if options is not None and options.debug:
             raise
-        complain(options.command, reason(error))
-        return options.error_code  # type: ignore[no-any-return]
+        what = reason(error)
+        if is_closed(error):
+            what = "standard output is closed: nothing could be printed"
+        flush_or_forget()
+        complain(getattr(options, "command", None), what)
+        return _error_code(options)
     return code
+
+
+def _parsed(words: list[str]) -> argparse.Namespace | None:
+    """The options of a command; None if there is no command, and the help is printed instead."""
+    parser, commands = new_parser()
+    if not words:
+        parser.print_help()
+        return None
+    if words[0] in commands:
+        _check_options(commands[words[0]], words[1:])
+    try:
+        options, rest = parser.parse_known_args(words)
+    except SystemExit:  # after --help or --version, which may not have been printed
+        sys.stdout.flush()
+        raise
+    if rest:
+        _take(rest, options, commands[options.command])
+    options.words = words[1:]
+    choose(getattr(options, "color", AUTO))
+    return options
+
+
+def _error_code(options: argparse.Namespace | None) -> int:
+    return 1 if options is None else int(options.error_code)
 
 
 def _check_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:

@@ -67,7 +67,8 @@ def start_of(meaning: str) -> str:
     return f"\x1b[{meaning}m"
 
 
-def complain(command: str, text: str) -> None:
-    """Print an error or a warning of a command on stderr, behind all that was printed before."""
+def complain(command: str | None, text: str) -> None:
+    """Print an error or a warning of a command on stderr, after all that was printed before."""
     sys.stdout.flush()
-    print(f"{painted(f'kafkajit {command}:', DAMAGE, sys.stderr)} {text}", file=sys.stderr)
+    name = "kafkajit:" if command is None else f"kafkajit {command}:"
+    print(f"{painted(name, DAMAGE, sys.stderr)} {text}", file=sys.stderr)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import sys
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kafkajit.cli.destination import add_force_option, destination
 from kafkajit.cli.look import DAMAGE, add_color_option, painted
 from kafkajit.cli.shared_options import (
     add_private_key_option,
@@ -75,9 +75,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         metavar="FILE",
-        help=f"the file to write, - for standard output (default: {_PAGE}, or standard output "
+        help=f"the new file to write, - for standard output (default: {_PAGE}, or standard output "
         "for JSON)",
     )
+    add_force_option(parser)
     parser.add_argument(
         "--format",
         choices=("html", "json"),
@@ -140,14 +141,12 @@ def run(options: argparse.Namespace) -> int:
     if is_page:
         from kafkajit.report.page import page
     output = options.output or (_PAGE if is_page else "-")
-    if output != "-":
-        _check_place(Path(output))
-    document = _taken(options)
-    text = page(document, earlier) if is_page else json.dumps(document) + "\n"
+    with destination(None if output == "-" else output, force=options.force) as out:
+        document = _taken(options)
+        text = page(document, earlier) if is_page else json.dumps(document) + "\n"
+        out.write(text.encode())
     if output == "-":
-        sys.stdout.write(text)
         return 0
-    _write(Path(output), text)
     totals = document["totals"]
     damages = sum(trouble["severity"] == "damage" for trouble in document["trouble"])
     print(
@@ -213,29 +212,6 @@ def _document_at(path: Path) -> dict[str, Any]:
             f"{path} is not a report of this version: make it with kafkajit report --format json"
         )
     return document
-
-
-def _check_place(path: Path) -> None:
-    """Raise if no file can be written there, before the report takes its time."""
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder: name a file in it, such as {path / _PAGE}")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {path.parent}: make it, or name another file")
-
-
-def _write(path: Path, text: str) -> None:
-    """Write the file whole or not at all; a device or a pipe stays what it is."""
-    if path.exists() and not path.is_file():
-        path.write_text(text, encoding="utf-8")
-        return
-    whole = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        whole.write_text(text, encoding="utf-8")
-        whole.replace(path)
-    except OSError as error:
-        raise type(error)(error.errno, error.strerror, str(path)) from None
-    finally:
-        whole.unlink(missing_ok=True)
 
 
 def _show(progress: Progress, step: str, done: int, total: int) -> None:

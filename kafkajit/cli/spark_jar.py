@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+
+from kafkajit.cli.destination import add_force_option, destination
 
 EXAMPLE = """\
 A session that calls kafkajit.spark.register makes this jar by itself. Put it on
@@ -20,6 +21,7 @@ example:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the file to write."""
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the jar to write")
+    add_force_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -27,8 +29,6 @@ def run(options: argparse.Namespace) -> int:
     from kafkajit.spark.bridge import write_jar
     from kafkajit.spark.local.session import local_session
 
-    jar = Path(options.output)
-    if not jar.absolute().parent.is_dir():
-        raise ValueError(f"cannot write {jar}: there is no folder {jar.parent}; make it first")
-    write_jar(local_session(cores="1"), jar)
+    with destination(options.output, force=options.force) as out:
+        write_jar(local_session(cores="1"), out)
     return 0

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
-import tempfile
 from importlib.metadata import version
-from pathlib import Path
 
 from kafkajit.storage.cache_folder import cache_folder
+from kafkajit.system.new_file import NewFile
 
 _EXPORT = "window.vegaEmbed = vegaEmbed;"  # the name that the page's scripts use
 
@@ -30,18 +28,7 @@ def chart_library() -> str:
     with contextlib.suppress(OSError):
         return kept.read_text(encoding="utf-8")
     library = vl_convert.javascript_bundle(_EXPORT)
-    with contextlib.suppress(OSError):  # a full disk: the next page bundles it again
-        _keep(kept, library)
+    # A full disk: the next page bundles it again.
+    with contextlib.suppress(OSError), NewFile(kept, replaces=True) as file:
+        file.write(library.encode())
     return library
-
-
-def _keep(path: Path, text: str) -> None:
-    """Write a file that appears when it is complete."""
-    handle, unfinished = tempfile.mkstemp(dir=path.parent, suffix=".unfinished")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(unfinished).replace(path)
-    except BaseException:
-        Path(unfinished).unlink(missing_ok=True)
-        raise

@@ -13,17 +13,16 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
-import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from kafkajit.spark.java_sources import java_sources, sources_digest
 from kafkajit.storage.cache_folder import cache_folder
 from kafkajit.system import file_lock
+from kafkajit.system.new_file import NewFile
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -126,27 +125,22 @@ def _jar_in_cache(spark: Any) -> Path:
     if not jar.exists():
         with _locked(cache / "bridge.lock"):
             if not jar.exists():
-                write_jar(spark, jar)
+                with NewFile(jar, replaces=True) as out:
+                    write_jar(spark, out)
+                jar.chmod(0o644)  # executors of other users may load it
     return jar
 
 
-def write_jar(spark: Any, jar: Path) -> None:
-    """Compile the bridge for this session's Spark into a jar, which gets its name once complete."""
+def write_jar(spark: Any, out: IO[bytes]) -> None:
+    """Compile the bridge for this session's Spark into a jar."""
     package, _, name = _VERSION.rpartition(".")
     constant = f'public static final String SOURCES = "{sources_digest()}";'
     version = f"package {package}; public class {name} {{ {constant} }}"
     sources = {**java_sources(), f"{name}.java": version}
     contents = _compiled(spark, sources) | {_SERVICE: f"{_PROVIDER}\n".encode()}
-    handle, unfinished = tempfile.mkstemp(dir=jar.absolute().parent, suffix=".unfinished")
-    try:
-        with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w") as archive:
-            for name, content in sorted(contents.items()):
-                archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
-        os.chmod(unfinished, 0o644)  # noqa: PTH101 - executors of other users may load it
-        Path(unfinished).replace(jar)
-    except BaseException:
-        Path(unfinished).unlink(missing_ok=True)
-        raise
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, content in sorted(contents.items()):
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
 
 
 def _compiled(spark: Any, sources: Mapping[str, str]) -> dict[str, bytes]:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from importlib.metadata import version
 
 import pytest
@@ -84,14 +83,6 @@ def test_the_version_is_printed_for_scripts_to_read(capsys: pytest.CaptureFixtur
         main(["--version"])
     assert ended.value.code == 0
     assert capsys.readouterr() == (f"kafkajit {version('kafkajit')}\n", "")
-
-
-def test_closed_streams_are_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdout", None)
-    monkeypatch.setattr(sys, "stderr", None)
-    assert main(["completion", "bash"]) == 0
-    sys.stdout.close()
-    sys.stderr.close()
 
 
 def test_ctrl_c_tells_how_to_go_on_if_logs_are_being_changed(

@@ -58,7 +58,6 @@ def test_a_file_is_written_and_summed_up_in_a_line(
     root: Path, report: Report, tmp_path: Path
 ) -> None:
     output = tmp_path / "report.json"
-    output.write_text("an older one")
     out, err = report("--format", "json", "-o", output, root)
     assert out == ""
     assert (
@@ -75,7 +74,11 @@ def test_a_page_is_written_by_default(
     monkeypatch.chdir(tmp_path)
     _, err = report(root)
     assert err.startswith("report.html: 2 topics, ")
-    assert (tmp_path / "report.html").read_text().startswith("<!DOCTYPE html>")
+    page = (tmp_path / "report.html").read_text()
+    assert page.startswith("<!DOCTYPE html>")
+    assert main(["report", str(root)]) == 1
+    assert (tmp_path / "report.html").read_text() == page
+    assert main(["report", "--force", str(root)]) == 0
 
 
 def test_an_earlier_report_is_compared(root: Path, report: Report, tmp_path: Path) -> None:
@@ -89,7 +92,7 @@ def test_a_place_without_room_for_a_file_is_named_before_anything_is_read(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for place, words in (
-        (tmp_path, f"{tmp_path} is a folder: name a file in it, such as {tmp_path}/report.html"),
+        (tmp_path, f"name a file in this folder: {tmp_path}"),
         (tmp_path / "no" / "r.html", f"there is no folder {tmp_path}/no: make it"),
     ):
         assert main(["report", "-o", str(place), str(tmp_path / "nothing")]) == 1

@@ -10,15 +10,18 @@ from kafkajit import cli
 def test_it_writes_the_bridge_of_the_spark_that_is_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    written: list[Path] = []
     session = object()
     monkeypatch.setattr("kafkajit.spark.local.session.local_session", lambda **_: session)
     monkeypatch.setattr(
         "kafkajit.spark.bridge.write_jar",
-        lambda spark, jar: written.append(jar) if spark is session else None,
+        lambda spark, out: out.write(b"a jar") if spark is session else None,
     )
-    assert cli.main(["spark-jar", "-o", str(tmp_path / "bridge.jar")]) == 0
-    assert written == [tmp_path / "bridge.jar"]
+    jar = tmp_path / "bridge.jar"
+    assert cli.main(["spark-jar", "-o", str(jar)]) == 0
+    assert jar.read_bytes() == b"a jar"
+    jar.write_bytes(b"another's")
+    assert cli.main(["spark-jar", "-o", str(jar)]) == 1
+    assert jar.read_bytes() == b"another's"
 
 
 def test_a_folder_that_is_missing_is_named_before_spark_starts(
@@ -27,7 +30,7 @@ def test_a_folder_that_is_missing_is_named_before_spark_starts(
     jar = tmp_path / "none" / "bridge.jar"
     assert cli.main(["spark-jar", "-o", str(jar)]) == 1
     assert capsys.readouterr().err == (
-        f"kafkajit spark-jar: cannot write {jar}: there is no folder {jar.parent}; make it first\n"
+        f"kafkajit spark-jar: there is no folder {jar.parent}: make it, or name another\n"
     )
 
 

@@ -38,7 +38,8 @@ def test_a_server_with_the_jar_reads_through_the_bridge(
     cluster: Cluster, spark: SparkSession, local_answers: dict[str, Any], tmp_path: Path
 ) -> None:
     jar = tmp_path / "bridge.jar"
-    write_jar(spark, jar)
+    with jar.open("wb") as out:
+        write_jar(spark, out)
     asked = ["records", "filtered", "errors", "by_columns"]
     with connect_server(cluster, str(cluster.folder / PYTHON), **{"spark.jars": str(jar)}) as url:
         found = cluster.answers([PYTHON], asked, "--remote", url)

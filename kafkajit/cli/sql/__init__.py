@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kafkajit.cli.destination import add_force_option, destination, packed
 from kafkajit.cli.look import add_color_option, complain
 from kafkajit.cli.shared_options import (
     add_isolation_level_option,
@@ -24,6 +25,8 @@ from kafkajit.cli.shared_options import (
     setting,
 )
 from kafkajit.cli.sql.view_names import BINARY, FORMATS, TOPICS_DOC, VIEW_DOCS
+from kafkajit.cli.streams import is_closed
+from kafkajit.format.suffixes import JSONL, FileFormat, format_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,17 +50,6 @@ examples:
   kafkajit sql --path /var/kafka --format parquet -o orders.parquet \\
       "SELECT * FROM records WHERE topic = 'orders'"
 """  # noqa: S608  examples of SQL to type
-
-
-# Without --format a file's suffix decides its format.
-_BY_SUFFIX = {
-    ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".parquet": "parquet",
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,8 +81,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "elsewhere)",
     )
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help="write to a file instead of standard output"
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="write to a new file instead of standard output; its name may end in .csv, .json, "
+        ".csv.gz, .json.zst, .arrow or .parquet",
     )
+    add_force_option(parser)
     parser.add_argument(
         "--rows",
         type=number,
@@ -155,13 +152,13 @@ def run(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     from kafkajit.cli.sql.error_report import report_of
     from kafkajit.cli.sql.query import Engine
-    from kafkajit.cli.sql.shell import Failed, Shell, destination
+    from kafkajit.cli.sql.shell import Failed, Shell
 
     statement = None
     try:
         _take_statement(options)
         statements = _statements(options)
-        format_ = _format(options, is_prompt=statements is None)
+        format_, codec = _format(options, is_prompt=statements is None)
         logs = _logs(options)
         engine = Engine(logs, partial(_start, options))
         if statements is None:
@@ -169,7 +166,7 @@ def _run(options: argparse.Namespace) -> int:
 
             shell = Shell(engine, sys.stdout.buffer, format_, options.rows, in_prompt=True)
             return Prompt(shell, logs).run()
-        with destination(options.output) as out:
+        with destination(options.output, force=options.force) as file, packed(file, codec) as out:
             engine.start()
             shell = Shell(engine, out, format_, options.rows, debug=options.debug)
             for statement in statements:
@@ -180,7 +177,7 @@ def _run(options: argparse.Namespace) -> int:
         complain("sql", f"{_where(options, statement)}{failed}")
         return 1
     except Exception as error:
-        if options.debug:
+        if options.debug or is_closed(error):
             raise
         complain("sql", report_of(error, "").message)
         return 1
@@ -205,23 +202,35 @@ def _statements(options: argparse.Namespace) -> list[Statement] | None:
     return [*whole, rest] if rest else whole
 
 
-def _format(options: argparse.Namespace, *, is_prompt: bool) -> str:
-    """The format of results: that of --format, else of the file's suffix, else the default."""
+def _format(options: argparse.Namespace, *, is_prompt: bool) -> tuple[str, str | None]:
+    """The format of results and its codec: by --format, else by the file's suffix."""
     if options.rows < 1:
         raise ValueError(f"--rows must be at least 1, not {options.rows}")
     if is_prompt and (options.output or options.format in BINARY):
         raise ValueError("--output and binary formats need a statement: pass one, or --file")
+    named, codec = FileFormat() if options.output is None else format_in(options.output)
     if options.format is not None:
         format_ = str(options.format)
-    elif options.output is not None:
-        format_ = _BY_SUFFIX.get(Path(options.output).suffix.lower(), "csv")
-    else:
+    elif named is not None:
+        format_ = "json" if named == JSONL else named
+    elif options.output is None:
         format_ = "table" if sys.stdout.isatty() else "csv"
+    elif Path(options.output).suffix:
+        raise ValueError(
+            f"the format of {options.output} is not known: pass --format, or a name that ends in "
+            ".csv, .json, .arrow or .parquet"
+        )
+    else:
+        format_ = "csv"
+    if format_ not in FORMATS:
+        raise ValueError(f"sql does not write {format_}: kafkajit export does")
+    if codec is not None and format_ in BINARY:
+        raise ValueError(f"{options.output} is not a name for {format_}, which is not compressed")
     if format_ in BINARY and options.output is None and sys.stdout.isatty():
         raise ValueError(
             f"{format_} cannot be shown on a terminal: write it to a file with --output"
         )
-    return format_
+    return format_, codec
 
 
 def _logs(options: argparse.Namespace) -> Logs | None:

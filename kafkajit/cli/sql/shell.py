@@ -7,9 +7,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Sequence
 from typing import IO
 
 from kafkajit.cli.look import HEADING, QUIET, painted
@@ -166,28 +164,3 @@ class Shell:
 
 def _error_width() -> int:
     return shutil.get_terminal_size().columns
-
-
-@contextmanager
-def destination(path: str | None) -> Iterator[IO[bytes]]:
-    """The output for results: standard output, or a file that appears once it is complete."""
-    if path is None:
-        sys.stdout.flush()
-        yield sys.stdout.buffer
-        return
-    target = Path(path)
-    if target.exists() and not target.is_file():  # a pipe, a device
-        with target.open("wb") as out:
-            yield out
-        return
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        out = part.open("wb")
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, path) from None  # with the name that was given
-    try:
-        with out:
-            yield out
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)

@@ -11,6 +11,8 @@ from typing import Any, Self
 import pyarrow as pa
 
 from kafkajit.errors import did_you_mean
+from kafkajit.format.suffixes import PACKED, format_in
+from kafkajit.format.suffixes import TEXT as TEXT_FILES
 from kafkajit.places.location import URI, shown
 from kafkajit.scan.options import OPTIONS as SCAN_OPTIONS
 from kafkajit.scan.options import ScanOptions, number_of_bytes
@@ -37,10 +39,7 @@ _LEVELS = {
     "zstd": (-131072, 22),
     "brotli": (0, 11),
 }
-TEXT_FORMATS = ("csv", "jsonl")
-# Suffixes of compressed text, as programs that read it expect them.
-_COMPRESSED = {"gzip": ".gz", "zstd": ".zst"}
-# Formats of which a reader needs no end that has to be sought.
+# Formats that can be streamed, because they have no footer.
 STREAMED = ("csv", "jsonl", "arrow")
 
 PARTITION_COLUMNS = ("topic", "partition", "date")
@@ -124,7 +123,7 @@ class ExportOptions:
         for name in by:
             _check("column to partition by", name, PARTITION_COLUMNS)
         _check("encoding", encoding, (TEXT, BASE64))
-        if encoding == BASE64 and format_ not in TEXT_FORMATS:
+        if encoding == BASE64 and format_ not in TEXT_FILES:
             raise ValueError(f"base64 is only for csv and jsonl: {format_} stores bytes unchanged")
         given = {"paths": json.dumps(list(paths)), **_spelled(scan)}
         parsed = ScanOptions.parse(given)
@@ -147,7 +146,7 @@ class ExportOptions:
     @property
     def suffix(self) -> str:
         """The suffix of the files' names."""
-        outside = _COMPRESSED.get(self.codec, "") if self.format in TEXT_FORMATS else ""
+        outside = PACKED.get(self.codec, "") if self.format in TEXT_FILES else ""
         return f".{self.format}{outside}"
 
     def wants(self, place: Mapping[str, Any]) -> bool:
@@ -202,12 +201,9 @@ def format_of(out: str, format_: str | None) -> tuple[str, bool]:
         if format_ not in STREAMED:
             raise ValueError(f"the format on stdout is one of {', '.join(STREAMED)}: pass --to")
         return format_, True
-    name = PurePosixPath(shown(out)).name
-    for known in FORMATS:
-        packed = _COMPRESSED.values() if known in TEXT_FORMATS else ()
-        ends = [f".{known}", *(f".{known}{end}" for end in packed)]
-        if name.endswith(tuple(ends)) and format_ in (None, known):
-            return known, True
+    named = format_in(PurePosixPath(shown(out)).name).format
+    if named is not None and format_ in (None, named):
+        return named, True
     if format_ is None:
         raise ValueError(
             f"the format of {shown(out)} is not known: pass --to {'|'.join(FORMATS)}, or the "
@@ -222,12 +218,12 @@ def codec_of(out: str, format_: str, codec: str | None) -> str | None:
     >>> codec_of("orders.csv.gz", "csv", None), codec_of("orders.parquet", "parquet", "snappy")
     ('gzip', 'snappy')
     """
-    if out == STDOUT or format_ not in TEXT_FORMATS or codec not in (None, *CODECS[format_]):
+    if out == STDOUT or format_ not in TEXT_FILES or codec not in (None, *CODECS[format_]):
         return codec
     name = PurePosixPath(shown(out)).name
-    named = next((known for known, end in _COMPRESSED.items() if name.endswith(end)), None)
+    named = format_in(name).codec
     if codec is not None and (named or "none") != codec:
-        right = name.removesuffix(_COMPRESSED.get(named or "", "")) + _COMPRESSED.get(codec, "")
+        right = name.removesuffix(PACKED.get(named or "", "")) + PACKED.get(codec, "")
         raise ValueError(f"{name} is not a name for the codec {codec}: name the file {right}")
     return named
 
