@@ -29,6 +29,7 @@ from kafkajit.format.ranges import Range
 from kafkajit.index.time_index import TimestampOffset
 from kafkajit.log.isolation import find_isolation, first_open_offset
 from kafkajit.log.open_segment import OpenSegment, logger
+from kafkajit.log.overlaps import end_of
 from kafkajit.log.segment import Segment, segments_of
 from kafkajit.log.tiered_segments import joined
 from kafkajit.places.location import READABLE_NAME
@@ -199,15 +200,18 @@ class Log:
         schema = record_schema(names)
         found: list[pa.RecordBatch] = []
         if offset >= self.start_offset:
-            missing = max_records
-            for opened in self._opened[self._row(offset) :]:
-                for rows in self._records(
-                    opened, Selection(offsets=Range(offset)), schema, missing
-                ):
+            missing, position = max_records, offset
+            row = self._row(position)
+            while row < len(self._opened):
+                opened = self._opened[row]
+                for rows in self._records(opened, Selection(Range(position)), schema, missing):
                     found.append(rows[:missing])
                     missing -= found[-1].num_rows
                     if missing == 0:
                         return pa.Table.from_batches(found, schema=schema)
+                last = self._last_offset(row)
+                position = position if last is None else max(position, last + 1)
+                row = max(row + 1, self._row(position))
         if not found and not self.start_offset <= offset <= self.end_offset:
             raise OffsetOutOfRangeError(
                 f"Received request for offset {offset} for partition "
@@ -233,6 +237,16 @@ class Log:
                     first = (rows[name].cast(pa.int64())[0].as_py() for name in schema.names)
                     return TimestampOffset(*first)
         return None
+
+    def _last_offset(self, row: int) -> int | None:
+        """The last offset of a segment; the next one is looked up as a consumer does it.
+
+        It is not needed of the last segment.
+        """
+        if row == len(self._opened) - 1:
+            return None
+        segment = self.segments[row]
+        return end_of(segment, self.segments[row + 1]) if segment.cut.is_everything else None
 
     def _row(self, offset: int) -> int:
         return max(bisect_right(self._bases, offset) - 1, 0)

@@ -68,7 +68,7 @@ def dataset(
         >>> import kafkajit
         >>> log = kafkajit.dataset("sample:", columns=["topic", "partition", "offset"])
         >>> log.count_rows()
-        53
+        51
         >>> log.filter([("topic", "==", "payments"), ("offset", ">", 25)]).to_table().to_pylist()
         [{'topic': 'payments', 'partition': 0, 'offset': 26}]
     """
@@ -135,7 +135,7 @@ class Dataset(ds.InMemoryDataset):  # type: ignore[misc]  # pyarrow has no types
 
         >>> import kafkajit
         >>> kafkajit.dataset("sample:").filter([("key", "==", b"Ada")]).count_rows()
-        11
+        10
         """
         condition = Condition.of(expression, self._known)
         return self._with(
@@ -231,7 +231,7 @@ class Dataset(ds.InMemoryDataset):  # type: ignore[misc]  # pyarrow has no types
         >>> import kafkajit
         >>> parts = kafkajit.dataset("sample:", max_partition_bytes=1).get_fragments()
         >>> sum(part.count_rows() for part in parts)
-        53
+        51
         """
         asked = self.scanner(filter=filter)
         if asked._options.kind in PLANNED:

@@ -44,6 +44,9 @@ KINDS = (
 # Offsets by topic and partition, without those that are earliest or latest.
 Offsets = dict[str, dict[int, int]]
 
+# What is read of segments that overlap: each offset once, as a broker serves it, or all records.
+SERVED, ALL_COPIES = "served", "all"
+
 EARLIEST, LATEST = -2, -1
 _DIGITS = re.compile(r"[0-9]+")
 # The files of private keys by their ids, as Aiven's plugin names them in a broker's options.
@@ -59,6 +62,7 @@ class ScanOptions:
     path_glob_filter: str | None = None
     layout: str = AUTO
     topic_id: str | None = None
+    overlaps: str = SERVED
     starting_offsets: Offsets = field(default_factory=dict)
     ending_offsets: Offsets = field(default_factory=dict)
     starting_timestamp: int | None = None
@@ -245,6 +249,12 @@ OPTIONS: dict[str, Option] = {
         _topic_id,
         "the id of the topic to read, if another one had its name before: segments of topics with "
         "other ids, or without any, are left out",
+    ),
+    "overlaps": Option(
+        "overlaps",
+        one_of((SERVED, ALL_COPIES)),
+        "what is read of segments that overlap: served, the default, reads each offset once, as a "
+        "broker serves it to a consumer that reads from the start; all reads all records",
     ),
     "startingOffsets": Option(
         "starting_offsets",

@@ -25,6 +25,7 @@ from kafkajit.format.log_path import LogPath
 from kafkajit.format.ranges import ALL, NOTHING, Range
 from kafkajit.log.isolation import find_isolation
 from kafkajit.log.open_segment import OpenSegment
+from kafkajit.log.overlaps import served
 from kafkajit.log.remote_log_metadata import with_states, without_unreadable
 from kafkajit.log.segment import Segment, segments_of
 from kafkajit.log.tiered_segments import joined, partitions_of
@@ -32,7 +33,7 @@ from kafkajit.places.location import READABLE_NAME, shown
 from kafkajit.places.locations import find_segments
 from kafkajit.places.wanted import Wanted
 from kafkajit.reader import SegmentReader
-from kafkajit.scan.options import READ_COMMITTED, ScanOptions
+from kafkajit.scan.options import READ_COMMITTED, SERVED, ScanOptions
 from kafkajit.scan.predicates import Predicate, meets, wanted_by
 from kafkajit.schema import record_schema
 from kafkajit.storage.stored_file import StoredFile
@@ -114,6 +115,7 @@ def make_plan(
 ) -> ScanPlan:
     """Find, drop, split and pack, as described at the top of the module."""
     partitions = find_partitions(options, wanted_by(predicates))
+    whole_log = options.kind == "corruption"
     segments = [segment for partition in partitions for segment in partition]
     wanted: list[tuple[Segment, Selection]] = []
     for partition in partitions:
@@ -126,7 +128,8 @@ def make_plan(
             (segment, selection_of(segment, asked))
             for segment in partition
             if segment.log.size
-            and given.offsets & segment.offsets
+            # A segment of which nothing is served is a row of the table of corruption.
+            and (given.offsets & segment.offsets or (whole_log and not segment.cut))
             and segment.may_have(asked.timestamps)
             # Options set the offsets at which reading begins and ends, as a consumer does. A
             # condition must lose no row, and a segment may go on where the next has begun.
@@ -134,7 +137,7 @@ def make_plan(
             and asked.offsets
         )
     # Gaps are found from the batches around them.
-    whole = options.kind == "corruption" or options.one_task_per_partition
+    whole = whole_log or options.one_task_per_partition
     owners = {
         segment.log.path: number
         for number, partition in enumerate(partitions)
@@ -218,7 +221,7 @@ def find_partitions(options: ScanOptions, wanted: Wanted | None = None) -> list[
             f"{', '.join(map(shown, options.paths))}: the kinds remoteSegments and "
             "partitionMetadata have the ids of topics"
         )
-    return found
+    return served(found) if options.overlaps == SERVED else found
 
 
 def task_share(options: ScanOptions, files: Iterable[tuple[StoredFile, int]]) -> int:
@@ -273,6 +276,8 @@ def selection_in(partition: list[Segment], options: ScanOptions, selection: Sele
     whole = partition
     if len({segment.log.folder for segment in partition}) == 1 and len(logs) >= len(partition):
         whole = joined(segments_of(logs, beside), beside)
+        if options.overlaps == SERVED:
+            (whole,) = served([whole])
     aborted, first_open = find_isolation(
         [(segment.log, segment.transaction_index, segment.cut) for segment in whole],
         options.mode,

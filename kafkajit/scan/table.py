@@ -6,19 +6,21 @@ This is the data source without Spark.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import cast
 
 import numpy as np
 import pyarrow as pa
 
+from kafkajit.arrow.record_batches import corruption_record_batch
 from kafkajit.errors import InvalidOffsetError
+from kafkajit.format.log_path import parse_log_path
 from kafkajit.format.ranges import Range
+from kafkajit.log.overlaps import unserved
 from kafkajit.reader import SegmentReader
 from kafkajit.scan.file_table import read_files
-from kafkajit.scan.options import ScanOptions
+from kafkajit.scan.options import SERVED, ScanOptions
 from kafkajit.scan.plan import ScanPlan, Split, make_plan
 from kafkajit.scan.predicates import (
     Predicate,
@@ -31,7 +33,7 @@ from kafkajit.scan.small_segments import read_together, small_segments
 from kafkajit.scan.typed_table import read_registry
 from kafkajit.schema import in_microseconds, table_schema, with_corruption
 from kafkajit.state.sidecar_files import PATH_COLUMNS, TABLES, TELLING
-from kafkajit.walk.damage import PERMISSIVE
+from kafkajit.walk.damage import PERMISSIVE, Corruption
 from kafkajit.walk.selection import EVERYTHING, Selection
 
 logger = logging.getLogger("kafkajit")
@@ -132,7 +134,7 @@ def _in_order(
                 f"{column} {offsets[wrong[0]]} follows {before[wrong[0]]}",
                 path=folder,
                 advice="the option oneTaskPerPartition promises rows in order; leave it out, or "
-                "cut segments that overlap with kafkajit repair",
+                "let kafkajit repair remove the batches that are out of order",
             )
         last = all_of_them[-1]
         yield rows
@@ -188,11 +190,26 @@ def read_split(split: Split, schema: pa.Schema, options: ScanOptions) -> Iterato
     )
     if options.kind == "batches":
         return reader.batches(schema)
-    read: Callable[..., Iterator[pa.RecordBatch]] = reader.records
     if options.kind == "corruption":
-        read = partial(reader.corruption, offsets=split.offsets)
-    return read(
+        return _corruption(split, reader, schema, options)
+    return reader.records(
         schema,
+        check_crcs=options.check_crcs,
+        max_decompressed_bytes=options.max_decompressed_bytes,
+    )
+
+
+def _corruption(
+    split: Split, reader: SegmentReader, schema: pa.Schema, options: ScanOptions
+) -> Iterator[pa.RecordBatch]:
+    """The damage of a segment, and what a broker does not serve of it."""
+    gap = unserved(split.file, split.offsets) if options.overlaps == SERVED else None
+    if gap is not None:
+        row = Corruption(*gap, first_missing_offset=None, last_missing_offset=None)
+        yield corruption_record_batch(row, schema, parse_log_path(split.file.path))
+    yield from reader.corruption(
+        schema,
+        offsets=split.offsets or None,
         check_crcs=options.check_crcs,
         max_decompressed_bytes=options.max_decompressed_bytes,
     )

@@ -4,9 +4,9 @@
 --   which is harmless. `betweenBatches` counts offsets between batches. On a compacted topic,
 --   compaction is the reason again. On any other topic records are lost, most often with a segment
 --   that was not copied; the second statement shows which. `twice` counts offsets that several
---   batches have: two copies of a partition were read as one, or a segment overlaps the next. A
---   batch that was sent twice has two ranges of offsets but the same bytes: its producer retried
---   with `enable.idempotence=false`.
+--   batches have: two copies of a partition were read as one, or with the option overlaps=all, a
+--   segment overlaps the next. A batch that was sent twice has two ranges of offsets but the same
+--   bytes: its producer retried with `enable.idempotence=false`.
 -- reads: batches (topic, partition, baseOffset, lastOffset, recordsCount, sizeInBytes, producerId,
 --   maxTimestamp, crc)
 -- cost: reads headers of batches. The window sorts them within each partition.

@@ -85,9 +85,17 @@ class Dump(NamedTuple):
 
 @cache
 def library(release: Release = KAFKA) -> Path:
-    """Return the folder of a release's jars, which Maven fills if it is missing."""
-    default = Path.home() / ".cache" / "kafkajit" / f"{release.project}-{release.version}"
-    folder = Path(os.environ.get(release.variable, default)).expanduser().absolute()
+    """Return the folder of a release's jars, which Maven fills if it is missing.
+
+    A folder that the variable names is taken as it is: it may have another version.
+    """
+    named = os.environ.get(release.variable)
+    if named is not None:
+        given = Path(named).expanduser().absolute()
+        if not any(given.glob("*.jar")):
+            raise FileNotFoundError(f"{release.variable} names {given}, which has no jars")
+        return given
+    folder = Path.home() / ".cache" / "kafkajit" / f"{release.project}-{release.version}"
     if not all((folder / jar).exists() for jar in release.jars):
         # A folder of its own until it is complete: a broken download must not look whole.
         partial = folder.with_name(f"{folder.name}.{os.getpid()}.part")

@@ -47,7 +47,7 @@ def test_a_log_shows_its_segments() -> None:
     html = kafkajit.Log("sample:payments-1")._repr_html_()
     assert "/payments-1&#x27;)" in html
     assert cells(html)[:2] == ["00000000000000000000.log", "0"]
-    assert cells(html)[3:5] == ["00000000000000000006.log", "6"]
+    assert cells(html)[3:5] == ["00000000000000000008.log", "8"]
 
 
 def test_a_plan_shows_its_lines(tmp_path: Path) -> None:

@@ -51,6 +51,8 @@ GOOD: list[tuple[str, str, object]] = [
     ("maxPartitionBytes", "100b", 100),
     ("maxPartitionBytes", str(2**40), 2**40),
     ("layout", "KafScale", "kafscale"),
+    ("overlaps", "ALL", "all"),
+    ("overlaps", "served", "served"),
     ("topicId", "pUM3BMsVQk2fe-klgEgLLA", "pUM3BMsVQk2fe-klgEgLLA"),
     ("valueSchema", '"string"', '"string"'),
     ("keySchema", "/schemas/order.avsc", "/schemas/order.avsc"),
@@ -101,6 +103,7 @@ _BYTES = r"a number of bytes from 1 to \d+, such as 128m, not "
 # name, text, the error's text behind the option's name
 BAD: list[tuple[str, str, str]] = [
     ("layout", "redpanda", "unknown value 'redpanda'"),
+    ("overlaps", "both", "unknown value 'both'"),
     ("topicId", "orders", "a topic's id has 22 letters of base64"),
     ("path", "", "a path, not an empty text"),
     ("paths", "/logs", r'a list of paths in JSON such as \["/logs/a-0", "/logs/b-0"\], not /logs'),

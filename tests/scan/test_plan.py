@@ -140,15 +140,16 @@ def test_remote_files_without_an_index_are_judged_only_by_their_names(
     ]
 
 
-def test_a_condition_loses_no_row_of_a_segment_that_overlaps_the_next(tmp_path: Path) -> None:
+def test_a_condition_loses_no_row_of_segments_that_overlap(tmp_path: Path) -> None:
     """A log that was put together from copies, or that a broker left in the middle of a change."""
     folder = tmp_path / "orders-0"
     folder.mkdir()
     for base, count in ((0, 12), (10, 5)):
         batches = [kt.batch([kt.Record(b"k")], base_offset=base + n) for n in range(count)]
         (folder / f"{base:020}.log").write_bytes(b"".join(batches))
-    assert offsets_of(folder, predicates=[offset(">", 9)]) == [10, 11, 10, 11, 12, 13, 14]
-    # startingOffsets reads as a consumer does, from the segment that an offset belongs to.
+    assert offsets_of(folder, predicates=[offset(">", 9)]) == [10, 11, 12, 13, 14]
+    both = offsets_of(folder, predicates=[offset(">", 9)], overlaps="all")
+    assert both == [10, 11, 10, 11, 12, 13, 14]
     since = '{"orders": {"0": 10}}'
     assert offsets_of(folder, startingOffsets=since) == [10, 11, 12, 13, 14]
 
@@ -161,7 +162,8 @@ def test_the_plan_is_logged(
     plan_of(f"{uri}/orders-*", uri, predicates=[offset("<", 15)], maxPartitionBytes=10 * SIZE)
     assert caplog.messages == [
         f"{uri}/orders-*: listed 6 files in 5 requests, 0 bytes",
-        f"{uri}: listed 12 files in 7 requests, 0 bytes",
+        # The end of each segment, in case that it overlaps the next one.
+        f"{uri}: listed 12 files in 23 requests, 5,520 bytes",
         f"{uri}/orders-*, {uri}: 8 of 12 segments, 8 splits in 8 tasks: "
         f"{80 * SIZE:,} bytes to read, {40 * SIZE:,} skipped",
     ]

@@ -76,10 +76,14 @@ def test_a_join_may_leave_no_partition(spark: SparkSession, ask: Ask, tmp_path: 
     assert "reads: 0 files" in plan_of(joined)
 
 
-def test_segments_that_overlap_are_refused(ask: Ask) -> None:
-    with pytest.raises(PySparkException, match=r"offset 6 follows 7 in .*payments-1"):
-        ask("SELECT offset FROM log", [f"{kt.SAMPLE}/payments-1"]).collect()
-    counted = ask("SELECT count(key) FROM log", [f"{kt.SAMPLE}/payments-1"])
+def test_offsets_that_go_back_are_refused(ask: Ask) -> None:
+    overlapping = [f"{kt.SAMPLE}/damaged/refunds-1"]
+    assert [row.offset for row in ask("SELECT offset FROM log", overlapping).collect()] == [
+        *range(8)
+    ]
+    with pytest.raises(PySparkException, match=r"offset 4 follows 5 in .*refunds-1"):
+        ask("SELECT offset FROM log", overlapping, overlaps="all").collect()
+    counted = ask("SELECT count(key) FROM log", overlapping, overlaps="all")
     assert counted.first()[0] > 0  # offsets are not asked for
 
 

@@ -7,8 +7,12 @@ aborts; a tombstone.
 
 payments: problems that operators look for. Partition 0 was compacted, and one of its segments is
 missing. It has a transaction that commits, one that aborts and one that never ended. Partition 1
-has a batch that its producer sent twice, offsets that are in two segments, and timestamps from
-wrong clocks. Its last index is wrong too.
+has a batch that its producer sent twice, and timestamps from wrong clocks. Its last index is wrong
+too.
+
+damaged: a separate folder for what a disk or a copy may do. refunds-0 has a batch with a flipped
+bit, and half of a batch at its end. Offsets of refunds-1 are
+in two segments.
 
 internal: a separate folder for a broker's internal topics: commits of groups that consume these
 topics, and the coordinator's states of the transactions in payments-0.
@@ -137,14 +141,12 @@ def payments() -> dict[str, bytes]:
         + _batch(6, [_payment(6, "Zoë", timestamp=_START // 1000)])
         + _batch(7, [_payment(7, "Ada", timestamp=ahead)])
     )
-    second = _batch(6, [_payment(6, "Zoë"), _payment(7, "Ada")]) + _batch(
-        8, [_payment(8, "Linus"), _payment(5, "Ada", delta=1)]
-    )
+    second = _batch(8, [_payment(8, "Linus")]) + _batch(9, [_payment(5, "Ada")])
     return {
         "payments-0/00000000000000000000.log": cleaned,
         "payments-0/00000000000000000020.log": active,
         "payments-1/00000000000000000000.log": first,
-        "payments-1/00000000000000000006.log": second,
+        "payments-1/00000000000000000008.log": second,
     }
 
 
@@ -167,6 +169,33 @@ def _marker(control_type: int, offset: int, **producer: object) -> bytes:
     return kt.control_batch(
         control_type, base_offset=offset, base_timestamp=_START + offset * _MINUTE, **producer
     )
+
+
+def damaged() -> dict[str, bytes]:
+    """Segments with damage, by name."""
+    ends = {"producer_id": 9005, "producer_epoch": 0, "is_transactional": True}
+    parts = [
+        _batch(0, [_payment(0, "Grace"), _payment(1, "Ada")]),
+        _batch(2, [_payment(2, "Zoë"), _payment(3, "Ada")], base_sequence=0, **ends),
+        bytearray(_batch(4, [_payment(4, "Linus"), _payment(5, "Linus")])),
+        _marker(1, 6, **ends),
+        _batch(7, [_payment(7, "Ada")], codec="zstd"),
+        _batch(8, [_payment(8, "Grace"), _payment(9, "Zoë")])[:100],
+    ]
+    parts[2][-5] ^= 1
+    first = (
+        _batch(0, [_payment(0, "Grace"), _payment(1, "Ada")])
+        + _batch(2, [_payment(2, "Zoë"), _payment(3, "Ada")])
+        + _batch(4, [_payment(4, "Linus"), _payment(5, "Linus")])
+    )
+    second = _batch(4, [_payment(4, "Linus"), _payment(5, "Linus")]) + _batch(
+        6, [_payment(6, "Zoë"), _payment(7, "Ada")]
+    )
+    return {
+        "damaged/refunds-0/00000000000000000000.log": b"".join(parts),
+        "damaged/refunds-1/00000000000000000000.log": first,
+        "damaged/refunds-1/00000000000000000004.log": second,
+    }
 
 
 def internal() -> dict[str, bytes]:
@@ -254,7 +283,7 @@ def indexes(logs: dict[str, bytes]) -> dict[str, bytes]:
 
 if __name__ == "__main__":
     logs = {"orders-0/00000000000000000000.log": orders(), **payments()}
-    for name, log in {**logs, **indexes(payments()), **internal()}.items():
+    for name, log in {**logs, **indexes(payments()), **internal(), **damaged()}.items():
         (SAMPLE / name).parent.mkdir(parents=True, exist_ok=True)
         (SAMPLE / name).write_bytes(log)
         print(f"{len(log)} bytes in {name}")

@@ -15,7 +15,7 @@ from kafkajit.format.suffixes import PACKED, format_in
 from kafkajit.format.suffixes import TEXT as TEXT_FILES
 from kafkajit.places.location import URI, shown
 from kafkajit.scan.options import OPTIONS as SCAN_OPTIONS
-from kafkajit.scan.options import ScanOptions, number_of_bytes
+from kafkajit.scan.options import SERVED, ScanOptions, number_of_bytes
 from kafkajit.schema import RECORD_COLUMNS, check_columns, record_schema
 from kafkajit.walk.damage import PERMISSIVE
 
@@ -129,6 +129,11 @@ class ExportOptions:
         parsed = ScanOptions.parse(given)
         if parsed.kind != "records":
             raise ValueError(f"only records can be exported, not {parsed.kind}")
+        if parsed.overlaps != SERVED:
+            raise ValueError(
+                "an export has each offset once: kafkajit sql --option overlaps=all -o FILE writes "
+                "all records of segments that overlap"
+            )
         names = _columns(columns)
         return cls(
             scan=replace(parsed, max_partition_bytes=None),

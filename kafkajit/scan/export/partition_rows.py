@@ -16,10 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafkajit.arrow.record_batches import gap_record_batch
 from kafkajit.errors import CorruptRecordError, InvalidOffsetError, InvalidRecordError
 from kafkajit.format.limits import MIN_INT64
-from kafkajit.format.log_path import parse_log_path
 from kafkajit.format.ranges import Range
 from kafkajit.log.open_segment import OpenSegment
 from kafkajit.log.segment import Segment
@@ -33,7 +31,7 @@ from kafkajit.scan.typed_table import with_types
 from kafkajit.schema import RECORD_COLUMNS, with_corruption
 from kafkajit.values.registry import is_internal
 from kafkajit.values.typed_records import ERRORS
-from kafkajit.walk.damage import DROPMALFORMED, FAILFAST, PERMISSIVE, Gap, Stretch
+from kafkajit.walk.damage import DROPMALFORMED, FAILFAST, PERMISSIVE, Stretch
 from kafkajit.walk.selection import Selection
 
 CORRUPTION = "corruption"
@@ -258,10 +256,7 @@ def _splits(log: PartitionLog, reading: ScanOptions, begin: int | None) -> list[
 
 
 def _read(splits: list[Split], schema: pa.Schema, reading: ScanOptions) -> Iterator[pa.RecordBatch]:
-    """Rows, with damage between them; records behind the next segment's first are damage, too.
-
-    Kafka's readers never see these.
-    """
+    """Rows, with damage between them."""
     if reading.mode == FAILFAST:
         try:
             yield from read_task(splits, schema, reading)
@@ -270,17 +265,7 @@ def _read(splits: list[Split], schema: pa.Schema, reading: ScanOptions) -> Itera
             raise
         return
     for split in splits:
-        behind: list[int] = []
-        for rows in read_task([split], schema, reading):
-            is_behind = pc.fill_null(pc.greater(rows["offset"], split.offsets.last), False)
-            if pc.any(is_behind).as_py():
-                behind += rows.filter(is_behind)["offset"].to_pylist()
-                rows = rows.filter(pc.invert(is_behind))
-            yield rows
-        if behind:
-            reason = f"offsets {behind[0]} to {behind[-1]} are not below the next segment's first"
-            gap = Gap(split.file.path, None, None, reason)  # type: ignore[arg-type]
-            yield gap_record_batch(gap, schema, parse_log_path(split.file.path))
+        yield from read_task([split], schema, reading)
 
 
 def _reported(
@@ -312,7 +297,7 @@ def _check_growing(offsets: Any, last: int, log: PartitionLog) -> None:
         raise InvalidOffsetError(
             f"offset {offsets[at]} follows {before[at]}",
             path=log.segments[0].log.folder,
-            advice="segments overlap: cut them with kafkajit repair",
+            advice="the log is out of order: kafkajit repair lists the batches",
         )
 
 

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from kafkajit.format.tiered_names import is_topic_folder, object_name
+from kafkajit.log.overlaps import served
 from kafkajit.log.segment import segments_of
 from kafkajit.places.location import SEGMENT_NAME, shown
 from kafkajit.places.locations import find_segments, is_partition_name, local_paths, stored_files
@@ -164,9 +165,10 @@ def _remote(files: dict[str, StoredFile]) -> dict[str, Listing]:
             folders.setdefault(file.folder, []).append(file)
         elif SNAPSHOT_NAME.fullmatch(file.name):
             snapshots.setdefault(file.folder, []).append(file)
+    found = served(segments_of(logs, files) for logs in folders.values())
     return {
-        folder: Listing(folder, segments_of(logs, files), snapshots.get(folder, []))
-        for folder, logs in folders.items()
+        folder: Listing(folder, segments, snapshots.get(folder, []))
+        for folder, segments in zip(folders, found, strict=True)
     }
 
 

@@ -12,6 +12,7 @@ from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.format.log_path import INDEX_SUFFIXES, LOG_SUFFIX
 from kafkajit.format.ranges import Range
 from kafkajit.format.tiered_names import object_name
+from kafkajit.log.overlaps import served
 from kafkajit.log.segment import Segment, segments_of
 from kafkajit.places.location import SEGMENT_NAME
 from kafkajit.state.producer_snapshot import SNAPSHOT_NAME
@@ -63,9 +64,10 @@ def list_folder(folder: str) -> Listing:
         if SEGMENT_NAME.fullmatch(file.name) and object_name(file.path) is None
     ]
     snapshots = [f"{folder}/{name}" for name in names if SNAPSHOT_NAME.fullmatch(name)]
+    (segments,) = served([segments_of(logs, files)])
     return Listing(
         folder,
-        segments_of(logs, files),
+        segments,
         list(live_files(snapshots)),
         # With a .cleaned file all old files are still there.
         any(name.endswith(".log.swap") for name in names)

@@ -29,6 +29,7 @@ _REFUSED = {
     "layout": "a stream tells brokers' folders from tiered storage by their names; narrow the path "
     "instead",
     "oneTaskPerPartition": "a stream plans the tasks of each micro-batch by their bytes",
+    "overlaps": "a stream reads each offset once, as a broker serves it",
     "pathGlobFilter": "a stream follows the segments of a partition; narrow the path instead",
 }
 

@@ -71,8 +71,10 @@ class Partition:
 
     @property
     def end_offset(self) -> int:
-        """The offset behind the last sound batch that is read."""
-        return min(self._believed.offset, self.segments[-1].offsets.last + 1)
+        """The offset after the last sound batch that is read."""
+        last = self.segments[-1]
+        # A segment before the last one may have higher offsets than it.
+        return max(min(self._believed.offset, last.offsets.last + 1), _first_offset(last))
 
     @property
     def unsound_tail(self) -> tuple[StoredFile, int] | None:

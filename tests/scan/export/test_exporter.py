@@ -223,12 +223,14 @@ def test_damage_between_two_runs_is_reported_once(tmp_path: Path) -> None:
     assert (third.records, third.gaps) == (0, [])
 
 
-def test_segments_that_overlap_are_an_error_or_reported(tmp_path: Path) -> None:
-    with pytest.raises(kafkajit.InvalidOffsetError, match="offset 6 follows 7"):
-        kafkajit.export("sample:payments-1", tmp_path / "a", to="parquet")
-    result = kafkajit.export("sample:payments-1", tmp_path / "b", to="parquet", mode="permissive")
-    assert sorted(table_of(tmp_path / "b")["offset"].drop_null().to_pylist()) == list(range(10))
-    assert "offsets 6 to 7 are not below the next segment's first" in result.gaps[0]["reason"]
+def test_segments_that_overlap_are_exported_as_a_consumer_gets_them(tmp_path: Path) -> None:
+    for mode in ("failfast", "dropmalformed", "permissive"):
+        out = tmp_path / mode
+        result = kafkajit.export("sample:damaged/refunds-1", out, to="parquet", mode=mode)
+        assert table_of(out)["offset"].to_pylist() == list(range(8))
+        assert result.gaps == []
+    with pytest.raises(ValueError, match="an export has each offset once"):
+        kafkajit.export("sample:damaged/refunds-1", tmp_path / "b", to="csv", overlaps="all")
 
 
 def test_limits_and_columns(logs: Path, tmp_path: Path) -> None:

@@ -1,0 +1,260 @@
+"""Segments that overlap: which offsets of each one a broker serves.
+
+A broker looks an offset up in the last segment that does not begin after it, and returns batches up
+to that segment's end. So a consumer that reads from the start gets all of the first segment, also
+offsets that the next one has too, and then looks up the offset after its last one. Segments
+overlap after a copy over an older one, or of files of several replicas. kafkajit returns each
+offset once, as such a consumer gets it.
+
+A consumer that fetches little at a time may change to the next segment earlier. If both have the
+same records, nobody can tell.
+
+Answers to LocalLog.read and LogSegment.translateOffset of Kafka 4.4.0.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+
+from kafkajit.errors import KafkaJitError
+from kafkajit.format.layout import (
+    BATCH_LENGTH_OFFSET,
+    LOG_OVERHEAD,
+    MAGIC_OFFSET,
+    MAGIC_V2,
+    RECORD_BATCH_OVERHEAD,
+)
+from kafkajit.format.limits import MAX_INT32, MAX_INT64
+from kafkajit.format.log_path import SEGMENT_SUFFIXES, parse_log_path
+from kafkajit.format.ranges import ALL, NOTHING, Range
+from kafkajit.kernel import kernel
+from kafkajit.kernel.intrinsics import read_int32
+from kafkajit.log.open_segment import OpenSegment
+from kafkajit.log.segment import Segment
+from kafkajit.places.tiered_files import TieredFile
+from kafkajit.records.batches import frame
+from kafkajit.storage.source import as_bytes
+from kafkajit.storage.stored_file import StoredFile
+from kafkajit.walk.damage import PERMISSIVE, Gap
+from kafkajit.walk.walk import Walk
+
+logger = logging.getLogger("kafkajit")
+
+# The bytes at a segment's end in which its last batch is looked for: more if it is larger.
+_WINDOWS = (16 << 10, 256 << 10, 4 << 20)
+# Remote segments that are looked at, 64 at a time: these take half a minute.
+_MOST_REMOTE = 10_000
+_READERS = 64
+# Segments whose ends are remembered: a prompt plans its queries over the same ones.
+_MOST_KNOWN = 100_000
+_known: OrderedDict[tuple[str, int, int | None], int | None] = OrderedDict()
+
+
+def served(partitions: Iterable[Sequence[Segment]]) -> list[list[Segment]]:
+    """The segments of partitions with the offsets that a broker serves of each.
+
+    A segment of which it serves none has an empty range. Segments that do not overlap are returned
+    as they are.
+    """
+    given = [list(segments) for segments in partitions]
+    ends = _ends_of([_live(segments) for segments in given])
+    return [_served(segments, known) for segments, known in zip(given, ends, strict=True)]
+
+
+def _live(segments: Sequence[Segment]) -> list[Segment]:
+    """The segments that may overlap; those of tiered storage are joined by their epochs."""
+    live = [one for one in segments if one.path.suffix in SEGMENT_SUFFIXES]
+    is_tiered = any(isinstance(one.log, TieredFile) for one in live)
+    return [] if is_tiered or len(live) < 2 else live
+
+
+def _served(segments: list[Segment], ends: Sequence[int]) -> list[Segment]:
+    live = _live(segments)
+    if all(end < other.base_offset for end, (_, other) in zip(ends, pairwise(live), strict=False)):
+        return segments
+    found = {}
+    visible = _visible([one.base_offset for one in live], ends)
+    for segment, offsets in zip(live, visible, strict=True):
+        is_whole = bool(offsets) and offsets.first <= segment.base_offset
+        found[segment.log.path] = replace(
+            segment, offsets=offsets, cut=ALL if is_whole else offsets
+        )
+        if not is_whole and segment.log.size:
+            what = f"offsets {segment.base_offset} to {offsets.first - 1}" if offsets else "all"
+            _report(
+                segment.log.path,
+                f"{what} of it are not read, because segments before it have these offsets: the "
+                "option overlaps=all reads them, too",
+            )
+    return [found.get(one.log.path, one) for one in segments]
+
+
+def unserved(log: StoredFile, offsets: Range) -> Gap | None:
+    """The bytes at the beginning of a log that no consumer gets; None if it gets all.
+
+    Args:
+        log: the log of a segment.
+        offsets: those that are served of it.
+    """
+    base = parse_log_path(log.path).base_offset
+    if base is None or (offsets and offsets.first <= base):
+        return None
+    if not offsets:
+        return Gap(log.path, 0, log.size, "no offset is read: segments before it have them")
+    source, end = log.open(), 0
+    for batches in Walk(source, mode=PERMISSIVE).framed():
+        early = batches.last_offset < offsets.first
+        end = int(batches.end[-1] if early.all() else batches.position[int(np.argmin(early))])
+        if not early.all():
+            break
+        source.forget(end)
+    reason = f"offsets {base} to {offsets.first - 1} are not read: segments before it have them"
+    return Gap(log.path, 0, end, reason)
+
+
+def _visible(bases: Sequence[int], ends: Sequence[int]) -> list[Range]:
+    """The offsets that a consumer gets of each segment, if it reads from the start.
+
+    The first is not bounded: a segment may begin with offsets that are before its own. Neither is
+    the last of the last one, because a broker may append to it.
+
+    >>> _visible([0, 6], [7, 9])
+    [Range(first=-9223372036854775808, last=7), Range(first=8, last=9223372036854775807)]
+    >>> _visible([0, 5, 8], [9, 12, 20])[1:]
+    [Range(first=0, last=-1), Range(first=10, last=9223372036854775807)]
+    """
+    found = [NOTHING] * len(bases)
+    at, position = 0, Range().first
+    while at < len(bases):
+        is_last = at == len(bases) - 1
+        if ends[at] >= position or is_last:
+            found[at] = Range(position, MAX_INT64 if is_last else ends[at])
+            position = max(position, ends[at] + 1)
+        at = max(at + 1, bisect_right(bases, position) - 1)
+    return found
+
+
+def _ends_of(partitions: Sequence[Sequence[Segment]]) -> list[list[int]]:
+    """The last offset of each segment; the last one of a partition may be growing."""
+    pairs = [pair for live in partitions for pair in pairwise(live)]
+    remote = [(one, other) for one, other in pairs if not one.log.is_local]
+    if len(remote) > _MOST_REMOTE:
+        folder = remote[0][0].log.folder
+        _report(folder, f"{len(remote):,} remote segments are not examined for overlaps")
+    elif remote:
+        with ThreadPoolExecutor(_READERS) as pool:  # they are known then
+            list(pool.map(end_of, *zip(*remote, strict=True)))
+    are_too_many = len(remote) > _MOST_REMOTE
+    return [
+        [
+            one.offsets.last if are_too_many and not one.log.is_local else end_of(one, other)
+            for one, other in pairwise(live)
+        ]
+        + [MAX_INT64]
+        for live in partitions
+    ]
+
+
+def end_of(segment: Segment, following: Segment) -> int:
+    """The last offset of a segment, before the first one of the following unless they overlap.
+
+    It is remembered: looking it up takes some 50 µs, or a round trip.
+    """
+    log = segment.log
+    key = log.path, log.size, log.modified_ns
+    if key in _known:
+        _known.move_to_end(key)
+        last = _known[key]
+    else:
+        last = _known[key] = _last_offset(segment, following.base_offset)
+        if len(_known) > _MOST_KNOWN:
+            _known.popitem(last=False)
+    return segment.base_offset - 1 if last is None else last
+
+
+def _last_offset(segment: Segment, bound: int) -> int | None:
+    """The last offset of a segment; if it is at a bound or after it, several batches agree."""
+    if not segment.log.size:
+        return None
+    try:
+        last = _offset_in_last_batch(segment.log)
+        if last is not None and last < bound:
+            return last
+        return _confirmed(segment, bound)
+    except (KafkaJitError, OSError) as error:
+        logger.info("%s: its last offset is not known: %s", segment.log.path, error)
+        return None
+
+
+def _offset_in_last_batch(log: StoredFile) -> int | None:
+    """The last offset of the batch that ends a log; None if no batch of v2 does."""
+    size = log.size
+    for window in _WINDOWS:
+        count = min(window, size)
+        content = as_bytes(log.read(size - count, count))
+        start = _last_batch(content)
+        if start >= 0:
+            batch = frame(content, start).batches[:1]
+            if len(batch) and batch.is_valid(content)[0]:
+                return int(batch.last_offset[0])
+        if count == size:
+            break
+    return None
+
+
+def _confirmed(segment: Segment, bound: int) -> int | None:
+    """The last offset of a segment by the headers of its last batches.
+
+    No checksum covers a batch's base offset. If the last batch leaps over the beginning of the next
+    segment, but would fit exactly before it, its offset is wrong: all segments after it would be
+    hidden.
+    """
+    source, start = OpenSegment(segment).tail(bound - 1)
+    last = segment.base_offset - 1 if start == 0 else None
+    for batches in Walk(source, mode=PERMISSIVE, start=start).framed():
+        firsts, lasts = batches.header["baseOffset"].astype(np.int64), batches.last_offset
+        late = lasts >= bound
+        late[late] = batches[late].is_valid(source.content)
+        for row in np.flatnonzero(late | (lasts < bound)).tolist():
+            following = int(firsts[row]) if last is None else last + 1
+            moved = int(lasts[row]) - int(firsts[row]) + following
+            is_wrong = late[row] and firsts[row] > following and moved == bound - 1
+            if is_wrong or lasts[row] - segment.base_offset > MAX_INT32:
+                _report(
+                    segment.log.path,
+                    f"the batch at position {batches.position[row]} begins at offset "
+                    f"{firsts[row]}, and should begin at {following}, since the next segment "
+                    f"begins at {bound}: it is not taken for an overlap",
+                )
+                continue
+            last = max(following - 1, int(lasts[row]))
+        source.forget(int(batches.end[-1]))
+    return last
+
+
+@cache
+def _report(path: str, what: str) -> None:
+    """Warn once: a prompt plans many queries over the same segments."""
+    logger.warning("%s: %s", path, what)
+
+
+@kernel
+def _last_batch(content):
+    """The position of a batch of v2 that ends with the content; -1 without one."""
+    p = content.size - RECORD_BATCH_OVERHEAD
+    while p >= 0:
+        length = content.size - p - LOG_OVERHEAD
+        size = read_int32(content, p + BATCH_LENGTH_OFFSET)
+        if content[p + MAGIC_OFFSET] == MAGIC_V2 and size == length:
+            return p
+        p -= 1
+    return np.int64(-1)

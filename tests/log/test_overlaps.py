@@ -1,0 +1,219 @@
+"""Segments that overlap: each offset once, and the record that a consumer gets, everywhere."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+from overlapping import (
+    Batch,
+    Segments,
+    any_wrong_offset,
+    consumed,
+    overlapping_segments,
+    write,
+)
+from scanning import far_away
+from streaming import started
+
+import kafkajit
+import kafkajit.testing as kt
+from kafkajit.cli import main
+from kafkajit.log import overlaps
+from kafkajit.scan.options import ScanOptions
+from kafkajit.scan.table import plan_tasks, read_task, schema_of
+
+# The second segment begins inside the first, and the third inside both.
+THREE_DEEP = {
+    0: [Batch(0, (0, 1, 2), 3), Batch(3, (0, 1, 2, 3, 4), 5)],
+    4: [Batch(4, (0, 1), 2), Batch(6, (0, 1, 2), 3)],
+    7: [Batch(7, (0,), 1), Batch(8, (0, 1), 2)],
+}
+# The first has all offsets of the second.
+COVERED = {0: [Batch(0, (0, 1, 2, 3), 4)], 2: [Batch(2, (0,), 1)], 4: [Batch(4, (0,), 1)]}
+
+
+def pairs(rows: pa.Table | pa.RecordBatch) -> list[tuple[int, int]]:
+    return list(zip(rows["offset"].to_pylist(), map(int, rows["value"].to_pylist()), strict=True))
+
+
+def rows_of(folder: Path, predicates: Any = (), **options: str) -> pa.Table:
+    parsed = ScanOptions.parse({"path": str(folder), **options})
+    schema = schema_of(parsed)
+    rows = [
+        rows for task in plan_tasks(parsed, predicates) for rows in read_task(task, schema, parsed)
+    ]
+    return pa.Table.from_batches(rows, schema=schema)
+
+
+@example(THREE_DEEP, 3, "none")
+@example(COVERED, 0, "lz4")
+@given(overlapping_segments(), st.integers(0, 90), st.sampled_from(["none", "lz4"]))
+def test_every_reader_returns_what_a_consumer_gets(
+    segments: Segments, start: int, codec: str
+) -> None:
+    assume(not any_wrong_offset(segments))
+    wanted = consumed(segments)
+    with TemporaryDirectory() as root:
+        folder = Path(root) / "orders-0"
+        write(folder, segments, codec)
+        assert pairs(kafkajit.dataset(folder).to_table(columns=["offset", "value"])) == wanted
+        later = kafkajit.dataset(folder, filters=[("offset", ">=", start)])
+        assert pairs(later.to_table(columns=["offset", "value"])) == [
+            pair for pair in wanted if pair[0] >= start
+        ]
+        log = kafkajit.Log(folder)
+        assert pairs(log.read(log.start_offset, 10_000)) == wanted
+        query = started(folder)
+        assert pairs(query.trigger(["offset", "value"])) == wanted
+        if wanted:
+            kafkajit.export(folder, f"{root}/a.parquet")
+            assert pairs(pq.read_table(f"{root}/a.parquet")) == wanted
+
+
+@given(overlapping_segments(), st.integers(0, 90))
+def test_a_look_up_begins_in_the_segment_that_an_offset_belongs_to(
+    segments: Segments, start: int
+) -> None:
+    with TemporaryDirectory() as root:
+        folder = Path(root) / "orders-0"
+        write(folder, segments)
+        log = kafkajit.Log(folder)
+        if log.start_offset <= start <= log.end_offset:
+            assert pairs(log.read(start, 10_000)) == consumed(segments, start)
+
+
+@pytest.mark.parametrize("segments", [THREE_DEEP, COVERED], ids=["three deep", "covered"])
+def test_a_bucket_is_read_as_a_folder_is(
+    segments: Segments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "orders-0", segments)
+    uri = far_away(monkeypatch, tmp_path)
+    found = rows_of(uri)  # type: ignore[arg-type]
+    assert pairs(found) == consumed(segments)
+
+
+def test_small_and_large_last_batches_are_found(tmp_path: Path) -> None:
+    for name, size in (("a-0", 10), ("b-0", 20 << 10), ("c-0", 300 << 10), ("d-0", 5 << 20)):
+        folder = tmp_path / name
+        folder.mkdir()
+        values = [b"first", b"x" * size]
+        log = b"".join(
+            kt.batch([kt.Record(value=value)], base_offset=n) for n, value in enumerate(values)
+        )
+        (folder / f"{0:020}.log").write_bytes(log)
+        second = kt.batch([kt.Record(value=b"second")] * 2, base_offset=1)
+        (folder / f"{1:020}.log").write_bytes(second)
+        values = kafkajit.dataset(folder).to_table(columns=["value"])["value"].to_pylist()
+        assert values == [b"first", b"x" * size, b"second"]
+
+
+@pytest.mark.parametrize("end", [bytes(5000), b"torn"], ids=["zeros", "a torn batch"])
+@pytest.mark.parametrize("magic", [0, 1, 2])
+def test_old_messages_and_what_comes_after_the_last_batch_do_not_hide_it(
+    magic: int, end: bytes, tmp_path: Path
+) -> None:
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    if magic == 2:
+        first = kt.batch([kt.Record(value=b"first")] * 4, base_offset=0)
+    else:
+        first = b"".join(
+            kt.message(kt.Record(value=b"first"), offset=n, magic=magic) for n in range(4)
+        )
+    (folder / f"{0:020}.log").write_bytes(first + end)
+    second = kt.batch([kt.Record(value=b"second")] * 4, base_offset=2)
+    (folder / f"{2:020}.log").write_bytes(second)
+    found = rows_of(folder, mode="DROPMALFORMED")["value"].to_pylist()
+    assert found == [b"first"] * 4 + [b"second"] * 2
+
+
+def test_a_wrong_base_offset_does_not_hide_the_segments_after_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    batches = [
+        kt.batch([kt.Record(value=b"v")] * 2, base_offset=at) for at in (0, 2, 4 + (1 << 30))
+    ]
+    (folder / f"{0:020}.log").write_bytes(b"".join(batches))
+    later = kt.batch([kt.Record(value=b"w")] * 2, base_offset=6)
+    (folder / f"{6:020}.log").write_bytes(later)
+    assert rows_of(folder)["value"].to_pylist().count(b"w") == 2
+    position = 2 * len(batches[0])
+    assert (
+        f"the batch at position {position} begins at offset {4 + (1 << 30)}, and should begin at "
+        "4, since the next segment begins at 6: it is not taken for an overlap"
+    ) in caplog.text
+
+
+def test_what_is_not_read_is_told_once_and_can_be_read(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "kafkajit")
+    write(tmp_path / "orders-0", COVERED | {3: [Batch(3, (0, 1, 2), 3)]})
+    for _ in range(2):
+        assert pairs(rows_of(tmp_path)) == [(0, 0), (1, 0), (2, 0), (3, 0), (4, 4)]
+    assert caplog.messages == [
+        f"{tmp_path}/orders-0/{2:020}.log: all of it are not read, because segments before it have "
+        "these offsets: the option overlaps=all reads them, too",
+        f"{tmp_path}/orders-0/{3:020}.log: all of it are not read, because segments before it have "
+        "these offsets: the option overlaps=all reads them, too",
+    ]
+    both = rows_of(tmp_path, overlaps="all")
+    assert sorted(both["offset"].to_pylist()) == [0, 1, 2, 2, 3, 3, 4, 4, 5]
+    batches = rows_of(tmp_path, kind="batches")
+    assert batches["baseOffset"].to_pylist() == [0, 4]
+
+
+def test_the_table_of_corruption_has_what_is_not_read(tmp_path: Path) -> None:
+    write(tmp_path / "orders-0", THREE_DEEP)
+    found = rows_of(tmp_path, kind="corruption").select(["path", "position", "length", "reason"])
+    logs = {base: tmp_path / "orders-0" / f"{base:020}.log" for base in THREE_DEEP}
+    one = len(kt.batch([kt.Record(b"k", b"7")]))
+    assert found.to_pylist() == [
+        {
+            "path": str(logs[4]),
+            "position": 0,
+            "length": logs[4].stat().st_size,
+            "reason": "no offset is read: segments before it have them",
+        },
+        {
+            "path": str(logs[7]),
+            "position": 0,
+            "length": one,
+            "reason": "offsets 7 to 7 are not read: segments before it have them",
+        },
+    ]
+    assert rows_of(tmp_path, kind="corruption", overlaps="all").num_rows == 0
+
+
+def test_grep_finds_each_record_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path / "orders-0", THREE_DEEP)
+    assert main(["grep", "--format", "json", ".", str(tmp_path)]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(line["offset"], int(line["value"])) for line in lines] == consumed(THREE_DEEP)
+
+
+def test_tail_prints_the_records_of_the_end_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path / "orders-0", THREE_DEEP)
+    assert main(["tail", "-n", "all", str(tmp_path)]) == 0
+    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert [(int(line[1]), int(line[4])) for line in lines] == consumed(THREE_DEEP)
+
+
+def test_an_end_is_looked_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "orders-0", THREE_DEEP)
+    rows_of(tmp_path)
+    monkeypatch.setattr(overlaps, "_last_offset", lambda *_: pytest.fail("it is looked up again"))
+    rows_of(tmp_path)

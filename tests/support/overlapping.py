@@ -1,0 +1,101 @@
+"""Logs whose segments overlap, and what a consumer of a broker would get of them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from hypothesis import strategies as st
+
+import kafkajit.testing as kt
+
+
+class Batch(NamedTuple):
+    """A batch: its first offset, and the offsets of its records relative to it."""
+
+    base: int
+    deltas: tuple[int, ...]
+    span: int  # offsets, of which compaction may have removed the records
+
+    @property
+    def last(self) -> int:
+        return self.base + self.span - 1
+
+
+Segments = dict[int, list[Batch]]  # by base offset
+
+
+@st.composite
+def overlapping_segments(draw: st.DrawFn) -> Segments:
+    """Segments of some hundred offsets; each is in order, and may reach over any of the others."""
+    bases = sorted(draw(st.sets(st.integers(0, 60), min_size=1, max_size=5)))
+    segments: Segments = {}
+    for base in bases:
+        batches, at = [], base
+        for _ in range(draw(st.integers(0, 8))):
+            at += draw(st.sampled_from([0, 0, 0, 1, 5]))
+            span = draw(st.integers(1, 6))
+            deltas = draw(st.sets(st.integers(0, span - 1), max_size=span))
+            batches.append(Batch(at, tuple(sorted(deltas)), span))
+            at += span
+        segments[base] = batches
+    return segments
+
+
+def write(folder: Path, segments: Segments, codec: str = "none") -> None:
+    """Write the segments; a record's value has the base offset of its segment."""
+    folder.mkdir(parents=True)
+    for base, batches in segments.items():
+        log = b"".join(
+            kt.batch(
+                [kt.Record(b"k", b"%d" % base, offset_delta=delta) for delta in batch.deltas],
+                base_offset=batch.base,
+                last_offset_delta=batch.span - 1,
+                codec=codec if batch.deltas else "none",
+            )
+            for batch in batches
+        )
+        (folder / f"{base:020}.log").write_bytes(log)
+
+
+def consumed(segments: Segments, start: int | None = None) -> list[tuple[int, int]]:
+    """The offset of each record that a consumer gets, and the segment that it is served from.
+
+    This is LocalLog.read of Kafka, called again and again: the segment that an offset belongs to,
+    or a later one, answers with everything from the first batch that reaches the offset.
+    """
+    bases = sorted(segments)
+    position = bases[0] if start is None else start
+    found: list[tuple[int, int]] = []
+    while True:
+        at = max(bisect_right(bases, position) - 1, 0)
+        served: list[Batch] = []
+        while at < len(bases) and not served:
+            inside = segments[bases[at]]
+            first = next((n for n, one in enumerate(inside) if one.last >= position), None)
+            served = [] if first is None else inside[first:]
+            at += 1
+        if not served:
+            return found
+        found += [
+            (batch.base + delta, bases[at - 1])
+            for batch in served
+            for delta in batch.deltas
+            if batch.base + delta >= position
+        ]
+        position = max(position, served[-1].last + 1)
+
+
+def any_wrong_offset(segments: Segments) -> bool:
+    """Whether a batch would fit before the next segment, as if only its base offset were wrong."""
+    bases = sorted(segments)
+    for base, following in pairwise(bases):
+        last = base - 1
+        for batch in segments[base]:
+            fits = last + batch.span == following - 1
+            if batch.base > last + 1 and batch.last >= following and fits:
+                return True
+            last = max(last, batch.last)
+    return False
