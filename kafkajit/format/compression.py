@@ -126,7 +126,7 @@ def _xerial_byte_order(compressed: memoryview) -> Literal["big", "little"]:
 
 
 def _unsnappy_block(block: memoryview, out: npt.NDArray[np.uint8], written: int) -> int:
-    needed = _unsnappied_size(block)
+    needed = unsnappied_size(block)
     if needed > out.size - written:
         raise OutputFull(written + needed)
     return _append(unsnappy(block), out, written) - written
@@ -141,13 +141,13 @@ def unsnappy(block: memoryview | bytes) -> bytes:
     from pyarrow import Codec  # few logs need it: the kernel decodes what Kafka's clients write
 
     try:
-        plain: bytes = Codec("snappy").decompress(block, _unsnappied_size(block), asbytes=True)
+        plain: bytes = Codec("snappy").decompress(block, unsnappied_size(block), asbytes=True)
     except OSError:
         raise DecodeError("snappy: the block is malformed") from None
     return plain
 
 
-def _unsnappied_size(block: memoryview | bytes) -> int:
+def unsnappied_size(block: memoryview | bytes) -> int:
     """The size that a raw block declares, a varint of up to 32 bits."""
     size = 0
     for i, byte in enumerate(block[:5]):

@@ -293,7 +293,7 @@ def read_values(program, powers, cells, items, scratch, values, first, stop, is_
                         continue
                 # An empty one ends below.
             else:
-                size = _literal(content, p, end)
+                size = literal_size(content, p, end)
                 if size == 0:
                     state = np.int64(_TROUBLE)
                     break
@@ -465,7 +465,7 @@ def _is_space(byte):
 
 
 @kernel
-def _literal(content, p, end):
+def literal_size(content, p, end):
     """The bytes of null, true or false, 0 if it is another word."""
     if end - p < 4:
         return np.int64(0)
