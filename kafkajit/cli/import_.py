@@ -29,9 +29,14 @@ DIR is the log.dirs folder to write to; the command makes it if it does not
 exist. Stop the broker before --apply. All partitions are written or none, and
 nothing is overwritten.
 
+A folder's files are read, except those that begin with _ or a dot, or end as
+unfinished files do (.tmp). The command names each of these that may hold records,
+and all columns and rows that it does not import, on stderr.
+
 exit code:
   0 if everything was written, or there are no records; 2 if there are records
-    to write and --apply was not given; 1 after an error
+    to write and --apply was not given, or if something is not imported: columns
+    (see --ignore-column), rows or files; 1 after an error
 
 examples:
   kafkajit import /data/kafka /var/kafka
@@ -67,9 +72,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Kafka's producer chooses for their key",
     )
     for name, words in (
-        ("key", "of keys: bytes or text; numbers become text, structs become JSON"),
+        (
+            "key",
+            "of keys: bytes or text; numbers become text, structs become JSON, and in JSON lines "
+            "all but strings stay the JSON that they are",
+        ),
         ("value", "of values, in the same way"),
-        ("timestamp", "of timestamps: times, ISO 8601 or milliseconds"),
+        (
+            "timestamp",
+            "of timestamps: times, ISO 8601 or milliseconds; finer digits are cut off",
+        ),
     ):
         parser.add_argument(
             f"--{name}-column",
@@ -80,7 +92,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--new-offsets",
         action="store_true",
-        help="number records from 0 (default: keep the column offset, if there is one)",
+        help="number records from 0, in the order of the column offset, if there is one "
+        "(default: keep that column)",
+    )
+    parser.add_argument(
+        "--ignore-column",
+        action="append",
+        default=[],
+        metavar="GLOB",
+        help="leave out a column without a message, such as id or 'meta_*'; may be repeated",
     )
     parser.add_argument(
         "--codec", metavar="CODEC", help="none, gzip, snappy, lz4 or zstd (default: none)"
@@ -123,6 +143,7 @@ def run(options: argparse.Namespace) -> int:
         value_column=options.value_column,
         timestamp_column=options.timestamp_column,
         new_offsets=options.new_offsets,
+        ignore_columns=options.ignore_column,
         topic=options.topic,
         partitions=options.partitions,
         compression_type=options.codec,
@@ -139,14 +160,15 @@ def run(options: argparse.Namespace) -> int:
         for partition in partitions:
             report.lines([str(partition)])
             report.add(partition.document())
-        if plan.ignored:
-            names = ", ".join(sorted(plan.ignored))
-            report.lines([f"columns that are not imported: {names}"])
         if len(partitions) != 1 or options.quiet:
             records = number_of(sum(partition.records for partition in partitions), "record")
             done = "imported" if options.apply else "to import"
             report.summary(f"{number_of(len(partitions), 'partition')}, {records} {done}")
-        return report.end(NEEDED if partitions else 0)
+        report.note("leftOut", plan.left_out.document())
+        for line in plan.left_out.lines():
+            report.warn(line)
+        code = report.end(NEEDED if partitions else 0)
+        return NEEDED if plan.left_out else code
 
 
 def _shown_by(progress: Progress, files: int) -> Callable[[str, int], None]:

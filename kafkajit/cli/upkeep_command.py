@@ -110,6 +110,7 @@ class Report:
         self.progress = Progress()
         self._partitions: list[dict[str, Any]] = []
         self._errors: list[str] = []
+        self._notes: dict[str, Any] = {}
 
     def __enter__(self) -> Report:
         return self
@@ -150,6 +151,15 @@ class Report:
         """Remember a partition that is an object for JSON already."""
         self._partitions.append(partition)
 
+    def note(self, name: str, document: dict[str, Any]) -> None:
+        """Remember a field of the JSON object that only this command has."""
+        self._notes[name] = document
+
+    def warn(self, text: str) -> None:
+        """Print a warning on stderr, also with --quiet."""
+        self.progress.hide()
+        complain(self._options.command, text)
+
     def error(self, error: Exception) -> None:
         """Report an error in a partition; the command goes on with the others."""
         self.progress.hide()
@@ -172,6 +182,7 @@ class Report:
                 "applied": bool(options.apply),
                 "partitions": self._partitions,
                 "errors": self._errors,
+                **self._notes,
             }
             print(json.dumps(document))
         elif code == NEEDED and not options.apply:

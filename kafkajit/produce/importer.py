@@ -1,31 +1,35 @@
 """`kafkajit.import_files`: Parquet, Arrow, CSV, JSON lines or Avro files → logs of partitions.
 
-files ─▶ series of each partition, by offsets ─▶ records ─▶ TaskOutput ─▶ commit
-input_files                                      input_columns
+files ─▶ rows ─▶ records ─▶ series, in the order of offsets ─▶ TaskOutput ─▶ commit
+inputs/input_files, readers, input_columns    series
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafkajit.errors import InvalidOffsetError
 from kafkajit.produce.checks import check_columns, check_folder
 from kafkajit.produce.commit import check_new, commit
-from kafkajit.produce.input_columns import InputColumns
-from kafkajit.produce.input_files import InputFile, input_files
+from kafkajit.produce.inputs.input_columns import OF_BATCHES, InputColumns
+from kafkajit.produce.inputs.input_files import InputFile, input_files
+from kafkajit.produce.inputs.readers import rows_in
+from kafkajit.produce.inputs.rows import in_file, printable
+from kafkajit.produce.inputs.series import Series, series_of
 from kafkajit.produce.job_folder import JobFolder
 from kafkajit.produce.options import ProduceOptions
 from kafkajit.produce.router import Router, TopicPartition
 from kafkajit.produce.task_output import StagedSegment, TaskOutput, check_growing
-
-_READ_AHEAD = 1 << 62  # behind all offsets
 
 
 @dataclass
@@ -54,6 +58,59 @@ class ImportedPartition:
         )
 
 
+@dataclass
+class LeftOut:
+    """The parts of the files that are not imported.
+
+    Args:
+        columns: the names of columns.
+        files: skipped files that may hold records.
+        damaged: the rows of each file that are not records, but damage that an export has found.
+    """
+
+    columns: set[str] = field(default_factory=set)
+    files: list[str] = field(default_factory=list)
+    damaged: dict[str, int] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.columns or self.files or self.damaged)
+
+    def document(self) -> dict[str, Any]:
+        """All of it as a JSON object."""
+        return {
+            "columns": sorted(self.columns),
+            "files": self.files,
+            "damagedRows": dict(sorted(self.damaged.items())),
+        }
+
+    def lines(self) -> list[str]:
+        """A line for each kind."""
+        lines = []
+        if self.columns:
+            names = [printable(name) if name.strip() else repr(name) for name in self.columns]
+            lines.append(f"columns that are not imported: {', '.join(sorted(names))}")
+        if self.damaged:
+            rows = sum(self.damaged.values())
+            of = "one row" if rows == 1 else f"{rows:,} rows"
+            lines.append(
+                f"{of} of damage, in the column corruption, not imported: {_few(self.damaged)}"
+            )
+        if self.files:
+            lines.append(f"files that are not imported: {_few(self.files)}")
+        return lines
+
+
+def _few(names: Iterable[str]) -> str:
+    """The first of some names, and how many others there are."""
+    first, *others = names
+    shown = [first, *others[: _SHOWN - 1]]
+    more = len(others) + 1 - len(shown)
+    return ", ".join(shown) + (f" and {more:,} more" if more else "")
+
+
+_SHOWN = 5
+
+
 @dataclass(repr=False)
 class ImportPlan:
     """The records of files, and the folder of logs that they are for."""
@@ -61,132 +118,104 @@ class ImportPlan:
     files: list[InputFile]
     options: ProduceOptions
     columns: InputColumns
-    ignored: set[str] = field(default_factory=set)  # columns that are not imported, once read
+    has_offsets: bool = False  # whether the files have offsets, which then decide the order
+    left_out: LeftOut = field(default_factory=LeftOut)  # complete once all files are read
     # Called with the path of a file, and the number of its records that were read.
     progress: Callable[[str, int], None] | None = None
 
     @cached_property
     def partitions(self) -> list[ImportedPartition]:
         """The partitions and their numbers of records; reads all files."""
-        counts = _Counts(self.options)
+        counts = _Counts(self.options, self.has_offsets)
         for number, series in enumerate(self._series()):
             counts.begin(number)
-            for records in series:
-                counts.add(records)
+            for records in series.records():
+                with series.named():
+                    counts.add(records)
+            counts.end(series.path)
+        counts.check()
         check_new(self.options.path, (part.partition for part in counts.found))
-        return sorted(counts.found, key=lambda part: part.partition)
+        return counts.found
 
     def apply(self) -> list[ImportedPartition]:
         """Write the logs, all of them or none; a partition that exists is an error."""
         options = self.options
         check_folder(options, overwrite=False)
-        counts = _Counts(options)
+        counts = _Counts(options, self.has_offsets)
         job = JobFolder(options.path)
-        staged: list[StagedSegment] = []
+        staged: list[tuple[int, StagedSegment]] = []
         now = int(time.time() * 1000)
         try:
             for number, series in enumerate(self._series()):
                 counts.begin(number)
                 folder = job.path / str(number)
                 with TaskOutput(folder, options, timestamp=now, task=number) as output:
-                    for records in series:
-                        counts.add(records)
-                        output.write(records)
-                    staged += output.close()
-            commit(staged, job.path / "together", options, only_new=True)
+                    for records in series.records():
+                        with series.named():
+                            counts.add(records)
+                            output.write(records)
+                    with series.named():
+                        segments = output.close()
+                staged += [(number, segment) for segment in segments]
+                counts.end(series.path)
+            commit(counts.in_order(staged), job.path / "together", options, only_new=True)
         except BaseException:
             job.abort()
             raise
         job.remove()
-        return sorted(counts.found, key=lambda part: part.partition)
+        return counts.found
 
     def __repr__(self) -> str:
         files = f"{len(self.files):,} file{'' if len(self.files) == 1 else 's'}"
         return f"<ImportPlan {files} for {self.options.path}; print() reads them>"
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self.partitions))
+        return "\n".join([*map(str, self.partitions), *self.left_out.lines()])
 
-    def _series(self) -> Iterator[Iterator[pa.RecordBatch]]:
-        """The records of files, one series after the other.
-
-        With offsets that are kept, the files of an exported partition are one series, in the order
-        of offsets; every other file is a series of its own. Without, the files are one series.
-        """
-        if not self.options.keep_offsets:
-            yield (records for file in self.files for records in self._records(file))
-            return
-        partitions: dict[tuple[str | None, str], list[tuple[int, InputFile]]] = {}
-        for file in self.files:
-            if file.series is None:
-                yield self._records(file)
-                continue
-            name, first = file.series
-            partitions.setdefault((file.folders.get("topic"), name), []).append((first, file))
-        for files in partitions.values():
-            files.sort(key=lambda pair: (pair[0], pair[1].path))
-            yield self._merged(files)
+    def _series(self) -> list[Series]:
+        self.left_out.damaged.clear()
+        return series_of(self.files, self._records, by_offset=self.has_offsets)
 
     def _records(self, file: InputFile) -> Iterator[pa.RecordBatch]:
         count = 0
-        for rows in file.batches():
-            count += rows.num_rows
+        for rows in rows_in(file, self.columns.wanted):
+            count += rows.count
             if self.progress is not None:
                 self.progress(file.path, count)
-            self.ignored.update(self.columns.ignored(rows))
-            try:
-                records = self.columns.records(rows, file.folders)
-                check_columns(records.schema, self.options)
-            except ValueError as error:
-                raise ValueError(f"{file.path}: {error}") from None
-            if records.num_rows:
-                yield records
-
-    def _merged(self, files: list[tuple[int, InputFile]]) -> Iterator[pa.RecordBatch]:
-        """Records of a partition's files in the order of offsets: dates may have divided them."""
-        heads: list[tuple[pa.RecordBatch, Iterator[pa.RecordBatch]]] = []
-        waiting = list(reversed(files))
-        while heads or waiting:
-            last = min((_last(rows) for rows, _ in heads), default=-1)
-            while waiting and (not heads or waiting[-1][0] <= last):
-                reader = self._records(waiting.pop()[1])
-                first = next(reader, None)
-                if first is not None:
-                    heads.append((first, reader))
-                    last = min(last, _last(first)) if len(heads) > 1 else _last(first)
-            if not heads:
-                return
-            parts, left = [], []
-            for rows, reader in heads:
-                count = pc.sum(pc.less_equal(rows["offset"], last)).as_py() or 0
-                parts.append(rows.slice(0, count))
-                rest = rows.slice(count) if count < rows.num_rows else next(reader, None)
-                if rest is not None:
-                    left.append((rest, reader))
-            heads = left
-            if len(parts) == 1:
-                yield parts[0]
-            else:
-                yield pa.concat_batches(parts).sort_by("offset")
-
-
-def _last(rows: pa.RecordBatch) -> int:
-    return int(rows["offset"][-1].as_py())
+            self.left_out.columns.update(self.columns.not_imported(rows.names))
+            with in_file(file.path, rows):
+                self.columns.check(rows)
+                found = self.columns.records(rows, file.columns)
+            self.left_out.columns.update(found.lost)
+            if found.damaged:
+                damaged = self.left_out.damaged
+                damaged[file.path] = damaged.get(file.path, 0) + found.damaged
+            if found.batch.num_rows:
+                try:
+                    check_columns(found.batch.schema, self.options)
+                except ValueError as error:
+                    raise ValueError(f"{file.path}: {error}") from None
+                yield found.batch
 
 
 class _Counts:
-    """Counts the records for each partition."""
+    """Counts the records for each partition, and knows the order of series in each."""
 
-    def __init__(self, options: ProduceOptions) -> None:
+    def __init__(self, options: ProduceOptions, has_offsets: bool) -> None:
         self._options = options
+        self._has_offsets = has_offsets
         self._router = Router(options)
         self._found: dict[TopicPartition, ImportedPartition] = {}
-        self._next_offsets: dict[TopicPartition, int] = {}  # behind this task's records
+        self._number = 0
+        # The first offset and the last one of each partition in the series that is read.
+        self._spans: dict[TopicPartition, tuple[int, int]] = {}
+        self._all_spans: dict[TopicPartition, list[_Span]] = {}
 
-    def begin(self, turn: int) -> None:
-        """Begin with the records of a task."""
-        self._router = Router(self._options, turn)
-        self._next_offsets.clear()
+    def begin(self, number: int) -> None:
+        """Begin with the records of a series."""
+        self._number = number
+        self._router = Router(self._options, number)
+        self._spans = {}
 
     def add(self, records: pa.RecordBatch) -> None:
         numbers = pa.array(self._router.route(records))
@@ -194,22 +223,64 @@ class _Counts:
             partition = self._router.partitions[pair["values"].as_py()]
             part = self._found.setdefault(partition, ImportedPartition(partition))
             part.records += pair["counts"].as_py()
-            if not self._options.keep_offsets:
-                part.first_offset, part.last_offset = 0, part.records - 1
-                continue
-            here = records["offset"].filter(pc.equal(numbers, pair["values"]))
-            if here.null_count:
-                raise ValueError("every record needs an offset, and some are null")
-            offsets = here.to_numpy()
-            check_growing(partition, offsets, self._next_offsets.get(partition, 0))
-            part.last_offset = int(offsets[-1])
-            self._next_offsets[partition] = part.last_offset + 1
-            if part.first_offset is None:
-                part.first_offset = int(offsets[0])
+            if self._has_offsets:
+                here = records["offset"].filter(pc.equal(numbers, pair["values"]))
+                self._add_offsets(partition, here)
+
+    def _add_offsets(self, partition: TopicPartition, column: pa.Array) -> None:
+        offsets = column.to_numpy()
+        first, last = self._spans.get(partition, (int(offsets[0]), -1))
+        check_growing(partition, offsets, last + 1)
+        self._spans[partition] = first, int(offsets[-1])
+
+    def end(self, path: str) -> None:
+        """End with a series, of which `path` is the first file."""
+        for partition, (first, last) in self._spans.items():
+            span = _Span(first, last, self._number, path)
+            self._all_spans.setdefault(partition, []).append(span)
+
+    def check(self) -> None:
+        """Raise if the offsets of two series overlap."""
+        for partition, spans in self._all_spans.items():
+            spans.sort()
+            for one, next_ in pairwise(spans):
+                if next_.first <= one.last:
+                    raise InvalidOffsetError(
+                        f"offsets {one.first} to {one.last} of {partition} are in {one.path}, and "
+                        f"{next_.first} to {next_.last} in {next_.path}: import one of the files, "
+                        "or put their rows into one file in the order of offsets"
+                    )
+
+    def in_order(self, staged: list[tuple[int, StagedSegment]]) -> list[StagedSegment]:
+        """The segments of series in the order in which their records are in each partition."""
+        self.check()
+        places = {
+            (partition, span.number): place
+            for partition, spans in self._all_spans.items()
+            for place, span in enumerate(spans)
+        }
+        key = lambda pair: places.get((pair[1].partition, pair[0]), pair[0])  # noqa: E731
+        return [segment for _, segment in sorted(staged, key=key)]
 
     @property
     def found(self) -> list[ImportedPartition]:
-        return list(self._found.values())
+        """The partitions in order."""
+        for partition, part in self._found.items():
+            part.first_offset, part.last_offset = 0, part.records - 1
+            if self._options.keep_offsets:
+                spans = self._all_spans[partition]
+                part.first_offset = min(span.first for span in spans)
+                part.last_offset = max(span.last for span in spans)
+        return sorted(self._found.values(), key=lambda part: part.partition)
+
+
+class _Span(NamedTuple):
+    """The offsets of a partition in a series: the first one, the last one, the first file."""
+
+    first: int
+    last: int
+    number: int
+    path: str
 
 
 def import_files(
@@ -221,22 +292,27 @@ def import_files(
     value_column: str = "value",
     timestamp_column: str = "timestamp",
     new_offsets: bool = False,
+    ignore_columns: Iterable[str] = (),
     **options: Any,
 ) -> ImportPlan:
     r"""Plan the logs of partitions that a broker loads, out of Parquet, Arrow, CSV, JSONL or Avro.
 
     No file is written before you call the plan's `apply`. A partition that exists in the folder is
-    an error. Files that `export` wrote become the same records again.
+    an error. Files that `export` wrote become the same records again. The plan's `left_out` names
+    the columns, rows and files that are not imported.
 
     Args:
         files: files, folders with all their files, globs or URIs.
         folder: the log.dirs folder to write to.
         format: parquet, arrow, csv, jsonl or avro; by default that of each file's suffix.
-        key_column: the column of keys. Numbers become text, structs and lists become JSON.
+        key_column: the column of keys. In Parquet, Arrow and Avro numbers become text, structs and
+            lists become JSON; in JSON lines a string is its text, and any other value the JSON as
+            it stands in the line.
         value_column: the column of values, in the same way.
-        timestamp_column: the column of timestamps: times, ISO 8601 or milliseconds. Records without
-            one get the time of the import.
-        new_offsets: number records from 0, even if there is a column offset.
+        timestamp_column: the column of timestamps: times, ISO 8601 or milliseconds. Digits behind
+            the millisecond are cut off. Records without one get the time of the import.
+        new_offsets: number records from 0. If there is a column offset, its order is kept.
+        ignore_columns: globs of columns that are not to be imported, and not to be named either.
         options: options of kafkaLog's writer, such as topic, partitions, compression_type,
             batch_size, topic_id or force, and configs of topics, such as segment_bytes.
 
@@ -250,7 +326,11 @@ def import_files(
     orders-0: 1 record, offsets 0 to 0
     """
     given = [files] if isinstance(files, (str, os.PathLike)) else list(files)
-    found = [file for place in given for file in input_files(os.fspath(place), format)]
+    found = [input_files(os.fspath(place), format) for place in given]
+    inputs = [file for some in found for file in some.files]
+    for path, count in Counter(file.path for file in inputs).items():
+        if count > 1:
+            raise ValueError(f"{path} is named {count} times: its records would come twice")
     parsed = ProduceOptions.parse(
         {"path": os.fspath(folder)}
         | {
@@ -259,11 +339,38 @@ def import_files(
             if value is not None
         }
     )
-    first = next((rows for file in found for rows in file.batches()), None)
-    keeps = first is not None and "offset" in first.schema.names and not new_offsets
+    globs = (ignore_columns,) if isinstance(ignore_columns, str) else tuple(ignore_columns)
+    columns = InputColumns(parsed, key_column, value_column, timestamp_column, globs)
+    present = {file.path: names for file in inputs if (names := _present(file, columns))}
+    has_offsets = _all_or_none("offset", present)
+    keeps = has_offsets and not new_offsets
+    if keeps:
+        for name in OF_BATCHES:
+            _all_or_none(name, present)
     parsed = replace(parsed, keep_offsets=keeps)
-    columns = InputColumns(key_column, value_column, timestamp_column, keeps)
-    return ImportPlan(found, parsed, columns)
+    columns = replace(columns, options=parsed, present=frozenset().union(*present.values()))
+    left_out = LeftOut(files=[path for some in found for path in some.skipped])
+    for file in inputs:
+        left_out.columns.update(file.ignored)
+    return ImportPlan(inputs, parsed, columns, has_offsets, left_out)
+
+
+def _present(file: InputFile, columns: InputColumns) -> set[str]:
+    """The columns of records that the first rows of a file have; none if it has no rows."""
+    rows = next(rows_in(file, columns.wanted), None)
+    return set() if rows is None else {*columns.columns_in(rows.names), *file.columns}
+
+
+def _all_or_none(name: str, present: Mapping[str, set[str]]) -> bool:
+    """Whether all files have a column. If only some have it, that is an error."""
+    having = [path for path, names in present.items() if name in names]
+    if having and len(having) < len(present):
+        other = next(path for path, names in present.items() if name not in names)
+        raise ValueError(
+            f"{having[0]} has a column {name}, and {other} has none: import them one by one, or "
+            f"ignore the column {name}"
+        )
+    return bool(having)
 
 
 def _text(value: object) -> str:

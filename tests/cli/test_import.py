@@ -43,6 +43,7 @@ def test_json_has_every_partition(tmp_path: Path, capsys: pytest.CaptureFixture[
             {"topic": "x", "partition": 1, "records": 2, "firstOffset": 0, "lastOffset": 1},
         ],
         "errors": [],
+        "leftOut": {"columns": [], "files": [], "damagedRows": {}},
     }
     assert main(["import", "--apply", "--quiet", *words[3:]]) == 0
     assert capsys.readouterr().out == "2 partitions, 3 records imported\n"
@@ -52,7 +53,57 @@ def test_columns_are_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     (tmp_path / "rows.csv").write_text("id,payload,ts,more\n7,hello,1767225600000,x\n")
     words = ["--topic", "orders", "--partitions", "1", "--key-column", "id", "--timestamp-column"]
     words += ["ts", "--value-column", "payload", str(tmp_path / "rows.csv"), str(tmp_path / "logs")]
-    assert main(["import", "--apply", *words]) == 0
-    assert "columns that are not imported: more" in capsys.readouterr().out
+    assert main(["import", "--apply", "--quiet", *words]) == 2
+    assert "columns that are not imported: more" in capsys.readouterr().err
     (row,) = records_in(tmp_path / "logs")["orders-0"]
     assert (row["key"], row["value"], row["timestamp"]) == (b"7", b"hello", 1_767_225_600_000)
+
+
+def test_the_exit_code_is_0_only_if_all_was_imported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = tmp_path / "files"
+    files.mkdir()
+    (files / "a.csv").write_text("topic,partition,value\nx,0,v\n")
+    words = [str(files), str(tmp_path / "logs")]
+    assert main(["import", *words]) == 2
+    assert main(["import", "--apply", *words]) == 0
+    assert capsys.readouterr().err == ""
+    (files / "_more.csv").write_text("topic,partition,value\nx,1,v\n")
+    (files / "a.csv").write_text("topic,partition,value,meta_a,meta_b\nx,0,v,1,2\n")
+    assert main(["import", "--apply", str(files), str(tmp_path / "b")]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == "x-0: 1 record, offsets 0 to 0\n"
+    assert shown.err == (
+        "kafkajit import: columns that are not imported: meta_a, meta_b\n"
+        f"kafkajit import: files that are not imported: {files / '_more.csv'}\n"
+    )
+    (files / "_more.csv").unlink()
+    words = ["import", "--apply", "--ignore-column", "meta_*", str(files), str(tmp_path / "c")]
+    assert main(words) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_json_has_what_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.csv").write_text("topic,partition,value,corruption,z\nx,0,v,,1\n,,,{},\n")
+    words = ["import", "--apply", "--format", "json", str(tmp_path / "a.csv"), str(tmp_path / "b")]
+    assert main(words) == 2
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["leftOut"] == {
+        "columns": ["z"],
+        "files": [],
+        "damagedRows": {str(tmp_path / "a.csv"): 1},
+    }
+    assert "one row of damage" in shown.err
+
+
+def test_an_error_is_one_line_with_file_and_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.jsonl").write_text('{"value":1}\n{"value":}\n')
+    words = ["--topic", "x", "--partitions", "1", str(tmp_path / "a.jsonl"), str(tmp_path / "b")]
+    assert main(["import", "--apply", *words]) == 1
+    assert capsys.readouterr().err == (
+        f"kafkajit import: {tmp_path / 'a.jsonl'}, line 2: expected a value, found }}, byte 9\n"
+    )
+    assert not (tmp_path / "b").exists()

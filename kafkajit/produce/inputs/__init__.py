@@ -1,0 +1,1 @@
+"""Files of other formats → rows → the columns of records."""

@@ -1,0 +1,88 @@
+"""Parquet files, and Arrow's files and streams → rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow.fs import FileSystem
+
+from kafkajit.produce.inputs.row_sizes import pieces
+from kafkajit.produce.inputs.rows import MOST_ROWS, BadInputError, Rows, check_names, row_from
+
+_BATCH_BYTES = 32 << 20  # of Parquet that is read at once
+# A value that repeats takes little room in the file. Twice as many rows are read no faster.
+_BATCH_ROWS = 1 << 13
+_END_OF_STREAM = (b"\xff\xff\xff\xff\x00\x00\x00\x00", b"\x00\x00\x00\x00")
+
+
+def parquet_rows(filesystem: FileSystem, path: str, wanted: Collection[str]) -> Iterator[Rows]:
+    """The rows of a Parquet file; `wanted` are the names of the columns that are read."""
+    with filesystem.open_input_file(path) as opened:
+        metadata = pq.read_metadata(opened)
+        file = pq.ParquetFile(
+            opened,
+            metadata=metadata,
+            pre_buffer=False,
+            # Nanoseconds end in the year 2262.
+            coerce_int96_timestamp_unit="us",
+        )
+        names = file.schema_arrow.names
+        check_names(names)
+        used = [name for name in names if name in wanted]
+        first = 0
+        for batch in file.iter_batches(_batch_rows(metadata), columns=used):
+            yield from _rows(batch, names, first)
+            first += batch.num_rows
+
+
+def _batch_rows(metadata: pq.FileMetaData) -> int:
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    most = max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=1)
+    return int(max(1, min(_BATCH_ROWS, _BATCH_BYTES // max(most, 1))))
+
+
+def arrow_rows(filesystem: FileSystem, path: str, wanted: Collection[str]) -> Iterator[Rows]:
+    """The rows of Arrow's file or stream; `wanted` are the names of the columns that are read."""
+    with filesystem.open_input_file(path) as opened:
+        is_file = opened.read(6) == b"ARROW1"
+        opened.seek(0)
+        open_ = pa.ipc.open_file if is_file else pa.ipc.open_stream
+        names = open_(opened).schema.names
+        check_names(names)
+        opened.seek(0)
+        used = [at for at, name in enumerate(names) if name in wanted]
+        # No field at all would mean all of them.
+        options = pa.ipc.IpcReadOptions(included_fields=used or [0])
+        reader = open_(opened, options=options)
+        batches = (
+            map(reader.get_batch, range(reader.num_record_batches)) if is_file else iter(reader)
+        )
+        first = 0
+        for batch in batches:
+            # A file's offsets may point anywhere.
+            batch.validate(full=True)
+            yield from _rows(batch, names, first)
+            first += batch.num_rows
+        if not is_file:
+            _check_end(opened)
+
+
+def _check_end(opened: pa.NativeFile) -> None:
+    """Raise unless a stream ends here, and has the marker that says so."""
+    at = opened.tell()
+    if at < opened.size():
+        raise BadInputError(f"{opened.size() - at:,} bytes follow the end of the stream")
+    opened.seek(max(0, at - 8))
+    if not opened.read(8).endswith(_END_OF_STREAM):
+        raise BadInputError("the stream has no end marker: it was cut off")
+
+
+def _rows(batch: pa.RecordBatch, names: list[str], first: int) -> Iterator[Rows]:
+    for start in range(0, batch.num_rows, MOST_ROWS):
+        for offset, piece in pieces(batch.slice(start, MOST_ROWS)):
+            columns = dict(zip(piece.schema.names, piece.columns, strict=True))
+            place = partial(row_from, first + start + offset + 1, "")
+            yield Rows(columns, piece.num_rows, names, place)

@@ -1,0 +1,383 @@
+"""Columns of files → the columns of records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from kafkajit.arrow.arrays import repeated
+from kafkajit.format.limits import MAX_INT32
+from kafkajit.format.topic import check_topic
+from kafkajit.produce.inputs.header_cells import SUFFIX, headers, of_base64
+from kafkajit.produce.inputs.numbers import booleans, integer_of, integers, is_text, shown
+from kafkajit.produce.inputs.plain_arrays import BYTES, bytes_of, unwrapped
+from kafkajit.produce.inputs.rows import (
+    MISSING,
+    NULL,
+    STRING,
+    BadInputError,
+    Column,
+    JsonCells,
+    Rows,
+    refuse,
+)
+from kafkajit.produce.inputs.times import times
+from kafkajit.produce.options import ProduceOptions
+from kafkajit.schema import RECORD_COLUMNS
+from kafkajit.storage.globs import glob_to_regex
+from kafkajit.storage.source import Int64s, Mask
+
+CORRUPTION = "corruption"  # of an export in the mode PERMISSIVE
+_BYTES = ("key", "value")
+_ERRORS = {"keyError": "rawKey", "valueError": "rawValue"}
+_ERRORS_OF_CELLS = (ValueError, OverflowError, pa.ArrowException)
+# The columns of a record with a new offset. The writer refuses rows with a controlType.
+_NEW = ("key", "value", "topic", "partition", "offset", "timestamp", "headers", "controlType")
+# Those that a record with a new offset loses, and their values if there is nothing to lose.
+_LOST = {
+    "timestampType": 0,
+    "sequence": -1,
+    "coordinatorEpoch": None,
+    "producerId": -1,
+    "producerEpoch": -1,
+    "isTransactional": False,
+}
+# Those that only describe the old place of a record.
+_OF_PLACE = ("baseOffset", "partitionLeaderEpoch", "magic", "position")
+# The batches that records are in: some files must not lack what others have.
+OF_BATCHES = ("baseOffset", "position")
+
+
+class Records(NamedTuple):
+    """Records of rows."""
+
+    batch: pa.RecordBatch
+    damaged: int  # rows that are not records, but damage
+    lost: list[str]  # columns that do not go with new offsets, and have something to lose
+
+
+@dataclass(frozen=True)
+class InputColumns:
+    """The columns of files from which those of records come.
+
+    Args:
+        key: the column of keys.
+        value: the column of values.
+        timestamp: the column of timestamps.
+        ignored: globs of columns that are not to be read.
+        options: how the logs are written; the topic and the number of partitions may come from it.
+        present: the columns of records that some file has.
+    """
+
+    options: ProduceOptions
+    key: str = "key"
+    value: str = "value"
+    timestamp: str = "timestamp"
+    ignored: tuple[str, ...] = ()
+    present: frozenset[str] = field(default=frozenset())
+
+    @property
+    def wanted(self) -> list[str]:
+        """The names of columns that are read if they are there."""
+        names = [source for name in RECORD_COLUMNS for source in self._sources(name)]
+        names = [name for name in dict.fromkeys(names) if not self._is_ignored(name)]
+        return [*names, *({CORRUPTION} - set(names))]
+
+    def columns_in(self, names: Collection[str]) -> set[str]:
+        """The columns of records that a file with these columns has."""
+        return {name for name in RECORD_COLUMNS if self._found(name, names)}
+
+    def check(self, rows: Rows) -> None:
+        """Raise unless the columns are there that have been named, and one of values."""
+        named = {self.key, self.timestamp} - {"key", "timestamp"}
+        for name, sources in [
+            ("value", self._sources("value")),
+            *((name, [name]) for name in named),
+        ]:
+            if not any(source in rows.names for source in sources):
+                there = ", ".join(rows.names) or "none"
+                raise BadInputError(
+                    f"there is no column {sources[-1] if name == 'value' else name!r}: name it; "
+                    f"there are {there:.400}{_hint(rows.names)}"
+                )
+
+    def not_imported(self, names: Collection[str]) -> list[str]:
+        """The columns of a file that are not imported, whatever they have."""
+        used = {source for name in self._kept for source in self._found(name, names)}
+        used |= {error for error, raw in _ERRORS.items() if raw in used} | {CORRUPTION, *_LOST}
+        if "offset" in names:
+            used |= {"offset", *_OF_PLACE}
+        return [name for name in names if name not in used and not self._is_ignored(name)]
+
+    def records(self, rows: Rows, folders: Mapping[str, str]) -> Records:
+        """Records of rows, and of the columns in the path of their file."""
+        count = rows.count
+        rows = _without_damage(rows)
+        columns = {}
+        for name in self._kept:
+            if name not in self.present and name not in (*_BYTES, "timestamp"):
+                continue
+            column = self._column(name, rows)
+            if name in folders:
+                column = _with_folder(name, column, folders[name], rows.count)
+            if column is None:
+                column = pa.nulls(rows.count, _type(name))
+            columns[name] = column
+        self._check_places(columns)
+        batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+        return Records(batch, count - rows.count, self._lost(rows))
+
+    @property
+    def _kept(self) -> tuple[str, ...]:
+        return tuple(RECORD_COLUMNS) if self.options.keep_offsets else _NEW
+
+    def _sources(self, name: str) -> list[str]:
+        """The columns that may have a column's cells; the first of them counts."""
+        own = {"key": self.key, "value": self.value, "timestamp": self.timestamp}.get(name, name)
+        if name not in _BYTES or own != name:
+            return [own]
+        return [f"raw{name.capitalize()}", f"{name}{SUFFIX}", name]
+
+    def _is_ignored(self, name: str) -> bool:
+        return any(glob_to_regex(glob).fullmatch(name) for glob in self.ignored)
+
+    def _found(self, name: str, names: Collection[str]) -> list[str]:
+        return [
+            source
+            for source in self._sources(name)
+            if source in names and not self._is_ignored(source)
+        ]
+
+    def _column(self, name: str, rows: Rows) -> pa.Array | None:
+        """A column of records; None if the rows do not have it."""
+        found = [source for source in self._found(name, rows.names) if source in rows.columns]
+        if not found:
+            return None
+        source = found[0]
+        with _in_column(source):
+            column = _converted(name, rows.columns[source], is_base64=source == f"{name}{SUFFIX}")
+        for other in found[1:]:
+            is_lost = _is_null(rows.columns[source]) & ~_is_null(rows.columns[other])
+            with _in_column(other):
+                refuse(is_lost, lambda _: f"{source} takes precedence and is NULL, and this is not")
+        return column
+
+    def _check_places(self, columns: Mapping[str, pa.Array]) -> None:
+        """Raise if a row has no place in a log."""
+        for name in ("topic", "partition", "offset"):
+            if name in columns:
+                with _in_column(name):
+                    _CHECKS[name](columns[name], self.options)
+
+    def _lost(self, rows: Rows) -> list[str]:
+        if self.options.keep_offsets:
+            return []
+        lost: list[str] = []
+        for name, nothing in _LOST.items():
+            for source in self._found(name, rows.names):
+                column = rows.columns.get(source)
+                if column is not None and _has_other(column, nothing):
+                    lost.append(source)
+        return lost
+
+
+def _hint(names: Collection[str]) -> str:
+    """A remedy if the names look like those of a file that has no commas."""
+    (first, *others) = [*names] or [""]
+    if first.startswith("sep="):
+        return "; remove the first line, which is for Excel alone"
+    for sign, words in ((";", "semicolons"), ("\t", "tabs"), ("|", "vertical bars")):
+        if not others and sign in first:
+            return f"; the file has {words} between its fields: write it with commas"
+    return ""
+
+
+@contextmanager
+def _in_column(name: str) -> Iterator[None]:
+    try:
+        yield
+    except BadInputError as error:
+        error.words = f"column {name!r}: {error.words}"
+        raise
+
+
+def _without_damage(rows: Rows) -> Rows:
+    """The rows that are records."""
+    damage = rows.columns.get(CORRUPTION)
+    if damage is None:
+        return rows
+    is_record = _is_null(damage)
+    if is_record.all():
+        return rows
+    kept = np.flatnonzero(is_record)
+    columns = {name: _filtered(column, kept) for name, column in rows.columns.items()}
+    return Rows(columns, kept.size, rows.names, lambda row: rows.place(int(kept[row])))
+
+
+def _filtered(column: Column, kept: Int64s) -> Column:
+    """Some rows of a column. Arrow filters no views."""
+    runs = np.split(kept, np.flatnonzero(np.diff(kept) != 1) + 1)
+    array = column.texts if isinstance(column, JsonCells) else column
+    slices = [array.slice(int(run[0]), run.size) for run in runs if run.size]
+    found = pa.concat_arrays(slices or [array.slice(0, 0)])
+    return JsonCells(found, column.letters[kept]) if isinstance(column, JsonCells) else found
+
+
+def _is_null(column: Column) -> Mask:
+    if isinstance(column, JsonCells):
+        is_null: Mask = (column.letters == NULL) | (column.letters == MISSING)
+        return is_null
+    return column.is_null().to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+
+def _has_other(column: Column, nothing: int | bool | None) -> bool:
+    """Whether a column has a value that is neither NULL nor `nothing`."""
+    if nothing is None:
+        return not _is_null(column).all()
+    try:
+        values = booleans(column) if isinstance(nothing, bool) else integers(column)
+    except BadInputError:
+        return True
+    return bool(pc.any(pc.not_equal(values, nothing)).as_py())
+
+
+def _type(name: str) -> pa.DataType:
+    return BYTES if name in _BYTES else RECORD_COLUMNS[name].type
+
+
+def _converted(name: str, column: Column, *, is_base64: bool) -> pa.Array:
+    kind = _type(name)
+    if name in _BYTES:
+        convert = _decoded if is_base64 else _bytes
+    elif name == "headers":
+        convert = headers
+    elif name == "timestamp":
+        convert = times
+    elif pt.is_string(kind):
+        convert = _text
+    elif pt.is_boolean(kind):
+        convert = booleans
+    elif pt.is_timestamp(kind):
+        convert = times
+    else:
+        return integers(column, kind)
+    return _located(convert, column)
+
+
+def _located(convert: Callable[[Column], pa.Array], column: Column) -> pa.Array:
+    """Convert a column; an error of Arrow's gets the first row that has it."""
+    try:
+        return convert(column)
+    except _ERRORS_OF_CELLS as error:
+        reason = str(error).partition("\n")[0]
+        if isinstance(column, JsonCells):
+            raise BadInputError(reason) from None
+        low, high = 0, len(column)  # the first `low` rows can be converted, and not `high`
+        while high - low > 1:
+            middle = (low + high) // 2
+            try:
+                convert(column.slice(low, middle - low))
+                low = middle
+            except _ERRORS_OF_CELLS as inner:
+                reason = str(inner).partition("\n")[0]
+                high = middle
+        raise BadInputError(reason, row=low) from None
+
+
+def _bytes(column: Column) -> pa.Array:
+    return column.texts if isinstance(column, JsonCells) else bytes_of(column)
+
+
+def _decoded(column: Column) -> pa.Array:
+    texts = _strings(column)
+    contents = [
+        None if text is None else of_base64(text, row)
+        for row, text in enumerate(texts.cast(pa.large_binary()).to_pylist())
+    ]
+    return pa.array(contents, BYTES)
+
+
+def _text(column: Column) -> pa.Array:
+    return _strings(column).cast(BYTES).cast(pa.binary()).cast(pa.string())
+
+
+def _strings(column: Column) -> pa.Array:
+    """Text, of which a column may have no other values."""
+    if isinstance(column, JsonCells):
+        letters = column.letters
+        is_good = (letters == STRING) | (letters == NULL) | (letters == MISSING)
+        refuse(~is_good, lambda row: f"{shown(column.texts[row].as_py())} is not a string")
+        return column.texts
+    array = unwrapped(column)
+    kind = array.type
+    is_bytes = pt.is_null(kind) or pt.is_binary(kind) or pt.is_large_binary(kind)
+    if not (is_text(kind) or is_bytes):
+        raise BadInputError(f"it must be text, not {kind}")
+    return array
+
+
+def _with_folder(name: str, column: pa.Array | None, text: str, rows: int) -> pa.Array:
+    """The column that a folder such as topic=orders gives; the file's own must be the same."""
+    value: str | int | None = text
+    if name == "partition":
+        value = integer_of(text.encode())
+        if value is None or not 0 <= value <= MAX_INT32:
+            raise BadInputError(f"the folder {name}={text} does not have the number of a partition")
+    if column is None:
+        return repeated(value, rows, _type(name))
+    differs = pc.fill_null(pc.not_equal(column, pa.scalar(value, _type(name))), True)
+    with _in_column(name):
+        refuse(
+            differs.to_numpy(zero_copy_only=False),
+            lambda row: f"{column[row].as_py()} is not that of the folder {name}={text}",
+        )
+    return column
+
+
+def _check_topics(column: pa.Array, options: ProduceOptions) -> None:
+    if options.topic is not None:
+        return
+    refuse(_is_null(column), lambda _: "a record needs a topic: fill it, or name one for all")
+    for name in column.unique().to_pylist():
+        try:
+            check_topic(name)
+        except ValueError as error:
+            row = pc.index(column, name).as_py()
+            raise BadInputError(str(error), row=row) from None
+
+
+def _check_partitions(column: pa.Array, options: ProduceOptions) -> None:
+    if options.partitions is None:
+        refuse(
+            _is_null(column),
+            lambda _: "a record needs a partition: fill it, or pass the number of partitions",
+        )
+    most = MAX_INT32 if options.partitions is None else options.partitions - 1
+    numbers = column.fill_null(0).to_numpy()
+    refuse(
+        (numbers < 0) | (numbers > most),
+        lambda row: (
+            f"there is no partition {numbers[row]}"
+            + ("" if options.partitions is None else f" in a topic of {options.partitions}")
+        ),
+    )
+
+
+def _check_offsets(column: pa.Array, _: ProduceOptions) -> None:
+    refuse(_is_null(column), lambda _: "every record needs an offset, and this one has none")
+    numbers = column.to_numpy()
+    refuse(numbers < 0, lambda row: f"the offset {numbers[row]} is below 0")
+
+
+_CHECKS: dict[str, Callable[[pa.Array, ProduceOptions], None]] = {
+    "topic": _check_topics,
+    "partition": _check_partitions,
+    "offset": _check_offsets,
+}

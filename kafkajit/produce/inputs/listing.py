@@ -1,0 +1,70 @@
+"""The files in a folder and all folders inside, each of them once.
+
+On a local disk links are followed, but not to a folder or a file that is listed already: a link to
+the folder around it would repeat its files for ever.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
+
+
+class Listed(NamedTuple):
+    """Something in a folder; `size` is None unless it is a file that can be read."""
+
+    path: str
+    size: int | None
+
+    @property
+    def name(self) -> str:
+        """The last part of its path."""
+        return self.path.rpartition("/")[2]
+
+
+def listed_in(filesystem: FileSystem, folder: str) -> list[Listed]:
+    """All that is in a folder, except folders, by path."""
+    if isinstance(filesystem, LocalFileSystem):
+        found = list(_local(folder))
+        links = {place for place in found if Path(place.path).is_symlink()}
+        own = {os.path.realpath(place.path) for place in found if place not in links}
+        for link in sorted(links):
+            target = os.path.realpath(link.path)
+            if link.size is not None and target in own:
+                found.remove(link)
+            own.add(target)
+        return sorted(found)
+    inside = filesystem.get_file_info(FileSelector(folder, recursive=True))
+    return sorted(
+        Listed(info.path, info.size if info.type == FileType.File else None)
+        for info in inside
+        if info.type != FileType.Directory
+    )
+
+
+def _local(folder: str) -> Iterator[Listed]:
+    seen = {os.path.realpath(folder)}
+    for place, folders, files in os.walk(folder, followlinks=True, onerror=_fail):
+        # Real folders first: a link to one must not stand for it.
+        folders.sort(key=lambda name: (os.path.islink(os.path.join(place, name)), name))  # noqa: PTH114, PTH118
+        kept = []
+        for name in folders:
+            real = os.path.realpath(os.path.join(place, name))  # noqa: PTH118
+            if real not in seen:
+                seen.add(real)
+                kept.append(name)
+        folders[:] = kept
+        for name in files:
+            path = os.path.join(place, name)  # noqa: PTH118
+            size = os.path.getsize(path) if os.path.isfile(path) else None  # noqa: PTH113, PTH202
+            shown = os.fsencode(path).decode(errors="backslashreplace")
+            # pyarrow opens no file whose name is not UTF-8.
+            yield Listed(shown, size if shown == path else None)
+
+
+def _fail(error: OSError) -> None:
+    raise error
