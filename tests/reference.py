@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import struct
 import zlib
 from dataclasses import dataclass, field
@@ -676,3 +677,116 @@ def holders(stretches: list[bytes], needle: bytes, *, ignores_case: bool) -> lis
     if ignores_case:
         return [needle.lower() in stretch.lower() for stretch in stretches]
     return [needle in stretch for stretch in stretches]
+
+
+def json_members(line: bytes, wanted: list[str], depth: int = 500) -> dict[str, tuple[str, bytes]]:
+    """The wanted members of a JSON object: the first letter of each value, and its text.
+
+    A string's text has no quotes and no escapes; any other value is the bytes of the line.
+    """
+    try:
+        text = line.decode()
+    except UnicodeDecodeError:
+        raise Invalid("not UTF-8") from None
+    decoder = json.JSONDecoder(parse_constant=_no_constant)
+    found: dict[str, tuple[str, bytes]] = {}
+
+    def behind(at: int) -> int:
+        while text[at : at + 1] in (" ", "\t", "\r"):
+            at += 1
+        return at
+
+    def decoded(at: int) -> tuple[Any, int]:
+        try:
+            return decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            raise Invalid(f"no value at {at}") from None
+
+    at = behind(0)
+    if text[at : at + 1] != "{":
+        raise Invalid("not an object")
+    at = behind(at + 1)
+    while text[at : at + 1] != "}":
+        name, at = decoded(at)
+        if not isinstance(name, str) or text[behind(at) : behind(at) + 1] != ":":
+            raise Invalid(f"no member at {at}")
+        start = behind(behind(at) + 1)
+        value, at = decoded(start)
+        if name in found or any(map(_is_surrogate, name)) or _depth(value) >= depth:
+            raise Invalid(f"the member {name}")
+        if name in wanted:
+            piece = value if isinstance(value, str) else text[start:at]
+            if any(map(_is_surrogate, piece)):
+                raise Invalid("half a surrogate pair")
+            found[name] = text[start], piece.encode()
+        at = behind(at)
+        if text[at : at + 1] == "}":
+            break
+        if text[at : at + 1] != ",":
+            raise Invalid(f"no comma at {at}")
+        at = behind(at + 1)
+        if text[at : at + 1] == "}":
+            raise Invalid("a comma is last")
+    if behind(at + 1) < len(text):
+        raise Invalid("more follows")
+    return found
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+def _is_surrogate(letter: str) -> bool:
+    return "\ud800" <= letter <= "\udfff"
+
+
+def _depth(value: Any) -> int:
+    depth, level = 0, [value]
+    while level:
+        inside = [part for part in level if isinstance(part, (dict, list))]
+        depth += bool(inside)
+        level = [
+            item for part in inside for item in (part.values() if isinstance(part, dict) else part)
+        ]
+    return depth
+
+
+def csv_records(content: bytes) -> list[tuple[int, list[str | None]]]:
+    """The records of CSV, each with its line; the blank lines are records of one NULL."""
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        raise Invalid("not UTF-8") from None
+    found: list[tuple[int, list[str | None]]] = []
+    at, line = 0, 1
+    while at < len(text):
+        begin, fields = line, []
+        while True:
+            field: str | None = None
+            if text[at : at + 1] == '"':
+                field, at = "", at + 1
+                while True:
+                    if at >= len(text):
+                        raise Invalid("a quote is not closed")
+                    if text[at : at + 2] == '""':
+                        field, at = field + '"', at + 2
+                    elif text[at] == '"':
+                        at += 1
+                        break
+                    else:
+                        line += text[at] == "\n"
+                        field, at = field + text[at], at + 1
+            else:
+                while at < len(text) and text[at] not in ',\n\r"':
+                    field, at = (field or "") + text[at], at + 1
+            fields.append(field)
+            if text[at : at + 1] != ",":
+                break
+            at += 1
+        rest = text[at : at + 2]
+        if rest not in ("", "\r") and rest[:1] != "\n" and rest != "\r\n":
+            raise Invalid(f"a field ends with {rest!r}")
+        at += 2 if rest == "\r\n" else 1
+        line += 1
+        found.append((begin, fields))
+    return found
