@@ -12,6 +12,7 @@ import cramjam
 import fastavro
 import pytest
 import zstandard
+from corpus import NO_JIT
 from exporting import records_in
 
 import kafkajit
@@ -140,6 +141,7 @@ def test_an_error_names_the_file_and_the_block(number: int, tmp_path: Path) -> N
     assert place is None or f"a.avro, {place}: " in str(caught.value)
 
 
+@pytest.mark.skipif(NO_JIT, reason="large")
 @pytest.mark.parametrize("codec", CODECS)
 def test_a_block_has_a_limit(codec: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(avro_rows, "MOST_DECOMPRESSED", 1 << 20)
@@ -151,6 +153,7 @@ def test_a_block_has_a_limit(codec: bytes, tmp_path: Path, monkeypatch: pytest.M
         imported(tmp_path, header(VALUE, codec) + block(1, content), "b.avro")
 
 
+@pytest.mark.skipif(NO_JIT, reason="large")
 def test_more_cells_than_memory_has_room_for_are_an_error(tmp_path: Path) -> None:
     schema = record(("value", "int"), *((f"n{n}", ["null", "int"]) for n in range(99)))
     content = header(schema, b"deflate")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import reference
+from corpus import NO_JIT
 from exporting import records_in
 from hypothesis import given
 from hypothesis import strategies as st
@@ -146,6 +147,7 @@ def test_two_columns_of_one_name_are_an_error(tmp_path: Path) -> None:
         imported(tmp_path, b"value,value\n1,2\n")
 
 
+@pytest.mark.skipif(NO_JIT, reason="large")
 def test_records_and_names_may_be_longer_than_a_block(tmp_path: Path) -> None:
     value = b'"\n' * (6 << 20)
     names = b"n" * (9 << 20) + b",value"
@@ -155,6 +157,7 @@ def test_records_and_names_may_be_longer_than_a_block(tmp_path: Path) -> None:
     assert records_in(tmp_path / "logs")["t-0"][0]["value"] == value
 
 
+@pytest.mark.skipif(NO_JIT, reason="large")
 def test_a_record_beyond_the_limit_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,6 +177,7 @@ def test_compression_is_recognized_by_the_content(name: str, tmp_path: Path) -> 
     assert [part.records for part in plan.partitions] == [2]
 
 
+@pytest.mark.skipif(NO_JIT, reason="large")
 def test_a_compressed_file_that_is_cut_off_is_an_error(tmp_path: Path) -> None:
     content = gzip.compress(b"value\n" + b"abc\n" * 100_000)
     for size in (len(content) - 1, len(content) // 2, 12):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import fuzz_inputs
 import pytest
+from corpus import NO_JIT
 
 import kafkajit
 
@@ -13,7 +14,7 @@ import kafkajit
 def test_mutated_files_are_read_or_an_error_that_names_them(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    count = 200 if request.config.getoption("--thorough") else 15
+    count = 3 if NO_JIT else 200 if request.config.getoption("--thorough") else 15
     for suffix, content in fuzz_inputs.SEEDS:
         sound = content()
         path = tmp_path / f"sound{suffix}"
@@ -29,7 +30,7 @@ def test_every_cut_file_is_an_error_or_has_fewer_records(tmp_path: Path) -> None
     for suffix, content in fuzz_inputs.SEEDS:
         sound = content()
         is_text = suffix in (".csv", ".jsonl")
-        for size in range(1, len(sound), max(1, len(sound) // 25)):
+        for size in range(1, len(sound), max(1, len(sound) // (3 if NO_JIT else 25))):
             path = tmp_path / f"cut{suffix}"
             path.write_bytes(sound[:size])
             found = fuzz_inputs.read(path, tmp_path)
@@ -37,6 +38,7 @@ def test_every_cut_file_is_an_error_or_has_fewer_records(tmp_path: Path) -> None
             assert found == "error" or is_text or suffix == ".avro", (suffix, size)
 
 
+@pytest.mark.skipif(NO_JIT, reason="large")
 def test_a_line_of_gigabytes_is_an_error_in_bounded_time(tmp_path: Path) -> None:
     with gzip.open(tmp_path / "a.jsonl.gz", "wb", 1) as file:
         file.write(b'{"value":"')

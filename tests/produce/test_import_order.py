@@ -9,11 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from exporting import TIME, append, records_in
+from exporting import COLUMNS, TIME, append, records_in
 
 import kafkajit
 import kafkajit.testing as kt
 from kafkajit.errors import InvalidOffsetError
+from kafkajit.storage.source import SAMPLE_FOLDER
 
 
 def csv(path: Path, *rows: tuple[Any, ...], names: str = "topic,partition,offset,value") -> Path:
@@ -217,6 +218,28 @@ def test_base64_and_raw_columns_take_precedence_and_hide_nothing(tmp_path: Path)
     csv(tmp_path / "a.csv", ("t", 0, "v", "/w==", "a"), names=names)
     with pytest.raises(ValueError, match=r"line 2: column 'keyBase64': 'a' is not base64"):
         str(kafkajit.import_files(tmp_path / "a.csv", tmp_path / "logs"))
+
+
+def test_an_export_of_raw_bytes_comes_back_and_malformed_values_do_not_become_null(
+    tmp_path: Path,
+) -> None:
+    columns = [*COLUMNS, "rawValue"]
+    for to, encoding in (("parquet", "text"), ("csv", "base64"), ("jsonl", "base64")):
+        options = {"to": to, "encoding": encoding, "columns": columns, "schemas": "auto"}
+        kafkajit.export("sample:typed", tmp_path / to, topics=["shipments"], **options)
+        plan = kafkajit.import_files(tmp_path / to, tmp_path / f"back-{to}")
+        plan.apply()
+        assert not plan.left_out
+        wanted = {
+            name: rows
+            for name, rows in records_in(SAMPLE_FOLDER / "typed").items()
+            if name.startswith("shipments-")
+        }
+        assert records_in(tmp_path / f"back-{to}") == wanted
+    columns = {"value": [{"a": 1}, None], "valueError": [None, "the value is cut"]}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match=r"row 2: column 'value': the export could not decode it"):
+        str(kafkajit.import_files(tmp_path / "a.parquet", tmp_path / "l", topic="t", partitions=1))
 
 
 @pytest.mark.whole

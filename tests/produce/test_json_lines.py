@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import reference
+from corpus import NO_JIT
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow.fs import LocalFileSystem
@@ -225,6 +226,7 @@ def test_a_file_without_the_column_of_values_is_an_error(tmp_path: Path) -> None
         imported(tmp_path, b'{"key":1}\n')
 
 
+@pytest.mark.skipif(NO_JIT, reason="large")
 def test_members_that_are_not_imported_are_named_wherever_they_come(tmp_path: Path) -> None:
     lines = [*['{"value":1}'] * 70_000, '{"value":1,"vaule":2}']
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
@@ -233,12 +235,14 @@ def test_members_that_are_not_imported_are_named_wherever_they_come(tmp_path: Pa
     assert plan.left_out.columns == {"vaule"}
 
 
+@pytest.mark.skipif(NO_JIT, reason="large")
 def test_more_names_than_are_remembered_are_an_error(tmp_path: Path) -> None:
     line = ",".join(f'"n{n}":1' for n in range(10_001))
     with pytest.raises(ValueError, match=r"line 1: there are more than 10,000 names"):
         imported(tmp_path, f'{{"value":1,{line}}}'.encode())
 
 
+@pytest.mark.skipif(NO_JIT, reason="large")
 def test_a_line_beyond_the_limit_is_an_error_and_one_within_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,7 +36,8 @@ from kafkajit.storage.source import Int64s, Mask
 
 CORRUPTION = "corruption"  # of an export in the mode PERMISSIVE
 _BYTES = ("key", "value")
-_ERRORS = {"keyError": "rawKey", "valueError": "rawValue"}
+# Columns of a typed export: why a key or a value could not be decoded, which is then NULL.
+_ERRORS = {"key": "keyError", "value": "valueError"}
 _ERRORS_OF_CELLS = (ValueError, OverflowError, pa.ArrowException)
 # The columns of a record with a new offset. The writer refuses rows with a controlType.
 _NEW = ("key", "value", "topic", "partition", "offset", "timestamp", "headers", "controlType")
@@ -87,8 +88,8 @@ class InputColumns:
     def wanted(self) -> list[str]:
         """The names of columns that are read if they are there."""
         names = [source for name in RECORD_COLUMNS for source in self._sources(name)]
-        names = [name for name in dict.fromkeys(names) if not self._is_ignored(name)]
-        return [*names, *({CORRUPTION} - set(names))]
+        names += [CORRUPTION, *_ERRORS.values()]
+        return [name for name in dict.fromkeys(names) if not self._is_ignored(name)]
 
     def columns_in(self, names: Collection[str]) -> set[str]:
         """The columns of records that a file with these columns has."""
@@ -111,7 +112,7 @@ class InputColumns:
     def not_imported(self, names: Collection[str]) -> list[str]:
         """The columns of a file that are not imported, whatever they have."""
         used = {source for name in self._kept for source in self._found(name, names)}
-        used |= {error for error, raw in _ERRORS.items() if raw in used} | {CORRUPTION, *_LOST}
+        used |= {CORRUPTION, *_ERRORS.values(), *_LOST}
         if "offset" in names:
             used |= {"offset", *_OF_PLACE}
         return [name for name in names if name not in used and not self._is_ignored(name)]
@@ -143,7 +144,8 @@ class InputColumns:
         own = {"key": self.key, "value": self.value, "timestamp": self.timestamp}.get(name, name)
         if name not in _BYTES or own != name:
             return [own]
-        return [f"raw{name.capitalize()}", f"{name}{SUFFIX}", name]
+        raw = f"raw{name.capitalize()}"
+        return [raw, f"{raw}{SUFFIX}", f"{name}{SUFFIX}", name]
 
     def _is_ignored(self, name: str) -> bool:
         return any(glob_to_regex(glob).fullmatch(name) for glob in self.ignored)
@@ -162,11 +164,19 @@ class InputColumns:
             return None
         source = found[0]
         with _in_column(source):
-            column = _converted(name, rows.columns[source], is_base64=source == f"{name}{SUFFIX}")
+            is_base64 = name in _BYTES and source != name and source.endswith(SUFFIX)
+            column = _converted(name, rows.columns[source], is_base64=is_base64)
         for other in found[1:]:
             is_lost = _is_null(rows.columns[source]) & ~_is_null(rows.columns[other])
             with _in_column(other):
                 refuse(is_lost, lambda _: f"{source} takes precedence and is NULL, and this is not")
+        error = rows.columns.get(_ERRORS.get(name, ""))
+        if error is not None and source == name:
+            with _in_column(name):
+                refuse(
+                    ~_is_null(error),
+                    lambda _: f"the export could not decode it: export raw{name.capitalize()}, too",
+                )
         return column
 
     def _check_places(self, columns: Mapping[str, pa.Array]) -> None:

@@ -29,6 +29,7 @@ class Series:
     files: list[InputFile]
     read: Read
     is_merged: bool
+    _current: InputFile | None = None
 
     @property
     def path(self) -> str:
@@ -41,8 +42,9 @@ class Series:
         try:
             yield
         except ValueError as error:
-            more = f" or the {len(self.files) - 1:,} files beside it" if self.files[1:] else ""
-            where = f"{self.path}{more}"
+            where = self.path if self._current is None else self._current.path
+            if self._current is None and self.files[1:]:
+                where += f" or {len(self.files) - 1:,} more of its partition"
             if isinstance(error, KafkaJitError):
                 error.message = f"{where}: {error.message}"
                 raise
@@ -52,6 +54,7 @@ class Series:
         """The records of all files."""
         if not self.is_merged:
             for file in self.files:
+                self._current = file
                 yield from self.read(file)
             return
         heads: list[tuple[pa.RecordBatch, Iterator[pa.RecordBatch]]] = []
