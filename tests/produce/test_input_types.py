@@ -417,3 +417,18 @@ def test_uuids_are_their_bytes_in_parquet(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "a.parquet")
     (row,) = imported(tmp_path, (tmp_path / "a.parquet").read_bytes(), ".parquet")
     assert row["value"] == key.bytes
+
+
+def test_a_stream_has_its_end_marker_and_nothing_behind_it(tmp_path: Path) -> None:
+    stream = file_of(pa.array(["a"]), "stream")
+    assert len(imported(tmp_path, stream, ".arrow")) == 1
+    with pytest.raises(ValueError, match=r"b\.arrow: the stream has no end marker: it was cut off"):
+        planned(tmp_path / "b.arrow", stream[:-8])
+    with pytest.raises(ValueError, match=r"c\.arrow: [0-9,]+ bytes follow the end of the stream"):
+        planned(tmp_path / "c.arrow", stream + stream)
+
+
+def planned(path: Path, content: bytes) -> list[Any]:
+    """The partitions of a plan."""
+    path.write_bytes(content)
+    return kafkajit.import_files(path, path.parent / "m", topic="t", partitions=1).partitions

@@ -15,7 +15,8 @@ from kafkajit.produce.inputs.rows import MOST_ROWS, BadInputError, Rows, check_n
 _BATCH_BYTES = 32 << 20  # of Parquet that is read at once
 # A value that repeats takes little room in the file. Twice as many rows are read no faster.
 _BATCH_ROWS = 1 << 13
-_END_OF_STREAM = (b"\xff\xff\xff\xff\x00\x00\x00\x00", b"\x00\x00\x00\x00")
+_CONTINUES = b"\xff\xff\xff\xff"  # before each message of a stream, since Arrow 0.15
+_END_OF_STREAM = bytes(4)
 
 
 def parquet_rows(filesystem: FileSystem, path: str, wanted: Collection[str]) -> Iterator[Rows]:
@@ -75,8 +76,10 @@ def _check_end(opened: pa.NativeFile) -> None:
     at = opened.tell()
     if at < opened.size():
         raise BadInputError(f"{opened.size() - at:,} bytes follow the end of the stream")
+    opened.seek(0)
+    is_new = opened.read(4) == _CONTINUES
     opened.seek(max(0, at - 8))
-    if not opened.read(8).endswith(_END_OF_STREAM):
+    if not opened.read(8).endswith(_CONTINUES * is_new + _END_OF_STREAM):
         raise BadInputError("the stream has no end marker: it was cut off")
 
 
