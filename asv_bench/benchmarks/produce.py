@@ -70,7 +70,7 @@ class WriteLogs:
 class ImportFiles:
     """An import of 16 MiB of exported records, with the commit."""
 
-    params = ["parquet", "jsonl", "avro"]
+    params = ["parquet", "jsonl", "csv", "avro"]
     param_names = ["format"]
     setup_cache = staticmethod(segments.setup_cache)
 
