@@ -29,9 +29,10 @@ DIR is the log.dirs folder to write to; the command makes it if it does not
 exist. Stop the broker before --apply. All partitions are written or none, and
 nothing is overwritten.
 
-A folder's files are read, except those that begin with _ or a dot, or end as
-unfinished files do (.tmp). The command names each of these that may hold records,
-and all columns and rows that it does not import, on stderr.
+The command reads a folder's files, except those that begin with _ or a dot,
+or end as unfinished files do (.tmp). On stderr it names each of these that may
+hold records, and all columns and rows that it does not import. With --format
+json, the field leftOut has them, too.
 
 exit code:
   0 if everything was written, or there are no records; 2 if there are records
