@@ -10,6 +10,7 @@ TEXT = (CSV, JSONL)
 _FORMATS = {
     ".parquet": PARQUET,
     ".arrow": ARROW,
+    ".arrows": ARROW,
     ".feather": ARROW,
     ".ipc": ARROW,
     ".csv": CSV,
@@ -29,19 +30,19 @@ class FileFormat(NamedTuple):
     codec: str | None = None
 
 
-def format_in(name: str) -> FileFormat:
-    """The format of a file by its name.
+def format_in(name: str, packed: tuple[str, ...] = TEXT) -> FileFormat:
+    """The format of a file by its name; `packed` has the formats that may be compressed as a whole.
 
     >>> format_in("orders.csv.gz")
     FileFormat(format='csv', codec='gzip')
     >>> format_in("orders.JSON").format
     'jsonl'
     >>> format_in("orders.parquet.gz")
-    FileFormat(format=None, codec=None)
+    FileFormat(format=None, codec='gzip')
     """
     *rest, last = ["", *PurePosixPath(name.lower()).suffixes]
     codec = next((codec for codec, suffix in PACKED.items() if suffix == last), None)
     if codec is None:
         return FileFormat(_FORMATS.get(last))
     inner = _FORMATS.get(rest[-1] if rest else "")
-    return FileFormat(inner, codec) if inner in TEXT else FileFormat()
+    return FileFormat(inner if inner in packed else None, codec)

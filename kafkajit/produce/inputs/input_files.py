@@ -21,27 +21,17 @@ from typing import NamedTuple
 
 from pyarrow.fs import FileSystem, FileType
 
+from kafkajit.format.suffixes import AVRO, TEXT, format_in
 from kafkajit.places.location import GLOB, Location, filesystem_at, shown
 from kafkajit.produce.inputs.listing import Listed, listed_in
 from kafkajit.storage.source import check_regular
 
 FORMATS = ("parquet", "arrow", "csv", "jsonl", "avro")
-_SUFFIX = re.compile(
-    r".+\.(?P<format>parquet|arrow|arrows|feather|ipc|csv|jsonl|ndjson|json|avro)"
-    r"(?P<packed>\.gz|\.zst)?"
-)
-_ALIASES = {
-    "arrows": "arrow",
-    "feather": "arrow",
-    "ipc": "arrow",
-    "ndjson": "jsonl",
-    "json": "jsonl",
-}
-_CODECS = {".gz": "gzip", ".zst": "zstd"}
 _FOLDER = re.compile(r"([^=]+)=(.*)")
 # What export adds to the name of a partition.
 _EXPORTED = re.compile(
-    r"(?P<partition>.+-\d+)-(?P<first>\d{20})(?:-damage)?"
+    # A long name is cut, and has a hash.
+    r"(?P<partition>.+-\d+|.+~[0-9a-f]{16})-(?P<first>\d{20})(?:-damage)?"
     r"\.(?:parquet|arrow|csv|jsonl|avro)(?:\.gz|\.zst)?"
 )
 _NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -180,15 +170,14 @@ def _skip(place: Listed, left_out: str, found: Found) -> None:
 
 
 def _input(filesystem: FileSystem, path: str, format_: str | None) -> InputFile:
-    match = _SUFFIX.fullmatch(path.rpartition("/")[2])
-    if match is None and format_ is None:
+    named, codec = format_in(path.rpartition("/")[2], (*TEXT, AVRO))
+    known = format_ or named
+    if known is None:
         raise ValueError(
             f"the format of {path} is not known by its name: pass --from {'|'.join(FORMATS)}"
         )
-    known = match["format"] if match else ""
-    codec = _CODECS.get(match["packed"] or "") if match else None
     folders = {part[1]: part[2] for part in _folders(path)}
-    return InputFile(filesystem, path, format_ or _ALIASES.get(known, known), codec, folders)
+    return InputFile(filesystem, path, known, codec, folders)
 
 
 def _folders(path: str) -> Iterator[re.Match[str]]:

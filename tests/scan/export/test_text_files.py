@@ -108,7 +108,7 @@ def extreme_log(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("to", ["parquet", "arrow", "avro"])
+@pytest.mark.parametrize("to", ["parquet", "arrow", "csv", "jsonl", "avro"])
 @pytest.mark.parametrize("by", [(), ("date",)])
 def test_extreme_timestamps_come_back_in_the_same_order(
     by: tuple[str, ...], to: str, tmp_path: Path
