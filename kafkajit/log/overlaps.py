@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
@@ -119,6 +119,14 @@ def unserved(log: StoredFile, offsets: Range) -> Gap | None:
         source.forget(end)
     reason = f"offsets {base} to {offsets.first - 1} are not read: segments before it have them"
     return Gap(log.path, 0, end, reason)
+
+
+def all_unserved(segments: Sequence[Segment]) -> Iterator[Gap]:
+    """The bytes that no consumer gets, of segments that `served` has returned."""
+    for segment in _live(segments):
+        gap = unserved(segment.log, segment.offsets)
+        if gap is not None:
+            yield gap
 
 
 def _visible(bases: Sequence[int], ends: Sequence[int]) -> list[Range]:

@@ -1,7 +1,7 @@
-"""Figures of partitions and topics from the headers of their batches. No record is read.
+"""Figures of partitions and topics from the headers of their batches.
 
 The number of records in a compressed set of v0 or v1 messages is not in its header: such sets are
-decoded and counted.
+decoded and counted. So are batches that another segment has in part.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class TopicFigures:
         self._ahead += int(np.count_nonzero(timestamps > self._now))
         self._transactional += int(np.count_nonzero(batches.is_transactional & ~is_control))
         self._control += int(np.count_nonzero(is_control))
-        partition.add(batches, records)
+        partition.add(batches, records, segment.cut)
 
     @property
     def bytes(self) -> int:
@@ -281,11 +281,15 @@ def _headers(segment: Segment, source: Source) -> Iterator[Batches | Gap]:
 
 
 def _records(batches: Batches, segment: Segment) -> Int64s:
-    """The number of each batch's records."""
+    """The number of each batch's records, of those that another segment does not have."""
     records: Int64s = np.maximum(batches.field("recordsCount").astype(np.int64), 0)
-    for row in np.flatnonzero(batches.is_message_set).tolist():
+    is_cut = batches.field("baseOffset") < segment.cut.first
+    is_cut |= batches.last_offset > segment.cut.last
+    selection = Selection(offsets=segment.cut)
+    for row in np.flatnonzero(batches.is_message_set | is_cut).tolist():
         start, end = int(batches.position[row]), int(batches.end[row])
-        reader = SegmentReader(segment.log.open(start, end), mode=PERMISSIVE, start=start, end=end)
+        source = segment.log.open(start, end)
+        reader = SegmentReader(source, mode=PERMISSIVE, start=start, end=end, selection=selection)
         records[row] = sum(
             rows.num_rows - rows["offset"].null_count
             for rows in reader.records(record_schema(["offset"]))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from kafkajit.format.limits import MAX_INT64
+from kafkajit.format.ranges import ALL, Range
 from kafkajit.log.segment import Segment
 from kafkajit.records.batches import Batches
 from kafkajit.report.tally import Tally
@@ -74,10 +75,10 @@ class PartitionFigures:
         last = self.read[-1].base_offset if self.read else self.base_offset
         return max(end, last) if last <= MAX_INT64 else end
 
-    def add(self, batches: Batches, records: Int64s) -> None:
-        """Add the headers of batches that follow, and the numbers of their records."""
-        firsts = batches.field("baseOffset").astype(np.int64)
-        lasts = batches.last_offset
+    def add(self, batches: Batches, records: Int64s, cut: Range = ALL) -> None:
+        """Add the headers of batches that follow, and the numbers of their records in the cut."""
+        firsts = np.maximum(batches.field("baseOffset").astype(np.int64), cut.first)
+        lasts = np.minimum(batches.last_offset, cut.last)
         if not self.batches:
             self.first_offset = self.next_offset = int(firsts[0])
             self.begins_with_messages = bool(batches.is_message_set[0])

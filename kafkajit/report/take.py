@@ -15,6 +15,7 @@ from typing import Any
 
 from kafkajit.format.notebook import in_notebook
 from kafkajit.format.progress import Progress
+from kafkajit.log.overlaps import served
 from kafkajit.log.segment import Segment
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
 from kafkajit.places.tiered_files import TieredFile
@@ -108,7 +109,8 @@ def _take(options: ReportOptions, progress: Progress, runner: Runner) -> dict[st
     begun = time.monotonic()
     now = options.now if options.now is not None else time.time_ns() // 1_000_000
     folder = look_at(options.paths, topics=options.topics, keys=options.keys)
-    troubles: list[Trouble] = []
+    folder.partitions = served(folder.partitions)
+    troubles = list(trouble.of_overlaps(folder.partitions))
     topics = _read_headers(folder, now, troubles, progress, runner)
     if options.depth != HEADERS:
         _read_records(topics, options.depth, progress, runner)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from kafkajit.errors import KafkaJitError
 from kafkajit.format.log_path import parse_log_path
+from kafkajit.log.overlaps import all_unserved
 from kafkajit.log.segment import Segment
 from kafkajit.report.folder import Leftover
 from kafkajit.report.headers import TopicFigures
@@ -16,6 +19,8 @@ from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.sidecar_table import SidecarSplit, read_sidecar_files
 from kafkajit.scan.table import schema_of
 from kafkajit.walk.damage import Gap
+
+logger = logging.getLogger("kafkajit")
 
 DAMAGE, WARNING, NOTE = "damage", "warning", "note"
 _SEVERITIES = (DAMAGE, WARNING, NOTE)
@@ -99,6 +104,29 @@ def of_records(damage: Iterable[tuple[str, Gap]], known: Iterable[Trouble]) -> I
             start = max(start, last)
 
 
+def of_overlaps(partitions: Iterable[Sequence[Segment]]) -> Iterator[Trouble]:
+    """The stretches of segments that consumers do not get, because segments before them overlap."""
+    for partition in partitions:
+        path = partition[0].path
+        try:
+            for gap in all_unserved(partition):
+                yield Trouble(
+                    DAMAGE,
+                    "overlap",
+                    path.topic,
+                    path.partition,
+                    gap.path or "",
+                    gap.reason,
+                    "the figures are without them; kafkajit repair keeps what consumers get",
+                    gap.position,
+                    gap.length,
+                )
+        except (OSError, EOFError, KafkaJitError) as error:
+            logger.warning(
+                "%s: overlapping segments are not named: %s", partition[0].log.folder, error
+            )
+
+
 def of_topic(topic: TopicFigures) -> Iterator[Trouble]:
     """The trouble that the headers of a topic's batches show."""
     for partition in topic.partitions:
@@ -113,7 +141,7 @@ def _of_partition(topic: str | None, partition: PartitionFigures) -> Iterator[Tr
             "overlap",
             *where,
             f"batches that begin before the end of the one before them: {partition.overlaps:,}",
-            "kafkajit repair cuts segments that overlap",
+            "kafkajit repair shows what a broker would do about it",
         )
     newest = partition.last_timestamp or 0
     for transaction in partition.open_transactions.values():

@@ -28,6 +28,7 @@ import kafkajit
 import kafkajit.testing as kt
 from kafkajit.cli import main
 from kafkajit.log import overlaps
+from kafkajit.report.take import DEPTHS, HEADERS, ReportOptions, take
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.table import plan_tasks, read_task, schema_of
 
@@ -72,11 +73,31 @@ def test_every_reader_returns_what_a_consumer_gets(
         ]
         log = kafkajit.Log(folder)
         assert pairs(log.read(log.start_offset, 10_000)) == wanted
+        report = take(ReportOptions((str(folder),), depth=HEADERS))
+        assert report["totals"]["records"] == len(wanted)
         query = started(folder)
         assert pairs(query.trigger(["offset", "value"])) == wanted
         if wanted:
             kafkajit.export(folder, f"{root}/a.parquet")
             assert pairs(pq.read_table(f"{root}/a.parquet")) == wanted
+
+
+def test_a_report_names_what_consumers_do_not_get(tmp_path: Path) -> None:
+    write(tmp_path / "orders-0", THREE_DEEP)
+    for depth in DEPTHS:
+        found = take(ReportOptions((str(tmp_path),), depth=depth))
+        told = [
+            (one["kind"], Path(one["path"]).name, one["position"], one["problem"])
+            for one in found["trouble"]
+        ]
+        (log,) = (tmp_path / "orders-0").glob("*4.log")
+        reason = "are not read: segments before it have them"
+        assert found["trouble"][0]["length"] == log.stat().st_size
+        assert told == [
+            ("overlap", f"{4:020}.log", 0, "no offset is read: segments before it have them"),
+            ("overlap", f"{7:020}.log", 0, f"offsets 7 to 7 {reason}"),
+        ]
+        assert found["topics"][0]["eachPartition"][0]["endOffset"] == 10
 
 
 @given(overlapping_segments(), st.integers(0, 90))

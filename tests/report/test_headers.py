@@ -147,7 +147,7 @@ def test_offsets_between_batches_are_missing(tmp_path: Path) -> None:
 
 
 def test_batches_that_overlap_are_told(tmp_path: Path) -> None:
-    topic, _ = figures_of(write_partition(tmp_path, {0: log(0, 1, 2, 3), 2: log(2, 4)}))
+    topic, _ = figures_of(write_partition(tmp_path, {0: log(0, 1, 2, 3) + log(2, 4)}))
     assert [partition.overlaps for partition in topic.partitions] == [1]
 
 
