@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafkajit.cli import upkeep_command
-from kafkajit.cli.shared_options import size
+from kafkajit.cli.shared_options import Size
 
 if TYPE_CHECKING:
     from kafkajit.upkeep.compact.options import CompactOptions
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--dedupe-buffer-size",
-        type=size,
+        type=Size(1, 1 << 40),
         default=128 << 20,
         metavar="SIZE",
         help="memory for the keys, as log.cleaner.dedupe.buffer.size (default: 128m, enough for "

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 
 from kafkajit.cli.look import complain
 from kafkajit.cli.shared_options import (
+    Size,
     add_max_decompressed_bytes_option,
     add_mode_option,
     add_private_key_option,
-    size,
 )
 from kafkajit.cli.value_options import add_value_options, check_value_options
+from kafkajit.format.limits import MAX_INT32
 from kafkajit.text import DECODER_CLASSES, DECODER_PACKAGE
 from kafkajit.topics import TOPICS
 
@@ -51,7 +52,7 @@ _TOPIC_DECODERS = {
 _DEFAULT_DECODER = DECODER_CLASSES[0]
 STDIN_NAME = "00000000000000000000.log"
 REST = "paths"  # the argument that receives the words behind options
-_NO_LIMIT = 2**31 - 1
+_NO_LIMIT = MAX_INT32
 _MAX_MESSAGE_SIZE = 5 << 20
 
 
@@ -96,14 +97,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--max-bytes",
-        type=size,
+        type=Size(-MAX_INT32, MAX_INT32),  # Kafka reports a negative one itself
         default=_NO_LIMIT,
         metavar="SIZE",
         help="read no more than this many bytes of each file",
     )
     parser.add_argument(
         "--max-message-size",
-        type=size,
+        type=Size(1, MAX_INT32),
         default=_MAX_MESSAGE_SIZE,
         metavar="SIZE",
         help="the largest batch to look for at an index entry (default: 5m)",

@@ -34,8 +34,9 @@ SUFFIXES = (
 STANDARD_INPUT = "-"
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # a scheme of one letter would be a drive
 _GLOB = re.compile(r"[*?\[{]")
-_BRACES = re.compile(r"\{([^{}]*)\}")
-_COMMA = re.compile(r",(?![^{}]*\})")  # not within {a,b}
+_BRACES = re.compile(r"(?<!\\)\{((?:\\.|[^{}\\])*)\}")
+_ESCAPED = re.compile(r"\\(.)|\[\^")
+_COMMA = re.compile(r"(?<!\\),(?![^{}]*\})")  # not within {a,b}
 _COPIED_AT_ONCE = 1 << 20
 
 
@@ -193,7 +194,8 @@ def _local(given: str) -> Iterator[str]:
     name = re.sub("/+", "/", resolve_sample(given))
     name = name.rstrip("/") or name
     if _GLOB.search(name) and not os.path.lexists(name):
-        found = sorted({path for pattern in _alternatives(name) for path in glob.glob(pattern)})  # noqa: PTH207  names stay as they are typed
+        patterns = map(_as_python, _alternatives(name))
+        found = sorted({path for pattern in patterns for path in glob.glob(pattern)})  # noqa: PTH207  names stay as they are typed
         if not found:
             raise FileNotFoundError(0, "nothing matches", given)
         dumped = [path for path in found if Path(path).is_dir() or _is_dumped(Path(path).name)]
@@ -218,6 +220,21 @@ def _alternatives(pattern: str) -> Iterator[str]:
         return
     for choice in braces[1].split(","):
         yield from _alternatives(pattern[: braces.start()] + choice + pattern[braces.end() :])
+
+
+def _as_python(pattern: str) -> str:
+    r"""A pattern as the module glob has it, without escapes.
+
+    >>> _as_python(r"a\*b-[^0]")
+    'a[*]b-[!0]'
+    """
+
+    def converted(found: re.Match[str]) -> str:
+        if found[1] is None:
+            return "[!"
+        return f"[{found[1]}]" if found[1] in "*?[" else found[1]
+
+    return _ESCAPED.sub(converted, pattern)
 
 
 def _stored(location: str, keys: Mapping[str, str] | None) -> Iterator[DumpedFile]:

@@ -25,6 +25,7 @@ from kafkajit.cli.shared_options import (
     number,
     time,
 )
+from kafkajit.format.moment import option_text
 
 if TYPE_CHECKING:
     from kafkajit.cli.progress import Progress
@@ -250,7 +251,8 @@ def _scan(options: argparse.Namespace) -> dict[str, Any]:
     scan = {name.replace("-", "_"): getattr(options, name.replace("-", "_")) for name in _SCAN}
     scan |= {"isolation_level": options.isolation_level, "mode": options.mode}
     for which in ("starting", "ending"):
-        scan[f"{which}_timestamp"] = getattr(options, f"{which}_timestamp")
+        time_ = getattr(options, f"{which}_timestamp")
+        scan[f"{which}_timestamp"] = None if time_ is None else option_text(time_)
     for id_, file in options.private_keys:
         scan[f"encryption.key.pairs.{id_}.private.key.file"] = file
     for which in ("starting", "ending"):

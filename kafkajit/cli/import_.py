@@ -11,9 +11,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kafkajit.cli import upkeep_command
-from kafkajit.cli.shared_options import number, setting, size
+from kafkajit.cli.shared_options import Size, number, setting
 from kafkajit.cli.upkeep_command import NEEDED
 from kafkajit.format.amounts import number_of
+from kafkajit.format.limits import MAX_INT32
 
 if TYPE_CHECKING:
     from kafkajit.cli.progress import Progress
@@ -109,7 +110,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--level", type=int, metavar="N", help="the codec's level")
     parser.add_argument(
         "--batch-size",
-        type=size,
+        type=Size(1, MAX_INT32),
         metavar="SIZE",
         help="bytes of a batch before compression (default: 16k)",
     )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import re
+from dataclasses import dataclass
 
-from kafkajit.format.moment import milliseconds
+from kafkajit.format.amounts import parse_size
+from kafkajit.format.limits import MAX_INT32
+from kafkajit.format.moment import option_time
 
-TIME = "ISO 8601 (in UTC without a zone) or milliseconds"
+TIME = "ISO 8601 (in UTC without a zone), milliseconds, or a number with s or ms"
 _MODES = ("FAILFAST", "DROPMALFORMED", "PERMISSIVE")
-_UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 # The other readers' limit, spelled here so that --help does not import them.
 MAX_DECOMPRESSED_BYTES = 256 << 20
 
@@ -61,7 +62,7 @@ def add_max_decompressed_bytes_option(parser: argparse.ArgumentParser) -> None:
     """Add --max-decompressed-bytes."""
     parser.add_argument(
         "--max-decompressed-bytes",
-        type=size,
+        type=Size(1, MAX_INT32),
         default=MAX_DECOMPRESSED_BYTES,
         metavar="SIZE",
         help="the largest size of a decompressed batch (default: 256m)",
@@ -94,16 +95,22 @@ def add_spark_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--verbose", action="store_true", help="show Spark's own log output")
 
 
-def size(text: str) -> int:
-    """Parse an argument as a number of bytes, with a unit or without.
+@dataclass(frozen=True)
+class Size:
+    """Parses an argument as a number of bytes, with a unit or without.
 
-    >>> size("1048576"), size("128m"), size("1GB")
+    >>> Size()("1048576"), Size()("128m"), Size()("1GB")
     (1048576, 134217728, 1073741824)
     """
-    found = re.fullmatch(r"(-?[0-9]+)([kmgt]?)b?", text.strip().lower())
-    if found is None:
-        raise argparse.ArgumentTypeError(f"expected a number of bytes such as 128m, not {text!r}")
-    return int(found[1]) << _UNITS[found[2]]
+
+    least: int = 0
+    most: int = 1 << 40
+
+    def __call__(self, text: str) -> int:
+        try:
+            return parse_size(text, self.least, self.most)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def number(text: str) -> int:
@@ -116,7 +123,7 @@ def number(text: str) -> int:
 def time(text: str, *, is_now: bool = False) -> int:
     """Parse an argument as a time in milliseconds."""
     try:
-        return milliseconds(text, is_now=is_now)
+        return option_time(text, is_now=is_now)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 

@@ -22,6 +22,7 @@ from kafkajit.cli.shared_options import (
     time,
 )
 from kafkajit.cli.value_options import add_value_options, check_value_options
+from kafkajit.format.moment import option_text
 
 if TYPE_CHECKING:
     from kafkajit.cli.tail_lines import TailLines
@@ -104,7 +105,7 @@ def run(options: argparse.Namespace) -> int:
         "failOnDataLoss": "false",
     }
     if options.starting_timestamp is not None:
-        given["startingTimestamp"] = str(options.starting_timestamp)
+        given["startingTimestamp"] = option_text(options.starting_timestamp)
     for id_, file in options.private_keys:
         given[f"encryption.key.pairs.{id_}.private.key.file"] = file
     topics = {*options.topics, *(name.rpartition("-")[0] for name in options.partitions)}

@@ -1,13 +1,16 @@
-"""Counts, sizes, times and durations → text, in the same way for every command."""
+"""Counts, sizes, times and durations → text, in the same way for every command; sizes from text."""
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 _STEP = 1000
 _TO_THE_MINUTE = len("2025-11-05 00:00")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SIZE = re.compile(r"(?P<number>-?[0-9]+)(?P<unit>[kmgt]?)b?")
+_BITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
@@ -27,6 +30,31 @@ def size_text(size: int) -> str:
         return number_of(size, "byte")
     digits = 2 if value < 9.995 else 1 if value < 99.95 else 0
     return f"{value:.{digits}f} {unit}"
+
+
+def parse_size(text: str, least: int, most: int) -> int:
+    """Parse a number of bytes: 1024 of them are 1k, 1024k are 1m, and so on with g and t.
+
+    >>> parse_size("128m", 1, 2**40), parse_size("1 GB", 0, 2**40), parse_size("7", 0, 2**40)
+    (134217728, 1073741824, 7)
+    >>> parse_size("-5m", 0, 2**40)
+    Traceback (most recent call last):
+    ValueError: expected a number of bytes up to 1t, such as 128m, not '-5m'
+    """
+    found = _SIZE.fullmatch(text.strip().lower().replace(" ", ""))
+    size = least - 1 if found is None else int(found["number"]) << _BITS[found["unit"]]
+    if not least <= size <= most:
+        span = (
+            f"up to {_binary(most)}" if least == 0 else f"from {_binary(least)} to {_binary(most)}"
+        )
+        raise ValueError(f"expected a number of bytes {span}, such as 128m, not {text!r}")
+    return size
+
+
+def _binary(size: int) -> str:
+    """A limit in the largest unit that divides it."""
+    units = [unit for unit, bits in _BITS.items() if size and size % (1 << bits) == 0]
+    return f"{size >> _BITS[units[-1]]}{units[-1]}" if units else str(size)
 
 
 def number_of(count: int, noun: str, plural: str | None = None) -> str:

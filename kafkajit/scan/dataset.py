@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from kafkajit.format.moment import of_datetime
+from kafkajit.format.moment import of_datetime, option_text
 from kafkajit.format.notebook import html_table
 from kafkajit.format.text_options import Option, suggestion
 from kafkajit.places.location import shown
@@ -364,7 +364,7 @@ def _parsed(
 def _text(value: Any) -> str:
     """A value in Python as the data source's options have it."""
     if isinstance(value, datetime.datetime):
-        return str(of_datetime(value))
+        return option_text(of_datetime(value))
     if isinstance(value, (Mapping, bool)):
         return json.dumps(value)
     return os.fspath(value) if isinstance(value, os.PathLike) else str(value)

@@ -9,11 +9,13 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from kafkajit.format.amounts import parse_size
 from kafkajit.format.codecs import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.format.limits import MAX_INT64
-from kafkajit.format.moment import milliseconds
+from kafkajit.format.moment import option_time
 from kafkajit.format.text_options import Option, boolean, is_sparks_own, one_of, suggestion
 from kafkajit.places.layouts import AUTO, LAYOUTS
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
@@ -48,7 +50,6 @@ Offsets = dict[str, dict[int, int]]
 SERVED, ALL_COPIES = "served", "all"
 
 EARLIEST, LATEST = -2, -1
-_DIGITS = re.compile(r"[0-9]+")
 # The files of private keys by their ids, as Aiven's plugin names them in a broker's options.
 _PRIVATE_KEY = re.compile(r"encryption\.key\.pairs\.(?P<id>.+)\.private\.key\.file", re.IGNORECASE)
 
@@ -137,19 +138,7 @@ def number_of_bytes(least: int, most: int) -> Callable[[str], int]:
     >>> number_of_bytes(1, 2**40)("128m")
     134217728
     """
-
-    def parse(text: str) -> int:
-        units = {"k": 10, "m": 20, "g": 30}
-        number = text.strip().lower().removesuffix("b")
-        shift = units.get(number[-1:], 0)
-        digits = number[:-1] if shift else number
-        if not _DIGITS.fullmatch(digits) or not least <= int(digits) << shift <= most:
-            raise ValueError(
-                f"expected a number of bytes from {least} to {most}, such as 128m, not {text!r}"
-            )
-        return int(digits) << shift
-
-    return parse
+    return partial(parse_size, least=least, most=most)
 
 
 def offsets_in_json(text: str, wrong: str) -> Offsets:
@@ -268,13 +257,13 @@ OPTIONS: dict[str, Option] = {
     ),
     "startingTimestamp": Option(
         "starting_timestamp",
-        milliseconds,
+        option_time,
         "begin each partition at its first record with this timestamp or a later one: ISO 8601 (in "
-        "UTC without a zone) or milliseconds",
+        "UTC without a zone), milliseconds, or a number with s or ms",
     ),
     "endingTimestamp": Option(
         "ending_timestamp",
-        milliseconds,
+        option_time,
         "end each partition before its first record with this timestamp or a later one, in the "
         "same form",
     ),

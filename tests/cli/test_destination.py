@@ -89,8 +89,9 @@ def test_a_suffix_of_compressed_text_compresses_it(tmp_path: Path) -> None:
         assert unpack((tmp_path / name).read_bytes()) == b"rows," * 1000
 
 
-def options(**given: str | None) -> argparse.Namespace:
-    return argparse.Namespace(rows=40, **{"format": None, "output": None, **given})
+def options(**given: str | bool | None) -> argparse.Namespace:
+    own = {"format": None, "output": None, "no_header": False, **given}
+    return argparse.Namespace(rows=40, **own)
 
 
 @pytest.mark.parametrize(
@@ -125,6 +126,23 @@ def test_the_suffix_decides_the_format_of_results(
 def test_a_suffix_of_another_format_is_refused(name: str, given: str | None, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         _format(options(output=name, format=given), is_prompt=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "is_prompt"),
+    [
+        ("a.json", None, False),
+        (None, "table", False),
+        ("a.csv", "parquet", False),
+        (None, "csv", True),
+    ],
+)
+def test_only_csv_can_do_without_a_header(
+    name: str | None, given: str | None, is_prompt: bool
+) -> None:
+    with pytest.raises(ValueError, match=r"^--no-header is for csv"):
+        _format(options(output=name, format=given, no_header=True), is_prompt=is_prompt)
+    assert _format(options(format="csv", no_header=True), is_prompt=False) == ("csv", None)
 
 
 def test_a_query_refuses_to_write_over_a_file_before_it_starts_spark(

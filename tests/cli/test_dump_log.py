@@ -377,7 +377,7 @@ def test_an_unknown_suffix_is_ignored_as_kafka_does(dump: Dump, tmp_path: Path) 
         ),
         (
             ["--files", LOG, "--max-bytes", "ten"],
-            "expected a number of bytes such as 128m, not 'ten'",
+            "such as 128m, not 'ten'",
         ),
     ],
 )
@@ -577,6 +577,12 @@ def test_files_are_named_by_commas_words_folders_and_globs_alike(
     assert dumped("{a,x}-0/*.log") == logs[:1]
     assert dumped("--files", "{a,x}-0/*.log,a-0/*.index") == both[::-1]
     assert dumped("a-0/*") == dumped("a-0") == [*both, f"a-0/{TIME_INDEX}"]
+    assert dumped("b\\,c-0/*.log") == logs[1:]
+    assert dumped("[^b]-0/*.log") == logs[:1]
+    assert (
+        dump("--files", "a\\*0/*.log", folder=tmp_path).err
+        == "kafkajit dump-log: nothing matches: a\\*0/*.log\n"
+    )
     assert (
         dump("--files", "[x]*.log", folder=tmp_path).err
         == "kafkajit dump-log: nothing matches: [x]*.log\n"

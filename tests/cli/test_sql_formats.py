@@ -56,6 +56,13 @@ def test_csv_without_rows_has_a_head() -> None:
     assert written("csv", [BATCH.slice(0, 0)]).count(b"\n") == 1
 
 
+def test_csv_may_have_no_head() -> None:
+    format_ = format_named("csv", BATCH.schema, has_header=False)
+    out = io.BytesIO()
+    format_.write(out, [format_.encode(BATCH)])
+    assert out.getvalue() == to_csv(BATCH)
+
+
 def test_a_name_is_quoted_if_csv_needs_it() -> None:
     assert csv_header(["a", "max(a, b)", 'x"y']) == b'a,"max(a, b)","x""y"\n'
 

@@ -292,7 +292,13 @@ def test_a_folder_is_no_segment_file(root: Path) -> None:
         ("[[a]x", ["[x", "ax"], ["]x"]),
         ("[a&&b]x", ["ax", "&x"], ["cx"]),
         ("[a||~~]x", ["|x", "~x"], ["bx"]),
-        ("[\\d]x", ["dx", "\\x"], ["5x"]),
+        ("[\\d]x", ["dx"], ["5x", "\\x"]),
+        ("a\\*b", ["a*b"], ["axb", "a\\*b"]),
+        ("\\{a,b\\}", ["{a,b}"], ["a"]),
+        ("{a\\,b,c}", ["a,b", "c"], ["a"]),
+        ("[\\]-a]", ["]", "a", "_"], ["-", "\\"]),
+        ("[a\\-c]", ["a", "-", "c"], ["b"]),
+        ("a\\\\*", ["a\\b"], ["a*"]),
         ("[^]x", ["^x"], ["ax"]),
         ("[x", ["[x"], ["x"]),
         ("[]x", ["[]x"], ["x"]),
@@ -312,10 +318,14 @@ def test_a_glob_is_hadoops(glob: str, names: list[str], others: list[str]) -> No
 
 @pytest.mark.parametrize(
     ("glob", "message"),
-    [("{a,b", "opens a { that it does not close"), ("[z-a]", "bad character range z-a")],
+    [
+        ("{a,b", "opens a { that it does not close"),
+        ("[z-a]", "bad character range z-a"),
+        ("a*\\", "ends in a backslash"),
+    ],
 )
 def test_a_glob_that_makes_no_sense_is_named(glob: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=f"^the glob '{re.escape(glob)}' .*{message}"):
+    with pytest.raises(ValueError, match=f"^the glob {re.escape(repr(glob))} .*{message}"):
         glob_to_regex(glob)
     with pytest.raises(ValueError, match=message):
         find_files(f"{tmp_path}/{glob}")

@@ -99,7 +99,7 @@ def test_defaults_are_those_of_the_docs() -> None:
 
 
 _OFFSETS = r'JSON such as \{"orders": \{"0": 42, "1": -[12]\}\}, not '
-_BYTES = r"a number of bytes from 1 to \d+, such as 128m, not "
+_BYTES = r"a number of bytes from 1 to \S+, such as 128m, not "
 # name, text, the error's text behind the option's name
 BAD: list[tuple[str, str, str]] = [
     ("layout", "redpanda", "unknown value 'redpanda'"),

@@ -454,9 +454,11 @@ def test_a_timestamp_takes_precedence_over_offsets(root: Path) -> None:
     # startingTimestamp over startingOffsets, as the connector's documentation has it
     folder = root / "orders-0"
     offsets = json.dumps({"orders": {"0": 15}})
-    assert offsets_of(folder, startingTimestamp=5, startingOffsets=offsets) == list(range(5, 30))
-    assert offsets_of(folder, endingTimestamp=25, endingOffsets=offsets) == list(range(25))
-    both = {"startingOffsets": offsets, "endingTimestamp": 17}
+    assert offsets_of(folder, startingTimestamp="5ms", startingOffsets=offsets) == list(
+        range(5, 30)
+    )
+    assert offsets_of(folder, endingTimestamp="25ms", endingOffsets=offsets) == list(range(25))
+    both = {"startingOffsets": offsets, "endingTimestamp": "17ms"}
     assert offsets_of(folder, **both) == [15, 16]
 
 
@@ -465,14 +467,14 @@ def test_timestamps_are_looked_up_as_the_records_are_read(tmp_path: Path) -> Non
     wrong[SIZE + 17] ^= 1  # a checksum
     folder = write_partition(tmp_path, {0: bytes(wrong)})
     with pytest.raises(kafkajit.CorruptRecordError):
-        offsets_of(folder, startingTimestamp=1)
-    assert offsets_of(folder, startingTimestamp=1, checkCrcs=False) == list(range(1, 10))
-    assert offsets_of(folder, startingTimestamp=1, mode="DROPMALFORMED") == list(range(2, 10))
+        offsets_of(folder, startingTimestamp="1ms")
+    assert offsets_of(folder, startingTimestamp="1ms", checkCrcs=False) == list(range(1, 10))
+    assert offsets_of(folder, startingTimestamp="1ms", mode="DROPMALFORMED") == list(range(2, 10))
     large = kt.batch([kt.Record(value=bytes(1000), timestamp=5)], codec="zstd", base_timestamp=5)
     folder = write_partition(tmp_path, {0: large})
-    assert offsets_of(folder, endingTimestamp=5) == []
+    assert offsets_of(folder, endingTimestamp="5ms") == []
     with pytest.raises(kafkajit.DecompressionLimitError):
-        offsets_of(folder, endingTimestamp=5, maxDecompressedBytes=100)
+        offsets_of(folder, endingTimestamp="5ms", maxDecompressedBytes=100)
 
 
 @by_place
@@ -480,8 +482,8 @@ def test_nothing_is_read_if_no_record_is_late_enough(
     is_far: bool, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     location = far_away(monkeypatch, root) if is_far else str(root)
-    assert plan_of(location, startingTimestamp=30).tasks == []
-    assert len(offsets_of(location, endingTimestamp=30)) == 120
+    assert plan_of(location, startingTimestamp="30ms").tasks == []
+    assert len(offsets_of(location, endingTimestamp="30ms")) == 120
 
 
 # Which files are segments.

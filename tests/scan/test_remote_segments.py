@@ -336,8 +336,8 @@ def test_manifests_leave_out_segments_that_are_too_old(tmp_path: Path) -> None:
     plan = plan_of(tier.root, predicates=late)
     assert plan.segments_read == 2
     assert offsets_of(tier.root, predicates=late) == [*range(40, 60)]
-    assert offsets_of(tier.root, startingTimestamp=2001) == [*range(40, 60)]
-    assert offsets_of(tier.root, startingTimestamp=2003) == []
+    assert offsets_of(tier.root, startingTimestamp="2001ms") == [*range(40, 60)]
+    assert offsets_of(tier.root, startingTimestamp="2003ms") == []
 
 
 def test_one_topic_of_a_name_can_be_read(tmp_path: Path) -> None:

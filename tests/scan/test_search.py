@@ -247,8 +247,8 @@ def test_offsets_and_times_limit_a_search(root: Path) -> None:
 
     assert found((1, 3)) == [1, 2]
     assert found((None, 1)) == [0]
-    assert found((None, None), startingTimestamp=2000) == [2, 3]
-    assert found((1, None), endingTimestamp=3000) == [1, 2]
+    assert found((None, None), startingTimestamp="2000ms") == [2, 3]
+    assert found((1, None), endingTimestamp="3000ms") == [1, 2]
 
 
 def test_small_segments_are_read_together(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -171,7 +171,7 @@ def test_a_timestamp_begins_in_the_bucket(tiered: Tiered) -> None:
     tiered.write(0, 10, 20)
     tiered.copy(0, 10)
     tiered.delete(0, 10)
-    assert tiered.query(startingTimestamp="1015").offsets() == list(range(15, 30))
+    assert tiered.query(startingTimestamp="1015ms").offsets() == list(range(15, 30))
 
 
 def test_a_query_knows_how_far_it_is_behind_the_bucket(tiered: Tiered) -> None:

@@ -421,4 +421,4 @@ def test_a_time_that_spark_cannot_hold_is_null_and_still_selected(tmp_path: Path
     folder = write_partition(tmp_path, {0: log})
     stamped = [row["timestamp"] for row in read_rows(folder)]
     assert stamped == [0, None, None, 5000]
-    assert [row["offset"] for row in read_rows(folder, startingTimestamp=6)] == [1, 2, 3]
+    assert [row["offset"] for row in read_rows(folder, startingTimestamp="6ms")] == [1, 2, 3]

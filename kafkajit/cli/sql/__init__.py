@@ -89,6 +89,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_force_option(parser)
     parser.add_argument(
+        "--no-header", action="store_true", help="write csv without the line of columns' names"
+    )
+    parser.add_argument(
         "--rows",
         type=number,
         default=40,
@@ -169,6 +172,7 @@ def _run(options: argparse.Namespace) -> int:
         with destination(options.output, force=options.force) as file, packed(file, codec) as out:
             engine.start()
             shell = Shell(engine, out, format_, options.rows, debug=options.debug)
+            shell.has_header = not options.no_header
             for statement in statements:
                 shell.run(statement)
     except BrokenPipeError:
@@ -222,6 +226,11 @@ def _format(options: argparse.Namespace, *, is_prompt: bool) -> tuple[str, str |
         )
     else:
         format_ = "csv"
+    if options.no_header and (format_ != "csv" or is_prompt):
+        raise ValueError(
+            "--no-header is for csv and for a statement on the command line: pass --format csv, "
+            "or leave it out"
+        )
     if format_ not in FORMATS:
         raise ValueError(f"sql does not write {format_}: kafkajit export does")
     if codec is not None and format_ in BINARY:

@@ -88,10 +88,11 @@ class Format(NamedTuple):
     write: Callable[[IO[bytes], Iterable[bytes]], None]
 
 
-def format_named(name: str, schema: pa.Schema) -> Format:
-    """The format csv, json, arrow or parquet, for rows of this schema."""
+def format_named(name: str, schema: pa.Schema, *, has_header: bool = True) -> Format:
+    """The format csv, json, arrow or parquet, for rows of this schema; a header is csv's."""
     if name == "csv":
-        return Format(to_csv, partial(_write_text, csv_header(schema.names)))
+        header = csv_header(schema.names) if has_header else b""
+        return Format(to_csv, partial(_write_text, header))
     if name == "json":
         return Format(partial(to_json, names=schema.names), partial(_write_text, b""))
     return Format(to_ipc, partial(_write_arrow if name == "arrow" else _write_parquet, schema))

@@ -190,9 +190,16 @@ class Result:
         rows = ShownRows(table.slice(0, count), [_short_name(kind) for kind in self._types], cut_at)
         return rows, table.num_rows > count
 
-    def write(self, format_: str, out: IO[bytes], on_rows: Callable[[int], None]) -> None:
+    def write(
+        self,
+        format_: str,
+        out: IO[bytes],
+        on_rows: Callable[[int], None],
+        *,
+        has_header: bool = True,
+    ) -> None:
         """Write all rows as csv, json, arrow or parquet; `on_rows` gets the rows of each piece."""
-        written = format_named(format_, self.schema)
+        written = format_named(format_, self.schema, has_header=has_header)
         written.write(out, self._pieces(written, on_rows))
 
     def _pieces(self, written: Format, on_rows: Callable[[int], None]) -> Iterator[bytes]:

@@ -45,6 +45,7 @@ class Shell:
         self.out = out
         self.format = format_
         self.rows = rows
+        self.has_header = True  # of csv
         self.timing = False
         self._options = "." if in_prompt else "--"
         self._debug = debug
@@ -99,7 +100,7 @@ class Shell:
                 )
             if self.is_terminal:
                 progress.stop()
-            result.write(self.format, self.out, progress.add_rows)
+            result.write(self.format, self.out, progress.add_rows, has_header=self.has_header)
             return
         width = self._width()
         cut_at = None

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any, Self
 
 import pyarrow as pa
 
 from kafkajit.errors import did_you_mean
+from kafkajit.format.moment import of_datetime, option_text
 from kafkajit.format.suffixes import PACKED, format_in
 from kafkajit.format.suffixes import TEXT as TEXT_FILES
 from kafkajit.places.location import URI, shown
@@ -269,6 +271,8 @@ def _spelled(scan: Mapping[str, Any]) -> dict[str, str]:
     for name, value in scan.items():
         if value is None:
             continue
+        if isinstance(value, datetime):
+            value = option_text(of_datetime(value))
         is_plain = isinstance(value, (str, int, bool))
         text = str(value) if is_plain else json.dumps(value)
         spelled[name if "." in name else _camel(name)] = text

@@ -48,6 +48,8 @@ class CompactOptions:
     ) -> Self:
         """The options of `compact` with their defaults."""
         config = LogConfig.of(config)
+        if dedupe_buffer_size < 1:
+            raise ValueError(f"dedupe_buffer_size must be positive, not {dedupe_buffer_size}")
         return cls(
             config,
             config.compact,

@@ -32,6 +32,7 @@ from kafkajit.errors import (
     RemoteStorageError,
 )
 from kafkajit.format.limits import MAX_INT64
+from kafkajit.format.moment import Time, python_time
 from kafkajit.format.progress import Progress, adding
 from kafkajit.format.ranges import Range
 from kafkajit.places.location import absolute
@@ -212,8 +213,8 @@ def restore(
     partitions: Iterable[str] = (),
     starting_offset: int | None = None,
     ending_offset: int | None = None,
-    starting_timestamp: int | None = None,
-    ending_timestamp: int | None = None,
+    starting_timestamp: Time | None = None,
+    ending_timestamp: Time | None = None,
     topic_ids: Mapping[str, str] | None = MappingProxyType({}),
     into_existing_topics: bool = False,
     leader_epoch: int | None = None,
@@ -232,10 +233,10 @@ def restore(
         partitions: the partitions to restore, such as orders-0.
         starting_offset: the log start offset of the only partition.
         ending_offset: the offset before which the only partition ends.
-        starting_timestamp: in milliseconds; a log begins with the first batch that has this
-            timestamp or a later one.
-        ending_timestamp: in milliseconds; a log ends before the first batch that has this timestamp
-            or a later one.
+        starting_timestamp: milliseconds, a datetime, or a text as the command takes it; a log
+            begins with the first batch that has this timestamp or a later one.
+        ending_timestamp: the same; a log ends before the first batch that has this timestamp or a
+            later one.
         topic_ids: the ids of topics, if they are not to be those of the source. None: no
             partition.metadata is written.
         into_existing_topics: fill the empty partitions that a broker has made in the folder, which
@@ -256,8 +257,8 @@ def restore(
         partitions=partitions,
         starting_offset=starting_offset,
         ending_offset=ending_offset,
-        starting_timestamp=starting_timestamp,
-        ending_timestamp=ending_timestamp,
+        starting_timestamp=python_time(starting_timestamp),
+        ending_timestamp=python_time(ending_timestamp),
         topic_ids=topic_ids,
         into_existing_topics=into_existing_topics,
         leader_epoch=leader_epoch,
