@@ -259,7 +259,7 @@ def _scan(options: argparse.Namespace) -> dict[str, Any]:
         offset = getattr(options, f"{which}_offset")
         if offset is None:
             continue
-        if len(options.partitions) != 1:
+        if len(options.partitions) != 1 or options.topics:
             raise ValueError(f"--{which}-offset is for one partition: pass --partition orders-0")
         topic, _, number = options.partitions[0].rpartition("-")
         scan[f"{which}_offsets"] = json.dumps({topic: {number: offset}})

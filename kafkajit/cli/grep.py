@@ -200,6 +200,7 @@ def run(options: argparse.Namespace) -> int:
     from kafkajit.cli.grep_lines import GrepLines
     from kafkajit.cli.grep_output import GrepOutput
     from kafkajit.cli.grep_texts import SearchedTexts
+    from kafkajit.places.named import Named
     from kafkajit.scan.search import SIDES, Search, plan_search
 
     _complete(options)
@@ -213,9 +214,7 @@ def run(options: argparse.Namespace) -> int:
     offsets = (options.starting_offset, options.ending_offset)
     with output.progress as progress:
         progress.update("listing", 0, 0)
-        splits, missing = plan_search(scan, options.topics, options.partitions, offsets)
-        for name in missing:
-            output.error(f"there are no segments of {name}: check --topic and --partition")
+        splits = plan_search(scan, Named.of(options.topics, options.partitions), offsets)
         if options.max_count != 0:
             output.search(splits, scan)
     for note in texts.notes():

@@ -95,6 +95,7 @@ def run(options: argparse.Namespace) -> int:
 
     from kafkajit.cli.tail_lines import TailLines
     from kafkajit.errors import CorruptRecordError
+    from kafkajit.places.named import Named
     from kafkajit.scan.stream.log_stream import LogStream
     from kafkajit.scan.stream.options import StreamOptions
 
@@ -108,8 +109,9 @@ def run(options: argparse.Namespace) -> int:
         given["startingTimestamp"] = option_text(options.starting_timestamp)
     for id_, file in options.private_keys:
         given[f"encryption.key.pairs.{id_}.private.key.file"] = file
-    topics = {*options.topics, *(name.rpartition("-")[0] for name in options.partitions)}
-    parsed = replace(StreamOptions.parse(given), topics=tuple(sorted(topics)))
+    options.named = Named.of(options.topics, options.partitions)
+    topics = tuple(sorted(options.named.of_topics))
+    parsed = replace(StreamOptions.parse(given), topics=topics)
     try:
         return _follow(LogStream(parsed), parsed, TailLines(options), options)
     except CorruptRecordError as error:
@@ -148,9 +150,7 @@ def _report_tails(stream: LogStream, options: argparse.Namespace) -> None:
 def _begin(stream: LogStream, options: argparse.Namespace) -> StreamOffsets:
     """The offsets from which on records are printed."""
     start = stream.initial_offsets()
-    if not _of_topics(start, options) and not options.follow:
-        names = ", ".join((*options.topics, *options.partitions))
-        raise FileNotFoundError(f"no such partition has a segment: {names or options.paths[0]}")
+    _check_there(start, options)
     if options.starting_timestamp is not None or options.records is None:
         return start
     end = stream.latest_offsets(start, None)
@@ -164,16 +164,32 @@ def _begin(stream: LogStream, options: argparse.Namespace) -> StreamOffsets:
     }
 
 
+def _check_there(offsets: StreamOffsets, options: argparse.Namespace) -> None:
+    """Raise an error for a name without segments; one that follows logs waits for it."""
+    from kafkajit.format.log_path import parse_log_path
+    from kafkajit.places.locations import find_segments
+    from kafkajit.places.private_keys import PrivateKeys
+
+    found = [(topic, int(number)) for topic, numbers in offsets.items() for number in numbers]
+    if options.named.missing(found) if options.named else not found:
+        keys = PrivateKeys.of(dict(options.private_keys))
+        try:
+            logs, _ = find_segments(options.paths, keys=keys)
+            options.named.check((parse_log_path(log.path)[:2] for log in logs), options.paths)
+        except FileNotFoundError as error:
+            if not options.follow:
+                raise
+            complain(options.command, f"waits, because {error}")
+
+
 def _of_topics(offsets: StreamOffsets, options: argparse.Namespace) -> StreamOffsets:
     """The offsets of the partitions that are asked for."""
     from kafkajit.values.registry import is_internal
 
-    names = {*options.topics, *options.partitions}
-
     def is_asked(topic: str, number: str) -> bool:
-        return (
-            not names.isdisjoint((topic, f"{topic}-{number}")) if names else not is_internal(topic)
-        )
+        if not options.named:
+            return not is_internal(topic)
+        return bool(options.named.has(topic, int(number)))
 
     return {
         topic: chosen

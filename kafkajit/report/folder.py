@@ -13,13 +13,14 @@ from pathlib import Path
 
 from pyarrow.fs import FileType
 
-from kafkajit.errors import KafkaJitError, did_you_mean
+from kafkajit.errors import KafkaJitError
 from kafkajit.format.log_path import CLEANED_SUFFIX, DELETED_SUFFIX, SWAP_SUFFIX, parse_log_path
 from kafkajit.format.ranges import Range
 from kafkajit.log.segment import Segment
 from kafkajit.log.tiered_segments import partitions_of
 from kafkajit.places.location import SEGMENT_NAME, Location
 from kafkajit.places.locations import find_segments
+from kafkajit.places.named import Named
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
 from kafkajit.places.tiered_files import TieredFile
 from kafkajit.state.checkpoints import START_OFFSETS, parse_offsets
@@ -100,24 +101,17 @@ class Folder:
 def look_at(
     locations: Iterable[str],
     *,
-    topics: Iterable[str] = (),
+    topics: Iterable[str] | str = (),
     keys: PrivateKeys = NO_KEYS,
 ) -> Folder:
     """List what lies at the locations; with topics, only those."""
     locations = list(locations)
-    wanted = set(topics)
+    named = Named.of(topics)
+    wanted = set(named.topics)
     logs, files = find_segments(locations, keys=keys)
     partitions = partitions_of(logs, files)
-    if wanted:
-        names = {partition[0].path.topic for partition in partitions}
-        missing = sorted(wanted - names)
-        if missing:
-            meant = did_you_mean(missing[0], (name for name in names if name), spelled=str)
-            raise FileNotFoundError(
-                f"there are no segments of {', '.join(missing)} at {', '.join(locations)}"
-                + (meant and f": {meant}")
-            )
-        partitions = [each for each in partitions if each[0].path.topic in wanted]
+    named.check((partition[0].path[:2] for partition in partitions), locations)
+    partitions = [each for each in partitions if named.has(*each[0].path[:2])]
     roots: dict[str, Root] = {}
     for partition in partitions:
         for folder in {segment.log.folder for segment in partition}:

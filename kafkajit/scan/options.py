@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kafkajit.format.amounts import parse_size
 from kafkajit.format.codecs import DEFAULT_MAX_DECOMPRESSED_BYTES
-from kafkajit.format.limits import MAX_INT64
+from kafkajit.format.limits import MAX_INT32, MAX_INT64
 from kafkajit.format.moment import option_time
 from kafkajit.format.text_options import Option, boolean, is_sparks_own, one_of, suggestion
 from kafkajit.places.layouts import AUTO, LAYOUTS
@@ -50,6 +50,7 @@ Offsets = dict[str, dict[int, int]]
 SERVED, ALL_COPIES = "served", "all"
 
 EARLIEST, LATEST = -2, -1
+_PARTITION = re.compile(r"0|[1-9][0-9]{0,9}")
 # The files of private keys by their ids, as Aiven's plugin names them in a broker's options.
 _PRIVATE_KEY = re.compile(r"encryption\.key\.pairs\.(?P<id>.+)\.private\.key\.file", re.IGNORECASE)
 
@@ -82,6 +83,8 @@ class ScanOptions:
     framing: str = "auto"
     private_keys: PrivateKeys = NO_KEYS
     typed: TypedColumns | None = None  # the types that these options ask for, once planned
+    # The partitions that startingOffsets and endingOffsets name; topics without any have None.
+    named: frozenset[tuple[str, int | None]] = field(default=frozenset(), compare=False)
     parallelism: int = 8  # how many tasks run at once, unless the bridge knows better
 
     @classmethod
@@ -123,13 +126,34 @@ class ScanOptions:
                 "If a table was created with a list of columns, Spark does not pass its options "
                 "on: make a temporary view instead"
             )
-        options = cls(paths=paths, private_keys=PrivateKeys.of(keys), **values)
+        options = cls(
+            paths=paths,
+            private_keys=PrivateKeys.of(keys),
+            named=frozenset(_take_named(values)),
+            **values,
+        )
         if options.one_task_per_partition and options.kind not in ("records", "batches"):
             raise ValueError(
                 "option oneTaskPerPartition: only the kinds records and batches are read by "
                 f"partition, not {options.kind}"
             )
         return options
+
+
+def _take_named(values: dict[str, Any]) -> Iterator[tuple[str, int | None]]:
+    """Yield the partitions that options of offsets name, and take those without an offset out."""
+    for attribute, without in (("starting_offsets", EARLIEST), ("ending_offsets", LATEST)):
+        given: Offsets = values.get(attribute, {})
+        for topic, partitions in given.items():
+            if not partitions:
+                yield topic, None
+            for number in partitions:
+                yield topic, number
+        if given:
+            values[attribute] = {
+                topic: {number: at for number, at in partitions.items() if at != without}
+                for topic, partitions in given.items()
+            }
 
 
 def number_of_bytes(least: int, most: int) -> Callable[[str], int]:
@@ -144,17 +168,38 @@ def number_of_bytes(least: int, most: int) -> Callable[[str], int]:
 def offsets_in_json(text: str, wrong: str) -> Offsets:
     """Offsets in JSON as Spark's Kafka source has them: -2 is the earliest, -1 the latest."""
     try:
-        topics = json.loads(text)
+        topics = json.loads(text, object_pairs_hook=_unique)
         parsed = {
-            topic: {int(partition): offset for partition, offset in partitions.items()}
+            topic: {_partition(number): offset for number, offset in partitions.items()}
             for topic, partitions in topics.items()
         }
+    except _Refused as error:
+        raise ValueError(f"{error}: {text!r}") from None
     except (ValueError, AttributeError):
         raise ValueError(wrong) from None
     numbers = [offset for partitions in parsed.values() for offset in partitions.values()]
     if not all(type(number) is int and EARLIEST <= number <= MAX_INT64 for number in numbers):
         raise ValueError(wrong)
     return parsed
+
+
+class _Refused(ValueError):
+    """JSON of which a part would be ignored."""
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise _Refused(f"{twice!r} is named twice")
+    return found
+
+
+def _partition(number: str) -> int:
+    if not _PARTITION.fullmatch(number) or int(number) > MAX_INT32:
+        raise _Refused(f"{number!r} is not the number of a partition")
+    return int(number)
 
 
 def _offsets(word: str, without: int) -> Callable[[str], Offsets]:
@@ -166,12 +211,7 @@ def _offsets(word: str, without: int) -> Callable[[str], Offsets]:
         other = EARLIEST + LATEST - without  # only one of them is allowed
         if any(other in partitions.values() for partitions in parsed.values()):
             raise ValueError(f"{other} has no meaning in this option: {text!r}")
-        return {
-            topic: {
-                partition: offset for partition, offset in partitions.items() if offset != without
-            }
-            for topic, partitions in parsed.items()
-        }
+        return parsed
 
     return parse
 

@@ -33,6 +33,7 @@ from kafkajit.places.location import READABLE_NAME, shown
 from kafkajit.places.locations import find_segments
 from kafkajit.places.wanted import Wanted
 from kafkajit.reader import SegmentReader
+from kafkajit.scan.named_offsets import check_offsets
 from kafkajit.scan.options import READ_COMMITTED, SERVED, ScanOptions
 from kafkajit.scan.predicates import Predicate, meets, wanted_by
 from kafkajit.schema import record_schema
@@ -221,6 +222,7 @@ def find_partitions(options: ScanOptions, wanted: Wanted | None = None) -> list[
             f"{', '.join(map(shown, options.paths))}: the kinds remoteSegments and "
             "partitionMetadata have the ids of topics"
         )
+    check_offsets(options, {partition[0].path[:2] for partition in found}, wanted)
     return served(found) if options.overlaps == SERVED else found
 
 

@@ -21,7 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafkajit.errors import KafkaJitError
-from kafkajit.format.log_path import LogPath, parse_log_path
+from kafkajit.format.log_path import parse_log_path
+from kafkajit.places.named import ALL, Named
 from kafkajit.reader import SegmentReader
 from kafkajit.records.columns import MayHold
 from kafkajit.records.search import all_holders
@@ -29,7 +30,7 @@ from kafkajit.scan.ahead import read_ahead
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.patterns import Pattern
 from kafkajit.scan.plan import Split, find_partitions
-from kafkajit.scan.predicates import Predicate, wanted_by
+from kafkajit.scan.predicates import Predicate
 from kafkajit.scan.small_segments import PATH, read_together, small_segments
 from kafkajit.scan.table import plan_table, schema_of
 from kafkajit.schema import with_corruption
@@ -259,15 +260,14 @@ class Searcher:
 
 def plan_search(
     options: ScanOptions,
-    topics: Sequence[str] = (),
-    partitions: Sequence[str] = (),
+    named: Named = ALL,
     offsets: tuple[int | None, int | None] = (None, None),
-) -> tuple[list[Split], list[str]]:
-    """Plan a search: the splits by partition and offset, and the names that no segment has.
+) -> list[Split]:
+    """Plan a search: the splits by partition and offset.
 
-    Only these topics and these partitions, such as orders-0, are searched. By default that is all
-    but brokers' own topics and a registry's; these only if there are no others. `offsets` are the
-    first one and the one to stop before.
+    Only the named topics and partitions are searched; a name without segments is an error. By
+    default all are searched but brokers' own topics and a registry's; these only if there are no
+    others. `offsets` are the first one and the one to stop before.
     """
     first, behind = offsets
     predicates = [
@@ -275,23 +275,19 @@ def plan_search(
         for test, offset in ((">=", first), ("<", behind))
         if offset is not None
     ]
-    asked = {*topics, *partitions}
-    if asked:
-        of_topics = {*topics, *(name.rpartition("-")[0] for name in partitions)}
-        predicates.append(Predicate("topic", "in", sorted(of_topics)))
+    if named:
+        predicates.append(Predicate("topic", "in", sorted(named.of_topics)))
     splits = [split for task in plan_table(options, predicates).tasks for split in task]
     places = [parse_log_path(split.file.path) for split in splits]
-    if not asked:
+    if not named:
         chosen = [place.topic is None or not is_internal(place.topic) for place in places]
-        return (list(compress(splits, chosen)) or splits), []
-    chosen = [not asked.isdisjoint(_names(place)) for place in places]
-    missing = asked.difference(*map(_names, places))
-    if missing:  # unless their segments have no such offset or time
-        found = find_partitions(options, wanted_by(predicates))
-        missing = missing.difference(*(_names(partition[0].path) for partition in found))
-    return list(compress(splits, chosen)), sorted(missing)
-
-
-def _names(place: LogPath) -> set[str | None]:
-    """The names by which a segment may be asked for."""
-    return {place.topic, f"{place.topic}-{place.partition}"}
+        return list(compress(splits, chosen)) or splits
+    if named.missing(place[:2] for place in places):
+        # They may have segments, but none with such an offset or time.
+        found = find_partitions(options)
+        named.check((partition[0].path[:2] for partition in found), options.paths)
+    return [
+        split
+        for split, place in zip(splits, places, strict=True)
+        if named.has(place.topic, place.partition)
+    ]

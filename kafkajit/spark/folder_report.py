@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from kafkajit.places.location import absolute
+from kafkajit.places.named import each_name
 from kafkajit.places.private_keys import PrivateKeys
 from kafkajit.report.take import DEPTHS, SAMPLE, ReportOptions, take
 from kafkajit.report.tasks import Task
@@ -33,7 +34,7 @@ _LEAST_SHARE, _MOST_SHARE = 64 << 20, 1 << 30
 def report(
     spark: SparkSession,
     *paths: str,
-    topics: Iterable[str] = (),
+    topics: Iterable[str] | str = (),
     depth: str = SAMPLE,
     private_keys: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
@@ -58,7 +59,7 @@ def report(
 
     Raises:
         ValueError: the depth is unknown, or no path is given
-        FileNotFoundError: the paths have no segments
+        FileNotFoundError: a path has no segments, or a topic has none
         pyspark.errors.PythonException: a task has failed; its message has the path and the problem
     """
     if depth not in DEPTHS:
@@ -66,7 +67,7 @@ def report(
     if not paths:
         raise ValueError("no path is given: name the folders to report on")
     options = ReportOptions(
-        tuple(map(absolute, paths)), tuple(topics), depth, PrivateKeys.of(private_keys)
+        tuple(map(absolute, paths)), each_name(topics), depth, PrivateKeys.of(private_keys)
     )
     return take(options, runner=SparkRunner(spark)) | {"paths": list(paths)}
 

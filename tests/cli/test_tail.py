@@ -191,8 +191,8 @@ def test_a_time_may_be_the_beginning(root: Path, tail: Tail) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--topic", "nope"), "no such partition has a segment: nope"),
-        (("--partition", "orders-9"), "no such partition has a segment: orders-9"),
+        (("--topic", "nope"), "there are no segments of nope at "),
+        (("--partition", "orders-9"), "there are no segments of orders-9 at "),
         (("-n", "some"), "expected a number of records or all, not 'some'"),
         (("--schemas", "x"), "--schemas needs --value-decoder or --key-decoder"),
         (

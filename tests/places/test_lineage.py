@@ -201,8 +201,8 @@ def test_times_are_looked_for_in_what_the_log_went_on_with(tier: Tier) -> None:
     lost, won = [(0, 0), (1, 20)], [(0, 0), (2, 15)]
     tier.copy(lost, 0, 24, late=15)
     tier.copy(won, 10, 30, late=25)
-    assert values_of(tier.folder, startingTimestamp=5000)[0] == (25, 2)
-    assert values_of(tier.folder, endingTimestamp=5000)[-1] == (24, 2)
+    assert values_of(tier.folder, startingTimestamp="5000ms")[0] == (25, 2)
+    assert values_of(tier.folder, endingTimestamp="5000ms")[-1] == (24, 2)
 
 
 def test_transactions_are_those_that_the_log_went_on_with(tier: Tier) -> None:

@@ -109,9 +109,9 @@ def test_only_the_topics_that_are_asked_for_are_looked_at(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("topics", "problem"),
     [
-        (["nothing"], "there are no segments of nothing at PATH"),
+        (["nothing"], "there are no segments of nothing at PATH; there are: orders"),
         (["order"], "there are no segments of order at PATH: did you mean 'orders'?"),
-        (["orders", "b", "a"], "there are no segments of a, b at PATH"),
+        (["orders", "b", "a"], "there are no segments of a, b at PATH; there are: orders"),
     ],
 )
 def test_a_topic_that_is_not_there_is_an_error(

@@ -378,7 +378,7 @@ def test_offsets_begin_and_end_by_topic_and_partition(
     location = far_away(monkeypatch, root) if is_far else str(root)
     rows = read_rows(
         location,
-        startingOffsets='{"orders": {"0": 15, "1": -2}, "payments": {"1": 99}, "none": {"0": 1}}',
+        startingOffsets='{"orders": {"0": 15, "1": -2}, "payments": {"1": 99}}',
         endingOffsets='{"orders": {"0": 18, "1": 3}, "payments": {"0": -1, "1": -1}}',
     )
     read: dict[tuple[str, int], list[int]] = {}
@@ -401,9 +401,41 @@ def test_offsets_and_predicates_are_both_met(root: Path) -> None:
     assert read == [19, 20, 21]
 
 
+# name, what the offsets name, the end of the error
+WRONG_PLACES = [
+    ("startingOffsets", {"ordres": {"0": 26}}, "ordres-0, {by} at {at}: did you mean 'orders-0'?"),
+    ("endingOffsets", {"orders": {"0": 5, "7": 5}}, "orders-7, {by} at {at}: orders has the part"),
+    ("startingOffsets", {"orders": {"7": -2}}, "orders-7, {by}"),
+    ("endingOffsets", {"none": {"0": -1}}, "none-0, {by} at {at}; there are: orders, payments"),
+    ("startingOffsets", {"none": {}}, "none, {by}"),
+]
+
+
+@pytest.mark.parametrize(("name", "offsets", "end"), WRONG_PLACES)
+def test_offsets_of_a_partition_that_does_not_exist_are_an_error(
+    name: str, offsets: dict[str, dict[str, int]], end: str, root: Path
+) -> None:
+    words = f"there are no segments of {end}".format(
+        by="which startingOffsets or endingOffsets names,", at=root
+    )
+    asked: list[Predicate] = [Predicate("topic", "=", "payments")]
+    for predicates in ([], asked):
+        with pytest.raises(FileNotFoundError, match=f"^{re.escape(words)}"):
+            offsets_of(root, predicates=predicates, **{name: json.dumps(offsets)})
+
+
+def test_a_condition_does_not_make_the_offsets_of_other_topics_wrong(root: Path) -> None:
+    asked = [Predicate("topic", "=", "payments"), Predicate("partition", "=", 0)]
+    offsets = '{"orders": {"1": 15}}'
+    assert offsets_of(root, predicates=asked, startingOffsets=offsets) == list(range(30))
+    gone = [Predicate("topic", "=", "nothing")]
+    assert offsets_of(root, predicates=gone, startingOffsets=offsets) == []
+
+
 def test_a_folder_that_names_no_partition_has_no_offsets_to_begin_at(tmp_path: Path) -> None:
     folder = write_partition(tmp_path, {0: batches(0)}, "copies")
-    assert offsets_of(folder, startingOffsets='{"copies": {"0": 5}}') == list(range(10))
+    with pytest.raises(FileNotFoundError, match=f"copies-0, .* at {folder}$"):
+        offsets_of(folder, startingOffsets='{"copies": {"0": 5}}')
 
 
 def first_offset_since(logs: list[bytes], timestamp: int) -> int | None:

@@ -15,6 +15,7 @@ from partitions import marker
 from scanning import far_away, options_of, read_in_small_pieces, read_rows, write_partition
 
 import kafkajit.testing as kt
+from kafkajit.places.named import Named
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.patterns import Pattern
 from kafkajit.scan.plan import Split
@@ -58,7 +59,7 @@ def found_at(
     """The offsets that are found, and the damage."""
     asked = options_of(*locations, **options)
     offsets, gaps = [], []
-    for _, part in Searcher(search, asked, COLUMNS, around).parts(plan_search(asked)[0]):
+    for _, part in Searcher(search, asked, COLUMNS, around).parts(plan_search(asked)):
         if isinstance(part, Gap):
             gaps.append(part)
         else:
@@ -211,26 +212,31 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def planned(options: ScanOptions, *arguments: Any) -> tuple[list[str], list[str]]:
-    splits, missing = plan_search(options, *arguments)
-    return [Path(split.file.path).parent.name for split in splits], missing
+def planned(
+    options: ScanOptions,
+    topics: list[str] | str = (),
+    partitions: list[str] = (),
+    **given: Any,  # type: ignore[assignment]
+) -> list[str]:
+    splits = plan_search(options, Named.of(topics, partitions), **given)
+    return [Path(split.file.path).parent.name for split in splits]
 
 
 def test_a_search_is_in_the_topics_and_partitions_that_are_named(root: Path) -> None:
     options = options_of(root)
-    assert planned(options) == (["orders-0", "orders-1", "payments-0"], [])
-    assert planned(options, ["orders"]) == (["orders-0", "orders-1"], [])
-    assert planned(options, [], ["orders-1", "__own-0"]) == (["__own-0", "orders-1"], [])
-    assert planned(options, ["payments"], ["orders-1"]) == (["orders-1", "payments-0"], [])
-    assert planned(options, ["payments", "other"], ["orders-7"]) == (
-        ["payments-0"],
-        ["orders-7", "other"],
-    )
-    assert planned(options_of(root / "__own-0")) == (["__own-0"], [])
+    assert planned(options) == ["orders-0", "orders-1", "payments-0"]
+    assert planned(options, ["orders"]) == planned(options, "orders") == ["orders-0", "orders-1"]
+    assert planned(options, [], ["orders-1", "__own-0"]) == ["__own-0", "orders-1"]
+    assert planned(options, ["payments"], ["orders-1"]) == ["orders-1", "payments-0"]
+    with pytest.raises(
+        FileNotFoundError, match=r"no segments of orders-7, other at .*: orders has"
+    ):
+        planned(options, ["payments", "other"], ["orders-7"])
+    assert planned(options_of(root / "__own-0")) == ["__own-0"]
 
 
 def test_a_name_is_not_missing_because_of_offsets(root: Path) -> None:
-    assert planned(options_of(root), ["orders"], [], (100, None)) == ([], [])
+    assert planned(options_of(root), ["orders"], offsets=(100, None)) == []
 
 
 def test_offsets_and_times_limit_a_search(root: Path) -> None:
@@ -239,7 +245,7 @@ def test_offsets_and_times_limit_a_search(root: Path) -> None:
         return [
             offset
             for _, part in Searcher(text("v"), asked, COLUMNS).parts(
-                plan_search(asked, (), (), offsets)[0]
+                plan_search(asked, offsets=offsets)
             )
             if isinstance(part, Found)
             for offset in part.records["offset"].to_pylist()
@@ -263,7 +269,7 @@ def test_small_segments_are_read_together(root: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(StoredFile, "open", counted)
     asked = options_of(root)
-    parts = list(Searcher(text("v"), asked, COLUMNS).parts(plan_search(asked)[0]))
+    parts = list(Searcher(text("v"), asked, COLUMNS).parts(plan_search(asked)))
     found = [
         (Path(split.file.path).parent.name, offset)
         for split, part in parts
@@ -287,7 +293,7 @@ def test_what_is_not_wanted_any_more_is_not_read(root: Path) -> None:
 
     found = []
     searcher = Searcher(text("v"), asked, COLUMNS, wants=wants)
-    splits = plan_search(asked)[0]
+    splits = plan_search(asked)
     done.append(splits[1].file.path)
     for split, _ in searcher.parts(splits):
         found.append(Path(split.file.path).parent.name)
@@ -297,7 +303,7 @@ def test_what_is_not_wanted_any_more_is_not_read(root: Path) -> None:
 
 def test_a_segment_that_cannot_be_read_does_not_end_the_search(root: Path) -> None:
     asked = options_of(root)
-    splits = plan_search(asked)[0]
+    splits = plan_search(asked)
     Path(splits[1].file.path).unlink()
     found = [
         (Path(split.file.path).parent.name, type(part))

@@ -80,7 +80,7 @@ def test_one_trigger_without_limits_reads_everything(orders: Path) -> None:
         ('{"orders": {"0": 7}}', [7, 8, 9]),
         ('{"orders": {"0": -1}}', []),
         ('{"orders": {"0": -2}}', list(range(10))),
-        ('{"payments": {"0": 7}}', list(range(10))),
+        ('{"orders": {}}', list(range(10))),
     ],
 )
 def test_a_new_query_begins_where_the_option_says(
@@ -90,6 +90,21 @@ def test_a_new_query_begins_where_the_option_says(
     assert query.offsets() == offsets
     append(orders, data(10, 2))
     assert query.offsets() == [10, 11]
+
+
+@pytest.mark.parametrize(
+    ("starting", "words"),
+    [
+        ('{"payments": {"0": 7}}', "payments-0, which startingOffsets names, at "),
+        ('{"orders": {"1": -1}}', "orders-1, which .*: orders has the partition 0$"),
+        ('{"ordres": {}}', "ordres, which .*: did you mean 'orders'"),
+    ],
+)
+def test_a_new_query_refuses_offsets_of_a_partition_that_does_not_exist(
+    orders: Path, starting: str, words: str
+) -> None:
+    with pytest.raises(FileNotFoundError, match=f"^there are no segments of {words}"):
+        started(orders.parent, startingOffsets=starting)
 
 
 @pytest.mark.parametrize(("moment", "offsets"), [(5, [5, 6, 7, 8, 9]), (3600, [])])

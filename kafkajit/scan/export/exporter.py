@@ -128,8 +128,8 @@ def export(
     codec: str | None = None,
     level: int | None = None,
     encoding: str = TEXT,
-    topics: Iterable[str] = (),
-    partitions: Iterable[str] = (),
+    topics: Iterable[str] | str = (),
+    partitions: Iterable[str] | str = (),
     **options: Any,
 ) -> ExportResult:
     """Export records to files; a run into the same folder adds only new records.

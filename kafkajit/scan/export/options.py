@@ -16,6 +16,7 @@ from kafkajit.format.moment import of_datetime, option_text
 from kafkajit.format.suffixes import PACKED, format_in
 from kafkajit.format.suffixes import TEXT as TEXT_FILES
 from kafkajit.places.location import URI, shown
+from kafkajit.places.named import ALL, Named
 from kafkajit.scan.options import OPTIONS as SCAN_OPTIONS
 from kafkajit.scan.options import SERVED, ScanOptions, number_of_bytes
 from kafkajit.schema import RECORD_COLUMNS, check_columns, record_schema
@@ -58,7 +59,7 @@ DEFAULT_COLUMNS = (
 ALL_COLUMNS = "all"
 DEFAULT_FILE_SIZE = 256 << 20
 # What may differ between two runs of one export. Every other option, new ones too, must not.
-_MAY_DIFFER = {"scan", "file_size", "codec", "level", "topics", "partitions"}
+_MAY_DIFFER = {"scan", "file_size", "codec", "level", "named"}
 _SCAN_MAY_DIFFER = {
     "path",
     "paths",
@@ -88,8 +89,7 @@ class ExportOptions:
     codec: str = "none"
     level: int | None = None
     encoding: str = TEXT
-    topics: frozenset[str] = frozenset()
-    partitions: frozenset[str] = frozenset()
+    named: Named = ALL
 
     @classmethod
     def of(
@@ -103,8 +103,8 @@ class ExportOptions:
         codec: str | None = None,
         level: int | None = None,
         encoding: str = TEXT,
-        topics: Iterable[str] = (),
-        partitions: Iterable[str] = (),
+        topics: Iterable[str] | str = (),
+        partitions: Iterable[str] | str = (),
         scan: Mapping[str, Any],
     ) -> Self:
         """Check options as the command and `export` take them; `scan` has those of kafkaLog.
@@ -146,8 +146,7 @@ class ExportOptions:
             codec=codec,
             level=level,
             encoding=encoding,
-            topics=frozenset(topics),
-            partitions=frozenset(partitions),
+            named=Named.of(topics, partitions),
         )
 
     @property
@@ -161,16 +160,7 @@ class ExportOptions:
 
         A caller that has both decides; one that has only the topic may be too lenient.
         """
-        topic, partition = place.get("topic"), place.get("partition")
-        if topic is None:
-            return True
-        if self.topics and topic not in self.topics:
-            return False
-        if not self.partitions:
-            return True
-        if "partition" in place:
-            return f"{topic}-{partition}" in self.partitions
-        return any(name.rpartition("-")[0] == topic for name in self.partitions)
+        return self.named.wants(place)
 
     def identity(self) -> dict[str, Any]:
         """The options that all runs of one export have in common, by their names.

@@ -117,7 +117,7 @@ def partitions_to_export(options: ExportOptions) -> list[PartitionLog]:
             )
         if not options.wants({"topic": topic, "partition": partition}):
             continue
-        if not options.topics and not options.partitions and _is_beside(topic, options):
+        if not options.named and _is_beside(topic, options):
             continue
         if (topic, partition) in found:
             raise ValueError(
@@ -125,11 +125,10 @@ def partitions_to_export(options: ExportOptions) -> list[PartitionLog]:
                 f"and {segments[0].log.folder}: pass the folder of one of them, or the topic's id"
             )
         found[topic, partition] = segments
-    names = {topic for topic, _ in found} | {f"{topic}-{number}" for topic, number in found}
-    missing = sorted((options.topics | options.partitions) - names)
+    if options.named.missing(found):
+        every = {segments[0].path[:2] for segments in find_partitions(options.scan)}
+        options.named.check(every, options.scan.paths)
     where = ", ".join(map(shown, options.scan.paths))
-    if missing:
-        raise FileNotFoundError(f"there are no segments of {', '.join(missing)} at {where}")
     if not found:
         raise FileNotFoundError(
             f"only internal topics have segments at {where}: to export one, name it as the topic"

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from kafkajit.errors import OffsetOutOfRangeError
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.format.ranges import Range
+from kafkajit.places.named import Place, nothing_of
 from kafkajit.scan.options import EARLIEST, LATEST, READ_COMMITTED
 from kafkajit.scan.plan import Split, offset_for_timestamp
 from kafkajit.scan.stream.behind import behind_from, metrics
@@ -43,16 +44,6 @@ _ATTEMPTS = 9
 Found = TypeVar("Found")
 
 
-class Place(NamedTuple):
-    """A topic and a partition."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
-
-
 class LogStream:
     """The records of folders of logs, as they come."""
 
@@ -73,7 +64,7 @@ class LogStream:
     def initial_offsets(self) -> StreamOffsets:
         """The offsets at which a new query begins; the same however often it is called."""
         if self._initial is None:
-            begins = self._looked(lambda: {place: self._begin(place) for place in self._partitions})
+            begins = self._looked(self._begins)
             if not begins:
                 logger.info("%s: no partition has a segment yet", places_of(self._options.scan))
             self._initial = to_json(begins)
@@ -241,6 +232,26 @@ class LogStream:
                 )
             self._places[folder] = Place(path.topic, path.partition)
         return self._places[folder]
+
+    def _begins(self) -> dict[Place, int]:
+        """The offsets at which a new query begins; it looks at startingOffsets only once."""
+        found = {*self._partitions, *self._busy}
+        topics = {place.topic for place in found}
+        missing = [
+            str(Place(topic, partition))
+            for topic, partitions in self._options.starting.offsets.items()
+            for partition in partitions
+            if Place(topic, partition) not in found
+        ]
+        missing += (
+            self._options.starting.offsets.keys()
+            - topics
+            - {one.rpartition("-")[0] for one in missing}
+        )
+        if missing:
+            by = ", which startingOffsets names,"
+            raise nothing_of(sorted(missing), found, self._options.scan.paths, by)
+        return {place: self._begin(place) for place in self._partitions}
 
     def _begin(self, place: Place) -> int:
         """The offset at which a new query begins to read a partition."""

@@ -9,6 +9,7 @@ from typing import Self
 
 from kafkajit.format.limits import MAX_INT32
 from kafkajit.format.topic import check_topic
+from kafkajit.places.named import ALL, Named, each_name
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
 from kafkajit.state.uuid import ZERO, parse_uuid
 
@@ -17,8 +18,7 @@ from kafkajit.state.uuid import ZERO, parse_uuid
 class RestoreOptions:
     """The options of `restore`, the same for every partition."""
 
-    topics: frozenset[str] = frozenset()
-    partitions: frozenset[str] = frozenset()
+    named: Named = ALL
     starting_offset: int | None = None
     ending_offset: int | None = None
     starting_timestamp: int | None = None
@@ -50,8 +50,8 @@ class RestoreOptions:
     def of(
         cls,
         *,
-        topics: Iterable[str] = (),
-        partitions: Iterable[str] = (),
+        topics: Iterable[str] | str = (),
+        partitions: Iterable[str] | str = (),
         topic_ids: Mapping[str, str] | None = MappingProxyType({}),
         **others: object,
     ) -> Self:
@@ -74,8 +74,7 @@ class RestoreOptions:
                 )
             ids[check_topic(topic)] = parsed
         return cls(
-            frozenset(map(check_topic, topics)),
-            frozenset(partitions),
+            Named.of(map(check_topic, each_name(topics)), partitions),
             topic_ids=ids,
             writes_topic_ids=topic_ids is not None,
             **others,  # type: ignore[arg-type]

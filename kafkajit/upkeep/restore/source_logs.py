@@ -7,7 +7,7 @@ that no topic can have is refused.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,6 +21,7 @@ from kafkajit.log.remote_log_metadata import without_unreadable
 from kafkajit.log.segment import Segment
 from kafkajit.log.tiered_segments import Epochs, epochs_of, partitions_of
 from kafkajit.places.locations import find_segments
+from kafkajit.places.named import Named
 from kafkajit.places.tiered_files import TieredFile
 from kafkajit.state.checkpoints import START_OFFSETS
 from kafkajit.state.partition_metadata import PARTITION_METADATA, parse_partition_metadata
@@ -110,10 +111,12 @@ def find_logs(sources: Iterable[str], options: RestoreOptions) -> Found:
     Brokers' own topics are left out unless they are named. A partition that is there twice is an
     error.
     """
+    sources = list(sources)
     logs, files = find_segments(sources, keys=options.keys)
     logs = without_unreadable(logs)
     every = [_source_log(segments, files) for segments in partitions_of(logs, files)]
-    _check_chosen(every, options)
+    named = Named(options.named.topics | options.topic_ids.keys(), options.named.partitions)
+    named.check(((log.topic, log.partition) for log in every), sources)
     chosen, left_out = [], []
     for log in every:
         reason = _why_left_out(log, options)
@@ -152,25 +155,13 @@ def _source_log(segments: list[Segment], files: Mapping[str, StoredFile]) -> Sou
 
 def _why_left_out(log: SourceLog, options: RestoreOptions) -> str | None:
     """Why a log is not restored; None if it is, empty if nobody asked for it."""
-    if options.topics or options.partitions:
-        is_named = log.topic in options.topics or log.name in options.partitions
-        return None if is_named else ""
+    if options.named:
+        return None if options.named.has(log.topic, log.partition) else ""
     if log.topic == TOPICS["cluster_metadata"]:
         return "the metadata of the cluster that it comes from"
     if log.topic.startswith("__"):
         return f"a topic of the brokers' own; --topic {log.topic} restores it"
     return None
-
-
-def _check_chosen(logs: list[SourceLog], options: RestoreOptions) -> None:
-    """Raise an error if the sources lack a topic or partition that is named."""
-    missing = [*_missing(logs, options)]
-    if missing:
-        topics = sorted({log.topic for log in logs})
-        shown = ", ".join(topics[:10]) + (" and others" if len(topics) > 10 else "")
-        raise FileNotFoundError(
-            f"there is no segment of {', '.join(missing)}; the sources have the topics {shown}"
-        )
 
 
 def _check_swapped(logs: list[SourceLog]) -> None:
@@ -183,9 +174,3 @@ def _check_swapped(logs: list[SourceLog]) -> None:
                 "of the folder first",
                 path=path,
             )
-
-
-def _missing(logs: list[SourceLog], options: RestoreOptions) -> Iterator[str]:
-    yield from sorted(options.topics - {log.topic for log in logs})
-    yield from sorted(options.partitions - {log.name for log in logs})
-    yield from sorted(options.topic_ids.keys() - {log.topic for log in logs})
