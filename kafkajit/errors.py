@@ -123,6 +123,10 @@ class RecordSerializationError(KafkaJitError):
     """A row cannot be written as a key or a value of a schema."""
 
 
+# Is called with the error of a part that is left out, such as a folder that cannot be read, so that
+# the others are read. With None the error is raised.
+Failed = Callable[[Exception], None] | None
+
 # The statuses that kernels return: OK, or a key of MESSAGES.
 OK = 0
 BATCH_TOO_SMALL = 1

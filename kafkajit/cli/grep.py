@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kafkajit.cli.look import add_color_option
@@ -210,7 +211,7 @@ def run(options: argparse.Namespace) -> int:
     texts = SearchedTexts(options, lines)
     search = Search(patterns, sides, options.invert_match, texts.of(sides))
     output = GrepOutput(options, search, lines)
-    scan = _scan_options(options)
+    scan = _scan_options(options, output.add)
     offsets = (options.starting_offset, options.ending_offset)
     with output.progress as progress:
         progress.update("listing", 0, 0)
@@ -255,7 +256,7 @@ def _patterns(options: argparse.Namespace) -> tuple[Pattern, ...]:
     return tuple(make(text, ignores_case=options.ignore_case) for text in options.patterns)
 
 
-def _scan_options(options: argparse.Namespace) -> ScanOptions:
+def _scan_options(options: argparse.Namespace, failed: Callable[[Exception], None]) -> ScanOptions:
     from kafkajit.places.private_keys import PrivateKeys
     from kafkajit.scan.options import ScanOptions
     from kafkajit.walk.damage import PERMISSIVE
@@ -270,4 +271,5 @@ def _scan_options(options: argparse.Namespace) -> ScanOptions:
         max_decompressed_bytes=options.max_decompressed_bytes,
         max_partition_bytes=2**40,  # one task reads all
         private_keys=PrivateKeys.of(dict(options.private_keys)),
+        failed=failed,
     )

@@ -13,6 +13,7 @@ import pyarrow as pa
 from kafkajit.cli.error_text import reason
 from kafkajit.cli.grep_lines import RECORD_COLUMNS, GrepLines, Neighbours
 from kafkajit.cli.look import PLACE, complain, painted
+from kafkajit.cli.problems import Problems
 from kafkajit.cli.progress import Progress
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.scan.options import ScanOptions
@@ -43,7 +44,8 @@ class GrepOutput:
         self._paths: dict[str, str] = {}  # a segment of each partition
         self._counts: dict[str, int] = {}  # matches by partition
         self._listed: set[str] = set()  # the segments with a match that were printed
-        self._has_match = self._has_error = self._has_output = False
+        self._has_match = self._has_output = False
+        self._problems = Problems("grep", self.progress.hide)
 
     def search(self, splits: list[Split], scan: ScanOptions) -> None:
         """Search the splits, a partition after the other."""
@@ -84,8 +86,11 @@ class GrepOutput:
 
     def error(self, text: str) -> None:
         """Report an error; the search goes on."""
-        self._has_error = True
-        self.note(text)
+        self._problems.say(text)
+
+    def add(self, error: Exception) -> None:
+        """Report the error of a folder or file that is left out."""
+        self._problems.add(error)
 
     def note(self, text: str) -> None:
         """Print a line on stderr."""
@@ -94,7 +99,7 @@ class GrepOutput:
 
     def code(self) -> int:
         """The exit code: an error counts more than a match, but not if nothing is printed."""
-        if self._has_error and not (self._options.quiet and self._has_match):
+        if self._problems and not (self._options.quiet and self._has_match):
             return ERROR
         return MATCH if self._has_match else NO_MATCH
 

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kafkajit.cli.look import DAMAGE, HEADING, WARNING, add_color_option, painted
+from kafkajit.cli.look import HEADING, WARNING, add_color_option, painted
+from kafkajit.cli.problems import Problems, shortened
 from kafkajit.cli.readable import table
 from kafkajit.cli.shared_options import add_private_key_option, add_topic_option
 from kafkajit.format.amounts import minute_text, number_of, size_text, time_text
@@ -65,23 +66,30 @@ def run(options: argparse.Namespace) -> int:
 
     keys = PrivateKeys.of(dict(options.private_keys))
     with Progress() as progress:
+        problems = Problems(options.command, progress.hide)
         progress.update("listing", 0, 0)
-        segment = _segment_at(options.paths, keys)
+        segment = None if options.topics else _segment_at(options.paths, keys)
         if segment is not None:
             from kafkajit.report.segment_info import segment_info
 
             document = segment_info(segment)
             lines = _segment_lines(document)
+            for text in _damage(document):
+                problems.say(text)
         else:
             from kafkajit.report.info import info
 
-            document = info(options.paths, topics=options.topics, keys=keys)
+            document = info(options.paths, topics=options.topics, keys=keys, failed=problems.add)
             lines = _lines(document)
+            for topic in document["topics"]:
+                for one in topic["eachPartition"]:
+                    if one["problem"] is not None:
+                        problems.say(f"{one['folder']}: {one['problem']}")
     if options.format == "json":
         print(json.dumps(document))
     else:
         sys.stdout.write("".join(f"{line}\n" for line in lines))
-    return 0
+    return problems.code()
 
 
 def _segment_at(paths: list[str], keys: PrivateKeys) -> Segment | None:
@@ -118,6 +126,13 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
             f"{number_of(totals['leftovers'], 'leftover')} of deletions, moves and compactions: "
             f"{size_text(totals['leftoverBytes'])}"
         )
+    yield from shortened(
+        [
+            f"{one['path']}: {size_text(one['bytes'])}, {one['meaning']}"
+            for one in document["waiting"]
+        ],
+        "such partitions",
+    )
     yield ""
     topics = sorted(document["topics"], key=lambda topic: (-topic["bytes"], topic["topic"] or ""))
     if len(topics) == 1:
@@ -136,8 +151,6 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
         for topic in topics
     ]
     yield from _with_heading(table(head, rows, left="topic codecs"))
-    for topic in topics:
-        yield from _problems(topic)
 
 
 def _partition_lines(topic: dict[str, Any]) -> Iterator[str]:
@@ -158,18 +171,11 @@ def _partition_lines(topic: dict[str, Any]) -> Iterator[str]:
         for one in topic["eachPartition"]
     ]
     yield from _with_heading(table(head, rows, left="codecs"))
-    yield from _problems(topic)
 
 
 def _with_heading(lines: list[str]) -> Iterator[str]:
     yield painted(lines[0], HEADING)
     yield from lines[1:]
-
-
-def _problems(topic: dict[str, Any]) -> Iterator[str]:
-    for one in topic["eachPartition"]:
-        if one["problem"] is not None:
-            yield painted(f"{one['folder']}: {one['problem']}", DAMAGE)
 
 
 def _segment_lines(figures: dict[str, Any]) -> Iterator[str]:
@@ -204,9 +210,17 @@ def _segment_lines(figures: dict[str, Any]) -> Iterator[str]:
             break_on_hyphens=False,
         )
     for trouble in figures["trouble"]:
-        place = "" if trouble["position"] is None else f" at position {trouble['position']}"
-        meaning = DAMAGE if trouble["severity"] == "damage" else WARNING
-        yield painted(f"{trouble['severity']:<{_NAMES}}{trouble['problem']}{place}", meaning)
+        if trouble["severity"] != "damage":  # which is named on stderr
+            yield painted(f"{trouble['severity']:<{_NAMES}}{trouble['problem']}", WARNING)
+
+
+def _damage(figures: dict[str, Any]) -> list[str]:
+    lines = [
+        f"{figures['path']}: {trouble['problem']} at position {trouble['position']}"
+        for trouble in figures["trouble"]
+        if trouble["severity"] == "damage"
+    ]
+    return shortened(lines, "places are damaged")
 
 
 def _sizes(sizes: dict[str, float] | None, text: Callable[[int], str]) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafkajit.cli.destination import add_force_option, destination
 from kafkajit.cli.look import DAMAGE, add_color_option, painted
+from kafkajit.cli.problems import Problems, shortened
 from kafkajit.cli.shared_options import (
     add_private_key_option,
     add_spark_options,
@@ -51,7 +52,8 @@ examples:
   kafkajit report --spark spark://host:7077 --deep s3://backup/kafka
 
 exit code:
-  0 if the report was written, whatever it shows; 1 after an error
+  0 if the report was written and has no damage; 1 if it was written and has
+    damage, or lacks a folder that cannot be read, or after an error
 """
 REST = "paths"  # the argument that receives the words behind options
 _PAGE = "report.html"
@@ -145,18 +147,31 @@ def run(options: argparse.Namespace) -> int:
         document = _taken(options)
         text = page(document, earlier) if is_page else json.dumps(document) + "\n"
         out.write(text.encode())
+    problems = Problems(options.command)
+    damages = _damage(document)
+    for text in shortened(damages, "places are damaged"):
+        problems.say(text)
     if output == "-":
-        return 0
+        return problems.code()
     totals = document["totals"]
-    damages = sum(trouble["severity"] == "damage" for trouble in document["trouble"])
     print(
         f"{output}: {number_of(totals['topics'], 'topic')}, "
         f"{number_of(totals['partitions'], 'partition')}, {size_text(totals['bytes'])}, "
         f"{number_of(len(document['trouble']), 'finding')}"
-        + (painted(f", {damages:,} of damage", DAMAGE, sys.stderr) if damages else ""),
+        + (painted(f", {len(damages):,} of damage", DAMAGE, sys.stderr) if damages else ""),
         file=sys.stderr,
     )
-    return 0
+    return problems.code()
+
+
+def _damage(document: dict[str, Any]) -> list[str]:
+    """Lines about damage, and about folders that could not be read."""
+    return [
+        ": ".join(filter(None, (one["path"], one["problem"])))
+        + ("" if one["position"] is None else f" at position {one['position']}")
+        for one in document["trouble"]
+        if one["severity"] == "damage"
+    ]
 
 
 def _taken(options: argparse.Namespace) -> dict[str, Any]:

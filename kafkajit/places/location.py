@@ -14,6 +14,7 @@ from urllib.parse import quote
 import pyarrow as pa
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
 
+from kafkajit.errors import Failed, KafkaJitError
 from kafkajit.format.kafscale import SEGMENT_NAME as KAFSCALE_NAME
 from kafkajit.format.tiered_names import MAYBE_ID
 from kafkajit.places.uri_options import taken_out, with_settings
@@ -23,6 +24,7 @@ from kafkajit.storage.source import check_regular, resolve_sample
 from kafkajit.storage.stored_file import (
     StoredFile,
     report_dangling_links,
+    report_unread,
     stored_as,
     with_names,
 )
@@ -39,9 +41,9 @@ _ALIASES = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfs"}
 SEGMENT_NAME = re.compile(rf"\d{{20}}{MAYBE_ID}\.log")
 # Segments that are read, which a broker need not have written.
 READABLE_NAME = re.compile(f"{SEGMENT_NAME.pattern}|{KAFSCALE_NAME.pattern}")
-# A folder that is being deleted or moved has one of the suffixes.
+# A folder that a broker deletes, moves or no longer has: orders-0.<32 hex digits>-delete.
 _SUFFIXES = ("-delete", "-future", "-stray")
-_ON_ITS_WAY = re.compile(rf".+\.[0-9a-f]{{32}}(?:{'|'.join(_SUFFIXES)})")
+ON_ITS_WAY = re.compile(rf".+\.[0-9a-f]{{32}}(?:{'|'.join(_SUFFIXES)})")
 
 # The folders of a remote file system that are listed at once, and the most that wait for a thread.
 _LISTERS = 32
@@ -113,9 +115,13 @@ def _opened(uri: re.Match[str]) -> tuple[FileSystem, str, str | None]:
 
 
 class Location:
-    """A location, split into a file system and a path on it."""
+    """A location, split into a file system and a path on it.
 
-    def __init__(self, location: str) -> None:
+    A folder that cannot be listed is left out, and `failed` is called with the error.
+    """
+
+    def __init__(self, location: str, failed: Failed = None) -> None:
+        self._failed = failed
         self._filesystem: RemoteStore | None = None
         self._prefix = ""
         location = resolve_sample(location)
@@ -158,10 +164,10 @@ class Location:
     def listed(self, folder: str, *, hidden: bool = False) -> list[FileInfo]:
         """Files and folders in a folder; `hidden` adds folders whose names begin with a dot."""
         if self._filesystem is None:
-            report_dangling_links(folder)
+            report_dangling_links(folder, self._report)
         listed = [
             info
-            for info in with_names(self._opened.get_file_info(FileSelector(folder)))
+            for info in with_names(self._opened.get_file_info(FileSelector(folder)), self._report)
             if hidden or not info.base_name.startswith(".") or info.type != FileType.Directory
         ]
         return sorted(listed, key=lambda info: info.path)
@@ -171,12 +177,31 @@ class Location:
     ) -> Iterator[list[FileInfo]]:
         """The files and folders in each of these folders; remote ones are listed in parallel."""
         paths = (folder.path for folder in folders)
+        listed = partial(self._tried, hidden=hidden)
         if self._filesystem is None:
-            yield from (self.listed(path, hidden=hidden) for path in paths)
+            yield from map(listed, paths)
             return
         with ThreadPoolExecutor(_LISTERS) as pool:
             while some := list(islice(paths, _WAITING)):
-                yield from pool.map(partial(self.listed, hidden=hidden), some)
+                yield from pool.map(listed, some)
+
+    def _tried(self, folder: str, *, hidden: bool) -> list[FileInfo]:
+        """As `listed`; empty if the folder cannot be listed."""
+        try:
+            return self.listed(folder, hidden=hidden)
+        except OSError as error:
+            if self._failed is None:
+                raise
+            is_gone = isinstance(error, FileNotFoundError) and not os.path.lexists(folder)
+            if not (is_gone and self._filesystem is None):  # deleted since it was found
+                self._failed(error)
+            return []
+
+    def _report(self, text: str) -> None:
+        if self._failed is None:
+            report_unread(text)
+        else:
+            self._failed(KafkaJitError(text))
 
     def files(self, listed: list[FileInfo]) -> list[FileInfo]:
         """The regular files among these. A segment that is not a regular file is an error."""
@@ -186,7 +211,12 @@ class Location:
             if kind == FileType.File:
                 found.append(info)
             elif kind != FileType.Directory and READABLE_NAME.fullmatch(info.base_name):
-                self.check(info)
+                try:
+                    self.check(info)
+                except OSError as error:
+                    if self._failed is None:
+                        raise
+                    self._failed(error)
         return found
 
     def matches(self) -> list[FileInfo]:
@@ -206,7 +236,7 @@ class Location:
                 for info in inside
                 if named.fullmatch(info.base_name)
                 # A copy that is being deleted or moved is found only by its suffix.
-                and (part.endswith(_SUFFIXES) or not _ON_ITS_WAY.fullmatch(info.base_name))
+                and (part.endswith(_SUFFIXES) or not ON_ITS_WAY.fullmatch(info.base_name))
             ]
         if not found:
             raise FileNotFoundError(f"nothing matches {self._prefix}{self.path}")

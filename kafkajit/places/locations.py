@@ -13,18 +13,18 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pyarrow.fs import FileType
 
-from kafkajit.errors import RemoteStorageError
+from kafkajit.errors import Failed, KafkaJitError, RemoteStorageError
 from kafkajit.format.foreign_names import foreign_format
 from kafkajit.format.tiered_names import object_name
 from kafkajit.places.layouts import AUTO, of_layout
 from kafkajit.places.listing import PARTITION, files_in
-from kafkajit.places.location import GLOB, READABLE_NAME, URI, Location, absolute, shown
+from kafkajit.places.location import GLOB, ON_ITS_WAY, READABLE_NAME, URI, Location, absolute, shown
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
 from kafkajit.places.tiered_files import TieredFile, as_log_files
 from kafkajit.places.wanted import Wanted
@@ -95,22 +95,27 @@ def opened_source(source: Any, *, stays: bool = False, keys: PrivateKeys = NO_KE
 
 
 def find_files(
-    location: str, keys: PrivateKeys = NO_KEYS, wanted: Wanted | None = None, layout: str = AUTO
+    location: str,
+    keys: PrivateKeys = NO_KEYS,
+    wanted: Wanted | None = None,
+    layout: str = AUTO,
+    failed: Failed = None,
 ) -> list[StoredFile]:
     """Find all files at a location, in the order of their paths. The keys are those of objects.
 
-    In a root, only the folders of wanted partitions are listed.
+    In a root, only the folders of wanted partitions are listed. `failed` is called with the errors
+    of folders and files that cannot be read.
 
     >>> find_files("/no/such/folder")
     Traceback (most recent call last):
     FileNotFoundError: there is nothing at /no/such/folder
     """
-    found = as_log_files(stored_files(location, wanted, layout), keys)
+    found = as_log_files(stored_files(location, wanted, layout, failed), keys, failed)
     return sorted(found, key=lambda file: file.path)
 
 
 def stored_files(
-    location: str, wanted: Wanted | None = None, layout: str = AUTO
+    location: str, wanted: Wanted | None = None, layout: str = AUTO, failed: Failed = None
 ) -> list[StoredFile]:
     """Find all files at a location as they are stored: objects of tiered storage as objects.
 
@@ -118,7 +123,7 @@ def stored_files(
     Traceback (most recent call last):
     FileNotFoundError: there is nothing at /no/such/folder
     """
-    where = Location(location)
+    where = Location(location, failed)
     files = {info.path: where.stored(info) for info in files_in(where, wanted, layout)}
     files = of_layout(files, layout, shown(location), is_whole=wanted is None)
     if where.requests is not None:
@@ -182,54 +187,110 @@ def find_segments(
     keys: PrivateKeys = NO_KEYS,
     wanted: Wanted | None = None,
     layout: str = AUTO,
+    failed: Failed = None,
 ) -> tuple[list[StoredFile], dict[str, StoredFile]]:
     """Find the segments at these locations, and all files there by their paths.
 
     A glob selects the names of segments. Without a glob, a location that is a file counts as one,
     whatever its name. If there are segments, but of none of the wanted partitions, the list is
-    empty.
+    empty. Each location must exist and have segments. `failed` is called with the error of one that
+    has none, and with those of folders and files that are left out, if there are segments at all.
     """
     locations = list(locations)
-    files = files_at(locations, keys, wanted, layout)
     name = READABLE_NAME if glob is None else glob_to_regex(glob)
-    places = [shown(location) for location in locations]
-    logs = [
-        file
-        for file in files.values()
-        if name.fullmatch(file.name) or (file.path in places and glob is None)
+    logs: dict[str, StoredFile] = {}
+    files: dict[str, StoredFile] = {}
+    problems: list[Exception] = []
+    add = None if failed is None else problems.append
+    notes: list[str] = []
+    empty: list[str] = []
+    has_any = False
+    for location in locations:
+        before = len(problems)
+        found = {file.path: file for file in find_files(location, keys, wanted, layout, add)}
+        place = None if glob is not None else shown(location)
+        own = {
+            path: file for path, file in found.items() if name.fullmatch(file.name) or path == place
+        }
+        files |= found
+        logs |= own
+        # The only segments may be those of others than the wanted partitions.
+        if own or (wanted is not None and _has_file([location], layout, name, failed=add)):
+            has_any = True
+        elif len(problems) == before:
+            empty.append(location)
+            continue  # its error names these files
+        notes += _left_out(found, own if glob is None else found)
+    if not has_any and not problems:
+        raise _nothing_at(locations, keys, layout)
+    problems += [_nothing_at([location], keys, layout) for location in empty]
+    if problems and (failed is None or not has_any):
+        raise problems[0]
+    if failed is None:
+        for note in dict.fromkeys(notes):
+            logger.warning("%s", note)
+    else:
+        for problem in (*problems, *map(KafkaJitError, dict.fromkeys(notes))):
+            failed(problem)
+    return list(logs.values()), files
+
+
+def _nothing_at(locations: Sequence[str], keys: PrivateKeys, layout: str) -> FileNotFoundError:
+    """The error of locations without segments, with what lies there instead."""
+    files = files_at(locations, keys, layout=layout)
+    places = ", ".join(map(shown, locations))
+    text = f"no segments (20 digits and .log) at {places}"
+    compressed = _compressed(files)
+    if compressed:
+        return FileNotFoundError(f"{text}, but {_several(compressed)}: decompress them first")
+    for whose, paths in _foreign(files, set()).items():
+        return FileNotFoundError(f"{text}, but {_several(paths)}: the format is {whose}")
+    waiting = [path for location in locations for path in waiting_folders(location)]
+    if waiting:
+        return FileNotFoundError(
+            f"{text}, but {_several(waiting)}: brokers delete, move or no longer have such "
+            "partitions (-delete, -future, -stray); name a folder to read it"
+        )
+    return FileNotFoundError(f"{text}: a path is a segment, {_PLACES}")
+
+
+def waiting_folders(location: str) -> list[str]:
+    """The folders at a location of partitions that a broker deletes, moves or no longer has."""
+    where = Location(location)
+    tops = where.matches() or [where.info(where.path)]
+    folders = [top for top in tops if top.type == FileType.Directory]
+    return [
+        where.stored(info).path
+        for inside in where.each_listed(folders)
+        for info in inside
+        if info.type == FileType.Directory and ON_ITS_WAY.fullmatch(info.base_name)
     ]
-    if not logs and wanted is not None:
-        if _has_file(locations, layout, name):
-            return [], files
-        files = files_at(locations, keys, layout=layout)  # an error reports what is there
-    compressed = sorted(path for path, file in files.items() if _COMPRESSED.fullmatch(file.name))
-    if not logs and compressed:
-        raise FileNotFoundError(
-            f"no segments (20 digits and .log) at {', '.join(places)}, but {_several(compressed)}: "
-            "decompress them first"
-        )
-    foreign = _foreign(files, logs) if glob is None or not logs else {}
-    for whose, paths in foreign.items() if not logs else ():
-        raise FileNotFoundError(
-            f"no segments (20 digits and .log) at {', '.join(places)}, but {_several(paths)}: the "
-            f"format is {whose}"
-        )
-    if not logs:
-        raise FileNotFoundError(
-            f"no segments (20 digits and .log) at {', '.join(places)}: a path is a segment, "
-            f"{_PLACES}"
-        )
-    if compressed and glob is None:
-        logger.warning("%s: not read, decompress it first", _several(compressed))
-    for whose, paths in foreign.items():
-        logger.warning("%s: left out, the format is %s", _several(paths), whose)
-    _warn_of_swaps(files)
-    return logs, files
 
 
-def _foreign(files: dict[str, StoredFile], logs: list[StoredFile]) -> dict[str, list[str]]:
+def _compressed(files: Iterable[str]) -> list[str]:
+    return sorted(path for path in files if _COMPRESSED.fullmatch(path.rpartition("/")[2]))
+
+
+def _left_out(files: Mapping[str, StoredFile], read: Collection[str]) -> Iterator[str]:
+    """Lines about files that may have records, and are not among those that are read."""
+    compressed = [path for path in _compressed(files) if path not in read]
+    if compressed:
+        yield f"{_several(compressed)}: not read, decompress it first"
+    for whose, paths in _foreign(files, read).items():
+        yield f"{_several(paths)}: left out, the format is {whose}"
+    # If segments are being swapped, or a swap was interrupted, old files may be gone.
+    swapped = {file.folder for file in files.values() if _SWAP.fullmatch(file.name)}
+    # A folder with a .cleaned file still has all of its old files.
+    cleaned = {file.folder for file in files.values() if file.name.endswith(".cleaned")}
+    for folder in sorted(swapped - cleaned):
+        yield (
+            f"{folder}: segments are being swapped (.swap), or a swap was interrupted: records may "
+            "be missing or duplicated until a broker or `kafkajit repair` completes it"
+        )
+
+
+def _foreign(files: Iterable[str], read: Collection[str]) -> dict[str, list[str]]:
     """The files in formats that are not read, by the words for these formats."""
-    read = {log.path for log in logs}
     found: dict[str, list[str]] = {}
     for path in sorted(files):
         whose = None if path in read else foreign_format(path)
@@ -240,19 +301,6 @@ def _foreign(files: dict[str, StoredFile], logs: list[StoredFile]) -> dict[str, 
 
 def _several(paths: list[str]) -> str:
     return ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
-
-
-def _warn_of_swaps(files: dict[str, StoredFile]) -> None:
-    """Warn if segments are being swapped, or a swap was interrupted: old files may be gone."""
-    swapped = {file.folder for file in files.values() if _SWAP.fullmatch(file.name)}
-    # A folder with a .cleaned file still has all of its old files.
-    cleaned = {file.folder for file in files.values() if file.name.endswith(".cleaned")}
-    for folder in sorted(swapped - cleaned):
-        logger.warning(
-            "%s: segments are being swapped (.swap), or a swap was interrupted: records may be "
-            "missing or duplicated until a broker or `kafkajit repair` completes it",
-            folder,
-        )
 
 
 def find_named(
@@ -268,27 +316,29 @@ def find_named(
     Beside segments the files may be missing: a log without aborted transactions has no .txnindex.
     A location with neither segments nor such files is probably a wrong path, and raises an error.
     """
-    locations = list(locations)
-    files = files_at(locations, keys, wanted, layout)
+    files: dict[str, StoredFile] = {}
+    for location in locations:
+        here = find_files(location, keys, wanted, layout)
+        files |= {file.path: file for file in here}
+        if not any(
+            pattern.fullmatch(file.name) for file in here for pattern in (READABLE_NAME, *names)
+        ) and not (wanted is not None and _has_file([location], layout, READABLE_NAME, *names)):
+            raise FileNotFoundError(
+                f"no files ({called}) and no segments at {shown(location)}: a path is such a file, "
+                f"{_PLACES}"
+            )
     found = [file for file in files.values() if any(name.fullmatch(file.name) for name in names)]
-    if (
-        not found
-        and not any(READABLE_NAME.fullmatch(file.name) for file in files.values())
-        and not (wanted is not None and _has_file(locations, layout, READABLE_NAME, *names))
-    ):
-        raise FileNotFoundError(
-            f"no files ({called}) and no segments at {', '.join(map(shown, locations))}: a path is "
-            f"such a file, {_PLACES}"
-        )
     return found, files
 
 
-def _has_file(locations: Iterable[str], layout: str, *names: re.Pattern[str]) -> bool:
+def _has_file(
+    locations: Iterable[str], layout: str, *names: re.Pattern[str], failed: Failed = None
+) -> bool:
     """Whether there is a file of such a name, wanted or not."""
     return any(
         name.fullmatch(info.base_name)
         for location in locations
-        for info in files_in(Location(location), layout=layout)
+        for info in files_in(Location(location, failed), layout=layout)
         for name in names
     )
 

@@ -118,7 +118,7 @@ def nothing_of(
 
 
 def _hint(name: str, places: list[Place]) -> str:
-    """What may be meant by a name that no topic or partition has."""
+    """Return a text about a name that no topic or partition has."""
     topic, _, _ = name.rpartition("-")
     numbers = sorted(place.partition for place in places if place.topic == topic)
     if numbers:

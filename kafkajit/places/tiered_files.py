@@ -16,7 +16,7 @@ from functools import partial
 
 from pyarrow.fs import FileSystem
 
-from kafkajit.errors import RemoteStorageError
+from kafkajit.errors import Failed, KafkaJitError, RemoteStorageError
 from kafkajit.format.tiered_names import INDEXES, LOG, MANIFEST, SNAPSHOT, object_name
 from kafkajit.places.chunks import ChunkReader, ReadObject, decrypted_index
 from kafkajit.places.manifest import Manifest, check_manifest_size, parse_manifest
@@ -140,10 +140,13 @@ class OpenObject:
         pass
 
 
-def as_log_files(files: Iterable[StoredFile], keys: PrivateKeys = NO_KEYS) -> list[StoredFile]:
+def as_log_files(
+    files: Iterable[StoredFile], keys: PrivateKeys = NO_KEYS, failed: Failed = None
+) -> list[StoredFile]:
     """Files as they are listed, with those of tiered segments as a broker's folder has them.
 
-    Segments whose copy is not finished are left out: a broker would not read them, either.
+    Segments whose copy is not finished are left out: a broker would not read them, either. `failed`
+    is called with the error of a segment whose manifest cannot be read.
     """
     segments, others = segments_among(files)
     if not segments:
@@ -151,7 +154,7 @@ def as_log_files(files: Iterable[StoredFile], keys: PrivateKeys = NO_KEYS) -> li
     alone = look_beside(segments)
     found = list(_finished(segments))
     with ThreadPoolExecutor(READERS) as pool:
-        parsed = pool.map(partial(_files_of, keys=keys), found)
+        parsed = pool.map(partial(_tried, keys=keys, failed=failed), found)
         tiered = (file for files_ in parsed for file in files_)
     return [
         *others,
@@ -203,6 +206,16 @@ def _finished(segments: dict[str, SegmentObjects]) -> Iterator[SegmentObjects]:
             logger.warning("%s: not read, its copy to tiered storage is not finished", stem)
         else:
             yield objects
+
+
+def _tried(objects: SegmentObjects, keys: PrivateKeys, failed: Failed) -> list[TieredFile]:
+    try:
+        return _files_of(objects, keys)
+    except (KafkaJitError, OSError) as error:
+        if failed is None:
+            raise
+        failed(error)
+        return []
 
 
 def _files_of(objects: SegmentObjects, keys: PrivateKeys) -> list[TieredFile]:

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from pyarrow.fs import FileType
 
-from kafkajit.errors import KafkaJitError
+from kafkajit.errors import Failed, KafkaJitError
 from kafkajit.format.log_path import CLEANED_SUFFIX, DELETED_SUFFIX, SWAP_SUFFIX, parse_log_path
 from kafkajit.format.ranges import Range
 from kafkajit.log.segment import Segment
@@ -62,6 +63,25 @@ class Leftover:
     advice: str | None
 
 
+class WaitingPartition(NamedTuple):
+    """A partition's folder that a broker deletes, moves to this disk, or no longer has."""
+
+    path: str
+    topic: str | None
+    partition: int | None
+    bytes: int
+    kind: str  # delete, future or stray
+
+    @property
+    def meaning(self) -> str:
+        """The meaning of the end of its name."""
+        return _WHY[self.kind]
+
+    def document(self) -> dict[str, Any]:
+        """The entry in a document."""
+        return {**self._asdict(), "meaning": self.meaning}
+
+
 @dataclass
 class Root:
     """A folder that has partitions' folders: a broker's log.dirs, or the root of a bucket."""
@@ -82,6 +102,7 @@ class Folder:
     files: dict[str, StoredFile]
     roots: list[Root]
     leftovers: list[Leftover]
+    waiting: list[WaitingPartition]
     other_bytes: Counter[str | None]  # of files beside logs, by topic
     topic_ids: dict[str | None, str]
     # By the folder around a partition's, the first offsets that consumers may read.
@@ -103,12 +124,16 @@ def look_at(
     *,
     topics: Iterable[str] | str = (),
     keys: PrivateKeys = NO_KEYS,
+    failed: Failed = None,
 ) -> Folder:
-    """List what lies at the locations; with topics, only those."""
+    """List what lies at the locations; with topics, only those.
+
+    `failed` is called with the error of a folder or file that cannot be read.
+    """
     locations = list(locations)
     named = Named.of(topics)
     wanted = set(named.topics)
-    logs, files = find_segments(locations, keys=keys)
+    logs, files = find_segments(locations, keys=keys, failed=failed)
     partitions = partitions_of(logs, files)
     named.check((partition[0].path[:2] for partition in partitions), locations)
     partitions = [each for each in partitions if named.has(*each[0].path[:2])]
@@ -124,11 +149,15 @@ def look_at(
         partitions,
         files,
         [roots[path] for path in sorted(roots)],
-        [*_leftover_folders(locations, wanted)],
+        [],
+        list(_waiting(locations, wanted, failed)),
         Counter(),
         {},
         {},
     )
+    found.leftovers += [
+        Leftover(*one[:4], one.meaning, _ADVICE.get(one.kind)) for one in found.waiting
+    ]
     _look_beside(found, wanted)
     for partition in partitions:
         _read_start_offsets(found, partition[0])
@@ -233,25 +262,29 @@ def _name_broker(roots: list[Root], file: StoredFile) -> None:
             root.cluster_id = properties.get("cluster.id")
 
 
-def _leftover(path: str, size: int, kind: str, at: str | None = None) -> Leftover:
-    place = parse_log_path(at or path)
+def _leftover(path: str, size: int, kind: str) -> Leftover:
+    place = parse_log_path(path)
     return Leftover(path, place.topic, place.partition, size, _WHY[kind], _ADVICE.get(kind))
 
 
-def _leftover_folders(locations: Iterable[str], wanted: set[str]) -> Iterator[Leftover]:
+def _waiting(
+    locations: Iterable[str], wanted: set[str], failed: Failed
+) -> Iterator[WaitingPartition]:
     """Partitions' folders that a broker has renamed, in the roots at these locations."""
     for location in locations:
-        where = Location(location)
-        tops = [where.info(where.path)] if not where.matches() else where.matches()
+        where = Location(location, failed)
+        tops = where.matches() or [where.info(where.path)]
         folders = [top for top in tops if top.type == FileType.Directory]
-        for inside in where.each_listed(folders):
-            for info in inside:
-                kind = _ON_ITS_WAY.fullmatch(info.base_name)
-                if kind is None or info.type != FileType.Directory:
-                    continue
-                files = where.files(where.listed(info.path))
-                path = where.stored(info).path
-                size = sum(file.size for file in files)
-                one = _leftover(path, size, kind[1], at=f"{path}/{'0' * 20}.log")
-                if not wanted or one.topic in wanted:
-                    yield one
+        renamed = [
+            info
+            for inside in where.each_listed(folders)
+            for info in inside
+            if info.type == FileType.Directory and _ON_ITS_WAY.fullmatch(info.base_name)
+        ]
+        for info, inside in zip(renamed, where.each_listed(renamed), strict=True):
+            path = where.stored(info).path
+            place = parse_log_path(f"{path}/{'0' * 20}.log")
+            kind = info.base_name.rpartition("-")[2]
+            size = sum(file.size for file in where.files(inside))
+            if not wanted or place.topic in wanted:
+                yield WaitingPartition(path, place.topic, place.partition, size, kind)

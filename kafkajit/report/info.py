@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from typing import Any
 
+from kafkajit.errors import Failed
 from kafkajit.log.segment import Segment
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
 from kafkajit.report.ends import End, end_of
@@ -23,15 +24,21 @@ _TURNS = 10
 
 
 def info(
-    paths: Sequence[str], *, topics: Sequence[str] = (), keys: PrivateKeys = NO_KEYS
+    paths: Sequence[str],
+    *,
+    topics: Sequence[str] | str = (),
+    keys: PrivateKeys = NO_KEYS,
+    failed: Failed = None,
 ) -> dict[str, Any]:
     """Figures of what lies at the paths: brokers' folders, topics, and their partitions.
+
+    `failed` is called with the error of a folder or file that cannot be read.
 
     >>> import kafkajit.testing as kt
     >>> [topic["endOffsets"] for topic in info([str(kt.SAMPLE)])["topics"]]
     [27, 37]
     """
-    folder = look_at(paths, topics=topics, keys=keys)
+    folder = look_at(paths, topics=topics, keys=keys, failed=failed)
     starts = list(map(folder.start_offset, folder.partitions))
     is_local = all(log.log.is_local for partition in folder.partitions for log in partition)
     if is_local:
@@ -62,6 +69,7 @@ def info(
             for root in folder.roots
         ],
         "topics": topics_found,
+        "waiting": [one.document() for one in folder.waiting],
     }
 
 
@@ -106,6 +114,9 @@ def _partition(segments: list[Segment], log_start_offset: int) -> dict[str, Any]
             if not found:
                 break
             segments = found
+        except OSError as error:
+            end = End(problem=str(error))
+            break
     first = segments[0]
     start = max(first.base_offset, first.cut.first)
     behind = start if end.offset is None else end.offset + 1

@@ -108,9 +108,11 @@ def take(
 def _take(options: ReportOptions, progress: Progress, runner: Runner) -> dict[str, Any]:
     begun = time.monotonic()
     now = options.now if options.now is not None else time.time_ns() // 1_000_000
-    folder = look_at(options.paths, topics=options.topics, keys=options.keys)
+    unread: list[Exception] = []
+    folder = look_at(options.paths, topics=options.topics, keys=options.keys, failed=unread.append)
     folder.partitions = served(folder.partitions)
     troubles = list(trouble.of_overlaps(folder.partitions))
+    troubles += map(trouble.of_unread, unread)
     topics = _read_headers(folder, now, troubles, progress, runner)
     if options.depth != HEADERS:
         _read_records(topics, options.depth, progress, runner)
@@ -176,6 +178,7 @@ def _take(options: ReportOptions, progress: Progress, runner: Runner) -> dict[st
             }
             for root in folder.roots
         ],
+        "waiting": [one.document() for one in folder.waiting],
         "topics": [_topic_document(topic, folder, commits, now) for topic in topics],
         "groups": _group_documents(commits, topics),
         "trouble": [each.document() for each in trouble.in_order(troubles)],

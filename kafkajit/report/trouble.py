@@ -87,6 +87,13 @@ def of_gap(gap: Gap, topic: str | None, partition: int | None) -> Trouble:
     )
 
 
+def of_unread(error: Exception) -> Trouble:
+    """A folder or a file that is left out, because it cannot be listed."""
+    path = str(getattr(error, "filename", None) or "")
+    problem = error.strerror if path and isinstance(error, OSError) else None
+    return Trouble(DAMAGE, "unreadable", None, None, path, problem or str(error))
+
+
 def of_records(damage: Iterable[tuple[str, Gap]], known: Iterable[Trouble]) -> Iterator[Trouble]:
     """The damage that only reading a topic's records finds: wrong checksums, or their shape."""
     stretches: dict[str, list[tuple[int, int]]] = {}

@@ -25,7 +25,12 @@ def check_offsets(
     missing = _missing(options, found)
     if missing and wanted is not None:
         logs, _ = find_segments(
-            options.paths, options.path_glob_filter, options.private_keys, layout=options.layout
+            options.paths,
+            options.path_glob_filter,
+            options.private_keys,
+            None,
+            options.layout,
+            options.failed,
         )
         found = {parse_log_path(log.path)[:2] for log in logs}
         missing = _missing(options, found)

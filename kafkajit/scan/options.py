@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from kafkajit.errors import Failed
 from kafkajit.format.amounts import parse_size
 from kafkajit.format.codecs import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkajit.format.limits import MAX_INT32, MAX_INT64
@@ -85,6 +86,8 @@ class ScanOptions:
     typed: TypedColumns | None = None  # the types that these options ask for, once planned
     # The partitions that startingOffsets and endingOffsets name; topics without any have None.
     named: frozenset[tuple[str, int | None]] = field(default=frozenset(), compare=False)
+    # What commands do about folders that cannot be read; for everybody else they are errors.
+    failed: Failed = field(default=None, compare=False, repr=False)
     parallelism: int = 8  # how many tasks run at once, unless the bridge knows better
 
     @classmethod

@@ -208,6 +208,7 @@ def find_partitions(options: ScanOptions, wanted: Wanted | None = None) -> list[
         options.private_keys,
         with_states(wanted),
         options.layout,
+        options.failed,
     )
     for log in logs:
         if not log.size and log.name.endswith(KAFSCALE_SUFFIX):  # an empty .log is sound

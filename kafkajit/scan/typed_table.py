@@ -28,8 +28,8 @@ def with_types(options: ScanOptions, topic: str | None = None) -> ScanOptions:
     found = (options.paths, options.path_glob_filter, options.private_keys)
     wanted = None if topic is None else of_topics([topic, SCHEMAS_TOPIC])
     logs = (
-        find_segments(*found, wanted, options.layout)[0]
-        or find_segments(*found, layout=options.layout)[0]
+        find_segments(*found, wanted, options.layout, options.failed)[0]
+        or find_segments(*found, None, options.layout, options.failed)[0]
     )
     topics = [parse_log_path(log.path).topic for log in logs]
     schemas = options.schemas

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -97,32 +97,38 @@ class StoredFile:
         return self.filesystem or LocalFileSystem()
 
 
-def with_names(listed: Iterable[FileInfo]) -> Iterator[FileInfo]:
+def report_unread(text: str) -> None:
+    """Warn once of a file or folder that is not read: a stream lists its folders repeatedly."""
+    _warn_once(text)
+
+
+@cache
+def _warn_once(text: str) -> None:
+    logger.warning("%s", text)
+
+
+def with_names(
+    listed: Iterable[FileInfo], report: Callable[[str], None] = report_unread
+) -> Iterator[FileInfo]:
     """The files and folders whose names are UTF-8: all that Kafka writes are."""
     for info in listed:
         try:
             _ = info.path
         except UnicodeDecodeError as error:
             name = bytes(error.object).decode(errors="backslashreplace")
-            _report_unread(name, "its name is not UTF-8")
+            report(f"{name}: not read, its name is not UTF-8")
             continue
         yield info
 
 
-def report_dangling_links(folder: str) -> None:
-    """Warn of links to nothing in a local folder: pyarrow does not list them."""
+def report_dangling_links(folder: str, report: Callable[[str], None] = report_unread) -> None:
+    """Report links to nothing in a local folder: pyarrow does not list them."""
     with os.scandir(folder) as entries:
         for entry in entries:
             is_link = entry.is_symlink() and not entry.name.startswith(".")
             if is_link and not os.path.exists(entry.path):  # noqa: PTH110  a name of any bytes
                 name = os.fsencode(entry.path).decode(errors="backslashreplace")
-                _report_unread(name, "it is a link to a file or folder that does not exist")
-
-
-@cache
-def _report_unread(name: str, reason: str) -> None:
-    """Warn once: a stream lists its folders again and again."""
-    logger.warning("%s: not read, %s", name, reason)
+                report(f"{name}: not read, it is a link to a file or folder that does not exist")
 
 
 def stored_as(

@@ -79,12 +79,44 @@ def test_a_segment_has_its_facts(root: Path, info: Info) -> None:
     ]
 
 
-def test_damage_is_told(root: Path, info: Info) -> None:
+def test_damage_is_named_on_stderr_beside_the_figures(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = root / "orders-0" / f"{0:020}.log"
     path.write_bytes(LOG + b"\xff" * 100)
-    assert f"{path.parent}: " in info(root)[-1]
-    assert info(path)[-1].startswith("damage ")
-    assert info(path)[-1].endswith(" at position 97")
+    for place, named in ((root, path.parent), (path, path)):
+        assert main(["info", str(place)]) == 1
+        out, err = capsys.readouterr()
+        assert err.startswith(f"kafkajit info: {named}: CorruptRecordError: ")
+        assert err.endswith(" at position 97\n")
+        assert err.count("\n") == 1
+        assert "CorruptRecordError" not in out
+        assert main(["info", "--format", "json", str(place)]) == 1
+        out, err = capsys.readouterr()
+        assert "CorruptRecordError" in out
+        assert err.count("\n") == 1
+
+
+def test_partitions_that_wait_are_listed(root: Path, info: Info) -> None:
+    id_ = "0123456789abcdef0123456789abcdef"
+    for kind in ("delete", "future", "stray"):
+        write_partition(root, {0: LOG}, f"orders-7.{id_}-{kind}")
+    lines = info(root)
+    assert lines[2:6] == [
+        "3 leftovers of deletions, moves and compactions: 291 bytes",
+        f"{root}/orders-7.{id_}-delete: 97 bytes, a deleted partition whose folder is still there",
+        f"{root}/orders-7.{id_}-future: 97 bytes, a move between log folders that has not finished",
+        f"{root}/orders-7.{id_}-stray: 97 bytes, a partition that its broker no longer has",
+    ]
+    (line,) = info("--format", "json", root)
+    assert json.loads(line)["waiting"][2] == {
+        "path": f"{root}/orders-7.{id_}-stray",
+        "topic": "orders",
+        "partition": 7,
+        "bytes": 97,
+        "kind": "stray",
+        "meaning": "a partition that its broker no longer has",
+    }
 
 
 def test_leftovers_are_told(root: Path, info: Info) -> None:

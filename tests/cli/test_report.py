@@ -21,9 +21,13 @@ LOG = kt.batch([kt.Record(key=b"k", value=b"v")] * 3)
 @pytest.fixture
 def report(capsys: pytest.CaptureFixture[str]) -> Report:
     def run(*arguments: object) -> tuple[str, str]:
-        assert main(["report", *map(str, arguments)]) == 0
+        """The output and the lines on stderr, without those that name damage."""
+        code = main(["report", *map(str, arguments)])
         captured = capsys.readouterr()
-        return captured.out, captured.err
+        lines = captured.err.splitlines(keepends=True)
+        others = [line for line in lines if not line.startswith("kafkajit report: ")]
+        assert code == int(len(others) < len(lines))
+        return captured.out, "".join(others)
 
     return run
 
@@ -42,6 +46,22 @@ def test_figures_come_as_json(root: Path, report: Report) -> None:
     assert (found["paths"], found["depth"]) == ([str(root)], "sample")
     assert found["totals"]["records"] == 6
     assert err == ""
+
+
+def test_damage_is_named_and_the_code_is_1_once_the_report_is_written(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "report.json"
+    assert main(["report", "--format", "json", "-o", str(output), str(root)]) == 1
+    damage, summary = capsys.readouterr().err.splitlines()
+    log = root / "payments-0" / f"{0:020}.log"
+    assert damage.startswith(f"kafkajit report: {log}: CorruptRecordError: Found record size -1 ")
+    assert damage.endswith(f" at position {len(LOG)}")
+    assert summary.endswith("1 finding, 1 of damage")
+    (found,) = json.loads(output.read_text())["trouble"]
+    assert found["severity"] == "damage"
+    log.write_bytes(LOG)
+    assert main(["report", "--format", "json", "--force", "-o", str(output), str(root)]) == 0
 
 
 @pytest.mark.parametrize(("option", "depth"), [("--deep", "all"), ("--quick", "headers")])
@@ -78,7 +98,8 @@ def test_a_page_is_written_by_default(
     assert page.startswith("<!DOCTYPE html>")
     assert main(["report", str(root)]) == 1
     assert (tmp_path / "report.html").read_text() == page
-    assert main(["report", "--force", str(root)]) == 0
+    report("--force", root)
+    assert (tmp_path / "report.html").read_text() != page
 
 
 def test_an_earlier_report_is_compared(root: Path, report: Report, tmp_path: Path) -> None:
@@ -161,7 +182,7 @@ def test_a_word_behind_spark_is_a_master_or_a_path(
 
     def taken(options: argparse.Namespace) -> dict[str, object]:
         seen.append(options)
-        return {}
+        return {"trouble": []}
 
     monkeypatch.setattr("kafkajit.cli.report._taken", taken)
     assert main(["report", "--format", "json", *words]) == 0

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
@@ -16,6 +18,7 @@ import kafkajit.places.location
 from kafkajit import testing as kt
 from kafkajit.places.location import absolute, as_location, shown
 from kafkajit.places.locations import find_files, find_segments, stored_file
+from kafkajit.places.wanted import of_topics
 from kafkajit.reader import SegmentReader
 from kafkajit.schema import record_schema
 from kafkajit.storage.globs import glob_to_regex
@@ -595,3 +598,86 @@ def test_a_name_that_is_not_utf8_is_passed_over_and_named(
     assert [file.path for file in find_files(str(folder))] == [str(segment)]
     (named, *_) = [record.getMessage() for record in caplog.records]
     assert named == f"{tmp_path}/caf\\xe9-0: not read, its name is not UTF-8"
+
+
+def test_each_of_several_locations_must_have_segments(tmp_path: Path) -> None:
+    good, other, packed = (tmp_path / name for name in ("good", "other", "packed"))
+    write_partition(good, {0: b""})
+    (packed / "orders-0").mkdir(parents=True)
+    (packed / "orders-0" / f"{0:020}.log.gz").touch()
+    other.mkdir()
+    for empty, words in (
+        (other, f"no segments (20 digits and .log) at {other}: a path is a segment, "),
+        (packed, f"no segments (20 digits and .log) at {packed}, but {packed}/orders-0/"),
+    ):
+        for locations in ([good, empty], [empty, good], [empty]):
+            with pytest.raises(FileNotFoundError, match=f"^{re.escape(words)}"):
+                find_segments(list(map(str, locations)))
+        named: list[Exception] = []
+        logs, _ = find_segments([str(empty), str(good)], failed=named.append)
+        assert len(logs) == 1
+        (error,) = named
+        assert str(error).startswith(words)
+        with pytest.raises(FileNotFoundError, match=f"^{re.escape(words)}"):
+            find_segments([str(empty)], failed=named.append)
+    for failed in (None, [].append):
+        with pytest.raises(FileNotFoundError, match=f"there is nothing at {tmp_path}/gone"):
+            find_segments([str(good), f"{tmp_path}/gone"], failed=failed)
+
+
+def test_a_location_whose_segments_are_others_than_the_wanted_has_segments(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write_partition(tmp_path / name, {0: b""}, f"{name}-0")
+    wanted = of_topics(["a"])
+    logs, _ = find_segments([f"{tmp_path}/a", f"{tmp_path}/b"], wanted=wanted)
+    assert [log.folder for log in logs] == [f"{tmp_path}/a/a-0"]
+    (tmp_path / "c").mkdir()
+    for others in (["a", "c"], ["b", "c"]):
+        with pytest.raises(FileNotFoundError, match=f"no segments .* at {tmp_path}/c: "):
+            find_segments([f"{tmp_path}/{name}" for name in others], wanted=wanted)
+
+
+def unreadable(monkeypatch: pytest.MonkeyPatch, *folders: Path) -> None:
+    """Let the system refuse these folders, also to root."""
+    listed = os.scandir
+
+    def scandir(path: str) -> Any:
+        if Path(path) in folders:
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+
+
+def test_what_cannot_be_listed_is_named_and_the_others_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        write_partition(tmp_path, {0: b""}, f"orders-{number}")
+    (tmp_path / "orders-3").symlink_to(tmp_path / "nowhere")
+    os.mkfifo(tmp_path / "orders-0" / f"{5:020}.log")
+    unreadable(monkeypatch, tmp_path / "orders-1")
+    named: list[Exception] = []
+    logs, _ = find_segments([str(tmp_path)], failed=named.append)
+    assert [log.folder for log in logs] == [f"{tmp_path}/orders-0", f"{tmp_path}/orders-2"]
+    assert [str(error) for error in named] == [
+        f"{tmp_path}/orders-3: not read, it is a link to a file or folder that does not exist",
+        f"{tmp_path}/orders-0/{5:020}.log is a FIFO, not a file",
+        f"[Errno 13] Permission denied: '{tmp_path}/orders-1'",
+    ]
+    with pytest.raises(OSError, match=r"is a FIFO, not a file|Permission denied"):
+        find_segments([str(tmp_path)])
+    monkeypatch.undo()
+    unreadable(monkeypatch, tmp_path)
+    with pytest.raises(PermissionError, match=str(tmp_path)):
+        find_segments([str(tmp_path)], failed=named.append)
+
+
+def test_partitions_that_wait_are_named_if_there_are_no_others(tmp_path: Path) -> None:
+    names = [f"orders-0.{'0' * 32}-{kind}" for kind in ("delete", "future", "stray")]
+    for name in names:
+        write_partition(tmp_path, {0: b""}, name)
+    paths = ", ".join(f"{tmp_path}/{name}" for name in names)
+    with pytest.raises(FileNotFoundError, match=rf"at {tmp_path}, but {paths}: brokers delete"):
+        find_segments([str(tmp_path)])
+    assert len(find_segments([f"{tmp_path}/{names[0]}"])[0]) == 1
