@@ -10,10 +10,12 @@ import argparse
 import json
 import os
 import sys
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kafkajit.cli.look import add_color_option, complain
+from kafkajit.cli.problems import Problems, shortened
 from kafkajit.cli.readable import print_line
 from kafkajit.cli.shared_options import (
     TIME,
@@ -46,7 +48,8 @@ unless --columns names controlType.
 
 exit code:
   0 if all records were exported; 2 if damaged or malformed ones were left out
-    or exported as rows with the reason (--mode); 1 after an error
+    or exported as rows with the reason, as --mode asks; 1 if a partition or a
+    folder could not be read, and the others were exported, or after an error
 
 examples:
   kafkajit export /var/kafka -o /data/kafka --to parquet
@@ -60,7 +63,6 @@ examples:
 REST = "paths"  # the argument that receives the words behind options
 
 _LEFT_OUT = 2
-_MOST_LINES = 20  # about damage
 # The options that kafkaLog has under the same names.
 _SCAN = {
     "topic-id": ("ID", "the id of the topic, if an earlier topic had the same name"),
@@ -193,6 +195,9 @@ def run(options: argparse.Namespace) -> int:
         scan=_scan(options),
     )
     with Progress(before_output=options.out != STDOUT) as progress:
+        problems = Problems(options.command, progress.hide)
+        notes = Problems(options.command, progress.hide)
+        asked = replace(asked, scan=replace(asked.scan, failed=problems.add), note=notes.say)
         progress.update("listing", 0, 0)
         if options.out == STDOUT:
             result = _to_stdout(asked, progress)
@@ -204,7 +209,7 @@ def run(options: argparse.Namespace) -> int:
     if is_file and options.out != STDOUT and not options.quiet:
         for partition in result.partitions:
             print_line(str(partition))
-    return _warned(result)
+    return problems.code(_warned(result))
 
 
 def _to_stdout(asked: ExportOptions, progress: Progress) -> ExportResult:
@@ -231,12 +236,8 @@ def _print(progress: Progress, partition: ExportedPartition) -> None:
 def _warned(result: ExportResult) -> int:
     """Report on stderr the records that are left out, and return the exit code."""
     gaps = result.gaps
-    for gap in gaps[:_MOST_LINES]:
-        place = "" if gap["position"] is None else f" at position {gap['position']}"
-        length = "" if gap["length"] is None else f": {gap['length']:,} bytes are damaged"
-        complain("export", f"{gap['path']}: {gap['reason']}{place}{length}")
-    if len(gaps) > _MOST_LINES:
-        complain("export", f"{len(gaps) - _MOST_LINES:,} more places are damaged")
+    for line in shortened(list(map(_line_of, gaps)), "places are damaged"):
+        complain("export", line)
     for partition in result.partitions:
         for example in partition.passed.examples:
             complain("export", f"{example} (malformed)")
@@ -244,6 +245,12 @@ def _warned(result: ExportResult) -> int:
         are = "record is" if result.malformed == 1 else "records are"
         complain("export", f"{result.malformed:,} {are} malformed")
     return _LEFT_OUT if gaps or result.malformed else 0
+
+
+def _line_of(gap: dict[str, Any]) -> str:
+    place = "" if gap["position"] is None else f" at position {gap['position']}"
+    length = "" if gap["length"] is None else f": {gap['length']:,} bytes are damaged"
+    return f"{gap['path']}: {gap['reason']}{place}{length}"
 
 
 def _scan(options: argparse.Namespace) -> dict[str, Any]:

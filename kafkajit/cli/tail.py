@@ -13,6 +13,7 @@ from time import sleep
 from typing import TYPE_CHECKING, Any
 
 from kafkajit.cli.look import add_color_option, complain
+from kafkajit.cli.problems import Problems
 from kafkajit.cli.shared_options import (
     TIME,
     add_isolation_level_option,
@@ -94,7 +95,6 @@ def run(options: argparse.Namespace) -> int:
     import json
 
     from kafkajit.cli.tail_lines import TailLines
-    from kafkajit.errors import CorruptRecordError
     from kafkajit.places.named import Named
     from kafkajit.scan.stream.log_stream import LogStream
     from kafkajit.scan.stream.options import StreamOptions
@@ -111,46 +111,55 @@ def run(options: argparse.Namespace) -> int:
         given[f"encryption.key.pairs.{id_}.private.key.file"] = file
     options.named = Named.of(options.topics, options.partitions)
     topics = tuple(sorted(options.named.of_topics))
-    parsed = replace(StreamOptions.parse(given), topics=topics)
-    try:
-        return _follow(LogStream(parsed), parsed, TailLines(options), options)
-    except CorruptRecordError as error:
-        error.advice = "tail others with --partition, or see `kafkajit repair`"
-        raise
+    parsed = StreamOptions.parse(given)
+    problems = Problems(options.command)
+    scan = replace(parsed.scan, failed=problems.add)
+    parsed = replace(parsed, topics=topics, scan=scan)
+    _follow(LogStream(parsed), parsed, TailLines(options), options, problems)
+    return problems.code()
 
 
 def _follow(
-    stream: LogStream, parsed: StreamOptions, lines: TailLines, options: argparse.Namespace
-) -> int:
+    stream: LogStream,
+    parsed: StreamOptions,
+    lines: TailLines,
+    options: argparse.Namespace,
+    problems: Problems,
+) -> None:
     """Print what there is, and with -f what comes, for ever."""
-    start = _begin(stream, options)
+    start = _begin(stream, options, problems)
     while True:
         end = stream.latest_offsets(start, None)
-        _print(stream, parsed, lines, _of_topics(start, options), _of_topics(end, options))
+        asked = _of_topics(start, options), _of_topics(end, options)
+        _print(stream, parsed, lines, *asked, problems)
         if not options.follow:
-            _report_tails(stream, options)
-            return 0
+            _report_tails(stream, options, problems)
+            return
         stream.commit(end)
         start = end
         sleep(_PAUSE_SECONDS)
 
 
-def _report_tails(stream: LogStream, options: argparse.Namespace) -> None:
-    """Warn about bytes at the ends of logs that are not printed, because they may be damage."""
+def _report_tails(stream: LogStream, options: argparse.Namespace, problems: Problems) -> None:
+    """Name bytes at the ends of logs that are not printed, because they may be damage."""
+    tails = list(stream.unsound_tails())
+    if tails:
+        sleep(_PAUSE_SECONDS)  # a broker that writes them has finished by then
+        stream.latest_offsets({}, None)
     for name, log, position in stream.unsound_tails():
         topic, _, number = name.rpartition("-")
-        if _of_topics({topic: {number: 0}}, options):
-            complain(
-                options.command,
+        is_same = (name, log.size, position) in {(one[0], one[1].size, one[2]) for one in tails}
+        if is_same and _of_topics({topic: {number: 0}}, options):
+            problems.say(
                 f"{log.path}: {log.size - position:,} bytes from position {position} on are not a "
-                "sound batch, and were not printed: a broker writes it, or see `kafkajit repair`",
+                "sound batch, and were not printed: see `kafkajit repair`",
             )
 
 
-def _begin(stream: LogStream, options: argparse.Namespace) -> StreamOffsets:
+def _begin(stream: LogStream, options: argparse.Namespace, problems: Problems) -> StreamOffsets:
     """The offsets from which on records are printed."""
     start = stream.initial_offsets()
-    _check_there(start, options)
+    _check_there(start, options, problems)
     if options.starting_timestamp is not None or options.records is None:
         return start
     end = stream.latest_offsets(start, None)
@@ -164,22 +173,31 @@ def _begin(stream: LogStream, options: argparse.Namespace) -> StreamOffsets:
     }
 
 
-def _check_there(offsets: StreamOffsets, options: argparse.Namespace) -> None:
-    """Raise an error for a name without segments; one that follows logs waits for it."""
+def _check_there(offsets: StreamOffsets, options: argparse.Namespace, problems: Problems) -> None:
+    """Raise an error for a name or a path without segments; one that follows logs waits for it."""
     from kafkajit.format.log_path import parse_log_path
     from kafkajit.places.locations import find_segments
     from kafkajit.places.private_keys import PrivateKeys
 
     found = [(topic, int(number)) for topic, numbers in offsets.items() for number in numbers]
-    if options.named.missing(found) if options.named else not found:
-        keys = PrivateKeys.of(dict(options.private_keys))
-        try:
-            logs, _ = find_segments(options.paths, keys=keys)
-            options.named.check((parse_log_path(log.path)[:2] for log in logs), options.paths)
-        except FileNotFoundError as error:
-            if not options.follow:
-                raise
+    is_complete = not options.named.missing(found) if options.named else bool(found)
+    if is_complete and len(options.paths) == 1:
+        return
+
+    def failed(error: Exception) -> None:
+        if options.follow:
             complain(options.command, f"waits, because {error}")
+        else:
+            problems.add(error)
+
+    keys = PrivateKeys.of(dict(options.private_keys))
+    try:
+        logs, _ = find_segments(options.paths, keys=keys, failed=failed)
+        options.named.check((parse_log_path(log.path)[:2] for log in logs), options.paths)
+    except FileNotFoundError as error:
+        if not options.follow:
+            raise
+        failed(error)
 
 
 def _of_topics(offsets: StreamOffsets, options: argparse.Namespace) -> StreamOffsets:
@@ -199,18 +217,32 @@ def _of_topics(offsets: StreamOffsets, options: argparse.Namespace) -> StreamOff
 
 
 def _print(
-    stream: LogStream, options: StreamOptions, lines: Any, start: StreamOffsets, end: StreamOffsets
+    stream: LogStream,
+    options: StreamOptions,
+    lines: Any,
+    start: StreamOffsets,
+    end: StreamOffsets,
+    problems: Problems,
 ) -> None:
     import pyarrow as pa
 
     from kafkajit.cli.tail_lines import COLUMNS
+    from kafkajit.errors import CorruptRecordError, KafkaJitError
     from kafkajit.scan.stream.tasks import read_stream_task
     from kafkajit.scan.table import schema_of
 
     whole = schema_of(options.scan)
     schema = pa.schema([whole.field(name) for name in COLUMNS])
-    for task in stream.tasks(start, end):
-        for split in task:
+    unread: set[str] = set()  # the folders of partitions that cannot be read on
+    for split in (split for task in stream.tasks(start, end) for split in task):
+        if split.file.folder in unread:
+            continue
+        try:
             for rows in read_stream_task([split], schema, options):
                 sys.stdout.write(lines.text(rows, split.file.path))
+        except KafkaJitError as error:
+            if isinstance(error, CorruptRecordError):
+                error.advice = "its later records are not printed: see `kafkajit repair`"
+            problems.add(error)
+            unread.add(split.file.folder)
     sys.stdout.flush()

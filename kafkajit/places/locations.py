@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -242,13 +242,13 @@ def _nothing_at(locations: Sequence[str], keys: PrivateKeys, layout: str) -> Fil
     text = f"no segments (20 digits and .log) at {places}"
     compressed = _compressed(files)
     if compressed:
-        return FileNotFoundError(f"{text}, but {_several(compressed)}: decompress them first")
+        return FileNotFoundError(f"{text}, but {listed(compressed)}: decompress them first")
     for whose, paths in _foreign(files, set()).items():
-        return FileNotFoundError(f"{text}, but {_several(paths)}: the format is {whose}")
+        return FileNotFoundError(f"{text}, but {listed(paths)}: the format is {whose}")
     waiting = [path for location in locations for path in waiting_folders(location)]
     if waiting:
         return FileNotFoundError(
-            f"{text}, but {_several(waiting)}: brokers delete, move or no longer have such "
+            f"{text}, but {listed(waiting)}: brokers delete, move or no longer have such "
             "partitions (-delete, -future, -stray); name a folder to read it"
         )
     return FileNotFoundError(f"{text}: a path is a segment, {_PLACES}")
@@ -256,14 +256,29 @@ def _nothing_at(locations: Sequence[str], keys: PrivateKeys, layout: str) -> Fil
 
 def waiting_folders(location: str) -> list[str]:
     """The folders at a location of partitions that a broker deletes, moves or no longer has."""
-    where = Location(location)
+    return _folders_in(location, lambda name: ON_ITS_WAY.fullmatch(name) is not None)
+
+
+def hidden_partitions(location: str) -> list[str]:
+    """The folders at a location of partitions whose topics' names begin with a dot."""
+    return _folders_in(
+        location,
+        lambda name: name.startswith(".") and PARTITION.fullmatch(name) is not None,
+        hidden=True,
+    )
+
+
+def _folders_in(
+    location: str, is_asked: Callable[[str], bool], *, hidden: bool = False
+) -> list[str]:
+    where = Location(location, lambda _: None)  # a listing for records reports what is unreadable
     tops = where.matches() or [where.info(where.path)]
     folders = [top for top in tops if top.type == FileType.Directory]
     return [
         where.stored(info).path
-        for inside in where.each_listed(folders)
+        for inside in where.each_listed(folders, hidden=hidden)
         for info in inside
-        if info.type == FileType.Directory and ON_ITS_WAY.fullmatch(info.base_name)
+        if info.type == FileType.Directory and is_asked(info.base_name)
     ]
 
 
@@ -275,9 +290,9 @@ def _left_out(files: Mapping[str, StoredFile], read: Collection[str]) -> Iterato
     """Lines about files that may have records, and are not among those that are read."""
     compressed = [path for path in _compressed(files) if path not in read]
     if compressed:
-        yield f"{_several(compressed)}: not read, decompress it first"
+        yield f"{listed(compressed)}: not read, decompress it first"
     for whose, paths in _foreign(files, read).items():
-        yield f"{_several(paths)}: left out, the format is {whose}"
+        yield f"{listed(paths)}: left out, the format is {whose}"
     # If segments are being swapped, or a swap was interrupted, old files may be gone.
     swapped = {file.folder for file in files.values() if _SWAP.fullmatch(file.name)}
     # A folder with a .cleaned file still has all of its old files.
@@ -299,8 +314,13 @@ def _foreign(files: Iterable[str], read: Collection[str]) -> dict[str, list[str]
     return found
 
 
-def _several(paths: list[str]) -> str:
-    return ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
+def listed(names: Sequence[str]) -> str:
+    """A few of these names, and the number of the others.
+
+    >>> listed(["a", "b", "c", "d", "e"])
+    'a, b, c and 2 more'
+    """
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def find_named(

@@ -319,3 +319,22 @@ class TestCompletion:
     def test_functions_open_their_parenthesis(self, completer: Completer) -> None:
         completer._functions = ["kafka_records", "max"]
         assert completer.candidates("SELECT ", "kafka_r") == ["kafka_records("]
+
+
+def test_a_path_without_segments_is_left_out_and_named(tmp_path: Path) -> None:
+    empty, beside = tmp_path / "empty", tmp_path / "beside"
+    empty.mkdir()
+    beside.mkdir()
+    (beside / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    named: list[Exception] = []
+    logs = Logs([str(empty), kt.SAMPLE, str(beside)], {})
+    logs.leave_out_empty(named.append)
+    assert logs.paths == [kt.SAMPLE, str(beside)]
+    (error,) = named
+    assert str(error).startswith(f"no segments (20 digits and .log) at {empty}: ")
+    for paths, words in (
+        ([str(empty), str(empty)], f"no segments .* at {empty}: "),
+        ([kt.SAMPLE, f"{tmp_path}/gone"], f"there is nothing at {tmp_path}/gone"),
+    ):
+        with pytest.raises(FileNotFoundError, match=words):
+            Logs(paths, {}).leave_out_empty(named.append)

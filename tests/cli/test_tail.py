@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -219,9 +220,10 @@ def test_damage_names_a_way_that_this_command_has(
     damaged = segment.read_bytes()[:-1] + b"\xff"
     segment.write_bytes(damaged + log(20, b"v"))
     assert main(["tail", "-n", "all", str(root)]) == 1
-    error = capsys.readouterr().err
-    assert "tail others with --partition, or see `kafkajit repair`\n" in error
-    assert "DROPMALFORMED" not in error
+    out, error = capsys.readouterr()
+    assert error.endswith(": its later records are not printed: see `kafkajit repair`\n")
+    assert error.count("\n") == 1
+    assert "payments-1\t" in out
 
 
 def test_bytes_at_a_logs_end_that_are_no_sound_batch_are_told(
@@ -231,12 +233,59 @@ def test_bytes_at_a_logs_end_that_are_no_sound_batch_are_told(
     whole = segment.read_bytes()
     for behind, count in ((whole[:70], 70), (whole[:-1] + b"\xff", len(whole)), (bytes(70), 0)):
         segment.write_bytes(whole + behind)
-        assert main(["tail", str(root)]) == 0
+        assert main(["tail", str(root)]) == bool(count)
         words = f"{segment}: {count:,} bytes from position {len(whole)} on are not a sound batch"
         assert (words in capsys.readouterr().err) == bool(count)
     segment.write_bytes(whole[:70])
     assert main(["tail", "--topic", "payments", str(root)]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_a_batch_that_a_broker_is_writing_is_no_damage(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    segment = next((root / "orders-0").glob("*.log"))
+    batch = log(30, b"new")
+    whole = segment.read_bytes()
+    segment.write_bytes(whole + batch[:40])
+    monkeypatch.setattr("kafkajit.cli.tail.sleep", lambda _: segment.write_bytes(whole + batch))
+    assert main(["tail", str(root)]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_partition_that_cannot_be_opened_does_not_stop_the_others(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_partition(root, {0: b""}, "fifos-0")
+    fifo = root / "fifos-0" / f"{0:020}.log"
+    fifo.unlink()
+    os.mkfifo(fifo)
+    write_partition(root, {0: b'{"json": true}' * 9}, "others-0")
+    (root / "gone-0").symlink_to(root / "nowhere")
+    assert main(["tail", str(root)]) == 1
+    out, err = capsys.readouterr()
+    assert {line.split("\t")[0] for line in out.splitlines()} == {"orders-0", "payments-1"}
+    lines = sorted(err.splitlines())
+    assert [next(w for w in ("fifos-0", "gone-0", "others-0") if w in line) for line in lines] == [
+        "fifos-0",
+        "gone-0",
+        "others-0",
+    ]
+
+
+def test_one_of_several_paths_without_segments_is_named(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for paths in ([root, empty], [empty, root]):
+        assert main(["tail", *map(str, paths)]) == 1
+        out, err = capsys.readouterr()
+        assert "orders-0\t" in out
+        assert err.startswith(f"kafkajit tail: no segments (20 digits and .log) at {empty}: ")
+        assert err.count("\n") == 1
+    assert main(["tail", str(empty)]) == 1
+    assert "no segments (20 digits and .log) at" in capsys.readouterr().err
 
 
 def test_new_records_are_printed_as_they_come(root: Path) -> None:

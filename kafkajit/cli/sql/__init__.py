@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafkajit.cli.destination import add_force_option, destination, packed
 from kafkajit.cli.look import add_color_option, complain
+from kafkajit.cli.problems import Problems
 from kafkajit.cli.shared_options import (
     add_isolation_level_option,
     add_mode_option,
@@ -162,13 +163,14 @@ def _run(options: argparse.Namespace) -> int:
         _take_statement(options)
         statements = _statements(options)
         format_, codec = _format(options, is_prompt=statements is None)
-        logs = _logs(options)
+        problems = Problems(options.command)
+        logs = _logs(options, problems)
         engine = Engine(logs, partial(_start, options))
         if statements is None:
             from kafkajit.cli.sql.prompt import Prompt
 
             shell = Shell(engine, sys.stdout.buffer, format_, options.rows, in_prompt=True)
-            return Prompt(shell, logs).run()
+            return problems.code(Prompt(shell, logs).run())
         with destination(options.output, force=options.force) as file, packed(file, codec) as out:
             engine.start()
             shell = Shell(engine, out, format_, options.rows, debug=options.debug)
@@ -185,7 +187,7 @@ def _run(options: argparse.Namespace) -> int:
             raise
         complain("sql", report_of(error, "").message)
         return 1
-    return 0
+    return problems.code()
 
 
 def _statements(options: argparse.Namespace) -> list[Statement] | None:
@@ -242,7 +244,7 @@ def _format(options: argparse.Namespace, *, is_prompt: bool) -> tuple[str, str |
     return format_, codec
 
 
-def _logs(options: argparse.Namespace) -> Logs | None:
+def _logs(options: argparse.Namespace, problems: Problems) -> Logs | None:
     """The place of the logs, if there are any."""
     from kafkajit.cli.sql.views import Logs
 
@@ -256,6 +258,7 @@ def _logs(options: argparse.Namespace) -> Logs | None:
             raise ValueError(f"{', '.join(given)} needs --path: name the logs to read")
         return None
     logs = Logs(options.path, given)
+    logs.leave_out_empty(problems.add)
     logs.find_segments()
     return logs
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -103,6 +103,25 @@ class Logs:
         if topic is None:
             self._topics = topics_of(logs)
         return logs
+
+    def leave_out_empty(self, failed: Callable[[Exception], None]) -> None:
+        """Leave out paths without files of Kafka's, if others have some; their errors are named."""
+        if len(self.paths) == 1:
+            return
+        every = self.paths
+        problems = {}
+        for path in every:
+            self.paths = [path]
+            try:
+                self.find_segments()
+            except FileNotFoundError as error:
+                find_files(path)  # raises an error if there is nothing at the path
+                problems[path] = error
+        self.paths = [path for path in every if path not in problems]
+        if not self.paths:
+            raise problems[every[0]]
+        for problem in problems.values():
+            failed(problem)
 
     def topics(self, *, anew: bool = False) -> list[str]:
         """The topics that have a view of their own, as they were last listed."""

@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyarrow.fs import FileType, LocalFileSystem
 
 from kafkajit.change.files import say_where
+from kafkajit.errors import KafkaJitError
 from kafkajit.format.notebook import html_lines, in_notebook
 from kafkajit.format.progress import Progress, ignored
 from kafkajit.places.location import filesystem_at, shown
@@ -188,12 +189,22 @@ def export(
 def export_to_folder(
     out: str, options: ExportOptions, report: Report | None = None, progress: Progress = ignored
 ) -> ExportResult:
-    """Export to files of each partition; `report` is called with each partition."""
+    """Export to files of each partition; `report` is called with each partition.
+
+    If the options have a function for failures, it is called with the error of a partition that
+    cannot be read, and the others are exported.
+    """
     logs = partitions_to_export(options)
     exported = []
     with closing(output_folder(out)) as folder:
         for log, reading in _reported(logs, progress):
-            exported.append(_export_partition(log, folder, reading))
+            try:
+                exported.append(_export_partition(log, folder, reading))
+            except UnreadableError as unreadable:
+                if options.scan.failed is None:
+                    raise unreadable.error from None
+                options.scan.failed(unreadable.error)
+                continue
             if report is not None:
                 report(exported[-1])
     return ExportResult(exported)
@@ -220,7 +231,7 @@ def _export_partition(
     output = PartitionOutput(folder, log.names, log.identity)
     passed = Passed(output.journal.next_offset, list(output.journal.gaps))
     done = ExportedPartition(log.topic, log.partition, passed=passed)
-    rows = rows_of(log, passed, reading)
+    rows = _read(rows_of(log, passed, reading))
     is_last = False
     while not is_last:
         files = RoundFiles(log, output, passed.next_offset or 0)
@@ -240,6 +251,21 @@ def _export_partition(
             done.bytes += file.size
             done.files.append(file.name)
     return done
+
+
+class UnreadableError(Exception):
+    """Carries the error of reading a partition past those of writing its files."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def _read(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from rows
+    except (KafkaJitError, OSError, EOFError) as error:
+        raise UnreadableError(error) from error
 
 
 def _fill(files: RoundFiles, rows: Iterator[pa.RecordBatch], done: ExportedPartition) -> bool:

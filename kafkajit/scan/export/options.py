@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from pathlib import PurePosixPath
@@ -16,6 +16,7 @@ from kafkajit.format.moment import of_datetime, option_text
 from kafkajit.format.suffixes import PACKED, format_in
 from kafkajit.format.suffixes import TEXT as TEXT_FILES
 from kafkajit.places.location import URI, shown
+from kafkajit.places.locations import hidden_partitions, listed
 from kafkajit.places.named import ALL, Named
 from kafkajit.scan.options import OPTIONS as SCAN_OPTIONS
 from kafkajit.scan.options import SERVED, ScanOptions, number_of_bytes
@@ -59,7 +60,7 @@ DEFAULT_COLUMNS = (
 ALL_COLUMNS = "all"
 DEFAULT_FILE_SIZE = 256 << 20
 # What may differ between two runs of one export. Every other option, new ones too, must not.
-_MAY_DIFFER = {"scan", "file_size", "codec", "level", "named"}
+_MAY_DIFFER = {"scan", "file_size", "codec", "level", "named", "note"}
 _SCAN_MAY_DIFFER = {
     "path",
     "paths",
@@ -90,6 +91,7 @@ class ExportOptions:
     level: int | None = None
     encoding: str = TEXT
     named: Named = ALL
+    note: Callable[[str], None] | None = None  # is called with lines about what is left out
 
     @classmethod
     def of(
@@ -161,6 +163,22 @@ class ExportOptions:
         A caller that has both decides; one that has only the topic may be too lenient.
         """
         return self.named.wants(place)
+
+    def name_left_out(self, topics: Sequence[str]) -> None:
+        """Note the topics that are exported only if they are named, and the hidden folders."""
+        if self.note is None:
+            return
+        if topics:
+            self.note(
+                f"left out, because internal topics are exported only if --topic names them: "
+                f"{listed(topics)}"
+            )
+        hidden = [path for location in self.scan.paths for path in hidden_partitions(location)]
+        if hidden:
+            self.note(
+                f"left out, because hidden folders are exported only if a PATH names them: "
+                f"{listed(hidden)}"
+            )
 
     def identity(self) -> dict[str, Any]:
         """The options that all runs of one export have in common, by their names.

@@ -108,6 +108,7 @@ class Passed:
 def partitions_to_export(options: ExportOptions) -> list[PartitionLog]:
     """The partitions that the options ask for, by topic and number."""
     found: dict[tuple[str, int], list[Segment]] = {}
+    beside: set[str] = set()
     for segments in find_partitions(options.scan, options.wants):
         topic, partition = segments[0].path[:2]
         if topic is None or partition is None:
@@ -118,6 +119,7 @@ def partitions_to_export(options: ExportOptions) -> list[PartitionLog]:
         if not options.wants({"topic": topic, "partition": partition}):
             continue
         if not options.named and _is_beside(topic, options):
+            beside.add(topic)
             continue
         if (topic, partition) in found:
             raise ValueError(
@@ -133,6 +135,8 @@ def partitions_to_export(options: ExportOptions) -> list[PartitionLog]:
         raise FileNotFoundError(
             f"only internal topics have segments at {where}: to export one, name it as the topic"
         )
+    if not options.named:
+        options.name_left_out(sorted(beside))
     typed: dict[str, ExportOptions] = {}
     for topic in sorted({topic for topic, _ in found}):
         typed[topic] = replace(options, scan=with_types(options.scan, topic))

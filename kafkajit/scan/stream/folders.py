@@ -12,6 +12,7 @@ import os
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
+from kafkajit.errors import KafkaJitError
 from kafkajit.format.tiered_names import is_topic_folder, object_name
 from kafkajit.log.overlaps import served
 from kafkajit.log.segment import segments_of
@@ -23,7 +24,7 @@ from kafkajit.scan.stream.listing import Listing, list_folder, list_settled, ref
 from kafkajit.scan.stream.tier import Tier, holds_objects
 from kafkajit.state.producer_snapshot import SNAPSHOT_NAME
 from kafkajit.storage.live_file import LiveFile
-from kafkajit.storage.stored_file import StoredFile
+from kafkajit.storage.stored_file import StoredFile, report_dangling_links
 
 logger = logging.getLogger("kafkajit")
 
@@ -91,7 +92,7 @@ class Folders:
         found: dict[str, StoredFile] = {}
         for location in locations:
             try:
-                files = stored_files(location, self._wanted)
+                files = stored_files(location, self._wanted, failed=self._options.failed)
             except FileNotFoundError:
                 if location not in self._had_files:
                     raise
@@ -127,6 +128,13 @@ class Folders:
             ) from None
         except FileNotFoundError:
             raise FileNotFoundError(f"there is nothing at {path}") from None
+        except PermissionError as error:
+            if self._options.failed is None:
+                raise
+            self._options.failed(error)
+            return
+        if self._options.failed is not None:
+            report_dangling_links(path, self._report)
         refuse_kafscale(f"{path}/{name}" for name in names)
         if any(SEGMENT_NAME.fullmatch(n) and not object_name(f"{path}/{n}") for n in names):
             yield path
@@ -148,9 +156,20 @@ class Folders:
                         return _grown(known)
                 except FileNotFoundError:
                     pass  # the last segment has been renamed since, or the folder is gone
+            if self._options.failed is not None:
+                report_dangling_links(folder, self._report)
             return list_folder(folder)
         except (FileNotFoundError, NotADirectoryError):
             return None
+        except OSError as error:
+            if self._options.failed is None:
+                raise
+            self._options.failed(error)
+            return None
+
+    def _report(self, text: str) -> None:
+        assert self._options.failed is not None
+        self._options.failed(KafkaJitError(text))
 
 
 def _remote(files: dict[str, StoredFile]) -> dict[str, Listing]:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.format.log_path import INDEX_SUFFIXES, LOG_SUFFIX
@@ -17,6 +18,7 @@ from kafkajit.log.segment import Segment, segments_of
 from kafkajit.places.location import SEGMENT_NAME
 from kafkajit.state.producer_snapshot import SNAPSHOT_NAME
 from kafkajit.storage.live_file import LiveFile
+from kafkajit.storage.source import check_regular
 from kafkajit.storage.stored_file import StoredFile
 
 # File systems count time in steps: what has just been changed may change again unnoticed.
@@ -63,6 +65,10 @@ def list_folder(folder: str) -> Listing:
         for file in files.values()
         if SEGMENT_NAME.fullmatch(file.name) and object_name(file.path) is None
     ]
+    for file in logs:
+        if not file.size:  # as that of a FIFO, which would seem to be empty for ever
+            with suppress(FileNotFoundError):
+                check_regular(Path(file.path))
     snapshots = [f"{folder}/{name}" for name in names if SNAPSHOT_NAME.fullmatch(name)]
     (segments,) = served([segments_of(logs, files)])
     return Listing(

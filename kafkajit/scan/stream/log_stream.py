@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
-from kafkajit.errors import OffsetOutOfRangeError
+from kafkajit.errors import KafkaJitError, OffsetOutOfRangeError
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.format.ranges import Range
 from kafkajit.places.named import Place, nothing_of
@@ -215,6 +215,11 @@ class LogStream:
                         partition.update(listing)
                 except FileNotFoundError:  # deleted since it was listed
                     self._busy.add(place)
+                except (OSError, KafkaJitError) as error:
+                    if self._options.scan.failed is None:
+                        raise
+                    self._options.scan.failed(error)
+                    self._busy.add(place)
             if partition is not None:
                 found[place] = partition
         self._partitions = found
@@ -336,7 +341,11 @@ class LogStream:
     def _warn(self, text: str) -> None:
         if text not in self._warned:
             self._warned.add(text)
-            logger.warning("%s", text)
+            failed = self._options.scan.failed
+            if failed is None:
+                logger.warning("%s", text)
+            else:
+                failed(KafkaJitError(text))
 
 
 def to_json(offsets: Mapping[Place, int]) -> StreamOffsets:
