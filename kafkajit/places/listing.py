@@ -1,8 +1,8 @@
 """Lists the folders at a location that may hold segments, by their names and their files.
 
 A root of partitions is listed no deeper than these. A root without any is explored: KafScale has
-folders of namespaces and topics, Pinterest's plugin those of clusters and of entropy bits, whose
-names tell nothing.
+folders of namespaces and topics, Pinterest's plugin those of clusters and of entropy bits, and a
+bucket may have tiered segments under a prefix, whose names tell nothing.
 """
 
 from __future__ import annotations
@@ -113,16 +113,18 @@ def _has_partitions(where: Location, root: FileInfo, folders: list[FileInfo]) ->
 def _explored(
     where: Location, root: FileInfo, folders: list[FileInfo], wanted: Wanted | None, layout: str
 ) -> Iterator[FileInfo]:
-    """The files of KafScale's and Pinterest's partitions, somewhere below a root.
+    """The files of tiered storage's partitions, somewhere below a root.
 
-    `folders` are in the root. A folder of segments of neither is left out: it may be a copy.
+    `folders` are in the root. Other folders of segments are left out: they may be copies.
     """
     above = {info.path: root.base_name for info in folders}  # the folder that each one is in
     found = False
+    others: list[str] = []
     for level in range(_LEVELS):
         if layout == AUTO and not found and len(folders) > _MOST_EXPLORED:
-            logger.info(
-                "%s: the folders below are not searched, because there are too many", root.path
+            where.report(
+                f"{where.shown(root.path)}: the folders below are not searched, because there are "
+                f"more than {_MOST_EXPLORED:,}: name one further down"
             )
             return
         below: dict[str, str] = {}
@@ -133,6 +135,8 @@ def _explored(
                 if _is_known(folder, files):
                     found = True
                     yield from files
+                else:
+                    others.append(folder.path)
                 continue
             # An error, or a warning, names them.
             yield from (file for file in files if foreign_format(file.path))
@@ -143,11 +147,26 @@ def _explored(
         folders, above = following, below
         if level == 0:
             logger.info("%s: the folders below are searched", root.path)
+    if layout != AUTO or wanted is not None:  # others are left out on request
+        return
+    if others:
+        count = "" if len(others) == 1 else f" and {len(others) - 1:,} others"
+        where.report(
+            f"{where.shown(others[0])}{count}: not read, a folder of segments is looked for only "
+            "in the folder that a path names"
+        )
+    if folders and not found:
+        where.report(
+            f"{where.shown(root.path)}: tiered storage is looked for in {_LEVELS} levels of "
+            "folders, and there are more: name a folder further down"
+        )
 
 
 def _is_known(folder: FileInfo, files: list[FileInfo]) -> bool:
-    """Whether a folder of segments is one of KafScale's or of Pinterest's."""
-    return any(kafscale_name(file.path) for file in files) or (
+    """Whether a folder of segments is one of tiered storage."""
+    return any(
+        kafscale_name(file.path) is not None or object_name(file.path) is not None for file in files
+    ) or (
         PARTITION.fullmatch(folder.base_name) is not None
         and any(file.base_name in PINTEREST_MARKS for file in files)
     )
@@ -159,6 +178,8 @@ def _may_lead(name: str, parent: str, above: str, wanted: Wanted | None) -> bool
         return True
     if _BITS.fullmatch(above) and PARTITION.fullmatch(name):  # bits, cluster, partition
         return may_hold(name, wanted) or wanted({"topic": name})
+    if is_topic_folder(name) or (name.isdecimal() and is_topic_folder(parent)):
+        return may_hold(name, wanted)
     if name.isdecimal() and not _BITS.fullmatch(name):  # namespace, topic, partition
         return wanted({"topic": parent, "partition": int(name)})
     return True

@@ -150,6 +150,10 @@ class Location:
     def stored(self, info: FileInfo) -> StoredFile:
         return stored_as(info, self._prefix, self._filesystem)
 
+    def shown(self, path: str) -> str:
+        """A path on the file system as users write it."""
+        return f"{self._prefix}{path}"
+
     def info(self, path: str) -> FileInfo:
         (info,) = self._opened.get_file_info([path])
         if info.type == FileType.NotFound:
@@ -164,10 +168,10 @@ class Location:
     def listed(self, folder: str, *, hidden: bool = False) -> list[FileInfo]:
         """Files and folders in a folder; `hidden` adds folders whose names begin with a dot."""
         if self._filesystem is None:
-            report_dangling_links(folder, self._report)
+            report_dangling_links(folder, self.report)
         listed = [
             info
-            for info in with_names(self._opened.get_file_info(FileSelector(folder)), self._report)
+            for info in with_names(self._opened.get_file_info(FileSelector(folder)), self.report)
             if hidden or not info.base_name.startswith(".") or info.type != FileType.Directory
         ]
         return sorted(listed, key=lambda info: info.path)
@@ -197,7 +201,8 @@ class Location:
                 self._failed(error)
             return []
 
-    def _report(self, text: str) -> None:
+    def report(self, text: str) -> None:
+        """Name a file or folder that is left out."""
         if self._failed is None:
             report_unread(text)
         else:

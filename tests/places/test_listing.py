@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from pathlib import Path
 
+import data
 import pytest
+import scanning
 from kafscale_buckets import write_partition
 from pyarrow.fs import FileInfo, FileSelector, PyFileSystem
 from scanning import options_of, read_rows, read_table
@@ -14,6 +17,8 @@ import kafkajit.places.listing
 import kafkajit.places.location
 import kafkajit.testing as kt
 from asv_bench.benchmarks.memory_store import MemoryStore
+from kafkajit.errors import KafkaJitError
+from kafkajit.format.log_path import parse_log_path
 from kafkajit.places.location import Location
 from kafkajit.places.locations import find_files, find_segments
 from kafkajit.places.wanted import of_topics
@@ -216,7 +221,7 @@ def test_a_bucket_of_other_things_is_not_explored_to_its_end(
     caplog.set_level("INFO")
     with pytest.raises(FileNotFoundError, match="no segments"):
         found_in(tmp_path)
-    assert "the folders below are not searched, because there are too many" in caplog.text
+    assert "the folders below are not searched, because there are more than 5: name" in caplog.text
 
 
 def write_pinterest(base: Path, cluster: str, topic: str, partition: int, bits: int) -> Path:
@@ -261,3 +266,51 @@ def test_unwanted_partitions_of_pinterest_are_not_listed(
     assert {folder.name for folder in folders if str(folder) in listed} == {
         f"orders-{partition}" for partition in range(4)
     }
+
+
+TIERED = {"local-storage": "", "aiven-plain": "", "aiven-compressed": "some/prefix"}
+
+
+@pytest.mark.parametrize(
+    ("name", "above"),
+    [
+        ("local-storage", "mixed"),
+        ("local-storage", "a/b/c"),
+        ("aiven-plain", "mixed"),
+        ("aiven-plain", "a/b"),
+        ("aiven-compressed", ""),
+    ],
+)
+def test_tiered_segments_are_found_in_the_levels_below(
+    name: str, above: str, tmp_path: Path
+) -> None:
+    remote = data.objects() / name / "remote"
+    expected = sorted(log.name for log in find_segments([str(remote / TIERED[name])])[0])
+    assert expected
+    shutil.copytree(remote, tmp_path / "bucket" / above, dirs_exist_ok=True)
+    bucket = str(tmp_path / "bucket")
+    found = find_segments([bucket])[0]
+    assert sorted(log.name for log in found) == expected
+    topic = parse_log_path(found[0].path).topic
+    assert topic is not None
+    only = find_segments([bucket], wanted=of_topics([topic]))[0]
+    assert [log.path for log in only] == [
+        log.path for log in found if parse_log_path(log.path).topic == topic
+    ]
+    assert find_segments([bucket], wanted=of_topics(["missing"]))[0] == []
+
+
+def test_what_is_not_searched_is_named(tmp_path: Path) -> None:
+    write_partition(tmp_path / "1" / "2" / "orders" / "0")
+    write_partition(tmp_path / "1" / "2" / "3" / "4" / "orders" / "0")
+    scanning.write_partition(tmp_path / "1", {0: b""}, "copy-0")
+    named: list[Exception] = []
+    assert len(find_segments([str(tmp_path)], failed=named.append)[0]) > 0
+    assert [str(error) for error in named] == [
+        f"{tmp_path}/1/copy-0: not read, a folder of segments is looked for only in the folder "
+        "that a path names"
+    ]
+    deep = tmp_path / "deep"
+    write_partition(deep / "1" / "2" / "3" / "4" / "5" / "orders" / "0")
+    with pytest.raises(KafkaJitError, match=f"^{deep}: .* in 4 levels of folders, and there are"):
+        find_segments([str(deep)], failed=named.append)
