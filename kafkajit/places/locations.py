@@ -13,18 +13,21 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pyarrow.fs import FileType
 
 from kafkajit.errors import Failed, KafkaJitError, RemoteStorageError
-from kafkajit.format.foreign_names import foreign_format
 from kafkajit.format.tiered_names import object_name
 from kafkajit.places.layouts import AUTO, of_layout
+from kafkajit.places.left_out import compressed_in, foreign_in, lines_about, listed, waiting_folders
 from kafkajit.places.listing import PARTITION, files_in
-from kafkajit.places.location import GLOB, ON_ITS_WAY, READABLE_NAME, URI, Location, absolute, shown
+from kafkajit.places.location import GLOB, READABLE_NAME, URI, Location, absolute, shown
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
 from kafkajit.places.tiered_files import TieredFile, as_log_files
 from kafkajit.places.wanted import Wanted
@@ -34,9 +37,9 @@ from kafkajit.storage.stored_file import StoredFile
 
 logger = logging.getLogger("kafkajit")
 
-# Compressed backups of segments. kafkajit does not read them.
-_COMPRESSED = re.compile(r"\d{20}\.log\.(?:gz|zst|lz4|bz2|xz|sz|snappy|br|Z|zip)")
-_SWAP = re.compile(r"\d{20}\.log\.swap")
+# A folder whose newest segment is older has not been rolled since a listing began, even if the
+# clocks of this machine and of a file server differ a little.
+_LATELY_NS = 60 * 10**9
 
 
 def stored_file(location: str, keys: PrivateKeys = NO_KEYS) -> StoredFile:
@@ -196,6 +199,7 @@ def find_segments(
     empty. Each location must exist and have segments. `failed` is called with the error of one that
     has none, and with those of folders and files that are left out, if there are segments at all.
     """
+    began = time.time_ns()
     locations = list(locations)
     name = READABLE_NAME if glob is None else glob_to_regex(glob)
     logs: dict[str, StoredFile] = {}
@@ -212,7 +216,8 @@ def find_segments(
         own = {
             path: file for path, file in found.items() if name.fullmatch(file.name) or path == place
         }
-        files |= found
+        own |= _rolled_meanwhile(own, began)
+        files |= found | own
         logs |= own
         # The only segments may be those of others than the wanted partitions.
         if own or (wanted is not None and _has_file([location], layout, name, failed=add)):
@@ -220,7 +225,7 @@ def find_segments(
         elif len(problems) == before:
             empty.append(location)
             continue  # its error names these files
-        notes += _left_out(found, own if glob is None else found)
+        notes += lines_about(found, own if glob is None else found)
     if not has_any and not problems:
         raise _nothing_at(locations, keys, layout)
     problems += [_nothing_at([location], keys, layout) for location in empty]
@@ -235,15 +240,38 @@ def find_segments(
     return list(logs.values()), files
 
 
+def _rolled_meanwhile(logs: Mapping[str, StoredFile], began: int) -> dict[str, StoredFile]:
+    """The segments that have grown since they were listed, and have a segment after them now.
+
+    A broker has rolled them while the folder was listed. Their records up to the next segment would
+    be missing between those that are read. The last segment keeps the size that was listed.
+    """
+    grown = {}
+    folders: dict[str, list[StoredFile]] = {}
+    for log in logs.values():
+        if log.filesystem is None and not isinstance(log, TieredFile):
+            folders.setdefault(log.folder, []).append(log)
+    for found in folders.values():
+        *rolled, last = sorted(found, key=lambda log: log.name)
+        if (last.modified_ns or 0) < began - _LATELY_NS:
+            continue
+        for log in rolled:
+            with suppress(OSError):  # whoever reads it reports it
+                size = os.stat(log.key).st_size  # noqa: PTH116
+                if size > log.size:
+                    grown[log.path] = replace(log, size=size)
+    return grown
+
+
 def _nothing_at(locations: Sequence[str], keys: PrivateKeys, layout: str) -> FileNotFoundError:
     """The error of locations without segments, with what lies there instead."""
     files = files_at(locations, keys, layout=layout)
     places = ", ".join(map(shown, locations))
     text = f"no segments (20 digits and .log) at {places}"
-    compressed = _compressed(files)
+    compressed = compressed_in(files)
     if compressed:
         return FileNotFoundError(f"{text}, but {listed(compressed)}: decompress them first")
-    for whose, paths in _foreign(files, set()).items():
+    for whose, paths in foreign_in(files, set()).items():
         return FileNotFoundError(f"{text}, but {listed(paths)}: the format is {whose}")
     waiting = [path for location in locations for path in waiting_folders(location)]
     if waiting:
@@ -252,75 +280,6 @@ def _nothing_at(locations: Sequence[str], keys: PrivateKeys, layout: str) -> Fil
             "partitions (-delete, -future, -stray); name a folder to read it"
         )
     return FileNotFoundError(f"{text}: a path is a segment, {_PLACES}")
-
-
-def waiting_folders(location: str) -> list[str]:
-    """The folders at a location of partitions that a broker deletes, moves or no longer has."""
-    return _folders_in(location, lambda name: ON_ITS_WAY.fullmatch(name) is not None)
-
-
-def hidden_partitions(location: str) -> list[str]:
-    """The folders at a location of partitions whose topics' names begin with a dot."""
-    return _folders_in(
-        location,
-        lambda name: name.startswith(".") and PARTITION.fullmatch(name) is not None,
-        hidden=True,
-    )
-
-
-def _folders_in(
-    location: str, is_asked: Callable[[str], bool], *, hidden: bool = False
-) -> list[str]:
-    where = Location(location, lambda _: None)  # a listing for records reports what is unreadable
-    tops = where.matches() or [where.info(where.path)]
-    folders = [top for top in tops if top.type == FileType.Directory]
-    return [
-        where.stored(info).path
-        for inside in where.each_listed(folders, hidden=hidden)
-        for info in inside
-        if info.type == FileType.Directory and is_asked(info.base_name)
-    ]
-
-
-def _compressed(files: Iterable[str]) -> list[str]:
-    return sorted(path for path in files if _COMPRESSED.fullmatch(path.rpartition("/")[2]))
-
-
-def _left_out(files: Mapping[str, StoredFile], read: Collection[str]) -> Iterator[str]:
-    """Lines about files that may have records, and are not among those that are read."""
-    compressed = [path for path in _compressed(files) if path not in read]
-    if compressed:
-        yield f"{listed(compressed)}: not read, decompress it first"
-    for whose, paths in _foreign(files, read).items():
-        yield f"{listed(paths)}: left out, the format is {whose}"
-    # If segments are being swapped, or a swap was interrupted, old files may be gone.
-    swapped = {file.folder for file in files.values() if _SWAP.fullmatch(file.name)}
-    # A folder with a .cleaned file still has all of its old files.
-    cleaned = {file.folder for file in files.values() if file.name.endswith(".cleaned")}
-    for folder in sorted(swapped - cleaned):
-        yield (
-            f"{folder}: segments are being swapped (.swap), or a swap was interrupted: records may "
-            "be missing or duplicated until a broker or `kafkajit repair` completes it"
-        )
-
-
-def _foreign(files: Iterable[str], read: Collection[str]) -> dict[str, list[str]]:
-    """The files in formats that are not read, by the words for these formats."""
-    found: dict[str, list[str]] = {}
-    for path in sorted(files):
-        whose = None if path in read else foreign_format(path)
-        if whose is not None:
-            found.setdefault(whose, []).append(path)
-    return found
-
-
-def listed(names: Sequence[str]) -> str:
-    """A few of these names, and the number of the others.
-
-    >>> listed(["a", "b", "c", "d", "e"])
-    'a, b, c and 2 more'
-    """
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def find_named(

@@ -14,7 +14,6 @@ with a batch. A log that ends with a batch needs none of these checks.
 from __future__ import annotations
 
 import codecs
-import logging
 import re
 import struct
 from collections.abc import Callable
@@ -47,8 +46,6 @@ from kafkajit.format.log_path import parse_log_path
 from kafkajit.records.batches import frame, framing_error
 from kafkajit.storage.source import Bytes, Source
 from kafkajit.walk.resync import PrefixChecksums, end_by_checksum
-
-logger = logging.getLogger("kafkajit")
 
 _ADVICE = "read it with mode DROPMALFORMED or PERMISSIVE, or see `kafkajit repair`"
 _MAX_OFFSET = 2**63 - 1
@@ -190,12 +187,9 @@ def _followed(
         return None
     assert source.surroundings is not None
     if source.surroundings.size() > source.content.size:
-        logger.warning(
-            "%s: the log has grown while it was read: records between %d and the next segment are "
-            "missing",
-            source.path,
-            position,
-        )
+        # It was the last segment when it was listed or opened, in the middle of a batch. The broker
+        # has finished the batch since, and rolled. `find_segments` looks again at the sizes of
+        # segments that were not the last.
         return None
     return CorruptRecordError(
         f"{following} follows this segment, which ends in {source.content.size - position} bytes "

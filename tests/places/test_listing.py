@@ -275,7 +275,7 @@ TIERED = {"local-storage": "", "aiven-plain": "", "aiven-compressed": "some/pref
     ("name", "above"),
     [
         ("local-storage", "mixed"),
-        ("local-storage", "a/b/c"),
+        ("local-storage", "a/b"),
         ("aiven-plain", "mixed"),
         ("aiven-plain", "a/b"),
         ("aiven-compressed", ""),

@@ -15,8 +15,8 @@ from kafkajit.errors import did_you_mean
 from kafkajit.format.moment import of_datetime, option_text
 from kafkajit.format.suffixes import PACKED, format_in
 from kafkajit.format.suffixes import TEXT as TEXT_FILES
+from kafkajit.places.left_out import hidden_partitions, listed
 from kafkajit.places.location import URI, shown
-from kafkajit.places.locations import hidden_partitions, listed
 from kafkajit.places.named import ALL, Named
 from kafkajit.scan.options import OPTIONS as SCAN_OPTIONS
 from kafkajit.scan.options import SERVED, ScanOptions, number_of_bytes

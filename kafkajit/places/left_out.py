@@ -1,0 +1,87 @@
+"""Files and folders at a location that are not read, although they may have records."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+from pyarrow.fs import FileType
+
+from kafkajit.format.foreign_names import foreign_format
+from kafkajit.places.listing import PARTITION
+from kafkajit.places.location import ON_ITS_WAY, Location
+from kafkajit.storage.stored_file import StoredFile
+
+# Compressed backups of segments. kafkajit does not read them.
+_COMPRESSED = re.compile(r"\d{20}\.log\.(?:gz|zst|lz4|bz2|xz|sz|snappy|br|Z|zip)")
+_SWAP = re.compile(r"\d{20}\.log\.swap")
+
+
+def compressed_in(files: Iterable[str]) -> list[str]:
+    """The compressed backups of segments among some paths."""
+    return sorted(path for path in files if _COMPRESSED.fullmatch(path.rpartition("/")[2]))
+
+
+def lines_about(files: Mapping[str, StoredFile], read: Collection[str]) -> Iterator[str]:
+    """Lines about files that may have records, and are not among those that are read."""
+    compressed = [path for path in compressed_in(files) if path not in read]
+    if compressed:
+        yield f"{listed(compressed)}: not read, decompress it first"
+    for whose, paths in foreign_in(files, read).items():
+        yield f"{listed(paths)}: left out, the format is {whose}"
+    # If segments are being swapped, or a swap was interrupted, old files may be gone.
+    swapped = {file.folder for file in files.values() if _SWAP.fullmatch(file.name)}
+    # A folder with a .cleaned file still has all of its old files.
+    cleaned = {file.folder for file in files.values() if file.name.endswith(".cleaned")}
+    for folder in sorted(swapped - cleaned):
+        yield (
+            f"{folder}: segments are being swapped (.swap), or a swap was interrupted: records may "
+            "be missing or duplicated until a broker or `kafkajit repair` completes it"
+        )
+
+
+def foreign_in(files: Iterable[str], read: Collection[str]) -> dict[str, list[str]]:
+    """The files in formats that are not read, by the words for these formats."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(files):
+        whose = None if path in read else foreign_format(path)
+        if whose is not None:
+            found.setdefault(whose, []).append(path)
+    return found
+
+
+def listed(names: Sequence[str]) -> str:
+    """A few of these names, and the number of the others.
+
+    >>> listed(["a", "b", "c", "d", "e"])
+    'a, b, c and 2 more'
+    """
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def waiting_folders(location: str) -> list[str]:
+    """The folders at a location of partitions that a broker deletes, moves or no longer has."""
+    return _folders_in(location, lambda name: ON_ITS_WAY.fullmatch(name) is not None)
+
+
+def hidden_partitions(location: str) -> list[str]:
+    """The folders at a location of partitions whose topics' names begin with a dot."""
+    return _folders_in(
+        location,
+        lambda name: name.startswith(".") and PARTITION.fullmatch(name) is not None,
+        hidden=True,
+    )
+
+
+def _folders_in(
+    location: str, is_asked: Callable[[str], bool], *, hidden: bool = False
+) -> list[str]:
+    where = Location(location, lambda _: None)  # a listing for records reports what is unreadable
+    tops = where.matches() or [where.info(where.path)]
+    folders = [top for top in tops if top.type == FileType.Directory]
+    return [
+        where.stored(info).path
+        for inside in where.each_listed(folders, hidden=hidden)
+        for info in inside
+        if info.type == FileType.Directory and is_asked(info.base_name)
+    ]
