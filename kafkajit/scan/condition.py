@@ -9,8 +9,10 @@ and nothing here has to read expressions.
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cache, partial
 from typing import Any
 
@@ -40,6 +42,16 @@ _SECONDS = (
     (datetime.datetime.min.replace(tzinfo=datetime.UTC) - _EPOCH) // _SECOND,
     (datetime.datetime.max.replace(tzinfo=datetime.UTC) - _EPOCH) // _SECOND,
 )
+# How a number is rounded without changing a test of whole numbers.
+_ROUNDED: dict[str, Callable[[Any], int]] = {
+    "=": math.floor,
+    "==": math.floor,
+    "!=": math.floor,
+    "<": math.ceil,
+    "<=": math.floor,
+    ">": math.floor,
+    ">=": math.ceil,
+}
 # The format and the name of a fragment that is never opened.
 _UNREAD = ds.IpcFileFormat()
 _HERE = LocalFileSystem()
@@ -64,10 +76,10 @@ class Condition:
         if names:
             check_columns(names, schema.names)
         try:
-            condition = cls(pq.filters_to_expression(filters), schema)
-            condition.rows_of(pa.RecordBatch.from_pylist([], schema=schema))
-        except (pa.ArrowException, TypeError, ValueError) as error:
-            reason = " ".join(str(error).split())
+            condition = cls(pq.filters_to_expression(_exact(filters, schema)), schema)
+            condition._filtered(pa.RecordBatch.from_pylist([], schema=schema))
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            reason = _on_one_line(error)
             raise ValueError(
                 f"filters: {reason}; pass a list such as [('topic', '==', 'orders'), "
                 "('offset', '>=', 100)] or an expression of pyarrow.compute"
@@ -89,6 +101,15 @@ class Condition:
 
     def rows_of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a batch that meet the condition, in order."""
+        try:
+            return self._filtered(batch)
+        except pa.ArrowException as error:
+            raise ValueError(
+                f"filters: {_on_one_line(error)}; Arrow cannot compare such values in the "
+                f"expression {self.expression}: compare whole numbers with whole numbers"
+            ) from None
+
+    def _filtered(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         kept = Declaration.from_sequence(
             [
                 Declaration("table_source", TableSourceNodeOptions(pa.Table.from_batches([batch]))),
@@ -102,7 +123,10 @@ class Condition:
         """Whether a row that meets the guarantee can meet the condition, as far as Arrow sees."""
         fragment = _UNREAD.make_fragment("unread", _HERE, guarantee)
         dataset = ds.FileSystemDataset([fragment], self.schema, _UNREAD)
-        return any(True for _ in dataset.get_fragments(filter=self.expression))
+        try:
+            return any(True for _ in dataset.get_fragments(filter=self.expression))
+        except pa.ArrowException:  # it cannot compare them, as an int64 with 1.5
+            return True
 
     def predicates(self) -> list[Predicate]:
         """Conditions on single columns that follow, by which a scan skips files and batches."""
@@ -139,6 +163,45 @@ class Condition:
         above = _last(-most, -least, lambda value: not self.may_hold(column >= scalar(-value)))
         if above is not None:
             yield Predicate(name, "<", literal(-above))
+
+
+def _on_one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def _exact(filters: Any, schema: pa.Schema) -> Any:
+    """Lists of filters whose tests of whole numbers have whole numbers that mean the same.
+
+    Arrow would convert the column to a float of 32 or 64 bits, which refuses large offsets.
+    """
+    if isinstance(filters, tuple) and len(filters) == 3 and isinstance(filters[0], str):
+        name, test, value = filters
+        is_whole = name in schema.names and pa.types.is_integer(schema.field(name).type)
+        return _whole(name, test, value) if is_whole else filters
+    if isinstance(filters, (list, tuple)):
+        return type(filters)(_exact(each, schema) for each in filters)
+    return filters
+
+
+def _whole(name: str, test: str, value: Any) -> tuple[str, str, Any]:
+    """A test of a column of whole numbers, with a whole number that Arrow's int64 holds.
+
+    >>> _whole("offset", ">", 1.5), _whole("offset", "<=", 2.0), _whole("offset", "<", 2**63)
+    (('offset', '>', 1), ('offset', '<=', 2), ('offset', '>=', -9223372036854775808))
+    """
+    is_number = isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
+    if not is_number or test not in _ROUNDED:
+        return name, test, value
+    always, never = (name, ">=", MIN_INT64), (name, "<", MIN_INT64)
+    if value != value:  # NaN
+        return always if test == "!=" else never
+    if value in (math.inf, -math.inf) or not MIN_INT64 <= value <= MAX_INT64:
+        is_met = test == "!=" or (value > 0 and test[0] == "<") or (value < 0 and test[0] == ">")
+        return always if is_met else never
+    rounded = _ROUNDED[test](value)
+    if test[0] in "=!" and rounded != value:
+        return always if test == "!=" else never
+    return name, test, min(rounded, MAX_INT64)
 
 
 def _last(least: int, most: int, holds: Callable[[int], bool]) -> int | None:
