@@ -386,9 +386,33 @@ All commands agree on these:
 - A terminal shows the progress of everything that takes more than a second, in a line that
   vanishes.
 - A SIZE is a number of bytes such as `1048576`, `128m` or `1g`; k, m, g and t are powers of 1024.
-  A TIME is ISO 8601, in UTC unless it has a zone, or milliseconds since 1970.
-- Commands that change logs print their plan, and change something only with `--apply`. Without it
-  they exit with 2 if there is something to do.
+  A TIME is ISO 8601, in UTC unless it has a zone, or milliseconds since 1970: `1762300805000`. A
+  number that may be in seconds needs its unit: `1762300805s`.
+- `--topic` and `--partition` may be repeated, and be used together: what one of them names is read.
+  A name without segments is an error, before anything is read or written.
+- Commands that change logs print their plan, and change something only with `--apply`.
+
+## Exit codes
+
+0 means that everything that was asked for is done, and that nothing was left out. If a part cannot
+be read, a command names it in a line on stderr, does the rest, and exits with 1. Such a part is a
+folder without permission, a link to nothing, a file that is not a log, a damaged batch, or one of
+several paths without segments. If a path, a topic or an option is wrong, nothing is done.
+
+| command | everything is done | a part cannot be read | a path, a name or an option is wrong |
+| --- | --- | --- | --- |
+| `info`, `report`, `tail`, `export`, `sql` | 0 | 1 | 1 |
+| `export --mode DROPMALFORMED`, or PERMISSIVE | 0 | 2 for damage, otherwise 1 | 1 |
+| `grep` | 0, or 1 if no record matches | 2, but 0 if `-q` finds a match | 2 |
+| `dump-log` | 0 | 1; damage is printed, as by Kafka's tool | 1 |
+| `repair`, `retain`, `compact`, `import` | 0, or 2 if `--apply` is missing | 1 | 1 |
+| `restore` | 0, or 2 if `--apply` is missing | 1; only damage lets the rest be restored | 1 |
+
+A single file that `export` writes is whole or does not exist: a damaged batch is then an error.
+`sql` with `--mode DROPMALFORMED` or PERMISSIVE exits with 0, as does `dump-log`: damage is left out
+because the mode asks for it. In `tail -f` a topic that does not exist is waited for, with a line on
+stderr. `export` without `--topic` names the internal topics that it leaves out, which is not an
+error. Ctrl-C exits with 130.
 """
 
 

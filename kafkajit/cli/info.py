@@ -31,6 +31,10 @@ end. That is the number of records unless compaction has removed some or
 transactions have added markers. The column "codecs" has those of the last
 batches. kafkajit report takes more time, and shows more.
 
+exit code:
+  0 if all partitions were looked at; 1 if one is damaged or cannot be read,
+    which is named on stderr, or after an error
+
 examples:
   kafkajit info /var/kafka
   kafkajit info /var/kafka/orders-0

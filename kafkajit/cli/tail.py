@@ -35,6 +35,10 @@ A PATH is a log.dirs folder, a partition's folder, a glob, or a URI such as
 s3://bucket/orders-0. Without --topic, internal topics and a registry's topic
 are left out.
 
+exit code:
+  0 if all records were printed; 1 if a partition is damaged or cannot be read,
+    which is named on stderr while the others are printed, or after an error
+
 examples:
   kafkajit tail /var/kafka --topic orders
   kafkajit tail -f -n 0 /var/kafka/orders-*

@@ -112,7 +112,7 @@ def find_logs(sources: Iterable[str], options: RestoreOptions) -> Found:
     error.
     """
     sources = list(sources)
-    logs, files = find_segments(sources, keys=options.keys)
+    logs, files = find_segments(sources, keys=options.keys, failed=_refuse)
     logs = without_unreadable(logs)
     every = [_source_log(segments, files) for segments in partitions_of(logs, files)]
     named = Named(options.named.topics | options.topic_ids.keys(), options.named.partitions)
@@ -141,6 +141,11 @@ def find_logs(sources: Iterable[str], options: RestoreOptions) -> Found:
     _check_swapped(chosen)
     chosen.sort(key=lambda log: (log.topic, log.partition))
     return Found(chosen, sorted(left_out))
+
+
+def _refuse(error: Exception) -> None:
+    """Raise the error of a part of the sources that is left out: its records would be missing."""
+    raise error
 
 
 def _source_log(segments: list[Segment], files: Mapping[str, StoredFile]) -> SourceLog:

@@ -1,0 +1,210 @@
+"""One rule for exits: docs/commands.md has the codes, and commands are tried in all situations."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from scanning import write_partition
+from terminal import command
+
+import kafkajit.testing as kt
+from kafkajit.cli import main
+
+pytestmark = pytest.mark.whole  # a few seconds for all
+
+PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
+LOG = kt.batch([kt.Record(key=b"k", value=b"v")] * 3)
+DAMAGED = LOG[:-1] + b"\xff" + kt.batch([kt.Record(value=b"v")], base_offset=3)
+DONE, PART, WRONG = range(3)  # the columns of the page's table
+
+# The words of a command for some paths and an output, by its name in the table.
+COMMANDS: dict[str, Callable[[list[str], str], list[str]]] = {
+    "info": lambda paths, _: ["info", *paths],
+    "report": lambda paths, _: ["report", "--format", "json", "--deep", *paths],
+    "tail": lambda paths, _: ["tail", "-n", "all", *paths],
+    "export": lambda paths, out: ["export", *paths, "-o", out, "--to", "csv"],
+    "export --mode DROPMALFORMED": lambda paths, out: [
+        *("export", "--mode", "DROPMALFORMED", *paths, "-o", out, "--to", "csv")
+    ],
+    "grep": lambda paths, _: ["grep", "-c", "v", *paths],
+    "restore": lambda paths, out: ["restore", *paths, out],
+}
+
+
+def code_on_the_page(name: str, column: int) -> int:
+    """The first number in a cell of the table."""
+    for line in PAGE.read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip("| ").split("|")]
+        if len(cells) == 4 and f"`{name}`" in cells[0]:
+            found = re.search(r"\d", cells[1 + column])
+            assert found is not None
+            return int(found[0])
+    raise AssertionError(f"the page has no row of {name}")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "kafka"
+    for name in ("orders-0", "orders-1", "payments-0"):
+        write_partition(root, {0: LOG}, name)
+    return root
+
+
+def ran(words: list[str], capfd: pytest.CaptureFixture[str]) -> tuple[int, list[str]]:
+    """The exit code and the lines on stderr."""
+    capfd.readouterr()
+    try:
+        code = main(words)
+    except SystemExit as stopped:
+        code = int(stopped.code or 0)
+    return code, capfd.readouterr().err.splitlines()
+
+
+by_command = pytest.mark.parametrize("name", COMMANDS)
+
+
+@by_command
+def test_everything_is_done(
+    name: str, root: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    code, lines = ran(COMMANDS[name]([str(root)], str(tmp_path / "out")), capfd)
+    expected = 2 if name == "restore" else code_on_the_page(name, DONE)
+    assert (code, lines) == (expected, [])
+
+
+@by_command
+@pytest.mark.parametrize("wrong", ["path", "second path", "topic", "partition", "option"])
+def test_nothing_is_done_if_a_path_or_a_name_is_wrong(
+    name: str, wrong: str, root: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    gone, out = str(tmp_path / "gone"), tmp_path / "out"
+    paths, more = {
+        "path": ([gone], []),
+        "second path": ([str(root), gone], []),
+        "topic": ([str(root)], ["--topic", "ordres"]),
+        "partition": ([str(root)], ["--partition", "orders-2"]),
+        "option": ([str(root)], ["--tpoic", "orders"]),
+    }[wrong]
+    if wrong == "partition" and name in ("info", "report"):
+        pytest.skip("it has no --partition")
+    code, lines = ran([*COMMANDS[name](paths, str(out)), *more], capfd)
+    assert (code, len(lines)) == (code_on_the_page(name, WRONG), 1)
+    words = {
+        "topic": "no segments of ordres at .*did you mean 'orders'",
+        "partition": "no segments of orders-2 at .*: orders has the partitions 0, 1",
+        "option": "unknown option",
+    }
+    assert re.search(words.get(wrong, f"there is nothing at {gone}"), lines[0])
+    assert not out.exists()
+
+
+def test_a_part_that_cannot_be_read_is_named_and_the_rest_is_done(
+    root: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for number, (name, words) in enumerate(COMMANDS.items()):
+        if name == "restore":  # nothing is restored without a part of a source
+            continue
+        link = root / "gone-0"
+        for situation in ("a path without segments", "a link to nothing", "a damaged batch"):
+            paths = [str(root)]
+            named = "orders-1"
+            if situation == "a path without segments":
+                paths, named = [str(empty), str(root)], str(empty)
+            elif situation == "a link to nothing":
+                link.symlink_to(root / "nowhere")
+                named = str(link)
+            elif name == "info":
+                continue  # it does not check the last batches of sound size
+            else:
+                (root / "orders-1" / f"{0:020}.log").write_bytes(DAMAGED)
+            out = tmp_path / f"out-{number}-{situation[:6]}"
+            code, lines = ran(words(paths, str(out)), capfd)
+            expected = code_on_the_page(name, PART)
+            if name.startswith("export --mode") and situation != "a damaged batch":
+                expected = 1
+            assert code == expected, (name, situation)
+            assert len(lines) == 1, (name, situation, lines)
+            assert named in lines[0], (name, situation)
+            if name.startswith("export"):
+                assert len([*out.glob("payments-0-*.csv")]) == 1
+            link.unlink(missing_ok=True)
+            (root / "orders-1" / f"{0:020}.log").write_bytes(LOG)
+
+
+def test_a_restoration_is_refused_if_a_part_of_a_source_is_left_out(
+    root: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    (root / "gone-0").symlink_to(root / "nowhere")
+    out = tmp_path / "out"
+    for paths in ([str(root)], [str(root / "orders-0"), str(empty)]):
+        code, lines = ran(["restore", "--apply", *paths, str(out)], capfd)
+        assert (code, len(lines)) == (1, 1)
+        assert not [*out.glob("*")]
+
+
+def test_damage_that_the_mode_leaves_out_does_not_hide_what_cannot_be_read(
+    root: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (root / "gone-0").symlink_to(root / "nowhere")
+    (root / "orders-1" / f"{0:020}.log").write_bytes(DAMAGED)
+    words = COMMANDS["export --mode DROPMALFORMED"]([str(root)], str(tmp_path / "out"))
+    code, lines = ran(words, capfd)
+    assert (code, len(lines)) == (1, 2)
+
+
+def test_grep_with_q_ends_with_0_at_a_match_whatever_else_is_wrong(
+    root: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (root / "gone-0").symlink_to(root / "nowhere")
+    assert ran(["grep", "-q", "v", str(root)], capfd)[0] == 0
+    assert ran(["grep", "-q", "nothing", str(root)], capfd)[0] == 2
+    (root / "gone-0").unlink()
+    assert ran(["grep", "nothing", str(root)], capfd)[0] == 1
+
+
+@pytest.mark.parametrize("name", ["info", "report", "tail", "grep", "dump-log"])
+def test_a_closed_standard_output_is_an_error(name: str, root: Path) -> None:
+    place = str(root / "orders-0")
+    words = ["dump-log", place] if name == "dump-log" else COMMANDS[name]([place], "")
+    run = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", *command(*words)],
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == code_on_the_page(name, WRONG)
+    assert len(run.stderr.splitlines()) == 1
+
+
+def test_dump_log_goes_on_as_kafkas_tool_does(
+    root: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for other in (empty, tmp_path / "gone"):
+        code, lines = ran(["dump-log", str(other), str(root / "orders-0")], capfd)
+        assert (code, len(lines)) == (code_on_the_page("dump-log", PART), 1)
+    (root / "orders-1" / f"{0:020}.log").write_bytes(DAMAGED)
+    assert ran(["dump-log", str(root / "orders-1")], capfd) == (0, [])
+    assert ran(["dump-log", "--mode", "FAILFAST", str(root / "orders-1")], capfd)[0] == 1
+
+
+@pytest.mark.parametrize("name", ["repair", "retain", "compact", "import"])
+def test_commands_that_change_logs_refuse_a_wrong_path(
+    name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    gone = str(tmp_path / "gone")
+    words = {
+        "retain": ["retain", "--config", "retention.ms=1", gone],
+        "import": ["import", gone, str(tmp_path / "out")],
+    }.get(name, [name, gone])
+    code, lines = ran(words, capfd)
+    assert (code, len(lines)) == (code_on_the_page(name, WRONG), 1)
