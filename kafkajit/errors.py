@@ -119,6 +119,10 @@ class RemoteStorageError(KafkaJitError):
     lost: tuple[int, int] | None = None
 
 
+class LeftOutError(KafkaJitError):
+    """A file or a folder that may have records is not read."""
+
+
 class RecordSerializationError(KafkaJitError):
     """A row cannot be written as a key or a value of a schema."""
 

@@ -6,10 +6,10 @@ something: the kind of damage, or that the error is unforeseen.
 
 from __future__ import annotations
 
-from kafkajit.errors import KafkaJitError
+from kafkajit.errors import KafkaJitError, LeftOutError
 
 # These classes only, without their subclasses.
-_NAMELESS = (ValueError, KafkaJitError)
+_NAMELESS = (ValueError, KafkaJitError, LeftOutError)
 
 
 def reason(error: BaseException) -> str:

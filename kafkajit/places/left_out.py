@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 from pyarrow.fs import FileType
 
+from kafkajit.errors import KafkaJitError, LeftOutError
 from kafkajit.format.foreign_names import foreign_format
 from kafkajit.places.listing import PARTITION
 from kafkajit.places.location import ON_ITS_WAY, Location
@@ -22,19 +23,19 @@ def compressed_in(files: Iterable[str]) -> list[str]:
     return sorted(path for path in files if _COMPRESSED.fullmatch(path.rpartition("/")[2]))
 
 
-def lines_about(files: Mapping[str, StoredFile], read: Collection[str]) -> Iterator[str]:
-    """Lines about files that may have records, and are not among those that are read."""
+def left_out(files: Mapping[str, StoredFile], read: Collection[str]) -> Iterator[KafkaJitError]:
+    """Errors about files that may have records, and are not among those that are read."""
     compressed = [path for path in compressed_in(files) if path not in read]
     if compressed:
-        yield f"{listed(compressed)}: not read, decompress it first"
+        yield LeftOutError(f"{listed(compressed)}: not read, decompress it first")
     for whose, paths in foreign_in(files, read).items():
-        yield f"{listed(paths)}: left out, the format is {whose}"
+        yield LeftOutError(f"{listed(paths)}: left out, the format is {whose}")
     # If segments are being swapped, or a swap was interrupted, old files may be gone.
     swapped = {file.folder for file in files.values() if _SWAP.fullmatch(file.name)}
     # A folder with a .cleaned file still has all of its old files.
     cleaned = {file.folder for file in files.values() if file.name.endswith(".cleaned")}
     for folder in sorted(swapped - cleaned):
-        yield (
+        yield KafkaJitError(
             f"{folder}: segments are being swapped (.swap), or a swap was interrupted: records may "
             "be missing or duplicated until a broker or `kafkajit repair` completes it"
         )

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import pyarrow as pa
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
 
-from kafkajit.errors import Failed, KafkaJitError
+from kafkajit.errors import Failed, LeftOutError
 from kafkajit.format.kafscale import SEGMENT_NAME as KAFSCALE_NAME
 from kafkajit.format.tiered_names import MAYBE_ID
 from kafkajit.places.uri_options import taken_out, with_settings
@@ -206,7 +206,7 @@ class Location:
         if self._failed is None:
             report_unread(text)
         else:
-            self._failed(KafkaJitError(text))
+            self._failed(LeftOutError(text))
 
     def files(self, listed: list[FileInfo]) -> list[FileInfo]:
         """The regular files among these. A segment that is not a regular file is an error."""

@@ -25,7 +25,7 @@ from pyarrow.fs import FileType
 from kafkajit.errors import Failed, KafkaJitError, RemoteStorageError
 from kafkajit.format.tiered_names import object_name
 from kafkajit.places.layouts import AUTO, of_layout
-from kafkajit.places.left_out import compressed_in, foreign_in, lines_about, listed, waiting_folders
+from kafkajit.places.left_out import compressed_in, foreign_in, left_out, listed, waiting_folders
 from kafkajit.places.listing import PARTITION, files_in
 from kafkajit.places.location import GLOB, READABLE_NAME, URI, Location, absolute, shown
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
@@ -206,7 +206,7 @@ def find_segments(
     files: dict[str, StoredFile] = {}
     problems: list[Exception] = []
     add = None if failed is None else problems.append
-    notes: list[str] = []
+    notes: list[KafkaJitError] = []
     empty: list[str] = []
     has_any = False
     for location in locations:
@@ -225,17 +225,17 @@ def find_segments(
         elif len(problems) == before:
             empty.append(location)
             continue  # its error names these files
-        notes += lines_about(found, own if glob is None else found)
+        notes += left_out(found, own if glob is None else found)
     if not has_any and not problems:
         raise _nothing_at(locations, keys, layout)
     problems += [_nothing_at([location], keys, layout) for location in empty]
     if problems and (failed is None or not has_any):
         raise problems[0]
     if failed is None:
-        for note in dict.fromkeys(notes):
+        for note in notes:
             logger.warning("%s", note)
     else:
-        for problem in (*problems, *map(KafkaJitError, dict.fromkeys(notes))):
+        for problem in (*problems, *notes):
             failed(problem)
     return list(logs.values()), files
 

@@ -12,7 +12,7 @@ import os
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from kafkajit.errors import KafkaJitError
+from kafkajit.errors import LeftOutError
 from kafkajit.format.tiered_names import is_topic_folder, object_name
 from kafkajit.log.overlaps import served
 from kafkajit.log.segment import segments_of
@@ -169,7 +169,7 @@ class Folders:
 
     def _report(self, text: str) -> None:
         assert self._options.failed is not None
-        self._options.failed(KafkaJitError(text))
+        self._options.failed(LeftOutError(text))
 
 
 def _remote(files: dict[str, StoredFile]) -> dict[str, Listing]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from kafkajit.errors import CorruptCheckpointError, KafkaJitError
+from kafkajit.errors import CorruptCheckpointError, KafkaJitError, LeftOutError
 from kafkajit.format.log_path import LOG_SUFFIX, SNAPSHOT_SUFFIX, SWAP_SUFFIX
 from kafkajit.format.tiered_names import object_name
 from kafkajit.format.topic import check_topic
@@ -145,7 +145,8 @@ def find_logs(sources: Iterable[str], options: RestoreOptions) -> Found:
 
 def _refuse(error: Exception) -> None:
     """Raise the error of a part of the sources that is left out: its records would be missing."""
-    raise error
+    if isinstance(error, (OSError, LeftOutError)):
+        raise error
 
 
 def _source_log(segments: list[Segment], files: Mapping[str, StoredFile]) -> SourceLog:
