@@ -338,3 +338,14 @@ def test_a_path_without_segments_is_left_out_and_named(tmp_path: Path) -> None:
     ):
         with pytest.raises(FileNotFoundError, match=words):
             Logs(paths, {}).leave_out_empty(named.append)
+
+
+def test_a_path_with_checkpoints_only_does_not_hide_the_segments_of_others(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    logs = Logs([kt.SAMPLE, str(tmp_path)], {})
+    assert len(logs.find_segments()) == 5
+    assert logs.topics() == ["orders", "payments"]
+    assert logs._paths_for("records") == [kt.SAMPLE]
+    assert logs._paths_for("checkpoints") == [kt.SAMPLE, str(tmp_path)]

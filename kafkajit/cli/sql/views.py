@@ -18,7 +18,7 @@ from kafkajit.cli.sql.topic_views import TOPIC_VIEWS, no_rows, taken_apart
 from kafkajit.cli.sql.view_names import BINARY_FILE
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.places.layouts import AUTO
-from kafkajit.places.location import absolute, as_location, shown
+from kafkajit.places.location import READABLE_NAME, absolute, as_location, shown
 from kafkajit.places.locations import find_files, find_segments
 from kafkajit.places.wanted import of_topics
 from kafkajit.schema import GAP_TYPE, MICROSECONDS_TYPE, TableColumn
@@ -89,17 +89,21 @@ class Logs:
 
             given = ScanOptions.parse({**self.options, "paths": json.dumps(self.paths)})
             layout = given.layout
-        try:
-            logs, _ = find_segments(
-                self.paths,
-                self._given.get("pathglobfilter"),
-                wanted=None if topic is None else of_topics([topic]),
-                layout=layout,
-            )
-        except FileNotFoundError:
-            if not any(kind_of(file.path) for path in self.paths for file in find_files(path)):
-                raise
-            logs = []
+        found: dict[str, StoredFile] = {}
+        for path in self.paths:
+            try:
+                logs, _ = find_segments(
+                    [path],
+                    self._given.get("pathglobfilter"),
+                    wanted=None if topic is None else of_topics([topic]),
+                    layout=layout,
+                )
+            except FileNotFoundError:
+                if not any(kind_of(file.path) for file in find_files(path)):
+                    raise
+                continue
+            found |= {log.path: log for log in logs}
+        logs = list(found.values())
         if topic is None:
             self._topics = topics_of(logs)
         return logs
@@ -154,12 +158,29 @@ class Logs:
             options = {
                 name: value for name, value in options.items() if name.lower() != "pathglobfilter"
             }
-        return spark.read.format(KAFKA_LOG).options(**options).load(self.paths)
+        return spark.read.format(KAFKA_LOG).options(**options).load(self._paths_for(kind))
+
+    def _paths_for(self, kind: str) -> list[str]:
+        """The paths with segments or files of a kind: others may have files of other views."""
+        if len(self.paths) == 1 or kind == "files":
+            return self.paths
+        glob = self._given.get("pathglobfilter")
+        kept = [
+            path
+            for path in self.paths
+            if glob is not None
+            or any(
+                READABLE_NAME.fullmatch(file.name) or kind_of(file.path) == kind
+                for file in find_files(path)
+            )
+        ]
+        return kept or self.paths
 
     def load_topic(self, spark: SparkSession, topic: str) -> DataFrame:
         """Load the records of one topic, with typed keys and values if their schemas are known."""
         options = {"schemas": "auto", **self.options, "kind": "records", _TOPIC: topic}
-        records = spark.read.format(KAFKA_LOG).options(**options).load(self.paths)
+        paths = self._paths_for("records")
+        records = spark.read.format(KAFKA_LOG).options(**options).load(paths)
         return records.where(records["topic"] == topic)
 
     def _has_registry(self) -> bool:
