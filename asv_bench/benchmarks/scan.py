@@ -123,7 +123,7 @@ class Searching:
             ScanOptions(paths=(path,)),
             (),
         )
-        self.splits = plan_search(self.searcher.options)[0]
+        self.splits = plan_search(self.searcher.options)
         self.time_search(codec, pattern)
 
     def time_search(self, codec: str, pattern: str) -> None:
