@@ -111,8 +111,7 @@ def _take(options: ReportOptions, progress: Progress, runner: Runner) -> dict[st
     unread: list[Exception] = []
     folder = look_at(options.paths, topics=options.topics, keys=options.keys, failed=unread.append)
     folder.partitions = served(folder.partitions)
-    troubles = list(trouble.of_overlaps(folder.partitions))
-    troubles += map(trouble.of_unread, unread)
+    troubles = [*map(trouble.of_unread, unread), *trouble.of_overlaps(folder.partitions)]
     topics = _read_headers(folder, now, troubles, progress, runner)
     if options.depth != HEADERS:
         _read_records(topics, options.depth, progress, runner)
@@ -269,7 +268,7 @@ def _save(topics: Sequence[_Topic], progress: Progress, runner: Runner) -> None:
     ):
         if records:
             topic = by_name[task.topic]
-            size = sum(map(_size, task.parts))
+            size = sum(part.size for part in task.parts)
             topic.encodings["sample"] = {"records": records, "bytes": size}
             topic.encodings["now"] = {"codec": topic.figures.main_codec, "bytes": size}
             topic.encodings["encodings"] += encodings
@@ -300,13 +299,9 @@ def _dry_run(
         progress("plans", number + 1, len(tasks))
 
 
-def _size(part: Part) -> int:
-    return part.size
-
-
 def _first_bytes(parts: Sequence[Part], most: int) -> list[Part]:
     """Every n-th part, so that all have about this number of bytes."""
-    total = sum(map(_size, parts))
+    total = sum(part.size for part in parts)
     step = max(1, -(-total // most))
     return list(parts[::step])
 

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from kafkajit.places.wanted import Wanted
 from kafkajit.reader import SegmentReader
 from kafkajit.scan.named_offsets import check_offsets
 from kafkajit.scan.options import READ_COMMITTED, SERVED, ScanOptions
+from kafkajit.scan.packing import packed, task_share
 from kafkajit.scan.predicates import Predicate, meets, wanted_by
 from kafkajit.schema import record_schema
 from kafkajit.storage.stored_file import StoredFile
@@ -44,15 +45,6 @@ from kafkajit.walk.walk import Walk
 
 logger = logging.getLogger("kafkajit")
 
-# Without the option maxPartitionBytes a task's share is what each core gets of all bytes, within
-# these limits. A task costs Spark some 20 ms, and reading 16 MiB takes about as long.
-_LEAST_BYTES = 16 << 20
-_MOST_BYTES = 128 << 20
-# Opening a file counts as reading this many bytes. Opening a small local file takes 0.1 ms: 10,000
-# of them are 20 tasks. Opening a remote file takes a round trip, and counts as in Spark's own
-# spark.sql.files.openCostInBytes.
-_OPEN_COST = 256 << 10
-_REMOTE_OPEN_COST = 4 << 20
 # The index of a smaller log may well be empty: Kafka adds an entry every few kilobytes.
 _INDEXED = 64 << 10
 # The bytes of local files that planning a query frames at most.
@@ -74,18 +66,6 @@ class Split(NamedTuple):
 
 
 Task = list[Split]
-
-
-class _Sized(Protocol):
-    """A unit of work that can be packed into tasks."""
-
-    @property
-    def file(self) -> StoredFile: ...
-    @property
-    def size(self) -> int: ...
-
-
-_Piece = TypeVar("_Piece", bound=_Sized)
 
 
 @dataclass(frozen=True)
@@ -225,33 +205,6 @@ def find_partitions(options: ScanOptions, wanted: Wanted | None = None) -> list[
         )
     check_offsets(options, {partition[0].path[:2] for partition in found}, wanted)
     return served(found) if options.overlaps == SERVED else found
-
-
-def task_share(options: ScanOptions, files: Iterable[tuple[StoredFile, int]]) -> int:
-    """The number of bytes a task should read, given the number to read from each file."""
-    cost = sum(size + _open_cost(file) for file, size in files)
-    return options.max_partition_bytes or min(
-        max(cost // options.parallelism, _LEAST_BYTES), _MOST_BYTES
-    )
-
-
-def packed(pieces: Iterable[_Piece], share: int) -> list[list[_Piece]]:
-    """Group pieces into tasks of about `share` bytes, in order."""
-    tasks: list[list[_Piece]] = []
-    room = 0
-    for piece in pieces:
-        opening = _open_cost(piece.file)
-        cost = piece.size + opening
-        if not tasks or cost > room:
-            tasks.append([])
-            room = share + opening
-        tasks[-1].append(piece)
-        room -= cost
-    return tasks
-
-
-def _open_cost(file: StoredFile) -> int:
-    return _OPEN_COST if file.is_local else _REMOTE_OPEN_COST
 
 
 def selection_in(partition: list[Segment], options: ScanOptions, selection: Selection) -> Selection:

@@ -28,7 +28,7 @@ from kafkajit.index.verify import verify_offset_index, verify_time_index
 from kafkajit.places.location import shown
 from kafkajit.places.locations import find_named
 from kafkajit.scan.options import ScanOptions
-from kafkajit.scan.plan import packed, task_share
+from kafkajit.scan.packing import packed, task_share
 from kafkajit.scan.predicates import Predicate, meets, wanted_by
 from kafkajit.state.sidecar_files import INDEXES, PATH_COLUMNS, SIDECAR_FILES, is_live, kind_of
 from kafkajit.storage.globs import glob_to_regex

@@ -20,7 +20,8 @@ from kafkajit.errors import OffsetOutOfRangeError
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.format.ranges import Range
 from kafkajit.scan.options import ScanOptions
-from kafkajit.scan.plan import Split, packed, task_share
+from kafkajit.scan.packing import packed, task_share
+from kafkajit.scan.plan import Split
 from kafkajit.scan.stream.folders import Folders
 from kafkajit.scan.stream.listing import Listing, list_settled
 from kafkajit.scan.stream.options import StreamOptions
