@@ -16,6 +16,7 @@ from kafkajit.change.steps import finish
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.log_path import partition_of
 from kafkajit.state.checkpoints import NAMES as CHECKPOINTS
+from kafkajit.system.new_file import PREFIX
 
 _TO_BE_DELETED = ("-delete", "-stray")
 _INTERRUPTED = {
@@ -46,7 +47,7 @@ def partitions_at(path: Path) -> list[Path]:
         if folder.is_dir()
         and partition_of(folder).topic is not None
         and not folder.name.endswith(_TO_BE_DELETED)
-        and not folder.name.startswith(".")  # hidden on purpose
+        and not folder.name.startswith(PREFIX)
     ]
     if not folders:
         raise FileNotFoundError(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from pyarrow.fs import FileType
 
 from kafkajit.errors import KafkaJitError, LeftOutError
 from kafkajit.format.foreign_names import foreign_format
-from kafkajit.places.listing import PARTITION
 from kafkajit.places.location import ON_ITS_WAY, Location
 from kafkajit.storage.stored_file import StoredFile
 
@@ -62,27 +61,12 @@ def listed(names: Sequence[str]) -> str:
 
 def waiting_folders(location: str) -> list[str]:
     """The folders at a location of partitions that a broker deletes, moves or no longer has."""
-    return _folders_in(location, lambda name: ON_ITS_WAY.fullmatch(name) is not None)
-
-
-def hidden_partitions(location: str) -> list[str]:
-    """The folders at a location of partitions whose topics' names begin with a dot."""
-    return _folders_in(
-        location,
-        lambda name: name.startswith(".") and PARTITION.fullmatch(name) is not None,
-        hidden=True,
-    )
-
-
-def _folders_in(
-    location: str, is_asked: Callable[[str], bool], *, hidden: bool = False
-) -> list[str]:
     where = Location(location, lambda _: None)  # a listing for records reports what is unreadable
     tops = where.matches() or [where.info(where.path)]
     folders = [top for top in tops if top.type == FileType.Directory]
     return [
         where.stored(info).path
-        for inside in where.each_listed(folders, hidden=hidden)
+        for inside in where.each_listed(folders)
         for info in inside
-        if info.type == FileType.Directory and is_asked(info.base_name)
+        if info.type == FileType.Directory and ON_ITS_WAY.fullmatch(info.base_name)
     ]

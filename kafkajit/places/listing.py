@@ -23,13 +23,11 @@ from kafkajit.format.tiered_names import (
 )
 from kafkajit.places.layouts import AUTO, EXPLORED
 from kafkajit.places.layouts import LOCAL_TIERED_STORAGE as LOCAL_TIERED
-from kafkajit.places.location import READABLE_NAME, Location
+from kafkajit.places.location import PARTITION, READABLE_NAME, Location
 from kafkajit.places.wanted import Wanted, may_hold
 
 logger = logging.getLogger("kafkajit")
 
-# A partition's folder.
-PARTITION = re.compile(r"[a-zA-Z0-9._-]+-\d+")
 # Pinterest's folders of entropy bits.
 _BITS = re.compile(r"[01]+")
 # The folders above those of segments: base, bits, cluster, partition.

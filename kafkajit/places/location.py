@@ -41,6 +41,8 @@ _ALIASES = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfs"}
 SEGMENT_NAME = re.compile(rf"\d{{20}}{MAYBE_ID}\.log")
 # Segments that are read, which a broker need not have written.
 READABLE_NAME = re.compile(f"{SEGMENT_NAME.pattern}|{KAFSCALE_NAME.pattern}")
+# A partition's folder. Those of our changes are not, whatever their number.
+PARTITION = re.compile(r"(?!\.kafkajit-)[a-zA-Z0-9._-]+-\d+")
 # A folder that a broker deletes, moves or no longer has: orders-0.<32 hex digits>-delete.
 _SUFFIXES = ("-delete", "-future", "-stray")
 ON_ITS_WAY = re.compile(rf".+\.[0-9a-f]{{32}}(?:{'|'.join(_SUFFIXES)})")
@@ -48,6 +50,12 @@ ON_ITS_WAY = re.compile(rf".+\.[0-9a-f]{{32}}(?:{'|'.join(_SUFFIXES)})")
 # The folders of a remote file system that are listed at once, and the most that wait for a thread.
 _LISTERS = 32
 _WAITING = 4096
+
+
+def _is_hidden(info: FileInfo) -> bool:
+    name = info.base_name
+    is_folder = info.type == FileType.Directory
+    return is_folder and name.startswith(".") and PARTITION.fullmatch(name) is None
 
 
 def absolute(location: str) -> str:
@@ -166,13 +174,17 @@ class Location:
             check_regular(Path(info.path))
 
     def listed(self, folder: str, *, hidden: bool = False) -> list[FileInfo]:
-        """Files and folders in a folder; `hidden` adds folders whose names begin with a dot."""
+        """Files and folders in a folder.
+
+        A folder whose name begins with a dot is there if a broker would load it, as a partition of
+        such a topic, or if `hidden`.
+        """
         if self._filesystem is None:
             report_dangling_links(folder, self.report)
         listed = [
             info
             for info in with_names(self._opened.get_file_info(FileSelector(folder)), self.report)
-            if hidden or not info.base_name.startswith(".") or info.type != FileType.Directory
+            if hidden or not _is_hidden(info)
         ]
         return sorted(listed, key=lambda info: info.path)
 
@@ -240,6 +252,8 @@ class Location:
                 for inside in self.each_listed(folders, hidden=part.startswith("."))
                 for info in inside
                 if named.fullmatch(info.base_name)
+                # As in a shell, a star does not stand for a dot at the beginning.
+                and (part.startswith(".") or not info.base_name.startswith("."))
                 # A copy that is being deleted or moved is found only by its suffix.
                 and (part.endswith(_SUFFIXES) or not ON_ITS_WAY.fullmatch(info.base_name))
             ]

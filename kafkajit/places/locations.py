@@ -5,7 +5,7 @@ holds such folders, or a glob of any of them; `sample:` is the folder of the sam
 are listed no deeper than that: a tree with several brokers' copies of a partition would otherwise
 yield every record twice. For the same reason a folder whose name begins with a dot is found only by
 a location that spells the dot: such folders hold changes of a log that are being prepared, and the
-files that they replaced.
+files that they replaced. Partitions of topics with such a name, .x-0, are found as a broker does.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from kafkajit.errors import Failed, KafkaJitError, RemoteStorageError
 from kafkajit.format.tiered_names import object_name
 from kafkajit.places.layouts import AUTO, of_layout
 from kafkajit.places.left_out import compressed_in, foreign_in, left_out, listed, waiting_folders
-from kafkajit.places.listing import PARTITION, files_in
-from kafkajit.places.location import GLOB, READABLE_NAME, URI, Location, absolute, shown
+from kafkajit.places.listing import files_in
+from kafkajit.places.location import GLOB, PARTITION, READABLE_NAME, URI, Location, absolute, shown
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
 from kafkajit.places.tiered_files import TieredFile, as_log_files
 from kafkajit.places.wanted import Wanted
@@ -153,10 +153,10 @@ def local_paths(location: str) -> list[str] | None:
 def is_partition_name(name: str) -> bool:
     """Whether a folder of this name in a log.dirs folder is searched for segments.
 
-    >>> is_partition_name("orders-0"), is_partition_name(".orders-0")
+    >>> is_partition_name(".x-0"), is_partition_name(".kafkajit-repair-20261122T010203Z-2")
     (True, False)
     """
-    return PARTITION.fullmatch(name) is not None and not name.startswith(".")
+    return PARTITION.fullmatch(name) is not None
 
 
 def files_at(

@@ -50,7 +50,8 @@ TREE = [
     f"{KEPT}/orders-0/00000000000000000000.log",
     f"{KEPT}/cleaner-offset-checkpoint",
     "orders-0/.kafkajit-change/new/00000000000000000000.log",
-    ".hidden-0/00000000000000000000.log",
+    ".x-0/00000000000000000000.log",
+    ".hidden/00000000000000000000.log",
 ]
 
 
@@ -120,8 +121,8 @@ LOCATIONS = {
     f"/{KEPT}/*/*.log": [f"{KEPT}/orders-0/{LOG}"],
     "/*/.kafkajit-repair-*/orders-0": [f"{KEPT}/orders-0/{LOG}"],
     "/orders-0/.kafkajit-*/new/*.log": [f"orders-0/.kafkajit-change/new/{LOG}"],
-    "/.hidden-0": [f".hidden-0/{LOG}"],
-    "/.h*": [f".hidden-0/{LOG}"],
+    "/.x-0": [f".x-0/{LOG}"],
+    "/.h*": [f".hidden/{LOG}"],
 }
 LOCAL: dict[str, Callable[[Path], str]] = {
     "path": str,

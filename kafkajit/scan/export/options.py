@@ -15,7 +15,7 @@ from kafkajit.errors import did_you_mean
 from kafkajit.format.moment import of_datetime, option_text
 from kafkajit.format.suffixes import PACKED, format_in
 from kafkajit.format.suffixes import TEXT as TEXT_FILES
-from kafkajit.places.left_out import hidden_partitions, listed
+from kafkajit.places.left_out import listed
 from kafkajit.places.location import URI, shown
 from kafkajit.places.named import ALL, Named
 from kafkajit.scan.options import OPTIONS as SCAN_OPTIONS
@@ -165,19 +165,11 @@ class ExportOptions:
         return self.named.wants(place)
 
     def name_left_out(self, topics: Sequence[str]) -> None:
-        """Note the topics that are exported only if they are named, and the hidden folders."""
-        if self.note is None:
-            return
-        if topics:
+        """Note the topics that are exported only if they are named."""
+        if self.note is not None and topics:
             self.note(
                 f"left out, because internal topics are exported only if --topic names them: "
                 f"{listed(topics)}"
-            )
-        hidden = [path for location in self.scan.paths for path in hidden_partitions(location)]
-        if hidden:
-            self.note(
-                f"left out, because hidden folders are exported only if a PATH names them: "
-                f"{listed(hidden)}"
             )
 
     def identity(self) -> dict[str, Any]:
