@@ -30,7 +30,9 @@ class RolledSegment(NamedTuple):
 class RolledSegments:
     """Writes batches of increasing offsets to consecutive segments.
 
-    `next_offset` is the offset after the last batch written, or the least that the first may have.
+    `next_offset` is the offset after the last batch written. The caller may set `least_offset`, at
+    which the next batch begins at the earliest: a message set of v0 or v1 does not give its first
+    offset.
 
     Args:
         path_of: returns the path to create for each file name
@@ -38,7 +40,7 @@ class RolledSegments:
     """
 
     def __init__(self, path_of: Callable[[str], Path], config: LogConfig) -> None:
-        self.next_offset = 0
+        self.next_offset = self.least_offset = 0
         self._path_of = path_of
         self._config = config
         self._written: list[RolledSegment] = []
@@ -83,8 +85,8 @@ class RolledSegments:
 
     def _begin(self, batch: Batches) -> NewSegment:
         base_offset = int(batch.header["baseOffset"][0])
-        if batch.is_message[0]:  # a message set does not give its first offset
-            base_offset = max(base_offset - MAX_INT32, self.next_offset)
+        if batch.is_message[0]:
+            base_offset = max(base_offset - MAX_INT32, self.next_offset, self.least_offset)
         return NewSegment(self._path_of, base_offset, self._config)
 
     def _close(self, segment: NewSegment) -> None:

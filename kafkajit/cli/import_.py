@@ -162,6 +162,8 @@ def run(options: argparse.Namespace) -> int:
         for partition in partitions:
             report.lines([str(partition)])
             report.add(partition.document())
+            for note in partition.notes:
+                report.warn(note)
         if len(partitions) != 1 or options.quiet:
             records = number_of(sum(partition.records for partition in partitions), "record")
             done = "imported" if options.apply else "to import"

@@ -166,7 +166,7 @@ def _joined_small(segments: list[_Moved], work: Path, options: ProduceOptions) -
             continue
         work.mkdir(parents=True, exist_ok=True)
         series = RolledSegments(work.joinpath, options.config)
-        series.next_offset = run[0].base_offset
+        series.least_offset = run[0].base_offset
         for segment in run:
             source = Source(segment.path(LOG_SUFFIX))
             for framing in frames(source):

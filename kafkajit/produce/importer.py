@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ from kafkajit.produce.inputs.readers import rows_in
 from kafkajit.produce.inputs.rows import in_file, printable
 from kafkajit.produce.inputs.series import Series, series_of
 from kafkajit.produce.job_folder import JobFolder
+from kafkajit.produce.open_transactions import OpenTransactions, joined
 from kafkajit.produce.options import ProduceOptions
 from kafkajit.produce.router import Router, TopicPartition
 from kafkajit.produce.task_output import StagedSegment, TaskOutput, check_growing
@@ -40,6 +42,17 @@ class ImportedPartition:
     records: int = 0
     first_offset: int | None = None
     last_offset: int | None = None
+    open_transactions: dict[int, int] = field(default_factory=dict)  # first offsets by producers
+
+    @property
+    def notes(self) -> list[str]:
+        """Lines about its open transactions."""
+        return [
+            f"{self.partition}: the transaction of producer {producer} that begins at offset "
+            f"{offset} has no marker, and read_committed consumers stop before it: import the "
+            "markers, too (export them with --columns all), or ignore the column isTransactional"
+            for producer, offset in sorted(self.open_transactions.items(), key=itemgetter(1))[:1]
+        ]
 
     def document(self) -> dict[str, Any]:
         """The partition as a JSON object."""
@@ -49,6 +62,10 @@ class ImportedPartition:
             "records": self.records,
             "firstOffset": self.first_offset,
             "lastOffset": self.last_offset,
+            "openTransactions": [
+                {"producerId": producer, "firstOffset": offset}
+                for producer, offset in self.open_transactions.items()
+            ],
         }
 
     def __str__(self) -> str:
@@ -170,7 +187,8 @@ class ImportPlan:
         return f"<ImportPlan {files} for {self.options.path}; print() reads them>"
 
     def __str__(self) -> str:
-        return "\n".join([*map(str, self.partitions), *self.left_out.lines()])
+        notes = [note for partition in self.partitions for note in partition.notes]
+        return "\n".join([*map(str, self.partitions), *notes, *self.left_out.lines()])
 
     def _series(self) -> list[Series]:
         self.left_out.damaged.clear()
@@ -210,12 +228,13 @@ class _Counts:
         # The first offset and the last one of each partition in the series that is read.
         self._spans: dict[TopicPartition, tuple[int, int]] = {}
         self._all_spans: dict[TopicPartition, list[_Span]] = {}
+        self._open: dict[TopicPartition, OpenTransactions] = {}  # in the series that is read
 
     def begin(self, number: int) -> None:
         """Begin with the records of a series."""
         self._number = number
         self._router = Router(self._options, number)
-        self._spans = {}
+        self._spans, self._open = {}, {}
 
     def add(self, records: pa.RecordBatch) -> None:
         numbers = pa.array(self._router.route(records))
@@ -224,25 +243,25 @@ class _Counts:
             part = self._found.setdefault(partition, ImportedPartition(partition))
             part.records += pair["counts"].as_py()
             if self._has_offsets:
-                here = records["offset"].filter(pc.equal(numbers, pair["values"]))
-                self._add_offsets(partition, here)
+                self._follow(partition, records.filter(pc.equal(numbers, pair["values"])))
 
-    def _add_offsets(self, partition: TopicPartition, column: pa.Array) -> None:
-        offsets = column.to_numpy()
+    def _follow(self, partition: TopicPartition, records: pa.RecordBatch) -> None:
+        offsets = records["offset"].to_numpy()
         first, last = self._spans.get(partition, (int(offsets[0]), -1))
         check_growing(partition, offsets, last + 1)
         self._spans[partition] = first, int(offsets[-1])
+        self._open.setdefault(partition, OpenTransactions()).add(records)
 
     def end(self, path: str) -> None:
         """End with a series, of which `path` is the first file."""
         for partition, (first, last) in self._spans.items():
-            span = _Span(first, last, self._number, path)
+            span = _Span(first, last, self._number, path, self._open[partition])
             self._all_spans.setdefault(partition, []).append(span)
 
     def check(self) -> None:
         """Raise if the offsets of two series overlap."""
         for partition, spans in self._all_spans.items():
-            spans.sort()
+            spans.sort(key=attrgetter("first", "last", "number"))
             for one, next_ in pairwise(spans):
                 if next_.first <= one.last:
                     raise InvalidOffsetError(
@@ -271,16 +290,18 @@ class _Counts:
                 spans = self._all_spans[partition]
                 part.first_offset = min(span.first for span in spans)
                 part.last_offset = max(span.last for span in spans)
+                part.open_transactions = joined(span.open for span in spans).first_offsets
         return sorted(self._found.values(), key=lambda part: part.partition)
 
 
 class _Span(NamedTuple):
-    """The offsets of a partition in a series: the first one, the last one, the first file."""
+    """A partition's records in a series: their first offset and last one, and the first file."""
 
     first: int
     last: int
     number: int
     path: str
+    open: OpenTransactions
 
 
 def import_files(

@@ -191,7 +191,7 @@ class TaskOutput:
         if self._options.keep_offsets and len(records[0]):
             offsets = numbers_of(records[0].column("offset"), "offset")
             check_growing(self._router.partitions[index], offsets, series.next_offset)
-            series.next_offset = int(offsets[0])
+            series.least_offset = int(offsets[0])
         for buffer in self._encoded(index, records):
             content = as_bytes(buffer)
             batches = frame(content).batches
@@ -202,9 +202,11 @@ class TaskOutput:
         try:
             yield from self._encoders[index].encode(records)
         except KafkaJitError as error:
-            if error.row is not None:  # a row of a window, which the user does not know
-                error.row = None
-                error.message = f"a row for {self._router.partitions[index]}: {error.message}"
+            if error.row is not None:  # of these records, which the user does not know
+                place = f"a row for {self._router.partitions[index]}"
+                if self._options.keep_offsets:
+                    place += f", offset {_offset_at(error.row, records)}"
+                error.row, error.message = None, f"{place}: {error.message}"
             raise
 
     def _check_size(self, batches: Batches) -> None:
@@ -247,3 +249,12 @@ def _last_batch(records: pa.RecordBatch) -> int:
             column = numbers_of(records.column(name), name)
             begins[1:] |= column[1:] != column[:-1]
     return int(np.flatnonzero(begins)[-1]) if begins.any() else 0
+
+
+def _offset_at(row: int, records: list[pa.RecordBatch]) -> int | None:
+    """The offset of a row that is counted over all of these records."""
+    for part in records:
+        if row < part.num_rows:
+            return part["offset"][row].as_py()  # type: ignore[no-any-return]
+        row -= part.num_rows
+    return None

@@ -21,7 +21,8 @@ class Selection:
 
     offsets: Range = ALL
     timestamps: Range = ALL  # milliseconds
-    committed: bool = False  # without markers and aborted transactions
+    committed: bool = False  # without aborted transactions
+    with_control: bool = False  # if only committed records are returned: with control records, too
     aborted: AbortedTransactions = NONE_ABORTED
 
     @property
@@ -45,7 +46,8 @@ class Selection:
         wanted &= (largest >= self.timestamps.first) | (unknown & (batches.timestamp_type != 1))
         wanted &= (largest <= self.timestamps.last) | (batches.timestamp_type == 0)
         if self.committed:
-            wanted &= ~batches.is_control
+            if not self.with_control:
+                wanted &= ~batches.is_control
             wanted &= ~self.aborted.holds(batches)
         return wanted
 

@@ -39,8 +39,15 @@ def test_json_has_every_partition(tmp_path: Path, capsys: pytest.CaptureFixture[
         "command": "import",
         "applied": False,
         "partitions": [
-            {"topic": "x", "partition": 0, "records": 1, "firstOffset": 0, "lastOffset": 0},
-            {"topic": "x", "partition": 1, "records": 2, "firstOffset": 0, "lastOffset": 1},
+            {
+                "topic": "x",
+                "partition": number,
+                "records": 1 + number,
+                "firstOffset": 0,
+                "lastOffset": number,
+                "openTransactions": [],
+            }
+            for number in (0, 1)
         ],
         "errors": [],
         "leftOut": {"columns": [], "files": [], "damagedRows": {}},

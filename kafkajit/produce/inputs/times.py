@@ -71,9 +71,8 @@ def times(column: Column) -> pa.Array:
 
 def _of_units(array: pa.Array, times: int, over: int) -> pa.Array:
     values = array.fill_null(0).to_numpy()
-    most = MAX_INT64 // times
     refuse(
-        (values > most) | (values < -most),
+        (values > MAX_INT64 // times) | (values < -(-MIN_INT64 // times)),
         lambda _: "the time is out of the range of milliseconds of 64 bits",
     )
     is_null = array.is_null().to_numpy(zero_copy_only=False)

@@ -171,7 +171,7 @@ def rows_of(
     if progress is not None and "position" not in schema.names:
         schema = schema.append(pa.field("position", RECORD_COLUMNS["position"].type))
     splits = _splits(log, reading, begin)
-    drops_markers = not set(_MARKERS) & set(options.columns)
+    drops_markers = not _has_markers(options)
     kept = pa.schema([field_ for field_ in schema if field_.name in _kept(log)])
     waiting: list[_Damage] = []  # in front of the first row
     last, is_first = -1 if begin is None else begin - 1, begin is not None
@@ -210,6 +210,11 @@ def rows_of(
     yield from _reported(waiting, passed, options)
 
 
+def _has_markers(options: ExportOptions) -> bool:
+    """Whether markers are exported, too: their columns tell them from records."""
+    return bool(set(_MARKERS) & set(options.columns))
+
+
 def _reading(log: PartitionLog) -> ScanOptions:
     """The options to read with: those of PERMISSIVE, unless damage is an error."""
     scan = log.options.scan
@@ -243,7 +248,7 @@ def _schema_to_read(log: PartitionLog, reading: ScanOptions) -> tuple[pa.Schema,
 
 def _splits(log: PartitionLog, reading: ScanOptions, begin: int | None) -> list[Split]:
     """The stretches that hold the wanted offsets, as far as indexes can tell."""
-    given = selection_in(log.segments, reading, Selection())
+    given = selection_in(log.segments, reading, Selection(with_control=_has_markers(log.options)))
     first = Range(MIN_INT64 if begin is None else begin - 1)
     given = replace(given, offsets=given.offsets & first)
     splits = []
