@@ -49,10 +49,11 @@ def test_a_dry_run_lists_each_change_and_the_command_for_it(
     )
     assert lines[1].endswith("; offsets from 12 on are missing")
     size, beside = len(data(20)), "with its indexes and snapshot"
-    removed = f"remove, {size} bytes, {beside}: it is behind what is cut away"
+    removed = f"remove, {size} bytes, offsets 20 to 21, {beside}: it is behind what is cut away"
     assert f"  {log_name(20)}        {removed}" in lines
-    assert lines[-3:] == [
+    assert lines[-4:] == [
         f"  then: 2 segments, {4 * position} bytes, offsets 0 to 11",
+        "  4 records lost, 8 kept",
         "  1 sound batch behind damage; --salvage keeps them",
         f"Nothing was changed. To do it: kafkajit repair --apply {' '.join(CONFIG)} {folder}",
     ]

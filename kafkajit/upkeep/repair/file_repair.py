@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import BinaryIO
 from weakref import finalize
 
 from kafkajit.system.positioned import copy_range, read_at
-from kafkajit.walk.damage import Stretch
+from kafkajit.upkeep.repair.pieces import Extent, Piece, Written
 
 _AT_ONCE = 8 << 20
 _IN_MEMORY = 64 << 20
@@ -73,15 +75,27 @@ def _write(content: bytes, staged: Path) -> None:
     staged.write_bytes(content)
 
 
-def copy_stretches(log: Path, stretches: Sequence[Stretch], staged: Path) -> None:
-    """Copy stretches of a log to a new file, which gets the log's age: retention looks at that."""
-    with log.open("rb") as source, staged.open("wb") as target:
-        for start, end in stretches:
-            while start < end:
-                count = min(end - start, _AT_ONCE)
-                copied = copy_range(source.fileno(), target.fileno(), count, start)
-                if copied == 0:
-                    raise EOFError(f"{log} ended at {start}, before its {end} bytes")
-                start += copied
-        status = os.fstat(source.fileno())
+def write_pieces(pieces: Sequence[Piece], staged: Path, like: Path) -> None:
+    """Write a log of these pieces, with the age of another log: retention looks at that."""
+    with ExitStack() as opened, staged.open("wb") as target:
+        sources: dict[Path, BinaryIO] = {}
+        for piece in pieces:
+            if isinstance(piece, Written):
+                target.write(piece.content)
+                target.flush()
+                continue
+            if piece.log not in sources:
+                sources[piece.log] = opened.enter_context(piece.log.open("rb"))
+            _copy(piece, sources[piece.log], target)
+        status = like.stat()
     os.utime(staged, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def _copy(extent: Extent, source: BinaryIO, target: BinaryIO) -> None:
+    log, start, end = extent
+    while start < end:
+        count = min(end - start, _AT_ONCE)
+        copied = copy_range(source.fileno(), target.fileno(), count, start)
+        if copied == 0:
+            raise EOFError(f"{log} ended at {start}, before its {end} bytes")
+        start += copied

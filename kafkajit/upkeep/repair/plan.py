@@ -22,9 +22,9 @@ from kafkajit.log.config import LogConfig
 from kafkajit.places.location import SEGMENT_NAME
 from kafkajit.storage.source import check_regular
 from kafkajit.upkeep.repair.file_repair import FileRepair
+from kafkajit.upkeep.repair.losses import Loss, RecordCounts, counts_of
 from kafkajit.upkeep.repair.options import RepairOptions
 from kafkajit.upkeep.repair.repairs import find_repairs
-from kafkajit.walk.damage import Corruption
 
 
 @dataclass(repr=False)
@@ -36,13 +36,14 @@ class PartitionRepair(PartitionPlan):
     folder: Path
     state: FolderState
     repairs: list[FileRepair]
-    gaps: list[Corruption]  # what is lost
+    gaps: list[Loss]  # what is lost
     log_start_offset: int
     log_end_offset: int
     segments: int
     bytes: int
     notes: list[str]
     loses: int  # sound batches behind damage
+    records: RecordCounts
     _options: RepairOptions
 
     @property
@@ -70,6 +71,7 @@ class PartitionRepair(PartitionPlan):
         yield from (f"  note: {note}" for note in self.notes)
         if self.is_needed:
             yield f"  then: {after}"
+            yield f"  {self.records.text}"
         if self.loses and not self._options.salvage:
             yield f"  {_count(self.loses, 'sound batch', 'es')} behind damage; --salvage keeps them"
 
@@ -80,21 +82,12 @@ class PartitionRepair(PartitionPlan):
     def document(self) -> dict[str, Any]:
         return {
             "changes": [{"file": name, "what": what} for name, what in self.changes],
-            "damage": [
-                {
-                    "path": gap.path,
-                    "position": int(gap.position),
-                    "length": int(gap.length),
-                    "reason": gap.reason,
-                    "firstMissingOffset": gap.first_missing_offset,
-                    "lastMissingOffset": gap.last_missing_offset,
-                }
-                for gap in self.gaps
-            ],
+            "damage": [loss.document() for loss in self.gaps],
             "segments": self.segments,
             "bytes": self.bytes,
             "logStartOffset": self.log_start_offset,
             "logEndOffset": self.log_end_offset,
+            "records": self.records.document(),
             "lostBatches": 0 if self._options.salvage else self.loses,
             "notes": self.notes,
         }
@@ -167,6 +160,7 @@ def repair(
       00000000000000000027.snapshot   create: it is missing
       leader-epoch-checkpoint         create: it lacks epoch 0 from offset 0
       then: 1 segment, 1,951 bytes, offsets 0 to 26
+      0 records lost, 22 kept
     """
     location = local_folder(folder)
     folders = partitions_at(location)
@@ -216,6 +210,7 @@ def plan_of(
         bytes=found.bytes,
         notes=found.notes,
         loses=found.loses,
+        records=counts_of(found.records, found.gaps),
         _options=options,
     )
 

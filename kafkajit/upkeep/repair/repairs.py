@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,13 +24,14 @@ from kafkajit.state.leader_epochs import LEADER_EPOCHS, parse_leader_epochs
 from kafkajit.state.producer_snapshot import SNAPSHOT_NAME, snapshot_entries
 from kafkajit.storage.source import as_bytes, whole
 from kafkajit.upkeep.repair.broker_start import topic_id_problem, unreadable_checkpoints
+from kafkajit.upkeep.repair.evidence import facts_of
 from kafkajit.upkeep.repair.file_repair import Contents, FileRepair, removal
 from kafkajit.upkeep.repair.loading import LoadedLog, load
+from kafkajit.upkeep.repair.losses import Loss
 from kafkajit.upkeep.repair.options import RepairOptions
 from kafkajit.upkeep.repair.segment_reading import StoredLog
 from kafkajit.upkeep.repair.sidecar_checks import contradiction_in_snapshot
 from kafkajit.upkeep.repair.temp_files import LiveFiles, live_files
-from kafkajit.walk.damage import Corruption
 
 _INDEX = re.compile(r"\d{20}\.(?:index|timeindex|txnindex)", re.ASCII)
 
@@ -45,8 +47,9 @@ class PartitionRepairs:
     bytes: int
     log_start_offset: int
     log_end_offset: int
-    gaps: list[Corruption]
+    gaps: list[Loss]
     loses: int  # sound batches behind damage
+    records: int  # that stay
     repairs: list[FileRepair]
     notes: list[str]  # what is wrong and stays as it is
 
@@ -79,14 +82,16 @@ def find_repairs(
     """
     files = live_files(folder)
     checkpoints = {name: PartitionOffsets(folder, name) for name in CHECKPOINTS}
+    snapshots = {int(name[:20]): path for name, path in files.matching(SNAPSHOT_NAME)}
     stored = StoredLog(
         folder,
         files.files,
         logs={int(name[:20]): path for name, path in files.matching(SEGMENT_NAME)},
-        snapshots={int(name[:20]): path for name, path in files.matching(SNAPSHOT_NAME)},
+        snapshots=snapshots,
         log_start_offset=max(0, checkpoints[START_OFFSETS].offset or 0),
         options=options,
         contents=Contents(),
+        facts=partial(facts_of, folder, files.files, snapshots, checkpoints, options.config),
     )
     log = load(stored, progress)
     partition = _Partition(folder, files, stored.snapshots, checkpoints, stored.contents, log)
@@ -106,8 +111,9 @@ def find_repairs(
         bytes=sum(segment.size for segment in log.segments),
         log_start_offset=max(log.segments[0].base_offset, log.log_start_offset),
         log_end_offset=log.log_end_offset,
-        gaps=log.gaps,
+        gaps=log.losses,
         loses=log.loses,
+        records=log.records,
         repairs=sorted(repairs, key=lambda repair: _order(repair.path.name)),
         notes=[
             *topic_id_problem(folder),
@@ -122,7 +128,10 @@ def _temp_file_repairs(partition: _Partition) -> Iterator[FileRepair]:
     for name, why in sorted(partition.files.removed.items()):
         yield removal(partition.folder / name, why)
     for name, path in sorted(partition.files.moved.items()):
-        yield removal(path, partition.log.gone.get(path, f"{name} has its bytes then"))
+        if path in partition.log.gone:
+            yield _log_removal(partition, path)
+        else:
+            yield removal(path, f"{name} has its bytes then")
 
 
 def _log_removals(partition: _Partition) -> Iterator[FileRepair]:
@@ -130,13 +139,27 @@ def _log_removals(partition: _Partition) -> Iterator[FileRepair]:
     names = partition.names
     for name, path in partition.files.matching(SEGMENT_NAME):
         if path.name == name and path.stem not in names:
-            renamed = [one.name for one in partition.log.segments if one.log == path]
-            if renamed:
-                yield removal(path, f"it becomes {renamed[0]}.log")
-                continue
-            size, why = path.stat().st_size, partition.log.gone[path]
-            what = f"remove, {size} bytes, with its indexes and snapshot: {why}"
-            yield FileRepair(path, (what,), None)
+            yield _log_removal(partition, path)
+
+
+def _log_removal(partition: _Partition, log: Path) -> FileRepair:
+    """Remove a log whose batches other segments have, or nobody."""
+    size = log.stat().st_size
+    others = [one.name for one in partition.log.segments if log in one.logs]
+    why, losses = partition.log.gone.get(log, ("", []))
+    if others:
+        what = [f"remove: its batches are in {' and '.join(f'{name}.log' for name in others)} then"]
+        if len(others) == 1 and not losses:
+            what = [f"remove: it becomes {others[0]}.log"]
+        return FileRepair(log, (*what, *(loss.text(size) for loss in losses)), None)
+    beside = "with its indexes and snapshot"
+    if len(losses) == 1 and losses[0].length == size:
+        loss = losses[0]
+        what = [f"remove, {size} bytes{loss.offsets_text}, {beside}: {loss.reason_text}"]
+        return FileRepair(log, tuple(what), None)
+    why = "none of its batches stays" if losses else why
+    what = [f"remove, {size} bytes, {beside}: {why}"]
+    return FileRepair(log, (*what, *(loss.text(size) for loss in losses)), None)
 
 
 def _unreplaced_removals(partition: _Partition, known: set[Path]) -> Iterator[FileRepair]:
@@ -284,7 +307,7 @@ def _lost_logs(partition: _Partition) -> Iterator[str]:
 
 def _open_transactions(log: LoadedLog) -> Iterator[str]:
     """Name transactions that may have ended in what is lost: consumers wait at their start."""
-    lost: Sequence[int | None] = [gap.last_missing_offset for gap in log.gaps]
+    lost: Sequence[int | None] = [gap.last_missing_offset for gap in log.losses]
     behind = max((offset for offset in lost if offset is not None), default=-1)
     for producer, offset in log.open_transactions:
         if offset <= behind:

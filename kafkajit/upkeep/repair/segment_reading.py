@@ -1,7 +1,7 @@
-"""Read one segment of a log that is being loaded.
+"""Read the segments of a log that is being loaded: its producers, indexes and snapshots.
 
-Batches that stay go into the segment, their producers are followed, and the snapshot of producers
-at its beginning is checked.
+Batches that stay go into their segments, their producers are followed, and the snapshot of
+producers at the beginning of each segment is checked.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from kafkajit.errors import CorruptSnapshotError, InvalidRecordError, KafkaJitError
 from kafkajit.format.limits import MAX_INT32
-from kafkajit.format.ranges import Range
 from kafkajit.log.indexing import SegmentIndexes
 from kafkajit.log.producers import ProducerStates, are_markers
 from kafkajit.records.batches import Batches
@@ -26,15 +26,15 @@ from kafkajit.records.markers import NO_MARKERS, read_markers
 from kafkajit.state.producer_snapshot import snapshot_entries
 from kafkajit.storage.source import as_bytes
 from kafkajit.upkeep.repair.file_repair import Contents
+from kafkajit.upkeep.repair.log_bodies import Facts
 from kafkajit.upkeep.repair.options import RepairOptions
-from kafkajit.upkeep.repair.segment_names import NamedSegment
+from kafkajit.upkeep.repair.pieces import Extent, Piece, source_of
 from kafkajit.upkeep.repair.segment_repairs import MARKER, LoadedSegment
 from kafkajit.upkeep.repair.sidecar_checks import (
     contradiction_in_snapshot,
     problem_with_snapshot,
 )
-from kafkajit.upkeep.repair.sound_batches import BatchTriage
-from kafkajit.walk.damage import Stretch
+from kafkajit.walk.walk import Walk
 
 
 class StoredLog(NamedTuple):
@@ -47,6 +47,14 @@ class StoredLog(NamedTuple):
     log_start_offset: int  # as log-start-offset-checkpoint has it
     options: RepairOptions
     contents: Contents
+    facts: Callable[[], Facts]  # what other files tell; they are read only in case of trouble
+
+
+class SegmentPlan(NamedTuple):
+    """A segment that the log will have."""
+
+    base_offset: int
+    pieces: list[Piece]
 
 
 @dataclass
@@ -65,39 +73,44 @@ class Known:
     new_snapshots: dict[int, tuple[bytes, str]] = field(default_factory=dict)  # and why
     right_snapshots: set[int] = field(default_factory=set)
 
-    def copy(self) -> Known:
-        return Known(
-            self.log_base,
-            self.producers.copy(),
-            self.known_since,
-            self.next_offset,
-            self.has_holes,
-            self.is_changed,
-            self.has_messages,
-            self.epochs.copy(),
-            self.new_snapshots.copy(),
-            self.right_snapshots.copy(),
-        )
 
+class LogReading:
+    """One reading of the segments of a log, in order.
 
-class SegmentReading:
-    """One reading of a segment's log, which becomes several segments if offsets are far apart."""
+    A segment becomes several if its offsets are far apart.
+    """
 
-    def __init__(self, stored: StoredLog, named: NamedSegment | None, known: Known) -> None:
-        self.known = known
-        self.segments: list[LoadedSegment] = []
-        self.runs: list[tuple[Stretch, Range]] = []  # what stays, with its offsets
+    def __init__(self, stored: StoredLog) -> None:
+        self.known = Known()
+        # The first and the last offset of each run that stays.
+        self.kept: list[npt.NDArray[np.int64]] = [np.empty((0, 2), dtype=np.int64)]
+        self.rejected: dict[Path, dict[int, str]] = {}  # batches that no broker accepts, and why
         self._stored = stored
-        self._named = named
 
-    def read(self, triage: BatchTriage, progress: Callable[[int], None]) -> None:
-        """Take in the batches that stay."""
-        decoder = Decoder(triage.source, ColumnMemory(Wanted(fields=True)))
-        for batches in triage:
-            self._take(batches, triage, decoder)
-            progress(int(batches.size_in_bytes.sum()))
+    @property
+    def has_ended(self) -> bool:
+        """Whether a batch that no broker accepts has ended the log."""
+        return bool(self.rejected) and not self._stored.options.salvage
 
-    def begin(self, base_offset: int) -> LoadedSegment:
+    def read(self, plan: SegmentPlan, *, is_changed: bool) -> list[LoadedSegment]:
+        """Read the segment's pieces; `is_changed` means that something of its log goes."""
+        segments: list[LoadedSegment] = []
+        if not plan.pieces:
+            segments.append(self._begin(plan.base_offset))
+        for piece in plan.pieces:
+            source, start, end = source_of(piece)
+            decoder = Decoder(source, ColumnMemory(Wanted(fields=True)))
+            for batches in Walk(source, start=start, end=end, is_last=True).framed():
+                self._take(batches, piece, segments, plan.base_offset, decoder)
+                source.forget(int(batches.end[-1]))
+                if self.has_ended:
+                    return segments
+        if not segments:  # each of its batches was rejected
+            segments.append(self._begin(plan.base_offset))
+        self.known.is_changed |= is_changed
+        return segments
+
+    def _begin(self, base_offset: int) -> LoadedSegment:
         """Begin a segment at this offset."""
         known, stored = self.known, self._stored
         if known.log_base is None:
@@ -107,10 +120,8 @@ class SegmentReading:
             known.producers, known.known_since = ProducerStates(), base_offset
         else:
             check_snapshot(stored, known, base_offset)
-        log = None if self._named is None else self._named.log
         entries = SegmentIndexes(base_offset, stored.options.config)
-        self.segments.append(LoadedSegment(base_offset, log, known.known_since, entries))
-        return self.segments[-1]
+        return LoadedSegment(base_offset, known.known_since, entries)
 
     def _begin_producers(self, base_offset: int) -> None:
         """Start with the producers from before the log, if a snapshot has them."""
@@ -127,22 +138,34 @@ class SegmentReading:
                     continue
                 break
 
-    def _take(self, batches: Batches, triage: BatchTriage, decoder: Decoder) -> None:
+    def _take(
+        self,
+        batches: Batches,
+        piece: Piece,
+        segments: list[LoadedSegment],
+        base_offset: int,
+        decoder: Decoder,
+    ) -> None:
         """Take in whole batches in order; a segment ends if an offset is too far from its base."""
-        assert self._named is not None
         while len(batches):
-            segment = self.segments[-1] if self.segments else self.begin(self._named.base_offset)
+            if not segments:
+                segments.append(self._begin(base_offset))
+            segment = segments[-1]
             too_far = batches.last_offset - segment.base_offset > MAX_INT32
             if too_far[0]:
-                self.begin(int(batches.header["baseOffset"][0]))
+                segments.append(self._begin(int(batches.header["baseOffset"][0])))
                 continue
             in_reach = batches[: int(np.argmax(too_far))] if too_far.any() else batches
             good, error = self._follow_producers(in_reach, segment, decoder)
             if good:
-                self._keep(in_reach[:good], segment)
+                self._keep(in_reach[:good], piece, segment)
             if error is not None:
-                triage.reject(in_reach, good, f"{type(error).__name__}: {error.message}")
-                if not self._stored.options.salvage:
+                assert isinstance(piece, Extent)  # what is written is right
+                position = int(in_reach.position[good])
+                reason = f"{type(error).__name__}: {error.message}"
+                self.rejected.setdefault(piece.log, {})[position] = reason
+                self.known.is_changed = True
+                if self.has_ended:
                     return
                 good += 1
             batches = batches[good:]
@@ -179,20 +202,18 @@ class SegmentReading:
             segment.aborts.append(aborts)
         return good, error
 
-    def _keep(self, batches: Batches, segment: LoadedSegment) -> None:
+    def _keep(self, batches: Batches, piece: Piece, segment: LoadedSegment) -> None:
         """Add batches that stay to the segment."""
         known, first, last = self.known, batches.header["baseOffset"], batches.last_offset
-        segment.entries.add(batches, str(segment.log))
-        stretch = Stretch(int(batches.position[0]), int(batches.end[-1]))
-        offsets = Range(int(first[0]), int(last[-1]))
-        stretches = segment.stretches
-        if stretches and stretches[-1].end == stretch.start:
-            (start, _), (offset, _) = self.runs.pop()
-            stretch, offsets = Stretch(start, stretch.end), Range(offset, offsets.last)
-            stretches.pop()
-        stretches.append(stretch)
-        self.runs.append((stretch, offsets))
-        known.has_holes |= bool(first[0] != known.next_offset or (first[1:] != last[:-1] + 1).any())
+        segment.entries.add(batches, str(piece.log) if isinstance(piece, Extent) else None)
+        if isinstance(piece, Extent):
+            piece = piece._replace(start=int(batches.position[0]), end=int(batches.end[-1]))
+        segment.add(piece)
+        is_hole = first[1:] != last[:-1] + 1
+        begins = np.flatnonzero(np.append(True, is_hole))
+        ends = np.flatnonzero(np.append(is_hole, True))
+        self.kept.append(np.stack([first[begins].astype(np.int64), last[ends]], axis=1))
+        known.has_holes |= bool(first[0] != known.next_offset or is_hole.any())
         known.next_offset = int(last[-1]) + 1
         known.has_messages |= bool(batches.is_message.any())
         epochs = batches.header["partitionLeaderEpoch"]

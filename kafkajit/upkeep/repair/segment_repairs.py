@@ -24,13 +24,13 @@ from kafkajit.format.log_path import (
 from kafkajit.index.transaction_index import ENTRY as ABORTED
 from kafkajit.log.indexing import SegmentIndexes
 from kafkajit.storage.source import as_bytes, whole
-from kafkajit.upkeep.repair.file_repair import Contents, FileRepair, copy_stretches
+from kafkajit.upkeep.repair.file_repair import Contents, FileRepair, write_pieces
+from kafkajit.upkeep.repair.pieces import Extent, Piece, Written
 from kafkajit.upkeep.repair.sidecar_checks import (
     problem_with_offset_index,
     problem_with_time_index,
     problem_with_transaction_index,
 )
-from kafkajit.walk.damage import Corruption, Stretch
 
 Entries = npt.NDArray[np.void]
 
@@ -42,12 +42,22 @@ class LoadedSegment:
     """A segment as it will be after the repair."""
 
     base_offset: int
-    log: Path | None  # the file that has its bytes now; None for a new, empty segment
     known_since: int  # producers and transactions are known from this offset on
     entries: SegmentIndexes
-    stretches: list[Stretch] = field(default_factory=list)  # the bytes of `log` that stay
+    pieces: list[Piece] = field(default_factory=list)  # what its log is made of
     aborted: list[Entries] = field(default_factory=list)  # rows of the .txnindex
     aborts: list[Entries] = field(default_factory=list)  # offset and producer of each ABORT marker
+
+    def add(self, piece: Piece) -> None:
+        """Add the next piece of its log."""
+        last = self.pieces[-1] if self.pieces else None
+        if isinstance(piece, Extent) and isinstance(last, Extent):
+            if (last.log, last.end) == (piece.log, piece.start):
+                self.pieces[-1] = last._replace(end=piece.end)
+                return
+        elif last is piece:
+            return
+        self.pieces.append(piece)
 
     @property
     def name(self) -> str:
@@ -57,16 +67,22 @@ class LoadedSegment:
     @property
     def size(self) -> int:
         """The size of its log in bytes."""
-        return sum(stretch.end - stretch.start for stretch in self.stretches)
+        return sum(piece.size for piece in self.pieces)
+
+    @property
+    def logs(self) -> list[Path]:
+        """The logs that have its bytes now."""
+        return list(dict.fromkeys(one.log for one in self.pieces if isinstance(one, Extent)))
 
 
 class RepairedSegment(NamedTuple):
     """A segment whose repairs have been found."""
 
     base_offset: int
-    log: Path | None
+    pieces: list[Piece]
+    log: Path | None  # the log that has its first bytes now; None for a new, empty segment
     size: int
-    is_empty: bool
+    is_new: bool  # whether its log is written
     repairs: list[FileRepair]
 
     @property
@@ -74,48 +90,64 @@ class RepairedSegment(NamedTuple):
         """The name of its files without the suffix."""
         return f"{self.base_offset:020d}"
 
+    @property
+    def logs(self) -> set[Path]:
+        """The logs that have its bytes now."""
+        return {one.log for one in self.pieces if isinstance(one, Extent)}
+
 
 class SegmentContext(NamedTuple):
     """The surroundings that the repairs of a segment depend on."""
 
     folder: Path
     files: Mapping[str, Path]  # a live name → the file that has its bytes now
-    gaps: Sequence[Corruption]  # what its log loses
-    earlier_logs: Iterable[Path]  # the logs of the segments before it
+    empty_log: Path | None  # a log that stays although it has no batch
+    earlier_logs: Sequence[Path]  # the logs of the segments before it
     has_holes: bool  # whether offsets are missing before its end
     index_interval: int
     contents: Contents
 
 
-def repaired_segment(segment: LoadedSegment, context: SegmentContext) -> RepairedSegment:
-    """Find the repairs of a segment's log and indexes."""
-    log_repair = _log_repair(segment, context)
+def repaired_segment(
+    segment: LoadedSegment, context: SegmentContext, lost: Iterable[str]
+) -> RepairedSegment:
+    """Find the repairs of a segment's log and indexes; `lost` are the lines about what it loses."""
+    log_repair = _log_repair(segment, context, lost)
     repairs = [] if log_repair is None else [log_repair]
     repairs.extend(_index_repairs(segment, context, is_new=bool(repairs)))
-    is_empty = not segment.stretches
-    return RepairedSegment(segment.base_offset, segment.log, segment.size, is_empty, repairs)
+    log = segment.logs[0] if segment.logs else context.empty_log
+    return RepairedSegment(
+        segment.base_offset, segment.pieces, log, segment.size, log_repair is not None, repairs
+    )
 
 
-def _log_repair(segment: LoadedSegment, context: SegmentContext) -> FileRepair | None:
+def _log_repair(
+    segment: LoadedSegment, context: SegmentContext, lost: Iterable[str]
+) -> FileRepair | None:
     """The repair of a segment's log; None if the file of that name is right."""
     path = context.folder / (segment.name + LOG_SUFFIX)
-    log, stretches = segment.log, segment.stretches
-    if log is None:
+    pieces, logs = segment.pieces, segment.logs
+    if not pieces and context.empty_log is None:
         return context.contents.writing(path, b"", "create: a log has at least one segment")
-    size = log.stat().st_size
-    is_whole = stretches == [Stretch(0, size)] or (size == 0 and not stretches)
-    if is_whole and log == path:
+    source = logs[0] if logs else context.empty_log
+    assert source is not None
+    whole = [Extent(source, 0, source.stat().st_size)] if source.stat().st_size else []
+    if pieces == whole and source == path:
         return None
 
     def write(staged: Path) -> None:
-        copy_stretches(log, stretches, staged)
+        write_pieces(pieces, staged, source)
 
-    what = [_description(gap, size) for gap in context.gaps]
-    if log != context.files.get(path.name):
-        what.insert(0, f"create from {log.name}: its offsets begin here")
-    elif log != path:
-        what.insert(0, f"create from {log.name}: a swap was interrupted")
-    return FileRepair(path, tuple(what), write)
+    what = [*lost, *(piece.what for piece in pieces if isinstance(piece, Written))]
+    own = context.files.get(path.name)
+    others = [log.name for log in logs or [source] if log != own]
+    if own == source and own != path:
+        what.insert(0, f"create from {own.name}: a swap was interrupted")
+    elif source != own:
+        what.insert(0, f"create from {' and '.join(others)}: its offsets begin here")
+    elif others:
+        what.insert(0, f"batches of {' and '.join(others)} come in: its offsets are here")
+    return FileRepair(path, tuple(what) or ("rebuild: what it has changes",), write)
 
 
 def _index_repairs(
@@ -151,7 +183,8 @@ def _problem(
 ) -> str | None:
     """Describe what is wrong with an index; None if it may stay."""
     content = as_bytes(b"") if path is None else whole(str(path))[0]
-    log, base_offset = str(segment.log), segment.base_offset
+    own = segment.logs[0] if segment.logs else context.empty_log
+    log, base_offset = str(own), segment.base_offset
     if suffix == INDEX_SUFFIX:
         return problem_with_offset_index(
             content, expected, log, segment.size, base_offset, context.index_interval
@@ -162,22 +195,7 @@ def _problem(
         content,
         np.frombuffer(expected, ABORTED),
         np.concatenate([np.empty(0, dtype=MARKER), *segment.aborts]),
-        [*map(str, context.earlier_logs), log],
+        [*context.earlier_logs, *([] if own is None else [own])],
         known_since=segment.known_since,
         has_holes=context.has_holes,
     )
-
-
-def _description(gap: Corruption, size: int) -> str:
-    """Describe the bytes that a log of that size loses."""
-    end = gap.position + gap.length
-    if end == size:
-        text = f"cut off at {gap.position}, {gap.length} bytes: {gap.reason}"
-    else:
-        text = f"cut out {gap.position} to {end}, {gap.length} bytes: {gap.reason}"
-    first, last = gap.first_missing_offset, gap.last_missing_offset
-    if first is None or gap.reason == "zeros":
-        return text
-    if first == last:
-        return f"{text}; offset {first} is missing"
-    return f"{text}; offsets from {first} {'on' if last is None else f'to {last}'} are missing"

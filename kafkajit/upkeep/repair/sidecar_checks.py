@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,7 @@ def problem_with_transaction_index(
     content: Bytes,
     expected: Entries,
     aborts: Entries,
-    logs: Sequence[str],
+    logs: Sequence[str | Path],
     *,
     known_since: int,
     has_holes: bool,
@@ -158,11 +159,11 @@ def problem_with_transaction_index(
 
 
 def _transactional_records(
-    logs: Sequence[str], producer_id: int | None, first: int, last: int
+    logs: Sequence[str | Path], producer_id: int | None, first: int, last: int
 ) -> bool:
     """Whether batches with base offsets in this range have records of a producer's transaction."""
     for log in logs:
-        walk = Walk(Source(log), selection=Selection(Range(first, last)), is_last=True)
+        walk = Walk(Source(str(log)), selection=Selection(Range(first, last)), is_last=True)
         for batches in _before_damage(walk):
             base_offset = batches.header["baseOffset"]
             found = batches.is_transactional & ~batches.is_control & (base_offset >= first)

@@ -38,11 +38,17 @@ from kafkajit.errors import KafkaJitError, LockedError
 from kafkajit.log.config import LogConfig
 
 SEGMENTS: Mapping[int, list[bytes]] = {
-    0: [data(0), transactional(2, 7), data(4, partition_leader_epoch=1), transactional(6, 8)],
-    10: [data(10), marker(12, 7), data(13), data(15), data(17)],
+    0: [
+        data(0),
+        transactional(2, 7),
+        data(4, partition_leader_epoch=1),
+        transactional(6, 8),
+        data(8),
+    ],
+    10: [data(10), marker(12, 7), data(13), data(15), data(17, 3)],
     20: [transactional(20, 7, 2), marker(22, 8, 1), data(23, partition_leader_epoch=3), data(25)],
 }
-EVERY = [*range(8), *range(10, 19), *range(20, 27)]
+EVERY = list(range(27))
 
 
 @pytest.fixture(autouse=True)
@@ -88,8 +94,8 @@ def test_a_length_that_has_no_room_for_a_header_is_damage(
     path.write_bytes(content)
     stated = repaired(folder, salvage=salvage)
     assert f"Record batch is corrupt (the size {length + 12} is smaller than the minimum" in stated
-    later = [*range(15, 19), *range(20, 27)] if salvage else []
-    assert offsets_in(folder) == [*range(8), 10, 11, 12, *later]
+    later = range(15, 27) if salvage else []
+    assert offsets_in(folder) == [*range(13), *later]
 
 
 def test_what_is_right_is_left_alone(folder: Path) -> None:
@@ -205,7 +211,8 @@ def test_salvage_keeps_every_sound_batch_and_says_what_is_lost(folder: Path) -> 
     plan = repair(folder, salvage=True)
     (gap,) = plan.partitions[0].gaps
     found = kafkajit.find_corruption(str(folder / log_name(10))).to_pylist()
-    assert [list(gap)[1:]] == [list(row.values()) for row in found]
+    assert [list(gap)[1:6]] == [list(row.values()) for row in found]
+    assert gap.records == 2
     text = repaired(folder, salvage=True)
     assert f"cut out {position} to {position + len(data(13))}" in text
     assert "offsets from 13 to 14 are missing" in text
@@ -384,8 +391,8 @@ def test_a_name_that_is_no_offset_is_no_segments(folder: Path) -> None:
         for suffix in (".log", ".index", ".snapshot"):
             (folder / f"{2**63}{suffix}".zfill(20 + len(suffix))).write_bytes(content)
         stated = repaired(folder)
-        assert f"{2**63:020d}.log: remove, {len(content)} bytes, with its indexes" in stated
-        assert "its name is not an offset" in stated
+        assert f"{2**63:020d}.log: remove, {len(content)} bytes" in stated
+        assert "with its indexes and snapshot: its name is not an offset" in stated
         check_soundness(folder)
         assert offsets_in(folder) == EVERY
 
@@ -402,13 +409,23 @@ def test_an_interrupted_swap_is_finished(folder: Path) -> None:
     assert [path.name for path in sorted(folder.glob("*.log*"))] == [log_name(0), log_name(10)]
 
 
-def test_a_segment_is_cut_where_the_next_begins(folder: Path) -> None:
+@pytest.mark.parametrize("salvage", [False, True])
+def test_of_overlapping_segments_stays_what_a_consumer_from_the_start_reads(
+    folder: Path, salvage: bool
+) -> None:
     with (folder / log_name(0)).open("ab") as log:
-        log.write(SEGMENTS[10][0])
+        log.write(data(10, 2, base_timestamp=1))
     before = files_in(folder)
-    assert "its offsets are the next segment's" in repaired(folder)
+    lost = "another batch with its offsets stays: the one that consumers from the log's start read"
+    assert f"cut out 0 to 93, 93 bytes, offsets 10 to 11: {lost}" in repaired(
+        folder, salvage=salvage
+    )
     assert offsets_in(folder) == EVERY
-    assert files_in(folder)[log_name(20)] == before[log_name(20)]
+    after = files_in(folder)
+    assert after[log_name(0)] == before[log_name(0)]
+    assert after[log_name(12)] == before[log_name(10)][93:]
+    assert after[log_name(20)] == before[log_name(20)]
+    assert log_name(10) not in after
 
 
 def test_a_log_under_another_name_is_given_its_own(folder: Path) -> None:
@@ -430,9 +447,19 @@ def test_logs_under_each_others_names_are_exchanged(folder: Path) -> None:
 
 
 def test_offsets_that_only_a_removed_log_has_are_told(folder: Path) -> None:
+    (folder / log_name(0)).write_bytes(b"".join(SEGMENTS[0][:-1]))
     (folder / log_name(30)).write_bytes(data(8) + data(5))
     text = repaired(folder)
-    assert "its offsets are before 30, where it begins, and offsets from 8 to 9 are missing" in text
+    why = "its offsets are before 30, where its segment begins; offsets from 8 to 9 are missing"
+    assert why in text
+    assert offsets_in(folder) == [*range(8), *range(10, 27)]
+
+
+def test_batches_that_only_a_log_with_a_wrong_name_has_are_salvaged(folder: Path) -> None:
+    (folder / log_name(0)).write_bytes(b"".join(SEGMENTS[0][:-1]))
+    (folder / log_name(30)).write_bytes(data(8) + data(5))
+    text = repaired(folder, salvage=True)
+    assert "offsets 5 to 6: another batch with its offsets stays" in text
     assert offsets_in(folder) == EVERY
 
 
@@ -458,7 +485,7 @@ def test_a_copy_of_another_segment_costs_nothing(folder: Path) -> None:
     shutil.copy(folder / log_name(10), folder / log_name(13))
     text = repaired(folder)
     assert offsets_in(folder) == EVERY
-    assert "its offsets are before 13" in text
+    assert "offsets 10 to 19, with its indexes and snapshot: an equal batch stays" in text
     shutil.copy(folder / log_name(0), folder / log_name(999))
     repaired(folder)
     assert offsets_in(folder) == EVERY
@@ -517,7 +544,7 @@ def test_a_checkpoint_that_cannot_be_read_is_left_alone(folder: Path) -> None:
         (0, [], 0),
         (1, [], 0),  # a batch goes whole
         (2, [0, 1], 2),
-        (9, EVERY[: EVERY.index(10)], 8),
+        (9, EVERY[:8], 8),
         (10, EVERY[: EVERY.index(10)], 10),
         (24, EVERY[: EVERY.index(23)], 23),
     ],

@@ -1,0 +1,139 @@
+"""The census of a segment's log: its sound batches, and the bytes between them.
+
+Answers to LogSegment.recover of Kafka 4.1.1, which checks each batch of a segment as if it were the
+log's last segment: an incomplete batch at its end goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from kafkajit.errors import KafkaJitError
+from kafkajit.records.batches import Batches
+from kafkajit.records.columns import ColumnMemory, Wanted
+from kafkajit.records.decode import Decoder
+from kafkajit.storage.source import Int64s, Source
+from kafkajit.walk.damage import DROPMALFORMED, Gap
+from kafkajit.walk.tail import only_zeros
+from kafkajit.walk.walk import Walk
+
+ZEROS = "zeros"
+
+# A sound batch, as far as its place in the log depends on it.
+BATCH = np.dtype(
+    [
+        ("position", np.int64),
+        ("end", np.int64),
+        ("first", np.int64),
+        ("last", np.int64),
+        ("crc", np.uint32),
+        ("records", np.int64),  # 0 for a marker
+    ]
+)
+BatchRows = npt.NDArray[np.void]
+
+
+@dataclass
+class Census:
+    """The batches of one log that have right checksums, and what lies between them."""
+
+    log: Path
+    base_offset: int  # in the log's name
+    size: int
+    first_offset: int = 0  # of the first batch
+    last_offset: int = -1  # of the last batch
+    ends_behind_hole: bool = False  # whether offsets are missing before the last batch
+    batches: int = 0
+    records: int = 0
+    is_ordered: bool = True  # whether the offsets of each batch are behind those before it
+
+    def __post_init__(self) -> None:
+        self.gaps: list[Gap] = []
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the log is one sound batch after the other, in the order of their offsets."""
+        return self.is_ordered and not self.gaps
+
+    @cached_property
+    def rows(self) -> BatchRows:
+        """The sound batches in the order of their positions, which are read once more."""
+        source = Source(str(self.log))
+        if self.is_plain:  # their checksums are known to be right
+            parts: Iterator[Batches | Gap] = Walk(
+                source, mode=DROPMALFORMED, is_last=True
+            ).headers()
+        else:
+            parts = _parts(source)
+        found = [_rows_of(source, part) for part in parts if not isinstance(part, Gap)]
+        return np.concatenate([np.empty(0, BATCH), *found])
+
+
+def take_census(log: Path, base_offset: int, progress: Callable[[int], None]) -> Census:
+    """Check every batch of a log; `progress` is called with the number of bytes read."""
+    source = Source(str(log))
+    census = Census(log, base_offset, source.content.size)
+    for part in _parts(source):
+        if isinstance(part, Gap):
+            census.gaps.append(part)
+            progress(part.length)
+            continue
+        rows = _rows_of(source, part)
+        before = np.append(census.last_offset, rows["last"][:-1])
+        census.is_ordered &= bool(
+            (rows["first"] > before).all() and (rows["last"] >= rows["first"]).all()
+        )
+        if census.batches == 0:
+            census.first_offset = int(rows["first"][0])
+            before[0] = base_offset - 1
+        census.ends_behind_hole = bool(rows["first"][-1] != before[-1] + 1)
+        census.last_offset = int(rows["last"][-1])
+        census.batches += rows.size
+        census.records += int(rows["records"].sum())
+        progress(int(part.size_in_bytes.sum()))
+        source.forget(int(part.end[-1]))
+    return census
+
+
+def _parts(source: Source) -> Iterator[Batches | Gap]:
+    """Yield the sound batches of a log, and what lies between them, up to its last byte."""
+    walk = Walk(source, mode=DROPMALFORMED, is_last=True)
+    reason = None
+    try:
+        yield from walk.checked()
+    except KafkaJitError as error:
+        reason = f"{type(error).__name__}: {error.message}"
+    size = source.content.size
+    if walk.position < size:
+        if reason is None:
+            is_padding = only_zeros(source, walk.position)
+            reason = ZEROS if is_padding else "an incomplete batch"
+        yield Gap(source.path, walk.position, size - walk.position, reason)
+
+
+def _rows_of(source: Source, batches: Batches) -> BatchRows:
+    rows = np.empty(len(batches), BATCH)
+    rows["position"], rows["end"] = batches.position, batches.end
+    rows["first"], rows["last"] = batches.header["baseOffset"], batches.last_offset
+    rows["crc"] = batches.header["crc"]
+    rows["records"] = _record_counts(source, batches)
+    return rows
+
+
+def _record_counts(source: Source, batches: Batches) -> Int64s:
+    """The number of records in each batch; only a compressed set of messages must be read."""
+    counts = batches.header["recordsCount"].astype(np.int64)
+    counts[batches.is_control] = 0
+    sets = np.flatnonzero(batches.is_message_set)
+    if sets.size:
+        decoder = Decoder(source, ColumnMemory(Wanted(fields=True)))
+        for row in sets.tolist():
+            chunk = decoder.decode(batches[row : row + 1])
+            counts[row] = chunk.counts[0] if len(chunk.batches) else 0
+    return counts

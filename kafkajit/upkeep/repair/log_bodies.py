@@ -1,0 +1,190 @@
+"""The batches of each log that follow each other, and the base offsets that lie.
+
+No checksum covers a base offset, so a batch with a right checksum may be in a wrong place:
+
+- The batches around it leave exactly its number of offsets, but it has others.
+- It leaps over the beginning of the next segment.
+- It is the log's last batch, and leaps beyond all offsets that the other files know. In a log that
+  was never compacted, the offsets of its batches have no gaps. In any log, an offset is at most
+  2^31 - 1 behind its segment's base offset: a broker rolls the segment before that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kafkajit.format.limits import MAX_INT32
+from kafkajit.format.ranges import Range
+from kafkajit.storage.source import Int64s, Mask
+from kafkajit.upkeep.repair.census import BatchRows
+from kafkajit.upkeep.repair.longest_chain import longest_chain
+
+# Why a batch does not stay where it is.
+MISPLACED = (
+    "InvalidOffsetError: its base offset, which no checksum covers, contradicts the batches around "
+    "it"
+)
+LEAPS = (
+    "InvalidOffsetError: its base offset, which no checksum covers, leaps beyond all that is known "
+    "of the log; a broker would continue the log there"
+)
+CONTRADICTS = "InvalidOffsetError: its offsets contradict those of other batches"
+
+
+class LogRows(NamedTuple):
+    """The sound batches of a log, and the bytes without one."""
+
+    base_offset: int  # in its name
+    rows: BatchRows
+    gaps: Int64s  # positions
+    rejected: Mapping[int, str] = {}  # by position, why a batch goes in any case
+
+
+class Facts(NamedTuple):
+    """Facts about a log that its batches do not have."""
+
+    known_offset: int = -1  # the greatest offset that another file knows; -1 if none knows one
+    was_cleaned: bool = False  # whether a cleaner may have removed records
+    next_offset: int = 0  # behind the segments before these
+
+
+class Body(NamedTuple):
+    """The batches of a log that follow each other, and the offset at which the log belongs."""
+
+    log: int
+    rows: Int64s
+    first: Int64s
+    last: Int64s
+    begin: int
+
+
+class Bodies:
+    """The bodies of the logs of a partition, which come in the order of their base offsets."""
+
+    def __init__(self, logs: Sequence[LogRows], facts: Facts, *, salvage: bool) -> None:
+        self._logs = logs
+        self._facts = facts
+        self._salvage = salvage
+        self.fates = [_first_fates(log) for log in logs]  # why each batch goes; "" if it stays
+        self.strays: list[tuple[int, int]] = []  # log and row of batches that are out of order
+        self.in_order = self._in_order([self._body(log) for log in range(len(logs))])
+
+    def _body(self, log: int) -> Body:
+        base_offset, rows, *_ = self._logs[log]
+        first, last = rows["first"], rows["last"]
+        fates = self.fates[log]
+        fates[(first < 0) | (last < first)] = CONTRADICTS
+        fates[self._misplaced(log) & (fates == "")] = MISPLACED
+        fits = np.flatnonzero(fates == "")
+        if fits.size > 1 and (first[fits][1:] <= last[fits][:-1]).any():
+            chain = fits[longest_chain(first[fits], last[fits])]
+            self._stray(log, np.setdiff1d(fits, chain))
+            fits = chain
+        has_trouble = self._logs[log].gaps.size or (fates != "").any()
+        if fits.size and not self._salvage and first[fits[0]] < base_offset and has_trouble:
+            # A log with a wrong name may get the right one. With more trouble than that, it must not
+            # end the log in the middle of other segments.
+            fates[first < base_offset] = early(base_offset)
+            fits = fits[first[fits] >= base_offset]
+        leaps = self._leap(log, first[fits], last[fits])
+        self._stray(log, fits[leaps:])
+        fits = fits[:leaps]
+        begin = int(first[fits[0]]) if fits.size else base_offset
+        return Body(log, fits, first[fits], last[fits], begin)
+
+    def _stray(self, log: int, rows: Int64s) -> None:
+        self.fates[log][rows] = CONTRADICTS
+        self.strays += [(log, row) for row in rows.tolist()]
+
+    def _misplaced(self, log: int) -> Mask:
+        """The batches that are not at the offsets which the batches around them leave for them."""
+        base_offset, rows, *_ = self._logs[log]
+        behind = self._logs[log + 1].base_offset if log + 1 < len(self._logs) else -1
+        left = np.append(base_offset, rows["last"][:-1] + 1)
+        next_first = np.append(rows["first"][1:], behind)
+        found: Mask = (rows["first"] != left) & (
+            left + (rows["last"] - rows["first"]) + 1 == next_first
+        )
+        for row in np.flatnonzero(found).tolist():
+            hole = Range(int(left[row]), int(next_first[row]) - 1)
+            # If another batch has these offsets, the two have changed places. If another is equal,
+            # the base offset is right.
+            for other in self._logs:
+                has_them = (other.rows["first"] <= hole.last) & (other.rows["last"] >= hole.first)
+                if other.rows is rows:
+                    has_them[row] = False
+                elif _has_equal(other.rows, rows[row]):
+                    found[row] = False
+                found[row] &= not has_them.any()
+        return found
+
+    def _leap(self, log: int, first: Int64s, last: Int64s) -> int:
+        """The number of batches before one that leaps to where it cannot belong."""
+        count = first.size
+        leaps = np.append(self._logs[log].base_offset, last[:-1] + 1)[:count] < first
+        behind = self._next_begin(log)
+        if behind is not None:
+            leaps &= (first > behind) & (np.append(-1, last[:-1])[:count] < behind)
+            leaps[:1] &= count == 1  # several batches that agree are a log with a wrong name
+            return int(np.argmax(leaps)) if leaps.any() else count
+        if not count or not leaps[-1] or self._facts.known_offset >= first[-1]:
+            return count
+        is_far = last[-1] - self._logs[log].base_offset > MAX_INT32
+        is_known = self._facts.known_offset >= 0 and not self._facts.was_cleaned
+        return count - 1 if is_far or is_known else count
+
+    def _next_begin(self, log: int) -> int | None:
+        """The first offset of the next log that has the right name."""
+        for base_offset, rows, *_ in self._logs[log + 1 :]:
+            if rows.size and rows["first"][0] >= base_offset:
+                return int(rows["first"][0])
+        return None
+
+    def _in_order(self, bodies: list[Body]) -> list[Body]:
+        """The logs with batches, each at the offset from which a broker would look into it."""
+        bodies = [body for body in bodies if body.rows.size]
+        firsts = np.array([body.first[0] for body in bodies])
+        lasts = np.array([body.last[-1] for body in bodies])
+        ordered = []
+        for body in bodies:
+            base_offset = self._logs[body.log].base_offset
+            if base_offset < body.begin:
+                others = np.flatnonzero((firsts < body.begin) & (lasts >= base_offset)).tolist()
+                before = Range(base_offset, body.begin - 1)
+                if not any(_has_any(bodies[other], before) for other in others):
+                    body = body._replace(begin=base_offset)
+            ordered.append(body)
+
+        def order(body: Body) -> tuple[int, bool, int]:
+            # Of logs with the same offsets, the one with the best name comes last: it is read.
+            base_offset = self._logs[body.log].base_offset
+            return body.begin, base_offset <= body.begin, base_offset
+
+        return sorted(ordered, key=order)
+
+
+def _first_fates(log: LogRows) -> npt.NDArray[np.object_]:
+    fates = np.full(log.rows.size, "", dtype=object)
+    for position, reason in log.rejected.items():
+        fates[log.rows["position"] == position] = reason
+    return fates
+
+
+def early(base_offset: int) -> str:
+    """Why the first batches of a log with a wrong name go."""
+    return f"its offsets are before {base_offset}, where its segment begins"
+
+
+def _has_equal(rows: BatchRows, batch: np.void) -> bool:
+    same = (rows["first"] == batch["first"]) & (rows["last"] == batch["last"])
+    same &= rows["crc"] == batch["crc"]
+    return bool((rows["end"] - rows["position"] == batch["end"] - batch["position"])[same].any())
+
+
+def _has_any(body: Body, offsets: Range) -> bool:
+    begin = int(np.searchsorted(body.last, offsets.first))
+    return begin < body.last.size and int(body.first[begin]) <= offsets.last

@@ -1,0 +1,77 @@
+"""The pieces that a segment's log is made of: stretches of logs, and batches that are written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from kafkajit.encode.writer import encode_batches
+from kafkajit.errors import KafkaJitError
+from kafkajit.format.limits import MAX_INT32
+from kafkajit.format.moment import of_datetime
+from kafkajit.format.ranges import Range
+from kafkajit.reader import read_record_batches, read_records
+from kafkajit.storage.source import Source
+
+
+class Extent(NamedTuple):
+    """Bytes of a log that stay."""
+
+    log: Path
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start
+
+
+class Written(NamedTuple):
+    """Batches that are written, and the line about them."""
+
+    content: bytes
+    what: str
+    of: Extent | None  # the batch that it is a part of
+    records: int
+
+    @property
+    def size(self) -> int:
+        return len(self.content)
+
+
+Piece = Extent | Written
+
+
+def source_of(piece: Piece) -> tuple[Source, int, int]:
+    """The bytes with a piece, and where it begins and ends there."""
+    if isinstance(piece, Extent):
+        return Source(str(piece.log)), piece.start, piece.end
+    return Source(piece.content), 0, piece.size
+
+
+def part_of(batch: Extent, offsets: Range) -> Written | None:
+    """The records of a batch with these offsets, as a batch; None if it has no such records."""
+    with batch.log.open("rb") as file:
+        file.seek(batch.start)
+        content = file.read(batch.size)
+    try:
+        records = read_records(content)
+    except KafkaJitError:
+        return None  # its checksum is right, but its records are not
+    found = [offsets.first <= offset <= offsets.last for offset in records["offset"].to_pylist()]
+    chosen = records.filter(pa.array(found))
+    if not chosen.num_rows:
+        return None
+    (header,) = read_record_batches(content).to_pylist()
+    horizon = header["deleteHorizonMs"]
+    written = encode_batches(
+        chosen.drop_columns(["baseOffset", "position"]),  # which would keep the old header
+        compression_type=header["compressionType"],
+        batch_size=MAX_INT32,
+        delete_horizon_ms=None if horizon is None else of_datetime(horizon),
+    )
+    first, last = chosen["offset"][0].as_py(), chosen["offset"][-1].as_py()
+    what = f"offsets {first} to {last} of the batch at {batch.start} of {batch.log.name} stay"
+    return Written(written.to_pybytes(), what, batch, chosen.num_rows)

@@ -1,0 +1,243 @@
+"""Choose the segments of a log: the batches that stay, and in which order.
+
+    census of a log ─▶ is it next? ─▶ read its producers, build its indexes
+                       └─ no: census of all others ─▶ arrangement ─▶ read …
+
+So a log without trouble is read once, segment by segment. Damage, overlaps and wrong names need a
+look at all batches from there on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from kafkajit.format.limits import MAX_INT64
+from kafkajit.format.ranges import Range
+from kafkajit.storage.source import Mask
+from kafkajit.upkeep.repair.arrangement import BEHIND, Arrangement, Places, Tail, arrange
+from kafkajit.upkeep.repair.census import Census, take_census
+from kafkajit.upkeep.repair.log_bodies import LogRows
+from kafkajit.upkeep.repair.pieces import Extent, Piece, part_of
+from kafkajit.upkeep.repair.segment_reading import LogReading, SegmentPlan, StoredLog
+from kafkajit.upkeep.repair.segment_repairs import LoadedSegment
+
+
+class ChosenSegments:
+    """The segments that a log will have, and why the rest of its files goes."""
+
+    def __init__(self, stored: StoredLog, progress: Callable[[int], None]) -> None:
+        self._stored = stored
+        self._progress = progress
+        self._salvage = stored.options.salvage
+        named = sorted(stored.logs.items())
+        self.logs = [(base, log) for base, log in named if base <= MAX_INT64 or self._salvage]
+        self.nameless = [log for base, log in named if base > MAX_INT64 and not self._salvage]
+        self._censuses: dict[Path, Census] = {}
+        self.reading = LogReading(stored)
+        # The segments that the log will have, each with a log that has no batch in it.
+        self.segments: list[tuple[LoadedSegment, Path | None]] = []
+        # Of logs that are not simply one segment: why each batch goes, and the end that goes.
+        self.arranged: dict[Path, tuple[npt.NDArray[np.object_], Tail | None]] = {}
+        self.starts_anew = False  # nothing that was known of the log before is true any more
+        self._choose()
+
+    def _choose(self) -> None:
+        stored = self._stored
+        if not self._settle():
+            self._arrange()
+        self._end_if_rejected()
+        why = self._contradiction_with_start()
+        if why is not None:
+            self.segments = []
+            self.arranged = {
+                log: (np.full(census.batches, why, dtype=object), Tail(0, why))
+                for log, census in self.all_censuses()
+            }
+            self.starts_anew = True
+            self.reading = LogReading(stored)
+            self.reading.known.is_changed = True
+        if not self.segments:
+            start = stored.log_start_offset
+            truncate_to = stored.options.truncate_to
+            if self.logs and truncate_to is not None and truncate_to < self.logs[0][0]:
+                start, self.starts_anew = truncate_to, True
+            self._read(SegmentPlan(start, []), None)
+
+    def census(self, base_offset: int, log: Path) -> Census:
+        """The census of a log, which is read once."""
+        if log not in self._censuses:
+            self._censuses[log] = take_census(log, min(base_offset, MAX_INT64), self._progress)
+        return self._censuses[log]
+
+    def all_censuses(self) -> Iterator[tuple[Path, Census]]:
+        """The census of each log."""
+        for base_offset, log in self.logs:
+            yield log, self.census(base_offset, log)
+
+    def _settle(self) -> bool:
+        """Read logs up to the first that is not simply the next one; return whether all are."""
+        truncate_to = self._stored.options.truncate_to
+        for place, (base_offset, log) in enumerate(self.logs):
+            following = self.logs[place + 1][0] if place + 1 < len(self.logs) else None
+            limit = MAX_INT64 if following is None else following - 1
+            if truncate_to is not None:
+                limit = min(limit, truncate_to - 1)
+            census = self.census(base_offset, log)
+            known = self.reading.known
+            is_next = (
+                census.is_plain
+                and known.next_offset <= base_offset <= limit
+                and (not census.batches or base_offset <= census.first_offset)
+                and census.last_offset <= limit
+                and (following is not None or not census.ends_behind_hole)
+            )
+            if not is_next:
+                return False
+            extent = [Extent(log, 0, census.size)] if census.size else []
+            self._read(SegmentPlan(base_offset, [*extent]), log)
+            if self.reading.has_ended:
+                return True
+        return True
+
+    def _arrange(self) -> None:
+        """Arrange the logs that are not settled, or all if one of the others has their offsets."""
+        settled = len(self.segments)
+        rest = self.logs[settled:]
+        next_offset = self.reading.known.next_offset if settled else 0
+        last_base = self.logs[settled - 1][0] if settled else -1
+        firsts = [
+            int(census.rows["first"].min())
+            for census in (self.census(*named) for named in rest)
+            if census.batches
+        ]
+        if settled and min(firsts, default=MAX_INT64) < max(next_offset, last_base + 1):
+            rest, next_offset = self.logs, 0
+            self.segments, self.reading = [], LogReading(self._stored)
+        options = self._stored.options
+        rows = [_rows_of(self.census(*named)) for named in rest]
+        facts = self._stored.facts()._replace(next_offset=next_offset)
+        found = arrange(rows, facts, salvage=self._salvage, truncate_to=options.truncate_to)
+        for number, (_, log) in enumerate(rest):
+            self.arranged[log] = (found.fates[number], found.tails.get(number))
+        is_changed = any(self._censuses[log].gaps for _, log in rest)
+        is_changed |= any(tail or (fates != "").any() for fates, tail in self.arranged.values())
+        for plan, empty in self._plans(found, [log for _, log in rest]):
+            self._read(plan, empty, is_changed=is_changed)
+            if self.reading.has_ended:
+                return
+
+    def _plans(
+        self, found: Arrangement, logs: Sequence[Path]
+    ) -> Iterator[tuple[SegmentPlan, Path | None]]:
+        """The segments of an arrangement in order, some with a log that stays without a batch."""
+        places, starts = found.places, sorted(found.bases)
+        planned: list[tuple[SegmentPlan, Path | None]] = []
+        for start, behind in pairwise([*starts, places.size]):
+            pieces = self._pieces(places[start:behind], logs)
+            planned.append((SegmentPlan(found.bases[start], pieces), None))
+        planned += [(SegmentPlan(base, []), logs[log]) for base, log in found.empty.items()]
+        yield from sorted(planned, key=lambda pair: pair[0].base_offset)
+
+    def _pieces(self, places: Places, logs: Sequence[Path]) -> list[Piece]:
+        """Adjacent batches of a log are one piece."""
+        is_next = (places["log"][1:] == places["log"][:-1]) & ~places["isPart"][1:]
+        is_next &= ~places["isPart"][:-1]
+        is_next &= places["row"][1:] == places["row"][:-1] + 1
+        pieces: list[Piece] = []
+        begins = np.flatnonzero(np.append(True, ~is_next)).tolist()
+        for begin, behind in zip(begins, [*begins[1:], places.size], strict=True):
+            log = logs[int(places["log"][begin])]
+            rows = self._censuses[log].rows[places["row"][begin:behind]]
+            breaks = np.flatnonzero(rows["position"][1:] != rows["end"][:-1]) + 1
+            for run in np.split(rows, breaks):
+                extent = Extent(log, int(run["position"][0]), int(run["end"][-1]))
+                if not places["isPart"][begin]:
+                    pieces.append(extent)
+                    continue
+                offsets = Range(int(places["first"][begin]), int(places["last"][begin]))
+                part = part_of(extent, offsets)
+                if part is not None:
+                    pieces.append(part)
+        return pieces
+
+    def _read(self, plan: SegmentPlan, empty: Path | None, *, is_changed: bool = False) -> None:
+        if empty is None and plan.pieces and isinstance(plan.pieces[0], Extent):
+            empty = plan.pieces[0].log
+        read = self.reading.read(plan, is_changed=is_changed)
+        self.segments += [(segment, empty) for segment in read]
+
+    def _end_if_rejected(self) -> None:
+        """Let the log end at a batch that no broker accepts, unless it is to be salvaged."""
+        if not self.reading.has_ended:
+            return
+        ((log, rejected),) = self.reading.rejected.items()
+        ((position, reason),) = rejected.items()
+        stays = self.extents()
+        for other, census in self.all_censuses():
+            fates, tail = self.arranged.get(other, (_no_fates(census), None))
+            kept = are_kept(census, stays.get(other, []))
+            fates[~kept & (fates == "")] = BEHIND
+            if other == log:
+                tail = Tail(position, reason)
+            elif not kept.any() and (census.gaps or (fates == BEHIND).any() or not census.size):
+                tail = Tail(0, BEHIND)
+            self.arranged[other] = fates, tail
+        rejected.clear()
+
+    def _contradiction_with_start(self) -> str | None:
+        """Why nothing stays: brokers delete a log that ends before its start."""
+        stored = self._stored
+        if stored.options.truncate_to is not None or not self.segments:
+            return None
+        end = self.end_offset
+        if end >= stored.log_start_offset:
+            return None
+        return f"the log ends at {end}, before its start {stored.log_start_offset}"
+
+    @property
+    def end_offset(self) -> int:
+        """The offset that the next record gets."""
+        last, _ = self.segments[-1]
+        return self.reading.known.next_offset if last.pieces else last.base_offset
+
+    def extents(self) -> dict[Path, list[Extent]]:
+        """The bytes of each log that stay, in the order of their positions."""
+        found: dict[Path, list[Extent]] = {}
+        for segment, _ in self.segments:
+            for piece in segment.pieces:
+                if isinstance(piece, Extent):
+                    found.setdefault(piece.log, []).append(piece)
+        return {log: merged(sorted(extents)) for log, extents in found.items()}
+
+
+def merged(extents: Sequence[Extent]) -> list[Extent]:
+    """Extents of a log, with adjacent ones as one."""
+    found: list[Extent] = []
+    for extent in extents:
+        if found and found[-1].end == extent.start:
+            found[-1] = found[-1]._replace(end=extent.end)
+        else:
+            found.append(extent)
+    return found
+
+
+def _rows_of(census: Census) -> LogRows:
+    gaps = np.array([gap.position for gap in census.gaps], dtype=np.int64)
+    return LogRows(census.base_offset, census.rows, gaps)
+
+
+def _no_fates(census: Census) -> npt.NDArray[np.object_]:
+    return np.full(census.batches, "", dtype=object)
+
+
+def are_kept(census: Census, extents: Sequence[Extent]) -> Mask:
+    """The sound batches of a log that are in these extents."""
+    kept = np.zeros(census.batches, dtype=np.bool_)
+    for _, start, end in extents:
+        kept |= (census.rows["position"] >= start) & (census.rows["end"] <= end)
+    return kept
