@@ -43,6 +43,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="keep every sound batch behind damage (default: the log ends at the damage, and the "
         "segments behind it are removed)",
     )
+    for verb, name in (("abort", "ABORT"), ("commit", "COMMIT")):
+        parser.add_argument(
+            f"--{verb}-open",
+            action="store_true",
+            help=f"with --salvage, write the {name} marker of each transaction whose marker is "
+            "lost or probably lost, at an offset that is missing",
+        )
+        parser.add_argument(
+            f"--{verb}-producer",
+            action="append",
+            default=[],
+            type=int,
+            metavar="ID",
+            help="the same for the transactions of this producer, even if their marker may be "
+            "lost only; this option wins over --abort-open and --commit-open",
+        )
     parser.add_argument(
         "--discard",
         action="append",
@@ -65,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
     from kafkajit.change.partitions import partitions_at
     from kafkajit.log.config import LogConfig
     from kafkajit.upkeep.repair.broker_start import foreign_folders
-    from kafkajit.upkeep.repair.options import RepairOptions
+    from kafkajit.upkeep.repair.options import Producers, RepairOptions
     from kafkajit.upkeep.repair.plan import discarded
 
     if options.discard and not options.keep:
@@ -73,7 +89,14 @@ def run(options: argparse.Namespace) -> int:
     folders = [folder for place in options.dirs for folder in partitions_at(local_folder(place))]
     discard = discarded(options.discard, folders) if options.discard else frozenset()
     config = LogConfig.of(dict(options.config))
-    asked = RepairOptions(config, options.salvage, options.truncate_to, discard)
+    asked = RepairOptions(
+        config,
+        options.salvage,
+        options.truncate_to,
+        discard,
+        Producers(options.abort_open, frozenset(options.abort_producer)),
+        Producers(options.commit_open, frozenset(options.commit_producer)),
+    )
     with upkeep_command.Report(options) as report:
         needed: list[bool] = []
         told: set[str] = set()

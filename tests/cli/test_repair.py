@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import pty
 import shutil
@@ -8,7 +9,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from partitions import data, drop_kept, files_in, log_name, make_partition, offsets_in
+from partitions import (
+    data,
+    drop_kept,
+    files_in,
+    log_name,
+    make_partition,
+    marker,
+    offsets_in,
+    transactional,
+)
 
 import kafkajit
 from kafkajit.cli import main
@@ -82,6 +92,30 @@ def test_a_log_is_truncated(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     assert offsets_in(folder) == [0, 1]
     assert main(["repair", "--truncate-to", "-1", str(folder)]) == 1
     assert "Cannot truncate to a negative offset (-1)" in capsys.readouterr().err
+
+
+def test_lost_markers_are_named_and_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    batches = [data(0), transactional(2, 7), marker(4, 7), transactional(5, 7, 2), marker(7, 7, 1)]
+    folder = make_partition(tmp_path / "kafka" / "orders-0", {0: batches})
+    flip(folder / log_name(0), len(data(0)) + len(transactional(2, 7)) + 70)
+    command = ["repair", *CONFIG, "--salvage"]
+    assert main([*command, str(folder)]) == 2
+    text = capsys.readouterr().out
+    assert "it was aborted, and it becomes committed by the producer's next marker" in text
+    assert main([*command, "--format", "json", str(folder)]) == 2
+    (found,) = json.loads(capsys.readouterr().out)["partitions"][0]["transactions"]
+    assert (found["producerId"], found["was"], found["becomes"]) == (7, "aborted", "committed")
+    for option in (["--abort-open"], ["--commit-open", "--abort-producer", "7"]):
+        assert main([*command, *option, str(folder)]) == 2
+        assert "write the ABORT marker of producer 7 at offset 4" in capsys.readouterr().out
+    assert main([*command, "--abort-open", "--apply", str(folder)]) == 0
+    assert kafkajit.Log(folder).aborted_transactions(0, 9).to_pylist() == [
+        {"producerId": 7, "firstOffset": 2, "lastOffset": 4}
+    ]
+    assert main(["repair", *CONFIG, "--abort-open", str(folder)]) == 1
+    assert "only if the log is salvaged" in capsys.readouterr().err
 
 
 def test_partitions_that_are_right_are_counted_only(

@@ -5,15 +5,19 @@ Nothing proves such a header. It counts only if it fits the offsets that are mis
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from crc32c import crc32c
 
 from kafkajit.format.layout import (
+    ATTRIBUTES_OFFSET,
     BATCH_HEADER,
     CONTROL_MASK,
+    CRC_OFFSET,
     LOG_OVERHEAD,
     MAGIC_V2,
     RECORD_BATCH_OVERHEAD,
@@ -21,6 +25,13 @@ from kafkajit.format.layout import (
 )
 
 _MOST_BYTES = 64 << 20  # of damaged bytes that are looked at
+_MOST_OF_A_MARKER = 128
+# The only record of a marker's batch: its key has a version and the type, its value a version and
+# the coordinator's epoch (EndTransactionMarker).
+_MARKER = re.compile(
+    rb".\x00..?\x00\x08\x00\x00\x00(?P<type>[\x00\x01])\x0c\x00\x00(?P<epoch>.{4})\x00",
+    re.DOTALL,
+)
 
 
 class DamagedBatch(NamedTuple):
@@ -94,3 +105,38 @@ def _headers(content: bytes, position: int) -> Iterator[DamagedBatch]:
             content[start : start + size],
         )
         start += size
+
+
+class DamagedMarker(NamedTuple):
+    """A marker as the bytes of a damaged batch have it."""
+
+    control_type: int
+    coordinator_epoch: int
+    wrong_bits: int | None  # so many that the checksum is right without them; None: more than one
+
+
+def marker_in(batch: DamagedBatch) -> DamagedMarker | None:
+    """The commit or abort marker in a damaged batch; None if its bytes are not those of one."""
+    content, wrong_bits = _corrected(batch.content)
+    found = _MARKER.fullmatch(content[RECORD_BATCH_OVERHEAD:])
+    if found is None:
+        return None
+    epoch = int.from_bytes(found["epoch"], signed=True)
+    return DamagedMarker(int.from_bytes(found["type"]), epoch, wrong_bits)
+
+
+def _corrected(content: bytes) -> tuple[bytes, int | None]:
+    """The content with at most one bit changed so that its checksum is right, and the number."""
+    if len(content) > _MOST_OF_A_MARKER:
+        return content, None
+    stored = int.from_bytes(content[CRC_OFFSET:ATTRIBUTES_OFFSET])
+    checked = bytearray(content[ATTRIBUTES_OFFSET:])
+    wrong = (stored ^ crc32c(bytes(checked))).bit_count()
+    if wrong <= 1:  # the checksum itself is damaged, or what it does not cover
+        return content, wrong
+    for bit in range(8 * len(checked)):
+        checked[bit // 8] ^= 1 << bit % 8
+        if crc32c(bytes(checked)) == stored:
+            return content[:ATTRIBUTES_OFFSET] + bytes(checked), 1
+        checked[bit // 8] ^= 1 << bit % 8
+    return content, None

@@ -13,17 +13,17 @@ from pathlib import Path
 import numpy as np
 
 from kafkajit.format.limits import MAX_INT64
+from kafkajit.format.log_path import TXN_INDEX_SUFFIX
 from kafkajit.storage.source import Source
 from kafkajit.upkeep.repair.arrangement import BEHIND, Tail
-from kafkajit.upkeep.repair.losses import Kept, LogFate, Loss, losses_of
+from kafkajit.upkeep.repair.losses import Kept, LogFate, Loss, losses_of, without_markers
+from kafkajit.upkeep.repair.lost_end_search import Surroundings, find_lost_ends
+from kafkajit.upkeep.repair.lost_ends import POSSIBLE, LostEnd
+from kafkajit.upkeep.repair.new_markers import holes_of, new_markers
 from kafkajit.upkeep.repair.pieces import Extent, Written
 from kafkajit.upkeep.repair.segment_choice import ChosenSegments, are_kept
 from kafkajit.upkeep.repair.segment_reading import StoredLog, check_snapshot
-from kafkajit.upkeep.repair.segment_repairs import (
-    RepairedSegment,
-    SegmentContext,
-    repaired_segment,
-)
+from kafkajit.upkeep.repair.segment_repairs import RepairedSegment
 from kafkajit.walk.tail import foreign_error
 
 _NO_OFFSET = "its name is not an offset"  # 20 digits can be larger than any offset
@@ -40,6 +40,7 @@ class LoadedLog:
     # Logs that go: why, if they are empty, and what they lose.
     gone: dict[Path, tuple[str, list[Loss]]] = field(default_factory=dict)
     losses: list[Loss] = field(default_factory=list)
+    lost_ends: list[LostEnd] = field(default_factory=list)
     new_snapshots: Mapping[int, tuple[bytes, str]] = field(default_factory=dict)  # and why
     right_snapshots: set[int] = field(default_factory=set)
     epochs: list[tuple[int, int]] = field(default_factory=list)  # each with its start offset
@@ -77,29 +78,18 @@ class _Loading:
     def loaded(self) -> LoadedLog:
         """The log."""
         loaded = LoadedLog(self._stored.log_start_offset, starts_anew=self._chosen.starts_anew)
-        stored, reading = self._stored, self._chosen.reading
         losses = self._losses(loaded)
-        homes = self._homes()
-        earlier: list[Path] = []
-        known = reading.known
-        for number, (segment, empty) in enumerate(self._chosen.segments):
-            context = SegmentContext(
-                stored.folder,
-                stored.files,
-                empty,
-                earlier_logs=earlier,
-                has_holes=known.has_holes,
-                index_interval=stored.options.config.index_interval_bytes,
-                contents=stored.contents,
-            )
+        self._find_lost_ends(loaded, losses)
+        stored, reading = self._stored, self._chosen.reading
+        homes, known = self._homes(), reading.known
+        for number, segment in enumerate(self._chosen.segments):
             lost = [
                 loss.text(log.stat().st_size)
                 for log, home in homes.items()
                 if home == number
                 for loss in losses.get(log, ())
             ]
-            loaded.segments.append(repaired_segment(segment, context, lost))
-            earlier += segment.logs
+            loaded.segments.append(segment.with_losses(lost))
         for _, log in self._chosen.logs:
             if homes.get(log) is None:
                 _, tail = self._chosen.arranged.get(log, (None, None))
@@ -117,12 +107,46 @@ class _Loading:
         loaded.open_transactions = list(zip(ids.tolist(), offsets.tolist(), strict=True))
         return loaded
 
+    def _find_lost_ends(self, loaded: LoadedLog, losses: dict[Path, list[Loss]]) -> None:
+        """Find transactions whose markers are lost, and write these if the options ask for it."""
+        lost = [loss for one in losses.values() for loss in one]
+        pieces = [segment.pieces for segment in self._chosen.segments]
+        if self._stored.options.truncate_to is not None:
+            return  # transactions are cut as asked
+        found = find_lost_ends(pieces, holes_of(lost), self._surroundings())
+        loaded.lost_ends = found
+        markers = [
+            end.marker_offset or end.hole.first
+            for end in found
+            if not end.hole.batches and end.certainty != POSSIBLE
+        ]
+        for log, one in losses.items():
+            losses[log] = without_markers(one, markers)
+        written = new_markers(found, self._stored.options)
+        if written:
+            self._chosen.insert(written)
+
+    def _surroundings(self) -> Surroundings:
+        stored = self._stored
+        indexes = {
+            int(name[:20]): path
+            for name, path in stored.files.items()
+            if name[:20].isdecimal() and name[20:] == TXN_INDEX_SUFFIX
+        }
+        return Surroundings(
+            stored.folder,
+            indexes,
+            stored.snapshots,
+            sorted(stored.logs),
+            self._chosen.later(),
+        )
+
     def _homes(self) -> dict[Path, int | None]:
         """The segment with whose log each log is listed; None for a log that goes."""
         homes: dict[Path, int | None] = {}
-        names = {segment.name: number for number, (segment, _) in enumerate(self._chosen.segments)}
-        for number, (segment, empty) in enumerate(self._chosen.segments):
-            for log in segment.logs or ([empty] if empty is not None else []):
+        names = {segment.name: number for number, segment in enumerate(self._chosen.segments)}
+        for number, segment in enumerate(self._chosen.segments):
+            for log in segment.logs or ([] if segment.log is None else [segment.log]):
                 homes.setdefault(log, number)
         for base_offset, log in self._chosen.logs:
             homes.setdefault(log, names.get(f"{base_offset:020d}"))
@@ -164,7 +188,7 @@ class _Loading:
     def _written(self) -> dict[Path, dict[int, int]]:
         """By log and position, the number of records that are written instead of a batch."""
         found: dict[Path, dict[int, int]] = {}
-        for segment, _ in self._chosen.segments:
+        for segment in self._chosen.segments:
             for piece in segment.pieces:
                 if isinstance(piece, Written) and piece.of is not None:
                     of_log = found.setdefault(piece.of.log, {})

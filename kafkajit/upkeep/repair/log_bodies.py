@@ -86,8 +86,8 @@ class Bodies:
             fits = chain
         has_trouble = self._logs[log].gaps.size or (fates != "").any()
         if fits.size and not self._salvage and first[fits[0]] < base_offset and has_trouble:
-            # A log with a wrong name may get the right one. With more trouble than that, it must not
-            # end the log in the middle of other segments.
+            # A log with a wrong name may get the right one. With more trouble than that, it must
+            # not end the log in the middle of other segments.
             fates[first < base_offset] = early(base_offset)
             fits = fits[first[fits] >= base_offset]
         leaps = self._leap(log, first[fits], last[fits])

@@ -87,6 +87,9 @@ class RecordCounts(NamedTuple):
     lost: int = 0
     uncounted_bytes: int = 0  # of damaged bytes with records whose number nothing tells
 
+    def __add__(self, other: tuple[Any, ...]) -> RecordCounts:
+        return RecordCounts(*(one + more for one, more in zip(self, other, strict=True)))
+
     @property
     def text(self) -> str:
         """The counts as a line."""
@@ -109,6 +112,19 @@ def counts_of(kept: int, losses: Iterable[Loss]) -> RecordCounts:
     """The counts of a log that loses this."""
     lost = [(loss.records, loss.uncounted_bytes) for loss in losses]
     return RecordCounts(kept, sum(one for one, _ in lost), sum(unknown for _, unknown in lost))
+
+
+def without_markers(losses: Sequence[Loss], offsets: Iterable[int]) -> list[Loss]:
+    """The losses, if these missing offsets were those of markers and not of records."""
+    found = list(losses)
+    for offset in offsets:
+        for place, loss in enumerate(found):
+            first, last = loss.first_missing_offset, loss.last_missing_offset
+            is_inside = first is not None and last is not None and first <= offset <= last
+            if is_inside and loss.records and loss.first_offset is None:
+                found[place] = loss._replace(records=loss.records - 1)
+                break
+    return found
 
 
 class Kept:

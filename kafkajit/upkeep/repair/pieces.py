@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from kafkajit.encode.writer import encode_batches
@@ -14,6 +15,7 @@ from kafkajit.format.moment import of_datetime
 from kafkajit.format.ranges import Range
 from kafkajit.reader import read_record_batches, read_records
 from kafkajit.storage.source import Source
+from kafkajit.walk.walk import Walk
 
 
 class Extent(NamedTuple):
@@ -49,6 +51,23 @@ def source_of(piece: Piece) -> tuple[Source, int, int]:
     if isinstance(piece, Extent):
         return Source(str(piece.log)), piece.start, piece.end
     return Source(piece.content), 0, piece.size
+
+
+def insert_piece(pieces: list[Piece], offset: int, new: Written) -> None:
+    """Insert a piece before the first batch behind an offset."""
+    for place, piece in enumerate(pieces):
+        source, start, end = source_of(piece)
+        for batches in Walk(source, start=start, end=end, is_last=True).framed():
+            behind = np.flatnonzero(batches.header["baseOffset"] > offset)
+            if not behind.size:
+                continue
+            position = int(batches.position[behind[0]])
+            parts: list[Piece] = [new, piece]
+            if isinstance(piece, Extent) and position > start:
+                parts = [piece._replace(end=position), new, piece._replace(start=position)]
+            pieces[place : place + 1] = parts
+            return
+    pieces.append(new)
 
 
 def part_of(batch: Extent, offsets: Range) -> Written | None:

@@ -23,7 +23,8 @@ from kafkajit.places.location import SEGMENT_NAME
 from kafkajit.storage.source import check_regular
 from kafkajit.upkeep.repair.file_repair import FileRepair
 from kafkajit.upkeep.repair.losses import Loss, RecordCounts, counts_of
-from kafkajit.upkeep.repair.options import RepairOptions
+from kafkajit.upkeep.repair.lost_ends import LostEnd, outcomes_text
+from kafkajit.upkeep.repair.options import Producers, RepairOptions
 from kafkajit.upkeep.repair.repairs import find_repairs
 
 
@@ -44,6 +45,7 @@ class PartitionRepair(PartitionPlan):
     notes: list[str]
     loses: int  # sound batches behind damage
     records: RecordCounts
+    transactions: list[LostEnd]  # those whose markers may be lost
     _options: RepairOptions
 
     @property
@@ -68,10 +70,11 @@ class PartitionRepair(PartitionPlan):
         changes = self.changes
         width = max((len(name) for name, _ in changes), default=0)
         yield from (f"  {name:{width}}  {what}" for name, what in changes)
+        yield from (f"  {one.text}" for one in self.transactions)
         yield from (f"  note: {note}" for note in self.notes)
         if self.is_needed:
             yield f"  then: {after}"
-            yield f"  {self.records.text}"
+            yield f"  {self.records.text}{outcomes_text(self.transactions)}"
         if self.loses and not self._options.salvage:
             yield f"  {_count(self.loses, 'sound batch', 'es')} behind damage; --salvage keeps them"
 
@@ -88,6 +91,7 @@ class PartitionRepair(PartitionPlan):
             "logStartOffset": self.log_start_offset,
             "logEndOffset": self.log_end_offset,
             "records": self.records.document(),
+            "transactions": [one.document() for one in self.transactions],
             "lostBatches": 0 if self._options.salvage else self.loses,
             "notes": self.notes,
         }
@@ -132,6 +136,8 @@ def repair(
     *,
     config: LogConfig | Mapping[str, Any] | None = None,
     salvage: bool = False,
+    abort_open: bool | Iterable[int] = False,
+    commit_open: bool | Iterable[int] = False,
     truncate_to: int | None = None,
     discard: Iterable[str | os.PathLike[str]] = (),
 ) -> RepairPlan:
@@ -144,6 +150,10 @@ def repair(
         config: the topic's configuration, a `LogConfig` or a mapping of Kafka's names. Indexes are
             built with its index.interval.bytes and segment.index.bytes.
         salvage: keep sound batches behind damage, which brokers throw away.
+        abort_open: with salvage, write an ABORT marker for each transaction whose marker is lost or
+            probably lost, at the offset that is missing. Or name the producers whose transactions
+            to abort; then also those whose marker may be lost.
+        commit_open: the same with COMMIT markers.
         truncate_to: cut the log of this one partition at this offset. The batch with this offset is
             removed.
         discard: segments that are not Kafka logs but other files, to be replaced by empty ones. If
@@ -165,7 +175,14 @@ def repair(
     location = local_folder(folder)
     folders = partitions_at(location)
     paths = discarded(discard, folders)
-    options = RepairOptions(LogConfig.of(config), salvage, truncate_to, paths)
+    options = RepairOptions(
+        LogConfig.of(config),
+        salvage,
+        truncate_to,
+        paths,
+        Producers.of(abort_open),
+        Producers.of(commit_open),
+    )
     if truncate_to is not None and folders != [location]:
         raise ValueError("truncate_to is for one partition: name its folder")
     with in_notebook() as progress:
@@ -211,6 +228,7 @@ def plan_of(
         notes=found.notes,
         loses=found.loses,
         records=counts_of(found.records, found.gaps),
+        transactions=found.lost_ends,
         _options=options,
     )
 

@@ -7,7 +7,7 @@ is right already stays, even if a broker would write it a little differently.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,6 +28,7 @@ from kafkajit.upkeep.repair.evidence import facts_of
 from kafkajit.upkeep.repair.file_repair import Contents, FileRepair, removal
 from kafkajit.upkeep.repair.loading import LoadedLog, load
 from kafkajit.upkeep.repair.losses import Loss
+from kafkajit.upkeep.repair.lost_ends import LostEnd
 from kafkajit.upkeep.repair.options import RepairOptions
 from kafkajit.upkeep.repair.segment_reading import StoredLog
 from kafkajit.upkeep.repair.sidecar_checks import contradiction_in_snapshot
@@ -50,6 +51,7 @@ class PartitionRepairs:
     gaps: list[Loss]
     loses: int  # sound batches behind damage
     records: int  # that stay
+    lost_ends: list[LostEnd]
     repairs: list[FileRepair]
     notes: list[str]  # what is wrong and stays as it is
 
@@ -114,12 +116,12 @@ def find_repairs(
         gaps=log.losses,
         loses=log.loses,
         records=log.records,
+        lost_ends=log.lost_ends,
         repairs=sorted(repairs, key=lambda repair: _order(repair.path.name)),
         notes=[
             *topic_id_problem(folder),
             *unreadable_checkpoints(checkpoints),
             *_lost_logs(partition),
-            *_open_transactions(log),
         ],
     )
 
@@ -303,18 +305,6 @@ def _lost_logs(partition: _Partition) -> Iterator[str]:
                     f"{name[:20]}{LOG_SUFFIX} is {'missing' if log is None else 'empty'}, but its "
                     f"index has entries: records from offset {base} {to} are lost"
                 )
-
-
-def _open_transactions(log: LoadedLog) -> Iterator[str]:
-    """Name transactions that may have ended in what is lost: consumers wait at their start."""
-    lost: Sequence[int | None] = [gap.last_missing_offset for gap in log.losses]
-    behind = max((offset for offset in lost if offset is not None), default=-1)
-    for producer, offset in log.open_transactions:
-        if offset <= behind:
-            yield (
-                f"producer {producer}: its transaction from offset {offset} on is open, and may "
-                "have ended in what is lost"
-            )
 
 
 def _order(name: str) -> tuple[str, bool, str]:

@@ -9,7 +9,8 @@ look at all batches from there on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -22,9 +23,14 @@ from kafkajit.storage.source import Mask
 from kafkajit.upkeep.repair.arrangement import BEHIND, Arrangement, Places, Tail, arrange
 from kafkajit.upkeep.repair.census import Census, take_census
 from kafkajit.upkeep.repair.log_bodies import LogRows
-from kafkajit.upkeep.repair.pieces import Extent, Piece, part_of
+from kafkajit.upkeep.repair.pieces import Extent, Piece, Written, insert_piece, part_of
 from kafkajit.upkeep.repair.segment_reading import LogReading, SegmentPlan, StoredLog
-from kafkajit.upkeep.repair.segment_repairs import LoadedSegment
+from kafkajit.upkeep.repair.segment_repairs import (
+    RepairedSegment,
+    SegmentContext,
+    logs_of,
+    repaired_segment,
+)
 
 
 class ChosenSegments:
@@ -39,8 +45,9 @@ class ChosenSegments:
         self.nameless = [log for base, log in named if base > MAX_INT64 and not self._salvage]
         self._censuses: dict[Path, Census] = {}
         self.reading = LogReading(stored)
-        # The segments that the log will have, each with a log that has no batch in it.
-        self.segments: list[tuple[LoadedSegment, Path | None]] = []
+        self.segments: list[RepairedSegment] = []
+        self._earlier_logs: list[Path] = []
+        self._first_changed: int | None = None  # the first segment that is not as it was
         # Of logs that are not simply one segment: why each batch goes, and the end that goes.
         self.arranged: dict[Path, tuple[npt.NDArray[np.object_], Tail | None]] = {}
         self.starts_anew = False  # nothing that was known of the log before is true any more
@@ -53,13 +60,12 @@ class ChosenSegments:
         self._end_if_rejected()
         why = self._contradiction_with_start()
         if why is not None:
-            self.segments = []
+            self._begin_again()
             self.arranged = {
                 log: (np.full(census.batches, why, dtype=object), Tail(0, why))
                 for log, census in self.all_censuses()
             }
             self.starts_anew = True
-            self.reading = LogReading(stored)
             self.reading.known.is_changed = True
         if not self.segments:
             start = stored.log_start_offset
@@ -67,6 +73,23 @@ class ChosenSegments:
             if self.logs and truncate_to is not None and truncate_to < self.logs[0][0]:
                 start, self.starts_anew = truncate_to, True
             self._read(SegmentPlan(start, []), None)
+
+    def _begin_again(self) -> None:
+        self.segments, self._earlier_logs, self._first_changed = [], [], None
+        self.reading = LogReading(self._stored)
+
+    def insert(self, written: Iterable[tuple[int, Written]]) -> None:
+        """Read the segments once more with batches written at offsets that no batch has."""
+        plans = [(segment.base_offset, [*segment.pieces], segment.log) for segment in self.segments]
+        changed = len(plans) if self._first_changed is None else self._first_changed
+        bases = [base_offset for base_offset, _, _ in plans]
+        for offset, piece in written:
+            place = max(bisect_right(bases, offset) - 1, 0)
+            insert_piece(plans[place][1], offset, piece)
+            changed = min(changed, place)
+        self._begin_again()
+        for number, (base_offset, pieces, log) in enumerate(plans):
+            self._read(SegmentPlan(base_offset, pieces), log, is_changed=number >= changed)
 
     def census(self, base_offset: int, log: Path) -> Census:
         """The census of a log, which is read once."""
@@ -117,7 +140,7 @@ class ChosenSegments:
         ]
         if settled and min(firsts, default=MAX_INT64) < max(next_offset, last_base + 1):
             rest, next_offset = self.logs, 0
-            self.segments, self.reading = [], LogReading(self._stored)
+            self._begin_again()
         options = self._stored.options
         rows = [_rows_of(self.census(*named)) for named in rest]
         facts = self._stored.facts()._replace(next_offset=next_offset)
@@ -166,10 +189,22 @@ class ChosenSegments:
         return pieces
 
     def _read(self, plan: SegmentPlan, empty: Path | None, *, is_changed: bool = False) -> None:
-        if empty is None and plan.pieces and isinstance(plan.pieces[0], Extent):
-            empty = plan.pieces[0].log
-        read = self.reading.read(plan, is_changed=is_changed)
-        self.segments += [(segment, empty) for segment in read]
+        if empty is None:
+            empty = next(iter(logs_of(plan.pieces)), None)
+        if is_changed and self._first_changed is None:
+            self._first_changed = len(self.segments)
+        stored = self._stored
+        for segment in self.reading.read(plan, is_changed=is_changed):
+            context = SegmentContext(
+                stored.folder,
+                stored.files,
+                empty,
+                earlier_logs=self._earlier_logs,
+                index_interval=stored.options.config.index_interval_bytes,
+                contents=stored.contents,
+            )
+            self.segments.append(repaired_segment(segment, context))
+            self._earlier_logs += segment.logs
 
     def _end_if_rejected(self) -> None:
         """Let the log end at a batch that no broker accepts, unless it is to be salvaged."""
@@ -189,6 +224,19 @@ class ChosenSegments:
             self.arranged[other] = fates, tail
         rejected.clear()
 
+    def later(self) -> list[Piece]:
+        """The sound batches behind what is cut away, in the order of their offsets."""
+        found: list[tuple[int, Piece]] = []
+        for log, (fates, _) in self.arranged.items():
+            rows = self._censuses[log].rows[fates == BEHIND]
+            breaks = np.flatnonzero(rows["position"][1:] != rows["end"][:-1]) + 1
+            found += [
+                (int(run["first"][0]), Extent(log, int(run["position"][0]), int(run["end"][-1])))
+                for run in np.split(rows, breaks)
+                if run.size
+            ]
+        return [piece for _, piece in sorted(found)]
+
     def _contradiction_with_start(self) -> str | None:
         """Why nothing stays: brokers delete a log that ends before its start."""
         stored = self._stored
@@ -202,13 +250,13 @@ class ChosenSegments:
     @property
     def end_offset(self) -> int:
         """The offset that the next record gets."""
-        last, _ = self.segments[-1]
+        last = self.segments[-1]
         return self.reading.known.next_offset if last.pieces else last.base_offset
 
     def extents(self) -> dict[Path, list[Extent]]:
         """The bytes of each log that stay, in the order of their positions."""
         found: dict[Path, list[Extent]] = {}
-        for segment, _ in self.segments:
+        for segment in self.segments:
             for piece in segment.pieces:
                 if isinstance(piece, Extent):
                     found.setdefault(piece.log, []).append(piece)

@@ -108,6 +108,7 @@ class LogReading:
         if not segments:  # each of its batches was rejected
             segments.append(self._begin(plan.base_offset))
         self.known.is_changed |= is_changed
+        segments[-1].has_holes = self.known.has_holes
         return segments
 
     def _begin(self, base_offset: int) -> LoadedSegment:
@@ -153,6 +154,7 @@ class LogReading:
             segment = segments[-1]
             too_far = batches.last_offset - segment.base_offset > MAX_INT32
             if too_far[0]:
+                segment.has_holes = self.known.has_holes
                 segments.append(self._begin(int(batches.header["baseOffset"][0])))
                 continue
             in_reach = batches[: int(np.argmax(too_far))] if too_far.any() else batches

@@ -7,7 +7,7 @@ forgotten, so that a log may have many segments.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,6 +47,7 @@ class LoadedSegment:
     pieces: list[Piece] = field(default_factory=list)  # what its log is made of
     aborted: list[Entries] = field(default_factory=list)  # rows of the .txnindex
     aborts: list[Entries] = field(default_factory=list)  # offset and producer of each ABORT marker
+    has_holes: bool = False  # whether offsets are missing before its end
 
     def add(self, piece: Piece) -> None:
         """Add the next piece of its log."""
@@ -72,7 +73,7 @@ class LoadedSegment:
     @property
     def logs(self) -> list[Path]:
         """The logs that have its bytes now."""
-        return list(dict.fromkeys(one.log for one in self.pieces if isinstance(one, Extent)))
+        return logs_of(self.pieces)
 
 
 class RepairedSegment(NamedTuple):
@@ -82,8 +83,9 @@ class RepairedSegment(NamedTuple):
     pieces: list[Piece]
     log: Path | None  # the log that has its first bytes now; None for a new, empty segment
     size: int
-    is_new: bool  # whether its log is written
-    repairs: list[FileRepair]
+    repairs: list[FileRepair]  # the first is its log's, if its log changes
+    is_new: bool  # whether its log changes
+    sources: tuple[str, ...]  # lines about the logs that its bytes come from
 
     @property
     def name(self) -> str:
@@ -91,9 +93,18 @@ class RepairedSegment(NamedTuple):
         return f"{self.base_offset:020d}"
 
     @property
-    def logs(self) -> set[Path]:
+    def logs(self) -> list[Path]:
         """The logs that have its bytes now."""
-        return {one.log for one in self.pieces if isinstance(one, Extent)}
+        return logs_of(self.pieces)
+
+    def with_losses(self, lost: Iterable[str]) -> RepairedSegment:
+        """The segment with lines about what its log loses."""
+        if not self.is_new:
+            return self
+        written = [piece.what for piece in self.pieces if isinstance(piece, Written)]
+        what = (*self.sources, *lost, *written) or ("rebuild: it changes",)
+        log, *others = self.repairs
+        return self._replace(repairs=[replace(log, what=what), *others])
 
 
 class SegmentContext(NamedTuple):
@@ -103,51 +114,57 @@ class SegmentContext(NamedTuple):
     files: Mapping[str, Path]  # a live name → the file that has its bytes now
     empty_log: Path | None  # a log that stays although it has no batch
     earlier_logs: Sequence[Path]  # the logs of the segments before it
-    has_holes: bool  # whether offsets are missing before its end
     index_interval: int
     contents: Contents
 
 
-def repaired_segment(
-    segment: LoadedSegment, context: SegmentContext, lost: Iterable[str]
-) -> RepairedSegment:
-    """Find the repairs of a segment's log and indexes; `lost` are the lines about what it loses."""
-    log_repair = _log_repair(segment, context, lost)
-    repairs = [] if log_repair is None else [log_repair]
-    repairs.extend(_index_repairs(segment, context, is_new=bool(repairs)))
+def repaired_segment(segment: LoadedSegment, context: SegmentContext) -> RepairedSegment:
+    """Find the repairs of a segment's log and indexes."""
     log = segment.logs[0] if segment.logs else context.empty_log
-    return RepairedSegment(
-        segment.base_offset, segment.pieces, log, segment.size, log_repair is not None, repairs
-    )
+    sources = _sources(segment, log, context)
+    log_repair = _log_repair(segment, log, context)
+    repairs = [] if log_repair is None else [log_repair]
+    repairs.extend(_index_repairs(segment, context, is_new=log_repair is not None))
+    base_offset, pieces, size = segment.base_offset, segment.pieces, segment.size
+    is_new = log_repair is not None and log is not None
+    return RepairedSegment(base_offset, pieces, log, size, repairs, is_new, sources)
+
+
+def logs_of(pieces: Iterable[Piece]) -> list[Path]:
+    """The logs that pieces are of, in their order."""
+    return list(dict.fromkeys(one.log for one in pieces if isinstance(one, Extent)))
 
 
 def _log_repair(
-    segment: LoadedSegment, context: SegmentContext, lost: Iterable[str]
+    segment: LoadedSegment, log: Path | None, context: SegmentContext
 ) -> FileRepair | None:
     """The repair of a segment's log; None if the file of that name is right."""
     path = context.folder / (segment.name + LOG_SUFFIX)
-    pieces, logs = segment.pieces, segment.logs
-    if not pieces and context.empty_log is None:
+    pieces = segment.pieces
+    if log is None:
         return context.contents.writing(path, b"", "create: a log has at least one segment")
-    source = logs[0] if logs else context.empty_log
-    assert source is not None
-    whole = [Extent(source, 0, source.stat().st_size)] if source.stat().st_size else []
-    if pieces == whole and source == path:
+    size = log.stat().st_size
+    if log == path and pieces == ([Extent(log, 0, size)] if size else []):
         return None
 
     def write(staged: Path) -> None:
-        write_pieces(pieces, staged, source)
+        write_pieces(pieces, staged, like=log)
 
-    what = [*lost, *(piece.what for piece in pieces if isinstance(piece, Written))]
+    return FileRepair(path, (), write)
+
+
+def _sources(segment: LoadedSegment, log: Path | None, context: SegmentContext) -> tuple[str, ...]:
+    """Lines about the logs that a segment's bytes come from, if these are not its own."""
+    path = context.folder / (segment.name + LOG_SUFFIX)
     own = context.files.get(path.name)
-    others = [log.name for log in logs or [source] if log != own]
-    if own == source and own != path:
-        what.insert(0, f"create from {own.name}: a swap was interrupted")
-    elif source != own:
-        what.insert(0, f"create from {' and '.join(others)}: its offsets begin here")
-    elif others:
-        what.insert(0, f"batches of {' and '.join(others)} come in: its offsets are here")
-    return FileRepair(path, tuple(what) or ("rebuild: what it has changes",), write)
+    if log is None or (log == path and segment.logs in ([], [path])):
+        return ()
+    if own == log and own != path:
+        return (f"create from {own.name}: a swap was interrupted",)
+    others = " and ".join(one.name for one in segment.logs or [log] if one != own)
+    if own in segment.logs:
+        return (f"batches of {others} come in: their offsets belong here",)
+    return (f"create from {others}: its offsets begin here",)
 
 
 def _index_repairs(
@@ -197,5 +214,5 @@ def _problem(
         np.concatenate([np.empty(0, dtype=MARKER), *segment.aborts]),
         [*context.earlier_logs, *([] if own is None else [own])],
         known_since=segment.known_since,
-        has_holes=context.has_holes,
+        has_holes=segment.has_holes,
     )

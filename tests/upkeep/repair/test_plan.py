@@ -243,18 +243,6 @@ def test_what_is_wrong_with_a_batch_beyond_its_checksum_is_found(tmp_path: Path)
             assert aborted == salvage
 
 
-def test_a_transaction_whose_end_is_lost_is_told(folder: Path) -> None:
-    assert repair(folder, salvage=True).partitions[0].notes == []
-    flip(folder / log_name(10), len(data(10)) + 65)  # the marker of producer 7
-    plan = repair(folder, salvage=True)
-    assert plan.partitions[0].notes == [
-        "producer 7: its transaction from offset 2 on is open, and may have ended in what is lost"
-    ]
-    assert kafkajit.Log(folder).last_stable_offset == 20
-    plan.apply()
-    assert kafkajit.Log(folder).last_stable_offset == 2
-
-
 @pytest.mark.thorough
 @pytest.mark.skipif(NO_JIT, reason="thousands of logs, with kernels that are interpreted")
 def test_a_log_cut_anywhere_is_right_up_to_there(tmp_path: Path) -> None:

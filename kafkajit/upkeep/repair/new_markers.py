@@ -1,0 +1,96 @@
+"""Markers for transactions whose own marker is lost, at offsets that are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from kafkajit.encode.encode_options import ControlType
+from kafkajit.encode.writer import encode_batches
+from kafkajit.format.limits import MAX_INT64
+from kafkajit.records.control_records import ABORT, COMMIT
+from kafkajit.upkeep.repair.census import ZEROS
+from kafkajit.upkeep.repair.damaged_batches import damaged_batches
+from kafkajit.upkeep.repair.losses import Loss
+from kafkajit.upkeep.repair.lost_ends import POSSIBLE, Hole, LostEnd
+from kafkajit.upkeep.repair.options import RepairOptions
+from kafkajit.upkeep.repair.pieces import Written
+
+_NAMES: dict[int, ControlType] = {ABORT: "ABORT", COMMIT: "COMMIT"}
+
+
+def holes_of(losses: Iterable[Loss]) -> list[Hole]:
+    """The offsets that are missing for these losses, in order, each once."""
+    found: list[Hole] = []
+    missing = [loss for loss in losses if loss.first_missing_offset is not None]
+    for loss in sorted(missing, key=lambda loss: loss.first_missing_offset or 0):
+        first, last = loss.first_missing_offset or 0, loss.last_missing_offset
+        if loss.reason == ZEROS:
+            continue
+        if found and (found[-1].last is None or found[-1].last >= first):
+            continue  # a log has ended before, and what follows goes
+        batches = damaged_batches(Path(loss.path), loss.position, loss.length, first, last)
+        found.append(Hole(first, last, batches))
+    return found
+
+
+def new_markers(ends: Sequence[LostEnd], options: RepairOptions) -> list[tuple[int, Written]]:
+    """The markers to write, each with its offset; `ends` note what is written."""
+    chosen = [(end, type_) for end in ends if (type_ := _chosen(end, options)) is not None]
+    taken = {end.marker_offset for end, _ in chosen}
+    written = []
+    for end, control_type in chosen:
+        offset = end.marker_offset
+        if offset is None:
+            offset = _free(end.hole, taken)
+        if offset is None:
+            end.problem = (
+                "no offset is left for its marker: name the producers whose markers to write"
+            )
+            continue
+        taken.add(offset)
+        end.written = offset, control_type
+        written.append((offset, _marker(end, offset, control_type)))
+    return sorted(written, key=lambda one: one[0])
+
+
+def _chosen(end: LostEnd, options: RepairOptions) -> int | None:
+    """The type of the marker that the options ask for."""
+    producer_id = end.transaction.producer_id
+    asked = ((options.abort, ABORT), (options.commit, COMMIT))
+    for producers, control_type in asked:
+        if producer_id in producers.named:
+            return control_type
+    if end.certainty == POSSIBLE:
+        return None  # its records behind the hole may belong to it
+    return next((control_type for producers, control_type in asked if producers.all), None)
+
+
+def _free(hole: Hole, taken: set[int | None]) -> int | None:
+    """The last free offset of a hole; at the end of the log, the first."""
+    if hole.last is None:
+        offset = hole.first
+        while offset in taken:
+            offset += 1
+        return offset if offset < MAX_INT64 else None
+    for offset in range(hole.last, max(hole.first, hole.last - len(taken)) - 1, -1):
+        if offset not in taken:
+            return offset
+    return None
+
+
+def _marker(end: LostEnd, offset: int, control_type: int) -> Written:
+    name, one = _NAMES[control_type], end.transaction
+    content = encode_batches(
+        pa.table({"offset": pa.array([offset], pa.int64())}),
+        control_type=name,
+        producer_id=one.producer_id,
+        producer_epoch=end.marker_epoch,
+        coordinator_epoch=max(end.coordinator_epoch, 0),
+        timestamp=one.last_ms,
+        partition_leader_epoch=one.leader_epoch,
+    )
+    what = f"write the {name} marker of producer {one.producer_id} at offset {offset}"
+    return Written(content.to_pybytes(), what, None, 0)
