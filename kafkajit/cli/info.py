@@ -32,8 +32,8 @@ transactions have added markers. The column "codecs" has those of the last
 batches. kafkajit report takes more time, and shows more.
 
 exit code:
-  0 if all partitions were looked at; 1 if one is damaged or cannot be read,
-    which is named on stderr, or after an error
+  0 if all partitions were looked at; 1 if one is damaged, lacks records or
+    cannot be read, which is named on stderr, or after an error
 
 examples:
   kafkajit info /var/kafka
@@ -89,6 +89,9 @@ def run(options: argparse.Namespace) -> int:
                 for one in topic["eachPartition"]:
                     if one["problem"] is not None:
                         problems.say(f"{one['folder']}: {one['problem']}")
+                    for missing in one["missing"]:
+                        if missing["isTrouble"]:
+                            problems.say(f"{one['folder']}: {missing['problem']}")
     if options.format == "json":
         print(json.dumps(document))
     else:

@@ -6,8 +6,9 @@ the damaged bytes. It updates indexes, producer snapshots, leader epochs and che
 It keeps replaced and removed files in a folder .kafkajit-repair-TIME beside the log, unless
 --no-keep is given. It leaves a file that is not a Kafka log alone, unless --discard names it.
 
-Exit code: 0 if there is nothing to do, or everything was done; 2 if there is something to do and
---apply was not given; 1 after an error.
+Exit code: 0 if a broker would load the folder unchanged, or everything was done; 2 if there is
+something to do and --apply was not given; 1 after an error, or if records are missing that no
+repair brings back, such as those of a segment without a file.
 """
 
 from __future__ import annotations
@@ -17,14 +18,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafkajit.cli import upkeep_command
+from kafkajit.format.amounts import number_of
 
 if TYPE_CHECKING:
     from kafkajit.upkeep.repair.options import RepairOptions
+    from kafkajit.upkeep.repair.plan import PartitionRepair
 
 REST = "dirs"
 EXAMPLE = f"""\
 {upkeep_command.SAFETY}
-{upkeep_command.EXIT_CODES}
+exit code:
+  0 if a broker would load the folder unchanged, or everything was done
+  1 after an error, or if records are missing that no repair brings back (with
+    --allow-missing only after an error)
+  2 if there is something to do and --apply was not given
+
 examples:
   kafkajit repair /var/kafka/orders-0
   kafkajit repair --salvage --apply /var/kafka/orders-0
@@ -68,6 +76,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "without this option a partition with such a file is left alone",
     )
     parser.add_argument(
+        "--allow-missing",
+        action="store_true",
+        help="exit with 0 or 2 even if records are missing that no repair brings back, such as "
+        "those of a segment without a file (default: exit with 1)",
+    )
+    parser.add_argument(
         "--truncate-to",
         type=int,
         metavar="OFFSET",
@@ -100,10 +114,14 @@ def run(options: argparse.Namespace) -> int:
     with upkeep_command.Report(options) as report:
         needed: list[bool] = []
         told: set[str] = set()
+        troubled: list[Path] = []
 
         def repair(folder: Path, is_alone: bool) -> bool:
             needed.append(False)
-            needed[-1] = _repair(folder, asked, options, report, told, is_alone=is_alone)
+            plan = _repair(folder, asked, options, report, told, is_alone=is_alone)
+            needed[-1] = plan.is_needed
+            if plan.has_trouble:
+                troubled.append(folder)
             return needed[-1]
 
         if options.truncate_to is not None:
@@ -116,7 +134,10 @@ def run(options: argparse.Namespace) -> int:
         for place in map(local_folder, options.dirs):
             for name in foreign_folders(place):
                 report.summary(f"{place / name}: a broker does not start: move this folder away")
-        return report.end(code)
+        if troubled and (len(needed) > 1 or options.quiet):
+            report.summary(f"{number_of(len(troubled), 'partition')}: records are missing")
+        code = report.end(code)
+        return 1 if troubled and not options.allow_missing else code
 
 
 def _repair(
@@ -127,8 +148,8 @@ def _repair(
     told: set[str],
     *,
     is_alone: bool,
-) -> bool:
-    """Repair one partition; return whether there was something to do.
+) -> PartitionRepair:
+    """Repair one partition; return the plan for it.
 
     `told` has the notes about the log.dirs folder that were printed before.
     """
@@ -136,7 +157,7 @@ def _repair(
 
     plan = plan_of(folder, asked, report.progress.adding(folder.name, log_size(folder)))
     news = [note for note in plan.notes if note not in told]
-    if plan.is_needed or news or is_alone:
+    if plan.is_needed or plan.has_trouble or news or is_alone:
         report.lines(line for line in plan.lines if line.removeprefix("  note: ") not in told)
         told.update(note for note in news if note.startswith(f"{folder.parent}/"))
     kept = None
@@ -144,4 +165,4 @@ def _repair(
         kept = plan.apply(keep=options.keep)
         report.done(kept)
     report.partition(plan, kept)
-    return plan.is_needed
+    return plan

@@ -177,6 +177,13 @@ class Batches:
         return computed
 
 
+def lacks_records(batches: Batches) -> bool:
+    """Whether a batch has fewer records than offsets: compaction has removed the others."""
+    header = batches.header
+    is_short = header["recordsCount"].astype(np.int64) <= header["lastOffsetDelta"]
+    return bool((is_short & ~batches.is_message).any())
+
+
 class SingleMessages(Batches):
     """Consecutive messages of v0 and v1 that are not compressed."""
 

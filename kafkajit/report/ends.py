@@ -112,6 +112,30 @@ def plain_end(segment: Segment) -> End | None:
         return None  # the other way reports it
 
 
+def begins_with_hole(segment: Segment) -> bool:
+    """Whether offsets are missing between or in the first batches of a local log of v2."""
+    if segment.log.filesystem is not None or segment.path.suffix != LOG_SUFFIX:
+        return False
+    position, behind = 0, None
+    try:
+        with open_file(Path(segment.log.key)) as file:
+            for _ in range(_FEW):
+                found = read_at(file.fileno(), RECORD_BATCH_OVERHEAD, position)
+                if len(found) < RECORD_BATCH_OVERHEAD:
+                    return False
+                header = _Header(*np.frombuffer(found, BATCH_HEADER).item())
+                if not header.is_plausible:
+                    return False
+                if header.records <= header.last_offset_delta:
+                    return True
+                if behind is not None and header.base_offset > behind:
+                    return True
+                position, behind = position + header.size, header.last_offset + 1
+    except OSError:
+        pass  # the other way reports it
+    return False
+
+
 def _last_entry(segment: Segment) -> int | None:
     """The position in the last entry of the offset index; None if it has none."""
     index = segment.index

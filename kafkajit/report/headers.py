@@ -13,9 +13,10 @@ import numpy as np
 
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.codecs import codec_name
+from kafkajit.log.missing_offsets import Extent
 from kafkajit.log.segment import Segment
 from kafkajit.reader import SegmentReader
-from kafkajit.records.batches import Batches
+from kafkajit.records.batches import Batches, lacks_records
 from kafkajit.report.folder import as_now, held, listed_again
 from kafkajit.report.partition import PartitionFigures
 from kafkajit.report.tally import Sizes, Tally
@@ -79,16 +80,20 @@ class TopicFigures:
             newest: int | None = None
             marks: list[Int64s] = []
             end = 0
+            extent = Extent(segment.base_offset, segment.base_offset, segment.base_offset)
             for part in _headers(segment, source):
                 if isinstance(part, Gap):
+                    extent = extent._replace(ends_in_damage=True)
                     yield part
                     continue
+                extent = _extended(extent, part, partition, is_first=end == 0)
                 self._add(part, partition, segment)
                 timestamps = part.field("maxTimestamp").astype(np.int64)
                 newest = max(int(timestamps.max()), -1 if newest is None else newest)
                 marks.append(part.position[np.unique(part.position // _MARK, return_index=True)[1]])
                 end = int(part.end[-1])
             partition.ages.append((segment.log.size, newest))
+            partition.extents.append(extent)
             if marks:
                 marked = segment if at_rest else held(segment)
                 partition.marks.append((marked, np.concatenate([*marks, [end]])))
@@ -278,6 +283,21 @@ def _headers(segment: Segment, source: Source) -> Iterator[Batches | Gap]:
         if isinstance(part, Gap) or len(part):
             yield part
         source.forget(walk.position)
+
+
+def _extended(
+    extent: Extent, batches: Batches, partition: PartitionFigures, *, is_first: bool
+) -> Extent:
+    """The offsets of a segment with those of its next batches; the partition notes holes."""
+    firsts = batches.field("baseOffset").astype(np.int64)
+    behind = batches.last_offset + 1
+    # A set of messages has its last record's offset.
+    is_hole = (firsts[1:] > behind[:-1]) & ~batches.is_message_set[1:]
+    if not is_first and not extent.ends_in_damage and not batches.is_message_set[0]:
+        partition.has_holes |= bool(firsts[0] > extent.behind)
+    partition.has_holes |= bool(is_hole.any()) or lacks_records(batches)
+    first = int(firsts[0]) if is_first else extent.first
+    return extent._replace(first=first, behind=int(behind.max()), ends_in_damage=False)
 
 
 def _records(batches: Batches, segment: Segment) -> Int64s:

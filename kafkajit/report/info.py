@@ -1,7 +1,7 @@
 """A quick look at a folder: sizes from the listing, the rest from each partition's ends.
 
-Of a partition it reads the name of the first segment and the last batches of the last one, which
-the index leads to: as much for a partition of a terabyte as for one of a kilobyte.
+It reads the last batches of a partition's last segment, which the index leads to. On this machine
+it reads those of the other segments, too, since a segment may be missing between two of them.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from itertools import groupby
 from typing import Any
 
 from kafkajit.errors import Failed
+from kafkajit.log.missing_offsets import Extent
 from kafkajit.log.segment import Segment
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
 from kafkajit.report.ends import End, end_of
 from kafkajit.report.folder import Folder, as_now, listed_again, look_at
+from kafkajit.report.missing import MissingSegments
 
 # Partitions of a bucket whose ends are read at once.
 _READERS = 32
@@ -42,10 +44,16 @@ def info(
     starts = list(map(folder.start_offset, folder.partitions))
     is_local = all(log.log.is_local for partition in folder.partitions for log in partition)
     if is_local:
-        ends = list(map(_partition, folder.partitions, starts))
+        missing = MissingSegments(folder)
+        ends = [
+            _partition(partition, start) | {"missing": _missing(missing, partition)}
+            for partition, start in zip(folder.partitions, starts, strict=True)
+        ]
     else:
         with ThreadPoolExecutor(_READERS) as pool:
             ends = list(pool.map(_partition, folder.partitions, starts))
+        for end in ends:
+            end["missing"] = []  # it would take a request for each segment
     topics_found = list(_topics(folder, ends))
     return {
         "paths": list(paths),
@@ -71,6 +79,21 @@ def info(
         "topics": topics_found,
         "waiting": [one.document() for one in folder.waiting],
     }
+
+
+def _missing(missing: MissingSegments, segments: list[Segment]) -> list[dict[str, Any]]:
+    """The offsets that a partition on this machine lacks."""
+    try:
+        found = missing.of(segments, [*map(_extent, segments)], has_holes=None)
+    except (FileNotFoundError, EOFError):
+        return []  # a running broker has changed the folder
+    return [one.document() for one in found]
+
+
+def _extent(segment: Segment) -> Extent:
+    base_offset, end = segment.base_offset, end_of(as_now(segment))
+    behind = base_offset if end.offset is None else end.offset + 1
+    return Extent(base_offset, base_offset, behind, end.problem is not None)
 
 
 def _topics(folder: Folder, ends: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.ranges import ALL, Range
+from kafkajit.log.missing_offsets import Extent
 from kafkajit.log.segment import Segment
 from kafkajit.records.batches import Batches
 from kafkajit.report.tally import Tally
@@ -56,6 +57,8 @@ class PartitionFigures:
     ages: list[tuple[int, int | None]] = field(default_factory=list)
     marks: list[tuple[Segment, Int64s]] = field(default_factory=list)
     read: list[Segment] = field(default_factory=list)
+    extents: list[Extent] = field(default_factory=list)  # of each segment
+    has_holes: bool = False  # whether offsets are missing inside of a segment
     _latest: int = -1
     # In a run: batches by timestamp that do not go back behind its own, but may behind an earlier
     # run's; and producers with a marker, which may end an earlier run's transactions.
@@ -161,6 +164,8 @@ class PartitionFigures:
         self.ages += run.ages
         self.marks += run.marks
         self.read += run.read
+        self.extents += run.extents
+        self.has_holes |= run.has_holes
 
     def _join_offsets(self, run: PartitionFigures) -> None:
         self.base_offset = max(self.base_offset, run.base_offset)

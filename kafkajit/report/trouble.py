@@ -11,6 +11,7 @@ import numpy as np
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.log.overlaps import all_unserved
+from kafkajit.log.missing_offsets import Missing
 from kafkajit.log.segment import Segment
 from kafkajit.report.folder import Leftover
 from kafkajit.report.headers import TopicFigures
@@ -42,6 +43,8 @@ class Trouble(NamedTuple):
     advice: str | None = None
     position: int | None = None
     length: int | None = None
+    first_missing_offset: int | None = None
+    last_missing_offset: int | None = None
 
     def document(self) -> dict[str, Any]:
         """The entry in the document."""
@@ -53,6 +56,8 @@ class Trouble(NamedTuple):
             "path": self.path,
             "position": self.position,
             "length": self.length,
+            "firstMissingOffset": self.first_missing_offset,
+            "lastMissingOffset": self.last_missing_offset,
             "problem": self.problem,
             "advice": self.advice,
         }
@@ -164,6 +169,23 @@ def _of_partition(topic: str | None, partition: PartitionFigures) -> Iterator[Tr
             else "consumers with read_committed wait before it until its producer ends it, or the "
             "coordinator after transaction.timeout.ms",
         )
+
+
+def of_missing(missing: Missing, topic: str | None, partition: int | None, path: str) -> Trouble:
+    """Offsets that no segment of a partition has."""
+    return Trouble(
+        DAMAGE if missing.is_trouble else NOTE,
+        "missing",
+        topic,
+        partition,
+        path,
+        missing.text,
+        "copy the segments from a replica or a backup; no repair brings them back"
+        if missing.is_trouble
+        else None,
+        first_missing_offset=missing.first,
+        last_missing_offset=missing.last,
+    )
 
 
 def of_leftover(leftover: Leftover) -> Trouble:

@@ -24,7 +24,7 @@ import kafkajit
 from kafkajit.cli import main
 
 CONFIG = ["--config", "index.interval.bytes=100"]
-SEGMENTS = {0: [data(0), data(2), data(4)], 10: [data(10), data(12)], 20: [data(20)]}
+SEGMENTS = {0: [data(0), data(2), data(4)], 6: [data(6), data(8), data(10)], 12: [data(12)]}
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +35,7 @@ def _without_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     folder = make_partition(tmp_path / "kafka" / "orders-0", SEGMENTS)
-    flip(folder / log_name(10), len(data(10)) + 65)
+    flip(folder / log_name(6), len(data(6)) + 65)
     return folder
 
 
@@ -53,18 +53,18 @@ def test_a_dry_run_lists_each_change_and_the_command_for_it(
     assert files_in(folder) == before
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "orders-0:"
-    position = len(data(10))
+    position = len(data(6))
     assert lines[1].startswith(
-        f"  {log_name(10)}        cut off at {position}, {position} bytes: CorruptRecordError: "
+        f"  {log_name(6)}        cut off at {position}, {2 * position} bytes: CorruptRecordError: "
     )
-    assert lines[1].endswith("; offsets from 12 on are missing")
-    size, beside = len(data(20)), "with its indexes and snapshot"
-    removed = f"remove, {size} bytes, offsets 20 to 21, {beside}: it is behind what is cut away"
-    assert f"  {log_name(20)}        {removed}" in lines
+    assert lines[1].endswith("; offsets from 8 on are missing")
+    size, beside = len(data(12)), "with its indexes and snapshot"
+    removed = f"remove, {size} bytes, offsets 12 to 13, {beside}: it is behind what is cut away"
+    assert f"  {log_name(12)}        {removed}" in lines
     assert lines[-4:] == [
-        f"  then: 2 segments, {4 * position} bytes, offsets 0 to 11",
-        "  4 records lost, 8 kept",
-        "  1 sound batch behind damage; --salvage keeps them",
+        f"  then: 2 segments, {4 * position} bytes, offsets 0 to 7",
+        "  6 records lost, 8 kept",
+        "  2 sound batches behind damage; --salvage keeps them",
         f"Nothing was changed. To do it: kafkajit repair --apply {' '.join(CONFIG)} {folder}",
     ]
 
@@ -75,15 +75,44 @@ def test_what_is_applied_is_done_and_not_again(
     assert main(["repair", *CONFIG, "--apply", "--salvage", str(folder)]) == 0
     (kept,) = folder.glob(".kafkajit-repair-*")
     assert f"  done; the old files are kept in {kept}" in capsys.readouterr().out
-    assert offsets_in(folder) == [0, 1, 2, 3, 4, 5, 10, 11, 20, 21]
+    assert offsets_in(folder) == [*range(8), *range(10, 14)]
     drop_kept(folder)
     for options in ([], ["--apply"]):
         assert main(["repair", *CONFIG, *options, str(folder)]) == 0
         size = sum(path.stat().st_size for path in folder.glob("*.log"))
         assert capsys.readouterr().out == (
-            f"orders-0: 3 segments, {size} bytes, offsets 0 to 21: nothing to do\n"
+            f"orders-0: 3 segments, {size} bytes, offsets 0 to 13: nothing to do\n"
         )
     assert not list(folder.glob(".kafkajit-*"))
+
+
+def test_missing_segments_are_trouble_that_no_repair_mends(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in folder.glob(f"{log_name(6, '')}*"):
+        path.unlink()
+    text = f"offsets 6 to 11 are missing between {log_name(0)} and {log_name(12)}"
+    for options in ([], ["--apply"]):
+        assert main(["repair", *CONFIG, *options, str(folder)]) == 1
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[0].endswith("offsets 0 to 13: records are missing")
+        assert lines[1] == f"  missing: {text}, and nothing tells that the log was compacted"
+    assert main(["repair", *CONFIG, "--format", "json", str(folder)]) == 1
+    (partition,) = json.loads(capsys.readouterr().out)["partitions"]
+    (missing,) = partition["missing"]
+    assert (missing["firstMissingOffset"], missing["lastMissingOffset"]) == (6, 11)
+    assert missing["isTrouble"]
+    assert main(["repair", *CONFIG, "--quiet", str(folder)]) == 1
+    assert "1 partition: records are missing" in capsys.readouterr().out
+    assert main(["repair", *CONFIG, "--allow-missing", str(folder)]) == 0
+    assert text in capsys.readouterr().out
+    (folder.parent / "cleaner-offset-checkpoint").write_text("0\n1\norders 0 12\n")
+    assert main(["repair", *CONFIG, str(folder)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("nothing to do")
+    assert (
+        "note: offsets 6 to 11 are missing between segments: cleaner-offset-checkpoint" in lines[1]
+    )
 
 
 def test_a_log_is_truncated(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -144,9 +173,9 @@ def test_an_error_of_one_partition_does_not_stop_the_others(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_partition(folder.parent / "orders-1", SEGMENTS)
-    flip(folder.parent / "orders-1" / log_name(20), 65)
+    flip(folder.parent / "orders-1" / log_name(12), 65)
     access = os.access
-    unreadable = str(folder / log_name(10))
+    unreadable = str(folder / log_name(6))
     monkeypatch.setattr(
         "os.access", lambda path, mode: str(path) != unreadable and access(path, mode)
     )
@@ -190,7 +219,7 @@ def test_a_log_dirs_folder_is_described_once(
     log_dirs = folder.parent
     make_partition(log_dirs / "orders-1", SEGMENTS)
     spoilt = make_partition(log_dirs / "orders-2", SEGMENTS)
-    flip(spoilt / log_name(10), len(data(10)) + 65)
+    flip(spoilt / log_name(6), len(data(6)) + 65)
     (log_dirs / "replication-offset-checkpoint").write_text("noise")
     (log_dirs / "meta.properties").write_text("version=0\nbroker.id=1\n")
     (log_dirs / "lost+found").mkdir()
@@ -255,7 +284,7 @@ def test_a_plan_prints_what_the_command_does(
 
 
 def foreign(folder: Path) -> Path:
-    path = folder / log_name(10)
+    path = folder / log_name(6)
     path.write_bytes(b"<html>404</html>")
     return path
 
@@ -290,12 +319,12 @@ def test_a_file_that_is_no_log_is_discarded_if_it_is_named_and_always_kept(
     (kept,) = folder.glob(f".kafkajit-repair-*/**/{path.name}*")
     assert kept.read_bytes() == content
     offsets = kafkajit.Log(folder).read(0, columns=["offset"])["offset"].to_pylist()
-    assert offsets[0] < 10
-    assert offsets[-1] >= 20
+    assert offsets[0] < 6
+    assert offsets[-1] >= 12
 
 
 def test_a_log_is_not_discarded(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = folder / log_name(20)
+    path = folder / log_name(12)
     assert main(["repair", "--discard", str(path), str(folder)]) == 1
     assert f"{path} is a Kafka log: it is not discarded" in capsys.readouterr().err
     assert main(["repair", "--discard", "x.log", str(folder)]) == 1

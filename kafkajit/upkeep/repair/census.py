@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkajit.errors import KafkaJitError
-from kafkajit.records.batches import Batches
+from kafkajit.log.missing_offsets import Extent
+from kafkajit.records.batches import Batches, lacks_records
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import Decoder
 from kafkajit.storage.source import Int64s, Source
@@ -49,8 +50,10 @@ class Census:
     first_offset: int = 0  # of the first batch
     last_offset: int = -1  # of the last batch
     ends_behind_hole: bool = False  # whether offsets are missing before the last batch
+    sound_end: int = 0  # the position behind the last batch
     batches: int = 0
     records: int = 0
+    has_holes: bool = False  # whether offsets are missing between batches
     is_ordered: bool = True  # whether the offsets of each batch are behind those before it
 
     def __post_init__(self) -> None:
@@ -60,6 +63,20 @@ class Census:
     def is_plain(self) -> bool:
         """Whether the log is one sound batch after the other, in the order of their offsets."""
         return self.is_ordered and not self.gaps
+
+    @property
+    def ends_in_damage(self) -> bool:
+        """Whether damaged bytes end the log; zeros may be preallocated."""
+        last = self.gaps[-1] if self.gaps else None
+        return last is not None and last.reason != ZEROS and last.position >= self.sound_end
+
+    @property
+    def extent(self) -> Extent:
+        """The offsets of the log, for the search for missing ones."""
+        base_offset, first, behind = self.base_offset, self.first_offset, self.last_offset + 1
+        if not self.batches:
+            first = behind = base_offset
+        return Extent(base_offset, first, behind, self.ends_in_damage)
 
     @cached_property
     def rows(self) -> BatchRows:
@@ -94,6 +111,8 @@ def take_census(log: Path, base_offset: int, progress: Callable[[int], None]) ->
             before[0] = base_offset - 1
         census.ends_behind_hole = bool(rows["first"][-1] != before[-1] + 1)
         census.last_offset = int(rows["last"][-1])
+        census.has_holes |= bool((rows["first"] > before + 1).any() or lacks_records(part))
+        census.sound_end = int(rows["end"][-1])
         census.batches += rows.size
         census.records += int(rows["records"].sum())
         progress(int(part.size_in_bytes.sum()))

@@ -1,4 +1,4 @@
-"""Facts about a log's offsets, taken from the files beside it."""
+"""Facts about a partition's log, taken from the files beside it."""
 
 from __future__ import annotations
 
@@ -8,42 +8,43 @@ from pathlib import Path
 import numpy as np
 
 from kafkajit.change.partition_offsets import PartitionOffsets
-from kafkajit.errors import CorruptCheckpointError
-from kafkajit.format.log_path import INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from kafkajit.format.log_path import INDEX_SUFFIX, TIME_INDEX_SUFFIX, partition_of
 from kafkajit.index.offset_index import ENTRY as OFFSET_ENTRY
 from kafkajit.index.time_index import ENTRY as TIME_ENTRY
 from kafkajit.log.config import LogConfig
-from kafkajit.state.checkpoints import CLEANER_OFFSETS, HIGH_WATERMARKS, RECOVERY_POINTS
-from kafkajit.state.leader_epochs import LEADER_EPOCHS, parse_leader_epochs
-from kafkajit.storage.source import whole
+from kafkajit.log.evidence import REMOTE_INDEXES, add_configs, take_evidence
+from kafkajit.log.missing_offsets import Evidence
+from kafkajit.log.topic_configs import topic_configs
 from kafkajit.upkeep.repair.log_bodies import Facts
 
 
-def facts_of(
+def evidence_of(
     folder: Path,
     files: Mapping[str, Path],
-    snapshots: Mapping[int, Path],
     checkpoints: Mapping[str, PartitionOffsets],
     config: LogConfig,
-) -> Facts:
-    """Take facts about a partition's logs from the files beside them."""
-    known = [*snapshots, *_epoch_starts(folder), *_indexed(files)]
-    names = (HIGH_WATERMARKS, RECOVERY_POINTS, CLEANER_OFFSETS)
-    known += [checkpoints[name].offset or 0 for name in names]
+) -> Evidence:
+    """Take the evidence that the files beside a partition's logs have."""
+    topic = partition_of(folder).topic
+    evidence = take_evidence(
+        {path.name: 0 for path in folder.glob("*.deleted")}
+        | {name: path.stat().st_size for name, path in files.items()},
+        lambda name: files[name].read_bytes(),
+        {name: offsets.offset for name, offsets in checkpoints.items()},
+        topic=topic,
+        may_be_tiered=(folder.parent / REMOTE_INDEXES).is_dir(),
+    )
+    add_configs(evidence, topic_configs(folder.parent).get(topic or "", {}))
+    if config.compact:
+        evidence.why_cleaned = evidence.why_cleaned or "its cleanup.policy is compact"
+    return evidence
+
+
+def facts_of(evidence: Evidence, files: Mapping[str, Path], snapshots: Mapping[int, Path]) -> Facts:
+    """Conclude what the offsets of a log can be."""
+    known = [*(offset for offset, _ in evidence.ends), *_indexed(files), *snapshots]
     greatest = max(known, default=0)
-    cleaned = checkpoints[CLEANER_OFFSETS].offset
-    was_cleaned = config.compact or (cleaned is not None and cleaned > 0)
-    return Facts(greatest if greatest > 0 else -1, was_cleaned)
-
-
-def _epoch_starts(folder: Path) -> list[int]:
-    path = folder / LEADER_EPOCHS
-    if not path.is_file():
-        return []
-    try:
-        return list(parse_leader_epochs(*whole(str(path)))["startOffset"].to_pylist())
-    except CorruptCheckpointError:
-        return []
+    return Facts(greatest if greatest > 0 else -1, evidence.why_cleaned is not None)
 
 
 def _indexed(files: Mapping[str, Path]) -> Iterator[int]:
@@ -52,8 +53,7 @@ def _indexed(files: Mapping[str, Path]) -> Iterator[int]:
         for suffix, kind in ((INDEX_SUFFIX, OFFSET_ENTRY), (TIME_INDEX_SUFFIX, TIME_ENTRY)):
             if name.endswith(suffix) and name[:20].isdecimal():
                 content = path.read_bytes()
-                whole_entries = len(content) // kind.itemsize * kind.itemsize
-                entries = np.frombuffer(content[:whole_entries], kind)
-                relative = entries["relativeOffset"]
+                whole = len(content) // kind.itemsize * kind.itemsize
+                relative = np.frombuffer(content[:whole], kind)["relativeOffset"]
                 if (relative > 0).any():
                     yield int(name[:20]) + int(relative.max())

@@ -14,6 +14,7 @@ import numpy as np
 
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.log_path import TXN_INDEX_SUFFIX
+from kafkajit.log.missing_offsets import Missing, find_missing
 from kafkajit.storage.source import Source
 from kafkajit.upkeep.repair.arrangement import BEHIND, Tail
 from kafkajit.upkeep.repair.losses import Kept, LogFate, Loss, losses_of, without_markers
@@ -41,6 +42,7 @@ class LoadedLog:
     gone: dict[Path, tuple[str, list[Loss]]] = field(default_factory=dict)
     losses: list[Loss] = field(default_factory=list)
     lost_ends: list[LostEnd] = field(default_factory=list)
+    missing: list[Missing] = field(default_factory=list)  # before the repair
     new_snapshots: Mapping[int, tuple[bytes, str]] = field(default_factory=dict)  # and why
     right_snapshots: set[int] = field(default_factory=set)
     epochs: list[tuple[int, int]] = field(default_factory=list)  # each with its start offset
@@ -79,6 +81,7 @@ class _Loading:
         """The log."""
         loaded = LoadedLog(self._stored.log_start_offset, starts_anew=self._chosen.starts_anew)
         losses = self._losses(loaded)
+        loaded.missing = self._missing()
         self._find_lost_ends(loaded, losses)
         stored, reading = self._stored, self._chosen.reading
         homes, known = self._homes(), reading.known
@@ -107,13 +110,23 @@ class _Loading:
         loaded.open_transactions = list(zip(ids.tolist(), offsets.tolist(), strict=True))
         return loaded
 
+    def _missing(self) -> list[Missing]:
+        """The offsets that are missing before the repair."""
+        censuses = [census for _, census in self._chosen.all_censuses()]
+        return find_missing(
+            [census.extent for census in censuses],
+            self._stored.evidence,
+            has_holes=any(census.has_holes for census in censuses),
+        )
+
     def _find_lost_ends(self, loaded: LoadedLog, losses: dict[Path, list[Loss]]) -> None:
         """Find transactions whose markers are lost, and write these if the options ask for it."""
         lost = [loss for one in losses.values() for loss in one]
         pieces = [segment.pieces for segment in self._chosen.segments]
         if self._stored.options.truncate_to is not None:
             return  # transactions are cut as asked
-        found = find_lost_ends(pieces, holes_of(lost), self._surroundings())
+        holes = holes_of(lost, (one for one in loaded.missing if one.is_trouble))
+        found = find_lost_ends(pieces, holes, self._surroundings())
         loaded.lost_ends = found
         markers = [
             end.marker_offset or end.hole.first

@@ -265,6 +265,8 @@ def _loss(
     elif tail is None and group[0].is_damage and len(group) > 1:
         reason += f" (and {len(group) - 1} more)"
     sound = [part.offsets for part in group if part.offsets is not None]
+    if group[0].is_damage:  # sound batches may follow, but the line is about the damage
+        sound = []
     first = min((one.first for one in sound), default=None)
     last = max((one.last for one in sound), default=None)
     records = sum(part.records for part in group if part.reason != COPY)
@@ -281,8 +283,8 @@ def _loss(
     missing: Range | None
     if tail is not None:
         missing = Range(kept.end if position else first or census.base_offset, _FAR)
-        if tail.position == 0 and last is not None:
-            missing = kept.missing(Range(min(one.first for one in sound), last))
+        if tail.position == 0 and first is not None and last is not None:
+            missing = kept.missing(Range(first, last))
         if reason == ZEROS:
             missing = None
     elif group[0].is_damage:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from kafkajit.encode.encode_options import ControlType
 from kafkajit.encode.writer import encode_batches
 from kafkajit.format.limits import MAX_INT64
+from kafkajit.log.missing_offsets import Missing
 from kafkajit.records.control_records import ABORT, COMMIT
 from kafkajit.upkeep.repair.census import ZEROS
 from kafkajit.upkeep.repair.damaged_batches import damaged_batches
@@ -21,19 +22,26 @@ from kafkajit.upkeep.repair.pieces import Written
 _NAMES: dict[int, ControlType] = {ABORT: "ABORT", COMMIT: "COMMIT"}
 
 
-def holes_of(losses: Iterable[Loss]) -> list[Hole]:
-    """The offsets that are missing for these losses, in order, each once."""
-    found: list[Hole] = []
-    missing = [loss for loss in losses if loss.first_missing_offset is not None]
-    for loss in sorted(missing, key=lambda loss: loss.first_missing_offset or 0):
-        first, last = loss.first_missing_offset or 0, loss.last_missing_offset
-        if loss.reason == ZEROS:
-            continue
-        if found and (found[-1].last is None or found[-1].last >= first):
-            continue  # a log has ended before, and what follows goes
-        batches = damaged_batches(Path(loss.path), loss.position, loss.length, first, last)
-        found.append(Hole(first, last, batches))
-    return found
+def holes_of(losses: Iterable[Loss], missing: Iterable[Missing]) -> list[Hole]:
+    """The offsets that are missing, in order, each once.
+
+    Args:
+        losses: what the log loses.
+        missing: the offsets that it did not have before.
+    """
+    found = [Hole(one.first, one.last, []) for one in missing]
+    for loss in losses:
+        first, last = loss.first_missing_offset, loss.last_missing_offset
+        if first is not None and loss.reason != ZEROS:
+            batches = damaged_batches(Path(loss.path), loss.position, loss.length, first, last)
+            found.append(Hole(first, last, batches))
+    found.sort(key=lambda hole: hole.first)
+    apart: list[Hole] = []
+    for hole in found:
+        # Behind the hole that ends a log there is nothing else.
+        if not apart or (apart[-1].last is not None and apart[-1].last < hole.first):
+            apart.append(hole)
+    return apart
 
 
 def new_markers(ends: Sequence[LostEnd], options: RepairOptions) -> list[tuple[int, Written]]:

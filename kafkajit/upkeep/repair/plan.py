@@ -19,6 +19,7 @@ from kafkajit.change.partitions import partitions_at
 from kafkajit.format.notebook import in_notebook
 from kafkajit.format.progress import adding
 from kafkajit.log.config import LogConfig
+from kafkajit.log.missing_offsets import Missing
 from kafkajit.places.location import SEGMENT_NAME
 from kafkajit.storage.source import check_regular
 from kafkajit.upkeep.repair.file_repair import FileRepair
@@ -46,12 +47,18 @@ class PartitionRepair(PartitionPlan):
     loses: int  # sound batches behind damage
     records: RecordCounts
     transactions: list[LostEnd]  # those whose markers may be lost
+    missing: list[Missing]  # offsets that no file has
     _options: RepairOptions
 
     @property
     def is_needed(self) -> bool:
         """Whether the partition needs a repair."""
         return bool(self.repairs or self.state.interrupted)
+
+    @property
+    def has_trouble(self) -> bool:
+        """Whether records are missing that no repair brings back."""
+        return any(one.is_trouble for one in self.missing)
 
     @property
     def changes(self) -> list[tuple[str, str]]:
@@ -65,12 +72,16 @@ class PartitionRepair(PartitionPlan):
         after = f"{_count(self.segments, 'segment')}, {_size(self.bytes)}, {self._offsets}"
         if self.is_needed:
             yield f"{self.folder.name}:"
+        elif self.has_trouble:
+            yield f"{self.folder.name}: {after}: records are missing"
         else:
             yield f"{self.folder.name}: {after}: nothing to do"
         changes = self.changes
         width = max((len(name) for name, _ in changes), default=0)
         yield from (f"  {name:{width}}  {what}" for name, what in changes)
         yield from (f"  {one.text}" for one in self.transactions)
+        for one in self.missing:
+            yield f"  {'missing' if one.is_trouble else 'note'}: {one.text}"
         yield from (f"  note: {note}" for note in self.notes)
         if self.is_needed:
             yield f"  then: {after}"
@@ -91,6 +102,7 @@ class PartitionRepair(PartitionPlan):
             "logStartOffset": self.log_start_offset,
             "logEndOffset": self.log_end_offset,
             "records": self.records.document(),
+            "missing": [one.document() for one in self.missing],
             "transactions": [one.document() for one in self.transactions],
             "lostBatches": 0 if self._options.salvage else self.loses,
             "notes": self.notes,
@@ -229,6 +241,7 @@ def plan_of(
         loses=found.loses,
         records=counts_of(found.records, found.gaps),
         transactions=found.lost_ends,
+        missing=found.missing,
         _options=options,
     )
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from kafkajit.change.partition_offsets import PartitionOffsets
 from kafkajit.errors import CorruptCheckpointError, CorruptSnapshotError
-from kafkajit.format.log_path import INDEX_SUFFIX, LOG_SUFFIX
 from kafkajit.log.epochs import LeaderEpochs
+from kafkajit.log.missing_offsets import Missing
 from kafkajit.places.location import SEGMENT_NAME
 from kafkajit.state.checkpoints import NAMES as CHECKPOINTS
 from kafkajit.state.checkpoints import START_OFFSETS
@@ -24,7 +23,7 @@ from kafkajit.state.leader_epochs import LEADER_EPOCHS, parse_leader_epochs
 from kafkajit.state.producer_snapshot import SNAPSHOT_NAME, snapshot_entries
 from kafkajit.storage.source import as_bytes, whole
 from kafkajit.upkeep.repair.broker_start import topic_id_problem, unreadable_checkpoints
-from kafkajit.upkeep.repair.evidence import facts_of
+from kafkajit.upkeep.repair.evidence import evidence_of
 from kafkajit.upkeep.repair.file_repair import Contents, FileRepair, removal
 from kafkajit.upkeep.repair.loading import LoadedLog, load
 from kafkajit.upkeep.repair.losses import Loss
@@ -52,6 +51,7 @@ class PartitionRepairs:
     loses: int  # sound batches behind damage
     records: int  # that stay
     lost_ends: list[LostEnd]
+    missing: list[Missing]
     repairs: list[FileRepair]
     notes: list[str]  # what is wrong and stays as it is
 
@@ -93,7 +93,7 @@ def find_repairs(
         log_start_offset=max(0, checkpoints[START_OFFSETS].offset or 0),
         options=options,
         contents=Contents(),
-        facts=partial(facts_of, folder, files.files, snapshots, checkpoints, options.config),
+        evidence=evidence_of(folder, files.files, checkpoints, options.config),
     )
     log = load(stored, progress)
     partition = _Partition(folder, files, stored.snapshots, checkpoints, stored.contents, log)
@@ -117,11 +117,11 @@ def find_repairs(
         loses=log.loses,
         records=log.records,
         lost_ends=log.lost_ends,
+        missing=log.missing,
         repairs=sorted(repairs, key=lambda repair: _order(repair.path.name)),
         notes=[
             *topic_id_problem(folder),
             *unreadable_checkpoints(checkpoints),
-            *_lost_logs(partition),
         ],
     )
 
@@ -288,23 +288,6 @@ def _checkpoint_writer(folder: Path, name: str, offset: int | None) -> Callable[
         staged.write_bytes(PartitionOffsets(folder, name).with_offset(offset))
 
     return write
-
-
-def _lost_logs(partition: _Partition) -> Iterator[str]:
-    """Name logs that are missing or empty although their offset index has entries."""
-    logs = dict(partition.files.matching(SEGMENT_NAME))
-    bases = sorted(int(name[:20]) for name in logs)
-    for name, path in sorted(partition.files.matching(_INDEX)):
-        log = logs.get(name[:20] + LOG_SUFFIX)
-        if name.endswith(INDEX_SUFFIX) and (log is None or log.stat().st_size == 0):
-            base = int(name[:20])
-            behind = min((other for other in bases if other > base), default=None)
-            to = "on" if behind is None else f"to {behind - 1}"
-            if path.read_bytes().strip(b"\0"):  # the rest is preallocated
-                yield (
-                    f"{name[:20]}{LOG_SUFFIX} is {'missing' if log is None else 'empty'}, but its "
-                    f"index has entries: records from offset {base} {to} are lost"
-                )
 
 
 def _order(name: str) -> tuple[str, bool, str]:

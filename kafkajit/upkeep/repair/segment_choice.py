@@ -22,6 +22,7 @@ from kafkajit.format.ranges import Range
 from kafkajit.storage.source import Mask
 from kafkajit.upkeep.repair.arrangement import BEHIND, Arrangement, Places, Tail, arrange
 from kafkajit.upkeep.repair.census import Census, take_census
+from kafkajit.upkeep.repair.evidence import facts_of
 from kafkajit.upkeep.repair.log_bodies import LogRows
 from kafkajit.upkeep.repair.pieces import Extent, Piece, Written, insert_piece, part_of
 from kafkajit.upkeep.repair.segment_reading import LogReading, SegmentPlan, StoredLog
@@ -143,7 +144,8 @@ class ChosenSegments:
             self._begin_again()
         options = self._stored.options
         rows = [_rows_of(self.census(*named)) for named in rest]
-        facts = self._stored.facts()._replace(next_offset=next_offset)
+        facts = facts_of(self._stored.evidence, self._stored.files, self._stored.snapshots)
+        facts = facts._replace(next_offset=next_offset)
         found = arrange(rows, facts, salvage=self._salvage, truncate_to=options.truncate_to)
         for number, (_, log) in enumerate(rest):
             self.arranged[log] = (found.fates[number], found.tails.get(number))

@@ -6,7 +6,7 @@ producers at the beginning of each segment is checked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +17,7 @@ import numpy.typing as npt
 from kafkajit.errors import CorruptSnapshotError, InvalidRecordError, KafkaJitError
 from kafkajit.format.limits import MAX_INT32
 from kafkajit.log.indexing import SegmentIndexes
+from kafkajit.log.missing_offsets import Evidence
 from kafkajit.log.producers import ProducerStates, are_markers
 from kafkajit.records.batches import Batches
 from kafkajit.records.columns import ColumnMemory, Wanted
@@ -26,7 +27,6 @@ from kafkajit.records.markers import NO_MARKERS, read_markers
 from kafkajit.state.producer_snapshot import snapshot_entries
 from kafkajit.storage.source import as_bytes
 from kafkajit.upkeep.repair.file_repair import Contents
-from kafkajit.upkeep.repair.log_bodies import Facts
 from kafkajit.upkeep.repair.options import RepairOptions
 from kafkajit.upkeep.repair.pieces import Extent, Piece, source_of
 from kafkajit.upkeep.repair.segment_repairs import MARKER, LoadedSegment
@@ -47,7 +47,7 @@ class StoredLog(NamedTuple):
     log_start_offset: int  # as log-start-offset-checkpoint has it
     options: RepairOptions
     contents: Contents
-    facts: Callable[[], Facts]  # what other files tell; they are read only in case of trouble
+    evidence: Evidence  # of the files beside the logs
 
 
 class SegmentPlan(NamedTuple):

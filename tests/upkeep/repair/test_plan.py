@@ -453,14 +453,19 @@ def test_batches_that_only_a_log_with_a_wrong_name_has_are_salvaged(folder: Path
 
 def test_records_that_only_an_index_still_knows_are_told(folder: Path) -> None:
     (folder / log_name(10)).write_bytes(b"")
-    (folder / log_name(20)).unlink()
     (partition,) = repair(folder).partitions
-    assert partition.notes == [
-        f"{log_name(10)} is empty, but its index has entries: records from offset 10 on are lost",
-        f"{log_name(20)} is missing, but its index has entries: records from offset 20 on are lost",
+    assert [one.text for one in partition.missing] == [
+        f"offsets 10 to 19 are missing between {log_name(10)} and {log_name(20)}, but "
+        f"{log_name(10, '.index')} has entries"
     ]
-    (folder / f"{10:020}.index").write_bytes(bytes(80))  # preallocated
-    assert len(repair(folder).partitions[0].notes) == 1
+    (folder / log_name(20)).unlink()
+    (folder / log_name(27, ".snapshot")).unlink()
+    (partition,) = repair(folder).partitions
+    assert [(one.first, one.last) for one in partition.missing] == [(10, 24)]
+    assert f"at the log's end: {log_name(20, '.index')} has offset 25" in partition.missing[0].text
+    for base in (10, 20):
+        (folder / log_name(base, ".index")).write_bytes(bytes(80))  # preallocated
+    assert [one.last for one in repair(folder).partitions[0].missing] == [22]  # leader epochs
 
 
 def test_a_log_of_empty_segments_is_empty(folder: Path) -> None:

@@ -1,0 +1,153 @@
+"""Offsets that a log should have: missing segments at its start, inside and at its end.
+
+A broker begins each segment with the offset behind the last one, so segments of a log that was
+never compacted have no gaps between them. Compaction leaves gaps. Retention and DeleteRecords
+delete segments from the log's start on, and keep the files beside the log in step: the leader
+epochs begin at the log's start, and a segment's producer snapshot goes with it. No offset in a
+checkpoint, a snapshot's name or a leader epoch is behind the log's end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from kafkajit.format.amounts import number_of
+
+# These topics are compacted, whatever the defaults of a broker are.
+COMPACTED_TOPICS = ("__consumer_offsets", "__transaction_state")
+
+
+class Extent(NamedTuple):
+    """The offsets of a segment, which are empty if `behind` is the base offset."""
+
+    base_offset: int
+    first: int
+    behind: int  # behind the last one
+    ends_in_damage: bool = False  # damaged bytes may have had offsets behind these
+
+    @property
+    def name(self) -> str:
+        """The name of its log."""
+        return f"{self.base_offset:020d}.log"
+
+
+@dataclass
+class Evidence:
+    """The facts about a log that other files have."""
+
+    why_cleaned: str | None = None  # why records may have been compacted away
+    tiered: str | None = None  # why its first segments may be in tiered storage
+    is_being_deleted: bool = False  # whether segments before the first one wait to be deleted
+    log_start_offset: int = 0  # in log-start-offset-checkpoint
+    # Offsets that are or were in the log, and the file that knows each.
+    starts: list[tuple[int, str]] = field(default_factory=list)
+    ends: list[tuple[int, str]] = field(default_factory=list)  # the log ended there, or later
+    # The first and last offsets in indexes of logs that are empty or do not exist.
+    indexed: list[tuple[int, int, str]] = field(default_factory=list)
+
+
+class Missing(NamedTuple):
+    """Offsets that no segment has."""
+
+    first: int
+    last: int
+    is_trouble: bool  # False: it may be as it should
+    text: str
+
+    def document(self) -> dict[str, Any]:
+        """The entry in a JSON document."""
+        return {
+            "firstMissingOffset": self.first,
+            "lastMissingOffset": self.last,
+            "isTrouble": self.is_trouble,
+            "problem": self.text,
+        }
+
+
+def find_missing(
+    segments: Sequence[Extent], evidence: Evidence, *, has_holes: bool
+) -> list[Missing]:
+    """Find the offsets that are missing.
+
+    Args:
+        segments: in the order of their base offsets.
+        evidence: what the files beside the log tell.
+        has_holes: whether offsets are missing inside of segments, as after compaction.
+
+    >>> segments = [Extent(0, 0, 10), Extent(30, 30, 40)]
+    >>> [(one.first, one.last) for one in find_missing(segments, Evidence(), has_holes=False)]
+    [(10, 29)]
+    """
+    if not segments:
+        return []
+    found = [*_before(segments, evidence)]
+    why = evidence.why_cleaned
+    if why is None and has_holes:
+        why = "segments have gaps inside, as after compaction or salvage"
+    found += _between(segments, why, evidence.indexed)
+    if not segments[-1].ends_in_damage:
+        found += _behind(segments, evidence)
+    return found
+
+
+def _before(segments: Sequence[Extent], evidence: Evidence) -> Iterator[Missing]:
+    begin = segments[0].base_offset
+    starts = [*evidence.starts, *((first, name) for first, _, name in evidence.indexed)]
+    earlier = [(max(offset, 0), name) for offset, name in starts if offset < begin]
+    earlier = [(offset, name) for offset, name in earlier if offset >= evidence.log_start_offset]
+    if not earlier or evidence.is_being_deleted or evidence.log_start_offset >= begin:
+        return
+    first = min(offset for offset, _ in earlier)
+    names = " and ".join(dict.fromkeys(name for _, name in earlier))
+    text = f"{_offsets(first, begin - 1)} before {segments[0].name}, the first segment: {names}"
+    text += " know of them" if " and " in names else " knows of them"
+    if evidence.tiered is not None:
+        yield Missing(first, begin - 1, False, f"{text}; {evidence.tiered}")
+        return
+    text += ", and a broker forgets them when it deletes segments, unless it is killed right then"
+    yield Missing(first, begin - 1, True, text)
+
+
+def _between(
+    segments: Sequence[Extent], why_cleaned: str | None, indexed: Sequence[tuple[int, int, str]]
+) -> Iterator[Missing]:
+    usual = []
+    behind = segments[0].behind
+    for before, segment in pairwise(segments):
+        first, last = behind, segment.base_offset - 1
+        behind = max(behind, segment.behind)
+        if first > last or before.ends_in_damage:
+            continue
+        indexes = [name for base, _, name in indexed if first <= base <= last]
+        text = f"{_offsets(first, last)} between {before.name} and {segment.name}"
+        if indexes:
+            yield Missing(first, last, True, f"{text}, but {' and '.join(indexes)} has entries")
+        elif why_cleaned is None:
+            text += ", and nothing tells that the log was compacted"
+            yield Missing(first, last, True, text)
+        else:
+            usual.append((first, last))
+    if usual:
+        text = f"{_offsets(*usual[0])} between segments"
+        if len(usual) > 1:
+            text += f", and others at {number_of(len(usual) - 1, 'more place')}"
+        yield Missing(*usual[0], False, f"{text}: {why_cleaned}")
+
+
+def _behind(segments: Sequence[Extent], evidence: Evidence) -> Iterator[Missing]:
+    end = max(segment.behind for segment in segments)
+    ends = [*evidence.ends, *((last + 1, name) for _, last, name in evidence.indexed)]
+    later = [(offset, name) for offset, name in ends if offset > end]
+    if later:
+        offset, name = max(later)
+        text = f"{_offsets(end, offset - 1)} at the log's end: {name} has offset {offset}"
+        yield Missing(end, offset - 1, True, text)
+
+
+def _offsets(first: int, last: int) -> str:
+    if first == last:
+        return f"offset {first} is missing"
+    return f"offsets {first} to {last} are missing"

@@ -1,0 +1,146 @@
+"""Segments that are missing in a folder of logs, with the evidence of the files beside the logs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kafkajit.errors import KafkaJitError
+from kafkajit.format.log_path import LOG_SUFFIX
+from kafkajit.log.evidence import REMOTE_INDEXES, add_configs, take_evidence
+from kafkajit.log.missing_offsets import Evidence, Extent, Missing, find_missing
+from kafkajit.log.segment import Segment
+from kafkajit.places.tiered_files import TieredFile
+from kafkajit.report.ends import begins_with_hole
+from kafkajit.report.folder import Folder
+from kafkajit.state.checkpoints import NAMES, parse_offsets
+from kafkajit.storage.source import as_bytes
+from kafkajit.storage.stored_file import StoredFile
+
+if TYPE_CHECKING:  # they load kernels
+    from kafkajit.report.headers import TopicFigures
+    from kafkajit.report.trouble import Trouble
+
+logger = logging.getLogger("kafkajit")
+
+_Offsets = Mapping[tuple[str | None, int | None], int]
+
+
+class MissingSegments:
+    """Looks for the missing segments of the partitions of a folder."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._files: dict[str, dict[str, StoredFile]] = {}  # by folder and name
+        for file in folder.files.values():
+            self._files.setdefault(file.folder, {})[file.name] = file
+        self._checkpoints: dict[tuple[str, str], _Offsets] = {}
+
+    def of_topic(self, topic: TopicFigures) -> Iterator[Trouble]:
+        """The trouble of a topic whose headers were read."""
+        from kafkajit.report.trouble import of_missing
+
+        for one in topic.partitions:
+            if one.read:
+                for missing in self.of(one.read, one.extents, has_holes=one.has_holes):
+                    yield of_missing(missing, topic.topic, one.partition, one.folder)
+
+    def of(
+        self, segments: Sequence[Segment], extents: Sequence[Extent], *, has_holes: bool | None
+    ) -> list[Missing]:
+        """The offsets that a partition lacks.
+
+        Args:
+            segments: of the partition.
+            extents: their offsets.
+            has_holes: whether offsets are missing inside of segments; if None, their headers are
+                read as soon as the answer depends on it.
+        """
+        if any(segment.path.suffix != LOG_SUFFIX for segment in segments):
+            return []
+        extents = sorted(extents)
+        evidence = self._evidence(segments[0])
+        if any(isinstance(segment.log, TieredFile) for segment in segments):
+            evidence.starts, evidence.indexed, evidence.log_start_offset = [], [], 0
+        found = find_missing(extents, evidence, has_holes=bool(has_holes))
+        if has_holes is None and _is_trouble(found):
+            has_holes = any(begins_with_hole(segment) for segment in segments) or None
+            found = find_missing(extents, evidence, has_holes=bool(has_holes))
+        if _is_trouble(found):
+            self._look_at_configs(evidence, segments[0])
+            found = find_missing(extents, evidence, has_holes=bool(has_holes))
+        if has_holes is None and _is_trouble(found):
+            found = find_missing(extents, evidence, has_holes=_has_holes(segments))
+        return found
+
+    def _look_at_configs(self, evidence: Evidence, first: Segment) -> None:
+        """Add what __cluster_metadata tells about the topic."""
+        log_dirs = Path(first.log.key).parents[1]
+        if first.log.filesystem is not None or not (log_dirs / "__cluster_metadata-0").is_dir():
+            return
+        from kafkajit.log.topic_configs import topic_configs  # it loads kernels
+
+        configs = topic_configs(log_dirs).get(first.path.topic or "", {})
+        add_configs(evidence, configs)
+
+    def _evidence(self, first: Segment) -> Evidence:
+        log = first.log
+        root = log.folder.rpartition("/")[0] or "/"
+        files = self._files.get(log.folder, {})
+        where = first.path.topic, first.path.partition
+        is_local = log.filesystem is None
+        may_be_tiered = is_local and (Path(log.key).parents[1] / REMOTE_INDEXES).is_dir()
+        try:
+            return take_evidence(
+                {name: file.size for name, file in files.items()},
+                lambda name: files[name].read_now(),
+                {name: self._offsets(root, name, log).get(where) for name in NAMES},
+                topic=first.path.topic,
+                may_be_tiered=may_be_tiered,
+            )
+        except (OSError, KafkaJitError) as error:
+            logger.warning("%s", error)
+            return Evidence()
+
+    def _offsets(self, root: str, name: str, log: StoredFile) -> _Offsets:
+        """The offsets in a checkpoint beside a partition's folder, which is read once."""
+        found = self._checkpoints.get((root, name))
+        if found is None:
+            found = {}
+            try:
+                file = self._files.get(root, {}).get(name)
+                if file is None and log.is_local:
+                    file = log.above(name)
+                if file is not None:
+                    rows = parse_offsets(as_bytes(file.read_now()), file.path).to_pylist()
+                    found = {(row["topic"], row["partition"]): row["offset"] for row in rows}
+            except (OSError, KafkaJitError) as error:
+                logger.warning("%s", error)
+            self._checkpoints[root, name] = found
+        return found
+
+
+def _is_trouble(found: Sequence[Missing]) -> bool:
+    return any(one.is_trouble for one in found)
+
+
+def _has_holes(segments: Sequence[Segment]) -> bool:
+    """Whether offsets are missing between or in the batches of any segment."""
+    from kafkajit.records.batches import lacks_records  # it loads kernels
+    from kafkajit.walk.damage import DROPMALFORMED
+    from kafkajit.walk.walk import Walk
+
+    for segment in segments:
+        behind: int | None = None
+        try:
+            for batches in Walk(segment.log.open(), mode=DROPMALFORMED).framed():
+                firsts, behinds = batches.field("baseOffset"), batches.last_offset + 1
+                if behind is not None and firsts[0] > behind:
+                    return True
+                if (firsts[1:] > behinds[:-1]).any() or lacks_records(batches):
+                    return True
+                behind = int(behinds[-1])
+        except (OSError, EOFError, KafkaJitError):
+            continue
+    return False

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import pytest
+
+import kafkajit.testing as kt
+from kafkajit.log.evidence import add_configs, take_evidence
+from kafkajit.log.missing_offsets import Evidence, Extent, Missing, find_missing
+from kafkajit.state.checkpoints import (
+    CLEANER_OFFSETS,
+    HIGH_WATERMARKS,
+    RECOVERY_POINTS,
+    START_OFFSETS,
+)
+
+WHOLE = [Extent(0, 0, 10), Extent(10, 10, 20), Extent(20, 20, 30)]
+
+
+def extents(*ranges: tuple[int, int]) -> list[Extent]:
+    return [Extent(first, first, behind) for first, behind in ranges]
+
+
+def troubles(found: list[Missing]) -> list[tuple[int, int]]:
+    return [(one.first, one.last) for one in found if one.is_trouble]
+
+
+def test_a_whole_log_lacks_nothing() -> None:
+    evidence = Evidence(starts=[(0, "leader-epoch-checkpoint")], ends=[(30, HIGH_WATERMARKS)])
+    assert find_missing(WHOLE, evidence, has_holes=False) == []
+    assert find_missing([], evidence, has_holes=False) == []
+    assert find_missing(extents((7, 7)), Evidence(), has_holes=False) == []
+
+
+def test_a_segment_between_others_is_trouble_unless_the_log_was_compacted() -> None:
+    logs = extents((0, 10), (20, 30), (40, 50))
+    assert troubles(find_missing(logs, Evidence(), has_holes=False)) == [(10, 19), (30, 39)]
+    for evidence, has_holes in ((Evidence(), True), (Evidence("its policy"), False)):
+        (note,) = find_missing(logs, evidence, has_holes=has_holes)
+        assert not note.is_trouble
+        assert "and others at 1 more place" in note.text
+    empty = extents((0, 10), (10, 10), (20, 30))
+    assert troubles(find_missing(empty, Evidence(), has_holes=False)) == [(10, 19)]
+
+
+def test_damage_at_the_end_of_a_segment_is_not_a_missing_segment() -> None:
+    logs = [Extent(0, 0, 8, ends_in_damage=True), *extents((10, 20))]
+    assert find_missing(logs, Evidence(), has_holes=False) == []
+    last = [*extents((0, 10)), Extent(10, 10, 12, ends_in_damage=True)]
+    assert find_missing(last, Evidence(ends=[(20, HIGH_WATERMARKS)]), has_holes=False) == []
+
+
+def test_segments_that_overlap_lack_nothing() -> None:
+    assert find_missing(extents((0, 25), (10, 12), (25, 30)), Evidence(), has_holes=False) == []
+
+
+def test_an_index_with_entries_is_evidence_even_in_a_compacted_log() -> None:
+    evidence = Evidence("its policy", indexed=[(10, 18, "10.index")])
+    found = find_missing(extents((0, 10), (20, 30)), evidence, has_holes=True)
+    assert troubles(found) == [(10, 19)]
+    evidence.indexed = [(30, 38, "30.index"), (0, 8, "0.index")]
+    found = find_missing(extents((10, 30)), evidence, has_holes=True)
+    assert troubles(found) == [(0, 9), (30, 38)]
+
+
+def test_the_first_segment_is_missing_if_another_file_knows_it() -> None:
+    starts = [(0, "leader-epoch-checkpoint")]
+    (found,) = find_missing(WHOLE[1:], Evidence(starts=starts), has_holes=False)
+    assert (found.first, found.last, found.is_trouble) == (0, 9, True)
+    assert "leader-epoch-checkpoint knows of them" in found.text
+    assert "unless it is killed right then" in found.text
+    (note,) = find_missing(WHOLE[1:], Evidence(starts=starts, tiered="why"), has_holes=False)
+    assert not note.is_trouble
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        Evidence(),  # retention
+        Evidence(starts=[(10, "leader-epoch-checkpoint"), (12, "12.snapshot")]),
+        Evidence(starts=[(3, "leader-epoch-checkpoint")], is_being_deleted=True),
+        # DeleteRecords: the checkpoint knows more than the files beside the log.
+        Evidence(starts=[(3, "leader-epoch-checkpoint")], log_start_offset=14),
+        Evidence(starts=[(3, "leader-epoch-checkpoint")], log_start_offset=10),
+    ],
+)
+def test_deleted_records_are_not_missing(evidence: Evidence) -> None:
+    assert find_missing(WHOLE[1:], evidence, has_holes=False) == []
+
+
+@pytest.mark.parametrize("name", [HIGH_WATERMARKS, RECOVERY_POINTS, "leader-epoch-checkpoint"])
+def test_the_last_segment_is_missing_if_another_file_knows_it(name: str) -> None:
+    (found,) = find_missing(WHOLE[:2], Evidence(ends=[(30, name), (5, "")]), has_holes=False)
+    assert (found.first, found.last, found.is_trouble) == (20, 29, True)
+    assert f"at the log's end: {name} has offset 30" in found.text
+
+
+FILES = {
+    "leader-epoch-checkpoint": b"0\n2\n0 4\n3 25\n",
+    "00000000000000000010.log": b"x",
+    "00000000000000000010.index": b"\0\0\0\5\0\0\0\1",
+    "00000000000000000020.log": b"",
+    "00000000000000000020.index": b"\0\0\0\7\0\0\0\1" + bytes(16),
+    "00000000000000000040.index": bytes(16),
+    "00000000000000000030.snapshot": kt.producer_snapshot([kt.Producer(7, last_offset=26)]),
+    "00000000000000000099.snapshot": b"damaged",
+    "00000000000000000000.log.deleted": b"",
+}
+
+
+def test_evidence_is_taken_from_the_files_beside_a_log() -> None:
+    sizes = {name: len(content) for name, content in FILES.items()}
+    checkpoints = {HIGH_WATERMARKS: 28, RECOVERY_POINTS: None, START_OFFSETS: 6}
+    evidence = take_evidence(sizes, FILES.__getitem__, checkpoints, topic="orders")
+    assert evidence.why_cleaned is None
+    assert evidence.is_being_deleted
+    assert evidence.log_start_offset == 6
+    assert sorted(evidence.starts) == [
+        (4, "leader-epoch-checkpoint"),
+        (29, "00000000000000000030.snapshot"),
+    ]
+    assert sorted(evidence.ends) == [
+        (25, "leader-epoch-checkpoint"),
+        (27, "00000000000000000030.snapshot"),
+        (28, HIGH_WATERMARKS),
+    ]
+    assert evidence.indexed == [(20, 27, "00000000000000000020.index")]
+
+
+def test_compaction_and_tiers_are_known_from_checkpoints_topics_and_configs() -> None:
+    def taken(topic: str = "orders", cleaner: int | None = None, **more: bool) -> Evidence:
+        return take_evidence({}, FILES.__getitem__, {CLEANER_OFFSETS: cleaner}, topic=topic, **more)
+
+    assert taken(cleaner=0).why_cleaned == f"{CLEANER_OFFSETS} has an entry for the log"
+    assert taken("__consumer_offsets").why_cleaned == "this topic is compacted"
+    evidence = taken(may_be_tiered=True)
+    assert evidence.tiered is not None
+    add_configs(evidence, {"remote.storage.enable": "false", "cleanup.policy": "compact,delete"})
+    assert (evidence.why_cleaned, evidence.tiered) == ("its cleanup.policy is compact,delete", None)
+    add_configs(evidence, {"remote.storage.enable": "true", "cleanup.policy": "delete"})
+    assert evidence.tiered is not None
