@@ -73,7 +73,7 @@ def find_missing(
     """Find the offsets that are missing.
 
     Args:
-        segments: in the order of their base offsets.
+        segments: in any order.
         evidence: what the files beside the log tell.
         has_holes: whether offsets are missing inside of segments, as after compaction.
 
@@ -83,6 +83,8 @@ def find_missing(
     """
     if not segments:
         return []
+    # The name of a log may be wrong.
+    segments = sorted(one._replace(base_offset=min(one.base_offset, one.first)) for one in segments)
     found = [*_before(segments, evidence)]
     why = evidence.why_cleaned
     if why is None and has_holes:

@@ -25,6 +25,7 @@ from kafkajit.storage.source import as_bytes, whole
 from kafkajit.upkeep.repair.broker_start import topic_id_problem, unreadable_checkpoints
 from kafkajit.upkeep.repair.evidence import evidence_of
 from kafkajit.upkeep.repair.file_repair import Contents, FileRepair, removal
+from kafkajit.upkeep.repair.links import drop_aliases, links_in
 from kafkajit.upkeep.repair.loading import LoadedLog, load
 from kafkajit.upkeep.repair.losses import Loss
 from kafkajit.upkeep.repair.lost_ends import LostEnd
@@ -83,6 +84,7 @@ def find_repairs(
         progress: is called with the number of bytes read since the last call.
     """
     files = live_files(folder)
+    drop_aliases(files)
     checkpoints = {name: PartitionOffsets(folder, name) for name in CHECKPOINTS}
     snapshots = {int(name[:20]): path for name, path in files.matching(SNAPSHOT_NAME)}
     stored = StoredLog(
@@ -120,6 +122,7 @@ def find_repairs(
         missing=log.missing,
         repairs=sorted(repairs, key=lambda repair: _order(repair.path.name)),
         notes=[
+            *links_in(files),
             *topic_id_problem(folder),
             *unreadable_checkpoints(checkpoints),
         ],

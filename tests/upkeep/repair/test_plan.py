@@ -767,3 +767,42 @@ def test_logs_of_real_brokers_are_right(tmp_path: Path) -> None:
         if (DATA / "v2" / name).exists():
             shutil.copytree(DATA / "v2" / name, tmp_path / name)
             assert not kafkajit.repair(tmp_path / name).is_needed
+
+
+@pytest.mark.parametrize("name", [1, 3, 10, 99])
+@pytest.mark.parametrize("kind", ["link", "absolute link", "hard link"])
+@pytest.mark.parametrize("salvage", [False, True])
+def test_a_link_to_a_segment_counts_once_and_is_not_written_through(
+    tmp_path: Path, name: int, kind: str, salvage: bool
+) -> None:
+    batches = {0: [data(0), data(2), data(4)], 6: [data(6)]}
+    folder = make_partition(tmp_path / "kafka" / "orders-0", batches)
+    log, other = folder / log_name(0), folder / log_name(name)
+    before = files_in(folder)
+    if kind == "hard link":
+        other.hardlink_to(log)
+    else:
+        other.symlink_to(log if kind == "absolute link" else log.name)
+    plan = repair(folder, salvage=salvage)
+    what = "a hard link of the file" if kind == "hard link" else "a link to"
+    assert to_do(plan) == [
+        f"{other.name}: remove: it is {what} {log.name}, whose records count once"
+    ]
+    plan.apply(keep=False)
+    assert files_in(folder) == before
+    check_soundness(folder)
+
+
+def test_a_segment_on_another_disk_is_read_and_its_file_stays(folder: Path, tmp_path: Path) -> None:
+    log, target = folder / log_name(10), tmp_path / "elsewhere.log"
+    log.rename(target)
+    log.symlink_to(target)
+    plan = repair(folder)
+    assert not plan.is_needed
+    note = f"{log.name} is a link to {target}; a repair puts a file in its place"
+    assert plan.partitions[0].notes == [note]
+    flip(target, 65)
+    damaged = target.read_bytes()
+    assert "offsets from 10 to 11 are missing" in repaired(folder, salvage=True)
+    assert not log.is_symlink()
+    assert target.read_bytes() == damaged
