@@ -131,7 +131,9 @@ def find_repairs(
 
 def _temp_file_repairs(partition: _Partition) -> Iterator[FileRepair]:
     for name, why in sorted(partition.files.removed.items()):
-        yield removal(partition.folder / name, why)
+        # A broker removes what waits to be deleted when it has loaded the log.
+        is_needed = name not in partition.files.waiting
+        yield removal(partition.folder / name, why, is_needed=is_needed)
     for name, path in sorted(partition.files.moved.items()):
         if path in partition.log.gone:
             yield _log_removal(partition, path)

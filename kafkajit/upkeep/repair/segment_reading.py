@@ -19,7 +19,7 @@ from kafkajit.format.limits import MAX_INT32
 from kafkajit.log.indexing import SegmentIndexes
 from kafkajit.log.missing_offsets import Evidence
 from kafkajit.log.producers import ProducerStates, are_markers
-from kafkajit.records.batches import Batches
+from kafkajit.records.batches import Batches, lacks_records
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.control_records import ABORT
 from kafkajit.records.decode import Decoder
@@ -65,7 +65,7 @@ class Known:
     producers: ProducerStates = field(default_factory=ProducerStates)
     known_since: int = 0  # producers are known from this offset on
     next_offset: int = 0
-    has_holes: bool = False  # whether offsets are missing
+    has_holes: bool = False  # whether records are missing, as after compaction
     is_changed: bool = False  # whether something before goes
     has_messages: bool = False  # of v0 or v1
     # The epoch of each leader that is later than all before, and where its first batch begins.
@@ -216,6 +216,7 @@ class LogReading:
         ends = np.flatnonzero(np.append(is_hole, True))
         self.kept.append(np.stack([first[begins].astype(np.int64), last[ends]], axis=1))
         known.has_holes |= bool(first[0] != known.next_offset or is_hole.any())
+        known.has_holes |= lacks_records(batches)
         known.next_offset = int(last[-1]) + 1
         known.has_messages |= bool(batches.is_message.any())
         epochs = batches.header["partitionLeaderEpoch"]

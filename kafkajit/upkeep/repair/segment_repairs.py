@@ -23,10 +23,12 @@ from kafkajit.format.log_path import (
 )
 from kafkajit.index.transaction_index import ENTRY as ABORTED
 from kafkajit.log.indexing import SegmentIndexes
+from kafkajit.log.topic_configs import METADATA_FOLDER
 from kafkajit.storage.source import as_bytes, whole
 from kafkajit.upkeep.repair.file_repair import Contents, FileRepair, write_pieces
 from kafkajit.upkeep.repair.pieces import Extent, Piece, Written
 from kafkajit.upkeep.repair.sidecar_checks import (
+    ENDS_IN_ZEROS,
     problem_with_offset_index,
     problem_with_time_index,
     problem_with_transaction_index,
@@ -186,7 +188,9 @@ def _index_repairs(
         elif there is None and suffix != TXN_INDEX_SUFFIX:
             yield writing(path, content, "create: it is missing")
         elif (problem := _problem(segment, context, suffix, there, content)) is not None:
-            yield writing(path, content, f"{verb}: {problem}")
+            # A broker rebuilds the indexes of this log whenever it starts, and does not trim them.
+            is_needed = problem != ENDS_IN_ZEROS or context.folder.name != METADATA_FOLDER
+            yield writing(path, content, f"{verb}: {problem}", is_needed=is_needed)
         elif there is not None and there != path:
             yield writing(path, there.read_bytes(), f"create from {there.name}")
 

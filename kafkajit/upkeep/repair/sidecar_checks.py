@@ -35,6 +35,7 @@ from kafkajit.walk.walk import Walk
 _SPARSE = 4 << 20
 # More than this many times the usual distance behind the last entry: entries have been lost there.
 _MANY_TIMES = 4
+ENDS_IN_ZEROS = "it ends in zeros"
 
 Entries = npt.NDArray[np.void]
 
@@ -60,7 +61,7 @@ def problem_with_offset_index(
     if found.num_rows:
         return _first_problem(found)
     if not content[-OFFSET_ENTRY.itemsize :].any():
-        return "it ends in zeros"
+        return ENDS_IN_ZEROS
     positions = content.view(OFFSET_ENTRY)["position"].astype(np.int64)
     expected_count = len(expected) // OFFSET_ENTRY.itemsize
     stretches = np.diff(positions, prepend=0, append=log_size)
@@ -85,7 +86,7 @@ def problem_with_time_index(
     if found.num_rows:
         return _first_problem(found)
     if content.size >= TIME_ENTRY.itemsize and not content[-TIME_ENTRY.itemsize :].any():
-        return "it ends in zeros"
+        return ENDS_IN_ZEROS
     last, latest = (
         int(entries[-1]["timestamp"]) if entries.size else NO_TIMESTAMP
         for entries in (content.view(TIME_ENTRY), np.frombuffer(expected, TIME_ENTRY))

@@ -36,6 +36,9 @@ class LiveFiles:
 
     files: dict[str, Path]  # a live name → the file that has its bytes now
     removed: dict[str, str] = field(default_factory=dict)  # a name → why it goes
+    waiting: set[str] = field(
+        default_factory=set
+    )  # of these: a broker removes them in its own time
 
     @property
     def moved(self) -> dict[str, Path]:
@@ -53,6 +56,7 @@ def live_files(folder: Path) -> LiveFiles:
     for name in [name for name in found.files if name.endswith(DELETED_SUFFIX)]:
         if not name.endswith(_RAFT_DELETED):
             _remove(found, name, "it waits to be deleted")
+            found.waiting.add(name)
     cleaned = [name for name in found.files if _is_temporary(name, CLEANED_SUFFIX)]
     least_cleaned = min(map(_offset, cleaned), default=None)
     for name in cleaned:

@@ -806,3 +806,37 @@ def test_a_segment_on_another_disk_is_read_and_its_file_stays(folder: Path, tmp_
     assert "offsets from 10 to 11 are missing" in repaired(folder, salvage=True)
     assert not log.is_symlink()
     assert target.read_bytes() == damaged
+
+
+def test_a_snapshot_from_before_a_compaction_is_right(tmp_path: Path) -> None:
+    fields = {"producer_id": 13, "producer_epoch": 0, "base_sequence": 0, "base_offset": 0}
+    records = [kt.Record(b"a", b"1"), kt.Record(b"b", b"2", timestamp=1005)]
+    before = kt.batch(records, base_timestamp=1000, **fields)  # type: ignore[arg-type]
+    folder = make_partition(tmp_path / "kafka" / "orders-0", {0: [before], 2: [data(2)]})
+    # What the cleaner leaves of the batch is older than the batch that the snapshot knows.
+    after = kt.batch(records[:1], base_timestamp=1000, last_offset_delta=1, **fields)  # type: ignore[arg-type]
+    (folder / log_name(0)).write_bytes(after)
+    for suffix in (".index", ".timeindex"):
+        (folder / log_name(0, suffix)).unlink()
+    repair(folder).apply()
+    drop_kept(folder)
+    snapshot = folder / log_name(2, ".snapshot")
+    snapshot.write_bytes(kt.producer_snapshot([kt.Producer(13, 0, 1, 1, 1, 1005)]))
+    assert to_do(repair(folder)) == []
+
+
+def test_files_that_wait_to_be_deleted_are_no_repair(folder: Path) -> None:
+    for name in (log_name(0, ".log.deleted"), log_name(3, ".snapshot.deleted")):
+        (folder / name).write_bytes(b"x")
+        assert not repair(folder).is_needed
+    (folder / log_name(10, ".index")).unlink()
+    repaired(folder)
+    assert not [*folder.glob("*.deleted")]
+
+
+def test_the_untrimmed_indexes_of_the_metadata_log_are_no_repair(tmp_path: Path) -> None:
+    for name, is_needed in (("__cluster_metadata-0", False), ("orders-0", True)):
+        folder = make_partition(tmp_path / "kafka" / name, {0: [data(0), data(2)]})
+        with (folder / log_name(0, ".index")).open("ab") as index:
+            index.write(bytes(4096))
+        assert repair(folder).is_needed == is_needed
