@@ -7,8 +7,8 @@ A partition is changed whole or not at all, and only if it is as it was when the
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -16,6 +16,7 @@ from kafkajit.change.change import Change
 from kafkajit.change.lock import FolderLock
 from kafkajit.change.partitions import check_finished, interrupted_in, seen_in
 from kafkajit.errors import KafkaJitError
+from kafkajit.format.amounts import number_of
 from kafkajit.format.notebook import html_lines, in_notebook
 from kafkajit.format.progress import Progress
 
@@ -108,6 +109,8 @@ class UpkeepPlan(Generic[P]):
 
     location: Path
     partitions: list[P]
+    # Why other partitions could not be planned; `apply` raises it when the others are done.
+    problems: list[Exception] = field(default_factory=list)
 
     @property
     def is_needed(self) -> bool:
@@ -120,10 +123,13 @@ class UpkeepPlan(Generic[P]):
         else:
             needed = sum(partition.is_needed for partition in self.partitions)
             what = f"{len(self.partitions)} partitions, something to do in {needed or 'none'}"
+        if self.problems:
+            what += f", {number_of(len(self.problems), 'problem')}"
         return f"<{type(self).__name__} {what}; print() shows all of it>"
 
     def __str__(self) -> str:
-        return "\n".join(line for partition in self.partitions for line in partition.lines)
+        lines = [line for partition in self.partitions for line in partition.lines]
+        return "\n".join([*lines, *(f"problem: {problem}" for problem in self.problems)])
 
     def _repr_html_(self) -> str:
         title, _, _ = repr(self).partition("; print()")
@@ -138,15 +144,54 @@ class UpkeepPlan(Generic[P]):
 
         Returns:
             The folders in which files are kept.
+
+        Raises:
+            OSError, ValueError: a partition could not be planned or changed. The others have been
+                changed, and each later plan lists it among its `problems`.
         """
         with FolderLock(self.location, force=force):
-            return self._applied(keep=keep)
+            return self._applied(keep=keep, goes_on=True)
 
-    def _applied(self, *, keep: bool) -> list[Path]:
-        """Apply all plans, while the caller holds the lock; a notebook shows the progress."""
-        kept = []
+    def _applied(self, *, keep: bool, goes_on: bool = False) -> list[Path]:
+        """Apply all plans, while the caller holds the lock; a notebook shows the progress.
+
+        With `goes_on` an error in a partition does not stop the others, and is raised at the end.
+        """
+        kept, problems = [], [*self.problems]
         with in_notebook() as progress:
             for partition in self.partitions:
                 partition.report_to(progress)
-                kept.append(partition.apply(keep=keep))
+                try:
+                    kept.append(partition.apply(keep=keep))
+                except (OSError, ValueError) as error:
+                    if not goes_on:
+                        raise
+                    problems.append(error)
+        if problems:
+            if len(problems) > 1:
+                others = number_of(len(problems) - 1, "more partition")
+                problems[0].add_note(f"and {others}: " + "; ".join(map(str, problems[1:])))
+            raise problems[0]
         return [path for path in kept if path is not None]
+
+
+def plans_of(
+    location: Path, folders: Iterable[Path], plan: Callable[[Path], P]
+) -> tuple[list[P], list[Exception]]:
+    """Plan for each partition; return the plans, and the errors of the partitions without one.
+
+    The error of a partition that is named by itself is raised, and so is the first one if there is
+    no plan at all.
+    """
+    plans: list[P] = []
+    problems: list[Exception] = []
+    for folder in folders:
+        try:
+            plans.append(plan(folder))
+        except (OSError, ValueError) as error:
+            if folder == location:
+                raise
+            problems.append(error)
+    if problems and not plans:
+        raise problems[0]
+    return plans, problems

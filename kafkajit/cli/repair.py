@@ -7,8 +7,9 @@ It keeps replaced and removed files in a folder .kafkajit-repair-TIME beside the
 --no-keep is given. It leaves a file that is not a Kafka log alone, unless --discard names it.
 
 Exit code: 0 if a broker would load the folder unchanged, or everything was done; 2 if there is
-something to do and --apply was not given; 1 after an error, or if records are missing that no
-repair brings back, such as those of a segment without a file.
+something to do and --apply was not given; 1 after an error, if records are missing that no repair
+brings back, such as those of a segment without a file, or if something that the command leaves
+alone keeps a broker from starting.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ EXAMPLE = f"""\
 {upkeep_command.SAFETY}
 exit code:
   0 if a broker would load the folder unchanged, or everything was done
-  1 after an error, or if records are missing that no repair brings back (with
-    --allow-missing only after an error)
+  1 after an error, or if records are missing that no repair brings back (unless
+    --allow-missing is given), or if something that is left alone keeps a broker
+    from starting
   2 if there is something to do and --apply was not given
 
 examples:
@@ -92,8 +94,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Report the changes that each partition needs, and with --apply make them."""
     from kafkajit.change.files import local_folder
+    from kafkajit.change.lock import log_dirs_of
     from kafkajit.change.partitions import partitions_at
     from kafkajit.log.config import LogConfig
+    from kafkajit.upkeep.repair.broker_folders import duplicates_in
     from kafkajit.upkeep.repair.broker_start import foreign_folders
     from kafkajit.upkeep.repair.options import Producers, RepairOptions
     from kafkajit.upkeep.repair.plan import discarded
@@ -115,10 +119,16 @@ def run(options: argparse.Namespace) -> int:
         needed: list[bool] = []
         told: set[str] = set()
         troubled: list[Path] = []
+        places = list(map(local_folder, options.dirs))
+        has_obstacles = False
+        is_one = len({log_dirs_of(place) for place in places}) == 1
 
         def repair(folder: Path, is_alone: bool) -> bool:
+            nonlocal has_obstacles
             needed.append(False)
-            plan = _repair(folder, asked, options, report, told, is_alone=is_alone)
+            title = folder.name if is_one else str(folder)
+            plan = _repair(folder, title, asked, options, report, told, is_alone=is_alone)
+            has_obstacles |= bool(plan.obstacles)
             needed[-1] = plan.is_needed
             if plan.has_trouble:
                 troubled.append(folder)
@@ -131,17 +141,23 @@ def run(options: argparse.Namespace) -> int:
             done = "repaired" if options.apply else "to be repaired"
             partitions = "1 partition" if len(needed) == 1 else f"{len(needed):,} partitions"
             report.summary(f"{partitions}, {sum(needed) or 'none'} {done}")
-        for place in map(local_folder, options.dirs):
+        for place in places:
             for name in foreign_folders(place):
-                report.summary(f"{place / name}: a broker does not start: move this folder away")
+                has_obstacles = True
+                text = f"{place / name}: a broker does not start: move this folder away"
+                report.obstacle(text)
+        for twice in duplicates_in(places):
+            has_obstacles |= twice.is_certain
+            report.obstacle(twice.text)
         if troubled and (len(needed) > 1 or options.quiet):
             report.summary(f"{number_of(len(troubled), 'partition')}: records are missing")
         code = report.end(code)
-        return 1 if troubled and not options.allow_missing else code
+        return 1 if has_obstacles or (troubled and not options.allow_missing) else code
 
 
 def _repair(
     folder: Path,
+    title: str,
     asked: RepairOptions,
     options: argparse.Namespace,
     report: upkeep_command.Report,
@@ -156,9 +172,10 @@ def _repair(
     from kafkajit.upkeep.repair.plan import log_size, plan_of
 
     plan = plan_of(folder, asked, report.progress.adding(folder.name, log_size(folder)))
-    news = [note for note in plan.notes if note not in told]
+    news = [note for note in plan.notes + plan.obstacles if note not in told]
     if plan.is_needed or plan.has_trouble or news or is_alone:
-        report.lines(line for line in plan.lines if line.removeprefix("  note: ") not in told)
+        lines = plan.lines_as(title)
+        report.lines(line for line in lines if line.removeprefix("  obstacle: ") not in told)
         told.update(note for note in news if note.startswith(f"{folder.parent}/"))
     kept = None
     if plan.is_needed and options.apply:

@@ -172,12 +172,17 @@ class Report:
         if self._is_text:
             print_line(line)
 
+    def obstacle(self, line: str) -> None:
+        """Print a line about something that keeps a broker from starting; JSON lists it."""
+        self._notes.setdefault("obstacles", []).append(line)
+        self.summary(line)
+
     def end(self, code: int) -> int:
         """Print the end of the report, and return the command's exit code."""
         self.progress.stop()
         options = self._options
         if not self._is_text:
-            document = {
+            document: dict[str, Any] = {
                 "command": options.command,
                 "applied": bool(options.apply),
                 "partitions": self._partitions,

@@ -203,14 +203,14 @@ def test_a_place_without_logs_is_one_line(
             assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_a_note_reports_what_is_left_alone(
+def test_an_obstacle_reports_what_is_left_alone(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder.parent / "replication-offset-checkpoint").write_text("noise")
-    assert main(["repair", *CONFIG, "--apply", "--salvage", str(folder)]) == 0
+    assert main(["repair", *CONFIG, "--apply", "--salvage", str(folder)]) == 1
     capsys.readouterr()
-    assert main(["repair", *CONFIG, str(folder)]) == 0
-    assert "  note: " in capsys.readouterr().out
+    assert main(["repair", *CONFIG, str(folder)]) == 1
+    assert "  obstacle: " in capsys.readouterr().out
 
 
 def test_a_log_dirs_folder_is_described_once(
@@ -223,7 +223,7 @@ def test_a_log_dirs_folder_is_described_once(
     (log_dirs / "replication-offset-checkpoint").write_text("noise")
     (log_dirs / "meta.properties").write_text("version=0\nbroker.id=1\n")
     (log_dirs / "lost+found").mkdir()
-    assert main(["repair", *CONFIG, str(log_dirs)]) == 2
+    assert main(["repair", *CONFIG, str(log_dirs)]) == 1
     out = capsys.readouterr().out
     assert out.count("replication-offset-checkpoint: CorruptCheckpointError: ") == 1
     assert "orders-1" not in out

@@ -16,7 +16,7 @@ from typing import Any
 from kafkajit.change.change import Change
 from kafkajit.change.files import local_folder
 from kafkajit.change.partition_offsets import PartitionOffsets
-from kafkajit.change.partition_plan import FolderState, PartitionPlan, UpkeepPlan
+from kafkajit.change.partition_plan import FolderState, PartitionPlan, UpkeepPlan, plans_of
 from kafkajit.change.partitions import partitions_at
 from kafkajit.errors import CorruptRecordError, InvalidOffsetError, KafkaJitError
 from kafkajit.format.codecs import DEFAULT_MAX_DECOMPRESSED_BYTES
@@ -249,8 +249,11 @@ def compact(
     )
     location = local_folder(folder)
     folders = partitions_at(location)
-    plans = [plan_of(path, options, is_named=path == location) for path in folders]
-    return CompactionPlan(location, plans)
+
+    def planned(path: Path) -> PartitionCompaction:
+        return plan_of(path, options, is_named=path == location)
+
+    return CompactionPlan(location, *plans_of(location, folders, planned))
 
 
 def plan_of(folder: Path, options: CompactOptions, *, is_named: bool) -> PartitionCompaction:

@@ -179,7 +179,7 @@ class _Arranging:
             strays = self._strays
             waiting += [(int(self._logs[log].rows["first"][row]), log, row) for log, row in strays]
         found = []
-        log_end = max(int(served["last"][-1]) if served.size else -1, self._facts.known_offset)
+        log_end = int(served["last"][-1]) if served.size else -1
         stray = set(self._strays)
         for offset, log, row in sorted(waiting):
             batch: Any = self._logs[log].rows[row]
@@ -188,7 +188,8 @@ class _Arranging:
                 continue
             whole = Range(offset, int(batch["last"]))
             free = taken.free(whole)
-            if (log, row) in stray and free and offset > log_end + 1:
+            is_far = offset > log_end + 1 and whole.last > self._facts.known_offset
+            if (log, row) in stray and free and is_far:
                 self._fates[log][row] = LEAPS
                 continue
             if (log, row) not in stray and self._facts.was_cleaned:

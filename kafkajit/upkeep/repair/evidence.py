@@ -42,9 +42,9 @@ def evidence_of(
 
 def facts_of(evidence: Evidence, files: Mapping[str, Path], snapshots: Mapping[int, Path]) -> Facts:
     """Conclude what the offsets of a log can be."""
-    known = [*(offset for offset, _ in evidence.ends), *_indexed(files), *snapshots]
-    greatest = max(known, default=0)
-    return Facts(greatest if greatest > 0 else -1, evidence.why_cleaned is not None)
+    ends = [*(offset for offset, _ in evidence.ends), *snapshots]
+    known = [*(end - 1 for end in ends), *_indexed(files)]
+    return Facts(max(known, default=-1), evidence.why_cleaned is not None)
 
 
 def _indexed(files: Mapping[str, Path]) -> Iterator[int]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from kafkajit.change.change import Change
 from kafkajit.change.files import local_folder
-from kafkajit.change.partition_plan import FolderState, PartitionPlan, UpkeepPlan
+from kafkajit.change.partition_plan import FolderState, PartitionPlan, UpkeepPlan, plans_of
 from kafkajit.change.partitions import partitions_at
 from kafkajit.format.notebook import in_notebook
 from kafkajit.format.progress import adding
@@ -44,6 +44,7 @@ class PartitionRepair(PartitionPlan):
     segments: int
     bytes: int
     notes: list[str]
+    obstacles: list[str]  # what keeps a broker from loading the log, and stays as it is
     loses: int  # sound batches behind damage
     records: RecordCounts
     transactions: list[LostEnd]  # those whose markers may be lost
@@ -69,19 +70,24 @@ class PartitionRepair(PartitionPlan):
     @property
     def lines(self) -> Iterator[str]:
         """A line for each change, and the log after the repair."""
+        return self.lines_as(self.folder.name)
+
+    def lines_as(self, title: str) -> Iterator[str]:
+        """The lines, under another name than the folder's."""
         after = f"{_count(self.segments, 'segment')}, {_size(self.bytes)}, {self._offsets}"
         if self.is_needed:
-            yield f"{self.folder.name}:"
+            yield f"{title}:"
         elif self.has_trouble:
-            yield f"{self.folder.name}: {after}: records are missing"
+            yield f"{title}: {after}: records are missing"
         else:
-            yield f"{self.folder.name}: {after}: nothing to do"
+            yield f"{title}: {after}: nothing to do"
         changes = self.changes
         width = max((len(name) for name, _ in changes), default=0)
         yield from (f"  {name:{width}}  {what}" for name, what in changes)
         yield from (f"  {one.text}" for one in self.transactions)
         for one in self.missing:
             yield f"  {'missing' if one.is_trouble else 'note'}: {one.text}"
+        yield from (f"  obstacle: {obstacle}" for obstacle in self.obstacles)
         yield from (f"  note: {note}" for note in self.notes)
         if self.is_needed:
             yield f"  then: {after}"
@@ -106,6 +112,7 @@ class PartitionRepair(PartitionPlan):
             "transactions": [one.document() for one in self.transactions],
             "lostBatches": 0 if self._options.salvage else self.loses,
             "notes": self.notes,
+            "obstacles": self.obstacles,
         }
 
     @property
@@ -155,7 +162,8 @@ def repair(
 ) -> RepairPlan:
     """Plan the repair of a partition's log, or of all logs of a log.dirs folder.
 
-    No file is changed before you call the plan's `apply`.
+    No file is changed before you call the plan's `apply`. If one of several partitions cannot be
+    planned, the plan has the others, and the error is in its `problems`.
 
     Args:
         folder: a partition's folder, or a log.dirs folder with several partitions.
@@ -198,15 +206,16 @@ def repair(
     if truncate_to is not None and folders != [location]:
         raise ValueError("truncate_to is for one partition: name its folder")
     with in_notebook() as progress:
-        plans = [
-            plan_of(path, options, adding(progress, path.name, log_size(path))) for path in folders
-        ]
-    return RepairPlan(location, plans)
+
+        def planned(path: Path) -> PartitionRepair:
+            return plan_of(path, options, adding(progress, path.name, log_size(path)))
+
+        return RepairPlan(location, *plans_of(location, folders, planned))
 
 
 def log_size(folder: Path) -> int:
     """The bytes of a partition's segments."""
-    return sum(path.stat().st_size for path in folder.glob("*.log"))
+    return sum(path.stat().st_size for path in folder.glob("*.log") if path.is_file())
 
 
 def discarded(
@@ -238,6 +247,7 @@ def plan_of(
         segments=found.segments,
         bytes=found.bytes,
         notes=found.notes,
+        obstacles=found.obstacles,
         loses=found.loses,
         records=counts_of(found.records, found.gaps),
         transactions=found.lost_ends,

@@ -54,7 +54,8 @@ class PartitionRepairs:
     lost_ends: list[LostEnd]
     missing: list[Missing]
     repairs: list[FileRepair]
-    notes: list[str]  # what is wrong and stays as it is
+    notes: list[str]
+    obstacles: list[str]  # what keeps a broker from loading the log, and stays as it is
 
 
 class _Partition(NamedTuple):
@@ -121,11 +122,8 @@ def find_repairs(
         lost_ends=log.lost_ends,
         missing=log.missing,
         repairs=sorted(repairs, key=lambda repair: _order(repair.path.name)),
-        notes=[
-            *links_in(files),
-            *topic_id_problem(folder),
-            *unreadable_checkpoints(checkpoints),
-        ],
+        notes=[*links_in(files)],
+        obstacles=[*topic_id_problem(folder), *unreadable_checkpoints(checkpoints)],
     )
 
 

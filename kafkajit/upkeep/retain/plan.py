@@ -20,7 +20,7 @@ from kafkajit.change.change import Change
 from kafkajit.change.files import local_folder
 from kafkajit.change.journal import logs_in
 from kafkajit.change.partition_offsets import PartitionOffsets, offset_in
-from kafkajit.change.partition_plan import FolderState, PartitionPlan, UpkeepPlan
+from kafkajit.change.partition_plan import FolderState, PartitionPlan, UpkeepPlan, plans_of
 from kafkajit.change.partitions import partitions_at
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.log_path import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
@@ -196,8 +196,13 @@ def retain(
     options = RetainOptions.of(config, log_start_offset=log_start_offset, now=now)
     location = local_folder(folder)
     folders = partitions_at(location)
-    plans = [plan_of(path, options, is_named=path == location) for path in folders]
-    return RetentionPlan(location, plans)
+    if folders != [location] and options.log_start_offset is not None:
+        raise ValueError("a log start offset is for one partition: name its folder")
+
+    def planned(path: Path) -> PartitionRetention:
+        return plan_of(path, options, is_named=path == location)
+
+    return RetentionPlan(location, *plans_of(location, folders, planned))
 
 
 def plan_of(folder: Path, options: RetainOptions, *, is_named: bool) -> PartitionRetention:

@@ -20,39 +20,39 @@ def folder(tmp_path: Path) -> Path:
     return make_partition(tmp_path / "kafka" / "orders-0", {0: [data(0)]})
 
 
-def notes(folder: Path) -> list[str]:
+def obstacles(folder: Path) -> list[str]:
     (partition,) = kafkajit.repair(folder).partitions
-    return partition.notes
+    return partition.obstacles
 
 
 @pytest.mark.parametrize("content", [b"", b"noise\n", b"\xff", b"version: 0\n", TOPIC_ID[:-3]])
 def test_a_topic_id_that_no_broker_reads_is_told(folder: Path, content: bytes) -> None:
     (folder / "partition.metadata").write_bytes(content)
-    (note,) = notes(folder)
-    assert note.startswith("partition.metadata: ")
-    assert "a broker ends, or takes the whole log.dirs folder offline" in note
+    (obstacle,) = obstacles(folder)
+    assert obstacle.startswith("partition.metadata: ")
+    assert "a broker ends, or takes the whole log.dirs folder offline" in obstacle
 
 
 def test_a_topic_id_that_is_missing_is_told_in_the_folder_of_a_broker_with_kraft(
     folder: Path,
 ) -> None:
-    assert notes(folder) == []  # in a backup
+    assert obstacles(folder) == []  # in a backup
     meta = folder.parent / "meta.properties"
     meta.write_bytes(b"version=0\nbroker.id=1\n")
-    assert notes(folder) == []
+    assert obstacles(folder) == []
     meta.write_bytes(META)
-    (note,) = notes(folder)
-    assert note.startswith("partition.metadata is missing: ")
+    (obstacle,) = obstacles(folder)
+    assert obstacle.startswith("partition.metadata is missing: ")
     (folder / "partition.metadata").write_bytes(TOPIC_ID)
-    assert notes(folder) == []
+    assert obstacles(folder) == []
 
 
 @pytest.mark.parametrize("name", CHECKPOINTS)
 def test_a_checkpoint_that_no_broker_reads_is_told(folder: Path, name: str) -> None:
     (folder.parent / name).write_text("noise")
-    (note,) = notes(folder)
-    assert note.startswith(f"{folder.parent / name}: CorruptCheckpointError: ")
-    assert "a broker takes the whole log.dirs folder offline: move the file away" in note
+    (obstacle,) = obstacles(folder)
+    assert obstacle.startswith(f"{folder.parent / name}: CorruptCheckpointError: ")
+    assert "a broker takes the whole log.dirs folder offline: move the file away" in obstacle
 
 
 def test_folders_with_which_no_broker_starts_are_named(folder: Path) -> None:

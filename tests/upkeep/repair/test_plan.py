@@ -528,7 +528,7 @@ def test_a_checkpoint_that_cannot_be_read_is_left_alone(folder: Path) -> None:
     (folder.parent / CHECKPOINTS[0]).write_text("noise")
     plan = repair(folder)
     assert not plan.is_needed
-    assert CHECKPOINTS[0] in plan.partitions[0].notes[0]
+    assert CHECKPOINTS[0] in plan.partitions[0].obstacles[0]
 
 
 @pytest.mark.parametrize(
@@ -602,6 +602,41 @@ def test_all_partitions_of_a_log_dirs_folder_are_repaired(folder: Path) -> None:
     assert to_do(repair(root)) == []
     for name in CHECKPOINTS:
         assert (root / name).read_text() == "0\n2\norders 0 20\norders 1 20\n"
+
+
+def test_a_partition_that_cannot_be_planned_does_not_stop_the_others(folder: Path) -> None:
+    root = folder.parent
+    for name in ("orders-1", "orders-2", "orders-3"):
+        shutil.copytree(folder, root / name)
+    (root / "orders-1" / log_name(10)).write_bytes(b"<html></html>" * 9)
+    (root / "orders-2" / log_name(99)).symlink_to("nowhere")
+    flip(root / "orders-3" / log_name(20), 65)
+    plan = repair(root)
+    assert [partition.folder.name for partition in plan.partitions] == ["orders-0", "orders-3"]
+    first, second = plan.problems
+    assert "orders-1" in str(first)
+    assert "orders-2" in str(second)
+    assert "problem: " in str(plan)
+    assert "2 problems" in repr(plan)
+    with pytest.raises(kafkajit.NotALogError) as raised:
+        plan.apply()
+    assert "and 1 more partition: " in raised.value.__notes__[0]
+    drop_kept(root / "orders-3")
+    assert [partition.is_needed for partition in repair(root).partitions] == [False, False]
+    with pytest.raises(kafkajit.NotALogError):
+        repair(root / "orders-1")
+
+
+def test_a_partition_that_cannot_be_changed_does_not_stop_the_others(folder: Path) -> None:
+    root = folder.parent
+    shutil.copytree(folder, root / "orders-1")
+    for name in ("orders-0", "orders-1"):
+        flip(root / name / log_name(20), 65)
+    plan = repair(root)
+    flip(folder / log_name(20), 66)
+    with pytest.raises(KafkaJitError, match="files have changed since"):
+        plan.apply()
+    assert [partition.is_needed for partition in repair(root).partitions] == [True, False]
 
 
 def test_a_place_without_logs_is_an_error(tmp_path: Path) -> None:
