@@ -11,21 +11,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from crc32c import crc32c
 
 from kafkajit.format.layout import (
-    ATTRIBUTES_OFFSET,
     BATCH_HEADER,
     CONTROL_MASK,
-    CRC_OFFSET,
     LOG_OVERHEAD,
     MAGIC_V2,
     RECORD_BATCH_OVERHEAD,
     TRANSACTIONAL_MASK,
 )
+from kafkajit.upkeep.repair.wrong_bit import without_wrong_bit
 
 _MOST_BYTES = 64 << 20  # of damaged bytes that are looked at
-_MOST_OF_A_MARKER = 128
 # The only record of a marker's batch: its key has a version and the type, its value a version and
 # the coordinator's epoch (EndTransactionMarker).
 _MARKER = re.compile(
@@ -47,6 +44,7 @@ class DamagedBatch(NamedTuple):
     producer_id: int
     producer_epoch: int
     content: bytes
+    wrong_bits: int | None  # of which the checksum knows; None: more than one
 
 
 def damaged_batches(
@@ -79,9 +77,11 @@ def damaged_batches(
 def _headers(content: bytes, position: int) -> Iterator[DamagedBatch]:
     start = 0
     while start + RECORD_BATCH_OVERHEAD <= len(content):
-        head = content[start : start + RECORD_BATCH_OVERHEAD]
-        header = np.frombuffer(head, BATCH_HEADER)[0]
+        header = np.frombuffer(content[start : start + RECORD_BATCH_OVERHEAD], BATCH_HEADER)[0]
         size = int(header["batchLength"]) + LOG_OVERHEAD
+        whole, wrong_bits = without_wrong_bit(content[start : start + max(size, 0)])
+        if len(whole) >= RECORD_BATCH_OVERHEAD:
+            header = np.frombuffer(whole[:RECORD_BATCH_OVERHEAD], BATCH_HEADER)[0]
         first, delta = int(header["baseOffset"]), int(header["lastOffsetDelta"])
         count, attributes = int(header["recordsCount"]), int(header["attributes"])
         if (
@@ -102,7 +102,8 @@ def _headers(content: bytes, position: int) -> Iterator[DamagedBatch]:
             bool(attributes & TRANSACTIONAL_MASK),
             int(header["producerId"]),
             int(header["producerEpoch"]),
-            content[start : start + size],
+            whole,
+            wrong_bits,
         )
         start += size
 
@@ -117,26 +118,8 @@ class DamagedMarker(NamedTuple):
 
 def marker_in(batch: DamagedBatch) -> DamagedMarker | None:
     """The commit or abort marker in a damaged batch; None if its bytes are not those of one."""
-    content, wrong_bits = _corrected(batch.content)
-    found = _MARKER.fullmatch(content[RECORD_BATCH_OVERHEAD:])
+    found = _MARKER.fullmatch(batch.content[RECORD_BATCH_OVERHEAD:])
     if found is None:
         return None
     epoch = int.from_bytes(found["epoch"], signed=True)
-    return DamagedMarker(int.from_bytes(found["type"]), epoch, wrong_bits)
-
-
-def _corrected(content: bytes) -> tuple[bytes, int | None]:
-    """The content with at most one bit changed so that its checksum is right, and the number."""
-    if len(content) > _MOST_OF_A_MARKER:
-        return content, None
-    stored = int.from_bytes(content[CRC_OFFSET:ATTRIBUTES_OFFSET])
-    checked = bytearray(content[ATTRIBUTES_OFFSET:])
-    wrong = (stored ^ crc32c(bytes(checked))).bit_count()
-    if wrong <= 1:  # the checksum itself is damaged, or what it does not cover
-        return content, wrong
-    for bit in range(8 * len(checked)):
-        checked[bit // 8] ^= 1 << bit % 8
-        if crc32c(bytes(checked)) == stored:
-            return content[:ATTRIBUTES_OFFSET] + bytes(checked), 1
-        checked[bit // 8] ^= 1 << bit % 8
-    return content, None
+    return DamagedMarker(int.from_bytes(found["type"]), epoch, batch.wrong_bits)

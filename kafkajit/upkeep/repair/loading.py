@@ -125,7 +125,8 @@ class _Loading:
         pieces = [segment.pieces for segment in self._chosen.segments]
         if self._stored.options.truncate_to is not None:
             return  # transactions are cut as asked
-        holes = holes_of(lost, (one for one in loaded.missing if one.is_trouble))
+        missing = [one for one in loaded.missing if one.is_trouble]
+        holes = holes_of(lost, missing, self._chosen.lost_markers())
         found = find_lost_ends(pieces, holes, self._surroundings())
         loaded.lost_ends = found
         markers = [

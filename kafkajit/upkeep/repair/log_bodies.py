@@ -90,6 +90,13 @@ class Bodies:
             # not end the log in the middle of other segments.
             fates[first < base_offset] = early(base_offset)
             fits = fits[first[fits] >= base_offset]
+        elif fits.size and self._salvage and first[fits[0]] < base_offset:
+            # Batches before the name and batches behind it: only if they follow each other, the
+            # name is wrong, and not the base offsets of the first ones.
+            begin = int(np.searchsorted(first[fits], base_offset))
+            if begin < fits.size and last[fits[begin - 1]] + 1 < first[fits[begin]]:
+                self._stray(log, fits[:begin])
+                fits = fits[begin:]
         leaps = self._leap(log, first[fits], last[fits])
         self._stray(log, fits[leaps:])
         fits = fits[:leaps]

@@ -203,7 +203,7 @@ class _Search:
             coordinator,
         )
         if offset is not None:
-            lost.hole = next(hole for hole in holes if hole.has(offset))
+            lost.hole = next((hole for hole in holes if hole.has(offset)), holes[-1])
         self._found.append(lost)
         if event is not None and event.control_type is not None:
             lost.becomes, lost.decided_at = event.control_type, event.first
@@ -271,10 +271,7 @@ class _Search:
 
     def _has_whole_index(self, holes: Sequence[Hole]) -> bool:
         """Whether the .txnindex of the segment with the holes has all other aborts."""
-        bases = {
-            max((base for base in self._beside.bases if base <= hole.first), default=-1)
-            for hole in holes
-        }
+        bases = {hole.segment for hole in holes}
         if not bases <= self._beside.transaction_indexes.keys():
             return False  # it has no aborts, or the file is gone
         known = {(producer, last) for producer, one in self._aborts.items() for _, last in one}

@@ -30,6 +30,8 @@ class Hole(NamedTuple):
     first: int
     last: int | None
     batches: list[DamagedBatch]  # all that the offsets belonged to, or none if that is unknown
+    segment: int | None = None  # the base offset of the segment that had them
+    is_taken: bool = False  # whether another batch has the offsets
 
     def has(self, offset: int) -> bool:
         """Whether the offset is missing."""

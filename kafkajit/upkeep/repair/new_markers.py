@@ -13,7 +13,7 @@ from kafkajit.format.limits import MAX_INT64
 from kafkajit.log.missing_offsets import Missing
 from kafkajit.records.control_records import ABORT, COMMIT
 from kafkajit.upkeep.repair.census import ZEROS
-from kafkajit.upkeep.repair.damaged_batches import damaged_batches
+from kafkajit.upkeep.repair.damaged_batches import DamagedBatch, damaged_batches
 from kafkajit.upkeep.repair.losses import Loss
 from kafkajit.upkeep.repair.lost_ends import POSSIBLE, Hole, LostEnd
 from kafkajit.upkeep.repair.options import RepairOptions
@@ -22,26 +22,38 @@ from kafkajit.upkeep.repair.pieces import Written
 _NAMES: dict[int, ControlType] = {ABORT: "ABORT", COMMIT: "COMMIT"}
 
 
-def holes_of(losses: Iterable[Loss], missing: Iterable[Missing]) -> list[Hole]:
-    """The offsets that are missing, in order, each once.
+def holes_of(
+    losses: Iterable[Loss], missing: Iterable[Missing], markers: Iterable[DamagedBatch]
+) -> list[Hole]:
+    """The offsets that are missing, in order.
 
     Args:
         losses: what the log loses.
         missing: the offsets that it did not have before.
+        markers: sound ones that do not stay.
     """
     found = [Hole(one.first, one.last, []) for one in missing]
     for loss in losses:
         first, last = loss.first_missing_offset, loss.last_missing_offset
-        if first is not None and loss.reason != ZEROS:
-            batches = damaged_batches(Path(loss.path), loss.position, loss.length, first, last)
-            found.append(Hole(first, last, batches))
+        if first is None or loss.reason == ZEROS:
+            continue
+        batches = damaged_batches(Path(loss.path), loss.position, loss.length, first, last)
+        segment = int(Path(loss.path).name[:20])
+        if last is None and batches:  # the log may have had more behind these
+            found.append(Hole(first, batches[-1].last, batches, segment))
+            found.append(Hole(batches[-1].last + 1, None, [], segment))
+        else:
+            found.append(Hole(first, last, batches, segment))
     found.sort(key=lambda hole: hole.first)
     apart: list[Hole] = []
     for hole in found:
         # Behind the hole that ends a log there is nothing else.
         if not apart or (apart[-1].last is not None and apart[-1].last < hole.first):
             apart.append(hole)
-    return apart
+    for marker in markers:
+        if not any(hole.has(marker.first) for hole in apart):
+            apart.append(Hole(marker.first, marker.first, [marker], is_taken=True))
+    return sorted(apart, key=lambda hole: hole.first)
 
 
 def new_markers(ends: Sequence[LostEnd], options: RepairOptions) -> list[tuple[int, Written]]:
@@ -51,6 +63,9 @@ def new_markers(ends: Sequence[LostEnd], options: RepairOptions) -> list[tuple[i
     written = []
     for end, control_type in chosen:
         offset = end.marker_offset
+        if end.hole.is_taken:
+            end.problem = "no marker is written, since another batch has its offset"
+            continue
         if offset is None:
             offset = _free(end.hole, taken)
         if offset is None:

@@ -105,7 +105,11 @@ def find_repairs(
     removed = list(_log_removals(partition))
     removed.extend(_unreplaced_removals(partition, {one.path for one in [*repairs, *removed]}))
     repairs.extend(removed)
-    removed_stems = {one.path.stem for one in removed if SEGMENT_NAME.fullmatch(one.path.name)}
+    removed_stems = {
+        one.path.stem
+        for one in repairs
+        if one.write is None and SEGMENT_NAME.fullmatch(one.path.name)
+    }
     repairs.extend(_orphan_removals(partition, removed_stems))
     repairs.extend(_snapshot_repairs(partition, removed_stems))
     repairs.extend(_epoch_repairs(partition))

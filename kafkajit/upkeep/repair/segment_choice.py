@@ -20,8 +20,9 @@ import numpy.typing as npt
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.ranges import Range
 from kafkajit.storage.source import Mask
-from kafkajit.upkeep.repair.arrangement import BEHIND, Arrangement, Places, Tail, arrange
+from kafkajit.upkeep.repair.arrangement import BEHIND, COPY, Arrangement, Places, Tail, arrange
 from kafkajit.upkeep.repair.census import Census, take_census
+from kafkajit.upkeep.repair.damaged_batches import DamagedBatch, damaged_batches
 from kafkajit.upkeep.repair.evidence import facts_of
 from kafkajit.upkeep.repair.log_bodies import LogRows
 from kafkajit.upkeep.repair.pieces import Extent, Piece, Written, insert_piece, part_of
@@ -238,6 +239,17 @@ class ChosenSegments:
                 if run.size
             ]
         return [piece for _, piece in sorted(found)]
+
+    def lost_markers(self) -> Iterator[DamagedBatch]:
+        """The sound markers that do not stay, since other batches have their offsets."""
+        for log, (fates, _) in self.arranged.items():
+            rows = self._censuses[log].rows
+            is_gone = (fates != "") & (fates != COPY) & (fates != BEHIND) & (rows["records"] == 0)
+            for row in rows[is_gone]:
+                position, size = int(row["position"]), int(row["end"] - row["position"])
+                offsets = int(row["first"]), int(row["last"])
+                found = damaged_batches(log, position, size, *offsets)
+                yield from (batch for batch in found if batch.is_control)
 
     def _contradiction_with_start(self) -> str | None:
         """Why nothing stays: brokers delete a log that ends before its start."""

@@ -1,0 +1,338 @@
+"""The slow twin of `repair --salvage`: which batches stay, batch by batch, without shared code.
+
+In: the files of a partition's folder. Out: the records that stay, by offset, and those that do not.
+It answers to the rules in docs/repair.md: a consumer that reads from the start, offset by offset.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from crc32c import crc32c
+from reference import Batch, framed, read_records
+
+FAR = 2**63 - 1
+
+
+@dataclass
+class Found:
+    """A sound batch in a file."""
+
+    file: Path
+    position: int
+    content: bytes = field(repr=False)
+    first: int
+    last: int
+    is_control: bool
+
+    @property
+    def key(self) -> tuple[int, bytes]:
+        """Equal for equal batches; the leader's epoch does not count."""
+        return self.first, self.content[:12] + self.content[16:]
+
+    @property
+    def head(self) -> Batch:
+        """The header as the reference reads it."""
+        return framed(self.content)[0][0]
+
+    @property
+    def records(self) -> dict[int, object]:
+        """The records by offset, or the type of a marker."""
+        found: dict[int, object] = {}
+        for record in read_records(self.head):
+            if self.is_control:
+                assert record.key is not None
+                found[record.offset] = "ABORT" if record.key[3] == 0 else "COMMIT"
+            else:
+                found[record.offset] = (record.key, record.value)
+        return found
+
+
+def sound_batches(file: Path) -> list[Found]:
+    """Every batch of v2 with a right checksum, from the first byte on."""
+    content = file.read_bytes()
+    found, position = [], 0
+    while position + 61 <= len(content):
+        (length,) = struct.unpack_from(">i", content, position + 8)
+        end = position + 12 + length
+        if content[position + 16] == 2 and length >= 49 and end <= len(content):
+            (crc,) = struct.unpack_from(">I", content, position + 17)
+            if crc32c(content[position + 21 : end]) == crc:
+                (base,) = struct.unpack_from(">q", content, position)
+                (delta,) = struct.unpack_from(">i", content, position + 23)
+                is_control = bool(content[position + 22] & 0x20)
+                whole = content[position:end]
+                found.append(Found(file, position, whole, base, base + delta, is_control))
+                position = end
+                continue
+        position += 1
+    return found
+
+
+@dataclass
+class Log:
+    """A log's file under its name."""
+
+    base: int
+    file: Path
+    batches: list[Found]
+    size: int
+    body: list[Found] = field(default_factory=list)
+    begin: int = 0
+
+    @property
+    def has_damage(self) -> bool:
+        """Whether some bytes are in no sound batch."""
+        return sum(len(one.content) for one in self.batches) < self.size
+
+
+@dataclass
+class Twin:
+    """The outcome for a folder."""
+
+    kept: dict[int, object]  # the record of each offset, or a marker's type
+    kept_batches: list[Found]
+    lost: list[tuple[Found, list[int]]]  # batches, and the offsets of theirs that do not stay
+
+    @property
+    def records(self) -> int:
+        """The number of records that stay."""
+        return sum(not isinstance(record, str) for record in self.kept.values())
+
+
+def salvage(folder: Path, known: int, *, was_cleaned: bool) -> Twin:
+    """What stays of a partition.
+
+    Args:
+        folder: its folder.
+        known: the greatest offset that another file knows.
+        was_cleaned: whether it is known that the log was compacted.
+    """
+    return _Salvage(_logs_in(folder), known, was_cleaned=was_cleaned).done()
+
+
+def _logs_in(folder: Path) -> list[Log]:
+    """The logs as a broker sees them, each file once."""
+    names = {}
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and path.name[:20].isdecimal():
+            suffix = path.name[20:]
+            if suffix == ".log":
+                names[int(path.name[:20])] = path
+    swaps = {int(path.name[:20]): path for path in folder.glob("*.log.swap")}
+    cleaned = [int(path.name[:20]) for path in folder.glob("*.cleaned")]
+    swaps = {base: path for base, path in swaps.items() if not cleaned or base < min(cleaned)}
+    if swaps:
+        ends = [one.last + 1 for path in swaps.values() for one in sound_batches(path)]
+        behind = max([*ends, *swaps])
+        names = {base: path for base, path in names.items() if not min(swaps) <= base < behind}
+        names |= swaps
+    by_inode: dict[tuple[int, int], list[int]] = {}
+    for base, path in names.items():
+        status = path.stat()
+        by_inode.setdefault((status.st_dev, status.st_ino), []).append(base)
+    for bases in by_inode.values():
+        for base in bases if len(bases) > 1 else ():
+            if names[base].is_symlink():
+                del names[base]
+    logs = []
+    for base, path in sorted(names.items()):
+        logs.append(Log(base, path, sound_batches(path), path.stat().st_size))
+    return logs
+
+
+class _Salvage:
+    def __init__(self, logs: list[Log], known: int, *, was_cleaned: bool) -> None:
+        self.logs = logs
+        self.known = known
+        self.was_cleaned = was_cleaned
+        self.kept: list[tuple[int, int, Found]] = []
+        self.strays: list[Found] = []
+        self.lies: list[Found] = []
+        self.every = [one for log in logs for one in log.batches]
+
+    def done(self) -> Twin:
+        for place in range(len(self.logs)):
+            self._find_body(place)
+        self._find_begins()
+        self._consume()
+        self._fill()
+        kept: dict[int, object] = {}
+        for first, last, batch in sorted(self.kept, key=lambda one: one[0]):
+            kept |= {at: one for at, one in batch.records.items() if first <= at <= last}
+        lost = []
+        equal: dict[tuple[int, bytes], set[int]] = {}
+        for first, last, batch in self.kept:
+            equal.setdefault(batch.key, set()).update(range(first, last + 1))
+        for batch in self.every:
+            stays = equal.get(batch.key, set())
+            gone = [at for at in batch.records if at not in stays]
+            if gone:
+                lost.append((batch, gone))
+        return Twin(kept, [batch for _, _, batch in self.kept], lost)
+
+    def _find_body(self, place: int) -> None:
+        log = self.logs[place]
+        following = self.logs[place + 1].base if place + 1 < len(self.logs) else None
+        rest = []
+        for row, batch in enumerate(log.batches):
+            before = log.batches[row - 1].last + 1 if row else log.base
+            behind = log.batches[row + 1].first if row + 1 < len(log.batches) else following
+            span = batch.last - batch.first + 1
+            is_lie = batch.first != before and before + span == behind
+            is_odd = batch.first < 0 or batch.last < batch.first
+            if is_odd or (is_lie and not self._is_explained(batch, before, before + span - 1)):
+                self.lies.append(batch)
+            else:
+                rest.append(batch)
+        log.body = _longest(rest)
+        early = [batch for batch in log.body if batch.first < log.base]
+        own = log.body[len(early) :]
+        if early and own and early[-1].last + 1 < own[0].first:
+            log.body = own
+        self.strays += [batch for batch in rest if batch not in log.body]
+        log.body = log.body[: self._leap(place, log)]
+
+    def _is_explained(self, batch: Found, first: int, last: int) -> bool:
+        """Whether another batch has the hole's offsets, or is equal to this one."""
+        for other in self.every:
+            if other is batch:
+                continue
+            if other.first <= last and other.last >= first:
+                return True
+            if other.file != batch.file and other.key == batch.key:
+                return True
+        return False
+
+    def _leap(self, place: int, log: Log) -> int:
+        body = log.body
+        for later in self.logs[place + 1 :]:
+            if later.batches and later.batches[0].first >= later.base:
+                next_first = later.batches[0].first
+                for row, batch in enumerate(body):
+                    before = body[row - 1].last if row else -1
+                    left = body[row - 1].last + 1 if row else log.base
+                    is_leap = left < batch.first and before < next_first < batch.first
+                    if is_leap and (row or len(body) == 1):
+                        self.strays += body[row:]
+                        return row
+                return len(body)
+        if body:
+            left = body[-2].last + 1 if len(body) > 1 else log.base
+            last = body[-1]
+            is_far = last.last - log.base > 2**31 - 1
+            is_odd = self.known >= 0 and not self.was_cleaned
+            if left < last.first and self.known < last.first and (is_far or is_odd):
+                self.strays.append(last)
+                return len(body) - 1
+        return len(body)
+
+    def _find_begins(self) -> None:
+        for log in self.logs:
+            if not log.body:
+                continue
+            log.begin = log.body[0].first
+            if log.base < log.begin and not any(
+                log.base <= offset < log.begin
+                for other in self.logs
+                for one in other.body
+                for offset in (max(one.first, log.base),)
+                if one.last >= log.base
+            ):
+                log.begin = log.base
+
+    def _consume(self) -> None:
+        """Read as a consumer does: whole segments, the right one for each offset."""
+        bodies = [log for log in self.logs if log.body]
+        bodies.sort(key=lambda log: (log.begin, log.base <= log.begin, log.base))
+        offset = min((log.begin for log in bodies), default=0)
+        while True:
+            place = 0
+            for row, log in enumerate(bodies):
+                if log.begin <= offset:
+                    place = row
+            while place < len(bodies) and bodies[place].body[-1].last < offset:
+                place += 1
+            if place == len(bodies):
+                return
+            for batch in bodies[place].body:
+                if batch.last >= offset:
+                    self.kept.append((max(offset, batch.first), batch.last, batch))
+                    offset = batch.last + 1
+
+    def _fill(self) -> None:
+        """Add the batches that a consumer does not get, if their offsets are free."""
+        served = {id(batch) for _, _, batch in self.kept}
+        hidden = [
+            (batch.first, place, batch.position, batch, False)
+            for place, log in enumerate(self.logs)
+            for batch in log.body
+            if id(batch) not in served
+        ]
+        order = {log.file: place for place, log in enumerate(self.logs)}
+        strays = [(one.first, order[one.file], one.position, one, True) for one in self.strays]
+        end = max((last for _, last, _ in self.kept), default=-1)
+        whole = {batch.key: first for first, _, batch in self.kept if first == batch.first}
+        for first, _, _, batch, is_stray in sorted(hidden + strays, key=lambda one: one[:3]):
+            if batch.key in whole:
+                continue
+            free = self._free(batch)
+            if is_stray and free and first > end + 1 and batch.last > self.known:
+                continue
+            if not is_stray and self.was_cleaned:
+                free = [one for one in free if self._is_in_damage(*one)]
+            for one in free:
+                self.kept.append((*one, batch))
+                end = max(end, one[1])
+
+    def _free(self, batch: Found) -> list[tuple[int, int]]:
+        ranges: list[tuple[int, int]] = []
+        at = batch.first
+        taken = sorted((first, last) for first, last, _ in self.kept)
+        for first, last in taken:
+            if last < at or first > batch.last:
+                continue
+            if at < first:
+                ranges.append((at, first - 1))
+            at = max(at, last + 1)
+        if at <= batch.last:
+            ranges.append((at, batch.last))
+        return ranges
+
+    def _is_in_damage(self, first: int, last: int) -> bool:
+        for log in self.logs:
+            if not log.has_damage:
+                continue
+            position, before = 0, log.begin - 1
+            places = [(one.position, len(one.content), one) for one in log.batches]
+            for start, size, batch in [*places, (log.size, 0, None)]:
+                is_damage = start > position
+                behind = FAR if batch is None else batch.first
+                if batch is not None and batch not in log.body:
+                    position = start + size
+                    continue
+                if is_damage and before < first and last < behind:
+                    return True
+                position = start + size
+                before = before if batch is None else batch.last
+        return False
+
+
+def _longest(batches: list[Found]) -> list[Found]:
+    """The longest chain of batches in order; of several the first."""
+    if not batches:
+        return []
+    lengths = [1] * len(batches)  # of the longest chain that begins here
+    for one in range(len(batches) - 1, -1, -1):
+        for two in range(one + 1, len(batches)):
+            if batches[one].last < batches[two].first:
+                lengths[one] = max(lengths[one], 1 + lengths[two])
+    chain: list[Found] = []
+    left = max(lengths)
+    for batch, length in zip(batches, lengths, strict=True):
+        if length == left and (not chain or chain[-1].last < batch.first):
+            chain.append(batch)
+            left -= 1
+    return chain
