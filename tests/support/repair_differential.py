@@ -222,6 +222,9 @@ def run(cases: int, first: int, keep: Path | None, kinds: list[str]) -> Counter[
             try:
                 case = Case(partitions[number], kind, seed, work)
                 plan = case.check(work)
+            except kafkajit.NotALogError:
+                counts["refused: a file that is not a log"] += 1
+                continue
             except Exception as error:
                 error.add_note(f"kind {kind}, seed {seed}")
                 raise

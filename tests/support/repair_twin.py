@@ -134,8 +134,12 @@ def _logs_in(folder: Path) -> list[Log]:
         status = path.stat()
         by_inode.setdefault((status.st_dev, status.st_ino), []).append(base)
     for bases in by_inode.values():
-        for base in bases if len(bases) > 1 else ():
-            if names[base].is_symlink():
+        real = [base for base in bases if not names[base].is_symlink()] or bases
+        batches = sound_batches(names[real[0]])
+        begin = batches[0].first if batches and batches[0].position == 0 else 0
+        own = max((base for base in real if base <= begin), default=min(real))
+        for base in bases:
+            if base != own:
                 del names[base]
     logs = []
     for base, path in sorted(names.items()):

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from kafkajit.format.limits import MAX_INT32, MAX_INT64
 from kafkajit.format.ranges import Range
-from kafkajit.storage.source import Int64s
+from kafkajit.storage.source import Int64s, Mask
 from kafkajit.upkeep.repair.log_bodies import LEAPS, Bodies, Facts, LogRows, early
 
 # A batch that stays, or the part of it with these offsets.
@@ -62,6 +62,7 @@ class Arrangement:
     empty: dict[int, int]  # a base offset → the log that stays there without a batch
     tails: dict[int, Tail]  # by log
     fates: list[npt.NDArray[np.object_]]  # by log, why each batch goes; "" if it stays
+    strays: list[Mask]  # by log, the batches that are out of order
     is_cut: bool  # whether damage ends the log
 
 
@@ -100,8 +101,15 @@ class _Arranging:
             self._empty(places, bases, cut),
             self._tails(places, cut),
             self._fates,
+            self._stray_masks(),
             cut is not None,
         )
+
+    def _stray_masks(self) -> list[Mask]:
+        masks: list[Mask] = [np.zeros(log.rows.size, dtype=np.bool_) for log in self._logs]
+        for log, row in self._strays:
+            masks[log][row] = True
+        return masks
 
     # Which of them a consumer gets.
 

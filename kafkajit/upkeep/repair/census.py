@@ -49,6 +49,7 @@ class Census:
     size: int
     first_offset: int = 0  # of the first batch
     last_offset: int = -1  # of the last batch
+    greatest: int = -1  # the greatest offset of all batches
     ends_behind_hole: bool = False  # whether offsets are missing before the last batch
     sound_end: int = 0  # the position behind the last batch
     batches: int = 0
@@ -73,7 +74,7 @@ class Census:
     @property
     def extent(self) -> Extent:
         """The offsets of the log, for the search for missing ones."""
-        base_offset, first, behind = self.base_offset, self.first_offset, self.last_offset + 1
+        base_offset, first, behind = self.base_offset, self.first_offset, self.greatest + 1
         if not self.batches:
             first = behind = base_offset
         return Extent(base_offset, first, behind, self.ends_in_damage)
@@ -111,6 +112,7 @@ def take_census(log: Path, base_offset: int, progress: Callable[[int], None]) ->
             before[0] = base_offset - 1
         census.ends_behind_hole = bool(rows["first"][-1] != before[-1] + 1)
         census.last_offset = int(rows["last"][-1])
+        census.greatest = max(census.greatest, int(rows["last"].max()))
         census.has_holes |= bool((rows["first"] > before + 1).any() or lacks_records(part))
         census.sound_end = int(rows["end"][-1])
         census.batches += rows.size

@@ -14,9 +14,12 @@ import numpy as np
 
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.log_path import TXN_INDEX_SUFFIX
+from kafkajit.log.missing_offsets import Extent as OffsetExtent
 from kafkajit.log.missing_offsets import Missing, find_missing
 from kafkajit.storage.source import Source
 from kafkajit.upkeep.repair.arrangement import BEHIND, Tail
+from kafkajit.upkeep.repair.census import Census
+from kafkajit.upkeep.repair.log_bodies import LEAPS, MISPLACED
 from kafkajit.upkeep.repair.losses import Kept, LogFate, Loss, losses_of, without_markers
 from kafkajit.upkeep.repair.lost_end_search import Surroundings, find_lost_ends
 from kafkajit.upkeep.repair.lost_ends import POSSIBLE, LostEnd
@@ -114,9 +117,29 @@ class _Loading:
         """The offsets that are missing before the repair."""
         censuses = [census for _, census in self._chosen.all_censuses()]
         return find_missing(
-            [census.extent for census in censuses],
+            [*map(self._extent_of, censuses)],
             self._stored.evidence,
-            has_holes=any(census.has_holes for census in censuses),
+            has_holes=any(map(self._has_holes, censuses)),
+        )
+
+    def _extent_of(self, census: Census) -> OffsetExtent:
+        """The offsets of a log without those that lie."""
+        fates, _ = self._chosen.arranged.get(census.log, (None, None))
+        if fates is None or not census.batches:
+            return census.extent
+        is_true = ~np.isin(fates.astype(str), (LEAPS, MISPLACED))
+        if census.log in self._chosen.strays:
+            is_true &= ~self._chosen.strays[census.log]
+        rows = census.rows[is_true]
+        first = int(rows["first"].min()) if rows.size else census.base_offset
+        behind = int(rows["last"].max()) + 1 if rows.size else census.base_offset
+        return census.extent._replace(first=first, behind=behind)
+
+    def _has_holes(self, census: Census) -> bool:
+        """Whether offsets are missing between sound batches, and not because one of them lies."""
+        fates, _ = self._chosen.arranged.get(census.log, (None, None))
+        return (
+            census.has_holes and census.is_plain and (fates is None or not (fates == LEAPS).any())
         )
 
     def _find_lost_ends(self, loaded: LoadedLog, losses: dict[Path, list[Loss]]) -> None:
@@ -180,6 +203,7 @@ class _Loading:
                 tail,
                 self._chosen.reading.rejected.get(log, {}),
                 written.get(log, {}),
+                self._chosen.strays.get(log),
             )
             if fate.extents == [Extent(log, 0, census.size)]:
                 loaded.records += census.records

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from kafkajit.format.amounts import number_of
 from kafkajit.format.ranges import Range
+from kafkajit.storage.source import Mask
 from kafkajit.upkeep.repair.arrangement import COPY, Tail
 from kafkajit.upkeep.repair.census import ZEROS, Census
 from kafkajit.upkeep.repair.damaged_batches import DamagedBatch, damaged_batches
@@ -19,6 +20,7 @@ from kafkajit.upkeep.repair.log_bodies import CONTRADICTS, LEAPS, MISPLACED
 from kafkajit.upkeep.repair.pieces import Extent
 
 _FAR = 2**63
+_PARTLY = "some of its offsets are those of other batches; the rest is written anew"
 
 
 class Loss(NamedTuple):
@@ -153,6 +155,11 @@ class Kept:
             return offset
         return self._ranges[at].first if at < len(self._ranges) else None
 
+    def end_before(self, offset: int) -> int:
+        """The offset behind the last one that stays before this offset."""
+        at = bisect_right(self._ranges, (offset - 1, _FAR))
+        return min(self._ranges[at - 1].last + 1, offset) if at else 0
+
     @property
     def end(self) -> int:
         """The offset behind the last one."""
@@ -168,6 +175,7 @@ class LogFate:
     tail: Tail | None = None
     rejected: dict[int, str] = field(default_factory=dict)  # by position, why a batch goes
     written: dict[int, int] = field(default_factory=dict)  # by position, records written instead
+    strays: Mask | None = None  # the batches that are out of order
 
 
 class Hole(NamedTuple):
@@ -184,7 +192,7 @@ def losses_of(
     """Yield what a log loses, by position, each with the batches that damaged bytes had."""
     if fate.extents == [Extent(census.log, 0, census.size)]:
         return
-    parts = _parts(census, fate)
+    parts = _parts(census, fate, kept)
     at = 0
     while at < len(parts):
         behind = at + 1
@@ -207,20 +215,28 @@ class _Part(NamedTuple):
     left: Range  # the offsets that the batches around it leave
 
 
-def _parts(census: Census, fate: LogFate) -> list[_Part]:
+def _parts(census: Census, fate: LogFate, kept: Kept) -> list[_Part]:
     rows = census.rows
     stays = np.zeros(rows.size, dtype=np.bool_)
     for _, start, end in fate.extents:
         stays |= (rows["position"] >= start) & (rows["end"] <= end)
     reasons = np.full(rows.size, "", dtype=object) if fate.fates is None else fate.fates
     is_misplaced = np.isin(reasons.astype(str), (MISPLACED, LEAPS))
-    ordered = rows[~is_misplaced & (reasons != CONTRADICTS)]
+    is_ordered = ~is_misplaced & (reasons != CONTRADICTS)
+    if fate.strays is not None:
+        is_ordered &= ~fate.strays
+    ordered = rows[is_ordered]
 
     def left_at(position: int) -> Range:
         at = int(np.searchsorted(ordered["position"], position))
-        before = int(ordered["last"][at - 1]) if at else census.base_offset - 1
         behind = int(ordered["first"][at]) if at < ordered.size else _FAR
-        return Range(before + 1, behind - 1)
+        if at:
+            begin = int(ordered["last"][at - 1]) + 1
+        elif census.base_offset < behind:
+            begin = census.base_offset
+        else:  # the log has a wrong name
+            begin = kept.end_before(behind)
+        return Range(begin, behind - 1)
 
     parts = []
     for gap in census.gaps:
@@ -236,7 +252,7 @@ def _parts(census: Census, fate: LogFate) -> list[_Part]:
             _Part(
                 position,
                 int(batch["end"]),
-                fate.rejected.get(position) or str(reasons[row]),
+                fate.rejected.get(position) or str(reasons[row]) or _PARTLY,
                 is_damage,
                 None if is_damage else offsets,
                 int(batch["records"]) - fate.written.get(position, 0),

@@ -128,11 +128,10 @@ class _Search:
 
     def _take(self, event: _Event) -> None:
         waiting = self._waiting.pop(event.producer_id, None)
-        if waiting is not None:
-            self._judge(waiting, event)
+        has_ended = waiting is not None and self._judge(waiting, event) in (CERTAIN, LIKELY)
         if event.control_type is None:
             self._transactions[event.producer_id] = _continued(
-                self._transactions.get(event.producer_id) if waiting is None else None,
+                None if has_ended else self._transactions.get(event.producer_id),
                 event,
                 self._coordinators.get(event.producer_id, -1),
             )
@@ -145,8 +144,10 @@ class _Search:
         for lost in self._undecided.pop(event.producer_id, ()):
             lost.becomes, lost.decided_at = event.control_type, event.first
 
-    def _judge(self, waiting: _Open, event: _Event | None, later: _Event | None = None) -> None:
-        """Decide what the holes behind a transaction and the next event of its producer tell.
+    def _judge(
+        self, waiting: _Open, event: _Event | None, later: _Event | None = None
+    ) -> str | None:
+        """Judge by the holes and the next event how sure it is that a transaction's end is lost.
 
         `later` is its marker behind what is cut away.
         """
@@ -175,10 +176,10 @@ class _Search:
         unknown = [hole for hole in holes if not hole.batches]
         if certainty is None:
             if not unknown:
-                return  # damaged bytes were other batches
+                return None  # damaged bytes were other batches
             certainty = self._certainty(one, unknown, event, evidence)
             if certainty is None:
-                return
+                return None
         if event is not None and event.control_type is None and epoch == one.producer_epoch:
             epoch = min(max(event.producer_epoch, epoch), epoch + 1)
         if was is None:
@@ -212,6 +213,7 @@ class _Search:
         if lost.coordinator_epoch < 0:
             following = event.coordinator_epoch if event is not None else -1
             lost.coordinator_epoch = following if following >= 0 else self._latest_coordinator
+        return certainty
 
     def _certainty(
         self, one: Transaction, holes: Sequence[Hole], event: _Event | None, evidence: list[str]

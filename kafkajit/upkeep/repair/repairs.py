@@ -154,7 +154,7 @@ def _log_removals(partition: _Partition) -> Iterator[FileRepair]:
 def _log_removal(partition: _Partition, log: Path) -> FileRepair:
     """Remove a log whose batches other segments have, or nobody."""
     size = log.stat().st_size
-    others = [one.name for one in partition.log.segments if log in one.logs]
+    others = [one.name for one in partition.log.segments if log in (*one.logs, one.log)]
     why, losses = partition.log.gone.get(log, ("", []))
     if others:
         what = [f"remove: its batches are in {' and '.join(f'{name}.log' for name in others)} then"]

@@ -50,6 +50,7 @@ class ChosenSegments:
         self.segments: list[RepairedSegment] = []
         self._earlier_logs: list[Path] = []
         self._first_changed: int | None = None  # the first segment that is not as it was
+        self.strays: dict[Path, Mask] = {}  # the batches of a log that are out of order
         # Of logs that are not simply one segment: why each batch goes, and the end that goes.
         self.arranged: dict[Path, tuple[npt.NDArray[np.object_], Tail | None]] = {}
         self.starts_anew = False  # nothing that was known of the log before is true any more
@@ -150,6 +151,7 @@ class ChosenSegments:
         found = arrange(rows, facts, salvage=self._salvage, truncate_to=options.truncate_to)
         for number, (_, log) in enumerate(rest):
             self.arranged[log] = (found.fates[number], found.tails.get(number))
+            self.strays[log] = found.strays[number]
         is_changed = any(self._censuses[log].gaps for _, log in rest)
         is_changed |= any(tail or (fates != "").any() for fates, tail in self.arranged.values())
         for plan, empty in self._plans(found, [log for _, log in rest]):
@@ -193,7 +195,9 @@ class ChosenSegments:
 
     def _read(self, plan: SegmentPlan, empty: Path | None, *, is_changed: bool = False) -> None:
         if empty is None:
-            empty = next(iter(logs_of(plan.pieces)), None)
+            empty = next(iter(logs_of(plan.pieces)), None) or next(
+                (one.of.log for one in plan.pieces if isinstance(one, Written) and one.of), None
+            )
         if is_changed and self._first_changed is None:
             self._first_changed = len(self.segments)
         stored = self._stored
