@@ -15,12 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkajit.errors import KafkaJitError
+from kafkajit.format.layout import HEADER_SIZE_UP_TO_MAGIC
 from kafkajit.log.missing_offsets import Extent
 from kafkajit.records.batches import Batches, lacks_records
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.decode import Decoder
 from kafkajit.storage.source import Int64s, Source
 from kafkajit.walk.damage import DROPMALFORMED, Gap
+from kafkajit.walk.resync import next_sound_batch
 from kafkajit.walk.tail import only_zeros
 from kafkajit.walk.walk import Walk
 
@@ -123,19 +125,39 @@ def take_census(log: Path, base_offset: int, progress: Callable[[int], None]) ->
 
 
 def _parts(source: Source) -> Iterator[Batches | Gap]:
-    """Yield the sound batches of a log, and what lies between them, up to its last byte."""
-    walk = Walk(source, mode=DROPMALFORMED, is_last=True)
-    reason = None
-    try:
-        yield from walk.checked()
-    except KafkaJitError as error:
-        reason = f"{type(error).__name__}: {error.message}"
-    size = source.content.size
-    if walk.position < size:
-        if reason is None:
-            is_padding = only_zeros(source, walk.position)
-            reason = ZEROS if is_padding else "an incomplete batch"
-        yield Gap(source.path, walk.position, size - walk.position, reason)
+    """Yield the sound batches of a log, and the bytes between them, up to its last byte."""
+    start: int | None = 0
+    while start is not None:
+        walk, start = Walk(source, mode=DROPMALFORMED, start=start, is_last=True), None
+        reason = None
+        try:
+            for part in walk.checked():
+                if isinstance(part, Gap) and (inside := _sound_inside(source, part)) is not None:
+                    yield part._replace(length=inside - part.position)
+                    start = inside
+                    break
+                yield part
+        except KafkaJitError as error:
+            reason = f"{type(error).__name__}: {error.message}"
+        size = source.content.size
+        if start is None and walk.position < size:
+            if reason is None:
+                is_padding = only_zeros(source, walk.position)
+                reason = ZEROS if is_padding else "an incomplete batch"
+            yield Gap(source.path, walk.position, size - walk.position, reason)
+
+
+def _sound_inside(source: Source, gap: Gap) -> int | None:
+    """Where a sound batch begins inside of damaged bytes; None if there is no reason to look.
+
+    The walk steps over a damaged batch if another one seems to begin behind it, or if almost
+    nothing follows. In the second case its length may be wrong, and may hide others.
+    """
+    content, end = source.content, gap.position + gap.length
+    if not 0 < content.size - end <= HEADER_SIZE_UP_TO_MAGIC:
+        return None
+    found = next_sound_batch(content, gap.position + 1)
+    return found if found < end else None
 
 
 def _rows_of(source: Source, batches: Batches) -> BatchRows:

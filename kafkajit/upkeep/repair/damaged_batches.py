@@ -22,6 +22,7 @@ from kafkajit.format.layout import (
 )
 from kafkajit.upkeep.repair.wrong_bit import without_wrong_bit
 
+_MOST_OF_A_MARKER = 100  # most have 78 bytes
 _MOST_BYTES = 64 << 20  # of damaged bytes that are looked at
 # The only record of a marker's batch: its key has a version and the type, its value a version and
 # the coordinator's epoch (EndTransactionMarker).
@@ -45,6 +46,12 @@ class DamagedBatch(NamedTuple):
     producer_epoch: int
     content: bytes
     wrong_bits: int | None  # of which the checksum knows; None: more than one
+
+    @property
+    def may_be_marker(self) -> bool:
+        """Whether it may have been a marker, although its header has data."""
+        is_unsure = self.wrong_bits is None and self.first == self.last
+        return is_unsure and self.size <= _MOST_OF_A_MARKER
 
 
 def damaged_batches(

@@ -231,11 +231,11 @@ def _parts(census: Census, fate: LogFate, kept: Kept) -> list[_Part]:
         at = int(np.searchsorted(ordered["position"], position))
         behind = int(ordered["first"][at]) if at < ordered.size else _FAR
         if at:
-            begin = int(ordered["last"][at - 1]) + 1
-        elif census.base_offset < behind:
-            begin = census.base_offset
-        else:  # the log has a wrong name
-            begin = kept.end_before(behind)
+            return Range(int(ordered["last"][at - 1]) + 1, behind - 1)
+        begin = census.base_offset
+        if ordered.size:  # the log may have a wrong name
+            end = kept.end_before(behind)
+            begin = max(begin, end) if begin < behind else end
         return Range(begin, behind - 1)
 
     parts = []

@@ -173,7 +173,11 @@ class _Search:
             certainty, was, offset = CERTAIN, later.control_type, later.first
             epoch, coordinator = later.producer_epoch, later.coordinator_epoch
             evidence.append(_CUT_AWAY)
-        unknown = [hole for hole in holes if not hole.batches]
+        unknown = [
+            hole
+            for hole in holes
+            if not hole.batches or any(batch.may_be_marker for batch in hole.batches)
+        ]
         if certainty is None:
             if not unknown:
                 return None  # damaged bytes were other batches
