@@ -50,7 +50,7 @@ def make_partition(seed: int, folder: Path) -> Partition:
         for _ in range(rng.randint(3, 9)):
             if is_compacted and segment and rng.random() < 0.2:
                 offset += rng.randint(1, 4)
-            epoch += rng.random() < 0.05
+            epoch = min(1, epoch + (rng.random() < 0.05))
             fields = {
                 "base_offset": offset,
                 "base_timestamp": TIME + 1000 * offset,

@@ -14,6 +14,7 @@ import numpy as np
 
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.log_path import TXN_INDEX_SUFFIX
+from kafkajit.format.ranges import Range
 from kafkajit.log.missing_offsets import Extent as OffsetExtent
 from kafkajit.log.missing_offsets import Missing, find_missing
 from kafkajit.storage.source import Source
@@ -119,8 +120,11 @@ class _Loading:
         return find_missing(
             [*map(self._extent_of, censuses)],
             self._stored.evidence,
-            has_holes=any(map(self._has_holes, censuses)),
+            has_holes=self._had_holes(),
         )
+
+    def _had_holes(self) -> bool:
+        return any(self._has_holes(census) for _, census in self._chosen.all_censuses())
 
     def _extent_of(self, census: Census) -> OffsetExtent:
         """The offsets of a log without those that lie."""
@@ -148,7 +152,9 @@ class _Loading:
         pieces = [segment.pieces for segment in self._chosen.segments]
         if self._stored.options.truncate_to is not None:
             return  # transactions are cut as asked
-        missing = [one for one in loaded.missing if one.is_trouble]
+        missing = [Range(one.first, one.last) for one in loaded.missing if one.is_trouble]
+        if lost and self._stored.evidence.why_cleaned is None and not self._had_holes():
+            missing += Kept(np.concatenate(self._chosen.reading.kept)).between()
         holes = holes_of(lost, missing, self._chosen.lost_markers())
         found = find_lost_ends(pieces, holes, self._surroundings())
         loaded.lost_ends = found

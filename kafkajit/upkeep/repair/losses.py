@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -154,6 +155,11 @@ class Kept:
         if at and self._ranges[at - 1].last >= offset:
             return offset
         return self._ranges[at].first if at < len(self._ranges) else None
+
+    def between(self) -> list[Range]:
+        """The offsets that are missing between those that stay."""
+        gaps = (Range(one.last + 1, two.first - 1) for one, two in pairwise(self._ranges))
+        return [gap for gap in gaps if gap]
 
     def end_before(self, offset: int) -> int:
         """The offset behind the last one that stays before this offset."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 from kafkajit.encode.encode_options import ControlType
 from kafkajit.encode.writer import encode_batches
 from kafkajit.format.limits import MAX_INT64
-from kafkajit.log.missing_offsets import Missing
+from kafkajit.format.ranges import Range
 from kafkajit.records.control_records import ABORT, COMMIT
 from kafkajit.upkeep.repair.census import ZEROS
 from kafkajit.upkeep.repair.damaged_batches import DamagedBatch, damaged_batches
@@ -23,16 +23,16 @@ _NAMES: dict[int, ControlType] = {ABORT: "ABORT", COMMIT: "COMMIT"}
 
 
 def holes_of(
-    losses: Iterable[Loss], missing: Iterable[Missing], markers: Iterable[DamagedBatch]
+    losses: Iterable[Loss], missing: Iterable[Range], markers: Iterable[DamagedBatch]
 ) -> list[Hole]:
     """The offsets that are missing, in order.
 
     Args:
         losses: what the log loses.
-        missing: the offsets that it did not have before.
+        missing: other offsets that it does not have.
         markers: sound ones that do not stay.
     """
-    found = [Hole(one.first, one.last, []) for one in missing]
+    found = []
     for loss in losses:
         first, last = loss.first_missing_offset, loss.last_missing_offset
         if first is None or loss.reason == ZEROS:
@@ -44,7 +44,8 @@ def holes_of(
             found.append(Hole(batches[-1].last + 1, None, [], segment))
         else:
             found.append(Hole(first, last, batches, segment))
-    found.sort(key=lambda hole: hole.first)
+    found += [Hole(one.first, one.last, []) for one in missing]
+    found.sort(key=lambda hole: hole.first)  # of the same offsets, a loss comes first
     apart: list[Hole] = []
     for hole in found:
         # Behind the hole that ends a log there is nothing else.

@@ -67,6 +67,7 @@ class Known:
     next_offset: int = 0
     has_holes: bool = False  # whether records are missing, as after compaction
     is_changed: bool = False  # whether something before goes
+    lacks_segment: bool = False  # whether a segment before is missing
     has_messages: bool = False  # of v0 or v1
     # The epoch of each leader that is later than all before, and where its first batch begins.
     epochs: list[tuple[int, int]] = field(default_factory=list)
@@ -120,6 +121,10 @@ class LogReading:
         elif base_offset <= stored.log_start_offset:
             known.producers, known.known_since = ProducerStates(), base_offset
         else:
+            is_usual = known.has_holes or stored.evidence.why_cleaned is not None
+            # A segment is missing. What snapshots know of it contradicts the batches that are left,
+            # from which a broker that recovers the log makes its snapshots.
+            known.lacks_segment |= base_offset > known.next_offset and not is_usual
             check_snapshot(stored, known, base_offset)
         entries = SegmentIndexes(base_offset, stored.options.config)
         return LoadedSegment(base_offset, known.known_since, entries)
@@ -260,6 +265,6 @@ def _problem(known: Known, content: bytes, expected: bytes, offset: int, path: P
         snapshot_entries(as_bytes(expected)),
         offset,
         known_since=known.known_since,
-        has_holes=known.has_holes or offset > known.next_offset,
+        has_holes=(known.has_holes or offset > known.next_offset) and not known.lacks_segment,
         taken_ms=path.stat().st_mtime_ns // 1_000_000,
     )

@@ -249,6 +249,8 @@ def _first_difference(
     began, is_open = stored["currentTxnFirstOffset"], known["currentTxnFirstOffset"] >= 0
     began_earlier = (began >= 0) & (began < known_since)
     coordinator = stored["coordinatorEpoch"].astype(np.int64) - known["coordinatorEpoch"]
+    # A broker that had forgotten the producer learns the epoch again from its next marker.
+    coordinator[stored["coordinatorEpoch"] < 0] = 0
     if has_holes:  # compaction may have removed later batches and markers
         is_later = (stored["lastOffset"] > known["lastOffset"]) | (stored["lastOffset"] < 0)
         is_right &= same | is_earlier | is_later
