@@ -207,9 +207,10 @@ def known_offset(folder: Path) -> int:
 
 
 def run(cases: int, first: int, keep: Path | None, kinds: list[str]) -> Counter[str]:
-    """Run this number of cases; raise at the first that fails, with its kind and seed."""
+    """Run this number of cases; raise an AssertionError that lists those that fail."""
     counts: Counter[str] = Counter()
     kept: Counter[str] = Counter()
+    failures: list[str] = []
     with tempfile.TemporaryDirectory() as temporary:
         work = Path(temporary)
         partitions: dict[int, Partition] = {}
@@ -226,8 +227,8 @@ def run(cases: int, first: int, keep: Path | None, kinds: list[str]) -> Counter[
                 counts["refused: a file that is not a log"] += 1
                 continue
             except Exception as error:
-                error.add_note(f"kind {kind}, seed {seed}")
-                raise
+                failures.append(f"{kind}, seed {seed}: {type(error).__name__}: {error}")
+                continue
             counts[kind] += 1
             counts += case.counts
             counts["repaired"] += plan.is_needed
@@ -236,6 +237,7 @@ def run(cases: int, first: int, keep: Path | None, kinds: list[str]) -> Counter[
             if keep is not None and kept[kind] < 4 and plan.is_needed:
                 kept[kind] += 1
                 shutil.copytree(case.folder.parent, keep / f"{kind}-{seed}")
+    assert not failures, "\n".join(failures)
     return counts
 
 

@@ -155,6 +155,10 @@ class _Loading:
         missing = [Range(one.first, one.last) for one in loaded.missing if one.is_trouble]
         if lost and self._stored.evidence.why_cleaned is None and not self._had_holes():
             missing += Kept(np.concatenate(self._chosen.reading.kept)).between()
+        end, ends = self._chosen.end_offset, self._stored.evidence.ends
+        known_end = max((offset for offset, _ in ends), default=0)
+        if lost and known_end > end:
+            missing.append(Range(end, known_end - 1))
         holes = holes_of(lost, missing, self._chosen.lost_markers())
         found = find_lost_ends(pieces, holes, self._surroundings())
         loaded.lost_ends = found

@@ -187,7 +187,8 @@ class _Search:
         if event is not None and event.control_type is None and epoch == one.producer_epoch:
             epoch = min(max(event.producer_epoch, epoch), epoch + 1)
         if was is None:
-            was = outcome_of(self._beside.folder.parent, one.producer_id, one.first_ms, one.last_ms)
+            producer, times = (one.producer_id, one.producer_epoch), (one.first_ms, one.last_ms)
+            was = outcome_of(self._beside.folder.parent, producer, times)
             if was is not None:
                 evidence.append(f"__transaction_state has it as {WORDS[was]}")
         if was is None and certainty == CERTAIN and self._has_whole_index(holes):

@@ -26,6 +26,7 @@ logger = logging.getLogger("kafkajit")
 _TOPIC = "transaction_state"
 # TransactionState of Kafka 4.1.1: PrepareCommit and CompleteCommit, PrepareAbort and CompleteAbort.
 _OUTCOMES = {2: COMMIT, 4: COMMIT, 3: ABORT, 5: ABORT}
+_COUNTS_EPOCHS = 2  # TransactionVersion.TV_2
 # The clocks of producers and coordinators differ.
 _SLACK_MS = 5_000
 
@@ -33,14 +34,29 @@ _SLACK_MS = 5_000
 class Outcome(NamedTuple):
     """The end of a transaction, as its coordinator logged it."""
 
+    producer_epoch: int  # of its records
     start_ms: int
     end_ms: int
     control_type: int
+    has_own_epoch: bool  # no other transaction of the producer has the epoch
 
 
-def outcome_of(log_dirs: Path, producer_id: int, first_ms: int, last_ms: int) -> int | None:
-    """The outcome of the transaction with records of these times; None if nothing tells it."""
-    known = _outcomes(log_dirs, _state_of(log_dirs)).get(producer_id, ())
+def outcome_of(log_dirs: Path, producer: tuple[int, int], times: tuple[int, int]) -> int | None:
+    """The outcome of a transaction; None if nothing tells it.
+
+    Args:
+        log_dirs: the folder with the logs of __transaction_state.
+        producer: its id and epoch.
+        times: the first and the last timestamp of its records.
+    """
+    (producer_id, epoch), (first_ms, last_ms) = producer, times
+    known = [
+        one
+        for one in _outcomes(log_dirs, _state_of(log_dirs)).get(producer_id, ())
+        if one.producer_epoch == epoch
+    ]
+    if known and all(one.has_own_epoch for one in known):
+        return known[-1].control_type
     for slack in (0, _SLACK_MS):
         found = {
             one.control_type
@@ -84,7 +100,11 @@ def _add(found: dict[int, list[Outcome]], value: dict[str, object]) -> None:
     start = value.get("transactionStartTimestampMs")
     end = value.get("transactionLastUpdateTimestampMs")
     if status in _OUTCOMES and isinstance(start, int) and isinstance(end, int) and start >= 0:
-        outcome = Outcome(start, end, _OUTCOMES[status])
+        # With version 2, the end of a transaction counts the producer's epoch up.
+        version, epoch = value.get("clientTransactionVersion"), value.get("producerEpoch")
+        assert isinstance(epoch, int)
+        has_own_epoch = isinstance(version, int) and version >= _COUNTS_EPOCHS
+        outcome = Outcome(epoch - has_own_epoch, start, end, _OUTCOMES[status], has_own_epoch)
         for name in ("producerId", "previousProducerId"):
             producer = value.get(name, -1)
             if isinstance(producer, int) and producer >= 0:
