@@ -148,7 +148,7 @@ def _parts(source: Source) -> Iterator[Batches | Gap]:
 
 
 def _sound_inside(source: Source, gap: Gap) -> int | None:
-    """Where a sound batch begins inside of damaged bytes; None if there is no reason to look.
+    """Look for a sound batch inside of damaged bytes, if there is a reason to.
 
     The walk steps over a damaged batch if another one seems to begin behind it, or if almost
     nothing follows. In the second case its length may be wrong, and may hide others.

@@ -8,22 +8,15 @@ __transaction_state, damaged bytes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import NamedTuple
 
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.index.transaction_index import transaction_entries
-from kafkajit.records.batches import Batches
-from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.control_records import ABORT, COMMIT
-from kafkajit.records.decode import Decoder
-from kafkajit.records.markers import NO_MARKER, read_markers
 from kafkajit.state.producer_snapshot import snapshot_entries
 from kafkajit.storage.source import as_bytes
 from kafkajit.upkeep.repair.damaged_batches import DamagedMarker, marker_in
@@ -36,9 +29,9 @@ from kafkajit.upkeep.repair.lost_ends import (
     LostEnd,
     Transaction,
 )
-from kafkajit.upkeep.repair.pieces import Piece, source_of
+from kafkajit.upkeep.repair.pieces import Piece
+from kafkajit.upkeep.repair.transaction_events import TransactionEvent, events_of
 from kafkajit.upkeep.repair.transaction_states import outcome_of
-from kafkajit.walk.walk import Walk
 
 _CUT_AWAY = "its marker is among what is cut away"
 
@@ -51,22 +44,6 @@ class Surroundings(NamedTuple):
     snapshots: Mapping[int, Path]  # by offset
     bases: Sequence[int]  # the base offsets of the segments, in order
     later: Sequence[Piece]  # sound batches behind what is cut away
-
-
-class _Event(NamedTuple):
-    """A batch of a transaction, or a marker."""
-
-    first: int
-    last: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    records: int
-    first_ms: int
-    last_ms: int
-    leader_epoch: int
-    control_type: int | None  # None for data
-    coordinator_epoch: int
 
 
 @dataclass
@@ -89,7 +66,7 @@ def find_lost_ends(
     """
     if not holes:
         return []
-    return _Search(holes, surroundings).found(_events(segments))
+    return _Search(holes, surroundings).found(events_of(segments))
 
 
 class _Search:
@@ -106,12 +83,12 @@ class _Search:
         self._kept_aborts: set[tuple[int, int]] = set()
         self._explained: dict[int, int] = {}  # an offset in a hole → the producer of its marker
 
-    def found(self, events: Iterable[_Event]) -> list[LostEnd]:
+    def found(self, events: Iterable[TransactionEvent]) -> list[LostEnd]:
         for event in events:
             self._pass_holes(event.first)
             self._take(event)
         self._pass_holes(MAX_INT64)
-        later = _first_markers(_events([self._beside.later])) if self._waiting else {}
+        later = _first_markers(events_of([self._beside.later])) if self._waiting else {}
         for producer_id, waiting in self._waiting.items():
             self._judge(waiting, None, later.get(producer_id))
         return sorted(self._found, key=lambda one: one.transaction.first_offset)
@@ -126,7 +103,7 @@ class _Search:
                 if abort is not None:
                     self._explained[abort] = producer_id
 
-    def _take(self, event: _Event) -> None:
+    def _take(self, event: TransactionEvent) -> None:
         waiting = self._waiting.pop(event.producer_id, None)
         has_ended = waiting is not None and self._judge(waiting, event) in (CERTAIN, LIKELY)
         if event.control_type is None:
@@ -145,7 +122,7 @@ class _Search:
             lost.becomes, lost.decided_at = event.control_type, event.first
 
     def _judge(
-        self, waiting: _Open, event: _Event | None, later: _Event | None = None
+        self, waiting: _Open, event: TransactionEvent | None, later: TransactionEvent | None = None
     ) -> str | None:
         """Judge by the holes and the next event how sure it is that a transaction's end is lost.
 
@@ -221,7 +198,11 @@ class _Search:
         return certainty
 
     def _certainty(
-        self, one: Transaction, holes: Sequence[Hole], event: _Event | None, evidence: list[str]
+        self,
+        one: Transaction,
+        holes: Sequence[Hole],
+        event: TransactionEvent | None,
+        evidence: list[str],
     ) -> str | None:
         """Judge whether the marker was in holes of unknown contents; None if it was not."""
         if event is not None and event.producer_epoch > one.producer_epoch:
@@ -306,7 +287,9 @@ def _a(control_type: int) -> str:
     return "an ABORT" if control_type == ABORT else "a COMMIT"
 
 
-def _continued(one: Transaction | None, event: _Event, coordinator_epoch: int) -> Transaction:
+def _continued(
+    one: Transaction | None, event: TransactionEvent, coordinator_epoch: int
+) -> Transaction:
     last_sequence = _behind(event.base_sequence, event.last - event.first)
     if one is None:
         return Transaction(
@@ -349,53 +332,10 @@ def _aborted(indexes: Mapping[int, Path]) -> dict[int, list[tuple[int, int]]]:
     return found
 
 
-def _first_markers(events: Iterable[_Event]) -> dict[int, _Event]:
+def _first_markers(events: Iterable[TransactionEvent]) -> dict[int, TransactionEvent]:
     """The first marker of each producer."""
-    found: dict[int, _Event] = {}
+    found: dict[int, TransactionEvent] = {}
     for event in events:
         if event.control_type is not None:
             found.setdefault(event.producer_id, event)
     return found
-
-
-def _events(segments: Iterable[Sequence[Piece]]) -> Iterator[_Event]:
-    """The batches of transactions and the markers of these segments, in order."""
-    for pieces in segments:
-        for piece in pieces:
-            source, start, end = source_of(piece)
-            decoder = Decoder(source, ColumnMemory(Wanted(fields=True)))
-            for framed in Walk(source, start=start, end=end, is_last=True).framed():
-                chosen = framed[framed.is_transactional]
-                if len(chosen):
-                    yield from _events_of(chosen, decoder)
-                source.forget(int(framed.end[-1]))
-
-
-def _events_of(batches: Batches, decoder: Decoder) -> Iterator[_Event]:
-    types: npt.NDArray[np.int64] = np.full(len(batches), NO_MARKER, dtype=np.int64)
-    coordinators = np.full(len(batches), -1, dtype=np.int64)
-    control = np.flatnonzero(batches.is_control)
-    if control.size:
-        chosen = batches[batches.is_control]
-        markers, _ = read_markers(decoder, chosen, np.ones(len(chosen), dtype=np.bool_))
-        types[control[: len(markers)]] = markers.type_id
-        coordinators[control[: len(markers)]] = markers.coordinator_epoch
-    header: Any = batches.header
-    for row in range(len(batches)):
-        is_control = bool(batches.is_control[row])
-        if is_control and types[row] not in (ABORT, COMMIT):
-            continue
-        one = header[row]
-        yield _Event(
-            int(one["baseOffset"]),
-            int(batches.last_offset[row]),
-            int(one["producerId"]),
-            int(one["producerEpoch"]),
-            int(one["baseSequence"]),
-            0 if is_control else int(one["recordsCount"]),
-            int(one["baseTimestamp"]),
-            int(one["maxTimestamp"]),
-            int(one["partitionLeaderEpoch"]),
-            int(types[row]) if is_control else None,
-            int(coordinators[row]),
-        )

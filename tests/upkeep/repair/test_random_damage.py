@@ -1,0 +1,31 @@
+"""Random damage of every kind, against the slow twin. repair_differential.py runs more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from corpus import NO_JIT
+from partition_damages import KINDS, make_partition
+from repair_differential import Case, run
+
+
+@pytest.fixture(autouse=True)
+def _without_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.fsync", lambda _: None)
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_a_repair_keeps_and_lists_what_it_must(kind: str, tmp_path: Path) -> None:
+    number = sorted(KINDS).index(kind)
+    partition = make_partition(number, tmp_path / "partition" / "orders-0")
+    Case(partition, kind, number, tmp_path / "work").check(tmp_path / "work")
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(NO_JIT, reason="thousands of logs, with kernels that are interpreted")
+def test_many_repairs_keep_and_list_what_they_must() -> None:
+    counts = run(20 * len(KINDS), 500, None, sorted(KINDS))
+    assert counts["outcomes changed, and told"] > 10
+    assert counts["sound records lost"] > 10
