@@ -89,14 +89,12 @@ class _Loading:
         self._find_lost_ends(loaded, losses)
         stored, reading = self._stored, self._chosen.reading
         homes, known = self._homes(), reading.known
+        lines: dict[int | None, list[str]] = {}
+        for log, lost in losses.items():
+            size = log.stat().st_size
+            lines.setdefault(homes.get(log), []).extend(loss.text(size) for loss in lost)
         for number, segment in enumerate(self._chosen.segments):
-            lost = [
-                loss.text(log.stat().st_size)
-                for log, home in homes.items()
-                if home == number
-                for loss in losses.get(log, ())
-            ]
-            loaded.segments.append(segment.with_losses(lost))
+            loaded.segments.append(segment.with_losses(lines.get(number, ())))
         for _, log in self._chosen.logs:
             if homes.get(log) is None:
                 _, tail = self._chosen.arranged.get(log, (None, None))
