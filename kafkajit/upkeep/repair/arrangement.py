@@ -175,8 +175,8 @@ class _Arranging:
         """The places with those of batches that no consumer gets, but whose offsets are free."""
         taken = _Taken(served)
         is_served = [np.zeros(log.rows.size, dtype=np.bool_) for log in self._logs]
-        for log in range(len(self._logs)):
-            is_served[log][served["row"][served["log"] == log]] = True
+        for mask, of_log in zip(is_served, self._by_log(served), strict=True):
+            mask[served["row"][of_log]] = True
         waiting: list[tuple[int, int, int]] = []
         for body in self._bodies:
             rows = body.rows[~is_served[body.log][body.rows]]
@@ -245,9 +245,10 @@ class _Arranging:
 
     def _settle_fates(self, places: Places, end: int) -> None:
         truncate_to = self._truncate_to
-        for log, fates in enumerate(self._fates):
+        for log, of_log in enumerate(self._by_log(places)):
+            fates = self._fates[log]
             goes = fates == ""
-            goes[places["row"][places["log"] == log]] = False
+            goes[places["row"][of_log]] = False
             behind = self._logs[log].rows["first"] >= end
             fates[goes & behind] = BEHIND
             if truncate_to is not None:
@@ -274,11 +275,16 @@ class _Arranging:
                 filled += int(sizes[row])
         return dict(sorted(bases.items()))
 
+    def _by_log(self, places: Places) -> list[npt.NDArray[np.intp]]:
+        """The indexes of the places of each log."""
+        order = np.argsort(places["log"], kind="stable")
+        bounds = np.searchsorted(places["log"][order], np.arange(1, len(self._logs)))
+        return np.split(order, bounds) if self._logs else []
+
     def _sizes(self, places: Places) -> Int64s:
         sizes = np.zeros(places.size, dtype=np.int64)
-        for log, (_, rows, *_) in enumerate(self._logs):
-            of_log = places["log"] == log
-            chosen = rows[places["row"][of_log]]
+        for log, of_log in enumerate(self._by_log(places)):
+            chosen = self._logs[log].rows[places["row"][of_log]]
             sizes[of_log] = chosen["end"] - chosen["position"]
         return sizes
 
@@ -289,8 +295,9 @@ class _Arranging:
         if cut is None and truncate_to is None:
             return tails
         why = BEHIND if cut is not None or truncate_to is None else as_asked(truncate_to)
+        by_log = self._by_log(places)
         for log, (base_offset, rows, *_) in enumerate(self._logs):
-            stays = places["row"][places["log"] == log]
+            stays = places["row"][by_log[log]]
             goes = np.flatnonzero(self._fates[log] == why)
             if cut is not None and log == cut[0]:
                 tails[log] = Tail(cut[1], None)
@@ -313,8 +320,9 @@ class _Arranging:
         """
         found: dict[int, int] = {}
         truncate_to = self._truncate_to
+        by_log = self._by_log(places)
         for log, (base_offset, rows, *_) in enumerate(self._logs):
-            if (places["log"] == log).any():
+            if by_log[log].size:
                 continue
             if cut is not None:
                 is_candidate = log == cut[0] or (not rows.size and log < cut[0])

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 from kafkajit.change.partition_offsets import PartitionOffsets
 from kafkajit.errors import CorruptCheckpointError, CorruptSnapshotError
@@ -58,7 +58,8 @@ class PartitionRepairs:
     obstacles: list[str]  # what keeps a broker from loading the log, and stays as it is
 
 
-class _Partition(NamedTuple):
+@dataclass
+class _Partition:
     """A partition's folder and the log loaded from it."""
 
     folder: Path
@@ -72,6 +73,16 @@ class _Partition(NamedTuple):
     def names(self) -> set[str]:
         """The names of the segments' files without their suffixes."""
         return {segment.name for segment in self.log.segments}
+
+    @cached_property
+    def homes(self) -> dict[Path, list[str]]:
+        """The names of the segments that have the batches of each log then."""
+        homes: dict[Path, list[str]] = {}
+        for segment in self.log.segments:
+            for log in dict.fromkeys((*segment.logs, segment.log)):
+                if log is not None:
+                    homes.setdefault(log, []).append(segment.name)
+        return homes
 
 
 def find_repairs(
@@ -154,7 +165,7 @@ def _log_removals(partition: _Partition) -> Iterator[FileRepair]:
 def _log_removal(partition: _Partition, log: Path) -> FileRepair:
     """Remove a log whose batches other segments have, or nobody."""
     size = log.stat().st_size
-    others = [one.name for one in partition.log.segments if log in (*one.logs, one.log)]
+    others = partition.homes.get(log, [])
     why, losses = partition.log.gone.get(log, ("", []))
     if others:
         what = [f"remove: its batches are in {' and '.join(f'{name}.log' for name in others)} then"]
