@@ -143,6 +143,8 @@ def _flip_in(
     rng: random.Random, path: Path, first: int, behind: int | None, place: int = -2
 ) -> None:
     def edit(content: bytearray, starts: list[int]) -> None:
+        if len(starts) < 2:
+            return  # other damage has emptied it
         batch = rng.randrange(len(starts) - 1) if place == -2 else place % (len(starts) - 1)
         start, end = starts[batch], starts[batch + 1]
         last = end if behind is None else start + behind

@@ -125,7 +125,7 @@ def _logs_in(folder: Path) -> list[Log]:
     cleaned = [int(path.name[:20]) for path in folder.glob("*.cleaned")]
     swaps = {base: path for base, path in swaps.items() if not cleaned or base < min(cleaned)}
     if swaps:
-        ends = [one.last + 1 for path in swaps.values() for one in sound_batches(path)]
+        ends = [found[-1].last + 1 for path in swaps.values() if (found := sound_batches(path))]
         behind = max([*ends, *swaps])
         names = {base: path for base, path in names.items() if not min(swaps) <= base < behind}
         names |= swaps
@@ -191,13 +191,23 @@ class _Salvage:
                 self.lies.append(batch)
             else:
                 rest.append(batch)
-        log.body = _longest(rest)
+        log.body = self._without_leap(log.base, rest, _longest(rest))
         early = [batch for batch in log.body if batch.first < log.base]
         own = log.body[len(early) :]
         if early and own and early[-1].last + 1 < own[0].first:
             log.body = own
         self.strays += [batch for batch in rest if batch not in log.body]
         log.body = log.body[: self._leap(place, log)]
+
+    def _without_leap(self, base: int, rest: list[Found], chain: list[Found]) -> list[Found]:
+        """The chain, but not with a last batch beyond what is known if another fits there."""
+        if not chain or self.known < 0 or chain[-1].last <= self.known:
+            return chain
+        least = chain[-2].last + 1 if len(chain) > 1 else base
+        for batch in rest[rest.index(chain[-1]) + 1 :]:
+            if least <= batch.first and batch.last < chain[-1].first and batch.last <= self.known:
+                return [*chain[:-1], batch]
+        return chain
 
     def _is_explained(self, batch: Found, first: int, last: int) -> bool:
         """Whether another batch has the hole's offsets, or is equal to this one."""

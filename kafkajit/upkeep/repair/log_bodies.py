@@ -6,7 +6,8 @@ No checksum covers a base offset, so a batch with a right checksum may be in a w
 - It leaps over the beginning of the next segment.
 - It is the log's last batch, and leaps beyond all offsets that the other files know. In a log that
   was never compacted, the offsets of its batches have no gaps. In any log, an offset is at most
-  2^31 - 1 behind its segment's base offset: a broker rolls the segment before that.
+  2^31 - 1 behind its segment's base offset: a broker rolls the segment before that. If a batch
+  with a known offset follows it, it leaps in any log.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Bodies:
         fates[self._misplaced(log) & (fates == "")] = MISPLACED
         fits = np.flatnonzero(fates == "")
         if fits.size > 1 and (first[fits][1:] <= last[fits][:-1]).any():
-            chain = fits[longest_chain(first[fits], last[fits])]
+            chain = self._without_leap(log, fits, fits[longest_chain(first[fits], last[fits])])
             self._stray(log, np.setdiff1d(fits, chain))
             fits = chain
         has_trouble = self._logs[log].gaps.size or (fates != "").any()
@@ -102,6 +103,22 @@ class Bodies:
         fits = fits[:leaps]
         begin = int(first[fits[0]]) if fits.size else base_offset
         return Body(log, fits, first[fits], last[fits], begin)
+
+    def _without_leap(self, log: int, fits: Int64s, chain: Int64s) -> Int64s:
+        """The chain with another last batch, if its own is beyond all that is known of the log.
+
+        So the chain is as long as before, and only one of the two base offsets can be right.
+        """
+        base_offset, rows, *_ = self._logs[log]
+        known, first, last = self._facts.known_offset, rows["first"], rows["last"]
+        end = chain[-1]
+        if known < 0 or last[end] <= known:
+            return chain
+        others = fits[fits > end]
+        others = others[last[others] < min(int(first[end]), known + 1)]
+        least = int(last[chain[-2]]) + 1 if chain.size > 1 else base_offset
+        others = others[first[others] >= least]
+        return np.append(chain[:-1], others[:1]) if others.size else chain
 
     def _stray(self, log: int, rows: Int64s) -> None:
         self.fates[log][rows] = CONTRADICTS
