@@ -92,7 +92,11 @@ class _Loading:
         lines: dict[int | None, list[str]] = {}
         for log, lost in losses.items():
             size = log.stat().st_size
-            lines.setdefault(homes.get(log), []).extend(loss.text(size) for loss in lost)
+            home = homes.get(log)
+            segment = None if home is None else self._chosen.segments[home]
+            is_other = segment is not None and log.name[:20] != segment.name
+            of = f"of {log.name}: " if is_other else ""
+            lines.setdefault(home, []).extend(f"{of}{loss.text(size)}" for loss in lost)
         for number, segment in enumerate(self._chosen.segments):
             loaded.segments.append(segment.with_losses(lines.get(number, ())))
         for _, log in self._chosen.logs:
@@ -151,13 +155,14 @@ class _Loading:
         if self._stored.options.truncate_to is not None:
             return  # transactions are cut as asked
         missing = [Range(one.first, one.last) for one in loaded.missing if one.is_trouble]
+        kept = self._kept()
         if lost and self._stored.evidence.why_cleaned is None and not self._had_holes():
-            missing += Kept(np.concatenate(self._chosen.reading.kept)).between()
+            missing += kept.between()
         end, ends = self._chosen.end_offset, self._stored.evidence.ends
         known_end = max((offset for offset, _ in ends), default=0)
         if lost and known_end > end:
             missing.append(Range(end, known_end - 1))
-        holes = holes_of(lost, missing, self._chosen.lost_markers())
+        holes = holes_of(lost, missing, self._chosen.lost_markers(), kept)
         found = find_lost_ends(pieces, holes, self._surroundings())
         loaded.lost_ends = found
         markers = [
@@ -170,6 +175,9 @@ class _Loading:
         written = new_markers(found, self._stored.options)
         if written:
             self._chosen.insert(written)
+
+    def _kept(self) -> Kept:
+        return Kept(np.concatenate(self._chosen.reading.kept))
 
     def _surroundings(self) -> Surroundings:
         stored = self._stored
@@ -219,7 +227,7 @@ class _Loading:
             stay = are_kept(census, fate.extents)
             loaded.records += int(census.rows["records"][stay].sum()) + sum(fate.written.values())
             if kept is None:
-                kept = Kept(np.concatenate(self._chosen.reading.kept))
+                kept = self._kept()
             found[log] = [loss for loss, _ in losses_of(census, fate, kept)]
             if fates is not None:
                 loaded.loses += int((fates == BEHIND).sum())

@@ -219,6 +219,7 @@ class _Part(NamedTuple):
     offsets: Range | None  # of a sound batch
     records: int
     left: Range  # the offsets that the batches around it leave
+    is_sound: bool
 
 
 def _parts(census: Census, fate: LogFate, kept: Kept) -> list[_Part]:
@@ -248,7 +249,7 @@ def _parts(census: Census, fate: LogFate, kept: Kept) -> list[_Part]:
     for gap in census.gaps:
         end = gap.position + gap.length
         left = left_at(gap.position)
-        parts.append(_Part(gap.position, end, gap.reason, True, None, 0, left))
+        parts.append(_Part(gap.position, end, gap.reason, True, None, 0, left, is_sound=False))
     for row in np.flatnonzero(~stays).tolist():
         batch = rows[row]
         position = int(batch["position"])
@@ -263,6 +264,7 @@ def _parts(census: Census, fate: LogFate, kept: Kept) -> list[_Part]:
                 None if is_damage else offsets,
                 int(batch["records"]) - fate.written.get(position, 0),
                 left_at(position) if is_damage else offsets,
+                is_sound=True,
             )
         )
     return sorted(parts)
@@ -347,7 +349,7 @@ def _damage(
 ) -> tuple[int, int, list[DamagedBatch]]:
     """The number of records that damage costs, the bytes of unknown ones, and what they had."""
     missing = _missing(run[0].left, kept)
-    if missing is None or all(part.reason == ZEROS for part in run):
+    if missing is None or all(part.is_sound or part.reason == ZEROS for part in run):
         return 0, 0, []
     start = run[0].position
     length = run[-1].end - start

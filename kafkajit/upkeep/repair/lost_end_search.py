@@ -200,21 +200,26 @@ class _Search:
     def _certainty(
         self,
         one: Transaction,
-        holes: Sequence[Hole],
+        holes: list[Hole],
         event: TransactionEvent | None,
         evidence: list[str],
     ) -> str | None:
-        """Judge whether the marker was in holes of unknown contents; None if it was not."""
+        """Judge whether the marker was in holes of unknown contents; None if it was not.
+
+        `holes` keeps those in which it may have been.
+        """
         if event is not None and event.producer_epoch > one.producer_epoch:
             evidence.append(f"the producer writes on with epoch {event.producer_epoch}")
             if event.control_type is None:
                 return CERTAIN
-        state = self._in_snapshots(one, holes[0].first, MAX_INT64 if event is None else event.first)
-        if state is not None:
-            evidence.append(f"the producers' snapshot at offset {state[0]} has it as ended")
-            if state[1]:
-                return CERTAIN
-            evidence.pop()
+        before = MAX_INT64 if event is None else event.first
+        still_open, ended = self._in_snapshots(one, holes[0].first, before)
+        holes[:] = [hole for hole in holes if hole.last is None or hole.last >= still_open]
+        if ended is not None and holes:
+            holes[:] = [hole for hole in holes if hole.first < ended] or holes
+            evidence.append(f"the producers' snapshot at offset {ended} has it as ended")
+            return CERTAIN
+        if not holes:
             return None
         if event is None:
             return LIKELY
@@ -235,8 +240,9 @@ class _Search:
         # As many offsets as transactions, and no data of this one is missing.
         return LIKELY if missing == 1 + len(others) and own == 0 else POSSIBLE
 
-    def _in_snapshots(self, one: Transaction, after: int, before: int) -> tuple[int, bool] | None:
-        """A snapshot between the hole and the next event, and whether the transaction had ended."""
+    def _in_snapshots(self, one: Transaction, after: int, before: int) -> tuple[int, int | None]:
+        """Snapshots between these offsets: the last with it open, the first with it ended."""
+        still_open = -1
         for offset in sorted(self._beside.snapshots):
             if not after < offset <= before:
                 continue
@@ -246,9 +252,13 @@ class _Search:
             except (OSError, KafkaJitError):
                 continue
             row = entries[entries["producerId"] == one.producer_id]
-            if row.size == 1:
-                return offset, int(row["currentTxnFirstOffset"][0]) != one.first_offset
-        return None
+            if row.size != 1:
+                continue
+            first_offset = int(row["currentTxnFirstOffset"][0])
+            if not 0 <= first_offset <= one.last_offset:  # its first records may be lost
+                return still_open, offset
+            still_open = offset
+        return still_open, None
 
     def _aborted_in(self, one: Transaction, holes: Sequence[Hole]) -> int | None:
         """The offset of the lost ABORT marker, if a .txnindex has it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -14,7 +15,7 @@ from kafkajit.format.ranges import Range
 from kafkajit.records.control_records import ABORT, COMMIT
 from kafkajit.upkeep.repair.census import ZEROS
 from kafkajit.upkeep.repair.damaged_batches import DamagedBatch, damaged_batches
-from kafkajit.upkeep.repair.losses import Loss
+from kafkajit.upkeep.repair.losses import Kept, Loss
 from kafkajit.upkeep.repair.lost_ends import POSSIBLE, Hole, LostEnd
 from kafkajit.upkeep.repair.options import RepairOptions
 from kafkajit.upkeep.repair.pieces import Written
@@ -22,23 +23,48 @@ from kafkajit.upkeep.repair.pieces import Written
 _NAMES: dict[int, ControlType] = {ABORT: "ABORT", COMMIT: "COMMIT"}
 
 
+class LostMarker(NamedTuple):
+    """A marker that does not stay where it is."""
+
+    log: Path
+    left: Range  # the offsets that the batches around it leave
+    batch: DamagedBatch
+
+    def hole(self, free: Range | None) -> Hole:
+        """The hole that it leaves in a log, with the free offsets of those that are left."""
+        if free is None or free.last == MAX_INT64:
+            first, last, is_taken = self.left.first, self.left.first, free is None
+        else:
+            (first, last), is_taken = free, False
+        batch = self.batch
+        if not first <= batch.first <= last:
+            batch = batch._replace(first=last, last=last)
+        return Hole(first, last, [batch], int(self.log.name[:20]), is_taken)
+
+
 def holes_of(
-    losses: Iterable[Loss], missing: Iterable[Range], markers: Iterable[DamagedBatch]
+    losses: Iterable[Loss], missing: Iterable[Range], markers: Iterable[LostMarker], kept: Kept
 ) -> list[Hole]:
     """The offsets that are missing, in order.
 
     Args:
         losses: what the log loses.
         missing: other offsets that it does not have.
-        markers: sound ones that do not stay.
+        markers: those that do not stay.
+        kept: the offsets that stay.
     """
     found = []
+    lost_markers = {(str(one.log), one.batch.position): one for one in markers}
     for loss in losses:
         first, last = loss.first_missing_offset, loss.last_missing_offset
         if first is None or loss.reason == ZEROS:
             continue
         batches = damaged_batches(Path(loss.path), loss.position, loss.length, first, last)
         segment = int(Path(loss.path).name[:20])
+        marker = lost_markers.get((loss.path, loss.position))
+        if last is not None and marker is not None and marker.batch.size == loss.length:
+            found.append(marker.hole(Range(first, last)))
+            continue
         if last is None and batches:  # the log may have had more behind these
             found.append(Hole(first, batches[-1].last, batches, segment))
             found.append(Hole(batches[-1].last + 1, None, [], segment))
@@ -51,9 +77,10 @@ def holes_of(
         # Behind the hole that ends a log there is nothing else.
         if not apart or (apart[-1].last is not None and apart[-1].last < hole.first):
             apart.append(hole)
-    for marker in markers:
-        if not any(hole.has(marker.first) for hole in apart):
-            apart.append(Hole(marker.first, marker.first, [marker], is_taken=True))
+    for marker in lost_markers.values():
+        lost = marker.hole(kept.missing(marker.left) if marker.left else None)
+        if not any(hole.has(lost.first) for hole in apart):
+            apart.append(lost)
     return sorted(apart, key=lambda hole: hole.first)
 
 

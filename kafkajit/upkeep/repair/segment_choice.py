@@ -21,10 +21,11 @@ from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.ranges import Range
 from kafkajit.storage.source import Mask
 from kafkajit.upkeep.repair.arrangement import BEHIND, COPY, Arrangement, Places, Tail, arrange
-from kafkajit.upkeep.repair.census import Census, take_census
-from kafkajit.upkeep.repair.damaged_batches import DamagedBatch, damaged_batches
+from kafkajit.upkeep.repair.census import BatchRows, Census, take_census
+from kafkajit.upkeep.repair.damaged_batches import damaged_batches
 from kafkajit.upkeep.repair.evidence import facts_of
-from kafkajit.upkeep.repair.log_bodies import LogRows
+from kafkajit.upkeep.repair.log_bodies import LEAPS, MISPLACED, LogRows
+from kafkajit.upkeep.repair.new_markers import LostMarker
 from kafkajit.upkeep.repair.pieces import Extent, Piece, Written, insert_piece, part_of
 from kafkajit.upkeep.repair.segment_reading import LogReading, SegmentPlan, StoredLog
 from kafkajit.upkeep.repair.segment_repairs import (
@@ -244,16 +245,32 @@ class ChosenSegments:
             ]
         return [piece for _, piece in sorted(found)]
 
-    def lost_markers(self) -> Iterator[DamagedBatch]:
-        """The sound markers that do not stay, since other batches have their offsets."""
+    def lost_markers(self) -> Iterator[LostMarker]:
+        """The markers that do not stay where they are, but whose offsets may be others'.
+
+        They are sound, or have one wrong bit.
+        """
         for log, (fates, _) in self.arranged.items():
-            rows = self._censuses[log].rows
+            census = self._censuses[log]
+            rows = census.rows
+            is_wrong = np.isin(fates.astype(str), (LEAPS, MISPLACED))
+            is_wrong |= self.strays.get(log, False)
+            ordered = rows[~is_wrong]
             is_gone = (fates != "") & (fates != COPY) & (fates != BEHIND) & (rows["records"] == 0)
-            for row in rows[is_gone]:
-                position, size = int(row["position"]), int(row["end"] - row["position"])
-                offsets = int(row["first"]), int(row["last"])
-                found = damaged_batches(log, position, size, *offsets)
-                yield from (batch for batch in found if batch.is_control)
+            for row in np.flatnonzero(is_gone).tolist():
+                position, size = int(rows["position"][row]), int(rows["end"][row])
+                offsets = Range(int(rows["first"][row]), int(rows["last"][row]))
+                left = _left_at(ordered, position) if is_wrong[row] else offsets
+                for batch in damaged_batches(log, position, size - position, *offsets):
+                    if batch.is_control:
+                        yield LostMarker(log, left, batch)
+            for gap in census.gaps:
+                left = _left_at(ordered, gap.position)
+                for batch in damaged_batches(
+                    log, gap.position, gap.length, left.first, _end_of(left)
+                ):
+                    if batch.is_control and batch.wrong_bits is not None:
+                        yield LostMarker(log, Range(batch.first, batch.last), batch)
 
     def _contradiction_with_start(self) -> str | None:
         """Why nothing stays: brokers delete a log that ends before its start."""
@@ -295,6 +312,17 @@ def merged(extents: Sequence[Extent]) -> list[Extent]:
 def _rows_of(census: Census) -> LogRows:
     gaps = np.array([gap.position for gap in census.gaps], dtype=np.int64)
     return LogRows(census.base_offset, census.rows, gaps)
+
+
+def _left_at(rows: BatchRows, position: int) -> Range:
+    """The offsets between the batches before a position and behind it."""
+    at = int(np.searchsorted(rows["position"], position))
+    first = int(rows["last"][at - 1]) + 1 if at else 0
+    return Range(first, int(rows["first"][at]) - 1 if at < rows.size else MAX_INT64)
+
+
+def _end_of(left: Range) -> int | None:
+    return None if left.last == MAX_INT64 else left.last
 
 
 def _no_fates(census: Census) -> npt.NDArray[np.object_]:

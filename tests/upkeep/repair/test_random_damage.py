@@ -23,6 +23,20 @@ def test_a_repair_keeps_and_lists_what_it_must(kind: str, tmp_path: Path) -> Non
     Case(partition, kind, number, tmp_path / "work").check(tmp_path / "work")
 
 
+@pytest.mark.whole
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(2_000_535, id="a damaged marker, and another batch with its offset"),
+        pytest.param(2_005_384, id="a marker far ahead of the last batch of a compacted log"),
+        pytest.param(2_005_917, id="a snapshot between two gaps that has the transaction open"),
+        pytest.param(2_009_947, id="a marker under the offset of another in a compacted log"),
+    ],
+)
+def test_a_repair_tells_outcomes_in_odd_cases(seed: int) -> None:
+    assert run(1, seed, None, sorted(KINDS))["transactions"]
+
+
 @pytest.mark.thorough
 @pytest.mark.skipif(NO_JIT, reason="thousands of logs, with kernels that are interpreted")
 def test_many_repairs_keep_and_list_what_they_must() -> None:
