@@ -80,7 +80,7 @@ def part_of(batch: Extent, offsets: Range) -> Written | None:
     except KafkaJitError:
         return None  # its checksum is right, but its records are not
     found = [offsets.first <= offset <= offsets.last for offset in records["offset"].to_pylist()]
-    chosen = records.filter(pa.array(found))
+    chosen = records.filter(pa.array(found, pa.bool_()))
     if not chosen.num_rows:
         return None
     (header,) = read_record_batches(content).to_pylist()

@@ -416,6 +416,14 @@ def test_of_overlapping_segments_stays_what_a_consumer_from_the_start_reads(
     assert log_name(10) not in after
 
 
+def test_of_a_batch_without_records_no_part_stays(tmp_path: Path) -> None:
+    first = kt.batch([kt.Record(b"k", b"v")] * 4, base_offset=0)
+    empty = kt.batch([], base_offset=2, last_offset_delta=3)
+    folder = put(tmp_path, {log_name(0): first, log_name(2): empty + data(6)})
+    repaired(folder)
+    assert offsets_in(folder) == [0, 1, 2, 3, 6, 7]
+
+
 def test_a_log_under_another_name_is_given_its_own(folder: Path) -> None:
     before = files_in(folder)
     (folder / log_name(10)).rename(folder / log_name(15))
