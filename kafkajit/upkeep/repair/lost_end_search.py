@@ -269,6 +269,8 @@ class _Search:
 
     def _has_whole_index(self, holes: Sequence[Hole]) -> bool:
         """Whether the .txnindex of the segment with the holes has all other aborts."""
+        if any(hole.last is None for hole in holes):
+            return False  # segments behind may be lost, which had indexes of their own
         bases = {hole.segment for hole in holes}
         if not bases <= self._beside.transaction_indexes.keys():
             return False  # it has no aborts, or the file is gone
