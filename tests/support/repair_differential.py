@@ -57,6 +57,11 @@ class Case:
         plain = work / "plain"
         shutil.rmtree(plain, ignore_errors=True)
         shutil.copytree(self.folder.parent, plain, symlinks=True)
+        for path in (plain / self.folder.name).iterdir():
+            if path.is_symlink() and path.readlink().is_absolute():
+                target = path.readlink()  # in the folder that is salvaged
+                path.unlink()
+                path.symlink_to(plain / target.relative_to(self.folder.parent))
         (plan,) = kafkajit.repair(self.folder, config=CONFIG, salvage=True).partitions
         before = list(plan.lines)
         self._check_losses(plan, twin, before)
