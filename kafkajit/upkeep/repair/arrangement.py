@@ -210,7 +210,7 @@ class _Arranging:
             for one in free:
                 place = np.array([(log, row, *one, one != whole, False)], PLACE)
                 found.append(place)
-                taken.take(one)
+                taken.take(one, (log, row) if one == whole else None)
                 log_end = max(log_end, one.last)
         if not found:
             return served
@@ -346,13 +346,18 @@ class _Taken:
     def __init__(self, places: Places) -> None:
         self._places = places
         self._more: list[Range] = []
+        self._whole: dict[int, tuple[int, int]] = {}  # of those, by first offset
 
-    def take(self, offsets: Range) -> None:
-        """Add offsets that are free."""
+    def take(self, offsets: Range, whole: tuple[int, int] | None) -> None:
+        """Add offsets that are free, and the log and row of the batch if they are all of its."""
         insort(self._more, offsets)
+        if whole is not None:
+            self._whole[offsets.first] = whole
 
     def batch_at(self, first: int) -> tuple[int, int] | None:
         """The log and row of the whole batch that begins at this offset."""
+        if first in self._whole:
+            return self._whole[first]
         at = int(np.searchsorted(self._places["first"], first))
         if at == self._places.size or self._places["first"][at] != first:
             return None

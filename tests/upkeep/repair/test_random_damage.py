@@ -38,6 +38,11 @@ def test_a_repair_tells_outcomes_in_odd_cases(seed: int) -> None:
     assert run(1, seed, None, sorted(KINDS))["transactions"]
 
 
+@pytest.mark.whole
+def test_a_copy_of_a_batch_that_is_out_of_order_is_no_loss() -> None:
+    assert not run(1, 3_009_387, None, sorted(KINDS))["sound records lost"]
+
+
 @pytest.mark.thorough
 @pytest.mark.skipif(NO_JIT, reason="thousands of logs, with kernels that are interpreted")
 def test_many_repairs_keep_and_list_what_they_must() -> None:
