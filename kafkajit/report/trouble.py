@@ -10,8 +10,8 @@ import numpy as np
 
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.log_path import parse_log_path
-from kafkajit.log.overlaps import all_unserved
 from kafkajit.log.missing_offsets import Missing
+from kafkajit.log.overlaps import all_unserved
 from kafkajit.log.segment import Segment
 from kafkajit.report.folder import Leftover
 from kafkajit.report.headers import TopicFigures

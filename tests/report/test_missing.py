@@ -61,7 +61,7 @@ def test_each_segment_is_missed(
         assert trouble["severity"] == "damage"
         assert trouble["problem"] == missing["problem"]
     assert main(["info", str(folder)]) == 1
-    assert missing["problem"] in capsys.readouterr().out
+    assert missing["problem"] in capsys.readouterr().err
 
 
 def test_a_compacted_log_has_a_note(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,7 @@ from scanning import FOLDERS, by_folder, options_of, read_rows, write_partition
 
 import kafkajit
 import kafkajit.scan.aggregates
+import kafkajit.scan.packing
 import kafkajit.scan.plan
 import kafkajit.testing as kt
 from kafkajit.errors import KafkaJitError
@@ -204,9 +205,9 @@ def test_records_are_decoded_if_headers_do_not_know(
 
 
 def test_each_core_gets_one_task_if_headers_suffice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafkajit.scan.plan, "_LEAST_BYTES", 1000)
-    monkeypatch.setattr(kafkajit.scan.plan, "_OPEN_COST", 0)
-    monkeypatch.setattr(kafkajit.scan.plan, "_MOST_BYTES", 1000)
+    monkeypatch.setattr(kafkajit.scan.packing, "_LEAST_BYTES", 1000)
+    monkeypatch.setattr(kafkajit.scan.packing, "_OPEN_COST", 0)
+    monkeypatch.setattr(kafkajit.scan.packing, "_MOST_BYTES", 1000)
     options = replace(options_of(*FOLDERS), parallelism=2)
     tasks = plan_tasks(options, [])
     assert len(tasks) > 4

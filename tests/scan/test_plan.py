@@ -36,6 +36,7 @@ from scanning import (
 from strategies import partitions
 
 import kafkajit
+import kafkajit.scan.packing
 import kafkajit.scan.plan
 import kafkajit.testing as kt
 from kafkajit.places.locations import stored_file
@@ -249,7 +250,7 @@ def test_a_part_of_a_segment_is_split_like_the_whole(
 def test_small_splits_share_a_task_up_to_its_bytes(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kafkajit.scan.plan, "_OPEN_COST", 0)
+    monkeypatch.setattr(kafkajit.scan.packing, "_OPEN_COST", 0)
     tasks = plan_of(root, maxPartitionBytes=25 * SIZE).tasks
     assert [len(task) for task in tasks] == [2] * 6
     assert [len(task) for task in plan_of(root, maxPartitionBytes=120 * SIZE).tasks] == [12]
@@ -259,7 +260,7 @@ def test_small_splits_share_a_task_up_to_its_bytes(
 def test_opening_a_file_counts_as_some_of_a_tasks_bytes(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kafkajit.scan.plan, "_OPEN_COST", 10 * SIZE)
+    monkeypatch.setattr(kafkajit.scan.packing, "_OPEN_COST", 10 * SIZE)
     # 10 to open and 10 to read, of 60 and the first opening
     assert [len(task) for task in plan_of(root, maxPartitionBytes=60 * SIZE).tasks] == [3] * 4
 
@@ -267,13 +268,13 @@ def test_opening_a_file_counts_as_some_of_a_tasks_bytes(
 def test_by_default_a_task_has_what_a_core_gets_of_all_within_limits(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kafkajit.scan.plan, "_OPEN_COST", 0)
+    monkeypatch.setattr(kafkajit.scan.packing, "_OPEN_COST", 0)
     assert len(plan_of(root).tasks) == 1  # at least 16 MiB
-    monkeypatch.setattr(kafkajit.scan.plan, "_LEAST_BYTES", 1)
+    monkeypatch.setattr(kafkajit.scan.packing, "_LEAST_BYTES", 1)
     assert 8 <= len(plan_of(root).tasks) <= 12
     few = replace(ScanOptions.parse({"path": str(root)}), parallelism=2)
     assert 2 <= len(plan_table(few, []).tasks) <= 4
-    monkeypatch.setattr(kafkajit.scan.plan, "_MOST_BYTES", 5 * SIZE)
+    monkeypatch.setattr(kafkajit.scan.packing, "_MOST_BYTES", 5 * SIZE)
     assert len(plan_of(root).tasks) == 24
 
 

@@ -190,7 +190,7 @@ def repair(
       00000000000000000027.snapshot   create: it is missing
       leader-epoch-checkpoint         create: it lacks epoch 0 from offset 0
       then: 1 segment, 1,951 bytes, offsets 0 to 26
-      0 records lost, 22 kept
+      0 records lost, 25 kept
     """
     location = local_folder(folder)
     folders = partitions_at(location)
