@@ -37,7 +37,8 @@ Several SRCs are read as one log if they have the same topic id. DIR is the
 log.dirs folder to write to; the command makes it if it does not exist.
 
 Stop the broker before --apply. Each partition is restored whole or not at all,
-and nothing is overwritten.
+and nothing is overwritten. Batches are copied byte for byte, but the batch that
+has the end is rewritten with the records before it, and the plan names it.
 
 exit code:
   0 if there is nothing to restore, or everything was restored; 2 if there is
@@ -69,12 +70,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         (
             "starting",
             "the log start offset; for one partition",
-            "begin with the first batch that has this timestamp or a later one",
+            "begin with the first record that has this timestamp or a later one",
         ),
         (
             "ending",
-            "end before this offset, and before its batch; for one partition",
-            "end before the first batch that has this timestamp or a later one",
+            "end exactly before this offset; for one partition",
+            "end exactly before the first record that has this timestamp or a later one",
         ),
     ):
         parser.add_argument(f"--{which}-offset", type=number, metavar="OFFSET", help=offset)

@@ -59,15 +59,15 @@ _MOST_KNOWN = 100_000
 _known: OrderedDict[tuple[str, int, int | None], int | None] = OrderedDict()
 
 
-def served(partitions: Iterable[Sequence[Segment]]) -> list[list[Segment]]:
+def served(partitions: Iterable[Sequence[Segment]], *, warns: bool = True) -> list[list[Segment]]:
     """The segments of partitions with the offsets that a broker serves of each.
 
     A segment of which it serves none has an empty range. Segments that do not overlap are returned
-    as they are.
+    as they are. Unless `warns` is false, a warning names the offsets that are not served.
     """
     given = [list(segments) for segments in partitions]
-    ends = _ends_of([_live(segments) for segments in given])
-    return [_served(segments, known) for segments, known in zip(given, ends, strict=True)]
+    ends = ends_of([_live(segments) for segments in given])
+    return [_served(segments, known, warns) for segments, known in zip(given, ends, strict=True)]
 
 
 def _live(segments: Sequence[Segment]) -> list[Segment]:
@@ -77,7 +77,7 @@ def _live(segments: Sequence[Segment]) -> list[Segment]:
     return [] if is_tiered or len(live) < 2 else live
 
 
-def _served(segments: list[Segment], ends: Sequence[int]) -> list[Segment]:
+def _served(segments: list[Segment], ends: Sequence[int], warns: bool) -> list[Segment]:
     live = _live(segments)
     if all(end < other.base_offset for end, (_, other) in zip(ends, pairwise(live), strict=False)):
         return segments
@@ -88,7 +88,7 @@ def _served(segments: list[Segment], ends: Sequence[int]) -> list[Segment]:
         found[segment.log.path] = replace(
             segment, offsets=offsets, cut=ALL if is_whole else offsets
         )
-        if not is_whole and segment.log.size:
+        if warns and not is_whole and segment.log.size:
             what = f"offsets {segment.base_offset} to {offsets.first - 1}" if offsets else "all"
             _report(
                 segment.log.path,
@@ -151,7 +151,7 @@ def _visible(bases: Sequence[int], ends: Sequence[int]) -> list[Range]:
     return found
 
 
-def _ends_of(partitions: Sequence[Sequence[Segment]]) -> list[list[int]]:
+def ends_of(partitions: Sequence[Sequence[Segment]]) -> list[list[int]]:
     """The last offset of each segment; the last one of a partition may be growing."""
     pairs = [pair for live in partitions for pair in pairwise(live)]
     remote = [(one, other) for one, other in pairs if not one.log.is_local]

@@ -186,6 +186,7 @@ def test_json_has_a_row_for_each_partition(restore: Restore, tmp_path: Path) -> 
                 "lastTimestamp": 1700086540000,
                 "topicId": "y" * 21 + "A",
                 "leaderEpoch": None,
+                "rewrittenBatches": [],
                 "notes": ["topic id " + "y" * 21 + "A"],
             }
         ],

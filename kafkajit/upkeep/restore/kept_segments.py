@@ -1,13 +1,13 @@
-"""The part of each segment that is restored: whole batches, from one border to another.
+"""The part of each segment that is restored: the records from one border to another.
 
-A batch is never split. At the beginning the batch that has the first offset is kept; the log start
-offset hides the records before it. At the end the batch that has the first offset behind the end is
-left out, as when a broker truncates a log.
+The log ends exactly before its last border: the batch that has it is cut there. At its first border
+the whole batch is kept, and the log start offset hides the records before it. A segment of which
+others have the offsets before is cut there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,33 +15,45 @@ import numpy as np
 from kafkajit.errors import CorruptIndexError, CorruptRecordError, InvalidOffsetError
 from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.format.limits import MAX_INT64
-from kafkajit.format.ranges import NOTHING, Range
+from kafkajit.format.ranges import Range
 from kafkajit.log.open_segment import OpenSegment, logger
 from kafkajit.log.segment import Segment
 from kafkajit.places.tiered_files import TieredFile
+from kafkajit.reader import SegmentReader
 from kafkajit.records.batches import Batches
+from kafkajit.schema import record_schema
+from kafkajit.upkeep.restore.cut_batch import CutBatch, cut_batch
 from kafkajit.walk.damage import Stretch
 from kafkajit.walk.frames import frames
+from kafkajit.walk.selection import Selection
 
 
 @dataclass(frozen=True)
 class KeptSegment:
-    """The part of a segment that is restored."""
+    """The part of a segment that is restored: whole batches, and perhaps a cut one on either side.
+
+    If both borders are in one batch, that is `head`.
+    """
 
     segment: Segment
     base_offset: int  # the new segment's
-    stretch: Stretch
-    offsets: Range  # of which batches are kept
-    # Of the last batch before the end of the stretch, if a border was looked for there.
-    last_offset: int | None = None
+    stretch: Stretch  # of whole batches
+    offsets: Range  # of which records are kept
+    head: CutBatch | None = None
+    tail: CutBatch | None = None
+    last_offset: int | None = None  # that of the last batch, if its end was looked for
     last_timestamp: int | None = None
     unread: int = 0  # bytes behind the last batch, which an interrupted broker has left
-    straddling: Range = NOTHING  # offsets before the end that are left out with their batch
+
+    @property
+    def cut(self) -> list[CutBatch]:
+        """The batches that are not kept whole."""
+        return [one for one in (self.head, self.tail) if one is not None]
 
     @property
     def size(self) -> int:
         """The bytes of the new segment."""
-        return self.stretch.end - self.stretch.start
+        return self.stretch.end - self.stretch.start + sum(one.size for one in self.cut)
 
     @property
     def is_whole(self) -> bool:
@@ -49,60 +61,59 @@ class KeptSegment:
         return (
             self.stretch == Stretch(0, self.segment.log.size - self.unread)
             and self.base_offset == self.segment.base_offset
+            and not self.cut
         )
+
+    @property
+    def notes(self) -> Iterator[str]:
+        """The parts of it that change or go, as lines of a plan."""
+        for cut in self.cut:
+            yield (
+                f"batch at offset {cut.was.first} is rewritten with {cut.records:,} of "
+                f"{cut.records_before:,} records, offsets {cut.offsets.first} to {cut.offsets.last}"
+            )
+        if self.unread:
+            yield (
+                f"left out: the last {self.unread:,} bytes of {self.segment.log.path}, which are "
+                "not a whole batch"
+            )
+
+    @property
+    def first_batch(self) -> Batches:
+        """The header of its first batch as the source has it; empty for an empty segment."""
+        position = self.stretch.start if self.head is None else self.head.position
+        return OpenSegment(self.segment).batches_at(position)[:1]
 
 
 def kept_segments(segments: Sequence[Segment], offsets: Range) -> list[KeptSegment]:
     """The parts of segments with these offsets; of the last one the end is known."""
     kept: list[KeptSegment] = []
-    straddling = NOTHING
     is_last = True
     for segment in reversed(segments):
         if segment.base_offset > MAX_INT64:
             raise InvalidOffsetError("its name has no offset of Kafka's", path=segment.log.path)
         if not _offsets_of(segment) & offsets:
             continue
-        part = _kept(segment, segment.cut & offsets, is_last=is_last)
-        straddling = part.straddling or straddling
+        part = _kept(segment, offsets, is_last=is_last)
         if part.size or part.is_whole:
-            kept.append(replace(part, straddling=straddling))
-            straddling = NOTHING
+            kept.append(part)
         is_last &= not part.size
     return kept[::-1]
 
 
-def missing_offsets(segments: Sequence[Segment]) -> Iterator[Range]:
-    """The offsets that no source has, as far as the ends of segments are known."""
-    behind = None
+def first_offset_at(segments: Iterable[Segment], timestamp: int, start_offset: int) -> int | None:
+    """The offset of a log's first record with this timestamp or a later one, as for kafkaLog."""
     for segment in segments:
-        first = max(segment.base_offset, segment.cut.first)
-        if behind is not None and behind < first:
-            yield Range(behind, first - 1)
-        behind = segment.offsets.last + 1 if segment.offsets.last < MAX_INT64 else None
-
-
-def first_batch_at(segments: Sequence[Segment], timestamp: int) -> Range | None:
-    """The offsets of the first batch with this timestamp or a later one."""
-    for segment in segments:
-        log = segment.log
-        if isinstance(log, TieredFile) and log.manifest is not None:
-            latest = log.manifest.max_timestamp
-            if latest is not None and latest < timestamp:
-                continue
-        opened = OpenSegment(segment)
-        try:
-            first = opened.first_offset_at(timestamp)
-        except CorruptIndexError as error:
-            logger.warning("%s: the log is read without it", error)
-            first = segment.base_offset
-        before = segment.base_offset - 1
-        for batches in batches_from(opened, max(first, segment.cut.first)):
-            found = batches.header["maxTimestamp"] >= timestamp
-            found &= segment.cut.holds(batches.last_offset)
-            if found.any():
-                row = int(np.argmax(found))
-                return Range(_first_offset(batches, row, before), int(batches.last_offset[row]))
-            before = int(batches.last_offset[-1])
+        later = Selection(segment.cut & Range(start_offset), Range(timestamp))
+        if not segment.may_have(later.timestamps):
+            continue
+        start, end = OpenSegment(segment).stretch(later)
+        source = segment.log.open(start, end)
+        reader = SegmentReader(source, selection=later, start=start, end=end)
+        for rows in reader.records(record_schema(["offset"])):
+            if rows.num_rows:
+                offset: int = rows["offset"][0].as_py()
+                return offset
     return None
 
 
@@ -124,69 +135,91 @@ def batches_from(opened: OpenSegment, offset: int) -> Iterator[Batches]:
         source.forget(framing.position)
 
 
-def first_batch_of(kept: KeptSegment) -> Batches:
-    """The first batch that is kept; empty for an empty segment."""
-    return OpenSegment(kept.segment).batches_at(kept.stretch.start)[:1]
-
-
 def _offsets_of(segment: Segment) -> Range:
     return segment.cut & Range(segment.base_offset, max(segment.offsets.last, segment.base_offset))
 
 
-def _kept(segment: Segment, offsets: Range, *, is_last: bool) -> KeptSegment:
+def _kept(segment: Segment, wanted: Range, *, is_last: bool) -> KeptSegment:
     opened = OpenSegment(segment)
-    size = segment.log.size
-    start, base_offset = 0, segment.base_offset
+    size, offsets = segment.log.size, segment.cut & wanted
+    start, base_offset, head = 0, segment.base_offset, None
     if offsets.first > base_offset:
-        start, base_offset = _begin(opened, offsets.first)
+        # Other segments have the offsets before, or the log start offset hides them.
+        is_cut = offsets.first > wanted.first
+        start, base_offset, head = _begin(opened, offsets, is_cut=is_cut)
+    part = KeptSegment(segment, base_offset, Stretch(start, size), offsets, head)
     if not is_last and segment.cut.last == MAX_INT64 and offsets.last >= segment.offsets.last:
-        return KeptSegment(segment, base_offset, Stretch(start, size), offsets)
-    end, last, timestamp, straddling = start, None, None, NOTHING
-    position, is_cut = start, False
+        return part
+    return _ended(part, opened)
+
+
+def _ended(part: KeptSegment, opened: OpenSegment) -> KeptSegment:
+    """The part of a segment with its last border: only its first was looked for before."""
+    segment, offsets, head = part.segment, part.offsets, part.head
+    start = end = part.stretch.start
+    position, is_ended = start, False
+    last, timestamp, tail = None, None, None
+    if head is not None:
+        last, timestamp = head.offsets.last, head.max_timestamp
     for batches in batches_from(opened, max(offsets.last, offsets.first)):
         position = int(batches.end[-1])
-        staying = batches[batches.last_offset <= offsets.last]
-        if len(staying):
-            end = int(staying.end[-1])
-            last, timestamp = int(staying.last_offset[-1]), int(staying.header["maxTimestamp"][-1])
-        if len(staying) < len(batches):
-            behind = batches[batches.last_offset > offsets.last]
-            begin = _first_offset(behind, 0, base_offset - 1 if last is None else last)
-            straddling = Range(max(begin, offsets.first), offsets.last)
-            end, is_cut = int(behind.position[0]), True
+        batches = batches[int(np.searchsorted(batches.position, start)) :]
+        late = batches.last_offset > offsets.last
+        row = int(np.argmax(late)) if late.any() else len(batches)
+        if row:
+            end, last = int(batches.end[row - 1]), int(batches.last_offset[row - 1])
+            timestamp = int(batches.header["maxTimestamp"][row - 1])
+        if row < len(batches):
+            before = part.base_offset - 1 if last is None else last
+            if _first_offset(batches[row:], 0, before) <= offsets.last:
+                found = cut_batch(opened, int(batches.position[row]), offsets)
+                tail = found and found[0]
+        # What follows the last offset may be damaged.
+        is_ended = row < len(batches) or last == offsets.last
+        if is_ended:
             break
-        if last == offsets.last:  # what follows may be damaged
-            is_cut = True
-            break
-    if not is_cut and segment.path.suffix == KAFSCALE_SUFFIX:
-        position = end = size  # framing it has found its footer
-    unread = 0 if is_cut else size - position
+    if tail is not None:
+        last, timestamp = tail.offsets.last, tail.max_timestamp
+    if not is_ended and segment.path.suffix == KAFSCALE_SUFFIX:
+        position = end = segment.log.size  # framing it has found its footer
+    unread = 0 if is_ended else segment.log.size - position
     if unread and isinstance(segment.log, TieredFile):
         raise CorruptRecordError(
             f"the last {unread} bytes are not a whole batch", path=segment.log.path, position=end
         )
-    return KeptSegment(
-        segment,
-        base_offset,
-        Stretch(start, max(start, end)),
-        offsets,
-        last,
-        timestamp,
-        unread,
-        straddling,
+    return replace(
+        part,
+        stretch=Stretch(start, max(start, end)),
+        tail=tail,
+        last_offset=last,
+        last_timestamp=timestamp,
+        unread=unread,
     )
 
 
-def _begin(opened: OpenSegment, offset: int) -> tuple[int, int]:
-    """The position and the first offset of the batch that has this offset, or the next."""
+def _begin(
+    opened: OpenSegment, offsets: Range, *, is_cut: bool
+) -> tuple[int, int, CutBatch | None]:
+    """The position where the whole batches of a part begin, its first offset, its cut batch.
+
+    If it is not cut, the batch that has the first offset is whole.
+    """
+    offset = offsets.first
     before = opened.segment.base_offset - 1
     for batches in batches_from(opened, offset):
-        found = batches.last_offset >= offset
-        if found.any():
-            row = int(np.argmax(found))
-            return int(batches.position[row]), _first_offset(batches, row, before)
+        reaches = batches.last_offset >= offset
+        if reaches.any():
+            row = int(np.argmax(reaches))
+            position, first = int(batches.position[row]), _first_offset(batches, row, before)
+            if not is_cut or first >= offset:
+                return position, first, None
+            found = cut_batch(opened, position, offsets)
+            head = found and found[0]
+            if head is not None and head.was == head.was & offsets:  # a set of messages may be
+                return position, head.was.first, None
+            return int(batches.end[row]), offset, head
         before = int(batches.last_offset[-1])
-    return opened.segment.log.size, max(before + 1, offset)
+    return opened.segment.log.size, max(before + 1, offset), None
 
 
 def _first_offset(batches: Batches, row: int, before: int) -> int:

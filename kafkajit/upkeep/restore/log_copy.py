@@ -12,13 +12,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from io import FileIO
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from kafkajit.change.change import Change
-from kafkajit.errors import CorruptRecordError, CorruptSnapshotError
+from kafkajit.errors import CorruptRecordError, CorruptSnapshotError, KafkaJitError
 from kafkajit.format.kafscale import FOOTER
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.log_path import (
@@ -32,6 +34,7 @@ from kafkajit.index.transaction_index import ENTRY as ABORTED
 from kafkajit.log.config import LogConfig
 from kafkajit.log.epochs import LeaderEpochs, stamp_epochs
 from kafkajit.log.indexing import SegmentIndexes
+from kafkajit.log.open_segment import OpenSegment
 from kafkajit.log.producers import ProducerStates, are_markers
 from kafkajit.log.tiered_segments import Epochs
 from kafkajit.records.batches import Batches
@@ -41,7 +44,7 @@ from kafkajit.records.decode import Decoder
 from kafkajit.records.markers import NO_MARKERS, read_markers
 from kafkajit.state.leader_epochs import LEADER_EPOCHS
 from kafkajit.state.producer_snapshot import snapshot_entries
-from kafkajit.storage.source import Bytes, as_bytes
+from kafkajit.storage.source import Bytes, Source, as_bytes
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.upkeep.repair.segment_repairs import MARKER
 from kafkajit.upkeep.repair.sidecar_checks import (
@@ -51,6 +54,7 @@ from kafkajit.upkeep.repair.sidecar_checks import (
     problem_with_time_index,
     problem_with_transaction_index,
 )
+from kafkajit.upkeep.restore.cut_batch import CutBatch, cut_batch
 from kafkajit.upkeep.restore.kept_segments import KeptSegment, check_order
 from kafkajit.upkeep.restore.source_logs import SourceLog
 from kafkajit.walk.frames import frames
@@ -58,6 +62,14 @@ from kafkajit.walk.kafscale import KafscaleSegment, is_kafscale
 
 Entries = npt.NDArray[np.void]
 Progress = Callable[[int], None]
+
+
+class _Part(NamedTuple):
+    """The contents of the files beside a segment, as far as its batches give them."""
+
+    indexes: SegmentIndexes
+    aborted: list[Entries]
+    aborts: list[Entries]
 
 
 class LogCopy:
@@ -122,28 +134,30 @@ class LogCopy:
     def _copy_segment(self, kept: KeptSegment) -> None:
         name = f"{kept.base_offset:020d}"
         log = self._new(name + LOG_SUFFIX)
-        indexes = SegmentIndexes(kept.base_offset, self._config)
-        aborted: list[Entries] = [np.empty(0, dtype=ABORTED)]
-        aborts: list[Entries] = [np.empty(0, dtype=MARKER)]
+        part = _Part(
+            SegmentIndexes(kept.base_offset, self._config),
+            [np.empty(0, dtype=ABORTED)],
+            [np.empty(0, dtype=MARKER)],
+        )
+        opened = OpenSegment(kept.segment)
+        with log.open("wb", buffering=0) as file:
+            if kept.head is not None:
+                self._copy_cut(opened, kept.head, part, file)
+            self._copy_whole(kept, part, file)
+            if kept.tail is not None:
+                self._copy_cut(opened, kept.tail, part, file)
+        self.end_offset = max(self.end_offset, kept.base_offset)
+        part.indexes.close()
+        self._logs.append(str(log))
+        self._write_indexes(kept, log, part.indexes)
+        self._write_aborted(kept, log, np.concatenate(part.aborted), np.concatenate(part.aborts))
+
+    def _copy_whole(self, kept: KeptSegment, part: _Part, file: FileIO) -> None:
+        """Copy the batches that are kept whole."""
         start, end = kept.stretch
         source = kept.segment.log.open(start, end)
-        decoder = Decoder(source, ColumnMemory(Wanted(fields=True)))
-        position = start
         kafscale = KafscaleSegment(source, checks_crc=True) if is_kafscale(source) else None
-        with log.open("wb", buffering=0) as file:
-            for framing in frames(source, position=start, end=end, kafscale=kafscale):
-                batches = framing.batches
-                position = int(batches.position[0])  # behind the head of a KafScale segment
-                self._check(batches, decoder, source.path)
-                self._follow(batches, decoder, source.path, aborted, aborts)
-                indexes.add(batches, source.path)
-                content = self._stamped(source.content[position : framing.position], batches)
-                rest = content.data
-                while rest:  # the system may write only a part
-                    rest = rest[file.write(rest) :]
-                self._progress(framing.position - position)
-                position = framing.position
-                source.forget(position)
+        position = self._copy(source, start, end, part, file, kafscale)
         if kafscale is not None and end == source.content.size:
             end -= FOOTER.size
         if position != end:
@@ -152,38 +166,83 @@ class LogCopy:
                 path=source.path,
                 position=position,
             )
-        self.end_offset = max(self.end_offset, kept.base_offset)
-        indexes.close()
-        self._logs.append(str(log))
-        self._write_indexes(kept, log, indexes)
-        self._write_aborted(kept, log, np.concatenate(aborted), np.concatenate(aborts))
+
+    def _copy_cut(self, opened: OpenSegment, cut: CutBatch, part: _Part, file: FileIO) -> None:
+        """Write a batch that is cut, as it was planned."""
+        path = opened.segment.log.path
+        again = cut_batch(opened, cut.position, cut.offsets)
+        if again is None or again[0] != cut:
+            raise KafkaJitError(
+                "the batch has changed since the plan was made: make another plan",
+                path=path,
+                position=cut.position,
+            )
+        source = Source(again[1], path=path)
+        self._copy(source, 0, source.content.size, part, file)
+
+    def _copy(
+        self,
+        source: Source,
+        start: int,
+        end: int,
+        part: _Part,
+        file: FileIO,
+        kafscale: KafscaleSegment | None = None,
+    ) -> int:
+        """Copy the batches of a stretch, and return the position behind them."""
+        decoder = Decoder(source, ColumnMemory(Wanted(fields=True)))
+        position = start
+        for framing in frames(source, position=start, end=end, kafscale=kafscale):
+            batches = framing.batches
+            position = int(batches.position[0])  # behind the head of a KafScale segment
+            try:
+                self._check(batches, decoder, source.path)
+                self._follow(batches, decoder, source.path, part)
+                part.indexes.add(batches, source.path)
+            except KafkaJitError as error:
+                self._end_before(batches, error)
+                raise
+            content = self._stamped(source.content[position : framing.position], batches)
+            rest = content.data
+            while rest:  # the system may write only a part
+                rest = rest[file.write(rest) :]
+            self._progress(framing.position - position)
+            position = framing.position
+            source.forget(position)
+        return position
 
     def _check(self, batches: Batches, decoder: Decoder, path: str | None) -> None:
         sound = decoder.sound(batches, check_crcs=True)
         if not sound.all():
-            row = int(np.argmin(sound))
-            if row:
-                self.end_offset = int(batches.last_offset[row - 1]) + 1
-            raise decoder.unsound(batches, row)
+            raise decoder.unsound(batches, int(np.argmin(sound)))
         check_order(batches, self.end_offset - 1, path)
+
+    def _end_before(self, batches: Batches, error: KafkaJitError) -> None:
+        """Note where the log would end before a batch that is wrong."""
+        if error.position is not None:
+            before = batches.last_offset[batches.position < error.position]
+            self.end_offset = int(before[-1]) + 1 if before.size else self.end_offset
 
     def _follow(
         self,
         batches: Batches,
         decoder: Decoder,
         path: str | None,
-        aborted: list[Entries],
-        aborts: list[Entries],
+        part: _Part,
     ) -> None:
         """Follow producers and leader epochs through the batches."""
         first, last = batches.header["baseOffset"], batches.last_offset
         self._has_holes |= bool(first[0] != self.end_offset or (first[1:] != last[:-1] + 1).any())
-        self.end_offset = int(last[-1]) + 1
         epochs = batches.header["partitionLeaderEpoch"]
         is_known = (epochs >= 0) | batches.is_message
         self._epochs.append(batches[is_known], epochs[is_known])
-        if not (batches.header["producerId"] >= 0).any():
-            return
+        if (batches.header["producerId"] >= 0).any():
+            self._follow_producers(batches, decoder, path, part)
+        self.end_offset = int(last[-1]) + 1
+
+    def _follow_producers(
+        self, batches: Batches, decoder: Decoder, path: str | None, part: _Part
+    ) -> None:
         markers = NO_MARKERS
         rows = np.flatnonzero(are_markers(batches))
         if rows.size:
@@ -191,12 +250,12 @@ class LogCopy:
             markers, error = read_markers(decoder, control, np.ones(len(control), dtype=np.bool_))
             if error is not None:
                 raise error
-        aborted.append(self.producers.update(batches, markers, path))
+        part.aborted.append(self.producers.update(batches, markers, path))
         is_abort = markers.type_id == ABORT
         found = np.empty(int(is_abort.sum()), dtype=MARKER)
-        found["offset"] = first[rows][is_abort] if rows.size else 0
+        found["offset"] = batches.header["baseOffset"][rows][is_abort] if rows.size else 0
         found["producerId"] = batches.header["producerId"][rows][is_abort] if rows.size else 0
-        aborts.append(found)
+        part.aborts.append(found)
 
     def _stamped(self, content: Bytes, batches: Batches) -> Bytes:
         """The bytes of batches with the leader epoch that is asked for."""

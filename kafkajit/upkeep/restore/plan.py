@@ -40,10 +40,8 @@ from kafkajit.places.private_keys import PrivateKeys
 from kafkajit.state.partition_metadata import PARTITION_METADATA, partition_metadata_text
 from kafkajit.upkeep.restore.kept_segments import (
     KeptSegment,
-    first_batch_at,
-    first_batch_of,
+    first_offset_at,
     kept_segments,
-    missing_offsets,
 )
 from kafkajit.upkeep.restore.log_copy import LogCopy
 from kafkajit.upkeep.restore.options import RestoreOptions
@@ -90,7 +88,7 @@ class PartitionRestoration(PartitionPlan):
 
     def summary(self) -> str:
         if not self.segments:
-            return "left out: there is no batch in the range"
+            return "left out: there is no record in the range"
         count = "1 segment" if len(self.segments) == 1 else f"{len(self.segments):,} segments"
         if self.end_offset == self.start_offset:
             return f"{count}, empty, from offset {self.start_offset} on"
@@ -105,7 +103,7 @@ class PartitionRestoration(PartitionPlan):
         found: list[int | None] = [None, None]
         with_batches = [kept for kept in self.segments if kept.size]
         if with_batches:
-            first = first_batch_of(with_batches[0])
+            first = with_batches[0].first_batch
             found[0] = int(first.header["baseTimestamp"][0]) if len(first) else None
             found[1] = with_batches[-1].last_timestamp
         first_time, last_time = (None if at is None or at < 0 else at for at in found)
@@ -126,6 +124,18 @@ class PartitionRestoration(PartitionPlan):
             "lastTimestamp": last,
             "topicId": self.topic_id,
             "leaderEpoch": self.leader_epoch,
+            "rewrittenBatches": [
+                {
+                    "segment": kept.segment.log.path,
+                    "baseOffset": cut.was.first,
+                    "firstOffset": cut.offsets.first,
+                    "lastOffset": cut.offsets.last,
+                    "records": cut.records,
+                    "recordsBefore": cut.records_before,
+                }
+                for kept in self.segments
+                for cut in kept.cut
+            ],
             "notes": self.notes,
         }
 
@@ -234,9 +244,10 @@ def restore(
         starting_offset: the log start offset of the only partition.
         ending_offset: the offset before which the only partition ends.
         starting_timestamp: milliseconds, a datetime, or a text as the command takes it; a log
-            begins with the first batch that has this timestamp or a later one.
-        ending_timestamp: the same; a log ends before the first batch that has this timestamp or a
-            later one.
+            begins with the first record that has this timestamp or a later one. Its batch is kept
+            whole, and the log start offset hides the records before it.
+        ending_timestamp: the same; a log ends exactly before the first record that has this
+            timestamp or a later one. The batch of that record is written with the records before.
         topic_ids: the ids of topics, if they are not to be those of the source. None: no
             partition.metadata is written.
         into_existing_topics: fill the empty partitions that a broker has made in the folder, which
@@ -322,7 +333,8 @@ def _plan_of(log: SourceLog, folder: Path, options: RestoreOptions) -> Partition
     offsets = _offsets(log, options)
     # A segment that has the log start offset stays whole, as in the broker that had it.
     living = [one for one in log.segments if one.offsets.last >= log.start_offset]
-    segments = kept_segments(living, offsets) if offsets else []
+    has_any = offsets and offsets.last >= log.start_offset
+    segments = kept_segments(living, offsets) if has_any else []
     if options.has_range and not any(kept.size for kept in segments):
         segments = []
     start = max(segments[0].base_offset, offsets.first, log.start_offset) if segments else 0
@@ -357,11 +369,10 @@ def _offsets(log: SourceLog, options: RestoreOptions) -> Range:
     """The offsets to restore; a timestamp takes precedence over an offset, as in kafkaLog."""
     first, behind = options.starting_offset, options.ending_offset
     if options.starting_timestamp is not None:
-        found = first_batch_at(log.segments, options.starting_timestamp)
-        first = MAX_INT64 if found is None else found.first
+        first = first_offset_at(log.segments, options.starting_timestamp, log.start_offset)
+        first = MAX_INT64 if first is None else first
     if options.ending_timestamp is not None:
-        found = first_batch_at(log.segments, options.ending_timestamp)
-        behind = None if found is None else found.last
+        behind = first_offset_at(log.segments, options.ending_timestamp, log.start_offset)
     return Range(first or 0, MAX_INT64 if behind is None else behind - 1)
 
 
@@ -379,18 +390,8 @@ def _notes(plan: PartitionRestoration, target: Target) -> Iterator[str]:
     if plan.start_offset > segments[0].base_offset:
         yield (f"records before {plan.start_offset} are hidden by log-start-offset-checkpoint")
     for kept in segments:
-        if kept.straddling and kept is segments[-1]:
-            first, last = kept.straddling
-            yield f"left out: offsets {first} to {last}, whose batch goes on behind the end"
-        if kept.unread:
-            yield (
-                f"left out: the last {kept.unread:,} bytes of {kept.segment.log.path}, which are "
-                "not a whole batch"
-            )
-    if log.segments[0].offsets.last < log.start_offset:
-        yield f"left out: segments before {log.start_offset}, the log start offset of the source"
-    for first, last in missing_offsets(log.segments):
-        yield f"missing: offsets {first} to {last} are in no source"
+        yield from kept.notes
+    yield from log.notes
 
 
 def _time(timestamp: int) -> str:

@@ -7,16 +7,19 @@ that no topic can have is refused.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 from kafkajit.errors import CorruptCheckpointError, KafkaJitError, LeftOutError
 from kafkajit.format.log_path import LOG_SUFFIX, SNAPSHOT_SUFFIX, SWAP_SUFFIX
+from kafkajit.format.ranges import Range
 from kafkajit.format.tiered_names import object_name
 from kafkajit.format.topic import check_topic
 from kafkajit.log.log import checkpointed_offset
 from kafkajit.log.open_segment import logger
+from kafkajit.log.overlaps import end_of, ends_of, served
 from kafkajit.log.remote_log_metadata import without_unreadable
 from kafkajit.log.segment import Segment
 from kafkajit.log.tiered_segments import Epochs, epochs_of, partitions_of
@@ -30,6 +33,9 @@ from kafkajit.storage.stored_file import StoredFile
 from kafkajit.topics import TOPICS
 from kafkajit.upkeep.restore.options import RestoreOptions
 
+# The gaps between segments that a plan lists: compaction makes many.
+_MOST_LISTED = 20
+
 
 @dataclass(frozen=True, repr=False)
 class SourceLog:
@@ -39,6 +45,23 @@ class SourceLog:
     partition: int
     segments: list[Segment]
     files: Mapping[str, StoredFile]  # all files at the sources, by their paths
+    missing: list[Range]  # offsets between segments
+    hidden: list[str]  # the parts of segments of which others before them have the offsets
+
+    @property
+    def notes(self) -> Iterator[str]:
+        """The parts of it that are not restored, as lines of a plan."""
+        if self.segments[0].offsets.last < self.start_offset:
+            yield (
+                f"left out: segments before {self.start_offset}, the log start offset of the source"
+            )
+        yield from self.hidden
+        for first, last in self.missing[:_MOST_LISTED]:
+            yield f"missing: offsets {first} to {last} are in no source"
+        rest = self.missing[_MOST_LISTED:]
+        if rest:
+            offsets = sum(last - first + 1 for first, last in rest)
+            yield f"missing: {offsets:,} offsets in {len(rest):,} more gaps between segments"
 
     @property
     def name(self) -> str:
@@ -114,7 +137,7 @@ def find_logs(sources: Iterable[str], options: RestoreOptions) -> Found:
     sources = list(sources)
     logs, files = find_segments(sources, keys=options.keys, failed=_refuse)
     logs = without_unreadable(logs)
-    every = [_source_log(segments, files) for segments in partitions_of(logs, files)]
+    every = list(_source_logs(partitions_of(logs, files), files))
     named = Named(options.named.topics | options.topic_ids.keys(), options.named.partitions)
     named.check(((log.topic, log.partition) for log in every), sources)
     chosen, left_out = [], []
@@ -149,14 +172,68 @@ def _refuse(error: Exception) -> None:
         raise error
 
 
-def _source_log(segments: list[Segment], files: Mapping[str, StoredFile]) -> SourceLog:
-    path = segments[0].path
-    if path.topic is None or path.partition is None:
-        raise KafkaJitError(
-            "the folder's name is not TOPIC-PARTITION, such as orders-0: rename a copy of it",
-            path=segments[0].log.folder,
-        )
-    return SourceLog(path.topic, path.partition, segments, files)
+def _source_logs(
+    partitions: list[list[Segment]], files: Mapping[str, StoredFile]
+) -> Iterator[SourceLog]:
+    """The log of each partition: what a broker serves of segments that overlap."""
+    visible = [
+        given if segments == given else [*_from_their_first(segments)]
+        for given, segments in zip(partitions, served(partitions, warns=False), strict=True)
+    ]
+    # They are looked up at once, because that takes two requests for a remote segment.
+    brokers = [one if not _has_tiered(one) else [] for one in visible]
+    for given, segments, ends in zip(partitions, visible, ends_of(brokers), strict=True):
+        path = given[0].path
+        if path.topic is None or path.partition is None:
+            raise KafkaJitError(
+                "the folder's name is not TOPIC-PARTITION, such as orders-0: rename a copy of it",
+                path=given[0].log.folder,
+            )
+        if _has_tiered(segments):
+            ends = [_end_of(*pair) for pair in pairwise(segments)]
+        missing = [*_missing(segments, ends)]
+        hidden = [*_hidden(given, segments)]
+        yield SourceLog(path.topic, path.partition, segments, files, missing, hidden)
+
+
+def _from_their_first(segments: list[Segment]) -> Iterator[Segment]:
+    """The segments that a broker serves: each from an offset on, and all of it up to its end."""
+    for segment in segments:
+        if segment.cut:
+            yield replace(segment, cut=Range(segment.cut.first))
+
+
+def _has_tiered(segments: list[Segment]) -> bool:
+    return any(isinstance(segment.log, TieredFile) for segment in segments)
+
+
+def _end_of(segment: Segment, following: Segment) -> int:
+    """The last offset of a segment, of which a broker's folder does not tell it."""
+    is_tiered = isinstance(segment.log, TieredFile)
+    return segment.offsets.last if is_tiered else end_of(segment, following)
+
+
+def _missing(segments: list[Segment], ends: list[int]) -> Iterator[Range]:
+    """The offsets between segments that no source has, as far as the ends are known."""
+    for (one, other), end in zip(pairwise(segments), ends, strict=False):
+        first, last = max(other.base_offset, other.cut.first), min(end, one.cut.last)
+        is_known = last >= one.base_offset or not one.log.size
+        if is_known and last + 1 < first:
+            yield Range(last + 1, first - 1)
+
+
+def _hidden(given: list[Segment], visible: list[Segment]) -> Iterator[str]:
+    """The parts of segments that no consumer gets."""
+    served_of = {segment.log.path: segment.cut for segment in visible}
+    for segment in given:
+        cut, path, base = served_of.get(segment.log.path), segment.log.path, segment.base_offset
+        if cut is None and segment.log.size:
+            yield f"left out: {path}, because segments before it have its offsets"
+        elif cut is not None and cut.first > max(base, segment.cut.first):
+            yield (
+                f"left out: offsets {base} to {cut.first - 1} of {path}, because segments before "
+                "it have them"
+            )
 
 
 def _why_left_out(log: SourceLog, options: RestoreOptions) -> str | None:

@@ -319,20 +319,22 @@ def test_a_log_starts_at_the_offset_and_has_its_whole_batch(
     assert not kafkajit.repair(folder).is_needed
 
 
-@pytest.mark.parametrize("end", range(2, 31))
-def test_a_log_ends_before_the_batch_of_the_end(end: int, backup: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", range(1, 31))
+def test_a_log_ends_exactly_before_the_end(end: int, backup: Path, tmp_path: Path) -> None:
     partition = one(backup, tmp_path / "kafka", ending_offset=end)
-    assert offsets_in(tmp_path / "kafka") == list(range(end // 2 * 2))
-    assert partition.end_offset == end // 2 * 2
-    left_out = f"left out: offsets {end - 1} to {end - 1}, whose batch goes on behind the end"
-    assert (left_out in partition.notes) == (end % 2 == 1)
+    assert offsets_in(tmp_path / "kafka") == list(range(end))
+    assert partition.end_offset == end
+    notes = [note for note in partition.notes if "rewritten" in note]
+    last = end - 1
+    rewritten = f"batch at offset {last} is rewritten with 1 of 2 records, offsets {last} to {last}"
+    assert notes == ([rewritten] if end % 2 else [])
     assert not kafkajit.repair(tmp_path / "kafka" / "orders-0").is_needed
 
 
 @pytest.mark.parametrize("with_indexes", [False, True])
 @pytest.mark.parametrize("first", range(-1, 30, 3))
 @pytest.mark.parametrize("length", [1, 2, 7, 15, 100])
-def test_timestamps_choose_whole_batches(
+def test_timestamps_choose_records(
     first: int, length: int, with_indexes: bool, backup: Path, tmp_path: Path
 ) -> None:
     source = backup
@@ -349,7 +351,7 @@ def test_timestamps_choose_whole_batches(
     if expected:
         assert offsets_in(tmp_path / "kafka") == expected
     else:
-        assert str(plan) == "orders-0: left out: there is no batch in the range"
+        assert str(plan) == "orders-0: left out: there is no record in the range"
         assert not (tmp_path / "kafka" / "orders-0").exists()
 
 
