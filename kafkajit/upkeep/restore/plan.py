@@ -338,8 +338,9 @@ def _plan_of(log: SourceLog, folder: Path, options: RestoreOptions) -> Partition
     if options.has_range and not any(kept.size for kept in segments):
         segments = []
     start = max(segments[0].base_offset, offsets.first, log.start_offset) if segments else 0
-    ends = (max(kept.base_offset, (kept.last_offset or -1) + 1) for kept in segments)
-    end = max(ends, default=0)
+    lasts = (kept.last_offset for kept in segments)
+    ends = [last + 1 for last in lasts if last is not None]
+    end = max([*ends, *(kept.base_offset for kept in segments)], default=0)
     topic_id = None
     if target.topic_id is not None and target.is_empty_log:
         topic_id = target.topic_id

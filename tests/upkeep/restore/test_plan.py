@@ -331,6 +331,12 @@ def test_a_log_ends_exactly_before_the_end(end: int, backup: Path, tmp_path: Pat
     assert not kafkajit.repair(tmp_path / "kafka" / "orders-0").is_needed
 
 
+def test_a_log_of_its_first_record_ends_behind_it(backup: Path, tmp_path: Path) -> None:
+    partition = one(backup, tmp_path / "kafka", ending_offset=1)
+    assert partition.end_offset == 1
+    assert "offsets 0 to 0" in str(partition)
+
+
 @pytest.mark.parametrize("with_indexes", [False, True])
 @pytest.mark.parametrize("first", range(-1, 30, 3))
 @pytest.mark.parametrize("length", [1, 2, 7, 15, 100])
