@@ -92,6 +92,8 @@ def run(options: argparse.Namespace) -> int:
                     for missing in one["missing"]:
                         if missing["isTrouble"]:
                             problems.say(f"{one['folder']}: {missing['problem']}")
+                    for overlap in one["overlaps"]:
+                        problems.say(f"{overlap['path']}: {overlap['problem']}")
     if options.format == "json":
         print(json.dumps(document))
     else:

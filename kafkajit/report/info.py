@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 from kafkajit.errors import Failed
@@ -46,14 +46,14 @@ def info(
     if is_local:
         missing = MissingSegments(folder)
         ends = [
-            _partition(partition, start) | {"missing": _missing(missing, partition)}
+            _partition(partition, start) | _between(missing, partition)
             for partition, start in zip(folder.partitions, starts, strict=True)
         ]
     else:
         with ThreadPoolExecutor(_READERS) as pool:
             ends = list(pool.map(_partition, folder.partitions, starts))
         for end in ends:
-            end["missing"] = []  # it would take a request for each segment
+            end |= {"missing": [], "overlaps": []}  # it would take a request for each segment
     topics_found = list(_topics(folder, ends))
     return {
         "paths": list(paths),
@@ -81,13 +81,33 @@ def info(
     }
 
 
-def _missing(missing: MissingSegments, segments: list[Segment]) -> list[dict[str, Any]]:
-    """The offsets that a partition on this machine lacks."""
+def _between(missing: MissingSegments, segments: list[Segment]) -> dict[str, Any]:
+    """The offsets that a partition on this machine lacks, and those that it has twice."""
     try:
-        found = missing.of(segments, [*map(_extent, segments)], has_holes=None)
+        extents = [*map(_extent, segments)]
+        found = missing.of(segments, extents, has_holes=None)
+        twice = [*_overlaps(segments)] if _may_overlap(extents) else []
     except (FileNotFoundError, EOFError):
-        return []  # a running broker has changed the folder
-    return [one.document() for one in found]
+        found, twice = [], []  # a running broker has changed the folder
+    return {"missing": [one.document() for one in found], "overlaps": twice}
+
+
+def _may_overlap(extents: Sequence[Extent]) -> bool:
+    return any(one.behind > other.first for one, other in pairwise(extents))
+
+
+def _overlaps(segments: list[Segment]) -> Iterator[dict[str, Any]]:
+    """The parts of segments that no consumer gets, since segments before them have the offsets."""
+    from kafkajit.log.overlaps import all_unserved, served  # which load kernels
+
+    (visible,) = served([segments], warns=False)
+    for gap in all_unserved(visible):
+        yield {
+            "path": gap.path,
+            "position": gap.position,
+            "bytes": gap.length,
+            "problem": gap.reason,
+        }
 
 
 def _extent(segment: Segment) -> Extent:

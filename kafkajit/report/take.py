@@ -111,7 +111,7 @@ def _take(options: ReportOptions, progress: Progress, runner: Runner) -> dict[st
     now = options.now if options.now is not None else time.time_ns() // 1_000_000
     unread: list[Exception] = []
     folder = look_at(options.paths, topics=options.topics, keys=options.keys, failed=unread.append)
-    folder.partitions = served(folder.partitions)
+    folder.partitions = served(folder.partitions, warns=False)
     troubles = [*map(trouble.of_unread, unread), *trouble.of_overlaps(folder.partitions)]
     topics = _read_headers(folder, now, troubles, progress, runner)
     if options.depth != HEADERS:

@@ -160,3 +160,14 @@ def test_a_path_without_logs_is_an_error(
 ) -> None:
     assert main(["info", str(tmp_path)]) == 1
     assert "no segments" in capsys.readouterr().err
+
+
+def test_segments_that_overlap_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", "--format", "json", "sample:damaged"]) == 1
+    captured = capsys.readouterr()
+    one, other = json.loads(captured.out)["topics"][0]["eachPartition"]
+    (overlap,) = other["overlaps"]
+    assert one["overlaps"] == []
+    assert overlap["path"].endswith("refunds-1/00000000000000000004.log")
+    assert overlap["problem"] == "offsets 4 to 5 are not read: segments before it have them"
+    assert captured.err == f"kafkajit info: {overlap['path']}: {overlap['problem']}\n"
