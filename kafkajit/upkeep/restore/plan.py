@@ -261,6 +261,7 @@ def restore(
     payments-0: 2 segments, 1,015 bytes, offsets 0 to 26, 2025-11-05T00:00:00.000Z to
     2025-11-05T00:26:00.000Z
       topic id pUM3BMsVQk2fe-klgEgLLA
+      missing: offsets 10 to 19 are in no source
     """
     given = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
     options = RestoreOptions.of(
