@@ -35,6 +35,7 @@ from kafkajit.scan.export.output_folders import never_close, output_folder
 from kafkajit.scan.export.partition_rows import (
     PartitionLog,
     Passed,
+    last_batch,
     partitions_to_export,
     rows_of,
 )
@@ -108,6 +109,11 @@ class ExportResult:
     def gaps(self) -> list[dict[str, Any]]:
         """The damage between records: path, position, length and reason of each."""
         return [gap for partition in self.partitions for gap in partition.passed.gaps]
+
+    @property
+    def lost(self) -> list[str]:
+        """Lines about offsets that retention removed before they were exported."""
+        return [text for partition in self.partitions for text in partition.passed.lost]
 
     @property
     def malformed(self) -> int:
@@ -229,7 +235,8 @@ def _export_partition(
     log: PartitionLog, folder: OutputFolder, reading: Callable[[int], None]
 ) -> ExportedPartition:
     output = PartitionOutput(folder, log.names, log.identity)
-    passed = Passed(output.journal.next_offset, list(output.journal.gaps))
+    known = output.journal
+    passed = Passed(known.next_offset, known.last, behind=list(known.gaps))
     done = ExportedPartition(log.topic, log.partition, passed=passed)
     rows = _read(rows_of(log, passed, reading))
     is_last = False
@@ -241,7 +248,7 @@ def _export_partition(
             journal, gaps = output.journal, tuple(passed.behind)
             if closed or (passed.next_offset, gaps) != (journal.next_offset, journal.gaps):
                 new = (ExportedFile(file.written, file.name, file.size) for file in closed)
-                output.commit(passed.next_offset, gaps, new)
+                output.commit(passed.next_offset, last_batch(log, passed), gaps, new)
         except BaseException as error:
             say_where(error, Path(folder.path))
             files.abandon()

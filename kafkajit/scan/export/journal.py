@@ -23,6 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from kafkajit.log.resumption import ReadBatch
 from kafkajit.walk.damage import PERMISSIVE
 
 JOURNALS = "_kafkajit"  # the folder; Spark, DuckDB and Arrow skip names with this prefix
@@ -50,6 +51,7 @@ class Journal:
     """The progress of a partition, and the files of its last round."""
 
     next_offset: int | None = None
+    last: ReadBatch | None = None  # that has the offset before; unknown in older journals
     gaps: tuple[tuple[str, int | None], ...] = ()  # after the last record
     files: tuple[ExportedFile, ...] = ()  # of the last round
     begun: tuple[str, ...] = ()  # files that a run may have begun and did not commit
@@ -65,6 +67,7 @@ class Journal:
             "parent": parent,
             "options": identity,
             "next": self.next_offset,
+            "last": self.last,
             "gaps": self.gaps,
             "files": [[file.written, file.final, file.size] for file in self.files],
             "begun": self.begun,
@@ -190,6 +193,7 @@ class FileNames:
                 known["parent"],
                 Journal(
                     known["next"],
+                    _batch_in(known.get("last")),
                     tuple((place, position) for place, position in known["gaps"]),
                     tuple(ExportedFile(*file) for file in known["files"]),
                     tuple(known["begun"]),
@@ -207,6 +211,7 @@ class FileNames:
     def _are_ours(self, journal: Journal) -> bool:
         return (
             (journal.next_offset is None or type(journal.next_offset) is int)
+            and all(type(number) is int for number in journal.last or ())
             and type(journal.rounds) is int
             and all(self.has_final(file.final) for file in journal.files)
             and all(
@@ -215,3 +220,7 @@ class FileNames:
             )
             and all(self.has_final(name) or self.has_written(name) for name in journal.begun)
         )
+
+
+def _batch_in(numbers: list[int] | None) -> ReadBatch | None:
+    return None if numbers is None else ReadBatch(*numbers)

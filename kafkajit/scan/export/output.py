@@ -24,6 +24,7 @@ from typing import Any
 import pyarrow as pa
 
 from kafkajit.errors import LockedError
+from kafkajit.log.resumption import ReadBatch
 from kafkajit.scan.export.journal import (
     ExportedFile,
     FileNames,
@@ -87,11 +88,12 @@ class PartitionOutput:
     def commit(
         self,
         next_offset: int | None,
+        last: ReadBatch | None,
         gaps: Iterable[tuple[str, int | None]],
         files: Iterable[ExportedFile],
     ) -> None:
         """Commit a round: its files are whole, under the names that they are written by."""
-        journal = Journal(next_offset, tuple(gaps), tuple(files), (), self.journal.rounds + 1)
+        journal = Journal(next_offset, last, tuple(gaps), tuple(files), (), self.journal.rounds + 1)
         for file in journal.files:
             if file.written != file.final:
                 self._check_free(file.final)

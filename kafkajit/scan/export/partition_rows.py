@@ -6,6 +6,7 @@ damage that lies behind that record is then seen, too.
 
 from __future__ import annotations
 
+import logging
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -16,10 +17,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafkajit.errors import CorruptRecordError, InvalidOffsetError, InvalidRecordError
+from kafkajit.errors import (
+    CorruptRecordError,
+    InvalidOffsetError,
+    InvalidRecordError,
+    KafkaJitError,
+    LeftOutError,
+    OffsetOutOfRangeError,
+)
 from kafkajit.format.limits import MIN_INT64
 from kafkajit.format.ranges import Range
 from kafkajit.log.open_segment import OpenSegment
+from kafkajit.log.resumption import ReadBatch, batch_at, check_resumed
 from kafkajit.log.segment import Segment
 from kafkajit.places.location import shown
 from kafkajit.scan.export.journal import FileNames
@@ -33,6 +42,8 @@ from kafkajit.values.registry import is_internal
 from kafkajit.values.typed_records import ERRORS
 from kafkajit.walk.damage import DROPMALFORMED, FAILFAST, PERMISSIVE, Stretch
 from kafkajit.walk.selection import Selection
+
+logger = logging.getLogger("kafkajit")
 
 CORRUPTION = "corruption"
 # Leave out markers of transactions, unless their columns are asked for.
@@ -90,6 +101,9 @@ class Passed:
     """The progress of a reading, with the damage and the malformed records on the way."""
 
     next_offset: int | None = None  # behind the last record
+    last: ReadBatch | None = None  # which the last record of an earlier run is in
+    position: int | None = None  # of the batch of the last record that this run has read
+    lost: list[str] = field(default_factory=list)  # what retention has removed between two runs
     behind: list[Place] = field(default_factory=list)  # damage behind that record
     gaps: list[dict[str, Any]] = field(default_factory=list)  # damage that this run has found
     malformed: int = 0  # records
@@ -168,7 +182,9 @@ def rows_of(
     begin = passed.next_offset
     options, reading = log.options, _reading(log)
     schema, errors = _schema_to_read(log, reading)
-    if progress is not None and "position" not in schema.names:
+    if begin is not None:
+        _check_resumed(log, begin, passed)
+    if "position" not in schema.names:
         schema = schema.append(pa.field("position", RECORD_COLUMNS["position"].type))
     splits = _splits(log, reading, begin)
     drops_markers = not _has_markers(options)
@@ -192,7 +208,7 @@ def rows_of(
         if not offsets.size:
             continue
         last = int(offsets[-1])
-        position = rows["position"][-1].as_py() if progress is not None else 0
+        position = rows["position"][-1].as_py()
         passed.behind.clear()
         if drops_markers and rows["controlType"].null_count < rows.num_rows:
             rows = rows.filter(rows["controlType"].is_null())
@@ -201,13 +217,45 @@ def rows_of(
             passed.add_malformed(rows.filter(bad), errors, log.name)
             if options.scan.mode == DROPMALFORMED:
                 rows = rows.filter(pc.invert(bad))
+        done = 0
         for piece in _pieces(rows.select(kept.names), options.file_size):
+            done += piece.num_rows
             passed.next_offset = piece["offset"][-1].as_py() + 1
+            passed.position = rows["position"][done - 1].as_py()
             yield piece
-        passed.next_offset = last + 1
+        passed.next_offset, passed.position = last + 1, position
         if progress is not None:
             progress(log.bytes_before(last) + position)
     yield from _reported(waiting, passed, options)
+
+
+def last_batch(log: PartitionLog, passed: Passed) -> ReadBatch | None:
+    """The batch of the last record: a later run looks whether the log still has it."""
+    if passed.next_offset is None or passed.position is None:
+        return passed.last
+    try:
+        return batch_at(log.segments, passed.next_offset - 1, passed.position)
+    except (OSError, EOFError, KafkaJitError):
+        return None  # the segment is gone meanwhile
+
+
+def _check_resumed(log: PartitionLog, begin: int, passed: Passed) -> None:
+    """Raise if the log is not the one that an earlier run has read; name what it has lost."""
+    try:
+        lost = check_resumed(log.segments, begin, passed.last)
+    except OffsetOutOfRangeError as error:
+        error.advice = "export it into another folder"
+        raise
+    if lost:
+        text = (
+            f"{log.name}: offsets {lost.first} to {lost.last} are gone from the log, and were not "
+            "exported before: retention has removed them"
+        )
+        passed.lost.append(text)
+        if log.options.scan.failed is None:
+            logger.warning("%s", text)
+        else:
+            log.options.scan.failed(LeftOutError(text))
 
 
 def _has_markers(options: ExportOptions) -> bool:

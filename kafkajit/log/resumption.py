@@ -1,0 +1,130 @@
+"""Whether a log is still the one that was read up to an offset, and what of it is gone.
+
+An offset alone does not say it: a topic may have been deleted and made again, or a log truncated
+and written again, up to this offset and beyond. So whoever reads on keeps the last batch, too. The
+log must still have it, unless
+
+- retention has removed it: the log begins after it,
+- compaction has removed it, or changed it: a cleaner keeps the first and the last offset of a
+  batch, and puts no other batch in place of one that it removes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from operator import attrgetter
+from typing import NamedTuple
+
+from kafkajit.errors import OffsetOutOfRangeError
+from kafkajit.format.layout import DELETE_HORIZON_MASK
+from kafkajit.format.ranges import NOTHING, Range
+from kafkajit.log.open_segment import OpenSegment
+from kafkajit.log.segment import Segment
+from kafkajit.records.batches import Batches
+from kafkajit.walk.damage import DROPMALFORMED
+from kafkajit.walk.walk import Walk
+
+
+class ReadBatch(NamedTuple):
+    """The batch that has the last offset that was read."""
+
+    base_offset: int
+    last_offset: int
+    crc: int
+    size: int
+    position: int  # in its segment, unless a cleaner has moved it
+
+
+def batch_at(segments: Sequence[Segment], offset: int, position: int) -> ReadBatch | None:
+    """The batch at the position of a segment, which is the one with this offset.
+
+    >>> import kafkajit.testing as kt
+    >>> from kafkajit.scan.plan import find_partitions, ScanOptions
+    >>> (segments,) = find_partitions(ScanOptions(paths=(f"{kt.SAMPLE}/orders-0",)))
+    >>> batch_at(segments, 2, 0)[:2]
+    (0, 3)
+    """
+    batch = _at(segments, offset, position)
+    return None if batch is None or batch.last_offset < offset else batch
+
+
+def check_resumed(segments: Sequence[Segment], next_offset: int, last: ReadBatch | None) -> Range:
+    """Check that a log is the one that was read up to an offset.
+
+    Returns:
+        The offsets from the next one on that retention has removed meanwhile.
+
+    Raises:
+        OffsetOutOfRangeError: it is another log, or was truncated.
+    """
+    if last is not None and _at(segments, last.last_offset, last.position) == last:
+        return NOTHING
+    begin = min(segment.base_offset for segment in segments)
+    wanted = next_offset - 1 if last is None else last.last_offset
+    found = next(_from(segments, wanted), None)
+    end = max(segment.base_offset for segment in segments)
+    if found is None and end < next_offset:
+        raise _another(segments, f"it ends before offset {next_offset}, up to which it was read")
+    if begin > wanted:
+        return Range(next_offset, begin - 1) if begin > next_offset else NOTHING
+    if last is not None and found is not None and not _may_be(found, last):
+        raise _another(segments, f"its batch at offset {wanted} is not the one that was read")
+    return NOTHING
+
+
+def _another(segments: Sequence[Segment], why: str) -> OffsetOutOfRangeError:
+    return OffsetOutOfRangeError(
+        f"the topic was made again, or the log truncated: {why}",
+        path=segments[0].log.folder,
+    )
+
+
+def _may_be(found: Batches, last: ReadBatch) -> bool:
+    """Whether a batch is the one that was read, or what a cleaner has left of it or after it."""
+    here = _read_batch(found)
+    if here[:4] == last[:4]:
+        return True
+    if found.is_message[0]:  # a set of messages gives only its last offset
+        return here.last_offset > last.last_offset
+    if here.base_offset > last.last_offset:
+        return True
+    offsets = here.last_offset - here.base_offset + 1
+    lacks_records = found.header["recordsCount"][0] < offsets
+    # A cleaner notes in batches of tombstones and markers when it may remove them.
+    has_horizon = found.header["attributes"][0] & DELETE_HORIZON_MASK
+    return here[:2] == last[:2] and bool(lacks_records or has_horizon)
+
+
+def _read_batch(batch: Batches) -> ReadBatch:
+    header = batch.header
+    return ReadBatch(
+        int(header["baseOffset"][0]),
+        int(batch.last_offset[0]),
+        int(header["crc"][0]),
+        int(batch.size_in_bytes[0]),
+        int(batch.position[0]),
+    )
+
+
+def _at(segments: Sequence[Segment], offset: int, position: int) -> ReadBatch | None:
+    """The batch at a position of the segment that has an offset."""
+    at = bisect_right(segments, offset, key=attrgetter("base_offset")) - 1
+    if at < 0 or not 0 <= position < segments[at].log.size:
+        return None
+    found = OpenSegment(segments[at]).batches_at(position)[:1]
+    return _read_batch(found) if len(found) else None
+
+
+def _from(segments: Sequence[Segment], offset: int) -> Iterator[Batches]:
+    """The batches of a log from the one that has an offset on, each alone."""
+    for segment, following in zip_longest(segments, segments[1:]):
+        is_before = following is not None and following.base_offset <= offset
+        if is_before or not segment.log.size:
+            continue
+        source, start = OpenSegment(segment).tail(offset)
+        for batches in Walk(source, mode=DROPMALFORMED, start=start).framed():
+            late = batches[batches.last_offset >= offset]
+            yield from (late[row : row + 1] for row in range(len(late)))
+            source.forget(int(batches.end[-1]))

@@ -1,0 +1,166 @@
+"""A run that continues an export, on a log that has changed since the run before."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+import kafkajit
+import kafkajit.testing as kt
+from kafkajit.cli import main
+from kafkajit.errors import OffsetOutOfRangeError
+
+Batches = dict[int, list[tuple[int, int, str]]]  # segments: first offset, records, their content
+
+
+def write(folder: Path, segments: Batches) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for base_offset, batches in segments.items():
+        content = b"".join(batch(*one) for one in batches)
+        (folder / f"{base_offset:020}.log").write_bytes(content)
+
+
+def batch(offset: int, count: int, text: str, kept: Iterable[int] | None = None) -> bytes:
+    records = [
+        kt.Record(b"k", f"{text}{offset + place}".encode(), offset_delta=place)
+        for place in (range(count) if kept is None else kept)
+    ]
+    return kt.batch(records, base_offset=offset, last_offset_delta=count - 1)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """A log of the offsets 0 to 19 in batches of five, which is exported, beside another."""
+    folder = tmp_path / "logs" / "orders-0"
+    write(folder, {0: [(0, 5, "a"), (5, 5, "a")], 10: [(10, 5, "a"), (15, 5, "a")]})
+    write(folder.parent / "payments-0", {0: [(0, 1, "p")]})
+    assert export(folder) == 0
+    return folder
+
+
+def export(log: Path, *more: str) -> int:
+    out = log.parent.parent / "out"
+    return main(["export", str(log.parent), "-o", str(out), "--to", "jsonl", *more])
+
+
+def exported(log: Path) -> list[tuple[int, str]]:
+    files = (log.parent.parent / "out").glob("orders*.jsonl")
+    rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    return sorted((row["offset"], row["value"]) for row in rows)
+
+
+BEFORE = [(offset, f"a{offset}") for offset in range(20)]
+MORE = [(offset, f"a{offset}") for offset in range(20, 25)]
+
+
+@pytest.mark.parametrize(
+    ("segments", "why"),
+    [
+        pytest.param({0: [(0, 5, "b")]}, "it ends before offset 20", id="made again, shorter"),
+        pytest.param({0: []}, "it ends before offset 20", id="made again, empty"),
+        pytest.param(
+            {0: [(at, 5, "b") for at in range(0, 20, 5)]}, "offset 19 is not", id="made again"
+        ),
+        pytest.param(
+            {0: [(at, 1, "b") for at in range(30)]}, "offset 19 is not", id="made again, longer"
+        ),
+        pytest.param(
+            {0: [(0, 5, "a"), (5, 5, "a"), (10, 5, "a")]}, "before offset 20", id="truncated"
+        ),
+        pytest.param(
+            {0: [(0, 5, "a"), (5, 5, "a"), (10, 5, "a"), (15, 10, "b")]},
+            "offset 19 is not",
+            id="truncated and written again",
+        ),
+    ],
+)
+def test_another_log_is_refused_and_the_others_are_exported(
+    segments: Batches, why: str, log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(log, segments)
+    write(log.parent / "payments-0", {0: [(0, 1, "p"), (1, 1, "p")]})
+    assert export(log) == 1
+    captured = capsys.readouterr()
+    assert "payments-0: 1 record, offsets 1 to 1" in captured.out
+    assert "the topic was made again, or the log truncated: it" in captured.err
+    assert why in captured.err
+    assert f"in {log}: export it into another folder" in captured.err
+    assert exported(log) == BEFORE
+    with pytest.raises(OffsetOutOfRangeError, match=why):
+        kafkajit.export(log, log.parent.parent / "out", to="jsonl")
+
+
+@pytest.mark.parametrize(
+    "segments",
+    [
+        pytest.param({10: [(10, 5, "a"), (15, 5, "a"), (20, 5, "a")]}, id="expired, in part"),
+        pytest.param({20: [(20, 5, "a")]}, id="expired"),
+        pytest.param({0: [(0, 5, "a"), (20, 5, "a")]}, id="compacted"),
+        pytest.param({0: [(15, 5, "a"), (20, 5, "a")]}, id="compacted before the last batch"),
+    ],
+)
+def test_the_same_log_continues(
+    segments: Batches, log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(log, segments)
+    assert export(log) == 0
+    assert capsys.readouterr().err == ""
+    assert exported(log) == BEFORE + MORE
+
+
+def test_a_last_batch_that_a_cleaner_changed_is_the_same_one(log: Path) -> None:
+    marked = kt.batch(
+        [kt.Record(b"k", f"a{15 + place}".encode(), offset_delta=place) for place in range(5)],
+        base_offset=15,
+        delete_horizon_ms=1,
+    )
+    for cleaned in (batch(15, 5, "a", kept=[4]), batch(15, 5, "a", kept=[]), marked):
+        (log / f"{10:020}.log").write_bytes(cleaned)
+        assert export(log) == 0
+    (log / f"{10:020}.log").write_bytes(cleaned + batch(20, 5, "a"))
+    assert export(log) == 0
+    assert exported(log) == BEFORE + MORE
+
+
+def test_what_retention_took_before_it_was_exported_is_named_once(
+    log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(log, {30: [(30, 2, "a")]})
+    assert export(log) == 1
+    lost = (
+        "orders-0: offsets 20 to 29 are gone from the log, and were not exported before: "
+        "retention has removed them"
+    )
+    assert capsys.readouterr().err == f"kafkajit export: {lost}\n"
+    assert exported(log) == [*BEFORE, (30, "a30"), (31, "a31")]
+    assert export(log) == 0
+    write(log, {40: [(40, 1, "a")]})
+    result = kafkajit.export(log, log.parent.parent / "out", to="jsonl")
+    assert result.lost == [lost.replace("20 to 29", "32 to 39")]
+
+
+def test_a_log_that_expired_to_its_end_has_lost_nothing(
+    log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(log, {20: []})
+    assert export(log) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_journal_without_a_last_batch_gets_one(log: Path) -> None:
+    (entry,) = (log.parent.parent / "out" / "_kafkajit" / "orders-0").iterdir()
+    document = json.loads(entry.read_text())
+    assert document["last"][:2] == [15, 19]
+    del document["last"]
+    entry.write_text(json.dumps(document))
+    write(log, {0: [(at, 5, "a") for at in range(0, 25, 5)]})
+    assert export(log) == 0
+    (entry,) = (log.parent.parent / "out" / "_kafkajit" / "orders-0").iterdir()
+    assert json.loads(entry.read_text())["last"][:2] == [20, 24]
+    write(log, {0: [(at, 5, "b") for at in range(0, 25, 5)]})
+    assert export(log) == 1
