@@ -177,8 +177,12 @@ class LogCopy:
                 path=path,
                 position=cut.position,
             )
-        source = Source(again[1], path=path)
-        self._copy(source, 0, source.content.size, part, file)
+        source = Source(again[1])  # without a path, since a KafScale segment is known by its name
+        try:
+            self._copy(source, 0, source.content.size, part, file)
+        except KafkaJitError as error:
+            error.path, error.position = path, cut.position
+            raise
 
     def _copy(
         self,

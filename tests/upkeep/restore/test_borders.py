@@ -7,6 +7,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import kafscale_buckets
+import pytest
 import reference
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
@@ -308,3 +310,31 @@ def test_a_segment_of_a_lost_leader_ends_where_the_log_has_left_it(tmp_path: Pat
     plan = restore(tmp_path / "tier", tmp_path / "kafka")
     assert pairs(tmp_path / "kafka" / "t-0") == [(at, 0 if at < 4 else 4) for at in range(9)]
     assert "batch at offset 0 is rewritten with 4 of 6 records, offsets 0 to 3" in plan.notes
+
+
+@pytest.mark.parametrize("end", [1, 5, 7, 20, 23, 36, 39, 40, 99])
+def test_segments_of_kafscale_end_exactly_too(end: int, tmp_path: Path) -> None:
+    kafscale_buckets.write_partition(tmp_path / "backup" / "t" / "0")
+    restore(tmp_path / "backup", tmp_path / "kafka", ending_offset=end)
+    assert pairs(tmp_path / "kafka" / "t-0") == [(at, at) for at in range(min(end, 40))]
+
+
+def test_an_error_of_a_cut_batch_names_its_place_in_the_source(tmp_path: Path) -> None:
+    logs = [
+        kt.batch(
+            [kt.Record()] * 2,
+            base_offset=base,
+            producer_id=7,
+            producer_epoch=0,
+            base_sequence=base,
+            is_transactional=base == 0,
+        )
+        for base in (0, 2)  # the transaction is still open
+    ]
+    write_logs(tmp_path / "backup" / "t-0", {0: b"".join(logs)})
+    for end in (3, 4):  # cut, and whole
+        plan = kafkajit.restore(tmp_path / "backup", tmp_path / "kafka", ending_offset=end)
+        place = f"at position {len(logs[0])}, base offset 2 in {tmp_path}/backup/t-0/{0:020}.log"
+        with pytest.raises(kafkajit.InvalidRecordError, match=place) as caught:
+            plan.apply()
+        assert caught.value.advice == "with --ending-offset 2 the log ends before it"
