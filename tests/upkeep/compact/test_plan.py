@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from compaction_twin import seen
 from corpus import NO_JIT
@@ -212,6 +213,27 @@ def test_other_partitions_in_the_checkpoint_stay(folder: Path) -> None:
     path.write_text("0\n2\norders 0 3\norders 1 42\n")
     compact(folder).apply()
     assert path.read_text() == "0\n2\norders 0 7\norders 1 42\n"
+
+
+def test_batches_that_lose_nothing_are_copied_byte_for_byte(tmp_path: Path) -> None:
+    """Also compressed ones that another writer has compressed in another way."""
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    rows = pa.table({"key": [f"{at}" for at in range(9)], "value": ["some words " * 40] * 9})
+    stays, others = (
+        bytes(
+            kafkajit.encode_batches(
+                rows, base_offset=1, compression_type="gzip", compression_level=level
+            )
+        )
+        for level in (1, 9)
+    )
+    assert stays != others
+    log = kt.batch([kt.Record(b"a", b"1")]) + stays + kt.batch([kt.Record(b"a")], base_offset=10)
+    (folder / f"{0:020d}.log").write_bytes(log)
+    (folder / f"{11:020d}.log").write_bytes(b"")
+    only(folder).apply()
+    assert (folder / f"{0:020d}.log").read_bytes().startswith(stays)
 
 
 def test_no_checkpoint_is_made_beside_a_copied_folder(folder: Path) -> None:
