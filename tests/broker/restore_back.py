@@ -8,6 +8,7 @@ back in the ways that docs/tiered.md describes:
 new cluster     topics are created, the broker stops, and the empty logs are replaced
 by id           a broker has lost its logs, and they come back under the ids of their topics
 same cluster    a broker has lost its disk; its backup has the topics' ids
+ends in a batch the logs end behind some records of a batch, which is rewritten
 
 Each time the broker starts on what was restored, without a word about damage or a log put aside. A
 consumer reads all of it in both isolation levels, and has to read what the original logs have,
@@ -112,6 +113,19 @@ def main(work: Path) -> None:
         cluster.create()
         restore(cluster)
         cluster.check(expected)
+    for share in (0.3, 0.6, 0.9):
+        load_back.progress(f"ends in a batch, at {share:.0%} of the log")
+        cluster = Cluster(work / f"ends-{share}", classes)
+        cluster.create()
+        every = {name: rows_of(cluster.work.parent / "original", name) for name in PARTITIONS}
+        for name, rows in every.items():
+            every[name] = rows[: end_in_batch(rows, share)]
+            end = str(every[name][-1]["offset"] + 1)
+            command(cluster, "--into-existing-topics", "--partition", name, "--ending-offset", end)
+        cluster.check(digests(cluster.log_dir))
+        for name, rows in every.items():
+            # The broker has appended after them.
+            assert rows_of(cluster.log_dir, name)[: len(rows)] == rows, name
 
 
 def into_new_cluster(cluster: Cluster) -> None:
@@ -171,6 +185,25 @@ def originals(folder: Path) -> Path:
     shutil.copytree(ARCHIVE / "original", folder)
     shutil.copy(ARCHIVE / "logs" / "log-start-offset-checkpoint", folder)
     return folder
+
+
+def rows_of(log_dir: Path, name: str) -> list[dict[str, Any]]:
+    """The records of a log, with the fields that survive a move to another cluster."""
+    log = kafkajit.Log(log_dir / name)
+    names = ("offset", "timestamp", "key", "value", "headers", "controlType", "producerId")
+    return [
+        {name: row[name] for name in names} | {"batch": row["baseOffset"]}
+        for segment in log.segments
+        for batch in kafkajit.iter_records(segment.log.path)
+        for row in batch.to_pylist()
+        if row["offset"] >= log.start_offset
+    ]
+
+
+def end_in_batch(rows: list[dict[str, Any]], share: float) -> int:
+    """The number of rows up to an end inside a batch, near a share of the log."""
+    inside = [at for at in range(1, len(rows)) if rows[at]["batch"] == rows[at - 1]["batch"]]
+    return min(inside, key=lambda at: abs(at - share * len(rows)))
 
 
 def digests(log_dir: Path) -> dict[str, dict[str, Any]]:
