@@ -7,6 +7,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 
 import pytest
 from pyarrow import ArrowException
@@ -87,7 +88,8 @@ class Failing(MemoryStore):
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds that are waited, without waiting."""
     waited: list[float] = []
-    monkeypatch.setattr("kafkajit.storage.remote_store.time.sleep", waited.append)
+    clock = SimpleNamespace(sleep=waited.append)  # threads of other tests wait for theirs
+    monkeypatch.setattr("kafkajit.storage.remote_store.time", clock)
     return waited
 
 
