@@ -24,7 +24,7 @@ from kafkajit.produce.checks import check_columns, check_folder
 from kafkajit.produce.commit import check_new, commit
 from kafkajit.produce.inputs.input_columns import OF_BATCHES, InputColumns
 from kafkajit.produce.inputs.input_files import InputFile, input_files
-from kafkajit.produce.inputs.readers import rows_in
+from kafkajit.produce.inputs.readers import names_in, rows_in
 from kafkajit.produce.inputs.rows import in_file, printable
 from kafkajit.produce.inputs.series import Series, series_of
 from kafkajit.produce.job_folder import JobFolder
@@ -377,9 +377,9 @@ def import_files(
 
 
 def _present(file: InputFile, columns: InputColumns) -> set[str]:
-    """The columns of records that the first rows of a file have; none if it has no rows."""
-    rows = next(rows_in(file, columns.wanted), None)
-    return set() if rows is None else {*columns.columns_in(rows.names), *file.columns}
+    """The columns of records that a file has; none if it has no rows."""
+    names = names_in(file)
+    return set() if names is None else {*columns.columns_in(names), *file.columns}
 
 
 def _all_or_none(name: str, present: Mapping[str, set[str]]) -> bool:

@@ -17,6 +17,7 @@ import kafkajit
 from kafkajit.errors import InvalidOffsetError
 from kafkajit.produce import commit
 from kafkajit.produce.commit import locked
+from kafkajit.produce.inputs.rows import MOST_ROWS
 
 ROWS: list[dict[str, Any]] = [
     {"id": 1, "payload": "one", "ts": "2026-01-01T00:00:00.123Z"},
@@ -174,3 +175,27 @@ def test_structs_become_json(tmp_path: Path) -> None:
     kafkajit.import_files(tmp_path / "a.parquet", tmp_path / "l", topic="t", partitions=1).apply()
     (row,) = records_in(tmp_path / "l")["t-0"]
     assert json.loads(row["value"]) == {"id": 7, "tags": ["a"]}
+
+
+def test_members_that_first_come_late_in_json_lines_are_imported(tmp_path: Path) -> None:
+    """A file is read in parts of this many lines."""
+    late = [{"value": f"{row}", "timestamp": row} for row in range(MOST_ROWS + 10)]
+    for row in late[-5:]:
+        row |= {"headers": [{"key": "h", "value": "x"}], "partition": 1}
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, late)))
+    kafkajit.import_files(
+        tmp_path / "rows.jsonl", tmp_path / "logs", topic="t", partitions=2
+    ).apply()
+    found = kafkajit.dataset(tmp_path / "logs", columns=["partition", "headers"]).to_table()
+    with_headers = [row for row in found.to_pylist() if row["headers"]]
+    assert [row["partition"] for row in with_headers] == [1] * 5
+
+
+def test_an_offset_that_first_comes_late_is_not_ignored(tmp_path: Path) -> None:
+    rows = [{"value": f"{row}"} for row in range(MOST_ROWS + 10)]
+    rows[-1]["offset"] = 10**6
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    plan = kafkajit.import_files(tmp_path / "rows.jsonl", tmp_path / "x", topic="t", partitions=1)
+    with pytest.raises(ValueError, match=r"rows\.jsonl, line 1: column 'offset'"):
+        plan.apply()
+    assert not (tmp_path / "x").exists()

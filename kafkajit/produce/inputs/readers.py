@@ -30,6 +30,19 @@ def rows_in(file: InputFile, wanted: Collection[str]) -> Iterator[Rows]:
             raise _unreadable(file, error) from None
 
 
+def names_in(file: InputFile) -> Collection[str] | None:
+    """The names of a file's columns; None if it has no rows.
+
+    Each line of JSON may have others, so all of them are looked at.
+    """
+    names: Collection[str] | None = None
+    for rows in rows_in(file, ()):
+        names = rows.names
+        if file.format != "jsonl":
+            break
+    return names
+
+
 def _unreadable(file: InputFile, error: Exception) -> ValueError:
     reason = str(error).partition("\n")[0] or type(error).__name__
     return ValueError(f"{file.path} cannot be read as {file.format}: {printable(reason)}")
