@@ -9,6 +9,7 @@ checkpoint, a snapshot's name or a leader epoch is behind the log's end.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -24,7 +25,7 @@ class Extent(NamedTuple):
     """The offsets of a segment, which are empty if `behind` is the base offset."""
 
     base_offset: int
-    first: int
+    first: int  # of the first batch, or the base offset if damaged bytes are before that
     behind: int  # behind the last one
     ends_in_damage: bool = False  # damaged bytes may have had offsets behind these
 
@@ -75,7 +76,8 @@ def find_missing(
     Args:
         segments: in any order.
         evidence: what the files beside the log tell.
-        has_holes: whether offsets are missing inside of segments, as after compaction.
+        has_holes: whether offsets are missing between or in the batches of a segment, as after
+            compaction. Those before its first batch do not count: its name may be wrong.
 
     >>> segments = [Extent(0, 0, 10), Extent(30, 30, 40)]
     >>> [(one.first, one.last) for one in find_missing(segments, Evidence(), has_holes=False)]
@@ -83,8 +85,8 @@ def find_missing(
     """
     if not segments:
         return []
-    # The name of a log may be wrong.
-    segments = sorted(one._replace(base_offset=min(one.base_offset, one.first)) for one in segments)
+    names = sorted(one.base_offset for one in segments)
+    segments = sorted(_named(one, names) for one in segments)
     found = [*_before(segments, evidence)]
     why = evidence.why_cleaned
     if why is None and has_holes:
@@ -93,6 +95,15 @@ def find_missing(
     if not segments[-1].ends_in_damage:
         found += _behind(segments, evidence)
     return found
+
+
+def _named(segment: Extent, names: Sequence[int]) -> Extent:
+    """The segment under a name that it can have: a segment ends before the next one's name."""
+    behind = bisect_right(names, segment.base_offset)
+    is_wrong = behind < len(names) and names[behind] <= segment.first
+    if is_wrong or segment.first < segment.base_offset:
+        return segment._replace(base_offset=segment.first)
+    return segment
 
 
 def _before(segments: Sequence[Extent], evidence: Evidence) -> Iterator[Missing]:

@@ -297,6 +297,8 @@ def _extended(
         partition.has_holes |= bool(firsts[0] > extent.behind)
     partition.has_holes |= bool(is_hole.any()) or lacks_records(batches)
     first = int(firsts[0]) if is_first else extent.first
+    if is_first and (extent.ends_in_damage or batches.is_message_set[0]):
+        first = min(first, extent.base_offset)
     return extent._replace(first=first, behind=int(behind.max()), ends_in_damage=False)
 
 

@@ -52,6 +52,16 @@ def test_segments_that_overlap_lack_nothing() -> None:
     assert find_missing(extents((0, 25), (10, 12), (25, 30)), Evidence(), has_holes=False) == []
 
 
+def test_a_log_that_begins_behind_the_next_name_has_a_wrong_name() -> None:
+    # 10.log and 20.log have exchanged their names, and the one that is 20.log now is empty.
+    logs = [*extents((0, 10)), Extent(10, 20, 30), *extents((20, 20))]
+    assert troubles(find_missing(logs, Evidence(), has_holes=False)) == [(10, 19)]
+    whole = [*extents((0, 10)), Extent(10, 20, 30), Extent(20, 10, 20)]
+    assert find_missing(whole, Evidence(), has_holes=False) == []
+    compacted = [*extents((0, 10)), Extent(10, 18, 20), *extents((20, 30))]
+    assert find_missing(compacted, Evidence(), has_holes=False) == []
+
+
 def test_an_index_with_entries_is_evidence_even_in_a_compacted_log() -> None:
     evidence = Evidence("its policy", indexed=[(10, 18, "10.index")])
     found = find_missing(extents((0, 10), (20, 30)), evidence, has_holes=True)

@@ -56,7 +56,8 @@ class Census:
     sound_end: int = 0  # the position behind the last batch
     batches: int = 0
     records: int = 0
-    has_holes: bool = False  # whether offsets are missing between batches
+    has_holes: bool = False  # whether offsets are missing between or in batches
+    begins_with_set: bool = False  # of messages, which has its last one's offset
     is_ordered: bool = True  # whether the offsets of each batch are behind those before it
 
     def __post_init__(self) -> None:
@@ -79,6 +80,8 @@ class Census:
         base_offset, first, behind = self.base_offset, self.first_offset, self.greatest + 1
         if not self.batches:
             first = behind = base_offset
+        if self.begins_with_set or (self.gaps and self.gaps[0].position == 0):
+            first = min(first, base_offset)
         return Extent(base_offset, first, behind, self.ends_in_damage)
 
     @cached_property
@@ -109,13 +112,16 @@ def take_census(log: Path, base_offset: int, progress: Callable[[int], None]) ->
         census.is_ordered &= bool(
             (rows["first"] > before).all() and (rows["last"] >= rows["first"]).all()
         )
+        is_hole = rows["first"] > before + 1
         if census.batches == 0:
             census.first_offset = int(rows["first"][0])
+            census.begins_with_set = bool(part.is_message_set[0])
+            is_hole[0] = False  # that may be a log with a wrong name
             before[0] = base_offset - 1
         census.ends_behind_hole = bool(rows["first"][-1] != before[-1] + 1)
         census.last_offset = int(rows["last"][-1])
         census.greatest = max(census.greatest, int(rows["last"].max()))
-        census.has_holes |= bool((rows["first"] > before + 1).any() or lacks_records(part))
+        census.has_holes |= bool(is_hole.any() or lacks_records(part))
         census.sound_end = int(rows["end"][-1])
         census.batches += rows.size
         census.records += int(rows["records"].sum())

@@ -138,6 +138,8 @@ class _Loading:
             is_true &= ~self._chosen.strays[census.log]
         rows = census.rows[is_true]
         first = int(rows["first"].min()) if rows.size else census.base_offset
+        if census.begins_with_set or not rows.size or rows["position"][0] > 0:
+            first = min(first, census.base_offset)
         behind = int(rows["last"].max()) + 1 if rows.size else census.base_offset
         return census.extent._replace(first=first, behind=behind)
 
