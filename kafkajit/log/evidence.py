@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Iterator, Mapping
 
 from kafkajit.errors import CorruptCheckpointError, CorruptSnapshotError
-from kafkajit.format.log_path import DELETED_SUFFIX, LOG_SUFFIX
+from kafkajit.format.log_path import DELETED_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
 from kafkajit.log.missing_offsets import COMPACTED_TOPICS, Evidence
 from kafkajit.state.checkpoints import (
     CLEANER_OFFSETS,
@@ -21,8 +21,9 @@ from kafkajit.storage.source import as_bytes
 
 REMOTE_INDEXES = "remote-log-index-cache"  # in log.dirs of a broker with tiered storage
 _DIGITS = 20
-_ENTRY = struct.Struct(">ii")  # of an offset index; its module loads kernels
-_INDEX_NAME = re.compile(r"\d{20}\.index", re.ASCII)
+# Entries of offset and time indexes, whose modules load kernels.
+_ENTRY, _TIME_ENTRY = struct.Struct(">ii"), struct.Struct(">qi")
+_INDEX_NAME = re.compile(r"\d{20}\.(?:index|timeindex)", re.ASCII)
 
 
 def take_evidence(
@@ -66,7 +67,8 @@ def take_evidence(
                 # A log that was cut inside of a batch ends before its snapshot's offset.
                 evidence.ends.append((last + 1, name))
         elif _INDEX_NAME.fullmatch(name) and not sizes.get(name[:_DIGITS] + LOG_SUFFIX):
-            last = _last_indexed(read(name))
+            is_of_times = name.endswith(TIME_INDEX_SUFFIX)
+            last = (_last_timed if is_of_times else _last_indexed)(read(name))
             if last is not None:
                 base_offset = int(name[:_DIGITS])
                 evidence.indexed.append((base_offset, base_offset + last, name))
@@ -106,6 +108,24 @@ def _last_indexed(content: bytes) -> int | None:
         return None
     offsets = [offset for offset, _ in _ENTRY.iter_unpack(content[: len(content) // 8 * 8])]
     return max(offsets, default=0)
+
+
+def _last_timed(content: bytes) -> int | None:
+    """The last offset in a time index, behind its base offset; None if it has none or is damaged.
+
+    A broker adds an entry only if its time is later, and its offset not before the last one's.
+    """
+    if len(content) % _TIME_ENTRY.size:
+        return None
+    entries = list(_TIME_ENTRY.iter_unpack(content))
+    while entries and not any(entries[-1]):  # preallocated
+        entries.pop()
+    before = -1, 0
+    for timestamp, offset in entries:
+        if timestamp <= before[0] or offset < before[1]:
+            return None
+        before = timestamp, offset
+    return before[1] if entries else None
 
 
 def _last_produced(content: bytes) -> int | None:

@@ -137,7 +137,9 @@ def _between(
         indexes = [name for base, _, name in indexed if first <= base <= last]
         text = f"{_offsets(first, last)} between {before.name} and {segment.name}"
         if indexes:
-            yield Missing(first, last, True, f"{text}, but {' and '.join(indexes)} has entries")
+            verb = "has" if len(indexes) == 1 else "have"
+            text += f", but {' and '.join(indexes)} {verb} entries"
+            yield Missing(first, last, True, text)
         elif why_cleaned is None:
             text += ", and nothing tells that the log was compacted"
             yield Missing(first, last, True, text)

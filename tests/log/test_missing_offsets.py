@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import struct
+
 import pytest
 
 import kafkajit.testing as kt
@@ -133,6 +135,29 @@ def test_evidence_is_taken_from_the_files_beside_a_log() -> None:
         (28, HIGH_WATERMARKS),
     ]
     assert evidence.indexed == [(20, 27, "00000000000000000020.index")]
+
+
+@pytest.mark.parametrize(
+    ("entries", "last"),
+    [
+        ([(1000, 0)], 0),
+        ([(1000, 2), (1001, 2), (1009, 7), (0, 0)], 7),  # the rest is preallocated
+        ([(0, 0), (0, 0)], None),
+        ([(-1, 3)], None),
+        ([(1000, 3), (999, 7)], None),
+        ([(1000, 7), (1001, 3)], None),
+    ],
+)
+def test_the_time_index_of_an_empty_log_is_evidence_if_it_is_in_order(
+    entries: list[tuple[int, int]], last: int | None
+) -> None:
+    name = "00000000000000000020.timeindex"
+    content = b"".join(struct.pack(">qi", *entry) for entry in entries)
+    log = {name.replace(".timeindex", ".log"): 0}
+    found = take_evidence({name: len(content)} | log, {name: content}.__getitem__, {})
+    assert found.indexed == ([] if last is None else [(20, 20 + last, name)])
+    torn = take_evidence({name: 5}, {name: b"x" * 5}.__getitem__, {})
+    assert torn.indexed == []
 
 
 def test_compaction_and_tiers_are_known_from_checkpoints_topics_and_configs() -> None:

@@ -32,6 +32,7 @@ def test_a_repair_keeps_and_lists_what_it_must(kind: str, tmp_path: Path) -> Non
         pytest.param(2_005_917, id="a snapshot between two gaps that has the transaction open"),
         pytest.param(2_009_947, id="a marker under the offset of another in a compacted log"),
         pytest.param(3_000_105, id="an empty log, and another under its name"),
+        pytest.param(3_003_849, id="an empty segment of a compacted log"),
         pytest.param(3_007_476, id="a lost last segment, and damage at the end before it"),
     ],
 )
