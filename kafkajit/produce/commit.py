@@ -51,7 +51,8 @@ def commit(
         work: a folder on the same file system, for segments that are written again.
         options: the job's options.
         overwrite: whether to replace existing logs instead of appending to them.
-        only_new: whether an existing log is an error.
+        only_new: whether an existing log is an error. What checkpoints have of earlier logs of
+            these partitions is removed.
     """
     by_partition = _by_partition(staged, options)
     with locked(options, _PATIENCE_SECONDS):
@@ -66,12 +67,13 @@ def commit(
             if only_new:  # not before: another process may have written one meanwhile
                 check_new(options.path, every)
             change = held.enter_context(Change(options.path / str(every[0]), "write"))
-            _forget(change, options.path, replaced)
+            begun = every if only_new else replaced
+            _forget(change, options.path, begun)
             for partition in replaced:
                 is_gone = partition not in by_partition
                 _remove(change, options.path / str(partition), metadata=is_gone)
             for partition, segments in by_partition.items():
-                is_new = partition in replaced
+                is_new = partition in begun
                 commit_partition(change, partition, segments, work, options, is_new=is_new)
             change.commit(keep=False)
         for partition in set(replaced) - by_partition.keys():

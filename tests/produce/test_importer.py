@@ -199,3 +199,18 @@ def test_an_offset_that_first_comes_late_is_not_ignored(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"rows\.jsonl, line 1: column 'offset'"):
         plan.apply()
     assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_what_checkpoints_have_of_an_earlier_log_is_removed(kept: bool, tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    checkpoint = logs / "log-start-offset-checkpoint"
+    checkpoint.write_text("0\n2\nother 0 7\nt 0 5\n")
+    (tmp_path / "rows.csv").write_text("value,offset\na,0\nb,1\n" if kept else "value\na\nb\n")
+    plan = kafkajit.import_files(tmp_path / "rows.csv", logs, topic="t", partitions=1)
+    (part,) = plan.apply()
+    assert (part.first_offset, part.last_offset) == (0, 1)
+    offsets = kafkajit.dataset(logs / "t-0", columns=["offset"]).to_table()["offset"]
+    assert offsets.to_pylist() == [0, 1]
+    assert checkpoint.read_text() == "0\n1\nother 0 7\n"

@@ -296,6 +296,8 @@ def _schema_to_read(log: PartitionLog, reading: ScanOptions) -> tuple[pa.Schema,
 
 def _splits(log: PartitionLog, reading: ScanOptions, begin: int | None) -> list[Split]:
     """The stretches that hold the wanted offsets, as far as indexes can tell."""
+    if begin is not None:  # an earlier run has found the start, which may be gone now
+        reading = replace(reading, starting_offsets={}, starting_timestamp=None)
     given = selection_in(log.segments, reading, Selection(with_control=_has_markers(log.options)))
     first = Range(MIN_INT64 if begin is None else begin - 1)
     given = replace(given, offsets=given.offsets & first)

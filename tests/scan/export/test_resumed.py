@@ -164,3 +164,25 @@ def test_a_journal_without_a_last_batch_gets_one(log: Path) -> None:
     assert json.loads(entry.read_text())["last"][:2] == [20, 24]
     write(log, {0: [(at, 5, "b") for at in range(0, 25, 5)]})
     assert export(log) == 1
+
+
+def test_the_start_is_looked_up_once(tmp_path: Path) -> None:
+    """The record with the starting timestamp has expired, and later ones have earlier times."""
+    folder, out = tmp_path / "orders-0", tmp_path / "out"
+    folder.mkdir()
+
+    def at(offset: int, timestamp: int) -> bytes:
+        return kt.batch([kt.Record(timestamp=timestamp)], base_offset=offset)
+
+    start = 1_767_225_600_000
+    (folder / f"{0:020}.log").write_bytes(at(0, start - 1) + at(1, start))
+    (folder / f"{2:020}.log").write_bytes(at(2, start - 9))
+
+    def run() -> int:
+        return kafkajit.export(folder, out, to="csv", starting_timestamp=start).records
+
+    assert run() == 2
+    (folder / f"{0:020}.log").unlink()
+    with (folder / f"{2:020}.log").open("ab") as file:
+        file.write(at(3, start - 8))
+    assert run() == 1
