@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -23,7 +22,7 @@ from kafkajit.errors import InvalidOffsetError
 from kafkajit.produce.checks import check_columns, check_folder
 from kafkajit.produce.commit import check_new, commit
 from kafkajit.produce.inputs.input_columns import OF_BATCHES, InputColumns
-from kafkajit.produce.inputs.input_files import InputFile, input_files
+from kafkajit.produce.inputs.input_files import InputFile, input_files, repeated
 from kafkajit.produce.inputs.readers import names_in, rows_in
 from kafkajit.produce.inputs.rows import in_file, printable
 from kafkajit.produce.inputs.series import Series, series_of
@@ -349,9 +348,8 @@ def import_files(
     given = [files] if isinstance(files, (str, os.PathLike)) else list(files)
     found = [input_files(os.fspath(place), format) for place in given]
     inputs = [file for some in found for file in some.files]
-    for path, count in Counter(file.path for file in inputs).items():
-        if count > 1:
-            raise ValueError(f"{path} is named {count} times: its records would come twice")
+    for paths in repeated(inputs):
+        raise ValueError(f"{' and '.join(paths)} are one file: its records would come twice")
     parsed = ProduceOptions.parse(
         {"path": os.fspath(folder)}
         | {

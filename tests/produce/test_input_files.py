@@ -129,7 +129,7 @@ def test_links_do_not_repeat_files(tmp_path: Path) -> None:
     (tmp_path / "in" / "link.jsonl").symlink_to("a.jsonl")
     (tmp_path / "in" / "other").symlink_to(tmp_path / "out")
     assert found(tmp_path / "in") == (["a.jsonl", "c.jsonl", "b.jsonl"], [])
-    with pytest.raises(ValueError, match=r"a\.jsonl is named 2 times"):
+    with pytest.raises(ValueError, match=r"a\.jsonl and .*a\.jsonl are one file"):
         kafkajit.import_files([tmp_path / "in", tmp_path / "in" / "a.jsonl"], tmp_path / "logs")
 
 
@@ -187,3 +187,10 @@ def test_columns_in_a_path_are_those_of_the_file_or_an_error(tmp_path: Path) -> 
         ValueError, match=r"b\.csv: the folder partition=x does not have the number"
     ):
         kafkajit.import_files(tmp_path / "partition=x", tmp_path / "logs").apply()
+
+
+def test_a_file_and_a_link_to_it_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("key,value\na,b\n")
+    (tmp_path / "link.csv").symlink_to("a.csv")
+    with pytest.raises(ValueError, match=r"a\.csv and .*link\.csv are one file: its records would"):
+        kafkajit.import_files(f"{tmp_path}/*.csv", tmp_path / "logs", topic="t", partitions=1)

@@ -13,13 +13,14 @@ such as Delta's, is an error: the log decides which files count.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from pyarrow.fs import FileSystem, FileType
+from pyarrow.fs import FileSystem, FileType, LocalFileSystem
 
 from kafkajit.format.suffixes import AVRO, TEXT, format_in
 from kafkajit.places.location import GLOB, Location, filesystem_at, shown
@@ -128,6 +129,16 @@ def input_files(location: str, format_: str | None = None) -> Found:
         names = f": {', '.join(found.skipped[:3])} are left out" if found.skipped else ""
         raise FileNotFoundError(f"there are no files in {shown(location)}{names}")
     return found
+
+
+def repeated(files: Iterable[InputFile]) -> Iterator[list[str]]:
+    """The paths of each file that is named several times, perhaps through a link."""
+    found: dict[str, list[str]] = {}
+    for file in files:
+        is_local = isinstance(file.filesystem, LocalFileSystem)
+        where = os.path.realpath(file.path) if is_local else file.path
+        found.setdefault(where, []).append(file.path)
+    return (paths for paths in found.values() if len(paths) > 1)
 
 
 def _add_folder(

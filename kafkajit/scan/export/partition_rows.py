@@ -91,9 +91,15 @@ class PartitionLog:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns that are exported."""
-        schema = self.options.schema()
-        return with_corruption(schema) if self.options.scan.mode == PERMISSIVE else schema
+        """The columns that are exported; under PERMISSIVE with those that report damage."""
+        schema, scan = self.options.schema(), self.options.scan
+        if scan.mode != PERMISSIVE:
+            return schema
+        for name, part in ERRORS.items():
+            is_reported = scan.typed is not None and name in scan.typed.names
+            if is_reported and part in schema.names and name not in schema.names:
+                schema = schema.append(pa.field(name, pa.string()))
+        return with_corruption(schema)
 
 
 @dataclass

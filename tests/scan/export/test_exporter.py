@@ -303,3 +303,21 @@ def test_parquet_files_have_their_origin_and_statistics(logs: Path, tmp_path: Pa
     column = file.metadata.row_group(0).column(offset)
     assert (column.statistics.min, column.statistics.max) == (0, 499)
     assert file.schema_arrow.field("topic").type == pa.string()
+
+
+@pytest.mark.parametrize("to", ["jsonl", "parquet", "avro", "csv"])
+def test_values_that_do_not_fit_their_schema_never_come_back_as_null(
+    to: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    values = [b'{"a":1}', b"not json"]
+    content = kt.batch([kt.Record(b"k", value) for value in values])
+    (folder / f"{0:020}.log").write_bytes(content)
+    schema = '{"type":"object","properties":{"a":{"type":"integer"}}}'
+    out = tmp_path / "out"
+    kafkajit.export(folder, out, to=to, mode="PERMISSIVE", value_schema=schema)
+    plan = kafkajit.import_files(out, tmp_path / "back")
+    with pytest.raises(ValueError, match="could not decode it: export rawValue, too"):
+        plan.apply()
+    assert not (tmp_path / "back").exists()
