@@ -319,17 +319,17 @@ class _Salvage:
         for log in self.logs:
             if not log.has_damage:
                 continue
-            position, before = 0, log.begin - 1
+            position, before, is_damage = 0, log.begin - 1, False
             places = [(one.position, len(one.content), one) for one in log.batches]
             for start, size, batch in [*places, (log.size, 0, None)]:
-                is_damage = start > position
-                behind = FAR if batch is None else batch.first
+                is_damage |= start > position
+                position = start + size
                 if batch is not None and batch not in log.body:
-                    position = start + size
-                    continue
+                    continue  # its offset tells nothing about the damage before it
+                behind = FAR if batch is None else batch.first
                 if is_damage and before < first and last < behind:
                     return True
-                position = start + size
+                is_damage = False
                 before = before if batch is None else batch.last
         return False
 

@@ -45,6 +45,12 @@ def test_a_copy_of_a_batch_that_is_out_of_order_is_no_loss() -> None:
     assert not run(1, 3_009_387, None, sorted(KINDS))["sound records lost"]
 
 
+@pytest.mark.whole
+def test_batches_of_another_log_stay_where_damage_comes_before_a_base_offset_that_lies() -> None:
+    counts = run(1, 3_020_463, None, sorted(KINDS))
+    assert (counts["records"], counts["sound records lost"]) == (22, 1)
+
+
 @pytest.mark.thorough
 @pytest.mark.skipif(NO_JIT, reason="thousands of logs, with kernels that are interpreted")
 def test_many_repairs_keep_and_list_what_they_must() -> None:
