@@ -164,7 +164,8 @@ class _Loading:
         known_end = max((offset for offset, _ in ends), default=0)
         if lost and known_end > end:
             missing.append(Range(end, known_end - 1))
-        holes = holes_of(lost, missing, self._chosen.lost_markers(), kept)
+        chosen = self._chosen
+        holes = holes_of(lost, missing, chosen.lost_markers(), chosen.unreadable(kept), kept)
         found = find_lost_ends(pieces, holes, self._surroundings())
         loaded.lost_ends = found
         markers = [

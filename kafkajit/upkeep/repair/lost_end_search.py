@@ -173,9 +173,10 @@ class _Search:
             evidence.append("the .txnindex has no ABORT of it")
         if coordinator < 0:
             coordinator = one.coordinator_epoch
+        candidates = (unknown or holes)[::-1]
         lost = LostEnd(
             one,
-            (unknown or holes)[-1],
+            next((hole for hole in candidates if not hole.is_taken), candidates[0]),
             certainty,
             was,
             evidence,
@@ -221,6 +222,11 @@ class _Search:
             return CERTAIN
         if not holes:
             return None
+        # If the damaged bytes were copies of the batches that stay, they had no other marker.
+        free = [hole for hole in holes if not hole.is_taken]
+        if not free:
+            return POSSIBLE if event is None else None
+        holes[:] = free
         if event is None:
             return LIKELY
         missing = sum(hole.size for hole in holes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -43,7 +44,11 @@ class LostMarker(NamedTuple):
 
 
 def holes_of(
-    losses: Iterable[Loss], missing: Iterable[Range], markers: Iterable[LostMarker], kept: Kept
+    losses: Iterable[Loss],
+    missing: Iterable[Range],
+    markers: Iterable[LostMarker],
+    unreadable: Iterable[Hole],
+    kept: Kept,
 ) -> list[Hole]:
     """The offsets that are missing, in order.
 
@@ -51,6 +56,7 @@ def holes_of(
         losses: what the log loses.
         missing: other offsets that it does not have.
         markers: those that do not stay.
+        unreadable: damage whose offsets other batches have.
         kept: the offsets that stay.
     """
     found = []
@@ -81,6 +87,12 @@ def holes_of(
         lost = marker.hole(kept.missing(marker.left) if marker.left else None)
         if not any(hole.has(lost.first) for hole in apart):
             apart.append(lost)
+    apart.sort(key=lambda hole: hole.first)
+    firsts = [hole.first for hole in apart]
+    for damage in unreadable:
+        at = bisect_right(firsts, damage.first)
+        if not at or not apart[at - 1].has(damage.first):
+            apart.append(damage)
     return sorted(apart, key=lambda hole: hole.first)
 
 

@@ -25,6 +25,8 @@ from kafkajit.upkeep.repair.census import BatchRows, Census, take_census
 from kafkajit.upkeep.repair.damaged_batches import damaged_batches
 from kafkajit.upkeep.repair.evidence import facts_of
 from kafkajit.upkeep.repair.log_bodies import LEAPS, MISPLACED, LogRows
+from kafkajit.upkeep.repair.losses import Kept
+from kafkajit.upkeep.repair.lost_ends import Hole
 from kafkajit.upkeep.repair.new_markers import LostMarker
 from kafkajit.upkeep.repair.pieces import Extent, Piece, Written, insert_piece, part_of
 from kafkajit.upkeep.repair.segment_reading import LogReading, SegmentPlan, StoredLog
@@ -248,13 +250,12 @@ class ChosenSegments:
     def lost_markers(self) -> Iterator[LostMarker]:
         """The markers that do not stay where they are, but whose offsets may be others'.
 
-        They are sound, or have one wrong bit.
+        They are sound, or damaged bytes that have their headers.
         """
         for log, (fates, _) in self.arranged.items():
             census = self._censuses[log]
             rows = census.rows
-            is_wrong = np.isin(fates.astype(str), (LEAPS, MISPLACED))
-            is_wrong |= self.strays.get(log, False)
+            is_wrong = self._is_wrong(log)
             ordered = rows[~is_wrong]
             is_gone = (fates != "") & (fates != COPY) & (fates != BEHIND) & (rows["records"] == 0)
             for row in np.flatnonzero(is_gone).tolist():
@@ -269,8 +270,30 @@ class ChosenSegments:
                 for batch in damaged_batches(
                     log, gap.position, gap.length, left.first, _end_of(left)
                 ):
-                    if batch.is_control and batch.wrong_bits is not None:
+                    if batch.is_control:
                         yield LostMarker(log, Range(batch.first, batch.last), batch)
+
+    def unreadable(self, kept: Kept) -> Iterator[Hole]:
+        """The damage without headers whose offsets other batches have."""
+        for log in self.arranged:
+            census = self._censuses[log]
+            ordered = census.rows[~self._is_wrong(log)]
+            for gap in census.gaps:
+                left = _left_at(ordered, gap.position)
+                end = _end_of(left)
+                # Only its name tells where a log begins without a batch before the damage.
+                first = left.first or min(census.base_offset, left.last)
+                hole = Range(first, first if end is None else end)
+                if not left or kept.missing(hole) is not None:
+                    continue
+                if not damaged_batches(log, gap.position, gap.length, first, end):
+                    yield Hole(*hole, [], census.base_offset, is_taken=True)
+
+    def _is_wrong(self, log: Path) -> Mask:
+        """The batches of a log whose base offsets tell nothing about the bytes around them."""
+        fates, _ = self.arranged[log]
+        is_wrong: Mask = np.isin(fates.astype(str), (LEAPS, MISPLACED))
+        return is_wrong | self.strays.get(log, False)
 
     def _contradiction_with_start(self) -> str | None:
         """Why nothing stays: brokers delete a log that ends before its start."""

@@ -270,6 +270,55 @@ def test_a_snapshot_proves_the_end_or_that_there_was_none(tmp_path: Path) -> Non
     assert end.certainty == LIKELY
 
 
+def torn(batch: bytes) -> bytes:
+    return batch[:-13]
+
+
+@pytest.mark.parametrize(
+    ("damage", "has_snapshot", "certainty"),
+    [
+        (zeros, True, CERTAIN),
+        (noise, True, CERTAIN),
+        (torn, True, CERTAIN),
+        (zeros, False, POSSIBLE),
+        (noise, False, POSSIBLE),
+        (torn, False, CERTAIN),
+    ],
+)
+def test_an_end_is_told_if_another_log_has_the_offset_of_its_damaged_marker(
+    tmp_path: Path, damage: Damage, has_snapshot: bool, certainty: str
+) -> None:
+    batches = [data(0), transactional(2, 7), marker(4, 7, COMMIT)]
+    damaged = Damaged(tmp_path, batches, damage, 2, without="" if has_snapshot else "*5.snapshot")
+    (damaged.folder / log_name(3)).write_bytes(data(3, 1) + data(4) + data(6))
+    (end,) = damaged.ends(abort_open=[7])
+    assert (end.transaction.producer_id, end.certainty, end.becomes) == (7, certainty, None)
+    assert "lost at offset 4" in end.text
+    assert end.text.endswith("no marker is written, since another batch has its offset")
+
+
+def test_an_end_is_told_if_another_log_has_all_offsets_of_a_log_without_a_sound_batch(
+    tmp_path: Path,
+) -> None:
+    damaged = Damaged(tmp_path, [data(0), transactional(2, 7)], zeros)
+    (damaged.folder / log_name(3)).write_bytes(data(3, 1) + data(4) + data(6))
+    (damaged.folder / log_name(5)).write_bytes(zeros(marker(5, 7)))
+    (end,) = damaged.ends()
+    assert (end.transaction.producer_id, end.certainty, end.becomes) == (7, POSSIBLE, None)
+    assert "its end may be lost at offset 5" in end.text
+
+
+@pytest.mark.parametrize("damage", [flipped, zeros, noise])
+def test_no_end_is_lost_if_a_copy_of_the_log_has_the_damaged_batch(
+    tmp_path: Path, damage: Damage
+) -> None:
+    batches = [data(0), transactional(2, 7), data(4, 1), transactional(5, 7, 2), marker(7, 7)]
+    damaged = Damaged(tmp_path, batches, damage, 2)
+    (damaged.folder / log_name(3)).write_bytes(b"".join(batches[1:]))
+    assert damaged.ends() == []
+    assert damaged.plan().partitions[0].records.lost == 0
+
+
 def test_without_salvage_the_plan_names_the_ends_that_are_cut_away(tmp_path: Path) -> None:
     batches = [data(0), transactional(2, 7), data(4), marker(6, 7, ABORT), data(7)]
     damaged = Damaged(tmp_path, batches, flipped, 2)

@@ -33,6 +33,8 @@ def test_a_repair_keeps_and_lists_what_it_must(kind: str, tmp_path: Path) -> Non
         pytest.param(2_009_947, id="a marker under the offset of another in a compacted log"),
         pytest.param(3_000_105, id="an empty log, and another under its name"),
         pytest.param(3_003_849, id="an empty segment of a compacted log"),
+        pytest.param(3_008_763, id="zeros for a segment's last marker, and another log"),
+        pytest.param(3_008_919, id="a torn marker, and another log with its offset"),
         pytest.param(3_007_476, id="a lost last segment, and damage at the end before it"),
     ],
 )
