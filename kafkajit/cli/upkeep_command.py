@@ -14,6 +14,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
+from operator import index
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -189,7 +190,7 @@ class Report:
                 "errors": self._errors,
                 **self._notes,
             }
-            print(json.dumps(document))
+            print(json.dumps(document, default=index))  # numbers of kernels may be numpy's
         elif code == NEEDED and not options.apply:
             words = ["kafkajit", options.command, "--apply", *options.words]
             to_do = f"To do it: {shlex.join(words)}"
