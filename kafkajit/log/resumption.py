@@ -11,10 +11,8 @@ log must still have it, unless
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
-from operator import attrgetter
 from typing import NamedTuple
 
 from kafkajit.errors import OffsetOutOfRangeError
@@ -110,21 +108,26 @@ def _read_batch(batch: Batches) -> ReadBatch:
 
 def _at(segments: Sequence[Segment], offset: int, position: int) -> ReadBatch | None:
     """The batch at a position of the segment that has an offset."""
-    at = bisect_right(segments, offset, key=attrgetter("base_offset")) - 1
-    if at < 0 or not 0 <= position < segments[at].log.size:
+    segment = next(_segments_from(segments, offset), None)
+    if segment is None or not 0 <= position < segment.log.size:
         return None
-    found = OpenSegment(segments[at]).batches_at(position)[:1]
+    found = OpenSegment(segment).batches_at(position)[:1]
     return _read_batch(found) if len(found) else None
 
 
 def _from(segments: Sequence[Segment], offset: int) -> Iterator[Batches]:
     """The batches of a log from the one that has an offset on, each alone."""
-    for segment, following in zip_longest(segments, segments[1:]):
-        is_before = following is not None and following.base_offset <= offset
-        if is_before or not segment.log.size:
-            continue
+    for segment in _segments_from(segments, offset):
         source, start = OpenSegment(segment).tail(offset)
         for batches in Walk(source, mode=DROPMALFORMED, start=start).framed():
             late = batches[batches.last_offset >= offset]
             yield from (late[row : row + 1] for row in range(len(late)))
             source.forget(int(batches.end[-1]))
+
+
+def _segments_from(segments: Sequence[Segment], offset: int) -> Iterator[Segment]:
+    """The segments from the one that has an offset on; of those that overlap, what is read."""
+    read = [segment for segment in segments if segment.cut and segment.log.size]
+    for segment, following in zip_longest(read, read[1:]):
+        if following is None or offset < max(following.base_offset, following.cut.first):
+            yield segment

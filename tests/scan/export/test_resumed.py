@@ -186,3 +186,16 @@ def test_the_start_is_looked_up_once(tmp_path: Path) -> None:
     with (folder / f"{2:020}.log").open("ab") as file:
         file.write(at(3, start - 8))
     assert run() == 1
+
+
+def test_a_last_batch_in_an_overlap_is_the_one_that_was_read(log: Path) -> None:
+    """A second segment begins before the end of the first, which is compacted between two runs."""
+    out, other = log.parent / "overlap", log.parent / "other"
+    for folder in (out, other):
+        write(log, {0: [(0, 5, "a"), (5, 5, "a")], 7: [(7, 3, "b")]})
+        assert kafkajit.export(log, folder, to="csv").records == 10
+    write(log, {0: [(5, 5, "a")], 7: [(7, 3, "b"), (10, 1, "b")]})
+    assert kafkajit.export(log, out, to="csv").records == 1
+    write(log, {0: [(0, 5, "c"), (5, 5, "c")], 7: [(7, 3, "b")]})
+    with pytest.raises(OffsetOutOfRangeError, match="offset 9 is not"):
+        kafkajit.export(log, other, to="csv")
