@@ -53,4 +53,4 @@ if __name__ == "__main__":
 
 
 def _sound_logs() -> list[Path]:
-    return [path for path in _SAMPLE.rglob("*.log") if "damaged" not in path.parts]
+    return [path for path in _SAMPLE.rglob("*.log") if path.parts[-3] != "damaged"]
