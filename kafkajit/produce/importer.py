@@ -27,7 +27,7 @@ from kafkajit.produce.inputs.readers import names_in, rows_in
 from kafkajit.produce.inputs.rows import in_file, printable
 from kafkajit.produce.inputs.series import Series, series_of
 from kafkajit.produce.job_folder import JobFolder
-from kafkajit.produce.open_transactions import OpenTransactions, joined
+from kafkajit.produce.open_transactions import OF_TRANSACTIONS, OpenTransactions, joined
 from kafkajit.produce.options import ProduceOptions
 from kafkajit.produce.router import Router, TopicPartition
 from kafkajit.produce.task_output import StagedSegment, TaskOutput, check_growing
@@ -125,6 +125,7 @@ def _few(names: Iterable[str]) -> str:
 
 
 _SHOWN = 5
+_FOLLOWED = ("offset", *OF_TRANSACTIONS)
 
 
 @dataclass(repr=False)
@@ -237,12 +238,13 @@ class _Counts:
 
     def add(self, records: pa.RecordBatch) -> None:
         numbers = pa.array(self._router.route(records))
+        followed = records.select([name for name in _FOLLOWED if name in records.schema.names])
         for pair in pc.value_counts(numbers):
             partition = self._router.partitions[pair["values"].as_py()]
             part = self._found.setdefault(partition, ImportedPartition(partition))
             part.records += pair["counts"].as_py()
             if self._has_offsets:
-                self._follow(partition, records.filter(pc.equal(numbers, pair["values"])))
+                self._follow(partition, followed.filter(pc.equal(numbers, pair["values"])))
 
     def _follow(self, partition: TopicPartition, records: pa.RecordBatch) -> None:
         offsets = records["offset"].to_numpy()

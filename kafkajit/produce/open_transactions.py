@@ -14,6 +14,9 @@ import pyarrow.compute as pc
 
 from kafkajit.records.control_records import END_TRANSACTION
 
+# The columns of records, beside their offsets, that tell transactions.
+OF_TRANSACTIONS = ("isTransactional", "controlType", "producerId")
+
 
 @dataclass
 class OpenTransactions:
