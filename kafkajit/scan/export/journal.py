@@ -23,6 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from kafkajit.format.limits import MAX_INT64
 from kafkajit.log.resumption import ReadBatch
 from kafkajit.walk.damage import PERMISSIVE
 
@@ -210,8 +211,8 @@ class FileNames:
 
     def _are_ours(self, journal: Journal) -> bool:
         return (
-            (journal.next_offset is None or type(journal.next_offset) is int)
-            and all(type(number) is int for number in journal.last or ())
+            (journal.next_offset is None or _is_number(journal.next_offset))
+            and all(map(_is_number, journal.last or ()))
             and type(journal.rounds) is int
             and all(self.has_final(file.final) for file in journal.files)
             and all(
@@ -220,6 +221,11 @@ class FileNames:
             )
             and all(self.has_final(name) or self.has_written(name) for name in journal.begun)
         )
+
+
+def _is_number(value: object) -> bool:
+    """Whether a value of JSON is an offset, a size or a checksum."""
+    return type(value) is int and 0 <= value <= MAX_INT64
 
 
 def _batch_in(numbers: list[int] | None) -> ReadBatch | None:

@@ -26,7 +26,7 @@ from kafkajit.errors import (
     OffsetOutOfRangeError,
 )
 from kafkajit.format.limits import MIN_INT64
-from kafkajit.format.ranges import Range
+from kafkajit.format.ranges import NOTHING, Range
 from kafkajit.log.open_segment import OpenSegment
 from kafkajit.log.resumption import ReadBatch, batch_at, check_resumed
 from kafkajit.log.segment import Segment
@@ -93,13 +93,7 @@ class PartitionLog:
     def schema(self) -> pa.Schema:
         """The columns that are exported; under PERMISSIVE with those that report damage."""
         schema, scan = self.options.schema(), self.options.scan
-        if scan.mode != PERMISSIVE:
-            return schema
-        for name, part in ERRORS.items():
-            is_reported = scan.typed is not None and name in scan.typed.names
-            if is_reported and part in schema.names and name not in schema.names:
-                schema = schema.append(pa.field(name, pa.string()))
-        return with_corruption(schema)
+        return with_corruption(_with_errors(schema, scan)) if scan.mode == PERMISSIVE else schema
 
 
 @dataclass
@@ -188,11 +182,13 @@ def rows_of(
     begin = passed.next_offset
     options, reading = log.options, _reading(log)
     schema, errors = _schema_to_read(log, reading)
-    if begin is not None:
-        _check_resumed(log, begin, passed)
+    lost = NOTHING if begin is None else _check_resumed(log, begin, passed)
     if "position" not in schema.names:
         schema = schema.append(pa.field("position", RECORD_COLUMNS["position"].type))
-    splits = _splits(log, reading, begin)
+    given = _given(log, reading, begin)
+    splits = _splits(log, given)
+    if lost & given.offsets:
+        _name_lost(log, lost & given.offsets, passed)
     drops_markers = not _has_markers(options)
     kept = pa.schema([field_ for field_ in schema if field_.name in _kept(log)])
     waiting: list[_Damage] = []  # in front of the first row
@@ -245,23 +241,25 @@ def last_batch(log: PartitionLog, passed: Passed) -> ReadBatch | None:
         return None  # the segment is gone meanwhile
 
 
-def _check_resumed(log: PartitionLog, begin: int, passed: Passed) -> None:
-    """Raise if the log is not the one that an earlier run has read; name what it has lost."""
+def _check_resumed(log: PartitionLog, begin: int, passed: Passed) -> Range:
+    """The offsets that a log has lost; raise if it is not the one that an earlier run has read."""
     try:
-        lost = check_resumed(log.segments, begin, passed.last)
+        return check_resumed(log.segments, begin, passed.last)
     except OffsetOutOfRangeError as error:
         error.advice = "export it into another folder"
         raise
-    if lost:
-        text = (
-            f"{log.name}: offsets {lost.first} to {lost.last} are gone from the log, and were not "
-            "exported before: retention has removed them"
-        )
-        passed.lost.append(text)
-        if log.options.scan.failed is None:
-            logger.warning("%s", text)
-        else:
-            log.options.scan.failed(LeftOutError(text))
+
+
+def _name_lost(log: PartitionLog, lost: Range, passed: Passed) -> None:
+    text = (
+        f"{log.name}: offsets {lost.first} to {lost.last} are gone from the log, and were not "
+        "exported before: retention has removed them"
+    )
+    passed.lost.append(text)
+    if log.options.scan.failed is None:
+        logger.warning("%s", text)
+    else:
+        log.options.scan.failed(LeftOutError(text))
 
 
 def _has_markers(options: ExportOptions) -> bool:
@@ -285,28 +283,43 @@ def _kept(log: PartitionLog) -> set[str]:
 def _schema_to_read(log: PartitionLog, reading: ScanOptions) -> tuple[pa.Schema, list[str]]:
     """The columns to read, and those of them that report malformed keys and values."""
     schema = log.options.schema()
-    errors: list[str] = []
-    if reading.typed is not None and reading.mode == PERMISSIVE:
-        errors = [name for name, part in ERRORS.items() if part in schema.names]
-        errors = [name for name in errors if name in reading.typed.names]
+    errors = _errors(schema, reading)
     more = ["offset", *(["timestamp"] if "date" in log.options.partition_by else [])]
     more += [] if set(_MARKERS) & set(schema.names) else ["controlType"]
     for name in more:
         if name not in schema.names:
             schema = schema.append(pa.field(name, RECORD_COLUMNS[name].type))
-    for name in errors:
-        if name not in schema.names:
-            schema = schema.append(pa.field(name, pa.string()))
+    schema = _with_errors(schema, reading)
     return (with_corruption(schema) if reading.mode == PERMISSIVE else schema), errors
 
 
-def _splits(log: PartitionLog, reading: ScanOptions, begin: int | None) -> list[Split]:
-    """The stretches that hold the wanted offsets, as far as indexes can tell."""
+def _errors(schema: pa.Schema, scan: ScanOptions) -> list[str]:
+    """The columns that report malformed keys and values, of those that are read."""
+    if scan.typed is None or scan.mode != PERMISSIVE:
+        return []
+    found = [name for name, part in ERRORS.items() if part in schema.names]
+    return [name for name in found if name in scan.typed.names]
+
+
+def _with_errors(schema: pa.Schema, scan: ScanOptions) -> pa.Schema:
+    """The columns, and those that report malformed keys and values."""
+    for name in _errors(schema, scan):
+        if name not in schema.names:
+            schema = schema.append(pa.field(name, pa.string()))
+    return schema
+
+
+def _given(log: PartitionLog, reading: ScanOptions, begin: int | None) -> Selection:
+    """The wanted records; of those that an earlier run has exported, the last one."""
     if begin is not None:  # an earlier run has found the start, which may be gone now
         reading = replace(reading, starting_offsets={}, starting_timestamp=None)
     given = selection_in(log.segments, reading, Selection(with_control=_has_markers(log.options)))
     first = Range(MIN_INT64 if begin is None else begin - 1)
-    given = replace(given, offsets=given.offsets & first)
+    return replace(given, offsets=given.offsets & first)
+
+
+def _splits(log: PartitionLog, given: Selection) -> list[Split]:
+    """The stretches that hold the wanted records, as far as indexes can tell."""
     splits = []
     for segment in log.segments:
         if not segment.log.size or not given.offsets & segment.offsets:

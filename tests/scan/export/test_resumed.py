@@ -199,3 +199,27 @@ def test_a_last_batch_in_an_overlap_is_the_one_that_was_read(log: Path) -> None:
     write(log, {0: [(0, 5, "c"), (5, 5, "c")], 7: [(7, 3, "b")]})
     with pytest.raises(OffsetOutOfRangeError, match="offset 9 is not"):
         kafkajit.export(log, other, to="csv")
+
+
+def test_what_retention_took_behind_the_ending_offset_is_no_loss(
+    log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--partition", "orders-0", "--ending-offset", "10", "-o", str(log.parent / "some")]
+    words += ["--to", "csv", str(log)]
+    assert main(["export", *words]) == 0
+    write(log, {15: [(15, 5, "a")]})
+    capsys.readouterr()
+    assert main(["export", *words]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("number", [2**63, -1, 1.0, True, "1"])
+def test_a_journal_with_numbers_that_no_log_has_is_refused(number: object, log: Path) -> None:
+    (entry,) = (log.parent.parent / "out" / "_kafkajit" / "orders-0").iterdir()
+    document = json.loads(entry.read_text())
+    for field in range(5):
+        last = list(document["last"])
+        last[field] = number
+        entry.write_text(json.dumps({**document, "last": last}))
+        with pytest.raises(ValueError, match="journal"):
+            kafkajit.export(log, log.parent.parent / "out", to="jsonl")
