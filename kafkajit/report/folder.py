@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from pyarrow.fs import FileType
 
 from kafkajit.errors import Failed, KafkaJitError
 from kafkajit.format.log_path import CLEANED_SUFFIX, DELETED_SUFFIX, SWAP_SUFFIX, parse_log_path
-from kafkajit.format.ranges import Range
 from kafkajit.log.segment import Segment
 from kafkajit.log.tiered_segments import partitions_of
 from kafkajit.places.location import SEGMENT_NAME, Location
@@ -27,7 +23,6 @@ from kafkajit.places.tiered_files import TieredFile
 from kafkajit.state.checkpoints import START_OFFSETS, parse_offsets
 from kafkajit.state.meta_properties import META_PROPERTIES, parse_meta_properties
 from kafkajit.state.partition_metadata import PARTITION_METADATA, parse_partition_metadata
-from kafkajit.storage.live_file import LiveFile
 from kafkajit.storage.source import as_bytes
 from kafkajit.storage.stored_file import StoredFile
 
@@ -162,43 +157,6 @@ def look_at(
     for partition in partitions:
         _read_start_offsets(found, partition[0])
     return found
-
-
-def as_now(segment: Segment) -> Segment:
-    """The segment with its size now: a broker may have written to it since it was listed.
-
-    A local log that a broker has deleted, or compacted, since then raises a FileNotFoundError.
-    """
-    log = segment.log
-    if log.filesystem is not None:
-        return segment
-    size = Path(log.key).stat().st_size
-    if size < log.size:  # what is left of it, and of others, after a compaction
-        raise FileNotFoundError(errno.ENOENT, "replaced since it was listed", log.path)
-    return segment if size == log.size else replace(segment, log=replace(log, size=size))
-
-
-def held(segment: Segment) -> Segment:
-    """The segment as a file that is read later, even if a broker has renamed or replaced it."""
-    if segment.log.filesystem is not None:
-        return segment
-    with suppress(FileNotFoundError):
-        return replace(segment, log=replace(LiveFile.at(segment.log.key), path=segment.log.path))
-    return segment
-
-
-def listed_again(segment: Segment, offset: int) -> list[Segment]:
-    """The segments that a partition's folder has now from an offset on; none if it is gone."""
-    try:
-        logs, files = find_segments([segment.log.folder])
-    except FileNotFoundError:
-        return []
-    return [
-        replace(one, cut=one.cut & Range(offset)) if one.base_offset < offset else one
-        for partition in partitions_of(logs, files)
-        for one in partition
-        if one.offsets.last >= offset
-    ]
 
 
 def _root_of(folder: str, segment: Segment) -> str:

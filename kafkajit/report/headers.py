@@ -13,11 +13,11 @@ import numpy as np
 
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.codecs import codec_name
+from kafkajit.log.live_segments import as_now, held, listed_again
 from kafkajit.log.missing_offsets import Extent
 from kafkajit.log.segment import Segment
 from kafkajit.reader import SegmentReader
 from kafkajit.records.batches import Batches, lacks_records
-from kafkajit.report.folder import as_now, held, listed_again
 from kafkajit.report.partition import PartitionFigures
 from kafkajit.report.tally import Sizes, Tally
 from kafkajit.schema import record_schema

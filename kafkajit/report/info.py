@@ -12,12 +12,13 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from kafkajit.errors import Failed
+from kafkajit.log.live_segments import as_now, listed_again
 from kafkajit.log.missing_offsets import Extent
+from kafkajit.log.missing_segments import MissingSegments
 from kafkajit.log.segment import Segment
+from kafkajit.log.segment_end import End, end_of
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
-from kafkajit.report.ends import End, end_of
-from kafkajit.report.folder import Folder, as_now, listed_again, look_at
-from kafkajit.report.missing import MissingSegments
+from kafkajit.report.folder import Folder, look_at
 
 # Partitions of a bucket whose ends are read at once.
 _READERS = 32
@@ -44,7 +45,7 @@ def info(
     starts = list(map(folder.start_offset, folder.partitions))
     is_local = all(log.log.is_local for partition in folder.partitions for log in partition)
     if is_local:
-        missing = MissingSegments(folder)
+        missing = MissingSegments(folder.files.values())
         ends = [
             _partition(partition, start) | _between(missing, partition)
             for partition, start in zip(folder.partitions, starts, strict=True)

@@ -15,6 +15,7 @@ from typing import Any
 
 from kafkajit.format.notebook import in_notebook
 from kafkajit.format.progress import Progress
+from kafkajit.log.missing_segments import MissingSegments
 from kafkajit.log.overlaps import served
 from kafkajit.log.segment import Segment
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
@@ -25,7 +26,6 @@ from kafkajit.report.dry_runs import DryRuns, folder_of
 from kafkajit.report.folder import Folder, look_at
 from kafkajit.report.groups import OFFSETS_TOPIC, Commit
 from kafkajit.report.headers import TopicFigures
-from kafkajit.report.missing import MissingSegments
 from kafkajit.report.sample import Part, RecordFigures, spread
 from kafkajit.report.sql import QUERIES
 from kafkajit.report.tasks import (
@@ -128,9 +128,9 @@ def _take(options: ReportOptions, progress: Progress, runner: Runner) -> dict[st
     share = runner.share(sum(map(cost_of_index, checked)))
     for piece in runner.run(map(CheckIndexes, cut(checked, share, cost_of_index))):
         troubles.extend(piece)
-    missing = MissingSegments(folder)
+    missing = MissingSegments(folder.files.values())
     for topic in topics:
-        troubles.extend([*trouble.of_topic(topic.figures), *missing.of_topic(topic.figures)])
+        troubles.extend(trouble.of_topic(topic.figures, missing))
     troubles.extend(map(trouble.of_leftover, folder.problems()))
     commits = _commits(options, topics, troubles, runner)
     figures = [topic.figures for topic in topics]

@@ -11,6 +11,7 @@ import numpy as np
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.log.missing_offsets import Missing
+from kafkajit.log.missing_segments import MissingSegments
 from kafkajit.log.overlaps import all_unserved
 from kafkajit.log.segment import Segment
 from kafkajit.report.folder import Leftover
@@ -139,10 +140,13 @@ def of_overlaps(partitions: Iterable[Sequence[Segment]]) -> Iterator[Trouble]:
             )
 
 
-def of_topic(topic: TopicFigures) -> Iterator[Trouble]:
+def of_topic(topic: TopicFigures, missing: MissingSegments) -> Iterator[Trouble]:
     """The trouble that the headers of a topic's batches show."""
-    for partition in topic.partitions:
-        yield from _of_partition(topic.topic, partition)
+    for one in topic.partitions:
+        yield from _of_partition(topic.topic, one)
+        if one.read:
+            for lacking in missing.of(one.read, one.extents, has_holes=one.has_holes):
+                yield of_missing(lacking, topic.topic, one.partition, one.folder)
 
 
 def _of_partition(topic: str | None, partition: PartitionFigures) -> Iterator[Trouble]:

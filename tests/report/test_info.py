@@ -9,7 +9,7 @@ from scanning import by_folder, write_partition
 
 import kafkajit
 import kafkajit.testing as kt
-from kafkajit.report import ends
+from kafkajit.log import segment_end
 from kafkajit.report.info import info
 
 
@@ -18,7 +18,7 @@ from kafkajit.report.info import info
 def test_the_ends_are_those_of_the_log(
     folder: Path, small: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ends, "_SMALL", small)
+    monkeypatch.setattr(segment_end, "_SMALL", small)
     found = info([str(folder)])
     (topic,) = found["topics"]
     (partition,) = topic["eachPartition"]

@@ -11,9 +11,10 @@ from partitions import data
 from scanning import write_partition
 
 import kafkajit.testing as kt
+from kafkajit.log.live_segments import as_now
 from kafkajit.log.segment import Segment
 from kafkajit.report import headers, info, take
-from kafkajit.report.folder import Folder, as_now, look_at
+from kafkajit.report.folder import Folder, look_at
 from kafkajit.report.take import ALL, ReportOptions
 
 Change = Callable[[Path], object]

@@ -14,10 +14,10 @@ from scanning import by_folder, write_partition
 
 import kafkajit.testing as kt
 from kafkajit.format.layout import BATCH_HEADER
+from kafkajit.log import segment_end
 from kafkajit.log.segment import Segment, segments_of
+from kafkajit.log.segment_end import plain_end, walked_end
 from kafkajit.places.locations import find_segments
-from kafkajit.report import ends
-from kafkajit.report.ends import plain_end, walked_end
 
 PLACES = st.floats(0, 1, exclude_max=True)
 CHANGES = st.lists(st.tuples(PLACES, st.integers(0, 255)), max_size=3)
@@ -37,7 +37,7 @@ def segments_at(location: Path) -> list[Segment]:
 
 @pytest.fixture
 def by_index(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ends, "_SMALL", 0)
+    monkeypatch.setattr(segment_end, "_SMALL", 0)
 
 
 @by_folder
@@ -45,7 +45,7 @@ def by_index(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_sound_logs_of_v2_end_where_the_kernels_find_it(
     folder: Path, small: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ends, "_SMALL", small)
+    monkeypatch.setattr(segment_end, "_SMALL", small)
     for segment in segments_at(folder):
         assert plain_end(segment) in (walked_end(segment), None)
 
@@ -154,7 +154,7 @@ def test_changed_bytes_make_no_other_end(
         (folder / f"{0:020}.index").write_bytes(kt.offset_index([(8, THIRD)]))
     (segment,) = segments_at(folder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ends, "_SMALL", 0 if has_index else 1 << 30)
+        patch.setattr(segment_end, "_SMALL", 0 if has_index else 1 << 30)
         assert plain_end(segment) in (walked_end(segment), None)
 
 

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.log_path import LOG_SUFFIX
 from kafkajit.log.evidence import REMOTE_INDEXES, add_configs, take_evidence
 from kafkajit.log.missing_offsets import Evidence, Extent, Missing, find_missing
 from kafkajit.log.segment import Segment
+from kafkajit.log.segment_end import begins_with_hole
 from kafkajit.places.tiered_files import TieredFile
-from kafkajit.report.ends import begins_with_hole
-from kafkajit.report.folder import Folder
 from kafkajit.state.checkpoints import NAMES, parse_offsets
 from kafkajit.storage.source import as_bytes
 from kafkajit.storage.stored_file import StoredFile
-
-if TYPE_CHECKING:  # they load kernels
-    from kafkajit.report.headers import TopicFigures
-    from kafkajit.report.trouble import Trouble
 
 logger = logging.getLogger("kafkajit")
 
@@ -29,22 +23,17 @@ _Offsets = Mapping[tuple[str | None, int | None], int]
 
 
 class MissingSegments:
-    """Looks for the missing segments of the partitions of a folder."""
+    """Looks for the missing segments of partitions.
 
-    def __init__(self, folder: Folder) -> None:
+    Args:
+        files: in the folders of the partitions.
+    """
+
+    def __init__(self, files: Iterable[StoredFile]) -> None:
         self._files: dict[str, dict[str, StoredFile]] = {}  # by folder and name
-        for file in folder.files.values():
+        for file in files:
             self._files.setdefault(file.folder, {})[file.name] = file
         self._checkpoints: dict[tuple[str, str], _Offsets] = {}
-
-    def of_topic(self, topic: TopicFigures) -> Iterator[Trouble]:
-        """The trouble of a topic whose headers were read."""
-        from kafkajit.report.trouble import of_missing
-
-        for one in topic.partitions:
-            if one.read:
-                for missing in self.of(one.read, one.extents, has_holes=one.has_holes):
-                    yield of_missing(missing, topic.topic, one.partition, one.folder)
 
     def of(
         self, segments: Sequence[Segment], extents: Sequence[Extent], *, has_holes: bool | None

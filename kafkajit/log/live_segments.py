@@ -1,0 +1,51 @@
+"""Segments in a folder that a broker writes to: their sizes and files now."""
+
+from __future__ import annotations
+
+import errno
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from kafkajit.format.ranges import Range
+from kafkajit.log.segment import Segment
+from kafkajit.log.tiered_segments import partitions_of
+from kafkajit.places.locations import find_segments
+from kafkajit.storage.live_file import LiveFile
+
+
+def as_now(segment: Segment) -> Segment:
+    """The segment with its size now: a broker may have written to it since it was listed.
+
+    A local log that a broker has deleted, or compacted, since then raises a FileNotFoundError.
+    """
+    log = segment.log
+    if log.filesystem is not None:
+        return segment
+    size = Path(log.key).stat().st_size
+    if size < log.size:  # what is left of it, and of others, after a compaction
+        raise FileNotFoundError(errno.ENOENT, "replaced since it was listed", log.path)
+    return segment if size == log.size else replace(segment, log=replace(log, size=size))
+
+
+def held(segment: Segment) -> Segment:
+    """The segment as a file that is read later, even if a broker has renamed or replaced it."""
+    if segment.log.filesystem is not None:
+        return segment
+    with suppress(FileNotFoundError):
+        return replace(segment, log=replace(LiveFile.at(segment.log.key), path=segment.log.path))
+    return segment
+
+
+def listed_again(segment: Segment, offset: int) -> list[Segment]:
+    """The segments that a partition's folder has now from an offset on; none if it is gone."""
+    try:
+        logs, files = find_segments([segment.log.folder])
+    except FileNotFoundError:
+        return []
+    return [
+        replace(one, cut=one.cut & Range(offset)) if one.base_offset < offset else one
+        for partition in partitions_of(logs, files)
+        for one in partition
+        if one.offsets.last >= offset
+    ]
