@@ -10,7 +10,7 @@ from pathlib import Path
 from kafkajit.format.ranges import Range
 from kafkajit.log.segment import Segment
 from kafkajit.log.tiered_segments import partitions_of
-from kafkajit.places.locations import find_segments
+from kafkajit.places.location import READABLE_NAME
 from kafkajit.storage.live_file import LiveFile
 
 
@@ -40,9 +40,10 @@ def held(segment: Segment) -> Segment:
 def listed_again(segment: Segment, offset: int) -> list[Segment]:
     """The segments that a partition's folder has now from an offset on; none if it is gone."""
     try:
-        logs, files = find_segments([segment.log.folder])
+        files = {file.path: file for file in segment.log.beside()}
     except FileNotFoundError:
         return []
+    logs = [file for file in files.values() if READABLE_NAME.fullmatch(file.name)]
     return [
         replace(one, cut=one.cut & Range(offset)) if one.base_offset < offset else one
         for partition in partitions_of(logs, files)

@@ -9,9 +9,10 @@ from pathlib import Path
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.log_path import LOG_SUFFIX
 from kafkajit.log.evidence import REMOTE_INDEXES, add_configs, take_evidence
+from kafkajit.log.live_segments import listed_again
 from kafkajit.log.missing_offsets import Evidence, Extent, Missing, find_missing
 from kafkajit.log.segment import Segment
-from kafkajit.log.segment_end import begins_with_hole
+from kafkajit.log.segment_end import begins_with_hole, end_of
 from kafkajit.places.tiered_files import TieredFile
 from kafkajit.state.checkpoints import NAMES, parse_offsets
 from kafkajit.storage.source import as_bytes
@@ -19,7 +20,68 @@ from kafkajit.storage.stored_file import StoredFile
 
 logger = logging.getLogger("kafkajit")
 
+# The bytes of a remote segment that are looked at for holes: all would take as long as reading it.
+_LOOKED_AT = 1 << 20
+
 _Offsets = Mapping[tuple[str | None, int | None], int]
+
+
+def missing_between(segments: Sequence[Segment]) -> list[Missing]:
+    """The offsets that a partition lacks between two segments, unless compaction explains it.
+
+    Others may write to the folder, or only some of its segments be given. So what a folder lacks
+    has to be missing when it is listed again, too.
+    """
+    found = _between(segments)
+    if not found or _has_tiered(segments) or len({one.log.folder for one in segments}) > 1:
+        return found
+    return [
+        again
+        for again in _between(listed_again(segments[0], 0))
+        if any(one.first <= again.last and again.first <= one.last for one in found)
+    ]
+
+
+def _between(segments: Sequence[Segment]) -> list[Missing]:
+    from kafkajit.log.overlaps import ends_of  # it loads kernels
+
+    segments = [one for one in segments if one.path.suffix == LOG_SUFFIX]
+    if len(segments) < 2:
+        return []
+    has_tiered = _has_tiered(segments)
+    if has_tiered:
+        lasts = [one.offsets.last for one in segments]
+    else:
+        (lasts,) = ends_of([segments])
+    extents = [
+        Extent(one.base_offset, one.base_offset, max(last + 1, one.base_offset))
+        for one, last in zip(segments, lasts, strict=True)
+    ]
+    # No file tells more of the last one: a broker may append to it.
+    extents[-1] = extents[-1]._replace(behind=extents[-1].base_offset)
+    suspects = find_missing(extents, Evidence(), has_holes=False)
+    if not suspects:
+        return []
+    if not has_tiered:  # damage at a segment's end explains it, and is reported as such
+        for row in range(len(segments) - 1):
+            if any(
+                extents[row].base_offset <= one.first <= extents[row].behind for one in suspects
+            ):
+                extents[row] = _extent(segments[row])
+    missing = MissingSegments([] if has_tiered else segments[0].log.beside())
+    found = missing.of(segments, extents, has_holes=False if has_tiered else None)
+    first, last = segments[0].base_offset, segments[-1].base_offset
+    return [one for one in found if one.is_trouble and first <= one.first < last]
+
+
+def _extent(segment: Segment) -> Extent:
+    end = end_of(segment)
+    behind = segment.base_offset if end.offset is None else end.offset + 1
+    return Extent(segment.base_offset, segment.base_offset, behind, end.problem is not None)
+
+
+def _has_tiered(segments: Sequence[Segment]) -> bool:
+    return any(isinstance(segment.log, TieredFile) for segment in segments)
 
 
 class MissingSegments:
@@ -50,7 +112,7 @@ class MissingSegments:
             return []
         extents = sorted(extents)
         evidence = self._evidence(segments[0])
-        if any(isinstance(segment.log, TieredFile) for segment in segments):
+        if _has_tiered(segments):
             evidence.starts, evidence.indexed, evidence.log_start_offset = [], [], 0
         found = find_missing(extents, evidence, has_holes=bool(has_holes))
         if has_holes is None and _is_trouble(found):
@@ -99,7 +161,7 @@ class MissingSegments:
             found = {}
             try:
                 file = self._files.get(root, {}).get(name)
-                if file is None and log.is_local:
+                if file is None and not isinstance(log, TieredFile):
                     file = log.above(name)
                 if file is not None:
                     rows = parse_offsets(as_bytes(file.read_now()), file.path).to_pylist()
@@ -130,6 +192,8 @@ def _has_holes(segments: Sequence[Segment]) -> bool:
                 if (firsts[1:] > behinds[:-1]).any() or lacks_records(batches):
                     return True
                 behind = int(behinds[-1])
+                if not segment.log.is_local and batches.end[-1] >= _LOOKED_AT:
+                    break
         except (OSError, EOFError, KafkaJitError):
             continue
     return False

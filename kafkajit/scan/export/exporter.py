@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -236,7 +236,9 @@ def _export_partition(
 ) -> ExportedPartition:
     output = PartitionOutput(folder, log.names, log.identity)
     known = output.journal
-    passed = Passed(known.next_offset, known.last, behind=list(known.gaps))
+    passed = Passed(
+        known.next_offset, known.last, missing=list(known.missing), behind=list(known.gaps)
+    )
     done = ExportedPartition(log.topic, log.partition, passed=passed)
     rows = _read(rows_of(log, passed, reading))
     is_last = False
@@ -245,10 +247,10 @@ def _export_partition(
         try:
             is_last = _fill(files, rows, done)
             closed = files.close()
-            journal, gaps = output.journal, tuple(passed.behind)
-            if closed or (passed.next_offset, gaps) != (journal.next_offset, journal.gaps):
-                new = (ExportedFile(file.written, file.name, file.size) for file in closed)
-                output.commit(passed.next_offset, last_batch(log, passed), gaps, new)
+            new = tuple(ExportedFile(file.written, file.name, file.size) for file in closed)
+            before, now = output.journal, passed.journal()
+            if new or replace(before, last=None, files=(), rounds=0) != now:
+                output.commit(replace(now, last=last_batch(log, passed), files=new))
         except BaseException as error:
             say_where(error, Path(folder.path))
             files.abandon()

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kafkajit.format.limits import MAX_INT64
+from kafkajit.format.ranges import Range
 from kafkajit.log.resumption import ReadBatch
 from kafkajit.walk.damage import PERMISSIVE
 
@@ -54,6 +55,7 @@ class Journal:
     next_offset: int | None = None
     last: ReadBatch | None = None  # that has the offset before; unknown in older journals
     gaps: tuple[tuple[str, int | None], ...] = ()  # after the last record
+    missing: tuple[Range, ...] = ()  # offsets between segments that the log lacked
     files: tuple[ExportedFile, ...] = ()  # of the last round
     begun: tuple[str, ...] = ()  # files that a run may have begun and did not commit
     rounds: int = 0  # that were committed
@@ -70,6 +72,7 @@ class Journal:
             "next": self.next_offset,
             "last": self.last,
             "gaps": self.gaps,
+            "missing": self.missing,
             "files": [[file.written, file.final, file.size] for file in self.files],
             "begun": self.begun,
             "rounds": self.rounds,
@@ -196,6 +199,7 @@ class FileNames:
                     known["next"],
                     _batch_in(known.get("last")),
                     tuple((place, position) for place, position in known["gaps"]),
+                    tuple(Range(first, last) for first, last in known.get("missing", ())),
                     tuple(ExportedFile(*file) for file in known["files"]),
                     tuple(known["begun"]),
                     known["rounds"],
@@ -213,6 +217,7 @@ class FileNames:
         return (
             (journal.next_offset is None or _is_number(journal.next_offset))
             and all(map(_is_number, journal.last or ()))
+            and all(_is_number(offset) for lacking in journal.missing for offset in lacking)
             and type(journal.rounds) is int
             and all(self.has_final(file.final) for file in journal.files)
             and all(

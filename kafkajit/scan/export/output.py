@@ -24,7 +24,6 @@ from typing import Any
 import pyarrow as pa
 
 from kafkajit.errors import LockedError
-from kafkajit.log.resumption import ReadBatch
 from kafkajit.scan.export.journal import (
     ExportedFile,
     FileNames,
@@ -85,15 +84,9 @@ class PartitionOutput:
             self._check_alone()
             self._folder.remove(written)
 
-    def commit(
-        self,
-        next_offset: int | None,
-        last: ReadBatch | None,
-        gaps: Iterable[tuple[str, int | None]],
-        files: Iterable[ExportedFile],
-    ) -> None:
+    def commit(self, journal: Journal) -> None:
         """Commit a round: its files are whole, under the names that they are written by."""
-        journal = Journal(next_offset, last, tuple(gaps), tuple(files), (), self.journal.rounds + 1)
+        journal = replace(journal, rounds=self.journal.rounds + 1)
         for file in journal.files:
             if file.written != file.final:
                 self._check_free(file.final)

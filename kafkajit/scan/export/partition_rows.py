@@ -23,15 +23,15 @@ from kafkajit.errors import (
     InvalidRecordError,
     KafkaJitError,
     LeftOutError,
-    OffsetOutOfRangeError,
 )
 from kafkajit.format.limits import MIN_INT64
 from kafkajit.format.ranges import NOTHING, Range
 from kafkajit.log.open_segment import OpenSegment
-from kafkajit.log.resumption import ReadBatch, batch_at, check_resumed
+from kafkajit.log.resumption import ReadBatch, batch_at
 from kafkajit.log.segment import Segment
 from kafkajit.places.location import shown
-from kafkajit.scan.export.journal import FileNames
+from kafkajit.scan.export.journal import FileNames, Journal
+from kafkajit.scan.export.losses import check_continued, losses
 from kafkajit.scan.export.options import ExportOptions
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.plan import Split, find_partitions, selection_in, selection_of
@@ -103,13 +103,20 @@ class Passed:
     next_offset: int | None = None  # behind the last record
     last: ReadBatch | None = None  # which the last record of an earlier run is in
     position: int | None = None  # of the batch of the last record that this run has read
-    lost: list[str] = field(default_factory=list)  # what retention has removed between two runs
+    lost: list[str] = field(default_factory=list)  # offsets that the log lacks
+    missing: list[Range] = field(default_factory=list)  # between segments, in this run or earlier
     behind: list[Place] = field(default_factory=list)  # damage behind that record
     gaps: list[dict[str, Any]] = field(default_factory=list)  # damage that this run has found
     malformed: int = 0  # records
     examples: list[str] = field(default_factory=list)
 
     _EXAMPLES = 3
+
+    def journal(self) -> Journal:
+        """The progress to keep for a later run."""
+        behind = -1 if self.next_offset is None else self.next_offset
+        missing = tuple(one for one in self.missing if one.last < behind)
+        return Journal(self.next_offset, gaps=tuple(self.behind), missing=missing)
 
     def add_malformed(self, rows: pa.RecordBatch, errors: list[str], name: str) -> None:
         """Count rows with malformed keys or values, and keep the first of them."""
@@ -182,13 +189,15 @@ def rows_of(
     begin = passed.next_offset
     options, reading = log.options, _reading(log)
     schema, errors = _schema_to_read(log, reading)
-    lost = NOTHING if begin is None else _check_resumed(log, begin, passed)
+    lost = NOTHING if begin is None else check_continued(log.segments, begin, passed.last)
     if "position" not in schema.names:
         schema = schema.append(pa.field("position", RECORD_COLUMNS["position"].type))
     given = _given(log, reading, begin)
     splits = _splits(log, given)
-    if lost & given.offsets:
-        _name_lost(log, lost & given.offsets, passed)
+    new = given.offsets & Range(MIN_INT64 if begin is None else begin)
+    for text in losses(log.name, log.segments, new, lost, passed.missing):
+        passed.lost.append(text)
+        _name_lost(text, log.options.scan)
     drops_markers = not _has_markers(options)
     kept = pa.schema([field_ for field_ in schema if field_.name in _kept(log)])
     waiting: list[_Damage] = []  # in front of the first row
@@ -241,25 +250,11 @@ def last_batch(log: PartitionLog, passed: Passed) -> ReadBatch | None:
         return None  # the segment is gone meanwhile
 
 
-def _check_resumed(log: PartitionLog, begin: int, passed: Passed) -> Range:
-    """The offsets that a log has lost; raise if it is not the one that an earlier run has read."""
-    try:
-        return check_resumed(log.segments, begin, passed.last)
-    except OffsetOutOfRangeError as error:
-        error.advice = "export it into another folder"
-        raise
-
-
-def _name_lost(log: PartitionLog, lost: Range, passed: Passed) -> None:
-    text = (
-        f"{log.name}: offsets {lost.first} to {lost.last} are gone from the log, and were not "
-        "exported before: retention has removed them"
-    )
-    passed.lost.append(text)
-    if log.options.scan.failed is None:
+def _name_lost(text: str, scan: ScanOptions) -> None:
+    if scan.failed is None:
         logger.warning("%s", text)
     else:
-        log.options.scan.failed(LeftOutError(text))
+        scan.failed(LeftOutError(text))
 
 
 def _has_markers(options: ExportOptions) -> bool:

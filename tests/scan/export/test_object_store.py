@@ -18,6 +18,7 @@ from exporting import append, records_in
 from moto.server import ThreadedMotoServer
 
 import kafkajit
+import kafkajit.testing as kt
 from kafkajit.errors import LockedError, OffsetOutOfRangeError
 from kafkajit.scan.export.output_folders import RemoteFolder
 
@@ -226,3 +227,24 @@ def test_two_runs_at_once_end_in_one_export_or_in_an_error(
         found = sorted(offset for some in offsets(bucket).values() for offset in some)
         assert found == list(range(60 if grows else 40)), turn
     assert turn > 5
+
+
+def test_a_segment_that_a_bucket_lacks_is_named(bucket: str, tmp_path: Path) -> None:
+    filesystem, path = pyarrow.fs.FileSystem.from_uri(bucket)
+
+    def put(base_offset: int, count: int) -> None:
+        with filesystem.open_output_stream(f"{path}/orders-0/{base_offset:020}.log") as file:
+            file.write(kt.batch([kt.Record(b"k", b"v")] * count, base_offset=base_offset))
+
+    for base_offset in (0, 20):
+        put(base_offset, 10)
+    source = bucket.replace("/kafka", "/kafka/orders-0")
+    (line,) = kafkajit.export(source, tmp_path / "out", to="csv").lost
+    assert line.startswith("orders-0: offsets 10 to 19 are missing between")
+    put(10, 10)
+    assert kafkajit.export(source, tmp_path / "whole", to="csv").lost == []
+    put(10, 1)
+    folder, name = path.rsplit("/", 1)
+    with filesystem.open_output_stream(f"{folder}/{name}/cleaner-offset-checkpoint") as file:
+        file.write(b"0\n1\norders 0 20\n")
+    assert kafkajit.export(source, tmp_path / "compacted", to="csv").lost == []

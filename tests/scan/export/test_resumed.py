@@ -13,6 +13,8 @@ import kafkajit
 import kafkajit.testing as kt
 from kafkajit.cli import main
 from kafkajit.errors import OffsetOutOfRangeError
+from kafkajit.format.ranges import Range
+from kafkajit.scan.export.partition_rows import Passed
 
 Batches = dict[int, list[tuple[int, int, str]]]  # segments: first offset, records, their content
 
@@ -223,3 +225,73 @@ def test_a_journal_with_numbers_that_no_log_has_is_refused(number: object, log: 
         entry.write_text(json.dumps({**document, "last": last}))
         with pytest.raises(ValueError, match="journal"):
             kafkajit.export(log, log.parent.parent / "out", to="jsonl")
+
+
+MISSING = (
+    "orders-0: offsets 20 to 29 are missing between 00000000000000000010.log and "
+    "00000000000000000030.log, and nothing tells that the log was compacted"
+)
+LATE = (
+    "orders-0: offsets 20 to 29 were missing in an earlier run, and the log has some of them now: "
+    "export it into another folder"
+)
+
+
+def lacks_a_segment(log: Path) -> Path:
+    """The log goes on after the next segment, which is missing."""
+    for base_offset in (30, 40):
+        (log / f"{base_offset:020}.log").write_bytes(batch(base_offset, 10, "a"))
+    return log
+
+
+def test_a_missing_segment_is_named_once(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert export(lacks_a_segment(log)) == 1
+    assert capsys.readouterr().err == f"kafkajit export: {MISSING}\n"
+    assert exported(log) == [*BEFORE, *((offset, f"a{offset}") for offset in range(30, 50))]
+    assert export(log) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_missing_segment_that_arrives_later_is_named(
+    log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert export(lacks_a_segment(log)) == 1
+    (log / f"{20:020}.log").write_bytes(batch(20, 10, "a"))
+    for _ in range(2):
+        capsys.readouterr()
+        assert export(log) == 1
+        assert capsys.readouterr().err == f"kafkajit export: {LATE}\n"
+    result = kafkajit.export(log, log.parent.parent / "out", to="jsonl")
+    assert result.lost == [LATE]
+
+
+def test_a_journal_has_only_missing_offsets_that_an_export_has_passed() -> None:
+    """A segment that arrives before that is exported."""
+    passed = Passed(next_offset=30, missing=[Range(20, 29), Range(50, 59)])
+    assert passed.journal().missing == (Range(20, 29),)
+
+
+def test_gaps_of_a_compacted_log_are_none(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lacks_a_segment(log)
+    (log.parent / "cleaner-offset-checkpoint").write_text("0\n1\norders 0 40\n")
+    assert export(log) == 0
+    (log.parent / "cleaner-offset-checkpoint").unlink()
+    (log / f"{40:020}.log").write_bytes(batch(40, 10, "a", kept=[1, 9]))
+    shutil.rmtree(log.parent.parent / "out")
+    assert export(log) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_segments_that_the_reader_leaves_out_are_not_missing(
+    log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (lacks_a_segment(log) / f"{20:020}.log").write_bytes(batch(20, 10, "a"))
+    out = str(log.parent.parent / "some.jsonl")
+    assert main(["export", str(log / "*[14]0.log"), "-o", out]) == 0
+    one = ["export", str(log), "--partition", "orders-0"]
+    assert main([*one, "--ending-offset", "20", "-o", f"{out}.csv"]) == 0
+    (log / f"{20:020}.log").unlink()
+    assert main([*one, "--ending-offset", "20", "-o", f"{out}.avro"]) == 0
+    assert capsys.readouterr().err == ""
+    assert main([*one, "--starting-offset", "25", "-o", f"{out}.arrow"]) == 1
+    assert "orders-0: offsets 20 to 29 are missing between" in capsys.readouterr().err
