@@ -92,6 +92,7 @@ class BatchPlan(NamedTuple):
 
     header: npt.NDArray[np.void]  # NATIVE_BATCH_HEADER
     first_row: Int64s  # one more than headers: the last is the number of rows
+    position: Int64s | None = None  # of each batch in the log that its records come from
 
 
 def first_rows(

@@ -118,15 +118,16 @@ class GivenBatches:
         return self._take(self._position.size, rows, np.zeros(left + 1, dtype=np.int64))
 
     def _take(self, stop: int, rows: RecordRows, firsts: Int64s) -> BatchPlan:
-        headers = self._header[self._next : stop]
+        headers, position = self._header[self._next : stop], self._position[self._next : stop]
         self._next = stop
         # A message of v0 or v1 cannot be empty: it goes with its record, a set with its last.
         stays = (np.diff(firsts) > 0) | (headers["magic"] == MAGIC_V2)
-        headers, firsts = headers[stays], np.append(firsts[:-1][stays], firsts[-1])
+        headers, position = headers[stays], position[stays]
+        firsts = np.append(firsts[:-1][stays], firsts[-1])
         _count_records(headers, rows, firsts)
         check_offsets(headers, rows, firsts)
         _check_record_headers(headers, rows, firsts)
-        return BatchPlan(headers, firsts)
+        return BatchPlan(headers, firsts, position)
 
 
 def _count_records(headers: npt.NDArray[np.void], rows: RecordRows, firsts: Int64s) -> None:

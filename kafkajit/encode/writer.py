@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ from kafkajit.encode.rows import (
     numbers_of,
     rows_counted_from,
 )
+from kafkajit.encode.source_batches import SourceBatches
 from kafkajit.encode.windows import chunks_of, window_rows
 from kafkajit.errors import InvalidOffsetError
 from kafkajit.format.limits import MAX_INT64
@@ -40,6 +41,7 @@ def encode_batches(
     records: pa.Table | pa.RecordBatch,
     *,
     batches: pa.Table | None = None,
+    source: Any = None,
     compression_type: CompressionType | None = None,
     compression_level: int | None = None,
     batch_size: int | None = None,
@@ -66,11 +68,12 @@ def encode_batches(
     isTransactional, timestampType or magic. A row with a controlType is a control record. COMMIT
     and ABORT need no key and value; coordinatorEpoch is their coordinator's epoch.
 
-    So the result of `read_records` is encoded into the batches that it was read from, and an
-    uncompressed log comes out byte for byte; of a compressed log the same records come out. Pass
-    `batches` to keep what records do not hold: gaps left by compaction, delete horizons, and
-    batches without records. One thing is lost: under LogAppendTime a record has its batch's
-    timestamp, and the columns do not hold the timestamp that the producer set.
+    So the result of `read_records` is encoded into the batches that it was read from. Pass the
+    log as `source` to change some of its records: all batches whose records are unchanged are
+    copied byte for byte. Or pass `batches` to write all of them anew, with what records do not
+    hold: gaps left by compaction, delete horizons, and batches without records. One thing is lost
+    of a batch that is written: under LogAppendTime a record has its batch's timestamp, and the
+    columns do not hold the timestamp that the producer set.
 
     A record that cannot be written raises an error before anything is returned. The error names the
     row, counted from 0, and the column or option.
@@ -82,6 +85,9 @@ def encode_batches(
             record's `position` names its batch; offset and timestamp are required, too. If some
             records of a batch are missing, it is written with the rest. The only other options
             allowed are those of compression.
+        source: the log that the records come from, instead of `batches`: a path or bytes, as for
+            `read_records`. A batch that has the same records as there is copied, and each other one
+            is written as with `batches`. No other option is allowed.
         compression_type: the codec. If None, each batch keeps the codec that `batches` gives, and
             without `batches` nothing is compressed.
         compression_level: as in Kafka's compression.gzip.level, compression.lz4.level and
@@ -128,13 +134,14 @@ def encode_batches(
         delete_horizon_ms=delete_horizon_ms,
         magic=magic,
     )
-    return _joined(list(Encoder(options).encode(records, batches)))
+    return _joined(list(_encoded(records, batches, source, options)))
 
 
 def iter_encoded_batches(
     records: pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch],
     *,
     batches: pa.Table | None = None,
+    source: Any = None,
     compression_type: CompressionType | None = None,
     compression_level: int | None = None,
     batch_size: int | None = None,
@@ -161,6 +168,7 @@ def iter_encoded_batches(
         records: as for `encode_batches`, or an iterable of record batches, such as `iter_records`
             returns.
         batches: the result of `read_record_batches`, as for `encode_batches`.
+        source: the log that the records come from, as for `encode_batches`.
         compression_type: the codec. If None, each batch keeps the codec that `batches` gives, and
             without `batches` nothing is compressed.
         compression_level: as in Kafka's compression.gzip.level, compression.lz4.level and
@@ -206,7 +214,21 @@ def iter_encoded_batches(
         delete_horizon_ms=delete_horizon_ms,
         magic=magic,
     )
-    return Encoder(options).encode(records, batches)
+    return _encoded(records, batches, source, options)
+
+
+def _encoded(
+    records: pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch],
+    batches: pa.Table | None,
+    source: Any,
+    options: EncodeOptions,
+) -> Iterator[pa.Buffer]:
+    if source is None:
+        return Encoder(options).encode(records, batches)
+    if batches is not None:
+        raise ValueError("source has the batches: pass either source or batches")
+    copied = SourceBatches(source, options)
+    return Encoder(options).encode(records, copied.table, copied)
 
 
 class Encoder:
@@ -230,9 +252,24 @@ class Encoder:
         self,
         records: pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch],
         batches: pa.Table | None = None,
+        source: SourceBatches | None = None,
     ) -> Iterator[pa.Buffer]:
-        """Encode the records, a few megabytes of batches at a time."""
+        """Encode the records, a few megabytes of batches at a time.
+
+        Args:
+            records: to encode.
+            batches: of these, as in `encode_batches`.
+            source: the log with these batches, to copy those that have not changed.
+        """
         given = None if batches is None else GivenBatches(batches, self._options)
+        return self._encoded(records, given, source)
+
+    def _encoded(
+        self,
+        records: pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch],
+        given: GivenBatches | None,
+        source: SourceBatches | None,
+    ) -> Iterator[pa.Buffer]:
         keeps = given is not None or self._options.batch_size is None
         before = 0
         for chunk in chunks_of(records, whole_batches=keeps):
@@ -246,14 +283,14 @@ class Encoder:
                     if taken == 0:  # the first batch is larger than the window
                         count *= 2
                         continue
-                    encoded = self._write(rows, plan)
+                    encoded = list(self._written(rows, plan, source))
                 start += taken
                 self.next_offset = int(rows.offset[taken - 1]) + 1
-                yield encoded
+                yield from encoded
             before += chunk.num_rows
         if given is not None and given.has_more:
             rows = self._rows(_NO_RECORDS)
-            yield self._write(rows, given.rest(rows))
+            yield from self._written(rows, given.rest(rows), source)
 
     def _plan(
         self, window: pa.RecordBatch, given: GivenBatches | None, *, is_last: bool
@@ -294,6 +331,15 @@ class Encoder:
             headers_of(window.column("headers")) if "headers" in names else missing_column(count, 0)
         )
         return RecordRows(offset, timestamp, key, value, headers)
+
+    def _written(
+        self, rows: RecordRows, plan: BatchPlan, source: SourceBatches | None
+    ) -> Iterator[pa.Buffer]:
+        if source is None:
+            yield self._write(rows, plan)
+            return
+        for part, copied in source.parts(rows, plan, self._rows):
+            yield self._write(rows, part) if copied is None else copied
 
     def _write(self, rows: RecordRows, plan: BatchPlan) -> pa.Buffer:
         buffer = pa.allocate_buffer(self._writer.bound(rows, plan), resizable=True)

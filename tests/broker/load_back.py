@@ -255,8 +255,8 @@ def cure(folder: Path) -> None:
         for segment in kafkajit.Log(folder.with_name("truncated-0")).segments:
             records = kafkajit.read_records(segment.log.path)
             poison = pc.is_in(records["offset"], pa.array([0, 7, 8, 9, 4700]))
-            batches = kafkajit.read_record_batches(segment.log.path)
-            log.append(kafkajit.encode_batches(records.filter(pc.invert(poison)), batches=batches))
+            sound = records.filter(pc.invert(poison))
+            log.append(kafkajit.encode_batches(sound, source=segment.log.path))
 
 
 CHANGED: dict[str, Callable[[Path], None]] = {

@@ -7,39 +7,13 @@ import pyarrow as pa
 import pytest
 import reference
 from corpus import rows_of, split
+from encoding import T, log_of_all_kinds
 from hypothesis import given
 from hypothesis import strategies as st
 
 import kafkajit
 from kafkajit import InvalidOffsetError, InvalidRecordError, encode_batches
 from kafkajit import testing as kt
-
-T = 1_700_000_000_000
-
-
-def log_of_all_kinds() -> bytes:
-    """v2 batches with gaps, a marker, a delete horizon, an empty one; messages and sets."""
-    records = [kt.Record(b"k%d" % n, b"v%d" % n, timestamp=T + n) for n in range(4)]
-    gone = [
-        kt.Record(b"k", b"v", offset_delta=3, timestamp=T),
-        kt.Record(b"l", None, offset_delta=5),
-    ]
-    return b"".join(
-        [
-            kt.batch(records, base_offset=0, producer_id=7, producer_epoch=1, base_sequence=3),
-            kt.control_batch(1, base_offset=4, coordinator_epoch=5, producer_id=7),
-            kt.batch(gone, base_offset=10, last_offset_delta=8, delete_horizon_ms=T + 99),
-            kt.batch([], base_offset=20, last_offset_delta=4, base_timestamp=-1, max_timestamp=T),
-            kt.batch(records, base_offset=30, codec="gzip", partition_leader_epoch=6),
-            kt.batch(records, base_offset=40, timestamp_type=1, max_timestamp=T, base_timestamp=T),
-            kt.message_set(records, base_offset=50, magic=0),
-            kt.message_set(records, base_offset=60, magic=0, codec="snappy"),
-            kt.message_set(records, base_offset=70, magic=1),
-            kt.message_set(records, base_offset=80, magic=1, codec="lz4"),
-            kt.batch([], base_offset=90, is_transactional=True, producer_id=7),
-        ]
-    )
-
 
 LOG = log_of_all_kinds()
 # The compared columns of a batch: not its position, and nothing that depends on the compressor.
