@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from appends import digests, files_of
-from corpus import DATA, NO_JIT
+from corpus import DATA, NO_JIT, split
 from damages import damage, damaged_seeds
 
 import kafkajit
@@ -42,3 +42,17 @@ def test_a_damaged_log_becomes_what_kafka_makes_of_it(seed: int, tmp_path: Path)
     (folder / "leader-epoch-checkpoint").touch()  # Kafka creates it when it reads it
     assert digests(files_of(folder), log.start) == KAFKAS[str(seed)], str(plan)
     assert not kafkajit.repair(folder, config=config).is_needed
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+def test_salvage_keeps_the_bytes_of_sound_batches_as_other_compressors_wrote_them(
+    codec: str, tmp_path: Path
+) -> None:
+    name = "00000000000000000000.log"
+    batches = split((DATA / "v2" / f"{codec}-0" / name).read_bytes())
+    spoilt = [batches[0], batches[1][:-1] + b"~", *batches[2:]]
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    (folder / name).write_bytes(b"".join(spoilt))
+    kafkajit.repair(folder, salvage=True).apply()
+    assert (folder / name).read_bytes() == b"".join([batches[0], *batches[2:]])
