@@ -57,6 +57,24 @@ def _binary(size: int) -> str:
     return f"{size >> _BITS[units[-1]]}{units[-1]}" if units else str(size)
 
 
+def offsets_text(first: int, last: int) -> str:
+    """A range of offsets.
+
+    >>> offsets_text(7, 9), offsets_text(7, 7)
+    ('offsets 7 to 9', 'offset 7')
+    """
+    return f"offset {first}" if first == last else f"offsets {first} to {last}"
+
+
+def offsets_are(first: int, last: int) -> str:
+    """A range of offsets as the subject of a sentence.
+
+    >>> offsets_are(7, 9), offsets_are(7, 7)
+    ('offsets 7 to 9 are', 'offset 7 is')
+    """
+    return f"{offsets_text(first, last)} {'is' if first == last else 'are'}"
+
+
 def number_of(count: int, noun: str, plural: str | None = None) -> str:
     """A count and its noun.
 

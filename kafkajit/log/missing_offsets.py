@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from kafkajit.format.amounts import number_of
+from kafkajit.format.amounts import number_of, offsets_are
 
 # These topics are compacted, whatever the defaults of a broker are.
 COMPACTED_TOPICS = ("__consumer_offsets", "__transaction_state")
@@ -163,6 +163,4 @@ def _behind(segments: Sequence[Extent], evidence: Evidence) -> Iterator[Missing]
 
 
 def _offsets(first: int, last: int) -> str:
-    if first == last:
-        return f"offset {first} is missing"
-    return f"offsets {first} to {last} are missing"
+    return f"{offsets_are(first, last)} missing"

@@ -26,6 +26,7 @@ from itertools import pairwise
 import numpy as np
 
 from kafkajit.errors import KafkaJitError
+from kafkajit.format.amounts import offsets_are
 from kafkajit.format.layout import (
     BATCH_LENGTH_OFFSET,
     LOG_OVERHEAD,
@@ -89,11 +90,13 @@ def _served(segments: list[Segment], ends: Sequence[int], warns: bool) -> list[S
             segment, offsets=offsets, cut=ALL if is_whole else offsets
         )
         if warns and not is_whole and segment.log.size:
-            what = f"offsets {segment.base_offset} to {offsets.first - 1}" if offsets else "all"
+            hidden = "none of it is read"
+            if offsets:
+                hidden = f"{offsets_are(segment.base_offset, offsets.first - 1)} not read"
             _report(
                 segment.log.path,
-                f"{what} of it are not read, because segments before it have these offsets: the "
-                "option overlaps=all reads them, too",
+                f"{hidden}, because segments before it have these offsets: the option overlaps=all "
+                "reads them, too",
             )
     return [found.get(one.log.path, one) for one in segments]
 
@@ -117,7 +120,7 @@ def unserved(log: StoredFile, offsets: Range) -> Gap | None:
         if not early.all():
             break
         source.forget(end)
-    reason = f"offsets {base} to {offsets.first - 1} are not read: segments before it have them"
+    reason = f"{offsets_are(base, offsets.first - 1)} not read: segments before it have them"
     return Gap(log.path, 0, end, reason)
 
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafkajit.errors import InvalidOffsetError
+from kafkajit.format.amounts import number_of, offsets_text
 from kafkajit.produce.checks import check_columns, check_folder
 from kafkajit.produce.commit import check_new, commit
 from kafkajit.produce.inputs.input_columns import OF_BATCHES, InputColumns
@@ -69,8 +70,8 @@ class ImportedPartition:
 
     def __str__(self) -> str:
         return (
-            f"{self.partition}: {self.records:,} record{'' if self.records == 1 else 's'}, offsets "
-            f"{self.first_offset} to {self.last_offset}"
+            f"{self.partition}: {number_of(self.records, 'record')}, "
+            f"{offsets_text(self.first_offset or 0, self.last_offset or 0)}"
         )
 
 

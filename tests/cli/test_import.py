@@ -80,7 +80,7 @@ def test_the_exit_code_is_0_only_if_all_was_imported(
     (files / "a.csv").write_text("topic,partition,value,meta_a,meta_b\nx,0,v,1,2\n")
     assert main(["import", "--apply", str(files), str(tmp_path / "b")]) == 2
     shown = capsys.readouterr()
-    assert shown.out == "x-0: 1 record, offsets 0 to 0\n"
+    assert shown.out == "x-0: 1 record, offset 0\n"
     assert shown.err == (
         "kafkajit import: columns that are not imported: meta_a, meta_b\n"
         f"kafkajit import: files that are not imported: {files / '_more.csv'}\n"

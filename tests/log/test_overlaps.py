@@ -91,11 +91,10 @@ def test_a_report_names_what_consumers_do_not_get(tmp_path: Path) -> None:
             for one in found["trouble"]
         ]
         (log,) = (tmp_path / "orders-0").glob("*4.log")
-        reason = "are not read: segments before it have them"
         assert found["trouble"][0]["length"] == log.stat().st_size
         assert told == [
             ("overlap", f"{4:020}.log", 0, "no offset is read: segments before it have them"),
-            ("overlap", f"{7:020}.log", 0, f"offsets 7 to 7 {reason}"),
+            ("overlap", f"{7:020}.log", 0, "offset 7 is not read: segments before it have them"),
         ]
         assert found["topics"][0]["eachPartition"][0]["endOffset"] == 10
 
@@ -184,9 +183,9 @@ def test_what_is_not_read_is_told_once_and_can_be_read(
     for _ in range(2):
         assert pairs(rows_of(tmp_path)) == [(0, 0), (1, 0), (2, 0), (3, 0), (4, 4)]
     assert caplog.messages == [
-        f"{tmp_path}/orders-0/{2:020}.log: all of it are not read, because segments before it have "
+        f"{tmp_path}/orders-0/{2:020}.log: none of it is read, because segments before it have "
         "these offsets: the option overlaps=all reads them, too",
-        f"{tmp_path}/orders-0/{3:020}.log: all of it are not read, because segments before it have "
+        f"{tmp_path}/orders-0/{3:020}.log: none of it is read, because segments before it have "
         "these offsets: the option overlaps=all reads them, too",
     ]
     both = rows_of(tmp_path, overlaps="all")
@@ -211,7 +210,7 @@ def test_the_table_of_corruption_has_what_is_not_read(tmp_path: Path) -> None:
             "path": str(logs[7]),
             "position": 0,
             "length": one,
-            "reason": "offsets 7 to 7 are not read: segments before it have them",
+            "reason": "offset 7 is not read: segments before it have them",
         },
     ]
     assert rows_of(tmp_path, kind="corruption", overlaps="all").num_rows == 0

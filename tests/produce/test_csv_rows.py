@@ -105,7 +105,7 @@ def test_a_file_without_records_is_imported_beside_another(content: bytes, tmp_p
     (tmp_path / "part-0.csv").write_bytes(content)
     (tmp_path / "part-1.csv").write_bytes(b"value\nv\n")
     plan = kafkajit.import_files(tmp_path, tmp_path / "logs", topic="t", partitions=1)
-    assert str(plan) == "t-0: 1 record, offsets 0 to 0"
+    assert str(plan) == "t-0: 1 record, offset 0"
 
 
 def test_excels_files_are_read_or_the_error_has_the_remedy(tmp_path: Path) -> None:

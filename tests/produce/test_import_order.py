@@ -183,7 +183,7 @@ def test_columns_that_new_offsets_lose_are_named_if_they_have_something(tmp_path
     plan = kafkajit.import_files(tmp_path / "a.parquet", tmp_path / "logs", new_offsets=True)
     assert str(plan).splitlines()[1:] == ["columns that are not imported: sequence"]
     kept = kafkajit.import_files(tmp_path / "a.parquet", tmp_path / "logs")
-    assert str(kept) == "t-0: 1 record, offsets 7 to 7"
+    assert str(kept) == "t-0: 1 record, offset 7"
 
 
 def test_a_column_of_a_records_old_place_is_named_if_there_are_no_offsets(tmp_path: Path) -> None:

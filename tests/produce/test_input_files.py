@@ -174,7 +174,7 @@ def test_columns_in_a_path_are_those_of_the_file_or_an_error(tmp_path: Path) -> 
     folder_with(folder, ["a.csv"])
     (folder / "a.csv").write_text("value\nv\n")
     plan = kafkajit.import_files(tmp_path / "topic=t", tmp_path / "logs")
-    assert str(plan.partitions[0]) == "t-3: 1 record, offsets 0 to 0"
+    assert str(plan.partitions[0]) == "t-3: 1 record, offset 0"
     assert plan.left_out.columns == {"year"}
     (folder / "a.csv").write_text("topic,value\nt,v\nx,v\n")
     with pytest.raises(

@@ -18,6 +18,7 @@ from pyarrow.fs import FileType, LocalFileSystem
 
 from kafkajit.change.files import say_where
 from kafkajit.errors import KafkaJitError
+from kafkajit.format.amounts import number_of, offsets_text
 from kafkajit.format.notebook import html_lines, in_notebook
 from kafkajit.format.progress import Progress, ignored
 from kafkajit.places.location import filesystem_at, shown
@@ -70,8 +71,8 @@ class ExportedPartition:
             at = self.passed.next_offset
             return f"{name}: no new records{'' if at is None else f' from offset {at} on'}"
         line = (
-            f"{name}: {self.records:,} record{'' if self.records == 1 else 's'}, offsets "
-            f"{self.first_offset} to {self.last_offset}"
+            f"{name}: {number_of(self.records, 'record')}, "
+            f"{offsets_text(self.first_offset or 0, self.last_offset or 0)}"
         )
         if not self.files:
             return line

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kafkajit.errors import OffsetOutOfRangeError
+from kafkajit.format.amounts import offsets_are, offsets_text
 from kafkajit.format.ranges import Range
 from kafkajit.log.missing_segments import missing_between
 from kafkajit.log.resumption import ReadBatch, check_resumed
@@ -35,13 +36,13 @@ def losses(
     for early in missing:
         if any(one.base_offset in range(early.first, early.last + 1) for one in segments):
             yield (
-                f"{name}: offsets {early.first} to {early.last} were missing in an earlier run, "
+                f"{name}: {offsets_text(*early)} had no segment in an earlier run, "
                 "and the log has some of them now: export it into another folder"
             )
     if lost & asked:
         lost &= asked
         yield (
-            f"{name}: offsets {lost.first} to {lost.last} are gone from the log, and were not "
+            f"{name}: {offsets_are(*lost)} gone from the log, and had not been "
             "exported before: retention has removed them"
         )
     for one in missing_between(segments):

@@ -8,11 +8,18 @@ others have the offsets before is cut there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kafkajit.errors import CorruptIndexError, CorruptRecordError, InvalidOffsetError
+from kafkajit.errors import (
+    CorruptIndexError,
+    CorruptRecordError,
+    InvalidOffsetError,
+    InvalidRecordError,
+)
+from kafkajit.format.amounts import offsets_text
 from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.ranges import Range
@@ -26,6 +33,9 @@ from kafkajit.upkeep.restore.cut_batch import CutBatch, cut_batch
 from kafkajit.walk.damage import Stretch
 from kafkajit.walk.frames import frames
 from kafkajit.walk.selection import Selection
+
+# The errors of a log that is damaged.
+DAMAGED = (CorruptRecordError, InvalidOffsetError, InvalidRecordError)
 
 
 @dataclass(frozen=True)
@@ -70,7 +80,7 @@ class KeptSegment:
         for cut in self.cut:
             yield (
                 f"batch at offset {cut.was.first} is rewritten with {cut.records:,} of "
-                f"{cut.records_before:,} records, offsets {cut.offsets.first} to {cut.offsets.last}"
+                f"{cut.records_before:,} records, {offsets_text(*cut.offsets)}"
             )
         if self.unread:
             yield (
@@ -94,11 +104,26 @@ def kept_segments(segments: Sequence[Segment], offsets: Range) -> list[KeptSegme
             raise InvalidOffsetError("its name has no offset of Kafka's", path=segment.log.path)
         if not _offsets_of(segment) & offsets:
             continue
-        part = _kept(segment, offsets, is_last=is_last)
+        with advising_end(segments):
+            part = _kept(segment, offsets, is_last=is_last)
         if part.size or part.is_whole:
             kept.append(part)
         is_last &= not part.size
     return kept[::-1]
+
+
+@contextmanager
+def advising_end(segments: Sequence[Segment]) -> Iterator[None]:
+    """Advise to end a log before a damaged batch that has to be read for a plan."""
+    try:
+        yield
+    except DAMAGED as error:
+        end = -1 if error.base_offset is None else error.base_offset
+        for segment in segments:
+            here = segment.offsets & Range(segments[0].base_offset + 1)
+            if error.path == segment.log.path and here.first <= end <= here.last:
+                error.advice = f"with --ending-offset {end} the log ends before it"
+        raise
 
 
 def first_offset_at(segments: Iterable[Segment], timestamp: int, start_offset: int) -> int | None:

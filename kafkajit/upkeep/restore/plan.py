@@ -25,12 +25,10 @@ from kafkajit.change.lock import FolderLock
 from kafkajit.change.partition_plan import FolderState, PartitionPlan, UpkeepPlan
 from kafkajit.errors import (
     CorruptCheckpointError,
-    CorruptRecordError,
-    InvalidOffsetError,
-    InvalidRecordError,
     KafkaJitError,
     RemoteStorageError,
 )
+from kafkajit.format.amounts import number_of, offsets_text
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.moment import Time, python_time
 from kafkajit.format.progress import Progress, adding
@@ -39,7 +37,9 @@ from kafkajit.places.location import absolute
 from kafkajit.places.private_keys import PrivateKeys
 from kafkajit.state.partition_metadata import PARTITION_METADATA, partition_metadata_text
 from kafkajit.upkeep.restore.kept_segments import (
+    DAMAGED,
     KeptSegment,
+    advising_end,
     first_offset_at,
     kept_segments,
 )
@@ -47,9 +47,6 @@ from kafkajit.upkeep.restore.log_copy import LogCopy
 from kafkajit.upkeep.restore.options import RestoreOptions
 from kafkajit.upkeep.restore.source_logs import SourceLog, find_logs
 from kafkajit.upkeep.restore.target import Target, check_targets, check_topic_id
-
-# The errors of a log that is damaged.
-_DAMAGED = (CorruptRecordError, InvalidOffsetError, InvalidRecordError)
 
 
 @dataclass(repr=False)
@@ -89,12 +86,12 @@ class PartitionRestoration(PartitionPlan):
     def summary(self) -> str:
         if not self.segments:
             return "left out: there is no record in the range"
-        count = "1 segment" if len(self.segments) == 1 else f"{len(self.segments):,} segments"
+        count = number_of(len(self.segments), "segment")
         if self.end_offset == self.start_offset:
             return f"{count}, empty, from offset {self.start_offset} on"
         first, last = self.timestamps
         times = "" if first is None or last is None else f", {_time(first)} to {_time(last)}"
-        offsets = f"offsets {self.start_offset} to {self.end_offset - 1}"
+        offsets = offsets_text(self.start_offset, self.end_offset - 1)
         return f"{count}, {self.size:,} bytes, {offsets}{times}"
 
     @cached_property
@@ -151,7 +148,7 @@ class PartitionRestoration(PartitionPlan):
         copy = LogCopy(self.source, self.folder, change, self.leader_epoch, self.progress)
         try:
             copy.copy(self.segments, self.start_offset)
-        except _DAMAGED as error:
+        except DAMAGED as error:
             if error.advice is None and copy.end_offset > self.segments[0].base_offset:
                 error.advice = f"with --ending-offset {copy.end_offset} the log ends before it"
             raise
@@ -326,7 +323,7 @@ def _is_damage(error: KafkaJitError) -> bool:
     """Whether a log, or a file beside it, is damaged. A missing key is not damage."""
     if isinstance(error, RemoteStorageError):
         return error.lost is not None
-    return isinstance(error, (*_DAMAGED, CorruptCheckpointError))
+    return isinstance(error, (*DAMAGED, CorruptCheckpointError))
 
 
 def _plan_of(log: SourceLog, folder: Path, options: RestoreOptions) -> PartitionRestoration:
@@ -374,7 +371,8 @@ def _offsets(log: SourceLog, options: RestoreOptions) -> Range:
         first = first_offset_at(log.segments, options.starting_timestamp, log.start_offset)
         first = MAX_INT64 if first is None else first
     if options.ending_timestamp is not None:
-        behind = first_offset_at(log.segments, options.ending_timestamp, log.start_offset)
+        with advising_end(log.segments):
+            behind = first_offset_at(log.segments, options.ending_timestamp, log.start_offset)
     return Range(first or 0, MAX_INT64 if behind is None else behind - 1)
 
 

@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from kafkajit.errors import CorruptCheckpointError, KafkaJitError, LeftOutError
+from kafkajit.format.amounts import offsets_are, offsets_text
 from kafkajit.format.log_path import LOG_SUFFIX, SNAPSHOT_SUFFIX, SWAP_SUFFIX
 from kafkajit.format.ranges import Range
 from kafkajit.format.tiered_names import object_name
@@ -57,7 +58,7 @@ class SourceLog:
             )
         yield from self.hidden
         for first, last in self.missing[:_MOST_LISTED]:
-            yield f"missing: offsets {first} to {last} are in no source"
+            yield f"missing: {offsets_are(first, last)} in no source"
         rest = self.missing[_MOST_LISTED:]
         if rest:
             offsets = sum(last - first + 1 for first, last in rest)
@@ -231,7 +232,7 @@ def _hidden(given: list[Segment], visible: list[Segment]) -> Iterator[str]:
             yield f"left out: {path}, because segments before it have its offsets"
         elif cut is not None and cut.first > max(base, segment.cut.first):
             yield (
-                f"left out: offsets {base} to {cut.first - 1} of {path}, because segments before "
+                f"left out: {offsets_text(base, cut.first - 1)} of {path}, because segments before "
                 "it have them"
             )
 

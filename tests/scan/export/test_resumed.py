@@ -88,7 +88,7 @@ def test_another_log_is_refused_and_the_others_are_exported(
     write(log.parent / "payments-0", {0: [(0, 1, "p"), (1, 1, "p")]})
     assert export(log) == 1
     captured = capsys.readouterr()
-    assert "payments-0: 1 record, offsets 1 to 1" in captured.out
+    assert "payments-0: 1 record, offset 1" in captured.out
     assert "the topic was made again, or the log truncated: it" in captured.err
     assert why in captured.err
     assert f"in {log}: export it into another folder" in captured.err
@@ -135,7 +135,7 @@ def test_what_retention_took_before_it_was_exported_is_named_once(
     write(log, {30: [(30, 2, "a")]})
     assert export(log) == 1
     lost = (
-        "orders-0: offsets 20 to 29 are gone from the log, and were not exported before: "
+        "orders-0: offsets 20 to 29 are gone from the log, and had not been exported before: "
         "retention has removed them"
     )
     assert capsys.readouterr().err == f"kafkajit export: {lost}\n"
@@ -232,8 +232,8 @@ MISSING = (
     "00000000000000000030.log, and nothing tells that the log was compacted"
 )
 LATE = (
-    "orders-0: offsets 20 to 29 were missing in an earlier run, and the log has some of them now: "
-    "export it into another folder"
+    "orders-0: offsets 20 to 29 had no segment in an earlier run, and the log has some of them "
+    "now: export it into another folder"
 )
 
 

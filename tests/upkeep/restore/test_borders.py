@@ -254,7 +254,7 @@ def test_the_plan_names_what_segments_have_twice(tmp_path: Path) -> None:
     notes = [note for one in plan.partitions for note in one.notes[1:]]
     assert notes == [
         logs.format("", "a", 4, "its offsets"),
-        logs.format("offsets 7 to 7 of ", "a", 7, "them"),
+        logs.format("offset 7 of ", "a", 7, "them"),
         logs.format("", "b", 2, "its offsets"),
         "batch at offset 2 is rewritten with 3 of 5 records, offsets 5 to 10",
         logs.format("offsets 2 to 4 of ", "c", 2, "them"),
@@ -338,3 +338,19 @@ def test_an_error_of_a_cut_batch_names_its_place_in_the_source(tmp_path: Path) -
         with pytest.raises(kafkajit.InvalidRecordError, match=place) as caught:
             plan.apply()
         assert caught.value.advice == "with --ending-offset 2 the log ends before it"
+
+
+@pytest.mark.parametrize("border", [{"ending_offset": 12}, {"ending_timestamp": T + 12}])
+def test_an_error_of_a_cut_batch_advises_to_end_before_it(
+    border: dict[str, int], tmp_path: Path
+) -> None:
+    batches = [
+        kt.batch([kt.Record(timestamp=T + base + at) for at in range(5)], base_offset=base)
+        for base in (0, 5, 10, 15)
+    ]
+    batches[2] = batches[2][:-1] + b"~"
+    write_logs(tmp_path / "orders-0", {0: b"".join(batches)})
+    with pytest.raises(kafkajit.CorruptRecordError, match="with --ending-offset 10 the log ends"):
+        kafkajit.restore(tmp_path / "orders-0", tmp_path / "kafka", **border)
+    restored = restore(tmp_path / "orders-0", tmp_path / "kafka", ending_offset=10)
+    assert restored.end_offset == 10

@@ -326,7 +326,7 @@ def test_a_log_ends_exactly_before_the_end(end: int, backup: Path, tmp_path: Pat
     assert partition.end_offset == end
     notes = [note for note in partition.notes if "rewritten" in note]
     last = end - 1
-    rewritten = f"batch at offset {last} is rewritten with 1 of 2 records, offsets {last} to {last}"
+    rewritten = f"batch at offset {last} is rewritten with 1 of 2 records, offset {last}"
     assert notes == ([rewritten] if end % 2 else [])
     assert not kafkajit.repair(tmp_path / "kafka" / "orders-0").is_needed
 
@@ -334,7 +334,7 @@ def test_a_log_ends_exactly_before_the_end(end: int, backup: Path, tmp_path: Pat
 def test_a_log_of_its_first_record_ends_behind_it(backup: Path, tmp_path: Path) -> None:
     partition = one(backup, tmp_path / "kafka", ending_offset=1)
     assert partition.end_offset == 1
-    assert "offsets 0 to 0" in str(partition)
+    assert "offset 0" in str(partition)
 
 
 @pytest.mark.parametrize("with_indexes", [False, True])
