@@ -12,6 +12,7 @@ The entries of an index count from the offset in the segment's name, so they sta
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ import numpy as np
 from kafkajit.append.append_effects import AppendEffects
 from kafkajit.append.rolled_segments import RolledSegments
 from kafkajit.change.change import Change
-from kafkajit.errors import InvalidOffsetError
+from kafkajit.errors import InvalidOffsetError, KafkaJitError
 from kafkajit.format.layout import PARTITION_LEADER_EPOCH_OFFSET
 from kafkajit.format.log_path import INDEX_SUFFIXES, LOG_SUFFIX, TXN_INDEX_SUFFIX
 from kafkajit.kernel import kernel
@@ -70,7 +71,8 @@ def commit_partition(
     for segment in _joined_small(moved, work / str(partition), options):
         effects.take_snapshot(segment.base_offset)
         if options.keep_offsets:
-            _count_in(segment, effects)
+            with _named(folder):
+                _count_in(segment, effects)
         for suffix in (LOG_SUFFIX, *INDEX_SUFFIXES):
             if segment.path(suffix).exists():
                 name = f"{segment.base_offset:020}{suffix}"
@@ -78,6 +80,16 @@ def commit_partition(
     if not options.keep_offsets:
         effects.epochs.assign(_epoch(partition, end, options), moved[0].base_offset)
     effects.finish(moved[0].base_offset, moved[-1].next_offset)
+
+
+@contextmanager
+def _named(folder: Path) -> Iterator[None]:
+    """Name the partition in an error about a batch, instead of a file that is removed."""
+    try:
+        yield
+    except KafkaJitError as error:
+        error.path, error.position = str(folder), None
+        raise
 
 
 def _identify(change: Change, folder: Path, options: ProduceOptions, *, is_new: bool) -> None:

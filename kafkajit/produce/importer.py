@@ -346,7 +346,7 @@ def import_files(
     >>> columns = {"key_column": "id", "value_column": "payload"}
     >>> plan = import_files(folder / "a.csv", folder, topic="orders", partitions=1, **columns)
     >>> print(*plan.apply())
-    orders-0: 1 record, offsets 0 to 0
+    orders-0: 1 record, offset 0
     """
     given = [files] if isinstance(files, (str, os.PathLike)) else list(files)
     found = [input_files(os.fspath(place), format) for place in given]

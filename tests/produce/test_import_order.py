@@ -282,3 +282,25 @@ def test_files_of_several_formats_and_columns_are_one_import(tmp_path: Path) -> 
     rows = records_in(tmp_path / "logs")["t-0"]
     assert [row["value"] for row in rows] == [b"a", b"b", b"c"]
     assert [len(row["headers"] or []) for row in rows] == [0, 1, 0]
+
+
+def test_an_error_of_a_whole_log_names_its_partition(tmp_path: Path) -> None:
+    """Each batch is sound, and a broker refuses the second: the transaction goes on without it."""
+    columns = {
+        "topic": ["t"] * 2,
+        "partition": [0] * 2,
+        "offset": [0, 1],
+        "value": ["v"] * 2,
+        "producerId": [7] * 2,
+        "producerEpoch": [0] * 2,
+        "sequence": [0, 1],
+        "isTransactional": [True, False],
+    }
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    plan = kafkajit.import_files(tmp_path / "a.parquet", tmp_path / "kafka")
+    with pytest.raises(kafkajit.InvalidRecordError) as caught:
+        plan.apply()
+    assert str(caught.value) == (
+        f"Expected transactional write from producer 7, base offset 1 in {tmp_path}/kafka/t-0"
+    )
+    assert not (tmp_path / "kafka").exists()
