@@ -63,18 +63,31 @@ def run(server: str) -> Iterator[FailingProxy]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
+            sent = self._body()  # so that the next request begins after it
             signed = re.search("Credential=([^/]+)/", self.headers.get("Authorization", ""))
             proxy.users.add(signed[1] if signed else "")
             fault = proxy.enter(f"{self.command} {self.path}")
             try:
                 time.sleep(proxy.delay)
-                self._answer(fault)
+                self._answer(fault, sent)
             finally:
                 proxy.leave()
 
-        do_HEAD = do_GET  # noqa: N815
+        do_HEAD = do_PUT = do_POST = do_DELETE = do_GET  # noqa: N815
 
-        def _answer(self, fault: Fault | None) -> None:
+        def _body(self) -> bytes:
+            if "chunked" not in self.headers.get("Transfer-Encoding", ""):
+                return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            sent = b""
+            while not sent.endswith(b"\r\n0\r\n"):
+                line = self.rfile.readline()
+                size = int(line.partition(b";")[0], 16)
+                sent += line + (self.rfile.read(size + 2) if size else b"")
+            while (line := self.rfile.readline()).strip():  # trailers
+                sent += line
+            return sent + line
+
+        def _answer(self, fault: Fault | None, sent: bytes) -> None:
             if fault == RESET:
                 self.close_connection = True
                 return
@@ -84,7 +97,7 @@ def run(server: str) -> Iterator[FailingProxy]:
                 self._send(status, {"Content-Type": "application/xml"}, body)
                 return
             connection = http.client.HTTPConnection(server)
-            connection.request(self.command, self.path, headers=dict(self.headers))
+            connection.request(self.command, self.path, sent, dict(self.headers))
             answer = connection.getresponse()
             body = answer.read()
             connection.close()

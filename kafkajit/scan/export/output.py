@@ -14,6 +14,7 @@ whole when it is closed.
 from __future__ import annotations
 
 import json
+import logging
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
@@ -33,6 +34,8 @@ from kafkajit.scan.export.journal import (
     last_of,
 )
 from kafkajit.scan.export.options import DEFAULT_IDENTITY
+
+logger = logging.getLogger("kafkajit")
 
 _TYPES = "types"  # of the columns
 
@@ -54,6 +57,7 @@ class PartitionOutput:
         self._identity: dict[str, Any] = json.loads(json.dumps(identity))
         self._entries: list[str] = []  # the journal's, as far as this run knows it
         self._last: str | None = None
+        self._is_in_doubt = False  # whether the last round is committed
         self.journal = self._read()
         folder.finish(self.journal.files)
         begun = set(self.journal.begun) - {file.written for file in self.journal.files}
@@ -77,7 +81,7 @@ class PartitionOutput:
 
     def abandon(self, written: str, sink: pa.NativeFile) -> None:
         """Remove a file that is not committed."""
-        if written in {file.written for file in self.journal.files}:
+        if self._is_in_doubt or written in {file.written for file in self.journal.files}:
             return
         self._folder.drop(sink)
         with suppress(OSError, LockedError):  # the journal has its name, for the next run
@@ -91,7 +95,10 @@ class PartitionOutput:
             if file.written != file.final:
                 self._check_free(file.final)
         self._folder.check_complete(journal.files)
+        # A store may have the entry although the request for it failed.
+        self._is_in_doubt = True
         self._write(journal)
+        self._is_in_doubt = False
         self._folder.finish(journal.files)
 
     def _check_free(self, final: str) -> None:
@@ -168,15 +175,21 @@ class PartitionOutput:
         except LockedError:
             self._remove_entry(name)
             raise
-        for old in self._entries[:-1]:
-            self._remove_entry(old)
-        self._entries = [name]
-        self._last = name
-        self.journal = journal
+        self._last, self.journal = name, journal
+        # An entry that stays is before the last one in the chain, and is removed after the next.
+        self._entries = [old for old in self._entries[:-1] if not self._remove_entry(old)]
+        self._entries.append(name)
 
-    def _remove_entry(self, name: str) -> None:
-        with suppress(FileNotFoundError):  # another run has seen it, and added its own
+    def _remove_entry(self, name: str) -> bool:
+        """Remove an entry; False if the store does not do it now."""
+        try:
             self._folder.remove(f"{self._names.journal}/{name}")
+        except FileNotFoundError:  # another run has seen it, and added its own
+            pass
+        except OSError as error:
+            logger.info("%s/%s stays: %s", self._names.journal, name, error)
+            return False
+        return True
 
 
 class OutputFolder(ABC):
