@@ -36,12 +36,17 @@ class EncodeAgain:
     setup_cache = staticmethod(segments.setup_cache)
 
     def setup(self, headers: int) -> None:
-        path = segments.small(headers=headers).path()
-        self.records = list(kafkajit.iter_records(path))
+        self.path = segments.small(headers=headers).path()
+        self.records = list(kafkajit.iter_records(self.path))
         self.time_encode(headers)
+        self.time_copy(headers)
 
     def time_encode(self, headers: int) -> None:
         exhaust(kafkajit.iter_encoded_batches(self.records))
+
+    def time_copy(self, headers: int) -> None:
+        """Compare all records with those of the segment, and copy their batches."""
+        exhaust(kafkajit.iter_encoded_batches(self.records, source=self.path))
 
 
 class EncodeMessages:

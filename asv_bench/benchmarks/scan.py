@@ -8,6 +8,7 @@ from pathlib import Path
 
 import kafkajit
 import kafkajit.testing as kt
+from kafkajit.log import overlaps as ends
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.patterns import Pattern
 from kafkajit.scan.predicates import Predicate
@@ -82,6 +83,33 @@ class ManySegments:
         """All tasks one by one, every column."""
         for task in self.tasks:
             exhaust(read_task(task, self.schema, self.options))
+
+
+class FirstPlan:
+    """The same segments, of which the process knows no ends yet; `all` does not look at them."""
+
+    params = ["served", "all"]
+    param_names = ["overlaps"]
+    number = 1
+
+    def setup(self, overlaps: str) -> None:
+        self.folder = temporary_folder()
+        for partition in range(20):
+            folder = Path(self.folder.name) / f"orders-{partition}"
+            folder.mkdir()
+            for base in range(0, 300, 3):
+                log = kt.batch([kt.Record(b"k", b"v" * 20)] * 3, base_offset=base)
+                (folder / f"{base:020}.log").write_bytes(log)
+        self.options = ScanOptions(paths=(self.folder.name,), overlaps=overlaps)
+        self.time_plan(overlaps)
+
+    def teardown(self, overlaps: str) -> None:
+        self.folder.cleanup()
+
+    def time_plan(self, overlaps: str) -> None:
+        """Find, look for overlaps, and pack into tasks."""
+        ends._known.clear()
+        plan_tasks(self.options, [])
 
 
 class Export:
