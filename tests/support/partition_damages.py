@@ -121,11 +121,12 @@ def some_log(rng: random.Random, folder: Path) -> Path:
 
 
 def starts_of(content: bytes) -> list[int]:
-    """Where batches begin, and the end."""
+    """Where batches begin, and the end; a batch whose length lies reaches up to there."""
     starts = [0]
     while starts[-1] + 12 <= len(content):
         (length,) = struct.unpack_from(">i", content, starts[-1] + 8)
-        starts.append(starts[-1] + 12 + length)
+        end = starts[-1] + 12 + length
+        starts.append(end if starts[-1] < end <= len(content) else len(content))
     return starts
 
 
@@ -483,5 +484,5 @@ def several(rng: random.Random, partition: Partition, folder: Path) -> None:
     for name in rng.sample(names, rng.randint(2, 3)):
         try:
             KINDS[name](rng, partition, folder)
-        except (IndexError, ValueError, struct.error):
-            continue  # the first has left nothing for it
+        except (IndexError, OSError, ValueError, struct.error):
+            continue  # the first has left nothing for it, or a link to itself

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 from corpus import NO_JIT
-from partition_damages import KINDS, make_partition
+from partition_damages import KINDS, make_partition, starts_of
 from repair_differential import Case, run
+
+import kafkajit.testing as kt
 
 
 @pytest.fixture(autouse=True)
@@ -51,6 +53,13 @@ def test_a_copy_of_a_batch_that_is_out_of_order_is_no_loss() -> None:
 def test_batches_of_another_log_stay_where_damage_comes_before_a_base_offset_that_lies() -> None:
     counts = run(1, 3_020_463, None, sorted(KINDS))
     assert (counts["records"], counts["sound records lost"]) == (22, 1)
+
+
+def test_a_batch_whose_length_lies_makes_no_file_larger() -> None:
+    content = kt.batch([kt.Record(b"k", b"v")])
+    for length in (-(2**31), -12, -1, 2**31 - 1):
+        lying = content[:8] + length.to_bytes(4, signed=True) + content[12:]
+        assert starts_of(content + lying)[-1] == 2 * len(content)
 
 
 @pytest.mark.thorough
