@@ -95,6 +95,7 @@ class Twin:
     kept: dict[int, object]  # the record of each offset, or a marker's type
     kept_batches: list[Found]
     lost: list[tuple[Found, list[int]]]  # batches, and the offsets of theirs that do not stay
+    batches: list[Found]  # all sound ones
 
     @property
     def records(self) -> int:
@@ -158,7 +159,7 @@ class _Salvage:
         self.every = [one for log in logs for one in log.batches]
 
     def done(self) -> Twin:
-        for place in range(len(self.logs)):
+        for place in reversed(range(len(self.logs))):
             self._find_body(place)
         self._find_begins()
         self._consume()
@@ -175,7 +176,7 @@ class _Salvage:
             gone = [at for at in batch.records if at not in stays]
             if gone:
                 lost.append((batch, gone))
-        return Twin(kept, [batch for _, _, batch in self.kept], lost)
+        return Twin(kept, [batch for _, _, batch in self.kept], lost, self.every)
 
     def _find_body(self, place: int) -> None:
         log = self.logs[place]
@@ -192,12 +193,14 @@ class _Salvage:
             else:
                 rest.append(batch)
         log.body = self._without_leap(log.base, rest, _longest(rest))
+        begin = min([log.base, *(one.first for one in log.body[:1])])
         early = [batch for batch in log.body if batch.first < log.base]
         own = log.body[len(early) :]
-        if early and own and early[-1].last + 1 < own[0].first:
-            log.body = own
+        is_hole = bool(early and own) and early[-1].last + 1 < own[0].first
+        if is_hole and self._before_leap(place, own, begin):
+            log.body = own  # the first ones lie
+        log.body = self._before_leap(place, log.body, begin)
         self.strays += [batch for batch in rest if batch not in log.body]
-        log.body = log.body[: self._leap(place, log)]
 
     def _without_leap(self, base: int, rest: list[Found], chain: list[Found]) -> list[Found]:
         """The chain, but not with a last batch beyond what is known if another fits there."""
@@ -220,28 +223,26 @@ class _Salvage:
                 return True
         return False
 
-    def _leap(self, place: int, log: Log) -> int:
-        body = log.body
-        for later in self.logs[place + 1 :]:
-            if later.batches and later.batches[0].first >= later.base:
-                next_first = later.batches[0].first
-                for row, batch in enumerate(body):
-                    before = body[row - 1].last if row else -1
-                    left = body[row - 1].last + 1 if row else log.base
-                    is_leap = left < batch.first and before < next_first < batch.first
-                    if is_leap and (row or len(body) == 1):
-                        self.strays += body[row:]
-                        return row
-                return len(body)
-        if body:
-            left = body[-2].last + 1 if len(body) > 1 else log.base
-            last = body[-1]
-            is_far = last.last - log.base > 2**31 - 1
-            is_odd = self.known >= 0 and not self.was_cleaned
-            if left < last.first and self.known < last.first and (is_far or is_odd):
-                self.strays.append(last)
-                return len(body) - 1
-        return len(body)
+    def _before_leap(self, place: int, body: list[Found], begin: int) -> list[Found]:
+        """The batches of a log before those that leap over others, or beyond all that is known."""
+        base = self.logs[place].base
+        later = [log for log in self.logs[place + 1 :] if log.body]
+        right = [log.body[0].first for log in later if log.body[0].first >= log.base]
+        known_end = max([self.known, *(log.body[-1].last for log in later)])
+        while body:
+            left = body[-2].last + 1 if len(body) > 1 else base
+            is_far = body[-1].last - min(begin, body[0].first) > 2**31 - 1
+            ends = [one.position + len(one.content) for one in self.logs[place].batches]
+            before = max((end for end in ends if end <= body[-1].position), default=0)
+            is_hidden = body[-1].first - left <= body[-1].position - before  # by damaged bytes
+            is_odd = self.known >= 0 and not self.was_cleaned and not is_hidden
+            is_beyond = known_end < body[-1].first and (is_far or is_odd)
+            is_over = bool(right) and left <= right[0] < body[-1].first
+            is_over |= bool(right) and len(body) == 1 and right[0] < body[0].first
+            if left >= body[-1].first or not (is_over or is_beyond):
+                break
+            body = body[:-1]
+        return body
 
     def _find_begins(self) -> None:
         for log in self.logs:
@@ -280,16 +281,16 @@ class _Salvage:
         """Add the batches that a consumer does not get, if their offsets are free."""
         served = {id(batch) for _, _, batch in self.kept}
         hidden = [
-            (batch.first, place, batch.position, batch, False)
+            (False, batch.first, place, batch.position, batch)
             for place, log in enumerate(self.logs)
             for batch in log.body
             if id(batch) not in served
         ]
         order = {log.file: place for place, log in enumerate(self.logs)}
-        strays = [(one.first, order[one.file], one.position, one, True) for one in self.strays]
+        strays = [(True, one.first, order[one.file], one.position, one) for one in self.strays]
         end = max((last for _, last, _ in self.kept), default=-1)
         whole = {batch.key: first for first, _, batch in self.kept if first == batch.first}
-        for first, _, _, batch, is_stray in sorted(hidden + strays, key=lambda one: one[:3]):
+        for is_stray, first, _, _, batch in sorted(hidden + strays, key=lambda one: one[:4]):
             if batch.key in whole:
                 continue
             free = self._free(batch)

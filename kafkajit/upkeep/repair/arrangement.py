@@ -12,9 +12,9 @@ Nothing is read here. The rows of `census` come in, and the places of those that
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -25,19 +25,7 @@ from kafkajit.format.limits import MAX_INT32, MAX_INT64
 from kafkajit.format.ranges import Range
 from kafkajit.storage.source import Int64s, Mask
 from kafkajit.upkeep.repair.log_bodies import LEAPS, Bodies, Facts, LogRows, early
-
-# A batch that stays, or the part of it with these offsets.
-PLACE = np.dtype(
-    [
-        ("log", np.int64),
-        ("row", np.int64),
-        ("first", np.int64),
-        ("last", np.int64),
-        ("isPart", np.bool_),
-        ("begins", np.bool_),  # whether it is the first of its log that stays
-    ]
-)
-Places = npt.NDArray[np.void]
+from kafkajit.upkeep.repair.places import PLACE, Places, Taken
 
 # Why a batch does not stay.
 COPY = "an equal batch stays"
@@ -51,6 +39,15 @@ class Tail(NamedTuple):
 
     position: int
     reason: str | None  # None: that of what is at the position
+
+
+@dataclass
+class _Damage:
+    """The damage that a consumer gets to, and where it ends the log."""
+
+    end: int = MAX_INT64  # the offset
+    cut: tuple[int, int] | None = None  # the log and position
+    positions: dict[int, int] = field(default_factory=dict)  # by log that ends, but not the others
 
 
 @dataclass
@@ -81,19 +78,25 @@ class _Arranging:
         self._facts = facts
         self._salvage = salvage
         self._truncate_to = truncate_to
-        bodies = Bodies(logs, facts, salvage=salvage)
+        bodies = Bodies(logs, facts)
         self._fates, self._strays, self._bodies = bodies.fates, bodies.strays, bodies.in_order
+        self._is_stray = self._stray_masks()
 
     def arranged(self) -> Arrangement:
         served = self._served()
-        end, cut = (MAX_INT64, None) if self._salvage else self._cut(served)
-        served = served[served["first"] < end]
-        places = self._with_free(served, end)
+        damage = None if self._salvage else self._damage(served)
+        why_stray = [self._fates[log][row] for log, row in self._strays]
+        places = self._with_free(served)
+        cut = None
+        if damage is not None:
+            for (log, row), why in zip(self._strays, why_stray, strict=True):
+                self._fates[log][row] = why
+            places, cut = self._before(damage, places), damage.cut
         if self._truncate_to is not None:
             goes = places["last"] >= self._truncate_to
             if goes.any():
                 places, cut = places[: int(np.argmax(goes))], None
-        self._settle_fates(places, end)
+            self._settle_fates(places, as_asked(self._truncate_to))
         bases = self._bases(places)
         return Arrangement(
             places,
@@ -101,7 +104,7 @@ class _Arranging:
             self._empty(places, bases, cut),
             self._tails(places, cut),
             self._fates,
-            self._stray_masks(),
+            self._is_stray,
             cut is not None,
         )
 
@@ -135,72 +138,105 @@ class _Arranging:
             found.append(places)
             offset = int(places["last"][-1]) + 1
 
-    def _cut(self, served: Places) -> tuple[int, tuple[int, int] | None]:
-        """The offset at which damage ends the log, and the log and position of that damage."""
-        end, cut = MAX_INT64, None
+    def _damage(self, served: Places) -> _Damage:
+        """The damage that a consumer gets to.
+
+        A log with a wrong name must not end the log in the middle of other segments: it ends only
+        itself.
+        """
+        found = _Damage()
+        misnamed = {
+            body.log for body in self._bodies if body.first[0] < self._logs[body.log].base_offset
+        }
         changes = np.flatnonzero(np.diff(served["log"], prepend=-1)).tolist()
         for begin, behind in pairwise([*changes, served.size]):
             log, row = int(served["log"][begin]), int(served["row"][begin])
-            rows, fates = self._logs[log].rows, self._fates[log]
-            is_bad = (fates != "") & (fates != early(self._logs[log].base_offset))
+            _, rows, gaps, _ = self._logs[log]
+            is_bad = self._is_bad(log)
             good = np.flatnonzero(~is_bad[:row])
             start = int(rows["end"][good[-1]]) if good.size else 0
-            bad = np.concatenate([self._logs[log].gaps, rows["position"][is_bad]])
+            bad = np.concatenate([gaps, rows["position"][is_bad]])
             bad = bad[bad >= start]
-            if bad.size:
-                position = int(bad.min())
-                run = served[begin:behind]
-                kept = run[rows["position"][run["row"]] < position]
-                last = (
-                    kept["last"][-1] if kept.size else (served["last"][begin - 1] if begin else -1)
-                )
-                end, cut = max(int(last) + 1, self._facts.next_offset), (log, position)
-                break
+            if not bad.size:
+                continue
+            position = int(bad.min())
+            if log in misnamed:
+                found.positions.setdefault(log, position)
+                continue
+            run = served[begin:behind]
+            kept = run[rows["position"][run["row"]] < position]
+            last = kept["last"][-1] if kept.size else (served["last"][begin - 1] if begin else -1)
+            found.end, found.cut = max(int(last) + 1, self._facts.next_offset), (log, position)
+            break
         for log, (base_offset, rows, gaps, _) in enumerate(self._logs):
-            fates = self._fates[log]
-            has_batches = bool(((fates == "") | (fates == early(base_offset))).any())
-            if has_batches or not (gaps.size or rows.size) or base_offset >= end:
+            has_batches = not self._is_bad(log).all()
+            if has_batches or not (gaps.size or rows.size) or base_offset >= found.end:
                 continue
             at = bisect_right(served["first"], base_offset) - 1
             if at >= 0 and served["last"][at] >= base_offset:
                 continue  # no consumer reads it
             position = int(np.concatenate([gaps, rows["position"]]).min())
-            end = int(served["last"][at]) + 1 if at >= 0 else self._facts.next_offset
-            cut = (log, position)
-        return end, cut
+            found.end = int(served["last"][at]) + 1 if at >= 0 else self._facts.next_offset
+            found.cut = (log, position)
+        return found
+
+    def _is_bad(self, log: int) -> Mask:
+        """The batches of a log that end it."""
+        fates = self._fates[log]
+        is_bad: Mask = (fates != "") & (fates != early(self._logs[log].base_offset))
+        return is_bad
+
+    def _before(self, damage: _Damage, places: Places) -> Places:
+        """The places before damage. What is out of order is damage, too."""
+        goes = places["last"] >= damage.end
+        for log, of_log in enumerate(self._by_log(places)):
+            rows = places["row"][of_log]
+            goes[of_log] |= self._is_stray[log][rows]
+            if log in damage.positions:
+                position = self._logs[log].rows["position"][rows]
+                goes[of_log] |= position >= damage.positions[log]
+        places = places[~goes]
+        self._settle_fates(places, BEHIND)
+        taken = Taken(places)
+        for log, (_, rows, *_) in enumerate(self._logs):
+            fates = self._fates[log]
+            for row in np.flatnonzero((fates == COPY) | (fates == HIDDEN)).tolist():
+                batch: Any = rows[row]
+                is_copy = self._is_copy(taken, batch)
+                offsets = Range(int(batch["first"]), int(batch["last"]))
+                if not is_copy and (fates[row] == COPY or taken.free(offsets)):
+                    fates[row] = BEHIND
+        return places
 
     # Which others stay.
 
-    def _with_free(self, served: Places, end: int) -> Places:
+    def _with_free(self, served: Places) -> Places:
         """The places with those of batches that no consumer gets, but whose offsets are free."""
-        taken = _Taken(served)
+        taken = Taken(served)
         is_served = [np.zeros(log.rows.size, dtype=np.bool_) for log in self._logs]
         for mask, of_log in zip(is_served, self._by_log(served), strict=True):
             mask[served["row"][of_log]] = True
-        waiting: list[tuple[int, int, int]] = []
+        waiting = [(True, *stray) for stray in self._strays]
         for body in self._bodies:
             rows = body.rows[~is_served[body.log][body.rows]]
-            first = self._logs[body.log].rows["first"][rows]
-            hidden = zip(first.tolist(), rows.tolist(), strict=True)
-            waiting += [(offset, body.log, row) for offset, row in hidden if offset < end]
-        if self._salvage:
-            strays = self._strays
-            waiting += [(int(self._logs[log].rows["first"][row]), log, row) for log, row in strays]
+            waiting += [(False, body.log, row) for row in rows.tolist()]
         found = []
         log_end = int(served["last"][-1]) if served.size else -1
-        stray = set(self._strays)
-        for offset, log, row in sorted(waiting):
+        # Those in order come first: it is more likely that their offsets are true.
+        waiting.sort(key=lambda one: (one[0], int(self._logs[one[1]].rows["first"][one[2]]), *one))
+        for is_stray, log, row in waiting:
             batch: Any = self._logs[log].rows[row]
+            offset = int(batch["first"])
             if self._is_copy(taken, batch):
                 self._fates[log][row] = COPY
                 continue
             whole = Range(offset, int(batch["last"]))
             free = taken.free(whole)
             is_far = offset > log_end + 1 and whole.last > self._facts.known_offset
-            if (log, row) in stray and free and is_far:
+            if is_stray and free and is_far:
                 self._fates[log][row] = LEAPS
                 continue
-            if (log, row) not in stray and self._facts.was_cleaned:
+            if not is_stray and self._facts.was_cleaned:
                 free = [one for one in free if self._is_damaged(one)]
                 self._fates[log][row] = CLEANED
             if not free:
@@ -217,7 +253,7 @@ class _Arranging:
         places = np.concatenate([served, *found])
         return places[np.argsort(places["first"], kind="stable")]
 
-    def _is_copy(self, taken: _Taken, batch: Any) -> bool:
+    def _is_copy(self, taken: Taken, batch: Any) -> bool:
         found = taken.batch_at(int(batch["first"]))
         if found is None:
             return False
@@ -243,28 +279,26 @@ class _Arranging:
 
     # What becomes of the logs.
 
-    def _settle_fates(self, places: Places, end: int) -> None:
-        truncate_to = self._truncate_to
+    def _settle_fates(self, places: Places, why: str) -> None:
+        """Give the batches that have no place, and no other reason, this one."""
         for log, of_log in enumerate(self._by_log(places)):
-            fates = self._fates[log]
-            goes = fates == ""
+            goes = self._fates[log] == ""
             goes[places["row"][of_log]] = False
-            behind = self._logs[log].rows["first"] >= end
-            fates[goes & behind] = BEHIND
-            if truncate_to is not None:
-                fates[goes & ~behind] = as_asked(truncate_to)
+            self._fates[log][goes] = why
 
     def _bases(self, places: Places) -> dict[int, int]:
         """Begin segments with the first batches of logs, under the logs' names if these fit."""
         bases: dict[int, int] = {}
         if not places.size:
             return bases
+        own_begins = {body.log: body.begin for body in self._bodies}
         begins = np.flatnonzero(places["begins"]).tolist()
         for at in sorted({0, *begins}):
             before = int(places["last"][at - 1]) if at else self._facts.next_offset - 1
-            name = self._logs[int(places["log"][at])].base_offset
-            first = int(places["first"][at])
-            bases[at] = name if before < name <= first else first
+            log = int(places["log"][at])
+            name, first = self._logs[log].base_offset, int(places["first"][at])
+            fits = max(before + 1, own_begins.get(log, name)) <= name <= first
+            bases[at] = name if fits else first
         sizes = self._sizes(places)
         for at, behind in pairwise([*sorted(bases), places.size]):
             filled = 0
@@ -338,56 +372,6 @@ class _Arranging:
             if is_candidate and not is_taken and not is_inside:
                 found[base_offset] = log
         return found
-
-
-class _Taken:
-    """The offsets that batches already have."""
-
-    def __init__(self, places: Places) -> None:
-        self._places = places
-        self._more: list[Range] = []
-        self._whole: dict[int, tuple[int, int]] = {}  # of those, by first offset
-
-    def take(self, offsets: Range, whole: tuple[int, int] | None) -> None:
-        """Add offsets that are free, and the log and row of the batch if they are all of its."""
-        insort(self._more, offsets)
-        if whole is not None:
-            self._whole[offsets.first] = whole
-
-    def batch_at(self, first: int) -> tuple[int, int] | None:
-        """The log and row of the whole batch that begins at this offset."""
-        if first in self._whole:
-            return self._whole[first]
-        at = int(np.searchsorted(self._places["first"], first))
-        if at == self._places.size or self._places["first"][at] != first:
-            return None
-        place = self._places[at]
-        return None if place["isPart"] else (int(place["log"]), int(place["row"]))
-
-    def free(self, offsets: Range) -> list[Range]:
-        """The ranges of these offsets that no batch has."""
-        first, last = self._places["first"], self._places["last"]
-        begin = int(np.searchsorted(last, offsets.first))
-        behind = int(np.searchsorted(first, offsets.last, side="right"))
-        taken = list(
-            map(
-                Range._make,
-                zip(first[begin:behind].tolist(), last[begin:behind].tolist(), strict=True),
-            )
-        )
-        at = max(bisect_left(self._more, offsets) - 1, 0)
-        while at < len(self._more) and self._more[at].first <= offsets.last:
-            taken.append(self._more[at])
-            at += 1
-        free = []
-        start = offsets.first
-        for one in sorted(taken):
-            if start < one.first:
-                free.append(Range(start, min(one.first - 1, offsets.last)))
-            start = max(start, one.last + 1)
-        if start <= offsets.last:
-            free.append(Range(start, offsets.last))
-        return free
 
 
 def as_asked(truncate_to: int) -> str:

@@ -3,11 +3,11 @@
 No checksum covers a base offset, so a batch with a right checksum may be in a wrong place:
 
 - The batches around it leave exactly its number of offsets, but it has others.
-- It leaps over the beginning of the next segment.
-- It is the log's last batch, and leaps beyond all offsets that the other files know. In a log that
-  was never compacted, the offsets of its batches have no gaps. In any log, an offset is at most
-  2^31 - 1 behind its segment's base offset: a broker rolls the segment before that. If a batch
-  with a known offset follows it, it leaps in any log.
+- It is its segment's last batch, and leaps over the beginning of the next segment.
+- It is its segment's last batch, and leaps beyond all offsets that the other files and the later
+  segments know. In a log that was never compacted, the offsets of its batches have no gaps but for
+  damage. In any log, an offset is at most 2^31 - 1 behind its segment's base offset: a broker rolls
+  the segment before that. If a batch with a known offset follows it, it leaps in any log.
 """
 
 from __future__ import annotations
@@ -66,13 +66,16 @@ class Body(NamedTuple):
 class Bodies:
     """The bodies of the logs of a partition, which come in the order of their base offsets."""
 
-    def __init__(self, logs: Sequence[LogRows], facts: Facts, *, salvage: bool) -> None:
+    def __init__(self, logs: Sequence[LogRows], facts: Facts) -> None:
         self._logs = logs
         self._facts = facts
-        self._salvage = salvage
         self.fates = [_first_fates(log) for log in logs]  # why each batch goes; "" if it stays
         self.strays: list[tuple[int, int]] = []  # log and row of batches that are out of order
-        self.in_order = self._in_order([self._body(log) for log in range(len(logs))])
+        # Of the logs behind the one that is looked at:
+        self._next_begin: int | None = None  # the first offset of the next one with a right name
+        self._known_end = facts.known_offset  # the greatest offset of all, and that of Facts
+        bodies = [self._body(log) for log in reversed(range(len(logs)))]
+        self.in_order = self._in_order(bodies[::-1])
 
     def _body(self, log: int) -> Body:
         base_offset, rows, *_ = self._logs[log]
@@ -85,23 +88,20 @@ class Bodies:
             chain = self._without_leap(log, fits, fits[longest_chain(first[fits], last[fits])])
             self._stray(log, np.setdiff1d(fits, chain))
             fits = chain
-        has_trouble = self._logs[log].gaps.size or (fates != "").any()
-        if fits.size and not self._salvage and first[fits[0]] < base_offset and has_trouble:
-            # A log with a wrong name may get the right one. With more trouble than that, it must
-            # not end the log in the middle of other segments.
-            fates[first < base_offset] = early(base_offset)
-            fits = fits[first[fits] >= base_offset]
-        elif fits.size and self._salvage and first[fits[0]] < base_offset:
-            # Batches before the name and batches behind it: only if they follow each other, the
-            # name is wrong, and not the base offsets of the first ones.
-            begin = int(np.searchsorted(first[fits], base_offset))
-            if begin < fits.size and last[fits[begin - 1]] + 1 < first[fits[begin]]:
-                self._stray(log, fits[:begin])
-                fits = fits[begin:]
-        leaps = self._leap(log, first[fits], last[fits])
+        begin = int(np.searchsorted(first[fits], base_offset))
+        is_hole = 0 < begin < fits.size and last[fits[begin - 1]] + 1 < first[fits[begin]]
+        if is_hole and self._leap(log, fits[begin:], first[fits[0]]):
+            # Batches before the name, and batches behind it that do not follow them: the first
+            # ones lie, unless the others leap. If they follow each other, the name is wrong.
+            self._stray(log, fits[:begin], early(base_offset))
+            fits = fits[begin:]
+        leaps = self._leap(log, fits, base_offset)
         self._stray(log, fits[leaps:])
         fits = fits[:leaps]
         begin = int(first[fits[0]]) if fits.size else base_offset
+        if fits.size:
+            self._known_end = max(self._known_end, int(last[fits[-1]]))
+            self._next_begin = begin if begin >= base_offset else self._next_begin
         return Body(log, fits, first[fits], last[fits], begin)
 
     def _without_leap(self, log: int, fits: Int64s, chain: Int64s) -> Int64s:
@@ -120,8 +120,8 @@ class Bodies:
         others = others[first[others] >= least]
         return np.append(chain[:-1], others[:1]) if others.size else chain
 
-    def _stray(self, log: int, rows: Int64s) -> None:
-        self.fates[log][rows] = CONTRADICTS
+    def _stray(self, log: int, rows: Int64s, why: str = CONTRADICTS) -> None:
+        self.fates[log][rows] = why
         self.strays += [(log, row) for row in rows.tolist()]
 
     def _misplaced(self, log: int) -> Mask:
@@ -146,27 +146,28 @@ class Bodies:
                 found[row] &= not has_them.any()
         return found
 
-    def _leap(self, log: int, first: Int64s, last: Int64s) -> int:
-        """The number of batches before one that leaps to where it cannot belong."""
-        count = first.size
-        leaps = np.append(self._logs[log].base_offset, last[:-1] + 1)[:count] < first
-        behind = self._next_begin(log)
-        if behind is not None:
-            leaps &= (first > behind) & (np.append(-1, last[:-1])[:count] < behind)
-            leaps[:1] &= count == 1  # several batches that agree are a log with a wrong name
-            return int(np.argmax(leaps)) if leaps.any() else count
-        if not count or not leaps[-1] or self._facts.known_offset >= first[-1]:
-            return count
-        is_far = last[-1] - self._logs[log].base_offset > MAX_INT32
-        is_known = self._facts.known_offset >= 0 and not self._facts.was_cleaned
-        return count - 1 if is_far or is_known else count
+    def _leap(self, log: int, rows: Int64s, begin: int) -> int:
+        """The number of rows before those that leap to where they cannot belong.
 
-    def _next_begin(self, log: int) -> int | None:
-        """The first offset of the next log that has the right name."""
-        for base_offset, rows, *_ in self._logs[log + 1 :]:
-            if rows.size and rows["first"][0] >= base_offset:
-                return int(rows["first"][0])
-        return None
+        The log begins at the offset `begin`, or with the first row.
+        """
+        of_log = self._logs[log].rows
+        first, last = of_log["first"][rows], of_log["last"][rows]
+        missing = first - np.append(self._logs[log].base_offset, last[:-1] + 1)[: rows.size]
+        # Damaged bytes before a batch may have had the offsets, but not any number of them.
+        damaged = of_log["position"][rows] - np.append(0, of_log["end"])[rows]
+        is_known = self._facts.known_offset >= 0 and not self._facts.was_cleaned
+        begin = min([begin, *first[:1].tolist()])
+        behind, count = self._next_begin, rows.size
+        while count and missing[count - 1] > 0:  # several that agree do not lie
+            start, before = int(first[count - 1]), int(last[count - 2]) if count > 1 else -1
+            is_over = behind is not None and before < behind < start
+            is_odd = is_known and missing[count - 1] > damaged[count - 1]
+            is_far = last[count - 1] - begin > MAX_INT32
+            if not is_over and not (start > self._known_end and (is_far or is_odd)):
+                break
+            count -= 1
+        return count
 
     def _in_order(self, bodies: list[Body]) -> list[Body]:
         """The logs with batches, each at the offset from which a broker would look into it."""

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.ranges import Range
 from kafkajit.storage.source import Mask
-from kafkajit.upkeep.repair.arrangement import BEHIND, COPY, Arrangement, Places, Tail, arrange
+from kafkajit.upkeep.repair.arrangement import BEHIND, COPY, Arrangement, Tail, arrange
 from kafkajit.upkeep.repair.census import BatchRows, Census, take_census
 from kafkajit.upkeep.repair.damaged_batches import damaged_batches
 from kafkajit.upkeep.repair.evidence import facts_of
@@ -29,6 +29,7 @@ from kafkajit.upkeep.repair.losses import Kept
 from kafkajit.upkeep.repair.lost_ends import Hole
 from kafkajit.upkeep.repair.new_markers import LostMarker
 from kafkajit.upkeep.repair.pieces import Extent, Piece, Written, insert_piece, part_of
+from kafkajit.upkeep.repair.places import Places
 from kafkajit.upkeep.repair.segment_reading import LogReading, SegmentPlan, StoredLog
 from kafkajit.upkeep.repair.segment_repairs import (
     RepairedSegment,

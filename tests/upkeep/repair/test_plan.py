@@ -442,13 +442,23 @@ def test_logs_under_each_others_names_are_exchanged(folder: Path) -> None:
     assert files_in(folder) == before
 
 
-def test_offsets_that_only_a_removed_log_has_are_told(folder: Path) -> None:
+def test_damage_in_a_log_with_a_wrong_name_ends_only_this_log(folder: Path) -> None:
     (folder / log_name(0)).write_bytes(b"".join(SEGMENTS[0][:-1]))
     (folder / log_name(30)).write_bytes(data(8) + data(5))
     text = repaired(folder)
-    why = "its offsets are before 30, where its segment begins; offsets from 8 to 9 are missing"
-    assert why in text
-    assert offsets_in(folder) == [*range(8), *range(10, 27)]
+    assert f"{log_name(8)}: create from {log_name(30)}: its offsets begin here" in text
+    assert "offsets 5 to 6: InvalidOffsetError: its offsets contradict those of other" in text
+    assert offsets_in(folder) == EVERY
+
+
+def test_what_is_behind_damage_in_a_log_with_a_wrong_name_goes(folder: Path) -> None:
+    (folder / log_name(0)).write_bytes(b"".join(SEGMENTS[0][:2]))
+    rest = bytearray(b"".join(SEGMENTS[0][2:]))
+    rest[70] ^= 1
+    (folder / log_name(30)).write_bytes(rest)
+    text = repaired(folder)
+    assert "186 bytes, offsets 6 to 9: it is behind what is cut away" in text
+    assert offsets_in(folder) == [offset for offset in EVERY if not 3 < offset < 10]
 
 
 def test_batches_that_only_a_log_with_a_wrong_name_has_are_salvaged(folder: Path) -> None:

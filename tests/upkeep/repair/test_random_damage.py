@@ -55,6 +55,18 @@ def test_batches_of_another_log_stay_where_damage_comes_before_a_base_offset_tha
     assert (counts["records"], counts["sound records lost"]) == (22, 1)
 
 
+@pytest.mark.whole
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(3_008_217, id="a last base offset that lies in a log with a wrong name"),
+        pytest.param(4_001_078, id="batches behind a gap of a compacted log, and another log"),
+    ],
+)
+def test_a_repair_keeps_what_a_consumer_gets_if_segments_overlap(seed: int) -> None:
+    assert run(1, seed, None, sorted(KINDS))["records"]
+
+
 def test_a_batch_whose_length_lies_makes_no_file_larger() -> None:
     content = kt.batch([kt.Record(b"k", b"v")])
     for length in (-(2**31), -12, -1, 2**31 - 1):
