@@ -49,6 +49,10 @@ def local_folder(location: str | os.PathLike[str]) -> Path:
 def check_files(folder: Path) -> None:
     """Raise if something in a folder is neither a file nor a folder: reading a FIFO would wait."""
     for path in folder.iterdir():
+        if path.is_symlink() and not path.exists():
+            target = os.readlink(path)  # noqa: PTH115  a path would drop its trailing parts
+            what = f"a link to {target}, which does not exist: remove the link, or bring back"
+            raise FileNotFoundError(errno.ENOENT, f"{what} the file", str(path))
         if not path.is_file() and not path.is_dir():
             check_regular(path)
 

@@ -636,6 +636,7 @@ def test_a_partition_that_cannot_be_planned_does_not_stop_the_others(folder: Pat
     first, second = plan.problems
     assert "orders-1" in str(first)
     assert "orders-2" in str(second)
+    assert "a link to nowhere, which does not exist: remove the link, or" in str(second)
     assert "problem: " in str(plan)
     assert "2 problems" in repr(plan)
     with pytest.raises(kafkajit.NotALogError) as raised:
