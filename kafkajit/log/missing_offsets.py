@@ -1,7 +1,8 @@
 """Offsets that a log should have: missing segments at its start, inside and at its end.
 
-A broker begins each segment with the offset behind the last one, so segments of a log that was
-never compacted have no gaps between them. Compaction leaves gaps. Retention and DeleteRecords
+A broker begins each segment with the offset behind the last one, and names it by its first batch's
+offset, so segments of a log that was never compacted have no gaps between them, and none before
+their first batches. Compaction leaves gaps. Retention and DeleteRecords
 delete segments from the log's start on, and keep the files beside the log in step: the leader
 epochs begin at the log's start, and a segment's producer snapshot goes with it. No offset in a
 checkpoint, a snapshot's name or a leader epoch is behind the log's end.
@@ -85,13 +86,13 @@ def find_missing(
     """
     if not segments:
         return []
-    names = sorted(one.base_offset for one in segments)
+    names = sorted([one.base_offset for one in segments] + [base for base, *_ in evidence.indexed])
     segments = sorted(_named(one, names) for one in segments)
     found = [*_before(segments, evidence)]
     why = evidence.why_cleaned
     if why is None and has_holes:
         why = "segments have gaps inside, as after compaction or salvage"
-    found += _between(segments, why, evidence.indexed)
+    found += _between(segments, why, evidence)
     if not segments[-1].ends_in_damage:
         found += _behind(segments, evidence)
     return found
@@ -125,17 +126,22 @@ def _before(segments: Sequence[Extent], evidence: Evidence) -> Iterator[Missing]
 
 
 def _between(
-    segments: Sequence[Extent], why_cleaned: str | None, indexed: Sequence[tuple[int, int, str]]
+    segments: Sequence[Extent], why_cleaned: str | None, evidence: Evidence
 ) -> Iterator[Missing]:
     usual = []
-    behind = segments[0].behind
-    for before, segment in pairwise(segments):
-        first, last = behind, segment.base_offset - 1
+    behind = max(segments[0].base_offset, evidence.log_start_offset)
+    for before, segment in pairwise([None, *segments]):
+        assert segment is not None
+        first, last = behind, segment.first - 1
         behind = max(behind, segment.behind)
-        if first > last or before.ends_in_damage:
+        if first > last or (before is not None and before.ends_in_damage):
             continue
-        indexes = [name for base, _, name in indexed if first <= base <= last]
-        text = f"{_offsets(first, last)} between {before.name} and {segment.name}"
+        indexes = [name for base, _, name in evidence.indexed if first <= base <= last]
+        text = f"{_offsets(first, last)} before {segment.name}"
+        if before is not None:
+            text = f"{_offsets(first, last)} between {before.name} and {segment.name}"
+        if segment.base_offset < segment.first:
+            text = f"{_offsets(first, last)} before the first batch of {segment.name}"
         if indexes:
             verb = "has" if len(indexes) == 1 else "have"
             text += f", but {' and '.join(indexes)} {verb} entries"
@@ -143,8 +149,8 @@ def _between(
         elif why_cleaned is None:
             text += ", and nothing tells that the log was compacted"
             yield Missing(first, last, True, text)
-        else:
-            usual.append((first, last))
+        elif first < segment.base_offset:
+            usual.append((first, segment.base_offset - 1))
     if usual:
         text = f"{_offsets(*usual[0])} between segments"
         if len(usual) > 1:

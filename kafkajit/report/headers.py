@@ -87,6 +87,8 @@ class TopicFigures:
                     yield part
                     continue
                 extent = _extended(extent, part, partition, is_first=end == 0)
+                if segment.cut.first > extent.base_offset:  # its first batches are not read
+                    extent = extent._replace(first=min(extent.first, extent.base_offset))
                 self._add(part, partition, segment)
                 timestamps = part.field("maxTimestamp").astype(np.int64)
                 newest = max(int(timestamps.max()), -1 if newest is None else newest)

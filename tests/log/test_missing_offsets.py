@@ -60,8 +60,25 @@ def test_a_log_that_begins_behind_the_next_name_has_a_wrong_name() -> None:
     assert troubles(find_missing(logs, Evidence(), has_holes=False)) == [(10, 19)]
     whole = [*extents((0, 10)), Extent(10, 20, 30), Extent(20, 10, 20)]
     assert find_missing(whole, Evidence(), has_holes=False) == []
-    compacted = [*extents((0, 10)), Extent(10, 18, 20), *extents((20, 30))]
-    assert find_missing(compacted, Evidence(), has_holes=False) == []
+
+
+def test_offsets_before_a_first_batch_are_missing_unless_the_log_was_compacted() -> None:
+    logs = [*extents((0, 10)), Extent(10, 18, 20), *extents((20, 30))]
+    (found,) = find_missing(logs, Evidence(), has_holes=False)
+    assert (found.first, found.last, found.is_trouble) == (10, 17, True)
+    assert f"before the first batch of {10:020d}.log, and nothing tells" in found.text
+    assert find_missing(logs, Evidence("its policy"), has_holes=False) == []
+    assert find_missing(logs, Evidence(), has_holes=True) == []
+    assert find_missing(logs[1:], Evidence(log_start_offset=18), has_holes=False) == []
+    assert troubles(find_missing(logs[1:], Evidence(), has_holes=False)) == [(10, 17)]
+
+
+def test_an_index_under_the_offset_of_a_first_batch_proves_a_wrong_name() -> None:
+    # 10.log is missing, and 20.log has its name.
+    logs = [*extents((0, 10)), Extent(10, 20, 30), *extents((30, 40))]
+    evidence = Evidence("its policy", indexed=[(20, 28, "20.index")])
+    (found,) = find_missing(logs, evidence, has_holes=True)
+    assert (found.first, found.last, found.is_trouble) == (10, 19, False)
 
 
 def test_an_index_with_entries_is_evidence_even_in_a_compacted_log() -> None:
