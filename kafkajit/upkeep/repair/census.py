@@ -56,7 +56,8 @@ class Census:
     sound_end: int = 0  # the position behind the last batch
     batches: int = 0
     records: int = 0
-    has_holes: bool = False  # whether offsets are missing between or in batches
+    has_holes: bool = False  # whether offsets are missing between batches
+    lacks_records: bool = False  # whether they are missing in batches
     begins_with_set: bool = False  # of messages, which has its last one's offset
     is_ordered: bool = True  # whether the offsets of each batch are behind those before it
 
@@ -121,7 +122,8 @@ def take_census(log: Path, base_offset: int, progress: Callable[[int], None]) ->
         census.ends_behind_hole = bool(rows["first"][-1] != before[-1] + 1)
         census.last_offset = int(rows["last"][-1])
         census.greatest = max(census.greatest, int(rows["last"].max()))
-        census.has_holes |= bool(is_hole.any() or lacks_records(part))
+        census.has_holes |= bool(is_hole.any())
+        census.lacks_records |= lacks_records(part)
         census.sound_end = int(rows["end"][-1])
         census.batches += rows.size
         census.records += int(rows["records"].sum())

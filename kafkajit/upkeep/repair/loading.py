@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 
 from kafkajit.format.limits import MAX_INT64
-from kafkajit.format.log_path import TXN_INDEX_SUFFIX
 from kafkajit.format.ranges import Range
 from kafkajit.log.missing_offsets import Extent as OffsetExtent
 from kafkajit.log.missing_offsets import Missing, find_missing
 from kafkajit.storage.source import Source
 from kafkajit.upkeep.repair.arrangement import BEHIND, Tail
 from kafkajit.upkeep.repair.census import Census
+from kafkajit.upkeep.repair.indexed_aborts import holes_of_aborts, indexed_aborts
 from kafkajit.upkeep.repair.log_bodies import LEAPS, MISPLACED
 from kafkajit.upkeep.repair.losses import Kept, LogFate, Loss, losses_of, without_markers
 from kafkajit.upkeep.repair.lost_end_search import Surroundings, find_lost_ends
@@ -54,6 +54,7 @@ class LoadedLog:
     has_messages: bool = False  # of v0 or v1
     loses: int = 0  # sound batches behind damage
     records: int = 0  # that stay
+    kept: Kept = field(default_factory=lambda: Kept(np.empty((0, 2), dtype=np.int64)))
     starts_anew: bool = False  # nothing that was known of the log before is true any more
 
 
@@ -106,7 +107,7 @@ class _Loading:
                 loaded.gone[log] = why, losses.get(log, [])
         loaded.gone |= {log: (_NO_OFFSET, losses[log]) for log in self._chosen.nameless}
         loaded.losses = [loss for log in sorted(losses) for loss in losses[log]]
-        loaded.log_end_offset = self._chosen.end_offset
+        loaded.log_end_offset, loaded.kept = self._chosen.end_offset, self._kept()
         check_snapshot(stored, known, loaded.log_end_offset)
         loaded.new_snapshots, loaded.right_snapshots = known.new_snapshots, known.right_snapshots
         loaded.epochs, loaded.has_messages = known.epochs, known.has_messages
@@ -144,11 +145,22 @@ class _Loading:
         return census.extent._replace(first=first, behind=behind)
 
     def _has_holes(self, census: Census) -> bool:
-        """Whether offsets are missing between sound batches, and not because one of them lies."""
+        """Whether offsets are missing between sound batches, and not because one of them lies.
+
+        If other batches have the offsets, these are in a wrong place.
+        """
         fates, _ = self._chosen.arranged.get(census.log, (None, None))
-        return (
-            census.has_holes and census.is_plain and (fates is None or not (fates == LEAPS).any())
-        )
+        if not census.is_plain or (fates is not None and (fates == LEAPS).any()):
+            return False
+        if census.lacks_records or fates is None or not census.has_holes:
+            return census.lacks_records or census.has_holes
+        rows = census.rows
+        others = [one.rows for _, one in self._chosen.all_censuses() if one is not census]
+        for row in np.flatnonzero(rows["first"][1:] > rows["last"][:-1] + 1).tolist():
+            first, last = rows["last"][row] + 1, rows["first"][row + 1] - 1
+            if not any(((one["first"] <= last) & (one["last"] >= first)).any() for one in others):
+                return True
+        return False
 
     def _find_lost_ends(self, loaded: LoadedLog, losses: dict[Path, list[Loss]]) -> None:
         """Find transactions whose markers are lost, and write these if the options ask for it."""
@@ -166,7 +178,12 @@ class _Loading:
             missing.append(Range(end, known_end - 1))
         chosen = self._chosen
         holes = holes_of(lost, missing, chosen.lost_markers(), chosen.unreadable(kept), kept)
-        found = find_lost_ends(pieces, holes, self._surroundings())
+        beside = self._surroundings()
+        if lost:
+            indexed = [abort for aborts in beside.aborts.values() for abort in aborts]
+            holes += holes_of_aborts(indexed, chosen.reading.aborts, holes, kept)
+            holes.sort(key=lambda hole: hole.first)
+        found = find_lost_ends(pieces, holes, beside)
         loaded.lost_ends = found
         markers = [
             end.marker_offset or end.hole.first
@@ -184,14 +201,9 @@ class _Loading:
 
     def _surroundings(self) -> Surroundings:
         stored = self._stored
-        indexes = {
-            int(name[:20]): path
-            for name, path in stored.files.items()
-            if name[:20].isdecimal() and name[20:] == TXN_INDEX_SUFFIX
-        }
         return Surroundings(
             stored.folder,
-            indexes,
+            indexed_aborts(stored.files),
             stored.snapshots,
             sorted(stored.logs),
             self._chosen.later(),

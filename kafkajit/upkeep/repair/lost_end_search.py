@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.limits import MAX_INT64
-from kafkajit.index.transaction_index import transaction_entries
 from kafkajit.records.control_records import ABORT, COMMIT
 from kafkajit.state.producer_snapshot import snapshot_entries
 from kafkajit.storage.source import as_bytes
 from kafkajit.upkeep.repair.damaged_batches import DamagedMarker, marker_in
+from kafkajit.upkeep.repair.indexed_aborts import Abort
 from kafkajit.upkeep.repair.lost_ends import (
     CERTAIN,
     LIKELY,
@@ -40,7 +40,7 @@ class Surroundings(NamedTuple):
     """Files beside a log as they were before the repair."""
 
     folder: Path
-    transaction_indexes: Mapping[int, Path]  # by base offset
+    aborts: Mapping[int, Sequence[Abort]]  # of .txnindex files, by base offset
     snapshots: Mapping[int, Path]  # by offset
     bases: Sequence[int]  # the base offsets of the segments, in order
     later: Sequence[Piece]  # sound batches behind what is cut away
@@ -79,7 +79,9 @@ class _Search:
         self._coordinators: dict[int, int] = {}  # the last epoch by producer
         self._latest_coordinator = 0
         self._found: list[LostEnd] = []
-        self._aborts = _aborted(surroundings.transaction_indexes)
+        self._aborts: dict[int, list[Abort]] = {}  # by producer
+        for abort in (one for aborts in surroundings.aborts.values() for one in aborts):
+            self._aborts.setdefault(abort.producer_id, []).append(abort)
         self._kept_aborts: set[tuple[int, int]] = set()
         self._explained: dict[int, int] = {}  # an offset in a hole → the producer of its marker
 
@@ -135,8 +137,10 @@ class _Search:
         for hole in holes:
             for batch in hole.batches:
                 if batch.is_control and batch.producer_id == one.producer_id:
-                    certainty, offset, epoch = CERTAIN, batch.first, batch.producer_epoch
-                    marker = marker_in(batch)
+                    certainty, offset = CERTAIN, batch.first
+                    if not batch.content:  # only the .txnindex knows of it
+                        continue
+                    epoch, marker = batch.producer_epoch, marker_in(batch)
                     if marker is not None:
                         was, coordinator = marker.control_type, marker.coordinator_epoch
                         evidence.append(_evidence(marker))
@@ -268,7 +272,7 @@ class _Search:
 
     def _aborted_in(self, one: Transaction, holes: Sequence[Hole]) -> int | None:
         """The offset of the lost ABORT marker, if a .txnindex has it."""
-        for first, last in self._aborts.get(one.producer_id, ()):
+        for _, first, last in self._aborts.get(one.producer_id, ()):
             if first <= one.last_offset < last and any(hole.has(last) for hole in holes):
                 return last
         return None
@@ -278,9 +282,11 @@ class _Search:
         if any(hole.last is None for hole in holes):
             return False  # segments behind may be lost, which had indexes of their own
         bases = {hole.segment for hole in holes}
-        if not bases <= self._beside.transaction_indexes.keys():
-            return False  # it has no aborts, or the file is gone
-        known = {(producer, last) for producer, one in self._aborts.items() for _, last in one}
+        if not bases <= self._beside.aborts.keys():
+            return False  # it has no aborts, or the file is gone or damaged
+        known = {
+            (producer, one.last) for producer, aborts in self._aborts.items() for one in aborts
+        }
         own = {
             abort
             for abort in self._kept_aborts
@@ -334,20 +340,6 @@ def _continued(
         coordinator_epoch,
         event.leader_epoch,
     )
-
-
-def _aborted(indexes: Mapping[int, Path]) -> dict[int, list[tuple[int, int]]]:
-    """The first and last offsets of the aborted transactions in .txnindex files, by producer."""
-    found: dict[int, list[tuple[int, int]]] = {}
-    for path in indexes.values():
-        try:
-            entries = transaction_entries(as_bytes(path.read_bytes()))
-        except (OSError, KafkaJitError):
-            continue
-        for entry in entries:
-            ends = int(entry["firstOffset"]), int(entry["lastOffset"])
-            found.setdefault(int(entry["producerId"]), []).append(ends)
-    return found
 
 
 def _first_markers(events: Iterable[TransactionEvent]) -> dict[int, TransactionEvent]:

@@ -14,6 +14,8 @@ from pathlib import Path
 
 from kafkajit.change.partition_offsets import PartitionOffsets
 from kafkajit.errors import CorruptCheckpointError, CorruptSnapshotError
+from kafkajit.format.amounts import number_of
+from kafkajit.format.ranges import Range
 from kafkajit.log.epochs import LeaderEpochs
 from kafkajit.log.missing_offsets import Missing
 from kafkajit.places.location import SEGMENT_NAME
@@ -23,6 +25,7 @@ from kafkajit.state.leader_epochs import LEADER_EPOCHS, parse_leader_epochs
 from kafkajit.state.producer_snapshot import SNAPSHOT_NAME, snapshot_entries
 from kafkajit.storage.source import as_bytes, whole
 from kafkajit.upkeep.repair.broker_start import topic_id_problem, unreadable_checkpoints
+from kafkajit.upkeep.repair.census import take_census
 from kafkajit.upkeep.repair.evidence import evidence_of
 from kafkajit.upkeep.repair.file_repair import Contents, FileRepair, removal
 from kafkajit.upkeep.repair.links import drop_aliases, links_in
@@ -137,7 +140,7 @@ def find_repairs(
         lost_ends=log.lost_ends,
         missing=log.missing,
         repairs=sorted(repairs, key=lambda repair: _order(repair.path.name)),
-        notes=[*links_in(files)],
+        notes=[*links_in(files), *_replaced_records(partition)],
         obstacles=[*topic_id_problem(folder), *unreadable_checkpoints(checkpoints)],
     )
 
@@ -152,6 +155,22 @@ def _temp_file_repairs(partition: _Partition) -> Iterator[FileRepair]:
             yield _log_removal(partition, path)
         else:
             yield removal(path, f"{name} has its bytes then")
+
+
+def _replaced_records(partition: _Partition) -> Iterator[str]:
+    """Count the records of logs that a swap takes the place of, and does not have."""
+    for name, swap in sorted(partition.files.replaced.items()):
+        census = take_census(partition.folder / name, int(name[:20]), lambda _: None)
+        count = sum(
+            records
+            for first, last, records in census.rows[["first", "last", "records"]].tolist()
+            if first <= last and partition.log.kept.missing(Range(first, last)) == (first, last)
+        )
+        if count:
+            yield (
+                f"{swap}, which takes the place of {name}, does not have the offsets of "
+                f"{number_of(count, 'record')}: the cleaner has removed them, or they are lost"
+            )
 
 
 def _log_removals(partition: _Partition) -> Iterator[FileRepair]:

@@ -275,7 +275,9 @@ class ChosenSegments:
                         yield LostMarker(log, Range(batch.first, batch.last), batch)
 
     def unreadable(self, kept: Kept) -> Iterator[Hole]:
-        """The damage without headers whose offsets other batches have."""
+        """The offsets that damage may have had, although other batches have them."""
+        stays = self.extents()
+        firsts = {census.first_offset for _, census in self.all_censuses() if census.batches}
         for log in self.arranged:
             census = self._censuses[log]
             ordered = census.rows[~self._is_wrong(log)]
@@ -287,8 +289,18 @@ class ChosenSegments:
                 hole = Range(first, first if end is None else end)
                 if not left or kept.missing(hole) is not None:
                     continue
-                if not damaged_batches(log, gap.position, gap.length, first, end):
-                    yield Hole(*hole, [], census.base_offset, is_taken=True)
+                batches = damaged_batches(log, gap.position, gap.length, first, end)
+                if batches and end is None:  # the log may have had more behind these
+                    behind = batches[-1].last + 1
+                    hole = Range(behind, behind)
+                if not batches or end is None:
+                    is_taken = kept.missing(hole) is None
+                    yield Hole(*hole, [], census.base_offset, is_taken)
+            # A log may have been torn between two batches, and another log has the next offset.
+            if ordered.size and are_kept(census, stays.get(log, []))[-1]:
+                behind = int(census.rows["last"][-1]) + 1
+                if behind not in firsts and kept.missing(Range(behind, behind)) is None:
+                    yield Hole(behind, behind, [], census.base_offset, is_taken=True)
 
     def _is_wrong(self, log: Path) -> Mask:
         """The batches of a log whose base offsets tell nothing about the bytes around them."""

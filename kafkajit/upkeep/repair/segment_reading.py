@@ -86,6 +86,7 @@ class LogReading:
         # The first and the last offset of each run that stays.
         self.kept: list[npt.NDArray[np.int64]] = [np.empty((0, 2), dtype=np.int64)]
         self.rejected: dict[Path, dict[int, str]] = {}  # batches that no broker accepts, and why
+        self.aborts: set[tuple[int, int]] = set()  # the offset and producer of each ABORT marker
         self._stored = stored
 
     @property
@@ -207,6 +208,7 @@ class LogReading:
             aborts["offset"] = batches.header["baseOffset"][rows]
             aborts["producerId"] = batches.header["producerId"][rows]
             segment.aborts.append(aborts)
+            self.aborts.update(aborts.tolist())
         return good, error
 
     def _keep(self, batches: Batches, piece: Piece, segment: LoadedSegment) -> None:

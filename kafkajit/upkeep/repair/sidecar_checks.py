@@ -28,6 +28,7 @@ from kafkajit.index.verify import verify_offset_index, verify_time_index
 from kafkajit.log.producers import PRODUCER_EXPIRATION_MS
 from kafkajit.records.batches import Batches
 from kafkajit.storage.source import Bytes, Source
+from kafkajit.walk.damage import DROPMALFORMED
 from kafkajit.walk.selection import Selection
 from kafkajit.walk.walk import Walk
 
@@ -164,8 +165,10 @@ def _transactional_records(
 ) -> bool:
     """Whether batches with base offsets in this range have records of a producer's transaction."""
     for log in logs:
-        walk = Walk(Source(str(log)), selection=Selection(Range(first, last)), is_last=True)
-        for batches in _before_damage(walk):
+        # Damage is skipped: batches behind it may stay, too.
+        selection = Selection(Range(first, last))
+        walk = Walk(Source(str(log)), mode=DROPMALFORMED, selection=selection, is_last=True)
+        for batches in _sound(walk):
             base_offset = batches.header["baseOffset"]
             found = batches.is_transactional & ~batches.is_control & (base_offset >= first)
             found &= (base_offset <= last) & (batches.header["recordsCount"] > 0)
@@ -176,7 +179,7 @@ def _transactional_records(
     return False
 
 
-def _before_damage(walk: Walk) -> Iterator[Batches]:
+def _sound(walk: Walk) -> Iterator[Batches]:
     with suppress(KafkaJitError):  # the pass that repairs the log reports it
         yield from walk.framed()
 

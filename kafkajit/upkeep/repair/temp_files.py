@@ -39,6 +39,7 @@ class LiveFiles:
     waiting: set[str] = field(
         default_factory=set
     )  # of these: a broker removes them in its own time
+    replaced: dict[str, str] = field(default_factory=dict)  # of these: a log → the swap for it
 
     @property
     def moved(self) -> dict[str, Path]:
@@ -79,6 +80,8 @@ def _swap(found: LiveFiles, swaps: list[str]) -> None:
             is_numbered = _OFFSET.match(name) is not None and not name.endswith(SWAP_SUFFIX)
             if is_numbered and first <= _offset(name) < behind:
                 _remove(found, name, f"{min(logs)} has its offsets")
+                if name.endswith(LOG_SUFFIX):
+                    found.replaced[name] = min(logs)
     for name in swaps:
         found.files[name.removesuffix(SWAP_SUFFIX)] = found.files.pop(name)
         found.removed.pop(name.removesuffix(SWAP_SUFFIX), None)

@@ -67,6 +67,25 @@ def test_a_repair_keeps_what_a_consumer_gets_if_segments_overlap(seed: int) -> N
     assert run(1, seed, None, sorted(KINDS))["records"]
 
 
+@pytest.mark.whole
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(5_000_037, id="a link whose target is gone"),
+        pytest.param(5_000_106, id="a log under the name of a missing one, in a compacted log"),
+        pytest.param(5_000_204, id="a swap that lacks offsets of a log that it replaces"),
+        pytest.param(5_000_417, id="an abort whose records are behind a length that lies"),
+        pytest.param(5_000_481, id="a gap whose batch another segment has"),
+        pytest.param(5_000_864, id="a torn end, and another log with the offset of an abort"),
+        pytest.param(5_000_948, id="an abort that only the .txnindex knows"),
+        pytest.param(5_001_205, id="an empty .txnindex proves no commit"),
+        pytest.param(5_001_297, id="a link to itself"),
+    ],
+)
+def test_several_damages_at_once_are_repaired(seed: int) -> None:
+    assert run(1, seed, None, ["several"])
+
+
 def test_a_batch_whose_length_lies_makes_no_file_larger() -> None:
     content = kt.batch([kt.Record(b"k", b"v")])
     for length in (-(2**31), -12, -1, 2**31 - 1):
