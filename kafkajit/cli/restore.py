@@ -28,7 +28,7 @@ from kafkajit.cli.upkeep_command import NEEDED
 
 if TYPE_CHECKING:
     from kafkajit.upkeep.restore.options import RestoreOptions
-    from kafkajit.upkeep.restore.plan import PartitionRestoration
+    from kafkajit.upkeep.restore.partition_restoration import PartitionRestoration
 
 EXAMPLE = """\
 A SRC is a folder or a bucket with segments in tiered storage, a backup of a

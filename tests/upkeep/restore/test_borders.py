@@ -18,7 +18,7 @@ from strategies import BROKER_TIMESTAMPS, partitions, transactional_logs
 import kafkajit
 import kafkajit.testing as kt
 from asv_bench.benchmarks.tiered_objects import TOPIC_ID, write_segment
-from kafkajit.upkeep.restore.plan import PartitionRestoration
+from kafkajit.upkeep.restore.partition_restoration import PartitionRestoration
 
 T = 1_700_000_000_000
 Logs = dict[int, bytes]

@@ -21,7 +21,7 @@ import kafkajit.testing as kt
 from asv_bench.benchmarks.tiered_objects import TOPIC_ID, write_segment
 from kafkajit.change.journal import READY
 from kafkajit.change.lock import FolderLock
-from kafkajit.upkeep.restore.plan import PartitionRestoration
+from kafkajit.upkeep.restore.partition_restoration import PartitionRestoration
 
 OBJECTS = data.objects()
 ARCHIVES = ["local-storage", *sorted(path.name for path in OBJECTS.glob("aiven-*"))]
