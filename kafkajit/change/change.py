@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 from collections.abc import Collection, Iterable
 from contextlib import suppress
@@ -60,8 +61,17 @@ from kafkajit.change.journal import (
 )
 from kafkajit.change.steps import carry_out, tidy
 from kafkajit.errors import KafkaJitError
-from kafkajit.format.log_path import INDEX_SUFFIXES, SNAPSHOT_SUFFIX
+from kafkajit.format.log_path import (
+    CLEANED_SUFFIX,
+    INDEX_SUFFIXES,
+    SNAPSHOT_SUFFIX,
+    SWAP_SUFFIX,
+    is_segment_file,
+)
 from kafkajit.system.durable import sync, sync_all
+
+# A file by which a broker decides which files of a change it removes, if it starts in between.
+_CLEANED = re.compile(rf"\d+(?:\..*)?{re.escape(CLEANED_SUFFIX)}", re.ASCII)
 
 
 class Change:
@@ -223,7 +233,11 @@ class Change:
         # finished.
         self._removed = gone - self._new
         for folder in self._partitions():
-            self._removed |= {f"{folder.name}/{path.name}" for path in folder.glob("*.cleaned")}
+            self._removed |= {
+                f"{folder.name}/{path.name}"
+                for path in folder.glob(f"*{CLEANED_SUFFIX}")
+                if is_segment_file(path.name)
+            }
 
     def _check(self) -> None:
         """Raise an error for anything that would stop the change half-way."""
@@ -245,11 +259,18 @@ class Change:
             _check_access(there)
             if there.stat().st_dev != device:
                 raise OSError(errno.EXDEV, f"on another file system than {self.folder}", str(there))
-            for path in sorted(there.glob("*.swap")):
+            for path in sorted(there.glob(f"*{SWAP_SUFFIX}")):
                 if self._name(path) not in self._removed:
                     raise KafkaJitError(
                         "a broker was stopped while it swapped segments, and would finish that "
                         "over this change: run `kafkajit repair` on the folder first",
+                        path=str(path),
+                    )
+            for path in sorted(there.glob(f"[0-9]*{CLEANED_SUFFIX}")):
+                if _CLEANED.fullmatch(path.name) and self._name(path) not in self._removed:
+                    raise KafkaJitError(
+                        "a broker takes the file for an unfinished segment, and would remove new "
+                        "files of this change with it: move it away",
                         path=str(path),
                     )
 

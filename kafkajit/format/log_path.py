@@ -36,6 +36,9 @@ INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 # A folder on its way out or in carries a unique id: topic-partition.<32 hex>-delete
 _FOLDER = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)(?:\.[0-9a-f]{32}-(?:delete|future|stray))?")
 _FILE = re.compile(r"(?P<base_offset>\d{20})(?:-[^.]*)?(?P<suffix>\..+)")
+_SEGMENT_FILE = re.compile(
+    r"\d{20}\.(?:log|index|timeindex|txnindex|snapshot)(?:\.deleted|\.cleaned|\.swap)?", re.ASCII
+)
 # The last parts of a path that have a meaning: the folders of a topic and a partition, and a file.
 _DEPTH = 3
 
@@ -77,6 +80,15 @@ def parse_log_path(path: str | os.PathLike[str]) -> LogPath:
         base_offset=int(file["base_offset"]) if file else None,
         suffix=file["suffix"] if file else None,
     )
+
+
+def is_segment_file(name: str) -> bool:
+    """Whether a broker gives this name to a file of a segment, perhaps on its way out or in.
+
+    >>> [is_segment_file(f"{0:020}{suffix}") for suffix in (".log", ".index.cleaned", ".txt")]
+    [True, True, False]
+    """
+    return _SEGMENT_FILE.fullmatch(name) is not None
 
 
 def partition_of(folder: Path) -> LogPath:

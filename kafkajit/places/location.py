@@ -69,6 +69,17 @@ def absolute(location: str) -> str:
     return location if is_uri else os.path.abspath(location)  # noqa: PTH100  keeps a glob's //
 
 
+def _check_text(location: str) -> None:
+    """Raise an error that names a path which is not text: pyarrow opens only UTF-8."""
+    try:
+        location.encode()
+    except UnicodeEncodeError:
+        name = os.fsencode(location).decode(errors="backslashreplace")
+        raise ValueError(
+            f"{name}: the path is not UTF-8: rename it, or make a link to it"
+        ) from None
+
+
 def shown(location: str) -> str:
     """The beginning of the paths of a location's files: the location without query and secrets.
 
@@ -133,6 +144,7 @@ class Location:
         self._filesystem: RemoteStore | None = None
         self._prefix = ""
         location = resolve_sample(location)
+        _check_text(location)
         uri = URI.fullmatch(location)
         if uri is None or uri["scheme"] == "file":
             if uri is not None and uri["host"] not in (None, "", "localhost"):

@@ -12,6 +12,7 @@ from pathlib import Path
 from kafkajit.change.change import Change
 from kafkajit.change.lock import FolderLock
 from kafkajit.errors import InvalidOffsetError, LockedError
+from kafkajit.format.log_path import is_segment_file
 from kafkajit.places.location import SEGMENT_NAME
 from kafkajit.produce.commit_partition import commit_partition
 from kafkajit.produce.options import STATIC, ProduceOptions
@@ -24,10 +25,6 @@ from kafkajit.state.partition_metadata import PARTITION_METADATA
 from kafkajit.storage.source import whole
 
 _FOLDER = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)")
-_OF_LOG = re.compile(
-    r"\d{20}\.(?:log|index|timeindex|txnindex|snapshot)(?:\.deleted|\.cleaned|\.swap)?"
-    rf"|{re.escape(LEADER_EPOCHS)}"
-)
 # A name that locks the folder as a partition's would; no topic can have it.
 _ANY = "?-0"
 # Another job holds the lock while it commits, a broker as long as it runs.
@@ -186,5 +183,6 @@ def _forget(change: Change, folder: Path, partitions: Collection[TopicPartition]
 def _remove(change: Change, folder: Path, *, metadata: bool) -> None:
     """Remove a partition's log, and with `metadata` its partition.metadata."""
     for path in folder.iterdir():
-        if _OF_LOG.fullmatch(path.name) or (metadata and path.name == PARTITION_METADATA):
+        is_a_logs = is_segment_file(path.name) or path.name == LEADER_EPOCHS
+        if is_a_logs or (metadata and path.name == PARTITION_METADATA):
             change.remove(path)

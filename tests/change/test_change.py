@@ -450,3 +450,28 @@ def test_a_folder_that_may_not_be_written_is_named_and_nothing_changes() -> None
         ]
         assert live(root) == {f"{A}/{LOG}": b"old", f"{B}/{LOG}": b"old"}
         assert hidden(root) == [CLEAN_SHUTDOWN]
+
+
+def test_only_unfinished_segments_of_a_broker_go_with_a_change(memory: Path) -> None:
+    scenario = next(iter(SCENARIOS.values()))
+    put(memory, scenario)
+    brokers = [memory / A / f"{99:020d}{end}.cleaned" for end in (".log", ".index")]
+    others = [memory / A / name for name in ("notes.cleaned", "notes-7.txt.cleaned")]
+    for path in (*brokers, *others):
+        path.write_text("by hand")
+    change(memory, scenario).commit(keep=False)
+    assert not any(path.exists() for path in brokers)
+    assert [path.read_text() for path in others] == ["by hand"] * 2
+
+
+@pytest.mark.parametrize("name", ["7.cleaned", f"{99:020d}.json.cleaned"])
+def test_a_file_that_a_broker_takes_for_an_unfinished_segment_stops_a_change(
+    name: str, memory: Path
+) -> None:
+    scenario = next(iter(SCENARIOS.values()))
+    before = live(put(memory, scenario))
+    (memory / A / name).write_text("by hand")
+    with pytest.raises(KafkaJitError, match=f"move it away in .*{name}"):
+        change(memory, scenario).commit()
+    (memory / A / name).unlink()
+    assert live(memory) == before

@@ -682,3 +682,10 @@ def test_partitions_that_wait_are_named_if_there_are_no_others(tmp_path: Path) -
     with pytest.raises(FileNotFoundError, match=rf"at {tmp_path}, but {paths}: brokers delete"):
         find_segments([str(tmp_path)])
     assert len(find_segments([f"{tmp_path}/{names[0]}"])[0]) == 1
+
+
+def test_a_path_that_is_not_utf_8_is_named(tmp_path: Path) -> None:
+    folder = f"{tmp_path}/\udcff"
+    for location in (folder, f"file://{folder}", f"{folder}/*"):
+        with pytest.raises(ValueError, match=r"/\\xff.*: the path is not UTF-8: rename it"):
+            find_segments([location])

@@ -11,7 +11,7 @@ from kafkajit.change.files import check_files
 from kafkajit.change.journal import READY
 from kafkajit.change.partition_offsets import PartitionOffsets
 from kafkajit.change.partitions import interrupted_in
-from kafkajit.format.log_path import LOG_SUFFIX, parse_log_path, partition_of
+from kafkajit.format.log_path import LOG_SUFFIX, is_segment_file, partition_of
 from kafkajit.state.checkpoints import NAMES as CHECKPOINTS
 from kafkajit.state.checkpoints import START_OFFSETS
 from kafkajit.state.leader_epochs import LEADER_EPOCHS
@@ -61,7 +61,7 @@ class Target:
     def clear(self, change: Change) -> None:
         """Remove the files of an empty log; partition.metadata stays, and files of others."""
         for path in self.folder.iterdir() if self.is_empty_log else ():
-            is_a_logs = parse_log_path(path).base_offset is not None or path.name == LEADER_EPOCHS
+            is_a_logs = is_segment_file(path.name) or path.name == LEADER_EPOCHS
             if path.is_file() and is_a_logs:
                 change.remove(path)
 

@@ -616,11 +616,16 @@ def test_files_that_are_not_a_brokers_stay_beside_a_replaced_log(
     backup: Path, tmp_path: Path
 ) -> None:
     folder = empty_log(tmp_path / "kafka")
-    (folder / "notes.txt").write_text("by hand")
-    (folder / f"{7:020d}.snapshot").write_bytes(b"")
+    names = ["notes.txt", "notes.cleaned"]
+    names += [f"{0:020d}{end}" for end in (".txt", ".parquet", "-notes.txt", ".index.bak")]
+    for name in names:
+        (folder / name).write_text("by hand")
+    brokers = [f"{7:020d}.snapshot", f"{7:020d}.index.deleted"]
+    for name in brokers:
+        (folder / name).write_bytes(b"")
     one(backup, tmp_path / "kafka", into_existing_topics=True)
-    assert (folder / "notes.txt").read_text() == "by hand"
-    assert not (folder / f"{7:020d}.snapshot").exists()
+    assert {(folder / name).read_text() for name in names} == {"by hand"}
+    assert not any((folder / name).exists() for name in brokers)
 
 
 def test_a_log_with_records_is_never_replaced(backup: Path, tmp_path: Path) -> None:
