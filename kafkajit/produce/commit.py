@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Collection, Iterable, Iterator
@@ -10,6 +11,8 @@ from itertools import groupby
 from pathlib import Path
 
 from kafkajit.change.change import Change
+from kafkajit.change.files import check_files
+from kafkajit.change.journal import READY
 from kafkajit.change.lock import FolderLock
 from kafkajit.errors import InvalidOffsetError, LockedError
 from kafkajit.format.log_path import is_segment_file
@@ -21,7 +24,7 @@ from kafkajit.produce.task_output import SORT, StagedSegment
 from kafkajit.state.checkpoints import NAMES as CHECKPOINTS
 from kafkajit.state.checkpoints import offsets_text, parse_offsets
 from kafkajit.state.leader_epochs import LEADER_EPOCHS
-from kafkajit.state.partition_metadata import PARTITION_METADATA
+from kafkajit.state.partition_metadata import PARTITION_METADATA, read_partition_metadata
 from kafkajit.storage.source import whole
 
 _FOLDER = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)")
@@ -61,8 +64,8 @@ def commit(
             # These locks keep out other threads of this process, too.
             for partition in every:
                 held.enter_context(FolderLock(options.path / str(partition), force=options.force))
-            if only_new:  # not before: another process may have written one meanwhile
-                check_new(options.path, every)
+            # Not before: another process may have written meanwhile.
+            (check_new if only_new else check_clear)(options.path, every)
             change = held.enter_context(Change(options.path / str(every[0]), "write"))
             begun = every if only_new else replaced
             _forget(change, options.path, begun)
@@ -70,16 +73,23 @@ def commit(
                 is_gone = partition not in by_partition
                 _remove(change, options.path / str(partition), metadata=is_gone)
             for partition, segments in by_partition.items():
-                is_new = partition in begun
-                commit_partition(change, partition, segments, work, options, is_new=is_new)
+                commit_partition(
+                    change,
+                    partition,
+                    segments,
+                    work,
+                    options,
+                    is_new=partition in begun,
+                    is_replaced=partition in replaced,
+                )
             change.commit(keep=False)
         for partition in set(replaced) - by_partition.keys():
             with suppress(OSError):  # if it holds other files
                 (options.path / str(partition)).rmdir()
 
 
-def check_new(folder: Path, partitions: Iterable[TopicPartition]) -> None:
-    """Raise an error if the folder has a log of one of these partitions.
+def check_new(folder: Path, partitions: Collection[TopicPartition]) -> None:
+    """Raise an error if the folder has a log of one of these partitions, or files in its way.
 
     >>> check_new(Path("/no/such/folder"), [TopicPartition("orders", 0)])
     """
@@ -90,6 +100,42 @@ def check_new(folder: Path, partitions: Iterable[TopicPartition]) -> None:
         raise FileExistsError(
             f"{folder} has a log of {names}, and an import overwrites nothing: name another folder"
         )
+    check_clear(folder, partitions)
+
+
+def check_clear(folder: Path, partitions: Iterable[TopicPartition]) -> None:
+    """Raise an error if files in the folders of partitions are in the way of their logs.
+
+    A folder without a log may have files of others under the names that a new log's files get. The
+    only such file that it may have is partition.metadata, as a broker writes it.
+
+    >>> check_clear(Path("/no/such/folder"), [TopicPartition("orders", 0)])
+    """
+    there = set(partitions_in(folder)) if folder.is_dir() else set()
+    for partition in partitions:
+        path = folder / str(partition)
+        if not os.path.lexists(path):
+            continue
+        if not path.is_dir():
+            raise NotADirectoryError(
+                f"{path} is not a folder, and the log of {partition} would be in it: name another "
+                "folder, or remove it"
+            )
+        check_files(path)
+        names = sorted(inside.name for inside in path.iterdir())
+        if READY in names:  # otherwise it has been finished, because the folder is locked
+            raise FileExistsError(
+                f"{path} has an interrupted change: `kafkajit repair --apply` finishes it"
+            )
+        taken = [] if partition in there else [*filter(_is_a_logs, names)]
+        if taken:
+            more = f" and {len(taken) - 1:,} more" if len(taken) > 1 else ""
+            raise FileExistsError(
+                f"{path / taken[0]}{more}: the log of {partition} would replace or remove it, and "
+                "it is not known to be a log's: name another folder, or remove it"
+            )
+        if PARTITION_METADATA in names:
+            read_partition_metadata(path / PARTITION_METADATA)
 
 
 @contextmanager
@@ -183,6 +229,9 @@ def _forget(change: Change, folder: Path, partitions: Collection[TopicPartition]
 def _remove(change: Change, folder: Path, *, metadata: bool) -> None:
     """Remove a partition's log, and with `metadata` its partition.metadata."""
     for path in folder.iterdir():
-        is_a_logs = is_segment_file(path.name) or path.name == LEADER_EPOCHS
-        if is_a_logs or (metadata and path.name == PARTITION_METADATA):
+        if _is_a_logs(path.name) or (metadata and path.name == PARTITION_METADATA):
             change.remove(path)
+
+
+def _is_a_logs(name: str) -> bool:
+    return is_segment_file(name) or name == LEADER_EPOCHS

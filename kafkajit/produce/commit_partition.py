@@ -52,6 +52,7 @@ def commit_partition(
     options: ProduceOptions,
     *,
     is_new: bool,
+    is_replaced: bool = False,
 ) -> None:
     """Append a partition's segments to its log, as part of a change.
 
@@ -62,9 +63,10 @@ def commit_partition(
         work: a folder for segments that are written again.
         options: the job's options.
         is_new: whether the log is new, or replaces the one that is there.
+        is_replaced: whether it replaces one, with another id of its topic perhaps.
     """
     folder = options.path / str(partition)
-    _identify(change, folder, options, is_new=is_new)
+    _identify(change, folder, options, is_replaced=is_replaced)
     end = end_of_new_log(0, LeaderEpochs()) if is_new else read_log_end(folder, options.config)
     effects = AppendEffects(folder, end, change)
     moved = _moved(partition, segments, end, options)
@@ -92,12 +94,12 @@ def _named(folder: Path) -> Iterator[None]:
         raise
 
 
-def _identify(change: Change, folder: Path, options: ProduceOptions, *, is_new: bool) -> None:
+def _identify(change: Change, folder: Path, options: ProduceOptions, *, is_replaced: bool) -> None:
     """Write partition.metadata, if the option topicId is set."""
     if options.topic_id is None:
         return
     path = folder / PARTITION_METADATA
-    if path.exists() and not is_new:
+    if path.exists() and not is_replaced:
         (row,) = read_partition_metadata(path).to_pylist()
         if row["topicId"] == options.topic_id:
             return

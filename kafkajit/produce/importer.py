@@ -152,7 +152,7 @@ class ImportPlan:
                     counts.add(records)
             counts.end(series.path)
         counts.check()
-        check_new(self.options.path, (part.partition for part in counts.found))
+        check_new(self.options.path, [part.partition for part in counts.found])
         return counts.found
 
     def apply(self) -> list[ImportedPartition]:

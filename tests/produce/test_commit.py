@@ -12,8 +12,9 @@ from kafkajit import LogWriter
 from kafkajit.change.change import Change
 from kafkajit.change.journal import READY
 from kafkajit.change.lock import FolderLock
-from kafkajit.errors import CorruptRecordError, LockedError
+from kafkajit.errors import CorruptCheckpointError, CorruptRecordError, LockedError
 from kafkajit.produce import commit
+from kafkajit.state.partition_metadata import partition_metadata_text
 
 CHECKPOINTS = (
     "cleaner-offset-checkpoint",
@@ -252,3 +253,57 @@ def test_other_peoples_logs_can_be_appended_to(tmp_path: Path) -> None:
         log.append(kafkajit.encode_batches(one("x", 0, b"1")[0].select(["value"]), base_offset=100))
     write(tmp_path, [one("a", 0, b"2")])
     assert log_of(tmp_path / "a-0", "offset", "value") == [(100, b"1"), (101, b"2")]
+
+
+OF_A_LOG = (
+    f"{0:020}.index",
+    f"{0:020}.timeindex",
+    f"{0:020}.txnindex",
+    f"{1:020}.snapshot",
+    f"{0:020}.log.deleted",
+    f"{0:020}.log.cleaned",
+    f"{0:020}.log.swap",
+    "leader-epoch-checkpoint",
+)
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+@pytest.mark.parametrize("name", [*OF_A_LOG, "partition.metadata"])
+def test_a_new_log_replaces_and_removes_no_files_of_others(
+    name: str, mode: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a-0").mkdir()
+    (tmp_path / "a-0" / name).write_bytes(b"somebody else's")
+    before = files_of(tmp_path)
+    with pytest.raises((FileExistsError, CorruptCheckpointError), match=f"a-0/{name}"):
+        write(tmp_path, [one("a", 0, b"1")], mode=mode)
+    assert files_of(tmp_path) == before
+
+
+@pytest.mark.parametrize("names", [[], ["partition.metadata"], ["partition.metadata", "notes.txt"]])
+def test_a_new_log_may_begin_in_a_folder_without_files_of_a_log(
+    names: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "a-0").mkdir()
+    for name in names:
+        (tmp_path / "a-0" / name).write_bytes(partition_metadata_text("pUM3BMsVQk2fe-klgEgLLA"))
+    before = files_of(tmp_path)
+    write(tmp_path, [one("a", 0, b"1")])
+    assert partitions(tmp_path) == {"a-0": [b"1"]}
+    assert {**files_of(tmp_path), **before} == files_of(tmp_path)
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_only_a_logs_own_files_are_removed_beside_it(mode: str, tmp_path: Path) -> None:
+    write(tmp_path, [one("a", 0, b"1")])
+    for name in ("notes.cleaned", "00000000000000000000-notes.txt"):
+        (tmp_path / "a-0" / name).write_bytes(b"somebody else's")
+    before = {path for path in (tmp_path / "a-0").iterdir() if "notes" in path.name}
+    write(tmp_path, [one("a", 0, b"2")], mode=mode)
+    assert before <= set((tmp_path / "a-0").iterdir())
+
+
+def test_a_file_with_a_partitions_name_is_in_the_way(tmp_path: Path) -> None:
+    (tmp_path / "a-0").write_bytes(b"somebody else's")
+    with pytest.raises(NotADirectoryError, match="a-0 is not a folder"):
+        write(tmp_path, [one("a", 0, b"1")])

@@ -115,6 +115,47 @@ def test_a_log_that_another_process_has_written_meanwhile_is_not_added_to(
     assert len(records_in(tmp_path / "logs")["orders-0"]) == 100
 
 
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        (f"{0:020}.index", "would replace or remove it, and it is not known to be a log's"),
+        ("leader-epoch-checkpoint", "would replace or remove it"),
+        ("partition.metadata", "Malformed line in checkpoint file"),
+    ],
+)
+def test_an_import_replaces_no_files_of_others_in_a_partitions_folder(
+    name: str, error: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "logs" / "orders-0"
+    folder.mkdir(parents=True)
+    (folder / name).write_text("somebody else's")
+    plan = kafkajit.import_files(
+        foreign(tmp_path, "csv"), tmp_path / "logs", topic="orders", partitions=1, **CHOSEN
+    )
+    with pytest.raises((OSError, ValueError), match=error):
+        str(plan)
+    with pytest.raises((OSError, ValueError), match=error):
+        plan.apply()
+    assert [path.name for path in (tmp_path / "logs").rglob("*")] == ["orders-0", name]
+    assert (folder / name).read_text() == "somebody else's"
+
+
+def test_an_import_keeps_the_id_of_a_partitions_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "logs" / "orders-0"
+    folder.mkdir(parents=True)
+    known = "version: 0\ntopic_id: pUM3BMsVQk2fe-klgEgLLA"
+    (folder / "partition.metadata").write_text(known)
+    path = foreign(tmp_path, "csv")
+    given = {"topic": "orders", "partitions": 1, **CHOSEN}
+    other = kafkajit.import_files(
+        path, tmp_path / "logs", topic_id="MWJ6FHTfRYy67jzwZdeqSQ", **given
+    )
+    with pytest.raises(ValueError, match="has the topic's id pUM3BMsVQk2fe-klgEgLLA"):
+        other.apply()
+    kafkajit.import_files(path, tmp_path / "logs", **given).apply()
+    assert (folder / "partition.metadata").read_text() == known
+
+
 def test_a_damaged_file_writes_nothing(tmp_path: Path) -> None:
     append(tmp_path / "logs" / "orders-0", range(100))
     kafkajit.export(tmp_path / "logs", tmp_path / "rows.avro", codec="none")
