@@ -26,6 +26,7 @@ from typing import Any
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.ranges import Range
 from kafkajit.log.resumption import ReadBatch
+from kafkajit.scan.export.known_damage import KnownDamage
 from kafkajit.walk.damage import PERMISSIVE
 
 JOURNALS = "_kafkajit"  # the folder; Spark, DuckDB and Arrow skip names with this prefix
@@ -54,7 +55,7 @@ class Journal:
 
     next_offset: int | None = None
     last: ReadBatch | None = None  # that has the offset before; unknown in older journals
-    gaps: tuple[tuple[str, int | None], ...] = ()  # after the last record
+    gaps: tuple[KnownDamage, ...] = ()  # after the last record
     missing: tuple[Range, ...] = ()  # offsets between segments that the log lacked
     files: tuple[ExportedFile, ...] = ()  # of the last round
     begun: tuple[str, ...] = ()  # files that a run may have begun and did not commit
@@ -198,7 +199,7 @@ class FileNames:
                 Journal(
                     known["next"],
                     _batch_in(known.get("last")),
-                    tuple((place, position) for place, position in known["gaps"]),
+                    tuple(KnownDamage(*gap) for gap in known["gaps"]),
                     tuple(Range(first, last) for first, last in known.get("missing", ())),
                     tuple(ExportedFile(*file) for file in known["files"]),
                     tuple(known["begun"]),

@@ -31,6 +31,7 @@ from kafkajit.log.resumption import ReadBatch, batch_at
 from kafkajit.log.segment import Segment
 from kafkajit.places.location import shown
 from kafkajit.scan.export.journal import FileNames, Journal
+from kafkajit.scan.export.known_damage import KnownDamage, known_damage
 from kafkajit.scan.export.losses import check_continued, losses
 from kafkajit.scan.export.options import ExportOptions
 from kafkajit.scan.options import ScanOptions
@@ -49,9 +50,7 @@ CORRUPTION = "corruption"
 # Leave out markers of transactions, unless their columns are asked for.
 _MARKERS = ("controlType", "coordinatorEpoch")
 
-# The path and the position of damage.
-Place = tuple[str, int | None]
-# Its row, and the fields of its column `corruption`.
+# The row of damage, and the fields of its column `corruption`.
 _Damage = tuple[pa.RecordBatch, dict[str, Any]]
 
 
@@ -105,7 +104,7 @@ class Passed:
     position: int | None = None  # of the batch of the last record that this run has read
     lost: list[str] = field(default_factory=list)  # offsets that the log lacks
     missing: list[Range] = field(default_factory=list)  # between segments, in this run or earlier
-    behind: list[Place] = field(default_factory=list)  # damage behind that record
+    behind: list[KnownDamage] = field(default_factory=list)  # damage behind that record
     gaps: list[dict[str, Any]] = field(default_factory=list)  # damage that this run has found
     malformed: int = 0  # records
     examples: list[str] = field(default_factory=list)
@@ -206,14 +205,14 @@ def rows_of(
         if CORRUPTION in schema.names and rows.num_rows == 1 and rows[CORRUPTION][0].is_valid:
             waiting.append((rows.select(kept.names), rows[CORRUPTION][0].as_py()))
             if not is_first:
-                yield from _reported(waiting, passed, options)
+                yield from _reported(waiting, passed, log)
             continue
         if is_first and rows.num_rows:
             if rows["offset"][0].as_py() < (begin or 0):
                 waiting.clear()  # lies before what the earlier run has exported
             is_first = False
             rows = rows.filter(pc.greater_equal(rows["offset"], begin))
-        yield from _reported(waiting, passed, options)
+        yield from _reported(waiting, passed, log)
         offsets = rows["offset"].to_numpy()
         _check_growing(offsets, last, log)
         if not offsets.size:
@@ -237,7 +236,7 @@ def rows_of(
         passed.next_offset, passed.position = last + 1, position
         if progress is not None:
             progress(log.bytes_before(last) + position)
-    yield from _reported(waiting, passed, options)
+    yield from _reported(waiting, passed, log)
 
 
 def last_batch(log: PartitionLog, passed: Passed) -> ReadBatch | None:
@@ -341,15 +340,15 @@ def _read(splits: list[Split], schema: pa.Schema, reading: ScanOptions) -> Itera
 
 
 def _reported(
-    waiting: list[_Damage], passed: Passed, options: ExportOptions
+    waiting: list[_Damage], passed: Passed, log: PartitionLog
 ) -> Iterator[pa.RecordBatch]:
     """Report damage that no earlier run has; yield its rows under PERMISSIVE."""
     for rows, gap in waiting:
-        place = gap["path"], gap["position"]
-        if place not in passed.behind:
-            passed.behind.append(place)
+        here = known_damage(gap, log.segments)
+        if here not in passed.behind:
+            passed.behind.append(here)
             passed.gaps.append(gap)
-            if options.scan.mode == PERMISSIVE:
+            if log.options.scan.mode == PERMISSIVE:
                 yield rows
     waiting.clear()
 

@@ -1,0 +1,66 @@
+"""Damage that an earlier run has reported, and other damage in its place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import kafkajit
+import kafkajit.testing as kt
+from kafkajit.cli import main
+
+PLAIN = kt.batch([kt.Record(value=b"v")] * 10)
+GOOD = kt.batch([kt.Record(value=b"v")] * 10, base_offset=10)
+BAD = GOOD[:-3] + b"\xff" + GOOD[-2:]
+AFTER = kt.batch([kt.Record(value=b"v")] * 10, base_offset=20)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """A log whose damaged end, the tail of a crash, is reported."""
+    path = tmp_path / "logs" / "orders-0" / f"{0:020}.log"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(PLAIN + GOOD[:40] + bytes(1000))
+    assert len(run(path).gaps) == 1
+    return path
+
+
+def run(log: Path, mode: str = "DROPMALFORMED") -> kafkajit.ExportResult:
+    return kafkajit.export(log.parent, log.parents[2] / "out", to="jsonl", mode=mode)
+
+
+def test_known_damage_is_reported_once(log: Path) -> None:
+    assert run(log).gaps == []
+    log.write_bytes(log.read_bytes()[: len(PLAIN)] + GOOD[:40] + bytes(1000))
+    assert run(log).gaps == []
+
+
+def test_other_damage_at_the_place_of_known_damage_is_reported(
+    log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log.write_bytes(PLAIN + BAD + AFTER)
+    words = [str(log.parent), "-o", str(log.parents[2] / "out"), "--to", "jsonl"]
+    assert main(["export", *words, "--mode", "dropmalformed"]) == 2
+    captured = capsys.readouterr()
+    assert "offsets 20 to 29" in captured.out
+    assert f"at position {len(PLAIN)}: {len(BAD)} bytes are damaged" in captured.err
+
+
+def test_damage_of_the_same_length_is_another_if_its_bytes_differ(log: Path) -> None:
+    for last in (b"\1", b"\2"):
+        log.write_bytes(PLAIN + GOOD[:-1] + last)
+        (gap,) = run(log).gaps
+        assert (gap["position"], gap["length"]) == (len(PLAIN), len(GOOD))
+        assert run(log).gaps == []
+
+
+def test_damage_in_a_journal_of_an_earlier_version_is_reported_again(log: Path) -> None:
+    """That journal has only its place."""
+    (entry,) = (log.parents[2] / "out" / "_kafkajit" / "orders-0").iterdir()
+    document = json.loads(entry.read_text())
+    (gap,) = document["gaps"]
+    entry.write_text(json.dumps({**document, "gaps": [gap[:2]]}))
+    assert len(run(log).gaps) == 1
+    assert run(log).gaps == []
