@@ -35,11 +35,11 @@ from kafkajit.scan.export.output import OutputFolder, PartitionOutput
 from kafkajit.scan.export.output_folders import never_close, output_folder
 from kafkajit.scan.export.partition_rows import (
     PartitionLog,
-    Passed,
     last_batch,
     partitions_to_export,
     rows_of,
 )
+from kafkajit.scan.export.passed import Passed
 from kafkajit.scan.export.round_files import RoundFiles, offsets_metadata, version
 from kafkajit.system.new_file import NewFile
 

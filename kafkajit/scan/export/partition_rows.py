@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
@@ -30,10 +30,11 @@ from kafkajit.log.open_segment import OpenSegment
 from kafkajit.log.resumption import ReadBatch, batch_at
 from kafkajit.log.segment import Segment
 from kafkajit.places.location import shown
-from kafkajit.scan.export.journal import FileNames, Journal
-from kafkajit.scan.export.known_damage import KnownDamage, known_damage
+from kafkajit.scan.export.journal import FileNames
+from kafkajit.scan.export.known_damage import known_damage
 from kafkajit.scan.export.losses import check_continued, losses
 from kafkajit.scan.export.options import ExportOptions
+from kafkajit.scan.export.passed import Passed
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.plan import Split, find_partitions, selection_in, selection_of
 from kafkajit.scan.table import read_task
@@ -93,36 +94,6 @@ class PartitionLog:
         """The columns that are exported; under PERMISSIVE with those that report damage."""
         schema, scan = self.options.schema(), self.options.scan
         return with_corruption(_with_errors(schema, scan)) if scan.mode == PERMISSIVE else schema
-
-
-@dataclass
-class Passed:
-    """The progress of a reading, with the damage and the malformed records on the way."""
-
-    next_offset: int | None = None  # behind the last record
-    last: ReadBatch | None = None  # which the last record of an earlier run is in
-    position: int | None = None  # of the batch of the last record that this run has read
-    lost: list[str] = field(default_factory=list)  # offsets that the log lacks
-    missing: list[Range] = field(default_factory=list)  # between segments, in this run or earlier
-    behind: list[KnownDamage] = field(default_factory=list)  # damage behind that record
-    gaps: list[dict[str, Any]] = field(default_factory=list)  # damage that this run has found
-    malformed: int = 0  # records
-    examples: list[str] = field(default_factory=list)
-
-    _EXAMPLES = 3
-
-    def journal(self) -> Journal:
-        """The progress to keep for a later run."""
-        behind = -1 if self.next_offset is None else self.next_offset
-        missing = tuple(one for one in self.missing if one.last < behind)
-        return Journal(self.next_offset, gaps=tuple(self.behind), missing=missing)
-
-    def add_malformed(self, rows: pa.RecordBatch, errors: list[str], name: str) -> None:
-        """Count rows with malformed keys or values, and keep the first of them."""
-        self.malformed += rows.num_rows
-        for row in range(min(rows.num_rows, self._EXAMPLES - len(self.examples))):
-            why = next(rows[error][row].as_py() for error in errors if rows[error][row].is_valid)
-            self.examples.append(f"{name} at offset {rows['offset'][row]}: {why}")
 
 
 def partitions_to_export(options: ExportOptions) -> list[PartitionLog]:

@@ -14,7 +14,7 @@ import kafkajit.testing as kt
 from kafkajit.cli import main
 from kafkajit.errors import OffsetOutOfRangeError
 from kafkajit.format.ranges import Range
-from kafkajit.scan.export.partition_rows import Passed
+from kafkajit.scan.export.passed import Passed
 
 Batches = dict[int, list[tuple[int, int, str]]]  # segments: first offset, records, their content
 
