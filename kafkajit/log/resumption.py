@@ -7,22 +7,30 @@ log must still have it, unless
 - retention has removed it: the log begins after it,
 - compaction has removed it, or changed it: a cleaner keeps the first and the last offset of a
   batch, and puts no other batch in place of one that it removes.
+
+A log that begins after what was read cannot show that batch. So whoever reads on keeps the topic's
+id, too: a topic that was made again has another one. Kafka before 2.8 and copies of a log lack it.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
-from kafkajit.errors import OffsetOutOfRangeError
+from kafkajit.errors import CorruptCheckpointError, OffsetOutOfRangeError
 from kafkajit.format.layout import DELETE_HORIZON_MASK
 from kafkajit.format.ranges import NOTHING, Range
+from kafkajit.format.tiered_names import object_name
 from kafkajit.log.open_segment import OpenSegment
 from kafkajit.log.segment import Segment
+from kafkajit.log.tiered_segments import topic_id_beside
 from kafkajit.records.batches import Batches
 from kafkajit.walk.damage import DROPMALFORMED
 from kafkajit.walk.walk import Walk
+
+logger = logging.getLogger("kafkajit")
 
 
 class ReadBatch(NamedTuple):
@@ -48,8 +56,38 @@ def batch_at(segments: Sequence[Segment], offset: int, position: int) -> ReadBat
     return None if batch is None or batch.last_offset < offset else batch
 
 
-def check_resumed(segments: Sequence[Segment], next_offset: int, last: ReadBatch | None) -> Range:
+def topic_id_of(segments: Sequence[Segment]) -> str | None:
+    """The id of a log's topic, by partition.metadata or the names of tiered objects, if known.
+
+    >>> topic_id_of([])
+    """
+    for log in {segment.log.folder: segment.log for segment in segments}.values():
+        tiered = object_name(log.path)
+        if tiered is not None:
+            return tiered.topic_id
+        try:
+            found = topic_id_beside(log, {})
+        except CorruptCheckpointError as error:
+            logger.warning("%s: the topic's id is not known", error)
+            continue
+        if found is not None:
+            return found
+    return None
+
+
+def check_resumed(
+    segments: Sequence[Segment],
+    next_offset: int,
+    last: ReadBatch | None,
+    topic_id: str | None = None,
+) -> Range:
     """Check that a log is the one that was read up to an offset.
+
+    Args:
+        segments: of the log.
+        next_offset: up to which it was read.
+        last: the batch that was read last, if it is known.
+        topic_id: the id of the topic that was read, if it is known.
 
     Returns:
         The offsets from the next one on that retention has removed meanwhile.
@@ -57,6 +95,13 @@ def check_resumed(segments: Sequence[Segment], next_offset: int, last: ReadBatch
     Raises:
         OffsetOutOfRangeError: it is another log, or was truncated.
     """
+    found_id = None if topic_id is None else topic_id_of(segments)
+    if found_id not in (None, topic_id):
+        raise OffsetOutOfRangeError(
+            f"the topic was made again: its id is {found_id}, and that of the log that was read "
+            f"is {topic_id}",
+            path=segments[0].log.folder,
+        )
     if last is not None and _at(segments, last.last_offset, last.position) == last:
         return NOTHING
     begin = min(segment.base_offset for segment in segments)
@@ -70,6 +115,12 @@ def check_resumed(segments: Sequence[Segment], next_offset: int, last: ReadBatch
     if last is not None and found is not None and not _may_be(found, last):
         raise _another(segments, f"its batch at offset {wanted} is not the one that was read")
     return NOTHING
+
+
+def has_any(segments: Sequence[Segment], offsets: Range) -> bool:
+    """Whether a log has a batch with one of these offsets."""
+    found = next(_from(segments, offsets.first), None)
+    return found is not None and int(found.header["baseOffset"][0]) <= offsets.last
 
 
 def _another(segments: Sequence[Segment], why: str) -> OffsetOutOfRangeError:

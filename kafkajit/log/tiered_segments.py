@@ -139,15 +139,24 @@ def _tiered_partition(
 
 def _topic_id(log: StoredFile, files: Mapping[str, StoredFile]) -> str | None:
     """The id of a topic, of which this is a broker's segment; None without partition.metadata."""
-    metadata = _beside(log, PARTITION_METADATA, files)
-    if metadata is None:
-        return None
     try:
-        content = as_bytes(metadata.read_now())
-        (row,) = parse_partition_metadata(content, metadata.path).to_pylist()
+        return topic_id_beside(log, files)
     except CorruptCheckpointError as error:
         logger.warning("%s: the log is read by itself", error)
         return _UNKNOWN_ID
+
+
+def topic_id_beside(log: StoredFile, files: Mapping[str, StoredFile]) -> str | None:
+    """The topic's id in partition.metadata beside a broker's segment; None without that file.
+
+    Raises:
+        CorruptCheckpointError: the file is damaged.
+    """
+    metadata = _beside(log, PARTITION_METADATA, files)
+    if metadata is None:
+        return None
+    content = as_bytes(metadata.read_now())
+    (row,) = parse_partition_metadata(content, metadata.path).to_pylist()
     id_: str = row["topicId"]
     return id_
 

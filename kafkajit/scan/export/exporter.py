@@ -238,10 +238,15 @@ def _export_partition(
     output = PartitionOutput(folder, log.names, log.identity)
     known = output.journal
     passed = Passed(
-        known.next_offset, known.last, missing=list(known.missing), behind=list(known.gaps)
+        known.next_offset,
+        known.last,
+        topic_id=known.topic_id,
+        log_start=known.log_start,
+        missing=list(known.missing),
+        behind=list(known.gaps),
     )
     done = ExportedPartition(log.topic, log.partition, passed=passed)
-    rows = _read(rows_of(log, passed, reading))
+    rows = _read(log, passed, reading)
     is_last = False
     while not is_last:
         files = RoundFiles(log, output, passed.next_offset or 0)
@@ -271,9 +276,12 @@ class UnreadableError(Exception):
         self.error = error
 
 
-def _read(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _read(
+    log: PartitionLog, passed: Passed, reading: Callable[[int], None]
+) -> Iterator[pa.RecordBatch]:
     try:
-        yield from rows
+        passed.identify(log.segments)
+        yield from rows_of(log, passed, reading)
     except (KafkaJitError, OSError, EOFError) as error:
         raise UnreadableError(error) from error
 

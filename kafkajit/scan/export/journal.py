@@ -27,6 +27,7 @@ from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.ranges import Range
 from kafkajit.log.resumption import ReadBatch
 from kafkajit.scan.export.known_damage import KnownDamage
+from kafkajit.state.uuid import parse_uuid
 from kafkajit.walk.damage import PERMISSIVE
 
 JOURNALS = "_kafkajit"  # the folder; Spark, DuckDB and Arrow skip names with this prefix
@@ -55,8 +56,10 @@ class Journal:
 
     next_offset: int | None = None
     last: ReadBatch | None = None  # that has the offset before; unknown in older journals
+    topic_id: str | None = None  # as the log's, unknown in older journals
+    log_start: int | None = None  # when the export began; unknown in older journals
     gaps: tuple[KnownDamage, ...] = ()  # after the last record
-    missing: tuple[Range, ...] = ()  # offsets between segments that the log lacked
+    missing: tuple[Range, ...] = ()  # offsets that the log lacked
     files: tuple[ExportedFile, ...] = ()  # of the last round
     begun: tuple[str, ...] = ()  # files that a run may have begun and did not commit
     rounds: int = 0  # that were committed
@@ -72,6 +75,8 @@ class Journal:
             "options": identity,
             "next": self.next_offset,
             "last": self.last,
+            "topicId": self.topic_id,
+            "logStart": self.log_start,
             "gaps": self.gaps,
             "missing": self.missing,
             "files": [[file.written, file.final, file.size] for file in self.files],
@@ -199,6 +204,8 @@ class FileNames:
                 Journal(
                     known["next"],
                     _batch_in(known.get("last")),
+                    known.get("topicId"),
+                    known.get("logStart"),
                     tuple(KnownDamage(*gap) for gap in known["gaps"]),
                     tuple(Range(first, last) for first, last in known.get("missing", ())),
                     tuple(ExportedFile(*file) for file in known["files"]),
@@ -216,7 +223,8 @@ class FileNames:
 
     def _are_ours(self, journal: Journal) -> bool:
         return (
-            (journal.next_offset is None or _is_number(journal.next_offset))
+            all(one is None or _is_number(one) for one in (journal.next_offset, journal.log_start))
+            and (journal.topic_id is None or parse_uuid(journal.topic_id) is not None)
             and all(map(_is_number, journal.last or ()))
             and all(_is_number(offset) for lacking in journal.missing for offset in lacking)
             and type(journal.rounds) is int

@@ -8,21 +8,36 @@ from kafkajit.errors import OffsetOutOfRangeError
 from kafkajit.format.amounts import offsets_are, offsets_text
 from kafkajit.format.ranges import Range
 from kafkajit.log.missing_segments import missing_between
-from kafkajit.log.resumption import ReadBatch, check_resumed
+from kafkajit.log.resumption import ReadBatch, check_resumed, has_any
 from kafkajit.log.segment import Segment
 
+_ANOTHER = "export it into another folder"
 
-def check_continued(segments: Sequence[Segment], next_offset: int, last: ReadBatch | None) -> Range:
+
+def check_continued(
+    segments: Sequence[Segment], next_offset: int, last: ReadBatch | None, topic_id: str | None
+) -> Range:
     """The offsets that a log has lost since an earlier run; raise if it is another log."""
     try:
-        return check_resumed(segments, next_offset, last)
+        return check_resumed(segments, next_offset, last, topic_id)
     except OffsetOutOfRangeError as error:
-        error.advice = "export it into another folder"
+        error.advice = _ANOTHER
         raise
 
 
+def start_of(segments: Sequence[Segment]) -> int | None:
+    """The offset at which a log begins; None if it is empty."""
+    return min((one.base_offset for one in segments if one.log.size and one.cut), default=None)
+
+
 def losses(
-    name: str, segments: Sequence[Segment], asked: Range, lost: Range, missing: list[Range]
+    name: str,
+    segments: Sequence[Segment],
+    asked: Range,
+    *,
+    early: Range,
+    lost: Range,
+    missing: list[Range],
 ) -> Iterator[str]:
     """A line for each stretch of offsets that is not exported.
 
@@ -30,23 +45,30 @@ def losses(
         name: the partition's.
         segments: of the partition.
         asked: the offsets to export.
+        early: those before the log's start when the export began.
         lost: those that retention has removed between two runs.
-        missing: those that earlier runs missed between segments; it gets those of this run, too.
+        missing: those that earlier runs missed; it gets those of this run, too.
     """
-    for early in missing:
-        if any(one.base_offset in range(early.first, early.last + 1) for one in segments):
+    if early:
+        yield (
+            f"{name}: {offsets_are(*early)} in the log, which began at offset {early.last + 1} "
+            f"when it was exported first: {_ANOTHER}"
+        )
+    for one in missing:
+        if has_any(segments, one):
             yield (
-                f"{name}: {offsets_text(*early)} had no segment in an earlier run, "
-                "and the log has some of them now: export it into another folder"
+                f"{name}: {offsets_text(*one)} had no segment in an earlier run, "
+                f"and the log has some of them now: {_ANOTHER}"
             )
     if lost & asked:
         lost &= asked
+        missing.append(lost)
         yield (
             f"{name}: {offsets_are(*lost)} gone from the log, and had not been "
             "exported before: retention has removed them"
         )
-    for one in missing_between(segments):
-        new = Range(one.first, one.last) & asked
+    for found in missing_between(segments):
+        new = Range(found.first, found.last) & asked
         if new:
             missing.append(new)
-            yield f"{name}: {one.text}"
+            yield f"{name}: {found.text}"

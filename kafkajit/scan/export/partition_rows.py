@@ -32,7 +32,7 @@ from kafkajit.log.segment import Segment
 from kafkajit.places.location import shown
 from kafkajit.scan.export.journal import FileNames
 from kafkajit.scan.export.known_damage import known_damage
-from kafkajit.scan.export.losses import check_continued, losses
+from kafkajit.scan.export.losses import check_continued, losses, start_of
 from kafkajit.scan.export.options import ExportOptions
 from kafkajit.scan.export.passed import Passed
 from kafkajit.scan.options import ScanOptions
@@ -159,13 +159,16 @@ def rows_of(
     begin = passed.next_offset
     options, reading = log.options, _reading(log)
     schema, errors = _schema_to_read(log, reading)
-    lost = NOTHING if begin is None else check_continued(log.segments, begin, passed.last)
+    lost = early = NOTHING
+    if begin is not None:
+        lost = check_continued(log.segments, begin, passed.last, passed.topic_id)
+        early = _early(log, passed, reading)
     if "position" not in schema.names:
         schema = schema.append(pa.field("position", RECORD_COLUMNS["position"].type))
     given = _given(log, reading, begin)
     splits = _splits(log, given)
     new = given.offsets & Range(MIN_INT64 if begin is None else begin)
-    for text in losses(log.name, log.segments, new, lost, passed.missing):
+    for text in losses(log.name, log.segments, new, early=early, lost=lost, missing=passed.missing):
         passed.lost.append(text)
         _name_lost(text, log.options.scan)
     drops_markers = not _has_markers(options)
@@ -208,6 +211,14 @@ def rows_of(
         if progress is not None:
             progress(log.bytes_before(last) + position)
     yield from _reported(waiting, passed, log)
+
+
+def _early(log: PartitionLog, passed: Passed, reading: ScanOptions) -> Range:
+    """The wanted offsets before the log's start when the export began."""
+    start = start_of(log.segments)
+    if start is None or passed.log_start is None or start >= passed.log_start:
+        return NOTHING
+    return Range(start, passed.log_start - 1) & _given(log, reading, None).offsets
 
 
 def last_batch(log: PartitionLog, passed: Passed) -> ReadBatch | None:

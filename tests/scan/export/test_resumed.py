@@ -227,6 +227,124 @@ def test_a_journal_with_numbers_that_no_log_has_is_refused(number: object, log: 
             kafkajit.export(log, log.parent.parent / "out", to="jsonl")
 
 
+FIRST_ID, SECOND_ID = "pUM3BMsVQk2fe-klgEgLLA", "Q2FtZW1iZXJ0LW9yZGVycw"
+
+
+def set_id(log: Path, topic_id: str) -> None:
+    (log / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n")
+
+
+def test_a_topic_of_another_id_is_refused(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without an id it would count as continued, or as shortened by retention."""
+    set_id(log, FIRST_ID)
+    assert export(log) == 0  # which takes the id
+    for start in (20, 25):
+        write(log, {start: [(start, 5, "b")]})
+        set_id(log, SECOND_ID)
+        capsys.readouterr()
+        assert export(log) == 1
+        assert capsys.readouterr().err == (
+            f"kafkajit export: OffsetOutOfRangeError: the topic was made again: its id is "
+            f"{SECOND_ID}, and that of the log that was read is {FIRST_ID} in {log}: export it "
+            "into another folder\n"
+        )
+    assert exported(log) == BEFORE
+    set_id(log, FIRST_ID)
+    assert export(log) == 1  # the offsets 20 to 24 are gone
+
+
+def test_a_topic_without_an_id_continues_and_its_id_stays(log: Path) -> None:
+    set_id(log, FIRST_ID)
+    assert export(log) == 0
+    (log / "partition.metadata").unlink()
+    (log / f"{10:020}.log").write_bytes(b"".join(batch(at, 5, "a") for at in (10, 15, 20)))
+    assert export(log) == 0
+    assert exported(log) == BEFORE + MORE
+    set_id(log, SECOND_ID)
+    assert export(log) == 1
+
+
+def test_a_damaged_id_is_named_and_counts_as_none(
+    log: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    set_id(log, FIRST_ID)
+    assert export(log) == 0
+    set_id(log, "?")
+    assert export(log) == 0
+    assert "the topic's id is not known" in caplog.text
+
+
+def test_an_id_of_tiered_objects_is_kept(tmp_path: Path) -> None:
+    for topic_id, text in ((FIRST_ID, "a"), (SECOND_ID, "b")):
+        folder = tmp_path / text / f"orders-0-{topic_id}"
+        folder.mkdir(parents=True)
+        (folder / f"{0:020}-{FIRST_ID}.log").write_bytes(batch(0, 5, "a"))
+        (folder / f"{0:020}-{FIRST_ID}.snapshot").touch()
+    assert kafkajit.export(tmp_path / "a", tmp_path / "out", to="csv").records == 5
+    with pytest.raises(OffsetOutOfRangeError, match=f"its id is {SECOND_ID}"):
+        kafkajit.export(tmp_path / "b", tmp_path / "out", to="csv")
+
+
+@pytest.mark.parametrize(
+    "fields", [{"topicId": 1}, {"topicId": "../x"}, {"logStart": -1}, {"logStart": "0"}]
+)
+def test_a_journal_with_an_id_or_a_start_that_no_log_has_is_refused(
+    fields: dict[str, object], log: Path
+) -> None:
+    (entry,) = (log.parent.parent / "out" / "_kafkajit" / "orders-0").iterdir()
+    entry.write_text(json.dumps(json.loads(entry.read_text()) | fields))
+    with pytest.raises(ValueError, match="journal"):
+        kafkajit.export(log, log.parent.parent / "out", to="jsonl")
+
+
+EARLY = (
+    "orders-0: offsets 0 to 9 are in the log, which began at offset 10 when it was exported first: "
+    "export it into another folder"
+)
+
+
+@pytest.mark.parametrize("more", [{}, {"starting_timestamp": 0}, {"starting_offsets": None}])
+def test_records_before_the_first_segment_of_an_export_are_named(
+    more: dict[str, object], log: Path
+) -> None:
+    out = log.parent / "some"
+    if "starting_offsets" in more:
+        more = {"starting_offsets": {"orders": {"0": 5}}}
+    assert kafkajit.export(log / f"{10:020}.log", out, to="csv", **more).records == 10
+    for _ in range(2):
+        (line,) = kafkajit.export(log, out, to="csv", **more).lost
+        assert line == (EARLY.replace("0 to 9", "5 to 9") if "starting_offsets" in more else EARLY)
+
+
+def test_records_before_the_first_segment_that_nobody_asked_for_are_not_named(log: Path) -> None:
+    out, more = log.parent / "some", {"starting_offsets": {"orders": {"0": 12}}}
+    assert kafkajit.export(log / f"{10:020}.log", out, to="csv", **more).records == 8
+    assert kafkajit.export(log, out, to="csv", **more).lost == []
+
+
+def test_a_journal_without_a_start_gets_one(log: Path) -> None:
+    out = log.parent / "some"
+    kafkajit.export(log / f"{10:020}.log", out, to="csv")
+    (entry,) = (out / "_kafkajit" / "orders-0").iterdir()
+    document = json.loads(entry.read_text())
+    assert document.pop("logStart") == 10
+    entry.write_text(json.dumps(document))
+    assert kafkajit.export(log / f"{10:020}.log", out, to="csv").lost == []
+    assert kafkajit.export(log, out, to="csv").lost == [EARLY]
+
+
+def test_offsets_that_were_gone_and_are_back_are_named(
+    log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run of some segments takes the others for removed."""
+    write(log, {30: [(30, 2, "a")]})
+    assert export(log) == 1
+    write(log, {0: [(at, 5, "a") for at in range(0, 30, 5)], 30: [(30, 2, "a")]})
+    capsys.readouterr()
+    assert export(log) == 1
+    assert capsys.readouterr().err == f"kafkajit export: {LATE}\n"
+
+
 MISSING = (
     "orders-0: offsets 20 to 29 are missing between 00000000000000000010.log and "
     "00000000000000000030.log, and nothing tells that the log was compacted"
