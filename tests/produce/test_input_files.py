@@ -35,6 +35,7 @@ NAMES = [
     ("topic=_x/_x-0-00000000000000000000.jsonl", True, False),
     (".x-0-00000000000000000007.jsonl", True, False),
     ("_x-0-00000000000000000007-damage.csv.gz", True, False),
+    ("_x-0-00000000000000000007-d00012.csv.gz", True, False),
     ("_x.jsonl", False, True),
     (".x.jsonl", False, True),
     ("_temporary/0/part-0.jsonl", False, True),

@@ -32,7 +32,7 @@ _FOLDER = re.compile(r"([^=]+)=(.*)")
 # What export adds to the name of a partition.
 _EXPORTED = re.compile(
     # A long name is cut, and has a hash.
-    r"(?P<partition>.+-\d+|.+~[0-9a-f]{16})-(?P<first>\d{20})(?:-damage)?"
+    r"(?P<partition>.+-\d+|.+~[0-9a-f]{16})-(?P<first>\d{20})(?:-d\d{5,}|-damage)?"
     r"\.(?:parquet|arrow|csv|jsonl|avro)(?:\.gz|\.zst)?"
 )
 _NULL = "__HIVE_DEFAULT_PARTITION__"

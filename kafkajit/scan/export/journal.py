@@ -36,8 +36,8 @@ _VERSION = 2
 _ENTRY = re.compile(r"(\d{8,})-[0-9a-f]{16}\.json", re.ASCII)
 # The longest name of a file on common file systems.
 _LONGEST = 255
-# What follows a partition's name in the longest name: an offset, -damage and .jsonl.zst.
-_REST = len(f"-{0:020}-damage.jsonl.zst")
+# What follows a partition's name in the longest name: an offset, the mark of damage and .jsonl.zst.
+_REST = len(f"-{0:020}-d00000.jsonl.zst")
 _HASH = 16  # hexadecimal digits
 
 
@@ -104,6 +104,17 @@ def entry_name(after: Sequence[str], run: str) -> str:
     """
     numbers = [int(match[1]) for match in map(_ENTRY.fullmatch, after) if match is not None]
     return f"{max(numbers, default=0) + 1:08}-{run}.json"
+
+
+def damage_only(next_offset: int, rounds: int) -> str:
+    """The place of the first offset in the name of a file without records.
+
+    Several rounds may find damage, and no record after it. So their number is in the name.
+
+    >>> damage_only(10, 1)
+    '00000000000000000010-d00001'
+    """
+    return f"{next_offset:020}-d{rounds:05}"
 
 
 def is_entry(name: str) -> bool:
@@ -183,7 +194,7 @@ class FileNames:
     def has_final(self, name: str) -> bool:
         """Whether `final` may have made this name."""
         folders = r"(?:(?:topic|partition|date)=[^/\0]+/)*"
-        rest = r"\d{20}(?:-damage)?\.[a-z.]+"
+        rest = r"\d{20}(?:-d\d{5,}|-damage)?\.[a-z.]+"  # -damage: of earlier versions
         return re.fullmatch(rf"{folders}{re.escape(self.stem)}-{rest}", name, re.ASCII) is not None
 
     def entry_in(self, content: bytes, name: str) -> Entry:

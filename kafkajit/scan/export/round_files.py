@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafkajit.scan.export.formats import ROW_GROUP_BYTES, FileWriter, file_writer
+from kafkajit.scan.export.journal import damage_only
 from kafkajit.scan.export.output import PartitionOutput
 from kafkajit.scan.export.partition_rows import PartitionLog
 
@@ -69,7 +70,7 @@ class OpenFile:
             return
         options = self._log.options
         if self._writer is None:
-            self._name = self._named(next_offset)
+            self._name = self._named(next_offset, output.journal.rounds)
             self.written, self._sink = output.create(self._name)
             self._writer = file_writer(self._sink, self._schema, options, self._metadata())
         table = pa.Table.from_batches([rows.select(self._schema.names) for rows in self._waiting])
@@ -105,16 +106,16 @@ class OpenFile:
             "kafkajit.partition": str(self._log.partition),
         }
 
-    def _named(self, next_offset: int) -> str:
+    def _named(self, next_offset: int, rounds: int) -> str:
         log, options = self._log, self._log.options
         values = {"topic": log.topic, "partition": log.partition, "date": self._date}
         folders = [
             f"{name}={NULL_PARTITION if values[name] is None else values[name]}/"
             for name in options.partition_by
         ]
-        # Damage without a record around it, under PERMISSIVE.
-        first = f"{next_offset:020}-damage" if self._first is None else f"{self._first:020}"
-        return log.names.final("".join(folders), first)
+        if self._first is None:  # damage without a record around it, under PERMISSIVE
+            return log.names.final("".join(folders), damage_only(next_offset, rounds))
+        return log.names.final("".join(folders), f"{self._first:020}")
 
 
 class RoundFiles:

@@ -64,3 +64,18 @@ def test_damage_in_a_journal_of_an_earlier_version_is_reported_again(log: Path) 
     entry.write_text(json.dumps({**document, "gaps": [gap[:2]]}))
     assert len(run(log).gaps) == 1
     assert run(log).gaps == []
+
+
+def test_each_round_of_damage_alone_has_a_file_of_its_own(log: Path) -> None:
+    """The next offset is the same in all of them."""
+    out = log.parents[2] / "rounds"
+    log.write_bytes(PLAIN)
+    for base_offset in (10, 20, 30):
+        kafkajit.export(log.parent, out, to="jsonl", mode="PERMISSIVE")
+        bad = kt.broken("wrong crc", base_offset=base_offset)
+        (log.parent / f"{base_offset:020}.log").write_bytes(bad)
+    assert len(kafkajit.export(log.parent, out, to="jsonl", mode="PERMISSIVE").gaps) == 1
+    first, *damage = (path.name for path in sorted(out.glob("*.jsonl")))
+    assert damage == [f"orders-0-{10:020}-d{number:05}.jsonl" for number in (1, 2, 3)]
+    assert sum(len((out / name).read_text().splitlines()) for name in damage) == 3
+    assert first == f"orders-0-{0:020}.jsonl"

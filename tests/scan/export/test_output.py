@@ -14,7 +14,7 @@ from exporting import append, exported, records_in
 
 import kafkajit
 from kafkajit.errors import LockedError
-from kafkajit.scan.export.journal import FileNames, NotAJournalError
+from kafkajit.scan.export.journal import FileNames, NotAJournalError, damage_only
 
 FIRST = f"orders-0-{0:020}.parquet"
 
@@ -310,7 +310,7 @@ def test_what_may_differ_does(files: Path, logs: Path) -> None:
 )
 def test_names_of_files_are_recognized_as_their_own(topic: str) -> None:
     names = FileNames(topic, 7, suffix=".csv.gz")
-    final = names.final("topic=x/date=2026-01-01/", f"{5:020}-damage")
+    final = names.final("topic=x/date=2026-01-01/", damage_only(5, 99_999))
     assert names.has_final(final)
     assert names.has_written(names.written("0a"))
     assert len(final.rpartition("/")[2].encode()) <= 255
