@@ -13,6 +13,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from kafkajit.places.location import shown
+from kafkajit.places.uri import uri_of
 from kafkajit.storage.source import check_regular, resolve_sample
 from kafkajit.system.durable import sync
 from kafkajit.system.new_file import NO_LINKS, open_new
@@ -33,6 +34,7 @@ def local_folder(location: str | os.PathLike[str]) -> Path:
     PosixPath('/var/kafka-logs')
     """
     text = resolve_sample(os.fspath(location))
+    uri_of(text)  # raises for what is neither a URI nor a path
     scheme, authority, *_ = urlsplit(text)
     if scheme == "file" and authority in ("", "localhost"):
         return Path(shown(text))  # the folder that a reader finds under this name

@@ -32,6 +32,7 @@ from kafkajit.cli.error_text import reason
 from kafkajit.cli.look import AUTO, DAMAGE, choose, complain, painted
 from kafkajit.cli.streams import flush_or_forget, forget_output, is_closed, open_closed_streams
 from kafkajit.errors import did_you_mean
+from kafkajit.format.printable import printable
 from kafkajit.system.current_folder import leave_out
 
 # `sample:` are logs that come with kafkajit.
@@ -74,7 +75,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         name = painted(f"{self.prog}:", DAMAGE, sys.stderr)
-        self.exit(self.error_code, f"{name} {message}; see {self.prog} --help\n")
+        self.exit(self.error_code, f"{name} {printable(message)}; see {self.prog} --help\n")
 
 
 class _Version(argparse.Action):

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from kafkajit.places.uri import uri_of
 from kafkajit.system.new_file import NewFile
 
 
@@ -33,6 +34,8 @@ def destination(path: str | None, *, force: bool) -> Iterator[IO[bytes]]:
         sys.stdout.flush()
         yield sys.stdout.buffer
         return
+    if uri_of(path) is not None:
+        raise ValueError(f"{path} is a URI, and this file must be local: name a path")
     target = Path(path)
     try:
         kind = target.stat().st_mode  # a link to a device is one, such as /dev/stdout

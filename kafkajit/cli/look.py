@@ -11,6 +11,8 @@ import os
 import sys
 from typing import TextIO
 
+from kafkajit.format.printable import printable
+
 # The meanings, and how terminals show them. A match, a place and what separates them are those of
 # GNU grep.
 HEADING = "1"  # bold
@@ -67,8 +69,13 @@ def start_of(meaning: str) -> str:
     return f"\x1b[{meaning}m"
 
 
-def complain(command: str | None, text: str) -> None:
-    """Print an error or a warning of a command on stderr, after all that was printed before."""
+def complain(command: str | None, text: str, *, has_lines: bool = False) -> None:
+    """Print an error or a warning of a command on stderr, after all that was printed before.
+
+    It is one line, whatever the names of files in it have, unless it is an error in a statement,
+    which `has_lines`.
+    """
     sys.stdout.flush()
+    text = text if has_lines else printable(text)
     name = "kafkajit:" if command is None else f"kafkajit {command}:"
     print(f"{painted(name, DAMAGE, sys.stderr)} {text}", file=sys.stderr)

@@ -17,6 +17,7 @@ from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSy
 from kafkajit.errors import Failed, LeftOutError
 from kafkajit.format.kafscale import SEGMENT_NAME as KAFSCALE_NAME
 from kafkajit.format.tiered_names import MAYBE_ID
+from kafkajit.places.uri import URI, path_in, uri_of, without_secrets
 from kafkajit.places.uri_options import taken_out, with_settings
 from kafkajit.storage.globs import glob_to_regex
 from kafkajit.storage.remote_store import RemoteStore, Requests
@@ -29,12 +30,6 @@ from kafkajit.storage.stored_file import (
     with_names,
 )
 
-# A scheme of one letter would be a Windows drive. A secret may contain slashes; a port may not.
-URI = re.compile(
-    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?=/)"
-    r"(?://(?P<user>[^/?:@]*(?::(?!\d+/)[^?@]*)?@)?(?P<host>[^/?]*))?"
-    r"(?P<path>.*?)(?P<query>\?\w+=.*)?"
-)
 GLOB = re.compile(r"[*?\[{]")
 # Hadoop's names for file systems, and pyarrow's.
 _ALIASES = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfs"}
@@ -65,7 +60,7 @@ def absolute(location: str) -> str:
     ('s3://bucket/orders-0', '/k/orders-0')
     """
     location = resolve_sample(location)
-    is_uri = URI.fullmatch(location)
+    is_uri = uri_of(location) is not None
     return location if is_uri else os.path.abspath(location)  # noqa: PTH100  keeps a glob's //
 
 
@@ -91,7 +86,7 @@ def shown(location: str) -> str:
         return absolute(location)
     if uri["scheme"] == "file":
         return os.path.abspath("/" + uri["path"].lstrip("/"))  # noqa: PTH100
-    return f"{uri['scheme']}://{uri['host'] or ''}/{uri['path'].strip('/')}".rstrip("/")
+    return without_secrets(uri)
 
 
 def as_location(path: str, locations: Iterable[str]) -> str:
@@ -145,7 +140,7 @@ class Location:
         self._prefix = ""
         location = resolve_sample(location)
         _check_text(location)
-        uri = URI.fullmatch(location)
+        uri = uri_of(location)
         if uri is None or uri["scheme"] == "file":
             if uri is not None and uri["host"] not in (None, "", "localhost"):
                 raise ValueError(f"{location} names a host; a local path is file:///path")
@@ -153,7 +148,7 @@ class Location:
         else:
             filesystem, top, again = _opened(uri)
             host = uri["host"] or ""
-            self.path = f"{top.rstrip('/')}/{uri['path'].strip('/')}".rstrip("/")
+            self.path = f"{top.rstrip('/')}/{path_in(uri)}".rstrip("/")
             # The text before the path on the file system.
             self._prefix = f"{uri['scheme']}://{host if self.path.startswith('/') else ''}"
             self._filesystem = RemoteStore(filesystem, self._prefix, again)
@@ -280,8 +275,8 @@ def filesystem_at(location: str) -> tuple[FileSystem, str]:
     >>> filesystem_at("/backup/orders")[1]
     '/backup/orders'
     """
-    uri = URI.fullmatch(location)
+    uri = uri_of(location)
     if uri is None or uri["scheme"] == "file":
         return LocalFileSystem(), Location(location).path
     filesystem, top, _ = _opened(uri)
-    return filesystem, f"{top.rstrip('/')}/{uri['path'].strip('/')}".rstrip("/")
+    return filesystem, f"{top.rstrip('/')}/{path_in(uri)}".rstrip("/")

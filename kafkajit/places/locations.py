@@ -27,9 +27,10 @@ from kafkajit.format.tiered_names import object_name
 from kafkajit.places.layouts import AUTO, of_layout
 from kafkajit.places.left_out import compressed_in, foreign_in, left_out, listed, waiting_folders
 from kafkajit.places.listing import files_in
-from kafkajit.places.location import GLOB, PARTITION, READABLE_NAME, URI, Location, absolute, shown
+from kafkajit.places.location import GLOB, PARTITION, READABLE_NAME, Location, absolute, shown
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
 from kafkajit.places.tiered_files import TieredFile, as_log_files
+from kafkajit.places.uri import URI, uri_of
 from kafkajit.places.wanted import Wanted
 from kafkajit.storage.globs import glob_to_regex
 from kafkajit.storage.source import Source, resolve_sample
@@ -76,7 +77,7 @@ def opened_source(source: Any, *, stays: bool = False, keys: PrivateKeys = NO_KE
     Traceback (most recent call last):
     IsADirectoryError: / is a folder: kafkajit.Log reads a partition's, such as orders-0
     """
-    is_uri = isinstance(source, str) and URI.fullmatch(source)
+    is_uri = isinstance(source, str) and uri_of(source)
     if is_uri or (isinstance(source, (str, Path)) and object_name(absolute(str(source)))):
         file = stored_file(str(source), keys)
         opened = file.open()
@@ -141,7 +142,7 @@ def local_paths(location: str) -> list[str] | None:
     >>> local_paths("/no/such/folder")
     ['/no/such/folder']
     """
-    uri = URI.fullmatch(resolve_sample(location))
+    uri = uri_of(resolve_sample(location))
     if uri is not None and uri["scheme"] != "file":
         return None
     path = shown(location)

@@ -20,12 +20,13 @@ import pyarrow.compute as pc
 
 from kafkajit.errors import InvalidOffsetError
 from kafkajit.format.amounts import number_of, offsets_text
+from kafkajit.format.printable import printable
 from kafkajit.produce.checks import check_columns, check_folder
 from kafkajit.produce.commit import check_new, commit
 from kafkajit.produce.inputs.input_columns import OF_BATCHES, InputColumns
 from kafkajit.produce.inputs.input_files import InputFile, input_files, repeated
 from kafkajit.produce.inputs.readers import names_in, rows_in
-from kafkajit.produce.inputs.rows import in_file, printable
+from kafkajit.produce.inputs.rows import in_file
 from kafkajit.produce.inputs.series import Series, series_of
 from kafkajit.produce.job_folder import JobFolder
 from kafkajit.produce.open_transactions import OF_TRANSACTIONS, OpenTransactions, joined

@@ -180,12 +180,12 @@ def _run(options: argparse.Namespace) -> int:
     except BrokenPipeError:
         raise
     except Failed as failed:
-        complain("sql", f"{_where(options, statement)}{failed}")
+        complain("sql", f"{_where(options, statement)}{failed}", has_lines=True)
         return 1
     except Exception as error:
         if options.debug or is_closed(error):
             raise
-        complain("sql", report_of(error, "").message)
+        complain("sql", report_of(error, "").message, has_lines=True)
         return 1
     return problems.code()
 

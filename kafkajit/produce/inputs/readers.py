@@ -6,12 +6,13 @@ from collections.abc import Callable, Collection, Iterator
 
 import pyarrow as pa
 
+from kafkajit.format.printable import printable
 from kafkajit.produce.inputs.arrow_rows import arrow_rows, parquet_rows
 from kafkajit.produce.inputs.avro_rows import avro_rows
 from kafkajit.produce.inputs.csv_rows import csv_rows
 from kafkajit.produce.inputs.input_files import InputFile
 from kafkajit.produce.inputs.json_rows import json_rows
-from kafkajit.produce.inputs.rows import Rows, in_file, printable
+from kafkajit.produce.inputs.rows import Rows, in_file
 from kafkajit.produce.inputs.text_blocks import text_of
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from kafkajit.format.printable import printable
 from kafkajit.storage.source import Int64s, Mask
 
 # The first letter of a JSON value decides its kind. A missing member has none.
@@ -96,13 +97,3 @@ def in_file(path: str, rows: Rows | None = None) -> Iterator[None]:
             place = rows.place(error.row)
         where = path if place is None else f"{path}, {place}"
         raise ValueError(f"{where}: {printable(error.words)}") from None
-
-
-def printable(text: str) -> str:
-    """The text on one line: files may have anything in their names and cells."""
-    if text.isprintable():
-        return text
-    escaped = (repr(letter)[1:-1] for letter in text)
-    return "".join(
-        letter if letter.isprintable() else code for letter, code in zip(text, escaped, strict=True)
-    )

@@ -16,8 +16,9 @@ from kafkajit.format.moment import of_datetime, option_text
 from kafkajit.format.suffixes import PACKED, format_in
 from kafkajit.format.suffixes import TEXT as TEXT_FILES
 from kafkajit.places.left_out import listed
-from kafkajit.places.location import URI, shown
+from kafkajit.places.location import shown
 from kafkajit.places.named import ALL, Named
+from kafkajit.places.uri import URI
 from kafkajit.scan.options import OPTIONS as SCAN_OPTIONS
 from kafkajit.scan.options import SERVED, ScanOptions, number_of_bytes
 from kafkajit.schema import RECORD_COLUMNS, check_columns, record_schema
