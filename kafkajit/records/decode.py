@@ -101,6 +101,11 @@ class Decoder:
         self._ratio = 4.0  # of a chunk's plain bytes to the compressed ones, at most
         self._log_path = parse_log_path(source.path) if source.path else LogPath()
 
+    @property
+    def content(self) -> Bytes:
+        """The bytes in which batches have their positions."""
+        return self._source.content
+
     def sound(self, batches: Batches, *, check_crcs: bool) -> Mask:
         """Find batches of a known format that, if `check_crcs`, have the checksum they store."""
         sound: Mask = batches.is_message | (batches.field("magic") == MAGIC_V2)

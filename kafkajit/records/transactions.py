@@ -8,7 +8,7 @@ first offset of the earliest transaction without a marker.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -39,7 +39,7 @@ class AbortedTransactions(NamedTuple):
         # The producer's last transaction that begins at or before the batch.
         order = np.lexsort((self.first_offset, self.producer_id))
         sorted_ = AbortedTransactions(*(column[order] for column in self))
-        before = _last_at_or_before(sorted_, producers, offsets)
+        before = last_at_or_before(sorted_.producer_id, sorted_.first_offset, producers, offsets)
         found = before >= 0
         at = np.where(found, before, 0)
         held[rows] = found & (sorted_.producer_id[at] == producers)
@@ -48,28 +48,33 @@ class AbortedTransactions(NamedTuple):
 
     def within(self, first: int, last: int) -> AbortedTransactions:
         """The transactions that have an offset in that range."""
-        inside = (self.first_offset <= last) & (self.last_offset >= first)
-        return AbortedTransactions(*(column[inside] for column in self))
+        return self.where((self.first_offset <= last) & (self.last_offset >= first))
+
+    def where(self, rows: Mask) -> AbortedTransactions:
+        """The transactions of these rows."""
+        return AbortedTransactions(*(column[rows] for column in self))
 
 
 NONE_ABORTED = AbortedTransactions(_NO_OFFSETS, _NO_OFFSETS, _NO_OFFSETS)
 
 
-def _last_at_or_before(
-    transactions: AbortedTransactions,
+def last_at_or_before(
+    known_producers: Int64s,
+    known_offsets: Int64s,
     producers: npt.NDArray[np.integer],
     offsets: npt.NDArray[np.integer],
 ) -> npt.NDArray[np.intp]:
-    """For each batch, the row before the first larger (producer, first offset), or -1."""
-    keys = np.empty(transactions.producer_id.size, dtype=_KEY)
-    keys["producer"], keys["offset"] = transactions.producer_id, transactions.first_offset
-    asked = np.empty(producers.size, dtype=_KEY)
-    asked["producer"], asked["offset"] = producers, offsets
-    rows: npt.NDArray[np.intp] = np.searchsorted(keys, asked, side="right") - 1
-    return rows
-
-
-_KEY = np.dtype([("producer", np.int64), ("offset", np.int64)])
+    """For each producer and offset, the row before the first known larger pair, or -1."""
+    first = np.searchsorted(known_producers, producers)
+    behind = np.searchsorted(known_producers, producers, side="right")
+    # Bisect all stretches of a producer at once: NumPy searches pairs 20 times slower.
+    for _ in range(int(known_producers.size).bit_length()):
+        middle = (first + behind) >> 1
+        is_before = known_offsets[np.minimum(middle, known_offsets.size - 1)] <= offsets
+        is_open = first < behind
+        first = np.where(is_open & is_before, middle + 1, first)
+        behind = np.where(is_open & ~is_before, middle, behind)
+    return first - 1
 
 
 @dataclass(frozen=True)
@@ -82,17 +87,35 @@ class TransactionalBatches:
     is_abort: Mask
 
 
+def joined(parts: Sequence[TransactionalBatches]) -> TransactionalBatches:
+    """The batches of several stretches of a log.
+
+    >>> joined([]).producer_id.size
+    0
+    """
+    if not parts:
+        none = np.zeros(0, dtype=np.bool_)
+        return TransactionalBatches(_NO_OFFSETS, _NO_OFFSETS, none, none)
+    return TransactionalBatches(
+        np.concatenate([part.producer_id for part in parts]),
+        np.concatenate([part.base_offset for part in parts]),
+        np.concatenate([part.is_marker for part in parts]),
+        np.concatenate([part.is_abort for part in parts]),
+    )
+
+
 def find_transactions(
     log: Iterable[TransactionalBatches],
 ) -> tuple[AbortedTransactions, int | None]:
-    """Find a log's aborted transactions, and the first offset of the earliest open one."""
-    parts = list(log)
-    if not any(part.producer_id.size for part in parts):
+    """Find a log's aborted transactions, and the first offset of the earliest open one.
+
+    Of two rows with the same producer and offset, the first comes first.
+    """
+    whole = joined(list(log))
+    if not whole.producer_id.size:
         return NONE_ABORTED, None
-    producer = np.concatenate([part.producer_id for part in parts])
-    offset = np.concatenate([part.base_offset for part in parts])
-    is_marker = np.concatenate([part.is_marker for part in parts])
-    is_abort = np.concatenate([part.is_abort for part in parts])
+    producer, offset = whole.producer_id, whole.base_offset
+    is_marker, is_abort = whole.is_marker, whole.is_abort
     order = np.lexsort((offset, producer))
     producer, offset = producer[order], offset[order]
     is_marker, is_abort = is_marker[order], is_abort[order]
