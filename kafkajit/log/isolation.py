@@ -1,8 +1,9 @@
 """Find what a consumer with isolation.level=read_committed may see of a partition's log.
 
-Aborted transactions come from a segment's .txnindex, or from the markers in the segment if it has
-no .txnindex (in the lenient modes: no sound one). Open transactions come from the headers of
-batches. A transaction may span segments, so all segments are read, in order.
+The markers in the log decide which transactions were aborted, and the headers of batches which are
+open. A transaction may span segments, so all segments are read, in order. A .txnindex may be stale
+or of another log: it is compared with the markers (`aborts_in_index`), and used only for markers
+that damage has taken.
 """
 
 from __future__ import annotations
@@ -11,25 +12,34 @@ import logging
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from kafkajit.errors import CorruptIndexError, RemoteStorageError
+from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.ranges import Range
 from kafkajit.index.transaction_index import aborted_transactions
+from kafkajit.log.aborts_in_index import (
+    IndexedAborts,
+    lost_markers,
+    over_damage,
+    undisputed,
+    warn_of_contradictions,
+)
 from kafkajit.records.batches import Batches
 from kafkajit.records.columns import ColumnMemory, Wanted
 from kafkajit.records.control_records import ABORT
 from kafkajit.records.decode import Decoder
 from kafkajit.records.markers import read_markers
 from kafkajit.records.transactions import (
+    NONE_ABORTED,
     AbortedTransactions,
     TransactionalBatches,
     find_transactions,
+    joined,
 )
-from kafkajit.storage.source import Source, as_bytes
+from kafkajit.storage.source import Mask, Source, as_bytes
 from kafkajit.storage.stored_file import StoredFile
-from kafkajit.walk.damage import FAILFAST
+from kafkajit.walk.damage import FAILFAST, Gap
 from kafkajit.walk.selection import EVERYTHING, Selection
 from kafkajit.walk.walk import Walk
 
@@ -50,31 +60,42 @@ def find_isolation(
         mode: how to treat damage.
         check_crcs: whether to check the checksums of markers.
     """
-    indexed: list[AbortedTransactions] = []
+    indexed: list[IndexedAborts] = []
     found: list[TransactionalBatches] = []
+    holes = Holes()
     for log, index, cut in segments:
-        if not cut.is_everything:
-            index = None  # it has transactions that end elsewhere, too
-        if index is not None:
-            try:
-                indexed.append(aborted_transactions(as_bytes(index.read()), index.path))
-            except (CorruptIndexError, RemoteStorageError) as error:
-                if mode == FAILFAST:
-                    raise
-                logger.warning("%s: the markers in the log are read instead", error)
-                index = None
-        found.extend(
-            transactional_batches(
-                log.open(),
-                mode,
-                check_crcs,
-                reads_markers=index is None,
-                asked=Selection(offsets=cut),
-            )
+        parts = transactional_batches(
+            log.open(), mode, check_crcs, asked=Selection(offsets=cut), holes=holes
         )
-    from_markers, first_open = find_transactions(found)
-    columns = zip(from_markers, *indexed, strict=True)
-    return AbortedTransactions(*map(np.concatenate, columns)), first_open
+        batches = joined(list(parts))
+        found.append(batches)
+        # A broker writes the index after the log. The index of a segment of which only a part is
+        # read has transactions that end elsewhere, too.
+        if index is not None and cut.is_everything:
+            entries = _entries(index, mode)
+            if entries.producer_id.size:
+                indexed.append(IndexedAborts(index.path, entries, batches))
+    whole, lost = joined(found), holes.ranges()
+    entries = undisputed(indexed, whole, lost) if indexed and lost else NONE_ABORTED
+    if entries.producer_id.size:
+        whole = joined([lost_markers(entries, whole, lost), whole])
+    aborted, first_open = find_transactions([whole])
+    if entries.producer_id.size:
+        columns = zip(aborted, over_damage(entries, lost), strict=True)
+        aborted = AbortedTransactions(*map(np.concatenate, columns))
+    for one in indexed:
+        warn_of_contradictions(one, whole, aborted, lost)
+    return aborted, first_open
+
+
+def _entries(index: StoredFile, mode: str) -> AbortedTransactions:
+    try:
+        return aborted_transactions(as_bytes(index.read()), index.path)
+    except (CorruptIndexError, RemoteStorageError) as error:
+        if mode == FAILFAST:
+            raise
+        logger.warning("%s: only the markers in the log are read", error)
+        return NONE_ABORTED
 
 
 def first_open_offset(
@@ -101,24 +122,65 @@ def first_open_offset(
     return find_transactions(found)[1]
 
 
+class Holes:
+    """The offsets that damaged bytes and damaged markers of a log may have had, as it is read."""
+
+    def __init__(self) -> None:
+        self._found: list[Range] = []
+        self._behind = 0  # the last batch
+        self._is_open = False
+
+    def pass_gap(self) -> None:
+        """Pass over damaged bytes."""
+        self._is_open = True
+
+    def pass_batches(self, batches: Batches, damaged: Batches | None) -> None:
+        """Pass over batches, of which some are damaged."""
+        first = int(batches.field("baseOffset")[0])
+        if self._is_open and first > self._behind:
+            self._found.append(Range(self._behind, first - 1))
+        self._is_open = False
+        if damaged is not None:
+            lost = zip(damaged.field("baseOffset"), damaged.last_offset, strict=True)
+            self._found += [Range(int(base), int(last)) for base, last in lost]
+        self._behind = max(self._behind, int(batches.last_offset.max()) + 1)
+
+    def ranges(self) -> list[Range]:
+        """All of them, in order."""
+        end = [Range(self._behind, MAX_INT64)] if self._is_open else []
+        return sorted(self._found + end)
+
+
 def transactional_batches(
     source: Source,
     mode: str,
     check_crcs: bool,
     *,
-    reads_markers: bool,
+    reads_markers: bool = True,
     start: int = 0,
     end: int | None = None,
     asked: Selection = EVERYTHING,
+    holes: Holes | None = None,
 ) -> Iterator[TransactionalBatches]:
-    """The batches of transactions in a stretch of a segment, and their markers."""
+    """The batches of transactions in a stretch of a segment, and their markers.
+
+    `holes` takes up the offsets that damage may have had.
+    """
     decoder = Decoder(source, ColumnMemory(Wanted(fields=True)))
-    for framed in Walk(source, mode=mode, start=start, end=end, selection=asked).framed():
+    for framed in Walk(source, mode=mode, start=start, end=end, selection=asked).headers():
+        if isinstance(framed, Gap):
+            if holes is not None:
+                holes.pass_gap()
+            continue
         batches = framed[framed.is_transactional]
         is_abort = np.zeros(len(batches), dtype=np.bool_)
+        damaged = None
         if reads_markers and batches.is_control.any():
             markers = batches[batches.is_control]
-            is_abort[batches.is_control] = _aborts(decoder, markers, mode, check_crcs)
+            is_abort[batches.is_control], bad = _aborts(decoder, markers, mode, check_crcs)
+            damaged = markers[bad] if bad.any() else None
+        if holes is not None:
+            holes.pass_batches(framed, damaged)
         yield TransactionalBatches(
             batches.field("producerId").astype(np.int64),
             batches.field("baseOffset").astype(np.int64),
@@ -128,17 +190,21 @@ def transactional_batches(
         source.forget(int(framed.end[-1]))
 
 
-def _aborts(
-    decoder: Decoder, markers: Batches, mode: str, check_crcs: bool
-) -> npt.NDArray[np.bool_]:
-    """Find the ABORT markers among these control batches; the lenient modes skip bad batches."""
+def _aborts(decoder: Decoder, markers: Batches, mode: str, check_crcs: bool) -> tuple[Mask, Mask]:
+    """Find the ABORT markers among these control batches, and the damaged ones.
+
+    With FAILFAST a damaged one is an error.
+    """
     sound = decoder.sound(markers, check_crcs=check_crcs)
-    aborts = np.zeros(len(markers), dtype=np.bool_)
+    aborts, damaged = np.zeros((2, len(markers)), dtype=np.bool_)
     done = 0
     while done < len(markers):
         found, error = read_markers(decoder, markers[done:], sound[done:])
         aborts[done : done + len(found)] = found.type_id == ABORT
-        if error is not None and mode == FAILFAST:
-            raise error
-        done += len(found) + 1  # behind the bad batch, if there is one
-    return aborts
+        done += len(found)
+        if error is not None:
+            if mode == FAILFAST:
+                raise error
+            damaged[done] = True
+        done += 1  # behind the bad batch, if there is one
+    return aborts, damaged

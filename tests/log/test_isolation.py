@@ -107,19 +107,75 @@ def test_markers_and_indexes_say_the_same(
         assert read_rows(location, maxPartitionBytes=least, **COMMITTED) == committed_in(folder)
 
 
+WRONG_INDEXES = {
+    "of another log": [(9_999, 0, 1)],
+    "that ends at a COMMIT": [(5, 4, 5)],
+    "that begins in the transaction before": [(5, 0, 3)],
+    "that begins too late": [(5, 3, 3)],
+    "of another producer": [(6, 2, 3)],
+}
+
+
 @by_mode
 @by_place
-def test_the_index_is_believed_where_there_is_one(
-    mode: str, is_far: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("kind", WRONG_INDEXES)
+def test_the_markers_are_believed_if_an_index_contradicts_them(
+    kind: str,
+    mode: str,
+    is_far: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    folder = next(folder for folder in TRANSACTIONAL if folder.name == "transactions-0")
-    changed = copied(folder, tmp_path)
-    other = reference.AbortedTransaction(9_999, 0, 1, 2, 0).encode()
-    (changed / "00000000000000000000.txnindex").write_bytes(other)
-    location = far_away(monkeypatch, changed) if is_far else str(changed)
-    assert offsets_of(location, mode=mode, **COMMITTED) == [
-        row["offset"] for row in read_rows(folder) if row["controlType"] is None
+    parts = [data_of(5, 0), marker_of(5, 1, 1), data_of(5, 2), marker_of(5, 3)]
+    parts += [data_of(5, 4), marker_of(5, 5, 1)]
+    folder = write_partition(tmp_path, {0: b"".join(parts)})
+    index = folder / "00000000000000000000.txnindex"
+    index.write_bytes(
+        b"".join(reference.AbortedTransaction(*row, 0, 0).encode() for row in WRONG_INDEXES[kind])
+    )
+    location = far_away(monkeypatch, folder) if is_far else str(folder)
+    assert offsets_of(location, mode=mode, **COMMITTED) == [0, 4]
+    (warning,) = caplog.messages
+    assert f"{index.name} contradicts the markers in the log" in warning
+
+
+def test_entries_behind_the_log_and_of_a_cleaned_log_are_no_contradiction(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    parts = [data_of(5, 2), marker_of(5, 3), marker_of(6, 5), data_of(7, 6), marker_of(7, 7)]
+    folder = write_partition(tmp_path, {2: b"".join(parts)})
+    entries = [
+        (5, 0, 3),  # its first batch was removed by a cleaner
+        (6, 4, 5),  # all of its batches
+        (7, 6, 7),
+        (8, 8, 9),  # a broker has written it since
     ]
+    (folder / "00000000000000000002.txnindex").write_bytes(
+        b"".join(reference.AbortedTransaction(*entry, 0, 0).encode() for entry in entries)
+    )
+    assert offsets_of(folder, **COMMITTED) == []
+    assert caplog.messages == []
+
+
+@given(st.data())
+def test_no_index_changes_what_is_read_of_a_sound_log(data: st.DataObject) -> None:
+    segments = data.draw(transactional_logs())
+    numbers = st.integers(-1, 60)
+    with TemporaryDirectory() as root:
+        folder = write_partition(Path(root), segments)
+        write_transaction_indexes(folder)
+        for log in logs_of(folder):
+            index = log.with_suffix(".txnindex")
+            content = index.read_bytes() if index.exists() else b""
+            entries = [content[at : at + 34] for at in range(0, len(content), 34)]
+            kept = [entry for entry in entries if data.draw(st.booleans())]
+            rows = data.draw(st.lists(st.tuples(st.integers(1, 3), numbers, numbers), max_size=3))
+            kept += [reference.AbortedTransaction(*row, 0, 0).encode() for row in rows]
+            index.write_bytes(b"".join(data.draw(st.permutations(kept))))
+        expected = [row["offset"] for row in committed_in(folder)]
+        for mode in ("FAILFAST", "PERMISSIVE"):
+            assert offsets_of(folder, mode=mode, **COMMITTED) == expected
 
 
 @by_place
