@@ -6,7 +6,8 @@ bytes, offsets and times. It refuses a partition that exists in the folder, or l
 partition.
 
 Exit code: 0 if there is nothing to restore, or everything was restored; 2 if there is something to
-restore and --apply was not given; 1 after an error.
+restore and --apply was not given; 1 after an error, or if the sources lack a part of what they were
+asked for.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ has the end is rewritten with the records before it, and the plan names it.
 
 exit code:
   0 if there is nothing to restore, or everything was restored; 2 if there is
-    something to restore and --apply was not given; 1 after an error
+    something to restore and --apply was not given; 1 after an error, or if
+    the sources lack a part of it, which stderr names
 
 examples:
   kafkajit restore s3://bucket/tiered /var/kafka
@@ -147,14 +149,16 @@ def run(options: argparse.Namespace) -> int:
         for number, partition in enumerate(plan.partitions):
             report.progress.count(number, len(plan.partitions), "partitions")
             codes.append(_restore(partition, options, report))
-    for error in damaged:
+    for error in [*damaged, *plan.losses]:
         report.error(error)
     for name, why in plan.left_out:
         report.lines([f"{name}: left out: {why}"])
+    report.note("leftOut", [{"partition": name, "reason": why} for name, why in plan.left_out])
     done = [one for one, code in zip(plan.partitions, codes, strict=True) if code == NEEDED]
     if len(codes) > 1 or options.quiet:
         _sum_up(done, options, report)
-    return report.end(1 if damaged or 1 in codes else max(codes, default=0))
+    is_part = bool(damaged or plan.losses or 1 in codes)
+    return report.end(1 if is_part else max(codes, default=0))
 
 
 def _asked(options: argparse.Namespace) -> RestoreOptions:

@@ -152,7 +152,7 @@ class Report:
         """Remember a partition that is an object for JSON already."""
         self._partitions.append(partition)
 
-    def note(self, name: str, document: dict[str, Any]) -> None:
+    def note(self, name: str, document: dict[str, Any] | list[Any]) -> None:
         """Remember a field of the JSON object that only this command has."""
         self._notes[name] = document
 

@@ -29,7 +29,7 @@ from kafkajit.places.left_out import compressed_in, foreign_in, left_out, listed
 from kafkajit.places.listing import files_in
 from kafkajit.places.location import GLOB, PARTITION, READABLE_NAME, Location, absolute, shown
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
-from kafkajit.places.tiered_files import TieredFile, as_log_files
+from kafkajit.places.tiered_files import TieredFile, Unfinished, as_log_files
 from kafkajit.places.uri import URI, uri_of
 from kafkajit.places.wanted import Wanted
 from kafkajit.storage.globs import glob_to_regex
@@ -104,17 +104,20 @@ def find_files(
     wanted: Wanted | None = None,
     layout: str = AUTO,
     failed: Failed = None,
+    unfinished: Unfinished = None,
 ) -> list[StoredFile]:
     """Find all files at a location, in the order of their paths. The keys are those of objects.
 
     In a root, only the folders of wanted partitions are listed. `failed` is called with the errors
-    of folders and files that cannot be read.
+    of folders and files that cannot be read, and `unfinished` with tiered segments that lack
+    objects.
 
     >>> find_files("/no/such/folder")
     Traceback (most recent call last):
     FileNotFoundError: there is nothing at /no/such/folder
     """
-    found = as_log_files(stored_files(location, wanted, layout, failed), keys, failed)
+    stored = stored_files(location, wanted, layout, failed)
+    found = as_log_files(stored, keys, failed, unfinished)
     return sorted(found, key=lambda file: file.path)
 
 
@@ -192,13 +195,15 @@ def find_segments(
     wanted: Wanted | None = None,
     layout: str = AUTO,
     failed: Failed = None,
+    unfinished: Unfinished = None,
 ) -> tuple[list[StoredFile], dict[str, StoredFile]]:
     """Find the segments at these locations, and all files there by their paths.
 
     A glob selects the names of segments. Without a glob, a location that is a file counts as one,
     whatever its name. If there are segments, but of none of the wanted partitions, the list is
     empty. Each location must exist and have segments. `failed` is called with the error of one that
-    has none, and with those of folders and files that are left out, if there are segments at all.
+    has none, and with those of folders and files that are left out, if there are segments at all;
+    `unfinished` with tiered segments that lack objects.
     """
     began = time.time_ns()
     locations = list(locations)
@@ -212,7 +217,8 @@ def find_segments(
     has_any = False
     for location in locations:
         before = len(problems)
-        found = {file.path: file for file in find_files(location, keys, wanted, layout, add)}
+        here = find_files(location, keys, wanted, layout, add, unfinished)
+        found = {file.path: file for file in here}
         place = None if glob is not None else shown(location)
         own = {
             path: file for path, file in found.items() if name.fullmatch(file.name) or path == place

@@ -39,6 +39,8 @@ READERS = 32  # manifests that are read at once
 
 # The objects of a segment by their suffixes.
 SegmentObjects = dict[str, StoredFile]
+# Is called with the path, without a suffix, of a segment that lacks objects.
+Unfinished = Callable[[str], None] | None
 
 
 @dataclass(frozen=True)
@@ -141,18 +143,22 @@ class OpenObject:
 
 
 def as_log_files(
-    files: Iterable[StoredFile], keys: PrivateKeys = NO_KEYS, failed: Failed = None
+    files: Iterable[StoredFile],
+    keys: PrivateKeys = NO_KEYS,
+    failed: Failed = None,
+    unfinished: Unfinished = None,
 ) -> list[StoredFile]:
     """Files as they are listed, with those of tiered segments as a broker's folder has them.
 
     Segments whose copy is not finished are left out: a broker would not read them, either. `failed`
-    is called with the error of a segment whose manifest cannot be read.
+    is called with the error of a segment whose manifest cannot be read, and `unfinished` with the
+    path, without a suffix, of one that lacks objects. Without it, a warning names that.
     """
     segments, others = segments_among(files)
     if not segments:
         return others
     alone = look_beside(segments)
-    found = list(_finished(segments))
+    found = list(_finished(segments, unfinished))
     with ThreadPoolExecutor(READERS) as pool:
         parsed = pool.map(partial(_tried, keys=keys, failed=failed), found)
         tiered = (file for files_ in parsed for file in files_)
@@ -200,12 +206,16 @@ def is_finished(objects: SegmentObjects) -> bool:
     return LOG in objects and (MANIFEST in objects or SNAPSHOT in objects)
 
 
-def _finished(segments: dict[str, SegmentObjects]) -> Iterator[SegmentObjects]:
+def _finished(
+    segments: dict[str, SegmentObjects], unfinished: Unfinished
+) -> Iterator[SegmentObjects]:
     for stem, objects in segments.items():
-        if not is_finished(objects):
-            logger.warning("%s: not read, its copy to tiered storage is not finished", stem)
-        else:
+        if is_finished(objects):
             yield objects
+        elif unfinished is not None:
+            unfinished(stem)
+        else:
+            logger.warning("%s: not read, its copy to tiered storage is not finished", stem)
 
 
 def _tried(objects: SegmentObjects, keys: PrivateKeys, failed: Failed) -> list[TieredFile]:

@@ -191,6 +191,7 @@ def test_json_has_a_row_for_each_partition(restore: Restore, tmp_path: Path) -> 
             }
         ],
         "errors": [],
+        "leftOut": [],
     }
 
 

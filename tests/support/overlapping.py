@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -61,14 +62,41 @@ def write(folder: Path, segments: Segments, codec: str = "none") -> None:
 
 
 def consumed(segments: Segments, start: int | None = None) -> list[tuple[int, int]]:
-    """The offset of each record that a consumer gets, and the segment that it is served from.
+    """The offset of each record that a consumer gets, and the segment that it is served from."""
+    return [
+        (batch.base + delta, base)
+        for base, position, batches in _served(segments, start)
+        for batch in batches
+        for delta in batch.deltas
+        if batch.base + delta >= position
+    ]
+
+
+def only_hidden(segments: Segments) -> set[int]:
+    """The offsets of records that no consumer gets, and that are in no batch that one gets."""
+    known = {
+        offset
+        for _, position, batches in _served(segments, None)
+        for batch in batches
+        for offset in range(max(batch.base, position), batch.last + 1)
+    }
+    recorded = {
+        batch.base + delta
+        for batches in segments.values()
+        for batch in batches
+        for delta in batch.deltas
+    }
+    return recorded - known
+
+
+def _served(segments: Segments, start: int | None) -> Iterator[tuple[int, int, list[Batch]]]:
+    """The answers of a broker: the segment, the offset that was asked for, and the batches.
 
     This is LocalLog.read of Kafka, called again and again: the segment that an offset belongs to,
     or a later one, answers with everything from the first batch that reaches the offset.
     """
     bases = sorted(segments)
     position = bases[0] if start is None else start
-    found: list[tuple[int, int]] = []
     while True:
         at = max(bisect_right(bases, position) - 1, 0)
         served: list[Batch] = []
@@ -78,13 +106,8 @@ def consumed(segments: Segments, start: int | None = None) -> list[tuple[int, in
             served = [] if first is None else inside[first:]
             at += 1
         if not served:
-            return found
-        found += [
-            (batch.base + delta, bases[at - 1])
-            for batch in served
-            for delta in batch.deltas
-            if batch.base + delta >= position
-        ]
+            return
+        yield bases[at - 1], position, served
         position = max(position, served[-1].last + 1)
 
 

@@ -95,17 +95,32 @@ class KeptSegment:
         return OpenSegment(self.segment).batches_at(position)[:1]
 
 
-def kept_segments(segments: Sequence[Segment], offsets: Range) -> list[KeptSegment]:
-    """The parts of segments with these offsets; of the last one the end is known."""
+def kept_segments(
+    segments: Sequence[Segment], offsets: Range, *, is_closed: bool = False
+) -> list[KeptSegment]:
+    """The parts of segments with these offsets; of the last one the end is known.
+
+    An interrupted broker leaves a torn end in the last segment with batches. Elsewhere, and if the
+    log `is_closed` because a broker copied only whole segments, bytes are missing.
+    """
     kept: list[KeptSegment] = []
     is_last = True
+    may_be_torn = not is_closed
     for segment in reversed(segments):
         if segment.base_offset > MAX_INT64:
             raise InvalidOffsetError("its name has no offset of Kafka's", path=segment.log.path)
+        is_end, may_be_torn = may_be_torn, may_be_torn and not segment.log.size
         if not _offsets_of(segment) & offsets:
             continue
         with advising_end(segments):
             part = _kept(segment, offsets, is_last=is_last)
+            if part.unread and (not is_end or isinstance(segment.log, TieredFile)):
+                raise CorruptRecordError(
+                    f"the last {part.unread} bytes are not a whole batch",
+                    path=segment.log.path,
+                    position=segment.log.size - part.unread,
+                    base_offset=None if part.last_offset is None else part.last_offset + 1,
+                )
         if part.size or part.is_whole:
             kept.append(part)
         is_last &= not part.size
@@ -208,10 +223,6 @@ def _ended(part: KeptSegment, opened: OpenSegment) -> KeptSegment:
     if not is_ended and segment.path.suffix == KAFSCALE_SUFFIX:
         position = end = segment.log.size  # framing it has found its footer
     unread = 0 if is_ended else segment.log.size - position
-    if unread and isinstance(segment.log, TieredFile):
-        raise CorruptRecordError(
-            f"the last {unread} bytes are not a whole batch", path=segment.log.path, position=end
-        )
     return replace(
         part,
         stretch=Stretch(start, max(start, end)),

@@ -12,10 +12,12 @@ import numpy as np
 
 from kafkajit.change.change import Change
 from kafkajit.change.partition_plan import FolderState, PartitionPlan
+from kafkajit.errors import CorruptCheckpointError, KafkaJitError
 from kafkajit.format.amounts import number_of, offsets_text
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.progress import Progress, adding
 from kafkajit.format.ranges import Range
+from kafkajit.state.checkpoints import START_OFFSETS
 from kafkajit.state.partition_metadata import PARTITION_METADATA, partition_metadata_text
 from kafkajit.upkeep.restore.kept_segments import (
     DAMAGED,
@@ -45,6 +47,7 @@ class PartitionRestoration(PartitionPlan):
     topic_id: str | None
     leader_epoch: int | None
     notes: list[str]
+    losses: list[KafkaJitError]  # the parts of the log that the sources lack
     _options: RestoreOptions
     progress: Callable[[int], None] = field(default=lambda _: None)
 
@@ -155,16 +158,27 @@ def partition_plan(log: SourceLog, folder: Path, options: RestoreOptions) -> Par
     """Plan the restoration of a log into the folder of its partition."""
     target = Target.at(folder)
     offsets = _offsets(log, options)
+    # Records that cannot be read may have the starting timestamp.
+    first = 0 if options.starting_timestamp is not None else offsets.first
+    asked = Range(max(first, log.start_offset), offsets.last)
+    log.check(asked)
     # A segment that has the log start offset stays whole, as in the broker that had it.
     living = [one for one in log.segments if one.offsets.last >= log.start_offset]
     has_any = offsets and offsets.last >= log.start_offset
-    segments = kept_segments(living, offsets) if has_any else []
+    segments = kept_segments(living, offsets, is_closed=log.is_closed) if has_any else []
     if options.has_range and not any(kept.size for kept in segments):
         segments = []
     start = max(segments[0].base_offset, offsets.first, log.start_offset) if segments else 0
     lasts = (kept.last_offset for kept in segments)
     ends = [last + 1 for last in lasts if last is not None]
     end = max([*ends, *(kept.base_offset for kept in segments)], default=0)
+    if end < log.start_offset and any(kept.size for kept in segments):
+        raise CorruptCheckpointError(
+            f"the log of {log.name} ends at offset {end}, before its log start offset "
+            f"{log.start_offset}: no record would be restored",
+            path=f"{log.place.rpartition('/')[0]}/{START_OFFSETS}",
+            advice="remove its line in a copy, or the file",
+        )
     topic_id = None
     if target.topic_id is not None and target.is_empty_log:
         topic_id = target.topic_id
@@ -183,6 +197,7 @@ def partition_plan(log: SourceLog, folder: Path, options: RestoreOptions) -> Par
         topic_id=topic_id,
         leader_epoch=leader_epoch,
         notes=[],
+        losses=list(log.losses(asked)),
         _options=options,
     )
     if segments:

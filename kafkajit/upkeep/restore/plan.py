@@ -33,8 +33,16 @@ class RestorationPlan(UpkeepPlan[PartitionRestoration]):
 
     left_out: tuple[tuple[str, str], ...] = ()  # partitions that are not restored, and why
 
+    unsearched: tuple[KafkaJitError, ...] = ()  # folders of segments that no path names
+
+    @property
+    def losses(self) -> list[KafkaJitError]:
+        """The parts of the sources that are left out although nobody asked for that."""
+        return [*self.unsearched, *(loss for one in self.partitions for loss in one.losses)]
+
     def __str__(self) -> str:
         others = [f"{name}: left out: {reason}" for name, reason in self.left_out]
+        others += [str(error) for error in self.unsearched]
         return "\n".join([*filter(None, [super().__str__()]), *others])
 
     def apply(self, *, keep: bool = False, force: bool = False) -> list[Path]:
@@ -161,14 +169,20 @@ def plan_of(
             chosen.append((log, target))
     check_targets([target for _, target in chosen], into_existing=options.into_existing_topics)
     plan = RestorationPlan(root, [])
+    for error in found.unread:
+        if failed is None:
+            raise error
+        failed(error)
     for log, target in chosen:
         try:
             plan.partitions.append(partition_plan(log, target.folder, options))
         except KafkaJitError as error:
-            if failed is None or not _is_damage(error):
+            is_damage = _is_damage(error) or any(error is one.error for one in log.unread)
+            if failed is None or not is_damage:
                 raise
             failed(error)
     plan.left_out = tuple(sorted(left_out))
+    plan.unsearched = tuple(found.unsearched)
     for topic, id_ in sorted(
         {(one.source.topic, one.topic_id) for one in plan.partitions}, key=str
     ):

@@ -8,22 +8,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 
-from kafkajit.errors import CorruptCheckpointError, KafkaJitError, LeftOutError
+from kafkajit.errors import CorruptCheckpointError, InvalidOffsetError, KafkaJitError, LeftOutError
 from kafkajit.format.amounts import offsets_are, offsets_text
+from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.log_path import LOG_SUFFIX, SNAPSHOT_SUFFIX, SWAP_SUFFIX
 from kafkajit.format.ranges import Range
-from kafkajit.format.tiered_names import object_name
+from kafkajit.format.tiered_names import PINTEREST_MARKS, object_name
 from kafkajit.format.topic import check_topic
 from kafkajit.log.log import checkpointed_offset
+from kafkajit.log.missing_segments import missing_between
 from kafkajit.log.open_segment import logger
+from kafkajit.log.overlap_losses import lost_offsets
 from kafkajit.log.overlaps import end_of, ends_of, served
+from kafkajit.log.remote_log_metadata import TOPIC as STATES_TOPIC
 from kafkajit.log.remote_log_metadata import without_unreadable
 from kafkajit.log.segment import Segment
 from kafkajit.log.tiered_segments import Epochs, epochs_of, partitions_of
+from kafkajit.places.left_out import unsearched_folders
 from kafkajit.places.locations import find_segments
 from kafkajit.places.named import Named
 from kafkajit.places.tiered_files import TieredFile
@@ -33,9 +38,15 @@ from kafkajit.storage.source import as_bytes
 from kafkajit.storage.stored_file import StoredFile
 from kafkajit.topics import TOPICS
 from kafkajit.upkeep.restore.options import RestoreOptions
+from kafkajit.upkeep.restore.unread_segments import UnreadSegment, UnreadSegments
 
 # The gaps between segments that a plan lists: compaction makes many.
 _MOST_LISTED = 20
+_WAITING = "a broker deletes it, moves it or no longer has it; a path that names it restores it"
+_UNNAMED = (
+    "left out, a folder of segments is looked for only in the folder that a path names: name it, "
+    "or a copy that is called TOPIC-PARTITION"
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,16 +58,62 @@ class SourceLog:
     segments: list[Segment]
     files: Mapping[str, StoredFile]  # all files at the sources, by their paths
     missing: list[Range]  # offsets between segments
-    hidden: list[str]  # the parts of segments of which others before them have the offsets
+    given: list[Segment]  # all of its segments, some of which may overlap
+    unread: list[UnreadSegment] = field(default_factory=list)
+
+    def check(self, asked: Range) -> None:
+        """Raise the error of a segment that cannot be read, if it may have offsets of these."""
+        for one in self._unread(asked):
+            if not one.is_usual and one.is_damage(self.segments):
+                offsets = one.offsets(self.segments)
+                if offsets.first > max(self.segments[0].base_offset, self.start_offset):
+                    end = offsets.first
+                    one.error.advice = f"with --ending-offset {end} the log ends before it"
+                elif offsets.last < MAX_INT64:
+                    start = offsets.last + 1
+                    one.error.advice = f"with --starting-offset {start} the log begins after it"
+                raise one.error
+        for path, offsets in self._lost:
+            lost = offsets & asked
+            if lost:
+                raise InvalidOffsetError(
+                    f"segments overlap, and a broker does not read {offsets_text(*lost)}, which "
+                    "only this one has",
+                    path=path,
+                    advice="`kafkajit repair --salvage` on a copy of the folder keeps them",
+                )
+
+    @cached_property
+    def _lost(self) -> list[tuple[str, Range]]:
+        """The offsets of segments that are hidden, and that no other segment has."""
+        return [] if self.given is self.segments else lost_offsets(self.given, self.segments)
+
+    def losses(self, asked: Range) -> Iterator[KafkaJitError]:
+        """Errors that name the parts of it with these offsets that the sources lack."""
+        if self.missing:
+            for gap in missing_between(self.segments):
+                if Range(gap.first, gap.last) & asked:
+                    yield LeftOutError(f"{self.place}: {gap.text}")
+        for one in self._unread(asked):
+            if not (one.is_usual or one.has_twin(self.segments)):
+                yield one.error
+
+    def _unread(self, asked: Range) -> Iterator[UnreadSegment]:
+        return (one for one in self.unread if one.offsets(self.segments) & asked)
 
     @property
     def notes(self) -> Iterator[str]:
         """The parts of it that are not restored, as lines of a plan."""
+        for one in self.unread:
+            if one.is_usual:
+                yield f"left out: {one.error.path}, its state in {STATES_TOPIC} is {one.state}"
+            elif not one.is_damage(self.segments):
+                yield f"left out: {one.error}"
         if self.segments[0].offsets.last < self.start_offset:
             yield (
                 f"left out: segments before {self.start_offset}, the log start offset of the source"
             )
-        yield from self.hidden
+        yield from _hidden(self.given, self.segments)
         for first, last in self.missing[:_MOST_LISTED]:
             yield f"missing: {offsets_are(first, last)} in no source"
         rest = self.missing[_MOST_LISTED:]
@@ -72,6 +129,12 @@ class SourceLog:
     def place(self) -> str:
         """The folder of its first segment."""
         return self.segments[0].log.folder
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether a plugin has copied its last segment, which a broker had closed before."""
+        folder = self.segments[-1].log.folder
+        return any(f"{folder}/{mark}" in self.files for mark in PINTEREST_MARKS)
 
     @cached_property
     def topic_id(self) -> str | None:
@@ -127,6 +190,8 @@ class Found:
 
     logs: list[SourceLog]
     left_out: list[tuple[str, str]]  # the partition, and why
+    unread: list[KafkaJitError]  # those of partitions of which no segment can be read
+    unsearched: list[KafkaJitError]  # those of folders of segments that no path names
 
 
 def find_logs(sources: Iterable[str], options: RestoreOptions) -> Found:
@@ -136,14 +201,19 @@ def find_logs(sources: Iterable[str], options: RestoreOptions) -> Found:
     error.
     """
     sources = list(sources)
-    logs, files = find_segments(sources, keys=options.keys, failed=_refuse)
-    logs = without_unreadable(logs)
-    every = list(_source_logs(partitions_of(logs, files), files))
+    unread = UnreadSegments()
+    logs, files = find_segments(
+        sources, keys=options.keys, failed=unread.fail, unfinished=unread.add_unfinished
+    )
+    every = list(_source_logs(partitions_of(without_unreadable(logs), files), files))
+    alone = _add_unread(every, unread.found(logs))
     named = Named(options.named.topics | options.topic_ids.keys(), options.named.partitions)
-    named.check(((log.topic, log.partition) for log in every), sources)
+    names = [(log.topic, log.partition) for log in every]
+    names += [(one.name.topic, one.name.partition) for one in alone]
+    named.check(names, sources)
     chosen, left_out = [], []
     for log in every:
-        reason = _why_left_out(log, options)
+        reason = _why_left_out(log.topic, log.partition, options)
         if reason is None:
             check_topic(log.topic)
             chosen.append(log)
@@ -164,13 +234,45 @@ def find_logs(sources: Iterable[str], options: RestoreOptions) -> Found:
         )
     _check_swapped(chosen)
     chosen.sort(key=lambda log: (log.topic, log.partition))
-    return Found(chosen, sorted(left_out))
+    lost = [
+        one.error
+        for one in alone
+        if not one.is_usual and _why_left_out(one.name.topic, one.name.partition, options) is None
+    ]
+    unsearched: list[KafkaJitError] = []
+    if not options.named:
+        waiting, others = _unsearched(sources, files.values())
+        left_out += [(folder, _WAITING) for folder in waiting]
+        unsearched = [LeftOutError(f"{folder}: {_UNNAMED}") for folder in others]
+    return Found(chosen, sorted(left_out), lost, unsearched)
 
 
-def _refuse(error: Exception) -> None:
-    """Raise the error of a part of the sources that is left out: its records would be missing."""
-    if isinstance(error, (OSError, LeftOutError)):
-        raise error
+def _unsearched(sources: Iterable[str], files: Iterable[StoredFile]) -> tuple[list[str], list[str]]:
+    """The folders at the sources that a broker does not load, and others with segments."""
+    objects = (file.object_path if isinstance(file, TieredFile) else file.path for file in files)
+    searched = {path.rpartition("/")[0] for path in objects}
+    waiting, others = set(), set()
+    for source in sources:
+        some, more = unsearched_folders(source, searched)
+        waiting.update(some)
+        others.update(more)
+    return sorted(waiting), sorted(others)
+
+
+def _add_unread(every: list[SourceLog], unread: Iterable[UnreadSegment]) -> list[UnreadSegment]:
+    """Add the segments that cannot be read to their logs; return those of other partitions."""
+    alone = []
+    for one in unread:
+        id_ = one.name.topic_id
+        home = next(
+            (log for log in every if (log.topic_id, log.partition) == (id_, one.name.partition)),
+            None,
+        )
+        if home is None:
+            alone.append(one)
+        else:
+            home.unread.append(one)
+    return alone
 
 
 def _source_logs(
@@ -193,8 +295,7 @@ def _source_logs(
         if _has_tiered(segments):
             ends = [_end_of(*pair) for pair in pairwise(segments)]
         missing = [*_missing(segments, ends)]
-        hidden = [*_hidden(given, segments)]
-        yield SourceLog(path.topic, path.partition, segments, files, missing, hidden)
+        yield SourceLog(path.topic, path.partition, segments, files, missing, given)
 
 
 def _from_their_first(segments: list[Segment]) -> Iterator[Segment]:
@@ -237,14 +338,14 @@ def _hidden(given: list[Segment], visible: list[Segment]) -> Iterator[str]:
             )
 
 
-def _why_left_out(log: SourceLog, options: RestoreOptions) -> str | None:
+def _why_left_out(topic: str, partition: int, options: RestoreOptions) -> str | None:
     """Why a log is not restored; None if it is, empty if nobody asked for it."""
     if options.named:
-        return None if options.named.has(log.topic, log.partition) else ""
-    if log.topic == TOPICS["cluster_metadata"]:
+        return None if options.named.has(topic, partition) else ""
+    if topic == TOPICS["cluster_metadata"]:
         return "the metadata of the cluster that it comes from"
-    if log.topic.startswith("__"):
-        return f"a topic of the brokers' own; --topic {log.topic} restores it"
+    if topic.startswith("__"):
+        return f"a topic of the brokers' own; --topic {topic} restores it"
     return None
 
 
