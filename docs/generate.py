@@ -406,7 +406,7 @@ several paths without segments. If a path, a topic or an option is wrong, nothin
 | `grep` | 0, or 1 if no record matches | 2, but 0 if `-q` finds a match | 2 |
 | `dump-log` | 0 | 1; damage is printed, as by Kafka's tool | 1 |
 | `repair`, `retain`, `compact`, `import` | 0, or 2 if `--apply` is missing | 1 | 1 |
-| `restore` | 0, or 2 if `--apply` is missing | 1; damage and missing segments let the rest be restored | 1 |
+| `restore` | 0, or 2 if `--apply` is missing | 1; damage and gaps let the rest be restored | 1 |
 
 A single file that `export` writes is whole or does not exist: a damaged batch is then an error.
 `sql` with `--mode DROPMALFORMED` or PERMISSIVE exits with 0, as does `dump-log`: damage is left out
