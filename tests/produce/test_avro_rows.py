@@ -200,6 +200,43 @@ def test_the_types_of_values(number: int, tmp_path: Path) -> None:
     assert imported(tmp_path, sink.getvalue()) == [wanted]
 
 
+DURATION = {"type": "fixed", "name": "D", "size": 12, "logicalType": "duration"}
+SEVERAL = ["null", "int", "string"]
+NAMED = {"type": "record", "name": "N", "fields": [{"name": "u", "type": SEVERAL}]}
+# The columns of a file, and the reason why it is not imported.
+REFUSED: list[tuple[list[tuple[str, Any]], str]] = [
+    ([("value", {"type": "array", "items": SEVERAL})], "has a union of 2 types"),
+    ([("value", ["null", {"type": "map", "values": SEVERAL}])], "has a union of 2 types"),
+    ([("value", NAMED)], "has a union of 2 types"),
+    ([("other", NAMED), ("value", ["null", "N"])], "has a union of 2 types"),
+    ([("value", DURATION)], "is a duration"),
+    ([("value", {"type": "array", "items": DURATION})], "has a duration"),
+    ([("other", DURATION), ("value", ["null", "D"])], "has a duration"),
+]
+
+
+@pytest.mark.parametrize(("columns", "words"), REFUSED)
+def test_values_without_a_form_are_an_error_at_any_depth(
+    columns: list[tuple[str, Any]], words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=rf"a\.avro: column 'value' {words}"):
+        imported(tmp_path, header(record(*columns)))
+
+
+def test_such_values_in_other_columns_are_no_error(tmp_path: Path) -> None:
+    sink = io.BytesIO()
+    schema = record(("other", DURATION), ("more", SEVERAL), ("value", "string"))
+    row = {"other": bytes(12), "more": 5, "value": "v"}
+    fastavro.writer(sink, schema, [row])
+    assert imported(tmp_path, sink.getvalue()) == [b"v"]
+
+
+def test_a_uuid_of_16_bytes_is_these_bytes(tmp_path: Path) -> None:
+    kind = {"type": "fixed", "name": "U", "size": 16, "logicalType": "uuid"}
+    content = header(record(("value", kind))) + block(1, bytes(range(16)))
+    assert imported(tmp_path, content) == [bytes(range(16))]
+
+
 def test_a_union_of_several_types_is_an_error(tmp_path: Path) -> None:
     content = header(record(("value", ["null", "int", "string"]))) + block(1, long(1) + long(5))
     with pytest.raises(ValueError, match=r"a\.avro: column 'value' is a union of 2 types"):

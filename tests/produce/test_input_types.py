@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,6 +22,7 @@ import kafkajit
 from kafkajit.produce.inputs.numbers import integer_of
 from kafkajit.produce.inputs.plain_arrays import bytes_of
 from kafkajit.produce.inputs.row_sizes import pieces, sizes_of
+from kafkajit.produce.inputs.rows import BadInputError
 from kafkajit.produce.inputs.times import millisecond_of, times
 
 pytestmark = pytest.mark.whole
@@ -177,6 +179,34 @@ def test_every_type_is_imported_from_files(kind: str, tmp_path: Path) -> None:
         suffix = ".parquet" if kind == "parquet" else ".arrow"
         rows = imported(folder, file_of(column, kind), suffix)
         assert [row["value"] for row in rows] == wanted, name
+
+
+def test_intervals_of_parquet_are_an_error(tmp_path: Path) -> None:
+    """Arrow reads them as 12 bytes, and writes none."""
+    duckdb.sql(
+        f"COPY (SELECT INTERVAL 1 DAY AS other, INTERVAL 1 DAY AS value) TO '{tmp_path}/a.parquet'"
+    )
+    with pytest.raises(ValueError, match=r"a\.parquet: column 'value' has intervals"):
+        kafkajit.import_files(
+            tmp_path / "a.parquet", tmp_path / "logs", topic="t", partitions=1
+        ).apply()
+    assert not (tmp_path / "logs").exists()
+    duckdb.sql(f"COPY (SELECT INTERVAL 1 DAY AS other, 'v' AS value) TO '{tmp_path}/b.parquet'")
+    kafkajit.import_files(
+        tmp_path / "b.parquet", tmp_path / "logs", topic="t", partitions=1
+    ).apply()
+    (row,) = records_in(tmp_path / "logs")
+    assert row["value"] == b"v"
+
+
+@pytest.mark.parametrize(
+    ("kind", "inexact"), [(np.float16, 2**11), (np.float32, 2**24), (np.float64, 2**53)]
+)
+def test_floats_are_times_only_if_they_cannot_have_been_rounded(kind: Any, inexact: int) -> None:
+    exact = [inexact - 1, 1 - inexact]
+    assert times(pa.array(np.array(exact, kind))).cast(pa.int64()).to_pylist() == exact
+    with pytest.raises(BadInputError, match="may have been rounded"):
+        times(pa.array(np.array([inexact], kind)))
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -33,10 +33,20 @@ def parquet_rows(filesystem: FileSystem, path: str, wanted: Collection[str]) -> 
         names = file.schema_arrow.names
         check_names(names)
         used = [name for name in names if name in wanted]
+        _check_types(file.schema, used)
         first = 0
         for batch in file.iter_batches(_batch_rows(metadata), columns=used):
             yield from _rows(batch, names, first)
             first += batch.num_rows
+
+
+def _check_types(schema: pq.ParquetSchema, used: Collection[str]) -> None:
+    """Refuse intervals, which Arrow reads as bytes."""
+    for number in range(len(schema)):
+        leaf = schema.column(number)
+        column = leaf.path.partition(".")[0]
+        if leaf.converted_type == "INTERVAL" and column in used:
+            raise BadInputError(f"column {column!r} has intervals: cast it to text or numbers")
 
 
 def _batch_rows(metadata: pq.FileMetaData) -> int:

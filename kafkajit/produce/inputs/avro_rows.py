@@ -33,6 +33,7 @@ _MAGIC = b"Obj\x01"
 _SYNC = 16
 _MOST_VARINT = 10  # bytes
 _PIECE = 1 << 20
+_UUID = ("fixed", "uuid")  # type and logical type
 _MOST_CELLS = 1 << 25  # of a block, each of which may take 16 bytes
 
 
@@ -54,7 +55,7 @@ def avro_rows(filesystem: FileSystem, path: str, wanted: Collection[str]) -> Ite
         names = [str(field["name"]) for field in record["fields"]]
         check_names(names)
         used = [name for name in names if name in wanted]
-        _check_unions(record, used)
+        _check_types(record, used)
         try:
             decoder = ValueDecoder(
                 {"type": "array", "items": record}, None, BARE, None, stops=True, type_=AVRO
@@ -126,16 +127,58 @@ def _record(metadata: dict[str, bytes]) -> dict[str, Any]:
     return record
 
 
-def _check_unions(record: dict[str, Any], used: list[str]) -> None:
-    """Refuse columns whose values have several types: they are decoded as structs of all these."""
+def _check_types(record: dict[str, Any], used: list[str]) -> None:
+    """Refuse columns with values that have no form in a record, at any depth.
+
+    A value of several types is decoded as a struct of all of these, and a duration as one of
+    numbers. A UUID of 16 bytes is decoded as text, so its type becomes one of bytes.
+    """
+    named: dict[str, list[Any]] = {}
     for field in record["fields"]:
-        kinds = field.get("type")
-        if field["name"] in used and isinstance(kinds, list):
-            kinds = [kind for kind in kinds if kind != "null"]
-            if len(kinds) > 1:
-                raise BadInputError(
-                    f"column {field['name']!r} is a union of {len(kinds)} types: import it as one"
-                )
+        top, is_used = field.get("type"), field["name"] in used
+        for kind in _types_in(top, named, is_used):
+            reason = _why_refused(kind)
+            if reason is not None and is_used:
+                verb = "is" if kind is top else "has"
+                raise BadInputError(f"column {field['name']!r} {verb} {reason}")
+            if isinstance(kind, dict) and (kind.get("type"), kind.get("logicalType")) == _UUID:
+                del kind["logicalType"]
+
+
+def _types_in(top: Any, named: dict[str, list[Any]], follow: bool) -> Iterator[Any]:
+    """A type and all types in it, those that it names too if they are followed.
+
+    `named` has the types that have been defined before, by the last parts of their names.
+    """
+    left, seen = [top], set()
+    while left:
+        kind = left.pop()
+        key = kind if isinstance(kind, str) else id(kind)
+        if key in seen:  # a record may have itself inside
+            continue
+        seen.add(key)
+        if isinstance(kind, str):
+            left += named.get(kind.rpartition(".")[2], []) if follow else []
+            continue
+        yield kind
+        if isinstance(kind, list):
+            left += kind
+        elif isinstance(kind, dict):
+            if "name" in kind:
+                named.setdefault(str(kind["name"]).rpartition(".")[2], []).append(kind)
+            fields = kind.get("fields")
+            left += [kind.get("values"), kind.get("items"), kind.get("type")]
+            left += [one.get("type") for one in fields or () if isinstance(one, dict)]
+
+
+def _why_refused(kind: Any) -> str | None:
+    if isinstance(kind, list):
+        several = [one for one in kind if one != "null"]
+        words = f"a union of {len(several)} types: import it as one"
+        return words if len(several) > 1 else None
+    if isinstance(kind, dict) and kind.get("logicalType") == "duration":
+        return "a duration: import it as text or numbers" if kind.get("type") == "fixed" else None
+    return None
 
 
 def _leaves(kind: pa.DataType) -> int:

@@ -24,8 +24,8 @@ from kafkajit.produce.inputs.rows import (
 )
 from kafkajit.values.json.careful import number_parts
 
-# Larger ones may have been rounded before they came here.
-_MOST_OF_DOUBLE = 2**53
+# By the bytes of a float: from this integer on one may have been rounded before it came here.
+_INEXACT = {2: 2**11, 4: 2**24, 8: 2**53}
 _INT64 = pa.int64()
 _QUICK = "^-?[0-9]{1,18}$"
 _NUMBER = re.compile(rb"(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?")
@@ -103,7 +103,7 @@ def _int64s(column: Column) -> pa.Array:
     if pt.is_integer(kind):
         return array.cast(pa.int64())
     if pt.is_floating(kind):
-        return _int64s_of_doubles(array.cast(pa.float64()))
+        return _int64s_of_floats(array)
     if pt.is_decimal(kind):
         return _int64s_of_text(array.cast(pa.large_string()).cast(pa.large_binary()))
     raise BadInputError(f"{kind} is not a column of integers")
@@ -116,13 +116,18 @@ def check_scalars(cells: JsonCells, words: str) -> None:
     refuse(is_bad, lambda row: f"{kinds[int(cells.letters[row])]} is not {words}")
 
 
-def _int64s_of_doubles(array: pa.Array) -> pa.Array:
-    values = array.fill_null(0).to_numpy()
+def _int64s_of_floats(array: pa.Array) -> pa.Array:
+    size = array.type.bit_width // 8
+    inexact = _INEXACT[size]
+    values = array.cast(pa.float64()).fill_null(0).to_numpy()
     with np.errstate(invalid="ignore"):
         refuse(values != np.floor(values), lambda row: f"{values[row]} is not an integer")
         refuse(
-            np.abs(values) > _MOST_OF_DOUBLE,
-            lambda row: f"{values[row]} is a double above 2**53, which may have been rounded",
+            np.abs(values) >= inexact,
+            lambda row: (
+                f"{values[row]} is a number of {8 * size} bits that may have been rounded: those "
+                f"from {inexact} on are"
+            ),
         )
     is_null = array.is_null().to_numpy(zero_copy_only=False)
     return column_of(values.astype(np.int64), is_null)
