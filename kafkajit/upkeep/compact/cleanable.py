@@ -9,7 +9,7 @@ one with the last stable offset or the high watermark.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from operator import itemgetter
@@ -25,6 +25,7 @@ from kafkajit.log.segment import Segment
 from kafkajit.log.timestamps import largest_timestamp
 from kafkajit.state.checkpoints import CLEANER_OFFSETS, HIGH_WATERMARKS
 from kafkajit.storage.stored_file import StoredFile
+from kafkajit.upkeep.compact.logged_transactions import LoggedTransactions
 
 
 @dataclass(frozen=True)
@@ -87,11 +88,26 @@ def find_cleanable(folder: Path, log: Log, config: LogConfig, now: int) -> Clean
             if largest_timestamp(segment).timestamp > latest
         )
         limits.extend(islice(young, 1))
-    first_limit, limit = min(limits, key=itemgetter(0))
-    # A segment is compacted whole or not at all.
-    first_uncleanable = log.segment_for(max(first_dirty, first_limit)).base_offset
+    first_uncleanable, limit = _first_uncleanable(log, first_dirty, limits)
+    if first_dirty < first_uncleanable:
+        # Files beside the log may be stale, or those of another one: what goes, the log decides.
+        transactions = LoggedTransactions(log.segments)
+        opened = transactions.first_open_offset
+        if opened is not None:
+            limits.append((opened, f"the last stable offset is {opened}"))
+        first_uncleanable, limit = _first_uncleanable(log, first_dirty, limits)
+        transactions.check_indexes(log.segments, log.start_offset, first_uncleanable)
     segments = [s for s in log.segments if s.base_offset < first_uncleanable]
     return Cleanable(segments, first_dirty, first_uncleanable, limit)
+
+
+def _first_uncleanable(
+    log: Log, first_dirty: int, limits: Iterable[tuple[int, str]]
+) -> tuple[int, str]:
+    """The first uncleanable offset, and the limit that decides it."""
+    first_limit, limit = min(limits, key=itemgetter(0))
+    # A segment is compacted whole or not at all.
+    return log.segment_for(max(first_dirty, first_limit)).base_offset, limit
 
 
 def _first_dirty_offset(folder: Path, log: Log) -> int:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from kafkajit.errors import CorruptIndexError
 from kafkajit.kernel import kernel
 from kafkajit.records.batches import Batches
 from kafkajit.records.chunk import Chunk
@@ -24,7 +23,6 @@ NO_CONTROL, _EMPTY = -1, -2
 _PRODUCER = np.dtype(
     [
         ("hasCommitted", np.bool_),  # data behind its last COMMIT that is not known to be aborted
-        ("isOpen", np.bool_),  # such data behind its last marker, from the log start offset on
         ("aborted", np.int64),  # the row of its current aborted transaction, or _NONE
         ("hasAborted", np.bool_),  # data of that transaction
     ]
@@ -36,22 +34,20 @@ class CleanedTransactions:
     """The transactions of a log up to some batch.
 
     Args:
-        aborted: the entries of the log's transaction indexes.
-        start_offset: the log start offset. A marker before it may end an aborted transaction that
-            no index has.
+        aborted: the entries of the log's transaction indexes, which the log does not contradict
+            (`LoggedTransactions.check_indexes`).
     """
 
-    def __init__(self, aborted: npt.NDArray[np.void], start_offset: int) -> None:
+    def __init__(self, aborted: npt.NDArray[np.void]) -> None:
         self._aborted = aborted[np.argsort(aborted["firstOffset"], kind="stable")]
         self._begun = 0
         self._ended = np.empty(0, dtype=np.int64)
-        self._start_offset = start_offset
         self._rows: dict[int, int] = {}  # of producers
         self._producers = np.empty(0, dtype=_PRODUCER)
         self._owners = self._rows_of(self._aborted["producerId"].astype(np.int64))
         self._firsts = self._aborted["firstOffset"].astype(np.int64)
 
-    def discards(self, batches: Batches, types: npt.NDArray[np.int64], path: str | None) -> Mask:
+    def discards(self, batches: Batches, types: npt.NDArray[np.int64]) -> Mask:
         """Find the batches that compaction discards; `types` are their `control_types`."""
         discarded = np.zeros(len(batches), dtype=np.bool_)
         rows = np.flatnonzero(batches.is_transactional | batches.is_control)
@@ -60,19 +56,11 @@ class CleanedTransactions:
         producer_ids = batches.field("producerId")[rows].astype(np.int64)
         of_rows = np.empty(rows.size, dtype=np.bool_)
         ended = np.empty(rows.size, dtype=np.int64)
-        self._begun, count, wrong = _follow(
+        self._begun, count = _follow(
             *(batches.last_offset[rows], self._rows_of(producer_ids), types[rows]),
             *(self._firsts, self._owners, self._begun),
-            *(self._producers, self._start_offset, of_rows, ended),
+            *(self._producers, of_rows, ended),
         )
-        if wrong < rows.size:
-            row = int(rows[wrong])
-            raise CorruptIndexError(
-                f"the transaction index lacks the aborted transaction of producer "
-                f"{producer_ids[wrong]} that ends with offset {batches.last_offset[row]}",
-                path=path,
-                position=int(batches.position[row]),
-            )
         self._ended = np.concatenate([self._ended, ended[:count]])
         discarded[rows] = of_rows
         return discarded
@@ -106,14 +94,12 @@ def control_types(chunk: Chunk) -> npt.NDArray[np.int64]:
 
 
 @kernel
-def _follow(
-    last_offsets, rows, types, firsts, owners, begun, producers, start_offset, discarded, ended
-):
+def _follow(last_offsets, rows, types, firsts, owners, begun, producers, discarded, ended):
     """Follow transactional batches and markers.
 
     Returns:
-        The number of aborted transactions that have begun, the number of those with data that have
-        ended, and the row of a batch that ends a transaction without an index entry.
+        The number of aborted transactions that have begun, and the number of those with data that
+        have ended.
     """
     count = 0
     for batch in range(last_offsets.size):
@@ -130,22 +116,16 @@ def _follow(
                 producer["hasAborted"] = True
             else:
                 producer["hasCommitted"] = True
-                producer["isOpen"] |= last_offsets[batch] >= start_offset
         elif types[batch] == ABORT:
-            is_known = producer["aborted"] != _NONE
-            if producer["isOpen"] and not is_known and last_offsets[batch] >= start_offset:
-                return begun, count, batch
-            is_needed = is_known and producer["hasAborted"]
+            is_needed = producer["aborted"] != _NONE and producer["hasAborted"]
             if is_needed:
                 ended[count] = producer["aborted"]
                 count += 1
             discarded[batch] = not is_needed
             producer["aborted"] = _NONE
-            producer["isOpen"] = False
         elif types[batch] == COMMIT:
             discarded[batch] = not producer["hasCommitted"]
             producer["hasCommitted"] = False
-            producer["isOpen"] = False
         else:
             discarded[batch] = types[batch] == _EMPTY
-    return begun, count, last_offsets.size
+    return begun, count

@@ -84,8 +84,7 @@ class Cleaner:
         self._first_dirty_offset = cleanable.first_dirty_offset
         self._end = cleanable.first_uncleanable_offset
         self._aborted = _aborted(segments, start_offset, self._end)
-        self._start_offset = start_offset
-        self._transactions = CleanedTransactions(self._aborted, start_offset)
+        self._transactions = CleanedTransactions(self._aborted)
         self._producers = _Producers(producers)
         self._now = now
         before = [s for s in cleanable.segments if s.base_offset < cleanable.first_dirty_offset]
@@ -127,7 +126,7 @@ class Cleaner:
         for run, source in self._runs(segment, superseded.wanted if is_known else _every):
             types = np.full(len(run.batches), NO_CONTROL)
             types[run.is_read] = control_types(run.chunk)
-            discards = self._transactions.discards(run.batches, types, segment.log.path)
+            discards = self._transactions.discards(run.batches, types)
             first = superseded.take(run.counts)
             if not is_known:
                 left_out = np.repeat(discards | run.batches.is_control, run.counts)
@@ -181,7 +180,7 @@ class Cleaner:
     def _transactions_from(self, segment: Segment) -> CleanedTransactions:
         """The transactions with a marker in this segment or later."""
         has_part = self._aborted["lastOffset"] >= segment.base_offset
-        return CleanedTransactions(self._aborted[has_part], self._start_offset)
+        return CleanedTransactions(self._aborted[has_part])
 
     def _hashes(self, segment: Segment, run: Run, left_out: Mask) -> Hashes:
         """Hash the keys of a run that is read whole, and count its records without a key."""
@@ -271,7 +270,7 @@ def _every(batches: Batches) -> Mask:
 def _left_out(run: Run, transactions: CleanedTransactions) -> Mask:
     """Find the records that are aborted, or not data, in a run that is read whole."""
     types = control_types(run.chunk)
-    discards = transactions.discards(run.batches, types, run.chunk.path)
+    discards = transactions.discards(run.batches, types)
     left_out: Mask = np.repeat(discards | run.batches.is_control, run.counts)
     return left_out
 

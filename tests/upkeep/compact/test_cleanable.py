@@ -75,6 +75,22 @@ def test_a_segment_with_an_open_transaction_is_left(folder: Path) -> None:
     assert found(folder) == (0, 20)
 
 
+def snapshot(folder: Path, offset: int, *entries: kt.Producer) -> None:
+    (folder / f"{offset:020d}.snapshot").write_bytes(kt.producer_snapshot(list(entries)))
+
+
+def test_an_open_transaction_counts_although_a_snapshot_does_not_have_it(folder: Path) -> None:
+    write(folder, 20, producer_id=7, is_transactional=True, base_sequence=0)
+    snapshot(folder, 30)
+    assert Log(folder).last_stable_offset == 40
+    assert found(folder) == (0, 20)
+
+
+def test_an_open_transaction_counts_that_only_a_snapshot_has(folder: Path) -> None:
+    snapshot(folder, 30, kt.Producer(7, current_txn_first_offset=15))
+    assert found(folder) == (0, 10)
+
+
 def test_a_segment_with_what_is_not_replicated_is_left(folder: Path) -> None:
     checkpoint(folder, "replication-offset-checkpoint", 15)
     assert found(folder) == (0, 10)

@@ -14,7 +14,6 @@ from corpus import NO_JIT
 
 import kafkajit.testing as kt
 from kafkajit.errors import (
-    CorruptIndexError,
     CorruptRecordError,
     DecompressionLimitError,
     InvalidOffsetError,
@@ -293,18 +292,6 @@ def test_offsets_that_are_not_in_order_are_an_error(
     segments = [Segment(base, log) for base, log in zip((0, 10, 20), logs, strict=True)]
     with pytest.raises(InvalidOffsetError, match=f"belong here at position {position} in "):
         clean(tmp_path, segments, replace(SETTINGS, end=30))
-
-
-def test_an_aborted_transaction_that_no_index_has_is_an_error(tmp_path: Path) -> None:
-    data = plain(0, b"a", producer_id=7, is_transactional=True, base_sequence=0)
-    log = data + kt.control_batch(0, producer_id=7, base_offset=1)
-    aborted = [Aborted(7, 0, 1, 2)]
-    assert clean(tmp_path / "whole", [Segment(0, log, aborted)], SETTINGS)[0]["records"] == 1
-    with pytest.raises(CorruptIndexError, match="lacks the aborted transaction of producer 7"):
-        clean(tmp_path / "without", [Segment(0, log)], SETTINGS)
-    # Data before the log's start may belong to a transaction that the index has forgotten.
-    started = Settings(first_dirty_offset=1, end=10, start_offset=1, now=NOW)
-    clean(tmp_path / "before the start", [Segment(0, log)], started)
 
 
 def test_a_batch_that_grows_too_large_is_an_error(tmp_path: Path) -> None:

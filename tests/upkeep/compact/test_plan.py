@@ -264,6 +264,27 @@ def test_files_that_have_changed_since_are_refused(folder: Path) -> None:
         plan.apply()
 
 
+def test_committed_records_that_a_transaction_index_calls_aborted_stay(tmp_path: Path) -> None:
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    producer = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True}
+    log = kt.batch([kt.Record(b"a")], **producer)  # type: ignore[arg-type]
+    log += kt.control_batch(1, producer_id=7, base_offset=1)
+    log += kt.batch([kt.Record(b"b")], base_offset=2, **producer)  # type: ignore[arg-type]
+    log += kt.control_batch(0, producer_id=7, base_offset=3)
+    (folder / f"{0:020d}.log").write_bytes(log)
+    (folder / f"{4:020d}.log").touch()
+    index = folder / f"{0:020d}.txnindex"
+    index.write_bytes(kt.transaction_index([(7, 0, 3, 4)]))
+    before = contents(folder)
+    with pytest.raises(KafkaJitError, match="contradicts the log: another transaction ends"):
+        only(folder)
+    assert contents(folder) == before
+    kafkajit.repair(folder).apply()
+    only(folder).apply()
+    assert [offset for offset, _ in values(folder)] == [0, 1, 3]  # and the two markers
+
+
 def test_a_log_of_a_running_broker_is_refused(folder: Path) -> None:
     lock = folder.parent / ".lock"
     code = (
