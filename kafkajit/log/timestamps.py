@@ -4,7 +4,8 @@ Answers to LogSegment.largestTimestamp of Kafka 4.1.1 for a log that was loaded.
 last entry of the .timeindex. Without an entry, or without that file, it takes the modification time
 of the log, and without an .index it rebuilds all indexes from the log. A damaged index would make
 a segment older or younger than it is. So this module checks the entry against the log, and reads
-the log instead if they differ.
+the log instead if they differ. An index that has lost its last entries still ends with an entry of
+the log: a caller that deletes asks for a proof by the headers of all batches.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kafkajit.errors import CorruptIndexError, CorruptRecordError
-from kafkajit.format.limits import MAX_INT64
+from kafkajit.format.limits import MAX_INT64, MIN_INT64
 from kafkajit.index.time_index import NO_TIMESTAMP
 from kafkajit.log.open_segment import OpenSegment
 from kafkajit.log.repair_advice import advise_repair
@@ -31,12 +32,15 @@ class LargestTimestamp(NamedTuple):
     problem: str | None = None  # why the log was read instead of the index
 
 
-def largest_timestamp(segment: Segment, at_least: int = NO_TIMESTAMP) -> LargestTimestamp:
+def largest_timestamp(
+    segment: Segment, at_least: int = NO_TIMESTAMP, *, proven_before: int = MIN_INT64
+) -> LargestTimestamp:
     """The largest timestamp of a local segment.
 
     Args:
         segment: its .index, its .timeindex and one batch are read.
         at_least: a timestamp that is known to be in the segment.
+        proven_before: all headers of the log are read, too, if the timestamp is before this.
     """
     problem = None
     try:
@@ -47,6 +51,11 @@ def largest_timestamp(segment: Segment, at_least: int = NO_TIMESTAMP) -> Largest
         problem = error.message
     if problem is not None:
         timestamp = _of_log(segment)
+    elif (timestamp if timestamp >= 0 else modified_ms(segment.log)) < proven_before:
+        indexed, timestamp = timestamp, _of_log(segment)
+        if timestamp > indexed:
+            ends = f"ends with timestamp {indexed}" if indexed >= 0 else "has no timestamp"
+            problem = f"the time index {ends}, the log has {timestamp}"
     if timestamp >= 0:
         return LargestTimestamp(timestamp, is_of_record=True, problem=problem)
     return LargestTimestamp(modified_ms(segment.log), is_of_record=False, problem=problem)

@@ -153,6 +153,37 @@ def test_a_timestamp_that_is_known_to_be_there_finds_out_an_index_that_ends_too_
     assert found.problem == f"the time index ends with timestamp {TIME}, the log has {TIME + 500}"
 
 
+@pytest.mark.parametrize(
+    ("content", "ends"),
+    [
+        (entries((TIME, 1)), f"ends with timestamp {TIME}"),
+        (b"", "has no timestamp"),
+        (None, "has no timestamp"),
+    ],
+    ids=["lost entries", "empty", "missing"],
+)
+def test_the_log_proves_that_a_segment_is_older_than_a_time(
+    folder: Path, content: bytes | None, ends: str
+) -> None:
+    if content is None:
+        (folder / log_name(0, TIME_INDEX)).unlink()
+    else:
+        put(folder, content)
+    segment = segment_of(folder)
+    indexed = largest_timestamp(segment).timestamp
+    assert largest_timestamp(segment, proven_before=indexed).timestamp == indexed  # not before it
+    problem = f"the time index {ends}, the log has {TIME + 1000}"
+    expected = LargestTimestamp(TIME + 1000, True, problem)
+    assert largest_timestamp(segment, proven_before=indexed + 1) == expected
+
+
+def test_a_time_that_the_log_proves_is_no_problem(folder: Path, tmp_path: Path) -> None:
+    found = largest_timestamp(segment_of(folder), proven_before=2**62)
+    assert found == LargestTimestamp(TIME + 1000, True)
+    without = segment_of(make_log(tmp_path / "orders-1", [-1, -1]))
+    assert largest_timestamp(without, proven_before=2**62) == LargestTimestamp(MODIFIED, False)
+
+
 def test_what_cannot_be_told_from_a_damaged_log_is_an_error(tmp_path: Path) -> None:
     folder = make_log(tmp_path / "orders-0", [TIME, TIME + 1, TIME + 2])
     (folder / log_name(0, ".index")).unlink()

@@ -85,7 +85,7 @@ def find_cleanable(folder: Path, log: Log, config: LogConfig, now: int) -> Clean
         young = (
             (segment.base_offset, "the records behind it are younger than min.compaction.lag.ms")
             for segment in _from(first_dirty, log.segments[:-1])
-            if largest_timestamp(segment).timestamp > latest
+            if largest_timestamp(segment, proven_before=latest + 1).timestamp > latest
         )
         limits.extend(islice(young, 1))
     first_uncleanable, limit = _first_uncleanable(log, first_dirty, limits)

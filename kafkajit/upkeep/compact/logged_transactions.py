@@ -139,7 +139,7 @@ class LoggedTransactions:
         return np.where(is_it, at, _NONE)
 
     def _problem_with(self, row: int, first: int, last: int) -> str | None:
-        """The contradiction between the marker in this row and an entry for it; None if they agree."""
+        """Describe how the marker in this row contradicts an entry; None if it does not."""
         if row == _NONE:
             return "it has no such marker"
         if first > last:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from kafkajit.errors import KafkaJitError, OffsetOutOfRangeError
+from kafkajit.format.limits import MIN_INT64
 from kafkajit.log.segment import Segment
 from kafkajit.log.timestamps import LargestTimestamp, largest_timestamp, modified_ms
 
@@ -98,7 +99,8 @@ class Expiry:
             return
 
         def breaches(segment: Segment, _: Segment | None) -> bool:
-            largest = self._largest_timestamp(segment).timestamp
+            # The headers of all batches prove the age of a segment that goes.
+            largest = self._largest_timestamp(segment, now - retention_ms).timestamp
             if now < largest:
                 self.notes.append(
                     f"{segment.log.name} contains future timestamp(s), making it ineligible to be "
@@ -128,22 +130,25 @@ class Expiry:
         self.log_start_offset = max(self.log_start_offset, self.first_offset)
 
     def _expired(self, segment: Segment, reason: str) -> ExpiredSegment:
+        largest = self._timestamps.get(segment.base_offset)
         try:
-            largest = self._largest_timestamp(segment)
+            largest = largest or self._largest_timestamp(segment)
         except KafkaJitError:  # the segment goes for another reason than its age
             largest = LargestTimestamp(modified_ms(segment.log), is_of_record=False)
         return ExpiredSegment(
             segment.base_offset, segment.log.size, largest.timestamp, largest.is_of_record, reason
         )
 
-    def _largest_timestamp(self, segment: Segment) -> LargestTimestamp:
-        found = self._timestamps.get(segment.base_offset)
-        if found is None:
-            is_last = segment is self.segments[-1]
-            found = largest_timestamp(segment, self.last_timestamp if is_last else -1)
-            if found.problem is not None:
-                self.notes.append(f"{segment.log.name}: {found.problem}; the log was read instead")
-            self._timestamps[segment.base_offset] = found
+    def _largest_timestamp(
+        self, segment: Segment, proven_before: int = MIN_INT64
+    ) -> LargestTimestamp:
+        at_least = self.last_timestamp if segment is self.segments[-1] else -1
+        found = largest_timestamp(segment, at_least, proven_before=proven_before)
+        if found.problem is not None:
+            note = f"{segment.log.name}: {found.problem}; the log was read instead"
+            if note not in self.notes:
+                self.notes.append(note)
+        self._timestamps[segment.base_offset] = found
         return found
 
     @cached_property

@@ -109,6 +109,18 @@ def test_the_first_segment_that_is_too_young_ends_it(folder: Path) -> None:
     assert found(folder, min_compaction_lag_ms=HOUR) == (10, 30)
 
 
+def test_a_young_segment_is_left_although_its_time_index_has_lost_its_end(folder: Path) -> None:
+    log = folder / f"{10:020d}.log"
+    records = [kt.Record(b"k")] * 5
+    log.write_bytes(
+        kt.batch(records, base_offset=10, base_timestamp=NOW)
+        + kt.batch(records, base_offset=15, base_timestamp=NOW + 3 * HOUR)
+    )
+    log.with_suffix(".index").touch()
+    log.with_suffix(".timeindex").write_bytes(kt.time_index([(NOW, 0)]))
+    assert found(folder, min_compaction_lag_ms=HOUR) == (0, 10)
+
+
 def test_a_segment_without_timestamps_is_as_old_as_its_file(folder: Path) -> None:
     write(folder, 10, base_timestamp=-1)
     for hours, expected in ((1, 30), (2.5, 10)):

@@ -49,7 +49,7 @@ def choose(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> tuple[Told, Expiry]
     """The segments that are chosen; none of them is on a disk."""
     timestamps = {given.base: given.timestamp for given in asked.segments}
 
-    def largest(segment: Segment, at_least: int) -> LargestTimestamp:
+    def largest(segment: Segment, at_least: int, **_: int) -> LargestTimestamp:
         return LargestTimestamp(timestamps[segment.base_offset], is_of_record=True)
 
     monkeypatch.setattr(module, "largest_timestamp", largest)
@@ -240,16 +240,17 @@ def test_a_start_beyond_the_high_watermark_is_refused(monkeypatch: pytest.Monkey
 def test_an_index_that_was_not_believed_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = log((5, 9), (5, 9))
     expiry = Expiry([segment_of(one) for one in asked.segments], 0, asked.end, asked.end, TIME)
-    looked_at: list[tuple[int, int]] = []
+    looked_at: list[tuple[int, int, int]] = []
 
-    def largest(segment: Segment, at_least: int) -> LargestTimestamp:
-        looked_at.append((segment.base_offset, at_least))
+    def largest(segment: Segment, at_least: int, *, proven_before: int) -> LargestTimestamp:
+        looked_at.append((segment.base_offset, at_least, proven_before))
         return LargestTimestamp(TIME, is_of_record=True, problem="it has zeros")
 
     monkeypatch.setattr(module, "largest_timestamp", largest)
     expiry.beyond_time(5, TIME + 1)
     expiry.beyond_time(0, TIME + 1)
-    assert looked_at == [(0, -1), (10, TIME)]  # the known timestamp is the last segment's
+    # The known timestamp is the last segment's.
+    assert looked_at == [(0, -1, TIME - 4), (0, -1, TIME + 1), (10, TIME, TIME + 1)]
     assert expiry.notes == [
         f"{10 * at:020d}.log: it has zeros; the log was read instead" for at in (0, 1)
     ]
@@ -258,7 +259,7 @@ def test_an_index_that_was_not_believed_is_told_once(monkeypatch: pytest.MonkeyP
 def test_a_segment_whose_time_cannot_be_told_goes_for_another_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def largest(segment: Segment, at_least: int) -> LargestTimestamp:
+    def largest(segment: Segment, at_least: int, **_: int) -> LargestTimestamp:
         raise kafkajit.CorruptRecordError("no batch")
 
     monkeypatch.setattr(module, "largest_timestamp", largest)

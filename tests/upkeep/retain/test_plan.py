@@ -410,6 +410,21 @@ def test_an_index_that_is_not_believed_is_told(folder: Path) -> None:
     ]
 
 
+def test_a_young_segment_stays_although_its_time_index_has_lost_its_end(tmp_path: Path) -> None:
+    folder = make_log(tmp_path / "orders-0", [TIME, TIME + 10**6, TIME + 10**6])
+    log, young = folder / log_name(0), folder / log_name(RECORDS)
+    batches = log.read_bytes() + young.read_bytes()
+    for path in folder.glob(f"{RECORDS:020d}.*"):
+        path.unlink()
+    log.write_bytes(batches)  # and its .timeindex ends with the first batch
+    partition = planned(folder, {"retention.ms": 1000}, now=TIME + 10**6)
+    assert not partition.is_needed
+    assert partition.notes == [
+        f"{log_name(0)}: the time index ends with timestamp {TIME}, the log has {TIME + 10**6}; "
+        "the log was read instead"
+    ]
+
+
 def test_indexes_that_nobody_has_closed_are_not_believed(folder: Path) -> None:
     for suffix in (".index", ".timeindex"):
         path = folder / log_name(8, suffix)
