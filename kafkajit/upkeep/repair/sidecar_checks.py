@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,7 @@ _SPARSE = 4 << 20
 # More than this many times the usual distance behind the last entry: entries have been lost there.
 _MANY_TIMES = 4
 ENDS_IN_ZEROS = "it ends in zeros"
+_BEGINS_ELSEWHERE = "the transaction begins elsewhere"
 
 Entries = npt.NDArray[np.void]
 
@@ -129,6 +130,7 @@ def problem_with_transaction_index(
     by_last_offset = {int(entry["lastOffset"]): entry for entry in expected}
     # The least first offset of the entries behind each.
     following = np.append(np.minimum.accumulate(entries["firstOffset"][::-1])[::-1][1:], MAX_INT64)
+    earlier: list[_Stretch] = []
     for row, entry in enumerate(entries):
         producer, first, last, last_stable = (
             int(entry[name])
@@ -137,12 +139,14 @@ def problem_with_transaction_index(
         if markers.get(last) != producer:
             return f"entry {row}: the log has no such marker"
         right = by_last_offset.pop(last, None)
+        begins = last if right is None else int(right["firstOffset"])
+        may_begin_earlier = right is None or has_holes or first < known_since
+        if first > begins or (first < begins and not may_begin_earlier):
+            return f"entry {row}: {_BEGINS_ELSEWHERE}"
+        if max(first, known_since) < begins:
+            earlier.append(_Stretch(row, producer, max(first, known_since), begins))
         if right is None:
             continue
-        if first != right["firstOffset"] and not (
-            first < known_since and first < right["firstOffset"]
-        ):
-            return f"entry {row}: the transaction begins elsewhere"
         stable = int(right["lastStableOffset"])
         if last_stable != stable and last_stable >= known_since:
             # A broker also knows transactions that begin later in the same append.
@@ -152,12 +156,46 @@ def problem_with_transaction_index(
             was_open = has_holes and 0 <= last_stable <= last
             if not is_later and not was_open:
                 return f"entry {row}: its last stable offset is wrong"
+    # Its own batches are gone from there, and another transaction of the producer ends before it.
+    wrong = _first_with_batches(logs, earlier) if earlier else None
+    if wrong is not None:
+        return f"entry {wrong}: {_BEGINS_ELSEWHERE}"
     for last, lacking in by_last_offset.items():
         # Compaction may have left only empty batches of the aborted data.
         producer, first = int(lacking["producerId"]), int(lacking["firstOffset"])
         if _transactional_records(logs, producer, first, last):
             return f"it lacks the transaction that was aborted at offset {last}"
     return None
+
+
+class _Stretch(NamedTuple):
+    """Offsets where a producer must have no batches, for an entry of a .txnindex."""
+
+    row: int  # of the entry
+    producer_id: int
+    start: int
+    end: int
+
+
+def _first_with_batches(logs: Sequence[str | Path], stretches: Sequence[_Stretch]) -> int | None:
+    """The first row whose stretch has a marker or a batch of a transaction of its producer."""
+    wanted = np.array(stretches, dtype=np.int64)
+    rows, ids, starts, ends = wanted[np.argsort(wanted[:, 1], kind="stable")].T
+    found: list[int] = []
+    for log in logs:
+        selection = Selection(Range(int(starts.min()), int(ends.max()) - 1))
+        walk = Walk(Source(str(log)), mode=DROPMALFORMED, selection=selection, is_last=True)
+        for batches in _sound(walk):
+            chosen = batches[batches.is_transactional & np.isin(batches.header["producerId"], ids)]
+            for producer, offset in zip(
+                chosen.header["producerId"].tolist(),
+                chosen.header["baseOffset"].tolist(),
+                strict=True,
+            ):
+                own = slice(*np.searchsorted(ids, [producer, producer + 1]).tolist())
+                is_in = (starts[own] <= offset) & (offset < ends[own])
+                found += rows[own][is_in].tolist()
+    return min(found, default=None)
 
 
 def _transactional_records(

@@ -139,6 +139,8 @@ def test_a_transaction_index_may_have_what_compaction_took_away(transactions: st
     asked = np.array([(0, *entry) for entry in RIGHT[1:]], ABORTED)
     aborts = np.array(ABORTS, [("offset", np.int64), ("producerId", np.int64)])
     content = as_bytes(kt.transaction_index(RIGHT))
+    log = Path(transactions).read_bytes()
+    Path(transactions).write_bytes(log.removeprefix(transactional(0, 7)))
     assert (
         problem_with_transaction_index(
             content, asked, aborts, [transactions], known_since=0, has_holes=False
@@ -159,6 +161,53 @@ def test_a_transaction_index_may_have_what_compaction_took_away(transactions: st
     )
     assert found is not None
     assert "is not made of entries" in found
+
+
+@pytest.mark.parametrize(
+    ("first", "is_right"), [(5, True), (3, True), (2, False), (0, False), (6, False)]
+)
+@pytest.mark.parametrize("left", [True, False], ids=["an empty batch is left", "no batch is left"])
+def test_a_cleaned_transaction_begins_behind_the_marker_before_it(
+    tmp_path: Path, first: int, is_right: bool, left: bool
+) -> None:
+    path = tmp_path / log_name(0)
+    empty = kt.batch(
+        [], base_offset=5, producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True
+    )
+    log = transactional(0, 7) + marker(2, 7) + transactional(4, 8) + empty * left + marker(6, 7)
+    path.write_bytes(log)
+    earlier = (7, 0, 2, 3)
+    asked = [earlier, (7, 5, 6, 4)] if left else [earlier]
+    aborts = np.array([(2, 7), (6, 7)], [("offset", np.int64), ("producerId", np.int64)])
+    problem = problem_with_transaction_index(
+        as_bytes(kt.transaction_index([earlier, (7, first, 6, 4)])),
+        np.array([(0, *entry) for entry in asked], ABORTED),
+        aborts,
+        [str(path)],
+        known_since=0,
+        has_holes=True,
+    )
+    if first == 6 and not left:
+        is_right = True  # it has no batches
+    assert problem == (None if is_right else "entry 1: the transaction begins elsewhere")
+
+
+def test_a_transaction_from_before_the_log_begins_behind_the_marker_before_it(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / log_name(10)
+    path.write_bytes(transactional(10, 7) + marker(12, 7) + transactional(13, 7) + marker(15, 7))
+    aborts = np.array([(12, 7), (15, 7)], [("offset", np.int64), ("producerId", np.int64)])
+    asked = np.array([(0, 7, 10, 12, 13), (0, 7, 13, 15, 16)], ABORTED)
+
+    def problem(first: int) -> str | None:
+        content = as_bytes(kt.transaction_index([(7, 3, 12, 13), (7, first, 15, 16)]))
+        return problem_with_transaction_index(
+            content, asked, aborts, [str(path)], known_since=10, has_holes=False
+        )
+
+    assert problem(13) is None
+    assert problem(4) == "entry 1: the transaction begins elsewhere"
 
 
 def producers(*rows: dict[str, int]) -> np.ndarray:
