@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from kafkajit.change.journal import logs_in
 from kafkajit.change.partition_offsets import PartitionOffsets, offset_in
 from kafkajit.change.partition_plan import FolderState, PartitionPlan, UpkeepPlan, plans_of
 from kafkajit.change.partitions import partitions_at
-from kafkajit.errors import KafkaJitError
+from kafkajit.errors import InvalidOffsetError, KafkaJitError
 from kafkajit.format.log_path import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
 from kafkajit.log.config import LogConfig
 from kafkajit.log.log import Log
@@ -33,6 +33,7 @@ from kafkajit.log.log_end import (
     read_tail,
     snapshots_in,
 )
+from kafkajit.log.overlaps import end_of
 from kafkajit.log.repair_advice import REPAIR_FIRST
 from kafkajit.state.checkpoints import HIGH_WATERMARKS, START_OFFSETS
 from kafkajit.state.leader_epochs import LEADER_EPOCHS
@@ -265,7 +266,29 @@ def _fill(plan: PartitionRetention, log: Log, options: RetainOptions) -> None:
     expiry.before_start()
     expiry.beyond_size(options.retention_bytes)
     expiry.beyond_time(options.retention_ms, options.now)
+    _check_ends(log, expiry)
     plan.expired, plan.new_log_start_offset = expiry.expired, expiry.log_start_offset
     plan.notes += expiry.notes
     if plan.is_needed:
         read_epochs(plan.folder)  # an unreadable file is an error now, not when the plan is applied
+
+
+def _check_ends(log: Log, expiry: Expiry) -> None:
+    """Raise an error if a segment that goes has offsets of those that stay.
+
+    Consumers get them from the first segment, and a name shows only where a segment begins.
+    """
+    gone = {segment.base_offset for segment in expiry.expired}
+    for segment, following in pairwise(log.segments):
+        if segment.base_offset not in gone:
+            return
+        try:
+            last = end_of(segment, following)
+        except KafkaJitError:  # it is damaged: nobody can read its end
+            continue
+        if last >= expiry.first_offset:
+            raise InvalidOffsetError(
+                f"the segment would go, but it has offsets up to {last}, and those from "
+                f"{expiry.first_offset} on stay: {REPAIR_FIRST}",
+                path=segment.log.path,
+            )

@@ -395,6 +395,18 @@ def test_damage_in_what_goes_does_not_matter(folder: Path) -> None:
     assert gone(planned(folder, {"retention.bytes": 2 * SIZE})) == [0, 2, 4]
 
 
+def test_a_segment_with_offsets_of_those_that_stay_does_not_go(folder: Path) -> None:
+    logs = [folder / log_name(RECORDS * place) for place in range(3)]
+    # As after a copy over an older file: the first segment has the third one's offsets, too.
+    logs[0].write_bytes(b"".join(log.read_bytes() for log in logs))
+    assert gone(planned(folder, {}, log_start_offset=6)) == [0, 2, 4]
+    match = rf"up to 5, and those from 4 on stay: run `kafkajit repair` .*{log_name(0)}"
+    with pytest.raises(kafkajit.InvalidOffsetError, match=match):
+        planned(folder, {}, log_start_offset=4)
+    with pytest.raises(kafkajit.InvalidOffsetError, match=match):
+        planned(folder, {"retention.bytes": 3 * SIZE})
+
+
 def test_a_segment_that_nobody_can_tell_the_age_of_is_to_be_repaired_first(folder: Path) -> None:
     (folder / log_name(0)).write_bytes(b"\x07" * SIZE)
     with pytest.raises(kafkajit.CorruptRecordError, match="run `kafkajit repair` on"):
