@@ -159,8 +159,10 @@ def _clean(
         if batch.is_control:
             discards = discards and horizon is not None and horizon <= settings.now
         keeps_tombstones = horizon is None or settings.now < horizon
+        # Kafka believes its checkpoint: there it also removes and ages tombstones of these batches.
+        is_clean = batch.base_offset < settings.first_dirty_offset
         if batch.magic < 2:
-            keeps_tombstones = keeps_old_tombstones
+            keeps_tombstones = keeps_old_tombstones or is_clean
         records = read_records(batch)
         retained = []
         for record in records:
@@ -176,7 +178,7 @@ def _clean(
                     continue
             retained.append(record)
         kept += len(retained)
-        has_tombstone = any(record.value is None for record in retained)
+        has_tombstone = not is_clean and any(record.value is None for record in retained)
         needs_horizon = (has_tombstone or is_empty_marker) and horizon is None
         if not retained:
             if _keeps_header(batch, settings):

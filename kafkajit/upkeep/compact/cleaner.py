@@ -231,11 +231,17 @@ class Cleaner:
         is_past &= ~batches.is_message
         keeps_tombstones = ~is_past
         keeps_tombstones[batches.is_message] = keeps_legacy_tombstones
+        # Cleaners give each tombstone a horizon when they look for older records of its key. In
+        # front of the first dirty offset a tombstone without one may have such records there: a
+        # stale cleaner-offset-checkpoint calls them clean. They would come back without it.
+        is_dirty = batches.header["baseOffset"] >= self._first_dirty_offset
+        keeps_tombstones[batches.is_message] |= ~is_dirty[batches.is_message]
         return BatchDecisions(
             discards=discards & (~batches.is_control | is_past),
             keeps_header=self._producers.last_of(batches) | (batches.last_offset + 1 == self._end),
             keeps_tombstones=keeps_tombstones,
             wants_horizon=discards & batches.is_control,
+            ages_tombstones=is_dirty,
         )
 
 

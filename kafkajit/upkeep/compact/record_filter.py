@@ -76,6 +76,7 @@ class BatchDecisions(NamedTuple):
     keeps_header: Mask  # the header stays even if no record does
     keeps_tombstones: Mask
     wants_horizon: Mask  # a delete horizon, with or without tombstones
+    ages_tombstones: Mask  # its tombstones may go one day: they get a delete horizon
 
 
 class Filtered(NamedTuple):
@@ -128,7 +129,8 @@ class RecordFilter:
         )
         records = int(outcomes["records"].sum())
         has_horizon = batches.has_delete_horizon & ~batches.is_message
-        needs_horizon = ((outcomes["tombstones"] > 0) | decisions.wants_horizon) & ~has_horizon
+        has_tombstones = (outcomes["tombstones"] > 0) & decisions.ages_tombstones
+        needs_horizon = (has_tombstones | decisions.wants_horizon) & ~has_horizon
         actions = _actions(run, outcomes, decisions.keeps_header, needs_horizon)
         outcomes["action"] = actions
         if (actions == COPIED).all():

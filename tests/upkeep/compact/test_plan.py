@@ -285,6 +285,28 @@ def test_committed_records_that_a_transaction_index_calls_aborted_stay(tmp_path:
     assert [offset for offset, _ in values(folder)] == [0, 1, 3]  # and the two markers
 
 
+@pytest.mark.parametrize("magic", [1, 2])
+def test_a_deleted_value_does_not_come_back_after_a_wrong_checkpoint(
+    tmp_path: Path, magic: int
+) -> None:
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    records = [kt.Record(b"a", b"1"), kt.Record(b"a", None)]
+    log = kt.batch(records) if magic == 2 else kt.message_set(records)
+    (folder / f"{0:020d}.log").write_bytes(log)
+    (folder / f"{2:020d}.log").write_bytes(kt.batch([kt.Record(b"b", b"2")], base_offset=2))
+    (folder / f"{3:020d}.log").touch()
+    checkpoint = tmp_path / "cleaner-offset-checkpoint"
+    for now in (TIME, TIME + 2 * DAY, TIME + 4 * DAY):
+        checkpoint.write_text("0\n1\norders 0 2\n")  # no cleaner has looked for older values of a
+        os.utime(folder / f"{0:020d}.log", (0, 0))
+        only(folder, now=now).apply(keep=False)
+        assert [offset for offset, _ in values(folder)] == [0, 1, 2]
+    checkpoint.unlink()
+    only(folder, now=TIME).apply()
+    assert [offset for offset, _ in values(folder)] == [1, 2]
+
+
 def test_a_log_of_a_running_broker_is_refused(folder: Path) -> None:
     lock = folder.parent / ".lock"
     code = (

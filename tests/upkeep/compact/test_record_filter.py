@@ -106,7 +106,7 @@ def batches(draw: st.DrawFn) -> tuple[list[bytes], list[list[bool]]]:
     return made, superseded
 
 
-@given(batches(), st.lists(st.lists(st.booleans(), min_size=4, max_size=4), min_size=4, max_size=4))
+@given(batches(), st.lists(st.lists(st.booleans(), min_size=5, max_size=5), min_size=4, max_size=4))
 def test_what_comes_out_is_what_the_twin_makes(
     made: tuple[list[bytes], list[list[bool]]], flags: list[list[bool]]
 ) -> None:
@@ -128,7 +128,10 @@ def test_what_comes_out_is_what_the_twin_makes(
         kept += len(stay)
         horizon = batch.delete_horizon_ms if batch.magic == 2 else None
         needs = horizon is None and (
-            decisions["wants_horizon"][place] or any(record.value is None for record in stay)
+            decisions["wants_horizon"][place]
+            or (
+                decisions["ages_tombstones"][place] and any(record.value is None for record in stay)
+            )
         )
         if not stay:
             actions.append(EMPTIED if decisions["keeps_header"][place] else DROPPED)
