@@ -34,7 +34,13 @@ from kafkajit.change.files import (
     read_trusted,
 )
 from kafkajit.errors import KafkaJitError
-from kafkajit.format.log_path import INDEX_SUFFIX, INDEX_SUFFIXES, SNAPSHOT_SUFFIX, partition_of
+from kafkajit.format.log_path import (
+    INDEX_SUFFIX,
+    INDEX_SUFFIXES,
+    SNAPSHOT_SUFFIX,
+    UNFINISHED_CHANGE,
+    partition_of,
+)
 from kafkajit.state.leader_epochs import LEADER_EPOCHS
 from kafkajit.state.partition_metadata import PARTITION_METADATA
 from kafkajit.system.durable import sync
@@ -43,7 +49,7 @@ from kafkajit.system.new_file import open_new
 logger = logging.getLogger("kafkajit")
 
 STAGED = ".kafkajit-change"
-READY = ".kafkajit-change.ready"
+READY = UNFINISHED_CHANGE
 DONE = ".kafkajit-change.done"
 JOURNAL = "change.json"
 # Files that a broker rebuilds from the log: if it has done so, nothing is lost.

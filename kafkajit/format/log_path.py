@@ -33,6 +33,9 @@ SEGMENT_SUFFIXES = (LOG_SUFFIX, KAFSCALE_SUFFIX)
 # The transaction index is missing if no aborted transaction ends in the segment.
 INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 
+# The folder of a committed change, in a partition's folder, until all of its files are in place.
+UNFINISHED_CHANGE = ".kafkajit-change.ready"
+
 # A folder on its way out or in carries a unique id: topic-partition.<32 hex>-delete
 _FOLDER = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)(?:\.[0-9a-f]{32}-(?:delete|future|stray))?")
 _FILE = re.compile(r"(?P<base_offset>\d{20})(?:-[^.]*)?(?P<suffix>\..+)")

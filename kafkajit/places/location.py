@@ -16,6 +16,7 @@ from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSy
 
 from kafkajit.errors import Failed, LeftOutError
 from kafkajit.format.kafscale import SEGMENT_NAME as KAFSCALE_NAME
+from kafkajit.format.log_path import UNFINISHED_CHANGE
 from kafkajit.format.tiered_names import MAYBE_ID
 from kafkajit.places.uri import URI, path_in, uri_of, without_secrets
 from kafkajit.places.uri_options import taken_out, with_settings
@@ -51,6 +52,10 @@ def _is_hidden(info: FileInfo) -> bool:
     name = info.base_name
     is_folder = info.type == FileType.Directory
     return is_folder and name.startswith(".") and PARTITION.fullmatch(name) is None
+
+
+def _is_unfinished_change(info: FileInfo) -> bool:
+    return bool(info.base_name == UNFINISHED_CHANGE and info.type == FileType.Directory)
 
 
 def absolute(location: str) -> str:
@@ -188,11 +193,15 @@ class Location:
         """
         if self._filesystem is None:
             report_dangling_links(folder, self.report)
-        listed = [
-            info
-            for info in with_names(self._opened.get_file_info(FileSelector(folder)), self.report)
-            if hidden or not _is_hidden(info)
-        ]
+        found = list(with_names(self._opened.get_file_info(FileSelector(folder)), self.report))
+        if any(map(_is_unfinished_change, found)):
+            # Its new files are not read, and old ones may be gone.
+            self.report(
+                f"{self.shown(folder)}: a change of the log is not finished ({UNFINISHED_CHANGE}): "
+                "records of this partition, and of others in the change, may be missing, old or "
+                "duplicated until `kafkajit repair --apply` finishes it"
+            )
+        listed = [info for info in found if hidden or not _is_hidden(info)]
         return sorted(listed, key=lambda info: info.path)
 
     def each_listed(

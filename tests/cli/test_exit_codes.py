@@ -12,6 +12,8 @@ from scanning import write_partition
 from terminal import command
 
 import kafkajit.testing as kt
+from kafkajit.change.journal import DONE as CARRIED_OUT
+from kafkajit.change.journal import READY, STAGED
 from kafkajit.cli import main
 
 pytestmark = pytest.mark.whole  # a few seconds for all
@@ -135,6 +137,29 @@ def test_a_part_that_cannot_be_read_is_named_and_the_rest_is_done(
                 assert len([*out.glob("payments-0-*.csv")]) == 1
             link.unlink(missing_ok=True)
             (root / "orders-1" / f"{0:020}.log").write_bytes(LOG)
+
+
+@by_command
+def test_a_change_that_is_not_finished_is_named(
+    name: str, root: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (root / "orders-1" / READY).mkdir()
+    code, lines = ran(COMMANDS[name]([str(root)], str(tmp_path / "out")), capfd)
+    assert code == (1 if name.startswith("export") else code_on_the_page(name, PART))
+    assert len(lines) == 1
+    state = "waits until segments are" if name == "tail" else "a change of the log is not finished"
+    assert f"{root}/orders-1: {state}" in lines[0]
+    assert "`kafkajit repair --apply`" in lines[0]
+
+
+@by_command
+def test_a_change_that_was_not_committed_or_is_carried_out_does_no_harm(
+    name: str, root: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for left in (STAGED, CARRIED_OUT):
+        (root / "orders-1" / left).mkdir()
+    code, lines = ran(COMMANDS[name]([str(root)], str(tmp_path / "out")), capfd)
+    assert (code, lines) == (2 if name == "restore" else code_on_the_page(name, DONE), [])
 
 
 def test_a_restoration_is_refused_if_a_part_of_a_source_is_left_out(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
-from kafkajit.format.log_path import INDEX_SUFFIXES, LOG_SUFFIX
+from kafkajit.format.log_path import INDEX_SUFFIXES, LOG_SUFFIX, UNFINISHED_CHANGE
 from kafkajit.format.ranges import Range
 from kafkajit.format.tiered_names import object_name
 from kafkajit.log.overlaps import served
@@ -35,7 +35,7 @@ class Listing:
     folder: str
     segments: list[Segment]
     snapshots: list[StoredFile]  # of producers, the oldest first
-    # The names of old segments are gone, and those of compacted ones have not come yet.
+    # The names of old segments may be gone, and those of new ones have not come yet.
     is_swapping: bool = False
     modified_ns: int = 0
     listed_ns: int = 0
@@ -75,12 +75,18 @@ def list_folder(folder: str) -> Listing:
         folder,
         segments,
         list(live_files(snapshots)),
-        # With a .cleaned file all old files are still there.
-        any(name.endswith(".log.swap") for name in names)
-        and not any(name.endswith(".cleaned") for name in names),
+        _is_swapping(names),
         modified_ns,
         listed_ns,
     )
+
+
+def _is_swapping(names: list[str]) -> bool:
+    if UNFINISHED_CHANGE in names:
+        return True
+    # With a .cleaned file all old files are still there.
+    is_swapped = any(name.endswith(".log.swap") for name in names)
+    return is_swapped and not any(name.endswith(".cleaned") for name in names)
 
 
 def list_settled(folder: str) -> Listing:

@@ -206,7 +206,11 @@ class LogStream:
             if listing.is_swapping or not listing.segments:
                 self._busy.add(place)
                 if listing.is_swapping:
-                    self._warn(f"{listing.folder}: waits until its segments have been swapped")
+                    self._warn(
+                        f"{listing.folder}: waits until segments are no longer swapped or changed: "
+                        "if that was interrupted, a broker or `kafkajit repair --apply` completes "
+                        "it"
+                    )
             else:
                 try:
                     if partition is None or partition.listing.folder != listing.folder:
