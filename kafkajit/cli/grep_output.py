@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterable
 from threading import Lock
 
 import numpy as np
@@ -15,10 +16,13 @@ from kafkajit.cli.grep_lines import RECORD_COLUMNS, GrepLines, Neighbours
 from kafkajit.cli.look import PLACE, complain, painted
 from kafkajit.cli.problems import Problems
 from kafkajit.cli.progress import Progress
+from kafkajit.cli.sql.table import escaped
 from kafkajit.format.log_path import parse_log_path
+from kafkajit.places.tiered_files import TieredFile
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.plan import Split
 from kafkajit.scan.search import Found, Search, Searcher
+from kafkajit.storage.stored_file import StoredFile
 from kafkajit.walk.damage import Gap
 from kafkajit.walk.threads import thread_count
 
@@ -41,6 +45,7 @@ class GrepOutput:
         self.progress = Progress()
         self._place = ""  # of the last records
         self._neighbours = Neighbours(*self._around)
+        self._places: dict[str, str] = {}  # the partition of each segment
         self._paths: dict[str, str] = {}  # a segment of each partition
         self._counts: dict[str, int] = {}  # matches by partition
         self._listed: set[str] = set()  # the segments with a match that were printed
@@ -49,7 +54,11 @@ class GrepOutput:
 
     def search(self, splits: list[Split], scan: ScanOptions) -> None:
         """Search the splits, a partition after the other."""
-        self._paths = {place_of(split.file.path): split.file.path for split in splits}
+        self._places = places_of(split.file for split in splits)
+        self._paths = {place: path for path, place in self._places.items()}
+        self._lines.folders = {
+            path: place for path, place in self._places.items() if place != place_of(path)
+        }
         self._counts = dict.fromkeys(self._paths, 0)
         order = {place: number for number, place in enumerate(self._counts)}
         unprinted = list(reversed(self._counts)) if self._is_counted else []
@@ -65,9 +74,9 @@ class GrepOutput:
         threads = thread_count(self._options.threads)
         searcher = Searcher(self._search, scan, columns, any(self._around), wants, threads)
         shown = searcher.progress
-        self.progress.watch(lambda: (place_of(shown.path), shown.done, shown.total))
+        self.progress.watch(lambda: (self._places.get(shown.path, ""), shown.done, shown.total))
         for split, part in searcher.parts(splits):
-            place = place_of(split.file.path)
+            place = self._places[split.file.path]
             behind = len(order) - order[place]  # partitions, this one included
             with lock:
                 while len(unprinted) > behind:
@@ -109,7 +118,7 @@ class GrepOutput:
             return False
         if split.file.path in self._listed:
             return False
-        place = place_of(split.file.path)
+        place = self._places[split.file.path]
         limit = self._options.max_count
         is_full = limit is not None and self._counts[place] >= limit
         return not is_full or (place == self._place and not self._neighbours.is_complete)
@@ -147,15 +156,33 @@ class GrepOutput:
     def _count_of(self, place: str) -> str:
         count = self._counts[place]
         if self._options.format == "text":
-            return f"{painted(place, PLACE)}\t{count}"
-        topic, partition = parse_log_path(self._paths[place])[:2]
-        where = {"path": place} if topic is None else {"topic": topic, "partition": partition}
+            return f"{painted(escaped(place), PLACE)}\t{count}"
+        path = self._paths[place]
+        topic, partition = parse_log_path(path)[:2]
+        where = {} if topic is None else {"topic": topic, "partition": partition}
+        if topic is None or path in self._lines.folders:
+            where["path"] = place
         return json.dumps({**where, "count": count})
 
     def _print(self, lines: list[str]) -> None:
         self.progress.hide()
         self._has_output = True
         sys.stdout.write("".join(f"{line}\n" for line in lines))
+
+
+def places_of(logs: Iterable[StoredFile]) -> dict[str, str]:
+    """The partition of each log by its path; its folder if other folders have that partition."""
+    logs = list(logs)
+    folders: dict[str, set[str]] = {}
+    tiered = set()
+    for log in logs:
+        place = place_of(log.path)
+        folders.setdefault(place, set()).add(log.folder)
+        if isinstance(log, TieredFile):
+            tiered.add(place)  # its folders have one log together
+    several = {place for place, inside in folders.items() if len(inside) > 1} - tiered
+    found = ((log, place_of(log.path)) for log in logs)
+    return {log.path: log.folder if place in several else place for log, place in found}
 
 
 def place_of(path: str) -> str:

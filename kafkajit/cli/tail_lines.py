@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -30,6 +31,8 @@ class TailLines:
         self._is_json = options.format == "json"
         self._decoded = [side for side in _SIDES if getattr(options, f"{side}_decoder")]
         self._values = _values(options) if self._decoded else None
+        # The folders of logs, by their paths, whose partition is in other folders, too.
+        self.folders: Mapping[str, str] = {}
 
     def text(self, rows: pa.RecordBatch, path: str) -> str:
         """The lines of some records of the log at a path, without markers of transactions."""
@@ -44,6 +47,8 @@ class TailLines:
     def _texts(self, rows: pa.RecordBatch, path: str) -> pa.Array:
         topic, partition, offset, time = (text_of(rows[name]) for name in COLUMNS[:4])
         place = join(topic, partition, between="-")
+        if path in self.folders:
+            place = pa.array([escaped(self.folders[path])] * len(rows), TEXT)
         sides = (self._side(side, rows, path) for side in _SIDES)
         if is_coloured():
             place, offset = _painted(place, PLACE), _painted(offset, OFFSET)
@@ -62,6 +67,8 @@ class TailLines:
             if name == "headers":
                 text = pc.fill_null(text, "[]")
             pieces += [scalar(f'{"," if pieces else "{"}"{name}":'), text]
+        if path in self.folders:
+            pieces.append(scalar(f',"path":{json.dumps(self.folders[path])}'))
         return join(*pieces, scalar("}"), null="null")
 
     def decodes(self, side: str) -> bool:

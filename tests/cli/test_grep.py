@@ -6,7 +6,9 @@ import io
 import itertools
 import json
 import os
+import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -127,6 +129,27 @@ def test_counts_are_by_partition(root: Path, grep: Grep) -> None:
         {"topic": "orders", "partition": 1, "count": 2},
     ]
     assert grep("-c", "nothing", root) == (1, ["orders-0\t0", "orders-1\t0"], [])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_partitions_of_one_name_in_several_folders_are_told_apart(
+    threads: int, root: Path, tmp_path: Path, grep: Grep
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(root / "orders-1", copy / "orders-1")
+    words = ("--threads", threads)
+    counts = grep("-c", *words, "k", root, copy)[1]
+    assert sorted(counts) == sorted(["orders-0\t5", f"{copy}/orders-1\t2", f"{root}/orders-1\t2"])
+    lines = [line.split("\t")[0] for line in grep(*words, "k", root, copy)[1]]
+    assert sorted(f"{place}\t{count}" for place, count in Counter(lines).items()) == sorted(counts)
+    for options in (["-c"], []):
+        rows = map(json.loads, grep(*options, "--format", "json", *words, "k", root, copy)[1])
+        assert {row.get("path") for row in rows} == {
+            None,
+            *map(str, copy.iterdir()),
+            f"{root}/orders-1",
+        }
+    assert len(grep("-m", 1, *words, "k", root, copy)[1]) == 3
 
 
 def test_paths_are_those_of_segments(root: Path, grep: Grep) -> None:
