@@ -57,6 +57,8 @@ _MOST_REMOTE = 10_000
 _READERS = 64
 # Segments whose ends are remembered: a prompt plans its queries over the same ones.
 _MOST_KNOWN = 100_000
+# Offsets that compaction hardly removes between two batches of a segment, which has 2^31 at most.
+_ABSURD_LEAP = 1 << 30
 _known: OrderedDict[tuple[str, int, int | None], int | None] = OrderedDict()
 
 
@@ -225,9 +227,9 @@ def _offset_in_last_batch(log: StoredFile) -> int | None:
 def _confirmed(segment: Segment, bound: int) -> int | None:
     """The last offset of a segment by the headers of its last batches.
 
-    No checksum covers a batch's base offset. If the last batch leaps over the beginning of the next
-    segment, but would fit exactly before it, its offset is wrong: all segments after it would be
-    hidden.
+    No checksum covers a batch's base offset. If the last batch leaps far over the beginning of the
+    next segment, but would fit exactly before it, its offset is wrong: all segments after it would
+    be hidden. A gap that compaction may have left is not such a leap.
     """
     source, start = OpenSegment(segment).tail(bound - 1)
     last = segment.base_offset - 1 if start == 0 else None
@@ -238,7 +240,8 @@ def _confirmed(segment: Segment, bound: int) -> int | None:
         for row in np.flatnonzero(late | (lasts < bound)).tolist():
             following = int(firsts[row]) if last is None else last + 1
             moved = int(lasts[row]) - int(firsts[row]) + following
-            is_wrong = late[row] and firsts[row] > following and moved == bound - 1
+            leap = int(firsts[row]) - following
+            is_wrong = late[row] and leap >= _ABSURD_LEAP and moved == bound - 1
             if is_wrong or lasts[row] - segment.base_offset > MAX_INT32:
                 _report(
                     segment.log.path,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -109,16 +108,3 @@ def _served(segments: Segments, start: int | None) -> Iterator[tuple[int, int, l
             return
         yield bases[at - 1], position, served
         position = max(position, served[-1].last + 1)
-
-
-def any_wrong_offset(segments: Segments) -> bool:
-    """Whether a batch would fit before the next segment, as if only its base offset were wrong."""
-    bases = sorted(segments)
-    for base, following in pairwise(bases):
-        last = base - 1
-        for batch in segments[base]:
-            fits = last + batch.span == following - 1
-            if batch.base > last + 1 and batch.last >= following and fits:
-                return True
-            last = max(last, batch.last)
-    return False
