@@ -123,6 +123,14 @@ def has_any(segments: Sequence[Segment], offsets: Range) -> bool:
     return found is not None and int(found.header["baseOffset"][0]) <= offsets.last
 
 
+def segment_with(segments: Sequence[Segment], offset: int) -> Segment | None:
+    """The segment that has an offset; of those that overlap, the one that is read.
+
+    >>> segment_with([], 7)
+    """
+    return next(_segments_from(segments, offset), None)
+
+
 def _another(segments: Sequence[Segment], why: str) -> OffsetOutOfRangeError:
     return OffsetOutOfRangeError(
         f"the topic was made again, or the log truncated: {why}",
@@ -159,7 +167,7 @@ def _read_batch(batch: Batches) -> ReadBatch:
 
 def _at(segments: Sequence[Segment], offset: int, position: int) -> ReadBatch | None:
     """The batch at a position of the segment that has an offset."""
-    segment = next(_segments_from(segments, offset), None)
+    segment = segment_with(segments, offset)
     if segment is None or not 0 <= position < segment.log.size:
         return None
     found = OpenSegment(segment).batches_at(position)[:1]

@@ -23,6 +23,7 @@ from kafkajit.errors import (
     InvalidRecordError,
     KafkaJitError,
     LeftOutError,
+    RecordSerializationError,
 )
 from kafkajit.format.limits import MIN_INT64
 from kafkajit.format.ranges import NOTHING, Range
@@ -30,6 +31,7 @@ from kafkajit.log.open_segment import OpenSegment
 from kafkajit.log.resumption import ReadBatch, batch_at
 from kafkajit.log.segment import Segment
 from kafkajit.places.location import shown
+from kafkajit.scan.export.header_keys import WHY, malformed_keys
 from kafkajit.scan.export.journal import FileNames
 from kafkajit.scan.export.known_damage import known_damage
 from kafkajit.scan.export.losses import check_continued, losses, start_of
@@ -196,9 +198,10 @@ def rows_of(
         passed.behind.clear()
         if drops_markers and rows["controlType"].null_count < rows.num_rows:
             rows = rows.filter(rows["controlType"].is_null())
-        bad = _malformed(rows, errors)
-        if bad is not None:
-            passed.add_malformed(rows.filter(bad), errors, log.name)
+        reasons = _malformed(rows, errors, log)
+        if reasons is not None:
+            bad = reasons.is_valid()
+            passed.add_malformed(rows.filter(bad)["offset"], reasons.drop_null(), log.name)
             if options.scan.mode == DROPMALFORMED:
                 rows = rows.filter(pc.invert(bad))
         done = 0
@@ -354,11 +357,23 @@ def _check_growing(offsets: Any, last: int, log: PartitionLog) -> None:
         )
 
 
-def _malformed(rows: pa.RecordBatch, errors: list[str]) -> pa.Array | None:
-    """Whether each row has a malformed key or value; None if no row has."""
-    bad = None
-    for error in errors:
-        if rows[error].null_count < rows.num_rows:
-            here = rows[error].is_valid()
-            bad = here if bad is None else pc.or_(bad, here)
-    return bad
+def _malformed(rows: pa.RecordBatch, errors: list[str], log: PartitionLog) -> pa.Array | None:
+    """Why each row is malformed, NULL if it is not; None if no row is."""
+    reasons = [rows[error] for error in errors if rows[error].null_count < rows.num_rows]
+    if "headers" in log.schema.names and rows.num_rows:
+        keys = malformed_keys(rows, log.segments, log.options.scan)
+        if keys is not None:
+            _check_mode(rows.filter(pa.array(keys)), log)
+            reasons.append(pc.if_else(pa.array(keys), WHY, None))
+    return pc.coalesce(*reasons) if reasons else None
+
+
+def _check_mode(malformed: pa.RecordBatch, log: PartitionLog) -> None:
+    """Raise an error for records with such header keys if the mode is FAILFAST."""
+    if log.options.scan.mode == FAILFAST:
+        raise RecordSerializationError(
+            f"{WHY} at offset {malformed['offset'][0]}",
+            path=log.segments[0].log.folder,
+            advice="export with mode PERMISSIVE, which writes U+FFFD in place of the bytes, with "
+            "DROPMALFORMED, which leaves the record out, or without the column headers",
+        )

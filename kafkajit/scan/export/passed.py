@@ -53,9 +53,9 @@ class Passed:
             missing=tuple(one for one in self.missing if one.last < self.next_offset),
         )
 
-    def add_malformed(self, rows: pa.RecordBatch, errors: list[str], name: str) -> None:
-        """Count rows with malformed keys or values, and keep the first of them."""
-        self.malformed += rows.num_rows
-        for row in range(min(rows.num_rows, self._EXAMPLES - len(self.examples))):
-            why = next(rows[error][row].as_py() for error in errors if rows[error][row].is_valid)
-            self.examples.append(f"{name} at offset {rows['offset'][row]}: {why}")
+    def add_malformed(self, offsets: pa.Array, reasons: pa.Array, name: str) -> None:
+        """Count malformed records, and keep the first of them."""
+        self.malformed += len(offsets)
+        count = max(self._EXAMPLES - len(self.examples), 0)
+        for offset, why in zip(offsets[:count], reasons[:count], strict=True):
+            self.examples.append(f"{name} at offset {offset}: {why}")
