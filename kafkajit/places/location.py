@@ -34,11 +34,11 @@ from kafkajit.storage.stored_file import (
 GLOB = re.compile(r"[*?\[{]")
 # Hadoop's names for file systems, and pyarrow's.
 _ALIASES = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfs"}
-SEGMENT_NAME = re.compile(rf"\d{{20}}{MAYBE_ID}\.log")
+SEGMENT_NAME = re.compile(rf"[0-9]{{20}}{MAYBE_ID}\.log")
 # Segments that are read, which a broker need not have written.
 READABLE_NAME = re.compile(f"{SEGMENT_NAME.pattern}|{KAFSCALE_NAME.pattern}")
 # A partition's folder. Those of our changes are not, whatever their number.
-PARTITION = re.compile(r"(?!\.kafkajit-)[a-zA-Z0-9._-]+-\d+")
+PARTITION = re.compile(r"(?!\.kafkajit-)[a-zA-Z0-9._-]+-[0-9]+")
 # A folder that a broker deletes, moves or no longer has: orders-0.<32 hex digits>-delete.
 _SUFFIXES = ("-delete", "-future", "-stray")
 ON_ITS_WAY = re.compile(rf".+\.[0-9a-f]{{32}}(?:{'|'.join(_SUFFIXES)})")

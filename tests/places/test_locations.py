@@ -16,8 +16,8 @@ from scanning import far_away, write_partition
 
 import kafkajit.places.location
 from kafkajit import testing as kt
-from kafkajit.places.location import absolute, as_location, shown
-from kafkajit.places.locations import find_files, find_segments, stored_file
+from kafkajit.places.location import READABLE_NAME, absolute, as_location, shown
+from kafkajit.places.locations import find_files, find_segments, is_partition_name, stored_file
 from kafkajit.places.wanted import of_topics
 from kafkajit.reader import SegmentReader
 from kafkajit.schema import record_schema
@@ -689,3 +689,8 @@ def test_a_path_that_is_not_utf_8_is_named(tmp_path: Path) -> None:
     for location in (folder, f"file://{folder}", f"{folder}/*"):
         with pytest.raises(ValueError, match=r"/\\xff.*: the path is not UTF-8: rename it"):
             find_segments([location])
+
+
+def test_digits_of_other_scripts_are_no_partition() -> None:
+    assert not is_partition_name("orders-٣")
+    assert READABLE_NAME.fullmatch("٣" * 20 + ".log") is None
