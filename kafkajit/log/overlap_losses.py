@@ -22,6 +22,7 @@ from kafkajit.walk.walk import Walk
 
 _Offsets = npt.NDArray[np.int64]
 _Pairs = tuple[_Offsets, _Offsets]  # the first offsets of ranges, and the last
+_NO_PAIRS: _Pairs = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def lost_offsets(segments: Sequence[Segment], read: Sequence[Segment]) -> list[tuple[str, Range]]:
@@ -39,11 +40,25 @@ def lost_offsets(segments: Sequence[Segment], read: Sequence[Segment]) -> list[t
     ]
     if not hidden:
         return []
-    known = _merged([_clipped(_batches(one, with_gaps=True), one.cut) for one in read])
+    unread = [(segment, _unread(segment, cut)) for segment, cut in hidden]
+    ranges = [pairs for _, pairs in unread if pairs[0].size]
+    if not ranges:
+        return []
+    around = Range(
+        int(min(firsts[0] for firsts, _ in ranges)), int(max(lasts[-1] for _, lasts in ranges))
+    )
+    known = _merged(
+        [_NO_PAIRS]
+        + [
+            _clipped(_batches(one, with_gaps=True), one.cut)
+            for one in read
+            if one.offsets & one.cut & around
+        ]
+    )
     return [
         (segment.log.path, lost)
-        for segment, cut in hidden
-        for unknown in _without(_unread(segment, cut), known)
+        for segment, pairs in unread
+        for unknown in _without(pairs, known)
         for lost in _recorded(segment, unknown)
     ]
 

@@ -26,7 +26,6 @@ from itertools import pairwise
 import numpy as np
 
 from kafkajit.errors import KafkaJitError
-from kafkajit.format.amounts import offsets_are
 from kafkajit.format.layout import (
     BATCH_LENGTH_OFFSET,
     LOG_OVERHEAD,
@@ -92,13 +91,8 @@ def _served(segments: list[Segment], ends: Sequence[int], warns: bool) -> list[S
             segment, offsets=offsets, cut=ALL if is_whole else offsets
         )
         if warns and not is_whole and segment.log.size:
-            hidden = "none of it is read"
-            if offsets:
-                hidden = f"{offsets_are(segment.base_offset, offsets.first - 1)} not read"
-            _report(
-                segment.log.path,
-                f"{hidden}, because segments before it have these offsets: the option overlaps=all "
-                "reads them, too",
+            report_once(
+                segment.log.path, f"{_reason(offsets)}. The option overlaps=all reads all of it"
             )
     return [found.get(one.log.path, one) for one in segments]
 
@@ -114,7 +108,7 @@ def unserved(log: StoredFile, offsets: Range) -> Gap | None:
     if base is None or (offsets and offsets.first <= base):
         return None
     if not offsets:
-        return Gap(log.path, 0, log.size, "no offset is read: segments before it have them")
+        return Gap(log.path, 0, log.size, _reason(offsets))
     source, end = log.open(), 0
     for batches in Walk(source, mode=PERMISSIVE).framed():
         early = batches.last_offset < offsets.first
@@ -122,8 +116,17 @@ def unserved(log: StoredFile, offsets: Range) -> Gap | None:
         if not early.all():
             break
         source.forget(end)
-    reason = f"{offsets_are(base, offsets.first - 1)} not read: segments before it have them"
-    return Gap(log.path, 0, end, reason)
+    return Gap(log.path, 0, end, _reason(offsets))
+
+
+def _reason(offsets: Range) -> str:
+    """Why a segment is read from the first of these offsets on, or not at all."""
+    if not offsets:
+        return "it is not read, because a broker serves segments before it"
+    return (
+        f"it is read from offset {offsets.first} on, because a broker serves segments before it up "
+        "to there"
+    )
 
 
 def all_unserved(segments: Sequence[Segment]) -> Iterator[Gap]:
@@ -162,7 +165,7 @@ def ends_of(partitions: Sequence[Sequence[Segment]]) -> list[list[int]]:
     remote = [(one, other) for one, other in pairs if not one.log.is_local]
     if len(remote) > _MOST_REMOTE:
         folder = remote[0][0].log.folder
-        _report(folder, f"{len(remote):,} remote segments are not examined for overlaps")
+        report_once(folder, f"{len(remote):,} remote segments are not examined for overlaps")
     elif remote:
         with ThreadPoolExecutor(_READERS) as pool:  # they are known then
             list(pool.map(end_of, *zip(*remote, strict=True)))
@@ -243,7 +246,7 @@ def _confirmed(segment: Segment, bound: int) -> int | None:
             leap = int(firsts[row]) - following
             is_wrong = late[row] and leap >= _ABSURD_LEAP and moved == bound - 1
             if is_wrong or lasts[row] - segment.base_offset > MAX_INT32:
-                _report(
+                report_once(
                     segment.log.path,
                     f"the batch at position {batches.position[row]} begins at offset "
                     f"{firsts[row]}, and should begin at {following}, since the next segment "
@@ -256,7 +259,7 @@ def _confirmed(segment: Segment, bound: int) -> int | None:
 
 
 @cache
-def _report(path: str, what: str) -> None:
+def report_once(path: str, what: str) -> None:
     """Warn once: a prompt plans many queries over the same segments."""
     logger.warning("%s: %s", path, what)
 

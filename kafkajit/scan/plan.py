@@ -18,14 +18,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kafkajit.errors import CorruptIndexError, CorruptRecordError, KafkaJitError, RemoteStorageError
+from kafkajit.errors import (
+    CorruptIndexError,
+    CorruptRecordError,
+    KafkaJitError,
+    LeftOutError,
+    RemoteStorageError,
+)
+from kafkajit.format.amounts import offsets_are
 from kafkajit.format.kafscale import SUFFIX as KAFSCALE_SUFFIX
 from kafkajit.format.limits import MAX_INT64, MIN_INT64
 from kafkajit.format.log_path import LogPath
 from kafkajit.format.ranges import ALL, NOTHING, Range
 from kafkajit.log.isolation import find_isolation
 from kafkajit.log.open_segment import OpenSegment
-from kafkajit.log.overlaps import served
+from kafkajit.log.overlap_losses import lost_offsets
+from kafkajit.log.overlaps import report_once, served
 from kafkajit.log.remote_log_metadata import with_states, without_unreadable
 from kafkajit.log.segment import Segment, segments_of
 from kafkajit.log.tiered_segments import joined, partitions_of
@@ -204,7 +212,28 @@ def find_partitions(options: ScanOptions, wanted: Wanted | None = None) -> list[
             "partitionMetadata have the ids of topics"
         )
     check_offsets(options, {partition[0].path[:2] for partition in found}, wanted)
-    return served(found) if options.overlaps == SERVED else found
+    return _served(found, options) if options.overlaps == SERVED else found
+
+
+def _served(partitions: list[list[Segment]], options: ScanOptions) -> list[list[Segment]]:
+    """The segments as a broker serves them; what no consumer gets of any of them is left out."""
+    found = served(partitions)
+    for given, read in zip(partitions, found, strict=True):
+        try:
+            lost = lost_offsets(given, read)
+        except (OSError, EOFError, KafkaJitError) as error:
+            logger.warning("%s: overlapping segments are not compared: %s", read[0].log.path, error)
+            continue
+        for path, offsets in lost:
+            what = (
+                f"{offsets_are(*offsets)} left out, because a broker serves another segment there, "
+                "which does not have them: `kafkajit repair --salvage` keeps them"
+            )
+            if options.failed is None:
+                report_once(path, what)
+            else:
+                options.failed(LeftOutError(f"{path}: {what}"))
+    return found
 
 
 def selection_in(partition: list[Segment], options: ScanOptions, selection: Selection) -> Selection:

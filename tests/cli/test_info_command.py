@@ -169,5 +169,7 @@ def test_segments_that_overlap_are_named(capsys: pytest.CaptureFixture[str]) -> 
     (overlap,) = other["overlaps"]
     assert one["overlaps"] == []
     assert overlap["path"].endswith("refunds-1/00000000000000000004.log")
-    assert overlap["problem"] == "offsets 4 to 5 are not read: segments before it have them"
+    assert overlap["problem"] == (
+        "it is read from offset 6 on, because a broker serves segments before it up to there"
+    )
     assert captured.err == f"kafkajit info: {overlap['path']}: {overlap['problem']}\n"

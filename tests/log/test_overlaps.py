@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import re
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,6 +19,7 @@ from overlapping import (
     Batch,
     Segments,
     consumed,
+    only_hidden,
     overlapping_segments,
     write,
 )
@@ -29,6 +32,7 @@ from kafkajit.cli import main
 from kafkajit.log import overlaps
 from kafkajit.report.take import DEPTHS, HEADERS, ReportOptions, take
 from kafkajit.scan.options import ScanOptions
+from kafkajit.scan.plan import find_partitions
 from kafkajit.scan.table import plan_tasks, read_task, schema_of
 
 # The second segment begins inside the first, and the third inside both.
@@ -46,6 +50,9 @@ AFTER_A_GAP = {
     6: [Batch(6, (0, 1), 2), Batch(10, (0, 1, 2, 3), 4)],
     12: [Batch(12, (0, 1), 2), Batch(16, (0,), 1)],
 }
+
+NOT_READ = "it is not read, because a broker serves segments before it"
+READ_FROM_8 = "it is read from offset 8 on, because a broker serves segments before it up to there"
 
 
 def pairs(rows: pa.Table | pa.RecordBatch) -> list[tuple[int, int]]:
@@ -99,8 +106,13 @@ def test_a_report_names_what_consumers_do_not_get(tmp_path: Path) -> None:
         (log,) = (tmp_path / "orders-0").glob("*4.log")
         assert found["trouble"][0]["length"] == log.stat().st_size
         assert told == [
-            ("overlap", f"{4:020}.log", 0, "no offset is read: segments before it have them"),
-            ("overlap", f"{7:020}.log", 0, "offset 7 is not read: segments before it have them"),
+            ("overlap", f"{4:020}.log", 0, NOT_READ),
+            (
+                "overlap",
+                f"{7:020}.log",
+                0,
+                READ_FROM_8,
+            ),
         ]
         assert found["topics"][0]["eachPartition"][0]["endOffset"] == 10
 
@@ -188,11 +200,13 @@ def test_what_is_not_read_is_told_once_and_can_be_read(
     write(tmp_path / "orders-0", COVERED | {3: [Batch(3, (0, 1, 2), 3)]})
     for _ in range(2):
         assert pairs(rows_of(tmp_path)) == [(0, 0), (1, 0), (2, 0), (3, 0), (4, 4)]
-    assert caplog.messages == [
-        f"{tmp_path}/orders-0/{2:020}.log: none of it is read, because segments before it have "
-        "these offsets: the option overlaps=all reads them, too",
-        f"{tmp_path}/orders-0/{3:020}.log: none of it is read, because segments before it have "
-        "these offsets: the option overlaps=all reads them, too",
+    second, third = (f"{tmp_path}/orders-0/{base:020}.log" for base in (2, 3))
+    hidden = f"{NOT_READ}. The option overlaps=all reads all of it"
+    lost = f"{third}: offset 5 is left out, because a broker serves another segment there"
+    assert [message.partition(", which")[0] for message in caplog.messages] == [
+        f"{second}: {hidden}",
+        f"{third}: {hidden}",
+        lost,
     ]
     both = rows_of(tmp_path, overlaps="all")
     assert sorted(both["offset"].to_pylist()) == [0, 1, 2, 2, 3, 3, 4, 4, 5]
@@ -210,13 +224,13 @@ def test_the_table_of_corruption_has_what_is_not_read(tmp_path: Path) -> None:
             "path": str(logs[4]),
             "position": 0,
             "length": logs[4].stat().st_size,
-            "reason": "no offset is read: segments before it have them",
+            "reason": NOT_READ,
         },
         {
             "path": str(logs[7]),
             "position": 0,
             "length": one,
-            "reason": "offset 7 is not read: segments before it have them",
+            "reason": READ_FROM_8,
         },
     ]
     assert rows_of(tmp_path, kind="corruption", overlaps="all").num_rows == 0
@@ -243,3 +257,42 @@ def test_an_end_is_looked_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     rows_of(tmp_path)
     monkeypatch.setattr(overlaps, "_last_offset", lambda *_: pytest.fail("it is looked up again"))
     rows_of(tmp_path)
+
+
+# The segment with offsets 5 to 8 is not served, because the first one ends
+# after it.
+LEAPING = {0: [Batch(0, (0, 1, 2, 3, 4), 5), Batch(9, (0,), 1)], 5: [Batch(5, (0, 1, 3), 4)]}
+
+
+@given(overlapping_segments())
+@example(LEAPING)
+def test_records_that_only_hidden_segments_have_are_named(segments: Segments) -> None:
+    with TemporaryDirectory() as root:
+        write(Path(root) / "orders-0", segments)
+        found: list[Exception] = []
+        options = replace(ScanOptions.parse({"path": root}), failed=found.append)
+        find_partitions(options)
+        named = [
+            offset
+            for error in found
+            for first, last in re.findall(
+                r"offsets? (\d+)(?: to (\d+))? (?:is|are) left", str(error)
+            )
+            for offset in range(int(first), int(last or first) + 1)
+        ]
+    assert set(named) == only_hidden(segments)
+
+
+def test_commands_name_them_and_end_with_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path / "logs" / "orders-0", LEAPING)
+    out = tmp_path / "out.jsonl"
+    path = str(tmp_path / "logs")
+    line = f"{path}/orders-0/{5:020}.log: offsets 5 to 6 are left out"
+    for code, words in (
+        (1, ["export", path, "-o", str(out)]),
+        (2, ["grep", ".", path]),
+    ):
+        assert main(words) == code, words
+        assert line in capsys.readouterr().err

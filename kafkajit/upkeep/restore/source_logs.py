@@ -329,13 +329,11 @@ def _hidden(given: list[Segment], visible: list[Segment]) -> Iterator[str]:
     served_of = {segment.log.path: segment.cut for segment in visible}
     for segment in given:
         cut, path, base = served_of.get(segment.log.path), segment.log.path, segment.base_offset
+        why = "because a broker serves segments before it"
         if cut is None and segment.log.size:
-            yield f"left out: {path}, because segments before it have its offsets"
+            yield f"left out: {path}, {why}"
         elif cut is not None and cut.first > max(base, segment.cut.first):
-            yield (
-                f"left out: {offsets_text(base, cut.first - 1)} of {path}, because segments before "
-                "it have them"
-            )
+            yield f"left out: {path} before offset {cut.first}, {why} up to there"
 
 
 def _why_left_out(topic: str, partition: int, options: RestoreOptions) -> str | None:

@@ -259,16 +259,15 @@ def test_the_plan_names_what_segments_have_twice(tmp_path: Path) -> None:
     for name, segments in (("a-0", THREE_DEEP), ("b-0", COVERED), ("c-0", STRADDLING)):
         write(tmp_path / "backup" / name, segments)
     plan = kafkajit.restore(tmp_path / "backup", tmp_path / "kafka", topic_ids=None)
-    logs = (
-        f"left out: {{}}{tmp_path}/backup/{{}}-0/{{:020}}.log, because segments before it have {{}}"
-    )
+    log = f"left out: {tmp_path}/backup/{{}}-0/{{:020}}.log"
+    why = "because a broker serves segments before it"
     notes = [note for one in plan.partitions for note in one.notes[1:]]
     assert notes == [
-        logs.format("", "a", 4, "its offsets"),
-        logs.format("offset 7 of ", "a", 7, "them"),
-        logs.format("", "b", 2, "its offsets"),
+        f"{log.format('a', 4)}, {why}",
+        f"{log.format('a', 7)} before offset 8, {why} up to there",
+        f"{log.format('b', 2)}, {why}",
         "batch at offset 2 is rewritten with 3 of 5 records, offsets 5 to 10",
-        logs.format("offsets 2 to 4 of ", "c", 2, "them"),
+        f"{log.format('c', 2)} before offset 5, {why} up to there",
     ]
     (rewritten,) = plan.partitions[2].document()["rewrittenBatches"]
     assert rewritten == {
