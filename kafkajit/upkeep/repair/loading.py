@@ -118,13 +118,15 @@ class _Loading:
         return loaded
 
     def _missing(self) -> list[Missing]:
-        """The offsets that are missing before the repair."""
+        """The offsets that are missing before the repair, but not those of batches out of place."""
         censuses = [census for _, census in self._chosen.all_censuses()]
-        return find_missing(
+        found = find_missing(
             [*map(self._extent_of, censuses)],
             self._stored.evidence,
             has_holes=self._had_holes(),
         )
+        kept = self._kept()
+        return [one for one in found if kept.missing(Range(one.first, one.last)) is not None]
 
     def _had_holes(self) -> bool:
         return any(self._has_holes(census) for _, census in self._chosen.all_censuses())

@@ -488,6 +488,19 @@ def test_records_that_only_an_index_still_knows_are_told(folder: Path) -> None:
     assert [one.last for one in repair(folder).partitions[0].missing] == [22]  # leader epochs
 
 
+def test_offsets_of_a_batch_that_lies_in_another_segment_are_not_missing(tmp_path: Path) -> None:
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    for base, batches in {0: [data(0), data(9, 1)], 2: [data(2, 7)], 10: [data(10)]}.items():
+        (folder / log_name(base)).write_bytes(b"".join(batches))
+    (partition,) = repair(folder).partitions
+    assert [(one.first, one.last) for one in partition.missing] == [(9, 9)]
+    plan = repair(folder, salvage=True)
+    assert plan.partitions[0].missing == []
+    plan.apply()
+    assert offsets_in(folder) == list(range(12))
+
+
 def test_a_log_of_empty_segments_is_empty(folder: Path) -> None:
     for base in SEGMENTS:
         (folder / log_name(base)).write_bytes(b"")
