@@ -100,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
     from kafkajit.upkeep.repair.broker_folders import duplicates_in
     from kafkajit.upkeep.repair.broker_start import foreign_folders
     from kafkajit.upkeep.repair.options import Producers, RepairOptions
-    from kafkajit.upkeep.repair.plan import discarded
+    from kafkajit.upkeep.repair.plan import check_producers, discarded
 
     if options.discard and not options.keep:
         raise ValueError("--discard keeps what it replaces: leave --no-keep out")
@@ -117,6 +117,7 @@ def run(options: argparse.Namespace) -> int:
     )
     with upkeep_command.Report(options) as report:
         needed: list[bool] = []
+        plans: list[PartitionRepair] = []
         told: set[str] = set()
         troubled: list[Path] = []
         places = list(map(local_folder, options.dirs))
@@ -128,7 +129,8 @@ def run(options: argparse.Namespace) -> int:
             needed.append(False)
             title = folder.name if is_one else str(folder)
             plan = _repair(folder, title, asked, options, report, told, is_alone=is_alone)
-            has_obstacles |= bool(plan.obstacles)
+            plans.append(plan)
+            has_obstacles |= bool(plan.obstacles) or plan.lacks_markers
             needed[-1] = plan.is_needed
             if plan.has_trouble:
                 troubled.append(folder)
@@ -149,6 +151,11 @@ def run(options: argparse.Namespace) -> int:
         for twice in duplicates_in(places):
             has_obstacles |= twice.is_certain
             report.obstacle(twice.text)
+        try:
+            check_producers(asked, plans)
+        except ValueError as error:
+            has_obstacles = True
+            report.obstacle(str(error))
         if troubled and (len(needed) > 1 or options.quiet):
             report.summary(f"{number_of(len(troubled), 'partition')}: records are missing")
         code = report.end(code)

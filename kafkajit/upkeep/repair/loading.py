@@ -106,6 +106,7 @@ class _Loading:
                 why = _IDLE if tail is None or tail.reason is None else tail.reason
                 loaded.gone[log] = why, losses.get(log, [])
         loaded.gone |= {log: (_NO_OFFSET, losses[log]) for log in self._chosen.nameless}
+        loaded.loses += self._chosen.behind_damage
         loaded.losses = [loss for log in sorted(losses) for loss in losses[log]]
         loaded.log_end_offset, loaded.kept = self._chosen.end_offset, self._kept()
         check_snapshot(stored, known, loaded.log_end_offset)

@@ -37,11 +37,21 @@ class RepairOptions:
     abort: Producers = NO_PRODUCERS
     commit: Producers = NO_PRODUCERS
 
+    @property
+    def producers(self) -> frozenset[int]:
+        """The producers that are named to get markers."""
+        return self.abort.named | self.commit.named
+
     def __post_init__(self) -> None:
         if self.truncate_to is not None and self.truncate_to < 0:
             raise ValueError(f"Cannot truncate to a negative offset ({self.truncate_to})")
         if (any(self.abort) or any(self.commit)) and not self.salvage:
             raise ValueError("lost markers are written only if the log is salvaged: ask for that")
+        if (any(self.abort) or any(self.commit)) and self.truncate_to is not None:
+            raise ValueError(
+                "lost markers are not written while a log is truncated: they would be at offsets "
+                "that are cut away"
+            )
         if self.abort.all and self.commit.all:
             raise ValueError(
                 "transactions cannot be aborted and committed: name the producers of one kind"

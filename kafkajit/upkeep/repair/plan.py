@@ -16,6 +16,8 @@ from kafkajit.change.change import Change
 from kafkajit.change.files import local_folder
 from kafkajit.change.partition_plan import FolderState, PartitionPlan, UpkeepPlan, plans_of
 from kafkajit.change.partitions import partitions_at
+from kafkajit.errors import InvalidOffsetError
+from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.notebook import in_notebook
 from kafkajit.format.progress import adding
 from kafkajit.log.config import LogConfig
@@ -62,6 +64,11 @@ class PartitionRepair(PartitionPlan):
         return any(one.is_trouble for one in self.missing)
 
     @property
+    def lacks_markers(self) -> bool:
+        """Whether a marker is not written although the options ask for it."""
+        return any(one.problem is not None for one in self.transactions)
+
+    @property
     def changes(self) -> list[tuple[str, str]]:
         """Each change: the name of a file and what is done to it."""
         done = [(repair.path.name, what) for repair in self.repairs for what in repair.what]
@@ -92,8 +99,9 @@ class PartitionRepair(PartitionPlan):
         if self.is_needed:
             yield f"  then: {after}"
             yield f"  {self.records.text}{outcomes_text(self.transactions)}"
-        if self.loses and not self._options.salvage:
-            yield f"  {_count(self.loses, 'sound batch', 'es')} behind damage; --salvage keeps them"
+        if self._lost_batches:
+            count = _count(self._lost_batches, "sound batch", "es")
+            yield f"  {count} behind damage; --salvage keeps them"
 
     def summary(self) -> str:
         files = len({name for name, _ in self.changes})
@@ -110,10 +118,16 @@ class PartitionRepair(PartitionPlan):
             "records": self.records.document(),
             "missing": [one.document() for one in self.missing],
             "transactions": [one.document() for one in self.transactions],
-            "lostBatches": 0 if self._options.salvage else self.loses,
+            "lostBatches": self._lost_batches,
             "notes": self.notes,
             "obstacles": self.obstacles,
         }
+
+    @property
+    def _lost_batches(self) -> int:
+        """The sound batches that go, although they were not asked to."""
+        options = self._options
+        return 0 if options.salvage or options.truncate_to is not None else self.loses
 
     @property
     def _offsets(self) -> str:
@@ -210,7 +224,21 @@ def repair(
         def planned(path: Path) -> PartitionRepair:
             return plan_of(path, options, adding(progress, path.name, log_size(path)))
 
-        return RepairPlan(location, *plans_of(location, folders, planned))
+        plan = RepairPlan(location, *plans_of(location, folders, planned))
+    check_producers(options, plan.partitions)
+    return plan
+
+
+def check_producers(options: RepairOptions, partitions: Iterable[PartitionRepair]) -> None:
+    """Raise an error if no transaction of a named producer lacks its marker."""
+    lacking = {end.transaction.producer_id for one in partitions for end in one.transactions}
+    others = options.producers - lacking
+    if others:
+        raise ValueError(
+            f"producer {', '.join(map(str, sorted(others)))} has no transaction whose marker may "
+            "be lost, so no marker is written for it: `kafka-transactions.sh abort` ends open "
+            "transactions of a running broker"
+        )
 
 
 def log_size(folder: Path) -> int:
@@ -236,6 +264,12 @@ def plan_of(
     """Plan the repairs of one partition."""
     state = FolderState(folder)
     found = find_repairs(folder, options, progress)
+    if found.log_end_offset > MAX_INT64:
+        raise InvalidOffsetError(
+            f"the log has offset {MAX_INT64}, after which there is none: a broker deletes it all",
+            path=str(folder),
+            advice=f"--truncate-to {MAX_INT64} removes its last batch",
+        )
     is_needed = state.interrupted or any(one.is_needed for one in found.repairs)
     return PartitionRepair(
         folder=folder,

@@ -24,6 +24,7 @@ from kafkajit.state.checkpoints import START_OFFSETS
 from kafkajit.state.leader_epochs import LEADER_EPOCHS, parse_leader_epochs
 from kafkajit.state.producer_snapshot import SNAPSHOT_NAME, snapshot_entries
 from kafkajit.storage.source import as_bytes, whole
+from kafkajit.upkeep.repair.broker_names import broker_names
 from kafkajit.upkeep.repair.broker_start import topic_id_problem, unreadable_checkpoints
 from kafkajit.upkeep.repair.census import take_census
 from kafkajit.upkeep.repair.evidence import evidence_of
@@ -128,6 +129,7 @@ def find_repairs(
     repairs.extend(_snapshot_repairs(partition, removed_stems))
     repairs.extend(_epoch_repairs(partition))
     repairs.extend(_checkpoint_repairs(partition))
+    names = broker_names(folder)
     return PartitionRepairs(
         folder,
         segments=len(log.segments),
@@ -140,9 +142,28 @@ def find_repairs(
         lost_ends=log.lost_ends,
         missing=log.missing,
         repairs=sorted(repairs, key=lambda repair: _order(repair.path.name)),
-        notes=[*links_in(files), *_replaced_records(partition)],
-        obstacles=[*topic_id_problem(folder), *unreadable_checkpoints(checkpoints)],
+        notes=[
+            *links_in(files),
+            *_replaced_records(partition),
+            *_open_transactions(log, options),
+            *names.notes,
+        ],
+        obstacles=[
+            *names.obstacles,
+            *topic_id_problem(folder),
+            *unreadable_checkpoints(checkpoints),
+        ],
     )
+
+
+def _open_transactions(log: LoadedLog, options: RepairOptions) -> Iterator[str]:
+    """Name transactions that stay open, if markers of all that lost theirs are asked for."""
+    if options.abort.all or options.commit.all:
+        for producer, offset in log.open_transactions:
+            yield (
+                f"the transaction of producer {producer} from offset {offset} on stays open: "
+                "nothing shows that its marker is lost"
+            )
 
 
 def _temp_file_repairs(partition: _Partition) -> Iterator[FileRepair]:

@@ -58,6 +58,9 @@ class ChosenSegments:
         # Of logs that are not simply one segment: why each batch goes, and the end that goes.
         self.arranged: dict[Path, tuple[npt.NDArray[np.object_], Tail | None]] = {}
         self.starts_anew = False  # nothing that was known of the log before is true any more
+        self.behind_damage = (
+            0  # sound batches that go, although the log reaches its start with them
+        )
         self._choose()
 
     def _choose(self) -> None:
@@ -67,6 +70,7 @@ class ChosenSegments:
         self._end_if_rejected()
         why = self._contradiction_with_start()
         if why is not None:
+            self.behind_damage = self._behind_damage()
             self._begin_again()
             self.arranged = {
                 log: (np.full(census.batches, why, dtype=object), Tail(0, why))
@@ -80,6 +84,16 @@ class ChosenSegments:
             if self.logs and truncate_to is not None and truncate_to < self.logs[0][0]:
                 start, self.starts_anew = truncate_to, True
             self._read(SegmentPlan(start, []), None)
+
+    def _behind_damage(self) -> int:
+        """The number of sound batches behind damage, if they reach the log start offset."""
+        found, last = 0, -1
+        for log, census in self.all_censuses():
+            fates, _ = self.arranged.get(log, (None, None))
+            if fates is not None and (fates == BEHIND).any():
+                rows = census.rows[fates == BEHIND]
+                found, last = found + rows.size, max(last, int(rows["last"].max()))
+        return found if last >= self._stored.log_start_offset else 0
 
     def _begin_again(self) -> None:
         self.segments, self._earlier_logs, self._first_changed = [], [], None

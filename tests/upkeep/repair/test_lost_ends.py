@@ -19,6 +19,7 @@ from partitions import (
 
 import kafkajit
 import kafkajit.testing as kt
+from kafkajit.cli import main
 from kafkajit.upkeep.repair.lost_ends import CERTAIN, LIKELY, POSSIBLE, LostEnd
 
 ABORT, COMMIT = 0, 1
@@ -84,7 +85,7 @@ class Damaged:
     def repaired(self, **options: object) -> Outcomes:
         self.plan(**options).apply()
         check_soundness(self.folder)
-        assert not self.plan(**options).is_needed
+        assert not self.plan().is_needed
         log = kafkajit.Log(self.folder)
         aborted = log.aborted_transactions(0, 99).to_pylist()
         return Outcomes(
@@ -357,3 +358,20 @@ def test_markers_are_written_for_salvaged_logs_only(tmp_path: Path) -> None:
         damaged.plan(abort_open=True, commit_open=True)
     with pytest.raises(ValueError, match="producer 7 cannot be"):
         damaged.plan(abort_open=[7], commit_open=[7])
+    with pytest.raises(ValueError, match="not written while a log is truncated"):
+        damaged.plan(abort_open=True, truncate_to=2)
+
+
+def test_a_producer_whose_markers_are_all_there_is_an_error(tmp_path: Path) -> None:
+    damaged = Damaged(tmp_path, two(ABORT, COMMIT), zeros, 2)
+    with pytest.raises(ValueError, match="producer 99 has no transaction whose marker may be lost"):
+        damaged.plan(abort_open=[7, 99])
+    assert main(["repair", "--salvage", "--commit-producer", "99", str(damaged.folder)]) == 1
+
+
+def test_an_open_transaction_that_gets_no_marker_is_noted(tmp_path: Path) -> None:
+    folder = make_partition(tmp_path / "orders-0", {0: [data(0), transactional(2, 7)]})
+    (partition,) = kafkajit.repair(folder, salvage=True, abort_open=True).partitions
+    (note,) = partition.notes
+    assert note.startswith("the transaction of producer 7 from offset 2 on stays open")
+    assert not kafkajit.repair(folder, salvage=True).partitions[0].notes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -909,3 +910,30 @@ def test_the_untrimmed_indexes_of_the_metadata_log_are_no_repair(tmp_path: Path)
         with (folder / log_name(0, ".index")).open("ab") as index:
             index.write(bytes(4096))
         assert repair(folder).is_needed == is_needed
+
+
+def test_what_salvage_keeps_is_told_if_the_damage_is_before_the_log_start(folder: Path) -> None:
+    checkpoint = folder.parent / "log-start-offset-checkpoint"
+    checkpoint.write_text("0\n1\norders 0 15\n")
+    flip(folder / log_name(0), 20)
+    plan = repair(folder)
+    assert "the log ends at 0, before its start 15" in str(plan)
+    assert re.search(r"\d+ sound batches behind damage; --salvage keeps them", str(plan))
+    text = repaired(folder, salvage=True)
+    assert "before its start" not in text
+    assert offsets_in(folder)[-1] == 26
+
+
+def test_a_log_after_whose_end_there_is_no_offset_is_refused(tmp_path: Path) -> None:
+    """A broker of 4.1.1 that loads such a log deletes all of its segments."""
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    first = 2**63 - 3
+    one, two = ([kt.Record(b"k")] * count for count in (1, 2))
+    batches = kt.batch(one, base_offset=first) + kt.batch(two, base_offset=first + 1)
+    (folder / log_name(first)).write_bytes(batches)
+    with pytest.raises(kafkajit.InvalidOffsetError, match="after which there is none"):
+        kafkajit.repair(folder)
+    kafkajit.repair(folder, truncate_to=2**63 - 1).apply()
+    assert offsets_in(folder) == [first]
+    assert log_name(first + 1, ".snapshot") in files_in(folder)
