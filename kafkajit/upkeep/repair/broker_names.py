@@ -22,7 +22,7 @@ _NUMBER = re.compile(r"[+-]?\d+")  # of any script, as in Java
 
 
 class BrokerNames(NamedTuple):
-    """What a broker makes of names."""
+    """Names of files that a broker misunderstands."""
 
     obstacles: list[str]  # it does not load the log, or changes it
     notes: list[str]  # it removes the file

@@ -266,7 +266,8 @@ def plan_of(
     found = find_repairs(folder, options, progress)
     if found.log_end_offset > MAX_INT64:
         raise InvalidOffsetError(
-            f"the log has offset {MAX_INT64}, after which there is none: a broker deletes it all",
+            f"the log has offset {MAX_INT64}, which is the last one there can be: a broker deletes "
+            "the log",
             path=str(folder),
             advice=f"--truncate-to {MAX_INT64} removes its last batch",
         )

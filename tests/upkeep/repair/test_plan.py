@@ -924,7 +924,7 @@ def test_what_salvage_keeps_is_told_if_the_damage_is_before_the_log_start(folder
     assert offsets_in(folder)[-1] == 26
 
 
-def test_a_log_after_whose_end_there_is_no_offset_is_refused(tmp_path: Path) -> None:
+def test_a_log_with_the_last_of_all_offsets_is_refused(tmp_path: Path) -> None:
     """A broker of 4.1.1 that loads such a log deletes all of its segments."""
     folder = tmp_path / "orders-0"
     folder.mkdir()
@@ -932,7 +932,7 @@ def test_a_log_after_whose_end_there_is_no_offset_is_refused(tmp_path: Path) -> 
     one, two = ([kt.Record(b"k")] * count for count in (1, 2))
     batches = kt.batch(one, base_offset=first) + kt.batch(two, base_offset=first + 1)
     (folder / log_name(first)).write_bytes(batches)
-    with pytest.raises(kafkajit.InvalidOffsetError, match="after which there is none"):
+    with pytest.raises(kafkajit.InvalidOffsetError, match="which is the last one there can be"):
         kafkajit.repair(folder)
     kafkajit.repair(folder, truncate_to=2**63 - 1).apply()
     assert offsets_in(folder) == [first]
