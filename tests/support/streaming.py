@@ -59,9 +59,7 @@ class Query:
         """The rows of the planned micro-batch, which is not yet committed."""
         end = self.planned[-1]
         start = self.planned[-2] if len(self.planned) > 1 else self.stream.initial_offsets()
-        schema = schema_of(self.options.scan)
-        if columns is not None:
-            schema = pa.schema([schema.field(name) for name in columns])
+        schema = self._schema(columns)
         batches = []
         for task in self.stream.tasks(start, end):
             batches += read_stream_task(pickle.loads(pickle.dumps(task)), schema, self.options)
@@ -73,10 +71,9 @@ class Query:
 
     def trigger(self, columns: list[str] | None = None, **limits: int) -> pa.Table:
         """The rows of the next micro-batch."""
-        is_planned = self.plan(Limits(**limits))
+        if not self.plan(Limits(**limits)):
+            return self._schema(columns).empty_table()
         table = self.read(columns)
-        if not is_planned:
-            return table.slice(0, 0)
         self.commit()
         return table
 
@@ -88,6 +85,10 @@ class Query:
         """Topic, partition and offset of the next micro-batch's records."""
         table = self.trigger(["topic", "partition", "offset"], **limits)
         return sorted(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+    def _schema(self, columns: list[str] | None) -> pa.Schema:
+        schema = schema_of(self.options.scan)
+        return schema if columns is None else pa.schema([schema.field(name) for name in columns])
 
     def _start(self) -> StreamOffsets:
         start = self.planned[-1] if self.planned else self.stream.initial_offsets()
