@@ -336,7 +336,7 @@ USING kafkaLog OPTIONS (path '/var/kafka');
 To query one topic, create the views with a narrower path, such as `path '/var/kafka/orders-*'`. All
 windows are partitioned by partition or by producer, so that no task has to hold a whole log.
 
-The recipes ran on the sample log in `kafkajit/sample`, on its internal topics in
+The recipes ran on the sample log in `kafkajit/sample/logs`, on its internal topics in
 `kafkajit/sample/internal`, and on its topic with Avro values in `kafkajit/sample/typed`. The tests
 compare the outputs below."""
 

@@ -222,7 +222,7 @@ def test_a_codec_is_not_needed_to_name_an_error() -> None:
 def test_reading_does_not_import_pandas() -> None:
     loaded = run_python(
         "import sys, kafkajit, pathlib\n"
-        "folder = pathlib.Path(kafkajit.__file__).parent / 'sample' / 'orders-0'\n"
+        "folder = pathlib.Path(kafkajit.__file__).parent / 'sample' / 'logs' / 'orders-0'\n"
         "(log,) = folder.glob('*.log')\n"
         "assert kafkajit.read_records(log).num_rows\n"
         "assert 'pyarrow.compute' not in sys.modules\n"

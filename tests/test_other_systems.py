@@ -12,7 +12,7 @@ import other_system
 import pytest
 from corpus import REPOSITORY, run_python
 
-from kafkajit.storage.source import SAMPLE_FOLDER
+from kafkajit.storage.source import SAMPLE_LOGS
 
 PACKAGE = REPOSITORY / "kafkajit"
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -106,10 +106,10 @@ import other_system
 other_system.become(sys.argv[1])
 import kafkajit
 from kafkajit.storage.live_file import LiveFile
-from kafkajit.storage.source import SAMPLE_FOLDER
+from kafkajit.storage.source import SAMPLE_LOGS
 
 path = "sample:orders-0/00000000000000000000.log"
-live = LiveFile.at(str(SAMPLE_FOLDER / "orders-0" / "00000000000000000000.log"))
+live = LiveFile.at(str(SAMPLE_LOGS / "orders-0" / "00000000000000000000.log"))
 ranges = live.open()
 ranges.load(live.size)
 ranges.forget(live.size)
@@ -155,7 +155,7 @@ def test_logs_are_read_written_and_exported(system: str, tmp_path: Path) -> None
 
 def test_logs_are_changed_on_macos_and_not_on_windows(tmp_path: Path) -> None:
     folder = tmp_path / "orders-0"
-    shutil.copytree(SAMPLE_FOLDER / "orders-0", folder)
+    shutil.copytree(SAMPLE_LOGS / "orders-0", folder)
     with (folder / f"{0:020}.log").open("ab") as log:
         log.write(b"torn")
     size = Path(log.name).stat().st_size

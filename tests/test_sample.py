@@ -20,7 +20,7 @@ from kafkajit.places.location import absolute, shown
 from kafkajit.places.locations import find_files, find_segments
 from kafkajit.scan.options import ScanOptions
 from kafkajit.scan.table import plan_tasks
-from kafkajit.storage.source import SAMPLE_FOLDER, resolve_sample
+from kafkajit.storage.source import SAMPLE_FOLDER, SAMPLE_LOGS, resolve_sample
 
 REPOSITORY = Path(__file__).parent.parent
 SEGMENT = "sample:orders-0/00000000000000000000.log"
@@ -35,10 +35,13 @@ def _in_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("path", "folder"),
     [
-        ("sample:", SAMPLE_FOLDER),
-        ("sample:/", SAMPLE_FOLDER),
-        ("sample:orders-0", SAMPLE_FOLDER / "orders-0"),
-        ("sample:/orders-0/", SAMPLE_FOLDER / "orders-0"),
+        ("sample:", SAMPLE_LOGS),
+        ("sample:/", SAMPLE_LOGS),
+        ("sample:orders-0", SAMPLE_LOGS / "orders-0"),
+        ("sample:/orders-0/", SAMPLE_LOGS / "orders-0"),
+        ("sample:typed", SAMPLE_FOLDER / "typed"),
+        ("sample:typed/shipments-0/", SAMPLE_FOLDER / "typed" / "shipments-0"),
+        ("sample:typed-0", SAMPLE_LOGS / "typed-0"),
         ("sample", Path("sample")),
         ("./sample:orders-0", Path("./sample:orders-0")),
     ],
@@ -140,7 +143,7 @@ def test_folders_and_globs_of_the_sample_are_listed() -> None:
 def test_the_data_source_plans_the_sample_by_absolute_paths() -> None:
     tasks = plan_tasks(ScanOptions.parse({"path": "sample:"}), [])
     folders = {Path(split.file.folder) for task in tasks for split in task}
-    assert folders == {SAMPLE_FOLDER / name for name in ("orders-0", "payments-0", "payments-1")}
+    assert folders == {SAMPLE_LOGS / name for name in ("orders-0", "payments-0", "payments-1")}
 
 
 @pytest.mark.parametrize("file", [SEGMENT, "sample:orders-0"])

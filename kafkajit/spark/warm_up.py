@@ -15,15 +15,16 @@ import kafkajit
 from kafkajit.scan.options import KINDS, ScanOptions
 from kafkajit.scan.table import PLANNED, plan_tasks, read_task, schema_of
 from kafkajit.spark.catalogue import FUNCTIONS, evaluator
-
-_SAMPLE = Path(kafkajit.__file__).parent / "sample"
+from kafkajit.storage.source import SAMPLE_FOLDER, SAMPLE_LOGS
 
 
 def warm_up() -> None:
     """Compile, or load, the kernels of the data source and of the functions that read logs."""
     read_sample()
     for kind in set(KINDS) - set(PLANNED):
-        options = ScanOptions(paths=(str(_SAMPLE),), kind=kind, isolation_level="read_committed")
+        options = ScanOptions(
+            paths=(str(SAMPLE_LOGS),), kind=kind, isolation_level="read_committed"
+        )
         for task in plan_tasks(options, []):
             for _ in read_task(task, schema_of(options), options):
                 pass
@@ -53,4 +54,4 @@ if __name__ == "__main__":
 
 
 def _sound_logs() -> list[Path]:
-    return [path for path in _SAMPLE.rglob("*.log") if path.parts[-3] != "damaged"]
+    return [path for path in SAMPLE_FOLDER.rglob("*.log") if path.parts[-3] != "damaged"]

@@ -39,6 +39,9 @@ _WINDOW = 8 << 20
 # A path that begins with this leads to the sample logs in the installed package.
 SAMPLE = "sample:"
 SAMPLE_FOLDER = Path(__file__).absolute().parents[1] / "sample"
+SAMPLE_LOGS = SAMPLE_FOLDER / "logs"
+# The folders beside the sample logs, such as that of sample:typed.
+_OTHER_SAMPLES = frozenset({"damaged", "internal", "typed"})
 
 
 class RangeReader(NamedTuple):
@@ -258,14 +261,18 @@ class _Loader:
 def resolve_sample(path: str) -> str:
     """Replace a leading `sample:` by the folder of the sample logs in the installed package.
 
-    >>> resolve_sample("sample:orders-0").endswith("/kafkajit/sample/orders-0")
+    >>> resolve_sample("sample:orders-0").endswith("/kafkajit/sample/logs/orders-0")
+    True
+    >>> resolve_sample("sample:typed").endswith("/kafkajit/sample/typed")
     True
     >>> resolve_sample("/var/kafka")
     '/var/kafka'
     """
     if not path.startswith(SAMPLE):
         return path
-    return f"{SAMPLE_FOLDER}/{path.removeprefix(SAMPLE).lstrip('/')}".rstrip("/")
+    name = path.removeprefix(SAMPLE).strip("/")
+    folder = SAMPLE_FOLDER if name.split("/")[0] in _OTHER_SAMPLES else SAMPLE_LOGS
+    return f"{folder}/{name}".rstrip("/")
 
 
 def whole(source: Any) -> tuple[Bytes, str | None]:

@@ -40,7 +40,7 @@ from kafkajit.testing.sidecars import (
 
 # The logs that come with the package: orders in every codec, and payments with transactions, damage
 # and torn ends (tests/support/make_sample.py writes them).
-SAMPLE = str(Path(__file__).parent.parent / "sample")
+SAMPLE = str(Path(__file__).parent.parent / "sample" / "logs")
 
 __all__ = [
     "BREAKS",

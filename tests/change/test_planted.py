@@ -19,7 +19,7 @@ from kafkajit.change.journal import DONE, JOURNAL, READY
 from kafkajit.change.lock import FolderLock
 from kafkajit.change.steps import resume
 from kafkajit.errors import KafkaJitError
-from kafkajit.storage.source import SAMPLE_FOLDER
+from kafkajit.storage.source import SAMPLE_LOGS
 
 LOG = f"{0:020d}.log"
 Plant = Callable[[Path], None]
@@ -176,7 +176,7 @@ def test_repair_goes_through_all_other_partitions(
 ) -> None:
     from kafkajit.cli import main
 
-    sample = (SAMPLE_FOLDER / "orders-0" / LOG).read_bytes()
+    sample = (SAMPLE_LOGS / "orders-0" / LOG).read_bytes()
     place(tmp_path, {f"{name}/{LOG}": sample for name in (A, B)})
     place(tmp_path, {f"{A}/{READY}/{JOURNAL}": b"strange"})
     assert main(["repair", "--apply", "--no-keep", str(tmp_path)]) == 1

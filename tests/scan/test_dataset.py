@@ -26,6 +26,7 @@ import kafkajit
 import kafkajit.testing as kt
 from kafkajit.errors import CorruptRecordError
 from kafkajit.scan.options import KINDS
+from kafkajit.storage.source import SAMPLE_FOLDER
 
 SEGMENTS = DATA / "v2" / "segments-0"
 EPOCH = datetime.fromtimestamp(0, UTC)
@@ -44,7 +45,7 @@ def test_rows_are_those_of_the_segments_in_order_whatever_threads_read_them(fold
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_is_a_dataset(kind: str) -> None:
-    where = DATA / "internal" if kind != "schemas" else Path(kt.SAMPLE, "typed")
+    where = DATA / "internal" if kind != "schemas" else SAMPLE_FOLDER / "typed"
     if kind == "remoteSegments":
         where = DATA / "tiered"
     try:

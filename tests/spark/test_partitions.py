@@ -77,7 +77,7 @@ def test_a_join_may_leave_no_partition(spark: SparkSession, ask: Ask, tmp_path: 
 
 
 def test_offsets_that_go_back_are_refused(ask: Ask) -> None:
-    overlapping = [f"{kt.SAMPLE}/damaged/refunds-1"]
+    overlapping = ["sample:damaged/refunds-1"]
     assert [row.offset for row in ask("SELECT offset FROM log", overlapping).collect()] == [
         *range(8)
     ]

@@ -11,8 +11,7 @@ has a batch that its producer sent twice, and timestamps from wrong clocks. Its 
 too.
 
 damaged: a separate folder for what a disk or a copy may do. refunds-0 has a batch with a flipped
-bit, and half of a batch at its end. Offsets of refunds-1 are
-in two segments.
+bit, and half of a batch at its end. Offsets of refunds-1 are in two segments.
 
 internal: a separate folder for a broker's internal topics: commits of groups that consume these
 topics, and the coordinator's states of the transactions in payments-0.
@@ -143,10 +142,10 @@ def payments() -> dict[str, bytes]:
     )
     second = _batch(8, [_payment(8, "Linus")]) + _batch(9, [_payment(5, "Ada")])
     return {
-        "payments-0/00000000000000000000.log": cleaned,
-        "payments-0/00000000000000000020.log": active,
-        "payments-1/00000000000000000000.log": first,
-        "payments-1/00000000000000000008.log": second,
+        "logs/payments-0/00000000000000000000.log": cleaned,
+        "logs/payments-0/00000000000000000020.log": active,
+        "logs/payments-1/00000000000000000000.log": first,
+        "logs/payments-1/00000000000000000008.log": second,
     }
 
 
@@ -282,7 +281,7 @@ def indexes(logs: dict[str, bytes]) -> dict[str, bytes]:
 
 
 if __name__ == "__main__":
-    logs = {"orders-0/00000000000000000000.log": orders(), **payments()}
+    logs = {"logs/orders-0/00000000000000000000.log": orders(), **payments()}
     for name, log in {**logs, **indexes(payments()), **internal(), **damaged()}.items():
         (SAMPLE / name).parent.mkdir(parents=True, exist_ok=True)
         (SAMPLE / name).write_bytes(log)

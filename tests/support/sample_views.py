@@ -33,9 +33,9 @@ def new_session(spark: SparkSession, sample: str) -> SparkSession:
     for kind in KINDS:
         create_view(session, kind, sample)
     for view in TOPIC_VIEWS:  # in a separate folder, so that other views do not include them
-        frame = Logs([f"{sample}/internal"], {}).load(session, view)
+        frame = Logs(["sample:internal"], {}).load(session, view)
         frame.createOrReplaceTempView(view)
-    typed = Logs([f"{sample}/typed"], {})
+    typed = Logs(["sample:typed"], {})
     typed.load_topic(session, "shipments").createOrReplaceTempView("shipments")
     typed.load(session, "schemas").createOrReplaceTempView("schemas")
     return session
