@@ -397,7 +397,9 @@ All commands agree on these:
 0 means that everything that was asked for is done, and that nothing was left out. If a part cannot
 be read, a command names it in a line on stderr, does the rest, and exits with 1. Such a part is a
 folder without permission, a link to nothing, a file that is not a log, a damaged batch, or one of
-several paths without segments. If a path, a topic or an option is wrong, nothing is done.
+several paths without segments. So is a folder of segments beside partitions that is not called as
+one, such as `backup` or `o-1.bak`, unless `--topic` or `--partition` names what is read. If a path,
+a topic or an option is wrong, nothing is done.
 
 | command | everything is done | a part cannot be read | a path, a name or an option is wrong |
 | --- | --- | --- | --- |

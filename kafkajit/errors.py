@@ -122,6 +122,9 @@ class RemoteStorageError(KafkaJitError):
 class LeftOutError(KafkaJitError):
     """A file or a folder that may have records is not read."""
 
+    # Whether it is a folder that lies beside what is read, such as a copy: the rest is whole.
+    is_beside = False
+
 
 class RecordSerializationError(KafkaJitError):
     """A row cannot be written as a key or a value of a schema."""

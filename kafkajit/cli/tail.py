@@ -179,9 +179,11 @@ def _begin(stream: LogStream, options: argparse.Namespace, problems: Problems) -
 
 def _check_there(offsets: StreamOffsets, options: argparse.Namespace, problems: Problems) -> None:
     """Raise an error for a name or a path without segments; one that follows logs waits for it."""
+    from kafkajit.errors import LeftOutError
     from kafkajit.format.log_path import parse_log_path
     from kafkajit.places.locations import find_segments
     from kafkajit.places.private_keys import PrivateKeys
+    from kafkajit.places.wanted import any_partition
 
     found = [(topic, int(number)) for topic, numbers in offsets.items() for number in numbers]
     is_complete = not options.named.missing(found) if options.named else bool(found)
@@ -189,15 +191,18 @@ def _check_there(offsets: StreamOffsets, options: argparse.Namespace, problems: 
         return
 
     def failed(error: Exception) -> None:
-        if options.follow:
+        if options.follow and not isinstance(error, LeftOutError):
             complain(options.command, f"waits, because {error}")
         else:
             problems.add(error)
 
     keys = PrivateKeys.of(dict(options.private_keys))
     try:
-        logs, _ = find_segments(options.paths, keys=keys, failed=failed)
+        wanted = any_partition if options.named else None
+        logs, _ = find_segments(options.paths, keys=keys, wanted=wanted, failed=failed)
         options.named.check((parse_log_path(log.path)[:2] for log in logs), options.paths)
+    except LeftOutError as error:
+        failed(error)  # once: the stream has looked, too
     except FileNotFoundError as error:
         if not options.follow:
             raise

@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from pyarrow.fs import FileInfo, FileType
+from pyarrow.fs import FileType
 
 from kafkajit.errors import KafkaJitError, LeftOutError
 from kafkajit.format.foreign_names import foreign_format
-from kafkajit.places.location import ON_ITS_WAY, READABLE_NAME, Location
+from kafkajit.places.location import ON_ITS_WAY, Location
 from kafkajit.storage.stored_file import StoredFile
 
 # Compressed backups of segments. kafkajit does not read them.
 _COMPRESSED = re.compile(r"\d{20}\.log\.(?:gz|zst|lz4|bz2|xz|sz|snappy|br|Z|zip)")
-# The levels of folders below a root in which copies of partitions are looked for.
-_LEVELS = 2
 _SWAP = re.compile(r"\d{20}\.log\.swap")
 
 
@@ -59,44 +57,6 @@ def listed(names: Sequence[str]) -> str:
     'a, b, c and 2 more'
     """
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-
-
-def unsearched_folders(location: str, searched: Collection[str]) -> tuple[list[str], list[str]]:
-    """The folders of segments at a location that a listing does not search, although it is a root.
-
-    Args:
-        location: a root of partitions; a glob has only folders that it names.
-        searched: the folders that were searched.
-
-    Returns:
-        Those that a broker deletes, moves or no longer has; and others, such as copies.
-    """
-    where = Location(location, lambda _: None)
-    if where.matches():
-        return [], []
-    top = where.info(where.path)
-    if top.type != FileType.Directory:
-        return [], []
-    above = {"/".join(parts[:end]) for parts in map(_parts, searched) for end in range(len(parts))}
-    known = above | set(searched)
-    (inside,) = where.each_listed([top])
-    folders = [info for info in inside if info.type == FileType.Directory]
-    waiting = [where.stored(info).path for info in folders if ON_ITS_WAY.fullmatch(info.base_name)]
-    known.update(waiting)
-    others = []
-    for _ in range(_LEVELS):
-        folders = [info for info in folders if where.stored(info).path not in known]
-        below: list[FileInfo] = []
-        for folder, listed_ in zip(folders, where.each_listed(folders), strict=True):
-            if any(READABLE_NAME.fullmatch(info.base_name) for info in listed_):
-                others.append(where.stored(folder).path)
-            below += [info for info in listed_ if info.type == FileType.Directory]
-        folders = below
-    return waiting, others
-
-
-def _parts(path: str) -> list[str]:
-    return path.split("/")
 
 
 def waiting_folders(location: str) -> list[str]:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from pyarrow.fs import FileInfo, FileType
 
+from kafkajit.errors import Failed
 from kafkajit.format.foreign_names import foreign_format
 from kafkajit.format.kafscale import kafscale_name
 from kafkajit.format.tiered_names import (
@@ -23,15 +25,26 @@ from kafkajit.format.tiered_names import (
 )
 from kafkajit.places.layouts import AUTO, EXPLORED
 from kafkajit.places.layouts import LOCAL_TIERED_STORAGE as LOCAL_TIERED
-from kafkajit.places.location import PARTITION, READABLE_NAME, Location
+from kafkajit.places.left_out import listed
+from kafkajit.places.location import ON_ITS_WAY, PARTITION, READABLE_NAME, Location
 from kafkajit.places.wanted import Wanted, may_hold
 
 logger = logging.getLogger("kafkajit")
 
+# Why a folder of segments is not read.
+_UNNAMED = (
+    "partitions are looked for only in the folder that a path names, by names such as orders-0: "
+    "name it as a path, or a copy with such a name"
+)
+_UNDER_SEGMENTS = (
+    "the folder around it has segments itself, as a partition's folder has: name it as a path"
+)
 # Pinterest's folders of entropy bits.
 _BITS = re.compile(r"[01]+")
 # The folders above those of segments: base, bits, cluster, partition.
 _LEVELS = 4
+# The root of a file system has it, and only the system's administrator can list it.
+_LOST_AND_FOUND = "lost+found"
 # A bucket of other things is not explored to its end.
 _MOST_EXPLORED = 10_000
 
@@ -58,17 +71,23 @@ def _files_under(
     for folder, inside in zip(folders, where.each_listed(folders), strict=True):
         files = where.files(inside)
         yield from files
+        is_whole = layout == AUTO and wanted is None  # otherwise others are left out on request
         if any(READABLE_NAME.fullmatch(file.base_name) for file in files):
+            if is_whole:
+                _report_beside(where, _folders(inside), _UNDER_SEGMENTS)
             continue
         if layout in EXPLORED:
             yield from _explored(where, folder, _folders(inside), wanted, layout)
             continue
+        sorted_ = _Folders.sorted(folder, _folders(inside))
         found = False
-        for file in _in_partitions(where, folder, _folders(inside), wanted):
+        for file in _in_partitions(where, sorted_, wanted):
             found = True
             yield file
         if not found and wanted is not None:
             found = _has_partitions(where, folder, _folders(inside))
+        if found and is_whole:
+            _report_beside(where, sorted_.others, _UNNAMED)
         if not found and layout == AUTO:
             yield from _explored(where, folder, _folders(inside), wanted, layout)
 
@@ -77,35 +96,77 @@ def _folders(inside: list[FileInfo]) -> list[FileInfo]:
     return [info for info in inside if info.type == FileType.Directory]
 
 
-def _in_partitions(
-    where: Location, root: FileInfo, folders: list[FileInfo], wanted: Wanted | None
-) -> Iterator[FileInfo]:
+class _Folders(NamedTuple):
+    """The folders in a root, by their names."""
+
+    partitions: list[FileInfo]
+    topics: list[FileInfo]  # or of the partitions of a topic, which is the root
+    roots: list[FileInfo]
+    others: list[FileInfo]
+
+    @classmethod
+    def sorted(cls, root: FileInfo, folders: Iterable[FileInfo]) -> _Folders:
+        found = cls([], [], [], [])
+        is_topic = is_topic_folder(root.base_name)
+        for info in folders:
+            name = info.base_name
+            if name == LOCAL_TIERED_STORAGE:
+                found.roots.append(info)
+            elif PARTITION.fullmatch(name):
+                found.partitions.append(info)
+            elif is_topic_folder(name) or (is_topic and name.isdecimal()):
+                found.topics.append(info)
+            else:
+                found.others.append(info)
+        return found
+
+
+def _in_partitions(where: Location, folders: _Folders, wanted: Wanted | None) -> Iterator[FileInfo]:
     """The files of the partitions whose folders, or those of their topics, are in a root."""
-    roots: list[FileInfo] = []
-    partitions: list[FileInfo] = []
-    topics: list[FileInfo] = []
-    is_topic = is_topic_folder(root.base_name)
-    for info in folders:
-        name = info.base_name
-        if name == LOCAL_TIERED_STORAGE:
-            roots.append(info)
-        elif not may_hold(name, wanted):
-            continue
-        elif PARTITION.fullmatch(name):
-            partitions.append(info)
-        elif is_topic_folder(name) or (is_topic and name.isdecimal()):
-            topics.append(info)
+    partitions = [info for info in folders.partitions if may_hold(info.base_name, wanted)]
+    topics = [info for info in folders.topics if may_hold(info.base_name, wanted)]
     for inside in where.each_listed(partitions):
         yield from where.files(inside)
     if topics:
         yield from _objects_under(where, topics, wanted)
-    if roots:
-        yield from _files_under(where, roots, wanted, LOCAL_TIERED)
+    if folders.roots:
+        yield from _files_under(where, folders.roots, wanted, LOCAL_TIERED)
 
 
 def _has_partitions(where: Location, root: FileInfo, folders: list[FileInfo]) -> bool:
     """Whether a root has partitions that are not wanted; an empty one does not tell."""
-    return any(True for info in folders for _ in _in_partitions(where, root, [info], None))
+    each = (_Folders.sorted(root, [info]) for info in folders)
+    return any(True for one in each for _ in _in_partitions(where, one, None))
+
+
+def report_beside(location: str, failed: Failed = None) -> None:
+    """Report the folders of segments in a root of partitions, or in a partition's folder, as above.
+
+    >>> report_beside("sample:")
+    """
+    where = Location(location, failed)
+    root = where.info(where.path)
+    for inside in where.each_listed([root]):
+        if any(READABLE_NAME.fullmatch(file.base_name) for file in where.files(inside)):
+            _report_beside(where, _folders(inside), _UNDER_SEGMENTS)
+        else:
+            _report_beside(where, _Folders.sorted(root, _folders(inside)).others, _UNNAMED)
+
+
+def _report_beside(where: Location, folders: Iterable[FileInfo], why: str) -> None:
+    """Report those of these folders, beside what is read, that have segments."""
+    others = [
+        info
+        for info in folders
+        if not ON_ITS_WAY.fullmatch(info.base_name) and info.base_name != _LOST_AND_FOUND
+    ]
+    _report_unread(where, where.holding_segments(others), why)
+
+
+def _report_unread(where: Location, folders: list[str], why: str) -> None:
+    if folders:
+        names = listed([where.shown(path) for path in folders])
+        where.report(f"{names}: not read, {why}", is_beside=True)
 
 
 def _explored(
@@ -133,7 +194,7 @@ def _explored(
                 if _is_known(folder, files):
                     found = True
                     yield from files
-                else:
+                elif not ON_ITS_WAY.fullmatch(folder.base_name):
                     others.append(folder.path)
                 continue
             # An error, or a warning, names them.
@@ -147,12 +208,7 @@ def _explored(
             logger.info("%s: the folders below are searched", root.path)
     if layout != AUTO or wanted is not None:  # others are left out on request
         return
-    if others:
-        count = "" if len(others) == 1 else f" and {len(others) - 1:,} others"
-        where.report(
-            f"{where.shown(others[0])}{count}: not read, a folder of segments is looked for only "
-            "in the folder that a path names"
-        )
+    _report_unread(where, sorted(others), _UNNAMED)
     if folders and not found:
         where.report(
             f"{where.shown(root.path)}: tiered storage is looked for in {_LEVELS} levels of "

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -47,11 +48,31 @@ ON_ITS_WAY = re.compile(rf".+\.[0-9a-f]{{32}}(?:{'|'.join(_SUFFIXES)})")
 _LISTERS = 32
 _WAITING = 4096
 
+_Result = TypeVar("_Result")
+
 
 def _is_hidden(info: FileInfo) -> bool:
     name = info.base_name
     is_folder = info.type == FileType.Directory
     return is_folder and name.startswith(".") and PARTITION.fullmatch(name) is None
+
+
+def _has_segments(inside: Iterable[FileInfo]) -> bool:
+    return any(
+        info.type != FileType.Directory and READABLE_NAME.fullmatch(info.base_name)
+        for info in inside
+    )
+
+
+def _leads_beside_itself(folder: str) -> bool:
+    """Whether a folder is a link to a partition's folder beside it, which is read anyway."""
+    target = os.path.realpath(folder)
+    root, name = os.path.split(target)
+    return (
+        target != folder
+        and PARTITION.fullmatch(name) is not None
+        and root == os.path.realpath(os.path.dirname(folder))  # noqa: PTH120
+    )
 
 
 def _is_unfinished_change(info: FileInfo) -> bool:
@@ -209,13 +230,46 @@ class Location:
     ) -> Iterator[list[FileInfo]]:
         """The files and folders in each of these folders; remote ones are listed in parallel."""
         paths = (folder.path for folder in folders)
-        listed = partial(self._tried, hidden=hidden)
+        yield from self._each(partial(self._tried, hidden=hidden), paths)
+
+    def _each(self, function: Callable[[str], _Result], paths: Iterator[str]) -> Iterator[_Result]:
+        """A function's result for each of these paths; those of remote ones come in parallel."""
         if self._filesystem is None:
-            yield from map(listed, paths)
+            yield from map(function, paths)
             return
         with ThreadPoolExecutor(_LISTERS) as pool:
             while some := list(islice(paths, _WAITING)):
-                yield from pool.map(listed, some)
+                yield from pool.map(function, some)
+
+    def holding_segments(self, folders: Iterable[FileInfo]) -> list[str]:
+        """Those of these folders that have segments, or have partitions' folders with some.
+
+        Nothing else in them is reported.
+        """
+        paths = (folder.path for folder in folders)
+        return [path for path, holds in self._each(self._holds_segments, paths) if holds]
+
+    def _holds_segments(self, folder: str) -> tuple[str, bool]:
+        try:
+            if self._filesystem is None and _leads_beside_itself(folder):
+                return folder, False
+            inside = self._with_names(folder)
+            if _has_segments(inside):
+                return folder, True
+            partitions = (
+                info.path
+                for info in inside
+                if info.type == FileType.Directory and PARTITION.fullmatch(info.base_name)
+            )
+            return folder, any(_has_segments(self._with_names(path)) for path in partitions)
+        except OSError as error:
+            if not isinstance(error, FileNotFoundError):  # deleted since it was found
+                reason = error.strerror or str(error)
+                self.report(f"{self.shown(folder)}: not searched: {reason}", is_beside=True)
+            return folder, False
+
+    def _with_names(self, folder: str) -> list[FileInfo]:
+        return list(with_names(self._opened.get_file_info(FileSelector(folder)), lambda _: None))
 
     def _tried(self, folder: str, *, hidden: bool) -> list[FileInfo]:
         """As `listed`; empty if the folder cannot be listed."""
@@ -229,12 +283,14 @@ class Location:
                 self._failed(error)
             return []
 
-    def report(self, text: str) -> None:
+    def report(self, text: str, *, is_beside: bool = False) -> None:
         """Name a file or folder that is left out."""
         if self._failed is None:
             report_unread(text)
         else:
-            self._failed(LeftOutError(text))
+            error = LeftOutError(text)
+            error.is_beside = is_beside
+            self._failed(error)
 
     def files(self, listed: list[FileInfo]) -> list[FileInfo]:
         """The regular files among these. A segment that is not a regular file is an error."""

@@ -22,7 +22,7 @@ from typing import Any
 
 from pyarrow.fs import FileType
 
-from kafkajit.errors import Failed, KafkaJitError, RemoteStorageError
+from kafkajit.errors import Failed, KafkaJitError, LeftOutError, RemoteStorageError
 from kafkajit.format.tiered_names import object_name
 from kafkajit.places.layouts import AUTO, of_layout
 from kafkajit.places.left_out import compressed_in, foreign_in, left_out, listed, waiting_folders
@@ -31,7 +31,7 @@ from kafkajit.places.location import GLOB, PARTITION, READABLE_NAME, Location, a
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
 from kafkajit.places.tiered_files import TieredFile, Unfinished, as_log_files
 from kafkajit.places.uri import URI, uri_of
-from kafkajit.places.wanted import Wanted
+from kafkajit.places.wanted import Wanted, any_partition
 from kafkajit.storage.globs import glob_to_regex
 from kafkajit.storage.source import Source, resolve_sample
 from kafkajit.storage.stored_file import StoredFile
@@ -272,7 +272,11 @@ def _rolled_meanwhile(logs: Mapping[str, StoredFile], began: int) -> dict[str, S
 
 def _nothing_at(locations: Sequence[str], keys: PrivateKeys, layout: str) -> FileNotFoundError:
     """The error of locations without segments, with what lies there instead."""
-    files = files_at(locations, keys, layout=layout)
+    left: list[Exception] = []
+    files: dict[str, StoredFile] = {}
+    for location in locations:
+        here = find_files(location, keys, layout=layout, failed=left.append)
+        files |= {file.path: file for file in here}
     places = ", ".join(map(shown, locations))
     text = f"no segments (20 digits and .log) at {places}"
     compressed = compressed_in(files)
@@ -280,6 +284,9 @@ def _nothing_at(locations: Sequence[str], keys: PrivateKeys, layout: str) -> Fil
         return FileNotFoundError(f"{text}, but {listed(compressed)}: decompress them first")
     for whose, paths in foreign_in(files, set()).items():
         return FileNotFoundError(f"{text}, but {listed(paths)}: the format is {whose}")
+    for error in left:
+        if isinstance(error, LeftOutError) and error.is_beside:
+            return FileNotFoundError(f"{text}, but {error}")
     waiting = [path for location in locations for path in waiting_folders(location)]
     if waiting:
         return FileNotFoundError(
@@ -324,7 +331,7 @@ def _has_file(
     return any(
         name.fullmatch(info.base_name)
         for location in locations
-        for info in files_in(Location(location, failed), layout=layout)
+        for info in files_in(Location(location, failed), any_partition, layout)
         for name in names
     )
 
@@ -338,5 +345,5 @@ def has_objects_at(locations: Iterable[str]) -> bool:
     return any(
         object_name(info.path) is not None
         for location in locations
-        for info in files_in(Location(location))
+        for info in files_in(Location(location), any_partition)
     )

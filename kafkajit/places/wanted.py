@@ -20,6 +20,15 @@ _AN_ID = "A" * 22
 _AN_OBJECT = f"{0:020}-{_AN_ID}.log"
 
 
+def any_partition(_: dict[str, Any]) -> bool:
+    """Wants all partitions, and nothing beside them: folders of other names are not reported.
+
+    >>> any_partition({"topic": "orders"})
+    True
+    """
+    return True
+
+
 def of_topics(topics: Collection[str]) -> Wanted:
     """Whether a partition is one of these topics'.
 

@@ -20,6 +20,7 @@ from kafkajit.places.locations import find_segments
 from kafkajit.places.named import Named
 from kafkajit.places.private_keys import NO_KEYS, PrivateKeys
 from kafkajit.places.tiered_files import TieredFile
+from kafkajit.places.wanted import any_partition
 from kafkajit.state.checkpoints import START_OFFSETS, parse_offsets
 from kafkajit.state.meta_properties import META_PROPERTIES, parse_meta_properties
 from kafkajit.state.partition_metadata import PARTITION_METADATA, parse_partition_metadata
@@ -128,7 +129,9 @@ def look_at(
     locations = list(locations)
     named = Named.of(topics)
     wanted = set(named.topics)
-    logs, files = find_segments(locations, keys=keys, failed=failed)
+    # The names of all topics are needed for an error about one that does not exist.
+    listed = any_partition if named else None
+    logs, files = find_segments(locations, keys=keys, wanted=listed, failed=failed)
     partitions = partitions_of(logs, files)
     named.check((partition[0].path[:2] for partition in partitions), locations)
     partitions = [each for each in partitions if named.has(*each[0].path[:2])]

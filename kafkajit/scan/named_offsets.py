@@ -7,7 +7,7 @@ from collections.abc import Collection
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.places.locations import find_segments
 from kafkajit.places.named import nothing_of
-from kafkajit.places.wanted import Wanted
+from kafkajit.places.wanted import Wanted, any_partition
 from kafkajit.scan.options import ScanOptions
 
 _Place = tuple[str | None, int | None]
@@ -28,7 +28,7 @@ def check_offsets(
             options.paths,
             options.path_glob_filter,
             options.private_keys,
-            None,
+            any_partition,
             options.layout,
             options.failed,
         )

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from kafkajit.errors import KafkaJitError
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.places.named import ALL, Named
+from kafkajit.places.wanted import any_partition
 from kafkajit.reader import SegmentReader
 from kafkajit.records.columns import MayHold
 from kafkajit.records.search import all_holders
@@ -284,7 +285,7 @@ def plan_search(
         return list(compress(splits, chosen)) or splits
     if named.missing(place[:2] for place in places):
         # They may have segments, but none with such an offset or time.
-        found = find_partitions(options)
+        found = find_partitions(options, any_partition)
         named.check((partition[0].path[:2] for partition in found), options.paths)
     return [
         split

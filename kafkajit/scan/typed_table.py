@@ -9,7 +9,7 @@ import pyarrow as pa
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.places.location import as_location
 from kafkajit.places.locations import find_segments
-from kafkajit.places.wanted import of_topics
+from kafkajit.places.wanted import any_partition, of_topics
 from kafkajit.scan.options import ScanOptions
 from kafkajit.values.framing import RECORD_FRAMINGS
 from kafkajit.values.registry import SCHEMAS_TOPIC, is_internal, read_schemas
@@ -26,10 +26,11 @@ def with_types(options: ScanOptions, topic: str | None = None) -> ScanOptions:
     if options.kind != "records" or not any((options.schemas, *named, *messages)):
         return options
     found = (options.paths, options.path_glob_filter, options.private_keys)
-    wanted = None if topic is None else of_topics([topic, SCHEMAS_TOPIC])
+    # The plan of the query reports what is left out.
+    wanted = any_partition if topic is None else of_topics([topic, SCHEMAS_TOPIC])
     logs = (
         find_segments(*found, wanted, options.layout, options.failed)[0]
-        or find_segments(*found, None, options.layout, options.failed)[0]
+        or find_segments(*found, any_partition, options.layout, options.failed)[0]
     )
     topics = [parse_log_path(log.path).topic for log in logs]
     schemas = options.schemas
@@ -67,7 +68,7 @@ def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
 
 def _registry_topic(location: str) -> str:
     """The topic of a registry: the only one there, whatever its name, or _schemas."""
-    logs, _ = find_segments([location])
+    logs, _ = find_segments([location], wanted=any_partition)
     topics = {parse_log_path(log.path).topic for log in logs}
     (only,) = topics if len(topics) == 1 else {SCHEMAS_TOPIC}
     return only or SCHEMAS_TOPIC

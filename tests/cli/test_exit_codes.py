@@ -11,6 +11,7 @@ import pytest
 from scanning import write_partition
 from terminal import command
 
+import kafkajit
 import kafkajit.testing as kt
 from kafkajit.change.journal import DONE as CARRIED_OUT
 from kafkajit.change.journal import READY, STAGED
@@ -137,6 +138,63 @@ def test_a_part_that_cannot_be_read_is_named_and_the_rest_is_done(
                 assert len([*out.glob("payments-0-*.csv")]) == 1
             link.unlink(missing_ok=True)
             (root / "orders-1" / f"{0:020}.log").write_bytes(LOG)
+
+
+ODD = ("-0", "a b-0", "backup", "o-1.bak")
+
+
+def with_odd_folders(root: Path) -> str:
+    """Make folders of segments that are not partitions', and return the names in an error."""
+    for name in ODD:
+        write_partition(root, {0: LOG}, name)
+    return f"{', '.join(f'{root}/{name}' for name in ODD[:3])} and 1 more: not read, "
+
+
+@by_command
+def test_folders_of_segments_with_other_names_are_named_once(
+    name: str, root: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    named = with_odd_folders(root)
+    code, lines = ran(COMMANDS[name]([str(root)], str(tmp_path / "out")), capfd)
+    assert code == (1 if name.startswith("export") else code_on_the_page(name, PART))
+    assert len(lines) == 1
+    assert named in lines[0]
+    if name.startswith("export"):
+        assert len([*(tmp_path / "out").glob("payments-0-*.csv")]) == 1
+
+
+@by_command
+def test_folders_of_other_names_do_not_matter_if_a_topic_is_named(
+    name: str, root: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with_odd_folders(root)
+    words = [*COMMANDS[name]([str(root)], str(tmp_path / "out")), "--topic", "orders"]
+    code, lines = ran(words, capfd)
+    assert (code, lines) == (2 if name == "restore" else code_on_the_page(name, DONE), [])
+
+
+@by_command
+def test_an_error_names_folders_of_other_names_if_there_are_no_others(
+    name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    named = with_odd_folders(tmp_path / "root")
+    code, lines = ran(COMMANDS[name]([str(tmp_path / "root")], str(tmp_path / "out")), capfd)
+    assert (code, len(lines)) == (code_on_the_page(name, WRONG), 1)
+    assert named in lines[0]
+    with pytest.raises(FileNotFoundError, match=r"a b-0.* and 1 more: not read"):
+        kafkajit.dataset(str(tmp_path / "root")).to_table()
+
+
+@by_command
+def test_folders_that_a_broker_ignores_do_no_harm(
+    name: str, root: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    unknown = "0123456789abcdef" * 2
+    for folder in (".kafkajit-repair-x", ".hidden", "lost+found", f"orders-0.{unknown}-stray"):
+        write_partition(root, {0: LOG}, folder)
+    (root / "remote-log-index-cache").mkdir()
+    code, lines = ran(COMMANDS[name]([str(root)], str(tmp_path / "out")), capfd)
+    assert (code, lines) == (2 if name == "restore" else code_on_the_page(name, DONE), [])
 
 
 @by_command

@@ -203,6 +203,53 @@ def test_a_root_of_partitions_is_not_explored(tmp_path: Path) -> None:
         found_in(tmp_path / "copy" / "orders")
 
 
+def test_a_folder_of_another_name_costs_one_listing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("orders-0", "backup", "notes", "lost+found"):
+        (tmp_path / name).mkdir()
+    for name in ("orders-0", "backup"):
+        (tmp_path / name / f"{0:020}.log").write_bytes(kt.batch([b"v"]))
+    looked: list[str] = []
+    listed = listings(monkeypatch)
+    with_names = Location._with_names
+
+    def noted(self: Location, folder: str) -> list[FileInfo]:
+        looked.append(Path(folder).name)
+        return with_names(self, folder)
+
+    monkeypatch.setattr(Location, "_with_names", noted)
+    named: list[Exception] = []
+    find_segments([str(tmp_path)], failed=named.append)
+    assert looked == ["backup", "notes"]
+    assert [Path(folder).name for folder in listed] == [tmp_path.name, "orders-0"]
+    assert [str(error).partition(":")[0] for error in named] == [f"{tmp_path}/backup"]
+    looked.clear()
+    find_segments([str(tmp_path)], wanted=of_topics(["orders"]), failed=named.append)
+    assert looked == []
+
+
+def test_a_link_to_a_partition_beside_it_is_not_named(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    for folder, name in ((root, "orders-0"), (tmp_path, "away-0")):
+        scanning.write_partition(folder, {0: kt.batch([b"v"])}, name)
+    (root / "current").symlink_to("orders-0")
+    (root / "elsewhere").symlink_to(tmp_path / "away-0")
+    named: list[Exception] = []
+    assert len(find_segments([str(root)], failed=named.append)[0]) == 1
+    assert [str(error).partition(":")[0] for error in named] == [f"{root}/elsewhere"]
+
+
+def test_partitions_beside_a_stray_segment_are_named(tmp_path: Path) -> None:
+    scanning.write_partition(tmp_path, {0: b""}, "orders-0")
+    (tmp_path / f"{0:020}.log").write_bytes(kt.batch([b"v"]))
+    named: list[Exception] = []
+    find_segments([str(tmp_path)], failed=named.append)
+    assert [str(error).partition(", as")[0] for error in named] == [
+        f"{tmp_path}/orders-0: not read, the folder around it has segments itself"
+    ]
+
+
 def test_brokers_folders_side_by_side_are_not_one_root(tmp_path: Path) -> None:
     for broker in ("broker1", "broker2"):
         (tmp_path / broker / "orders-0").mkdir(parents=True)
@@ -307,8 +354,8 @@ def test_what_is_not_searched_is_named(tmp_path: Path) -> None:
     named: list[Exception] = []
     assert len(find_segments([str(tmp_path)], failed=named.append)[0]) > 0
     assert [str(error) for error in named] == [
-        f"{tmp_path}/1/copy-0: not read, a folder of segments is looked for only in the folder "
-        "that a path names"
+        f"{tmp_path}/1/copy-0: not read, partitions are looked for only in the folder that a path "
+        "names, by names such as orders-0: name it as a path, or a copy with such a name"
     ]
     deep = tmp_path / "deep"
     write_partition(deep / "1" / "2" / "3" / "4" / "5" / "orders" / "0")

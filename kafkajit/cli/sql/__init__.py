@@ -257,7 +257,7 @@ def _logs(options: argparse.Namespace, problems: Problems) -> Logs | None:
         if given:
             raise ValueError(f"{', '.join(given)} needs --path: name the logs to read")
         return None
-    logs = Logs(options.path, given)
+    logs = Logs(options.path, given, problems.add)
     logs.leave_out_empty(problems.add)
     logs.find_segments()
     return logs

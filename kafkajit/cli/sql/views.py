@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from kafkajit.cli.sql.topic_views import TOPIC_VIEWS, no_rows, taken_apart
 from kafkajit.cli.sql.view_names import BINARY_FILE
+from kafkajit.errors import Failed, LeftOutError, RemoteStorageError
 from kafkajit.format.log_path import parse_log_path
 from kafkajit.places.layouts import AUTO
 from kafkajit.places.location import READABLE_NAME, absolute, as_location, shown
@@ -69,12 +70,15 @@ def topics_of(logs: Iterable[StoredFile]) -> list[str]:
 class Logs:
     """The paths of the logs, and the options to read them with."""
 
-    def __init__(self, paths: Sequence[str], options: Mapping[str, str]) -> None:
+    def __init__(
+        self, paths: Sequence[str], options: Mapping[str, str], failed: Failed = None
+    ) -> None:
         # Java and Spark's workers may have other working folders.
         self.paths = [absolute(path) for path in paths]
         self.options = options
         self._given = {name.lower(): value for name, value in options.items()}
         self._topics: list[str] | None = None
+        self._failed = failed  # is called with the errors of parts that are left out
 
     def find_segments(self, topic: str | None = None) -> list[StoredFile]:
         """The segments at the paths, or those of one topic; an error if a path or option is wrong.
@@ -97,16 +101,25 @@ class Logs:
                     self._given.get("pathglobfilter"),
                     wanted=None if topic is None else of_topics([topic]),
                     layout=layout,
+                    failed=None if self._failed is None else self._add,
                 )
-            except FileNotFoundError:
-                if not any(kind_of(file.path) for file in find_files(path)):
+            except (FileNotFoundError, LeftOutError) as error:
+                if not any(kind_of(file.path) for file in find_files(path, failed=self._failed)):
                     raise
+                if isinstance(error, LeftOutError):
+                    self._add(error)
                 continue
             found |= {log.path: log for log in logs}
         logs = list(found.values())
         if topic is None:
             self._topics = topics_of(logs)
         return logs
+
+    def _add(self, error: Exception) -> None:
+        """Name a part that is left out; raise an error of one that a query needs."""
+        if isinstance(error, (OSError, RemoteStorageError)) or self._failed is None:
+            raise error
+        self._failed(error)
 
     def leave_out_empty(self, failed: Callable[[Exception], None]) -> None:
         """Leave out paths without files of Kafka's, if others have some; their errors are named."""
@@ -118,8 +131,8 @@ class Logs:
             self.paths = [path]
             try:
                 self.find_segments()
-            except FileNotFoundError as error:
-                find_files(path)  # raises an error if there is nothing at the path
+            except (FileNotFoundError, LeftOutError) as error:
+                find_files(path, failed=failed)  # raises an error if there is nothing at the path
                 problems[path] = error
         self.paths = [path for path in every if path not in problems]
         if not self.paths:

@@ -31,6 +31,7 @@ from kafkajit.log.open_segment import OpenSegment
 from kafkajit.log.resumption import ReadBatch, batch_at
 from kafkajit.log.segment import Segment
 from kafkajit.places.location import shown
+from kafkajit.places.wanted import any_partition
 from kafkajit.scan.export.header_keys import WHY, malformed_keys
 from kafkajit.scan.export.journal import FileNames
 from kafkajit.scan.export.known_damage import known_damage
@@ -102,7 +103,8 @@ def partitions_to_export(options: ExportOptions) -> list[PartitionLog]:
     """The partitions that the options ask for, by topic and number."""
     found: dict[tuple[str, int], list[Segment]] = {}
     beside: set[str] = set()
-    for segments in find_partitions(options.scan, options.wants):
+    wanted = options.wants if options.named else None  # what is left out is reported without
+    for segments in find_partitions(options.scan, wanted):
         topic, partition = segments[0].path[:2]
         if topic is None or partition is None:
             raise ValueError(
@@ -121,7 +123,7 @@ def partitions_to_export(options: ExportOptions) -> list[PartitionLog]:
             )
         found[topic, partition] = segments
     if options.named.missing(found):
-        every = {segments[0].path[:2] for segments in find_partitions(options.scan)}
+        every = {one[0].path[:2] for one in find_partitions(options.scan, any_partition)}
         options.named.check(every, options.scan.paths)
     where = ", ".join(map(shown, options.scan.paths))
     if not found:

@@ -16,6 +16,7 @@ from kafkajit.errors import LeftOutError
 from kafkajit.format.tiered_names import is_topic_folder, object_name
 from kafkajit.log.overlaps import served
 from kafkajit.log.segment import segments_of
+from kafkajit.places.listing import report_beside
 from kafkajit.places.location import SEGMENT_NAME, shown
 from kafkajit.places.locations import find_segments, is_partition_name, local_paths, stored_files
 from kafkajit.places.wanted import may_hold, of_topics
@@ -43,6 +44,7 @@ class Folders:
         self._now: dict[str, Listing] = {}
         self._had_files: set[str] = set()
         self._is_explored = False
+        self._searched: set[str] = set()  # for folders of other names
 
     def refresh(self) -> list[Listing]:
         """The partitions as they are now."""
@@ -136,6 +138,10 @@ class Folders:
         if self._options.failed is not None:
             report_dangling_links(path, self._report)
         refuse_kafscale(f"{path}/{name}" for name in names)
+        if self._wanted is None and path not in self._searched:
+            self._searched.add(path)
+            if any(is_partition_name(name) or SEGMENT_NAME.fullmatch(name) for name in names):
+                report_beside(path, self._options.failed)
         if any(SEGMENT_NAME.fullmatch(n) and not object_name(f"{path}/{n}") for n in names):
             yield path
             return

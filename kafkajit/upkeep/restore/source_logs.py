@@ -28,10 +28,11 @@ from kafkajit.log.remote_log_metadata import TOPIC as STATES_TOPIC
 from kafkajit.log.remote_log_metadata import without_unreadable
 from kafkajit.log.segment import Segment
 from kafkajit.log.tiered_segments import Epochs, epochs_of, partitions_of
-from kafkajit.places.left_out import unsearched_folders
+from kafkajit.places.left_out import waiting_folders
 from kafkajit.places.locations import find_segments
 from kafkajit.places.named import Named
 from kafkajit.places.tiered_files import TieredFile
+from kafkajit.places.wanted import any_partition
 from kafkajit.state.checkpoints import START_OFFSETS
 from kafkajit.state.partition_metadata import PARTITION_METADATA, parse_partition_metadata
 from kafkajit.storage.source import as_bytes
@@ -43,10 +44,6 @@ from kafkajit.upkeep.restore.unread_segments import UnreadSegment, UnreadSegment
 # The gaps between segments that a plan lists: compaction makes many.
 _MOST_LISTED = 20
 _WAITING = "a broker deletes it, moves it or no longer has it; a path that names it restores it"
-_UNNAMED = (
-    "left out, a folder of segments is looked for only in the folder that a path names: name it, "
-    "or a copy that is called TOPIC-PARTITION"
-)
 
 
 @dataclass(frozen=True, repr=False)
@@ -203,7 +200,11 @@ def find_logs(sources: Iterable[str], options: RestoreOptions) -> Found:
     sources = list(sources)
     unread = UnreadSegments()
     logs, files = find_segments(
-        sources, keys=options.keys, failed=unread.fail, unfinished=unread.add_unfinished
+        sources,
+        keys=options.keys,
+        wanted=any_partition if options.named else None,
+        failed=unread.fail,
+        unfinished=unread.add_unfinished,
     )
     every = list(_source_logs(partitions_of(without_unreadable(logs), files), files))
     alone = _add_unread(every, unread.found(logs))
@@ -239,24 +240,10 @@ def find_logs(sources: Iterable[str], options: RestoreOptions) -> Found:
         for one in alone
         if not one.is_usual and _why_left_out(one.name.topic, one.name.partition, options) is None
     ]
-    unsearched: list[KafkaJitError] = []
     if not options.named:
-        waiting, others = _unsearched(sources, files.values())
+        waiting = {folder for source in sources for folder in waiting_folders(source)}
         left_out += [(folder, _WAITING) for folder in waiting]
-        unsearched = [LeftOutError(f"{folder}: {_UNNAMED}") for folder in others]
-    return Found(chosen, sorted(left_out), lost, unsearched)
-
-
-def _unsearched(sources: Iterable[str], files: Iterable[StoredFile]) -> tuple[list[str], list[str]]:
-    """The folders at the sources that a broker does not load, and others with segments."""
-    objects = (file.object_path if isinstance(file, TieredFile) else file.path for file in files)
-    searched = {path.rpartition("/")[0] for path in objects}
-    waiting, others = set(), set()
-    for source in sources:
-        some, more = unsearched_folders(source, searched)
-        waiting.update(some)
-        others.update(more)
-    return sorted(waiting), sorted(others)
+    return Found(chosen, sorted(left_out), lost, unread.beside)
 
 
 def _add_unread(every: list[SourceLog], unread: Iterable[UnreadSegment]) -> list[UnreadSegment]:

@@ -68,9 +68,13 @@ class UnreadSegments:
     def __init__(self) -> None:
         self._damaged: list[tuple[ObjectName, KafkaJitError]] = []
         self._unfinished: list[str] = []
+        self.beside: list[KafkaJitError] = []  # the errors of folders that no path names
 
     def fail(self, error: Exception) -> None:
-        """Keep the error of a segment; raise one of anything else that is left out."""
+        """Keep the error of a segment or of a folder beside; raise one of another part."""
+        if isinstance(error, LeftOutError) and error.is_beside:
+            self.beside.append(error)
+            return
         if isinstance(error, KafkaJitError) and not isinstance(error, LeftOutError):
             name = None if error.path is None else object_name(error.path)
             if name is not None:

@@ -128,7 +128,7 @@ def incomplete(tmp_path: Path) -> Path:
 
 
 MISSING = "offsets 12 to 23 are missing between 00000000000000000000.log and"
-ODD = "old copy: left out, a folder of segments is looked for only in the folder that a path names"
+ODD = "old copy: not read, partitions are looked for only in the folder that a path names"
 
 
 @pytest.mark.parametrize("words", [[], ["--quiet"], ["--format", "json"]], ids=str)
