@@ -228,6 +228,16 @@ def test_the_dump_in_the_quickstart_is_printed(capsys: pytest.CaptureFixture[str
         assert line == shown if not shown.endswith("…") else line.startswith(shown[:-1])
 
 
+def test_what_info_prints_is_on_the_report_page(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (DOCS / "report.md").read_text()
+    commands = re.findall(r"kafkajit (info sample:.*)\n", text)
+    assert len(commands) == 2
+    for command in commands:
+        assert kafkajit.cli.main(shlex.split(command)) == 0
+        printed = capsys.readouterr().out.replace(str(SAMPLE_FOLDER.parent.parent), "/opt")
+        assert printed in text
+
+
 def test_every_page_is_linked_from_readme_and_the_index() -> None:
     pages = {page.name for page in DOCS.glob("*.md")} - {"index.md"}
     readme = (REPOSITORY / "README.md").read_text()
