@@ -51,7 +51,12 @@ class DamagedBatch(NamedTuple):
     def may_be_marker(self) -> bool:
         """Whether it may have been a marker, although its header has data."""
         is_unsure = self.wrong_bits is None and self.first == self.last
-        return is_unsure and self.size <= _MOST_OF_A_MARKER
+        return is_unsure and len(self.content) <= _MOST_OF_A_MARKER
+
+    @property
+    def is_unproved_control(self) -> bool:
+        """Whether it seems to be a marker, perhaps of another producer than its header has."""
+        return self.wrong_bits is None and self.is_control
 
 
 def damaged_batches(

@@ -19,12 +19,14 @@ from kafkajit.log.missing_offsets import Missing, find_missing
 from kafkajit.storage.source import Source
 from kafkajit.upkeep.repair.arrangement import BEHIND, Tail
 from kafkajit.upkeep.repair.census import Census
+from kafkajit.upkeep.repair.evidence import facts_of
 from kafkajit.upkeep.repair.indexed_aborts import holes_of_aborts, indexed_aborts
 from kafkajit.upkeep.repair.log_bodies import LEAPS, MISPLACED
 from kafkajit.upkeep.repair.losses import Kept, LogFate, Loss, losses_of, without_markers
-from kafkajit.upkeep.repair.lost_end_search import Surroundings, find_lost_ends
+from kafkajit.upkeep.repair.lost_end_search import find_lost_ends
 from kafkajit.upkeep.repair.lost_ends import POSSIBLE, LostEnd
 from kafkajit.upkeep.repair.new_markers import holes_of, new_markers
+from kafkajit.upkeep.repair.outcome_files import Surroundings
 from kafkajit.upkeep.repair.pieces import Extent, Written
 from kafkajit.upkeep.repair.segment_choice import ChosenSegments, are_kept
 from kafkajit.upkeep.repair.segment_reading import StoredLog, check_snapshot
@@ -169,16 +171,14 @@ class _Loading:
         """Find transactions whose markers are lost, and write these if the options ask for it."""
         lost = [loss for one in losses.values() for loss in one]
         pieces = [segment.pieces for segment in self._chosen.segments]
-        if self._stored.options.truncate_to is not None:
-            return  # transactions are cut as asked
         missing = [Range(one.first, one.last) for one in loaded.missing if one.is_trouble]
         kept = self._kept()
         if lost and self._stored.evidence.why_cleaned is None and not self._had_holes():
             missing += kept.between()
-        end, ends = self._chosen.end_offset, self._stored.evidence.ends
-        known_end = max((offset for offset, _ in ends), default=0)
-        if lost and known_end > end:
-            missing.append(Range(end, known_end - 1))
+        end, stored = self._chosen.end_offset, self._stored
+        known_offset = facts_of(stored.evidence, stored.files, stored.snapshots).known_offset
+        if known_offset >= end:
+            missing.append(Range(end, known_offset))
         chosen = self._chosen
         holes = holes_of(lost, missing, chosen.lost_markers(), chosen.unreadable(kept), kept)
         beside = self._surroundings()

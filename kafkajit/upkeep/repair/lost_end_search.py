@@ -4,22 +4,19 @@ batches of transactions, in order ─┐
 holes: missing offsets ────────────┼─▶ open at a hole ─▶ next batch or marker ─▶ what it was,
 .txnindex, snapshots, ─────────────┘                     of its producer          and becomes
 __transaction_state, damaged bytes
+
+The first marker of the producer after a transaction decides its outcome. A later marker proves that
+the transaction had ended, but not how, if bytes before it may have had another marker.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import NamedTuple
 
-from kafkajit.errors import KafkaJitError
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.records.control_records import ABORT, COMMIT
-from kafkajit.state.producer_snapshot import snapshot_entries
-from kafkajit.storage.source import as_bytes
-from kafkajit.upkeep.repair.damaged_batches import DamagedMarker, marker_in
-from kafkajit.upkeep.repair.indexed_aborts import Abort
+from kafkajit.upkeep.repair.first_marker import apart, first_marker
 from kafkajit.upkeep.repair.lost_ends import (
     CERTAIN,
     LIKELY,
@@ -29,21 +26,10 @@ from kafkajit.upkeep.repair.lost_ends import (
     LostEnd,
     Transaction,
 )
+from kafkajit.upkeep.repair.outcome_files import OutcomeFiles, Surroundings
 from kafkajit.upkeep.repair.pieces import Piece
 from kafkajit.upkeep.repair.transaction_events import TransactionEvent, events_of
 from kafkajit.upkeep.repair.transaction_states import outcome_of
-
-_CUT_AWAY = "its marker is among what is cut away"
-
-
-class Surroundings(NamedTuple):
-    """Files beside a log as they were before the repair."""
-
-    folder: Path
-    aborts: Mapping[int, Sequence[Abort]]  # of .txnindex files, by base offset
-    snapshots: Mapping[int, Path]  # by offset
-    bases: Sequence[int]  # the base offsets of the segments, in order
-    later: Sequence[Piece]  # sound batches behind what is cut away
 
 
 @dataclass
@@ -79,10 +65,7 @@ class _Search:
         self._coordinators: dict[int, int] = {}  # the last epoch by producer
         self._latest_coordinator = 0
         self._found: list[LostEnd] = []
-        self._aborts: dict[int, list[Abort]] = {}  # by producer
-        for abort in (one for aborts in surroundings.aborts.values() for one in aborts):
-            self._aborts.setdefault(abort.producer_id, []).append(abort)
-        self._kept_aborts: set[tuple[int, int]] = set()
+        self._files = OutcomeFiles(surroundings)
         self._explained: dict[int, int] = {}  # an offset in a hole → the producer of its marker
 
     def found(self, events: Iterable[TransactionEvent]) -> list[LostEnd]:
@@ -90,7 +73,12 @@ class _Search:
             self._pass_holes(event.first)
             self._take(event)
         self._pass_holes(MAX_INT64)
-        later = _first_markers(events_of([self._beside.later])) if self._waiting else {}
+        later: dict[int, TransactionEvent] = {}
+        for event in events_of([self._beside.later.pieces]) if self._waiting else ():
+            if event.control_type is not None:
+                later.setdefault(event.producer_id, event)
+            if event.control_type == ABORT:
+                self._files.has_seen_abort(event.producer_id, event.first)
         for producer_id, waiting in self._waiting.items():
             self._judge(waiting, None, later.get(producer_id))
         return sorted(self._found, key=lambda one: one.transaction.first_offset)
@@ -101,7 +89,7 @@ class _Search:
             for producer_id, transaction in self._transactions.items():
                 waiting = self._waiting.setdefault(producer_id, _Open(transaction, []))
                 waiting.holes.append(hole)
-                abort = self._aborted_in(transaction, [hole])
+                abort = self._files.abort_in(transaction, [hole])
                 if abort is not None:
                     self._explained[abort] = producer_id
 
@@ -118,7 +106,7 @@ class _Search:
         self._coordinators[event.producer_id] = event.coordinator_epoch
         self._latest_coordinator = max(self._latest_coordinator, event.coordinator_epoch)
         if event.control_type == ABORT:
-            self._kept_aborts.add((event.producer_id, event.first))
+            self._files.has_seen_abort(event.producer_id, event.first)
         self._transactions.pop(event.producer_id, None)
         for lost in self._undecided.pop(event.producer_id, ()):
             lost.becomes, lost.decided_at = event.control_type, event.first
@@ -131,56 +119,76 @@ class _Search:
         `later` is its marker behind what is cut away.
         """
         one, holes = waiting.transaction, waiting.holes
+        entry = self._files.abort_of(one)
+        if entry is not None and event is not None and _goes_on(event, entry.last):
+            return None
+        before = MAX_INT64 if event is None else event.first
+        begin = self._files.next_begin(one, before)
+        if begin is not None:  # its end was before that
+            holes = [hole for hole in holes if hole.first < begin]
+            later = None if later is None or later.first >= begin else later
         evidence: list[str] = []
         was, offset, epoch, coordinator = None, None, one.producer_epoch, -1
+        marker, doubts = first_marker(one, apart(holes, self._beside.later), later)
+        ended = None
+        if marker is not None:
+            after = waiting.holes[0].first
+            still_open, ended = self._files.in_snapshots(one, after, before)
+            doubts = [hole for hole in doubts if hole.last is None or hole.last >= still_open]
+        aborted = self._files.abort_in(one, holes)
         certainty: str | None = None
-        for hole in holes:
-            for batch in hole.batches:
-                if batch.is_control and batch.producer_id == one.producer_id:
-                    certainty, offset = CERTAIN, batch.first
-                    if not batch.content:  # only the .txnindex knows of it
-                        continue
-                    epoch, marker = batch.producer_epoch, marker_in(batch)
-                    if marker is not None:
-                        was, coordinator = marker.control_type, marker.coordinator_epoch
-                        evidence.append(_evidence(marker))
-                    else:
-                        evidence.append("damaged bytes have the header of its marker")
-        aborted = self._aborted_in(one, holes)
-        if aborted is not None:
+        if (
+            marker is not None
+            and marker.control_type is not None
+            and marker.is_proved
+            and not doubts
+        ):
+            certainty, was, offset = CERTAIN, marker.control_type, marker.offset
+            evidence.append(marker.evidence)
+        elif aborted is not None:
             certainty, was, offset = CERTAIN, ABORT, aborted
             evidence.append(f"the .txnindex has its ABORT at offset {aborted}")
-        if later is not None and certainty is None:
-            certainty, was, offset = CERTAIN, later.control_type, later.first
-            epoch, coordinator = later.producer_epoch, later.coordinator_epoch
-            evidence.append(_CUT_AWAY)
-        unknown = [
-            hole
-            for hole in holes
-            if not hole.batches or any(batch.may_be_marker for batch in hole.batches)
-        ]
+        elif marker is not None:
+            certainty = CERTAIN if marker.is_proved or ended is not None else LIKELY
+            offset = None if doubts else marker.offset
+            evidence.append(marker.doubtful if doubts else marker.evidence)
+            if ended is not None and not marker.is_proved:
+                evidence.append(_ended_at(ended))
+        if marker is not None and marker.offset == offset:
+            epoch, coordinator = marker.producer_epoch, marker.coordinator_epoch
+        candidates = [*doubts, marker.hole] if marker is not None else _of_unknown_contents(holes)
+        if begin is not None and certainty != CERTAIN:
+            certainty = CERTAIN
+            evidence.append(f"the .txnindex has its next transaction from offset {begin} on")
         if certainty is None:
-            if not unknown:
+            if not candidates:
                 return None  # damaged bytes were other batches
-            certainty = self._certainty(one, unknown, event, evidence)
+            certainty = self._certainty(one, candidates, event, evidence)
             if certainty is None:
                 return None
-        if event is not None and event.control_type is None and epoch == one.producer_epoch:
-            epoch = min(max(event.producer_epoch, epoch), epoch + 1)
         if was is None:
             producer, times = (one.producer_id, one.producer_epoch), (one.first_ms, one.last_ms)
             was = outcome_of(self._beside.folder.parent, producer, times)
             if was is not None:
                 evidence.append(f"__transaction_state has it as {WORDS[was]}")
-        if was is None and certainty == CERTAIN and self._has_whole_index(holes):
+        if was is None and certainty == CERTAIN and self._files.has_all_aborts_of(candidates):
             was = COMMIT
             evidence.append("the .txnindex has no ABORT of it")
         if coordinator < 0:
             coordinator = one.coordinator_epoch
-        candidates = (unknown or holes)[::-1]
+        if event is not None and event.control_type is None and epoch == one.producer_epoch:
+            epoch = min(max(event.producer_epoch, epoch), epoch + 1)
+        # If no hole may have had it, it is missing where compaction leaves gaps, too.
+        since = candidates[0].first if candidates else one.last_offset + 1
+        candidates = candidates or waiting.holes[:1]
+        hole = next((hole for hole in candidates[::-1] if not hole.is_taken), candidates[-1])
+        if offset is not None:
+            hole = next((hole for hole in holes if hole.has(offset)), holes[-1])
+            since = hole.first
         lost = LostEnd(
             one,
-            next((hole for hole in candidates if not hole.is_taken), candidates[0]),
+            hole,
+            min(since, hole.first),
             certainty,
             was,
             evidence,
@@ -190,8 +198,6 @@ class _Search:
             epoch,
             coordinator,
         )
-        if offset is not None:
-            lost.hole = next((hole for hole in holes if hole.has(offset)), holes[-1])
         self._found.append(lost)
         if event is not None and event.control_type is not None:
             lost.becomes, lost.decided_at = event.control_type, event.first
@@ -213,16 +219,16 @@ class _Search:
 
         `holes` keeps those in which it may have been.
         """
-        if event is not None and event.producer_epoch > one.producer_epoch:
+        is_data = event is not None and event.control_type is None
+        if event is not None and is_data and event.producer_epoch > one.producer_epoch:
             evidence.append(f"the producer writes on with epoch {event.producer_epoch}")
-            if event.control_type is None:
-                return CERTAIN
+            return CERTAIN
         before = MAX_INT64 if event is None else event.first
-        still_open, ended = self._in_snapshots(one, holes[0].first, before)
+        still_open, ended = self._files.in_snapshots(one, holes[0].first, before)
         holes[:] = [hole for hole in holes if hole.last is None or hole.last >= still_open]
         if ended is not None and holes:
             holes[:] = [hole for hole in holes if hole.first < ended] or holes
-            evidence.append(f"the producers' snapshot at offset {ended} has it as ended")
+            evidence.append(_ended_at(ended))
             return CERTAIN
         if not holes:
             return None
@@ -250,65 +256,27 @@ class _Search:
         # As many offsets as transactions, and no data of this one is missing.
         return LIKELY if missing == 1 + len(others) and own == 0 else POSSIBLE
 
-    def _in_snapshots(self, one: Transaction, after: int, before: int) -> tuple[int, int | None]:
-        """Snapshots between these offsets: the last with it open, the first with it ended."""
-        still_open = -1
-        for offset in sorted(self._beside.snapshots):
-            if not after < offset <= before:
-                continue
-            try:
-                content = as_bytes(self._beside.snapshots[offset].read_bytes())
-                entries = snapshot_entries(content)
-            except (OSError, KafkaJitError):
-                continue
-            row = entries[entries["producerId"] == one.producer_id]
-            if row.size != 1:
-                continue
-            first_offset = int(row["currentTxnFirstOffset"][0])
-            if not 0 <= first_offset <= one.last_offset:  # its first records may be lost
-                return still_open, offset
-            still_open = offset
-        return still_open, None
 
-    def _aborted_in(self, one: Transaction, holes: Sequence[Hole]) -> int | None:
-        """The offset of the lost ABORT marker, if a .txnindex has it."""
-        for _, first, last in self._aborts.get(one.producer_id, ()):
-            if first <= one.last_offset < last and any(hole.has(last) for hole in holes):
-                return last
-        return None
-
-    def _has_whole_index(self, holes: Sequence[Hole]) -> bool:
-        """Whether the .txnindex of the segment with the holes has all other aborts."""
-        if any(hole.last is None for hole in holes):
-            return False  # segments behind may be lost, which had indexes of their own
-        bases = {hole.segment for hole in holes}
-        if not bases <= self._beside.aborts.keys():
-            return False  # it has no aborts, or the file is gone or damaged
-        known = {
-            (producer, one.last) for producer, aborts in self._aborts.items() for one in aborts
-        }
-        own = {
-            abort
-            for abort in self._kept_aborts
-            if max((base for base in self._beside.bases if base <= abort[1]), default=-1) in bases
-        }
-        return own <= known
+def _ended_at(offset: int) -> str:
+    return f"the producers' snapshot at offset {offset} has it as ended"
 
 
-def _evidence(marker: DamagedMarker) -> str:
-    if marker.wrong_bits == 0:
-        return _CUT_AWAY
-    text = f"its damaged bytes are {_a(marker.control_type)} marker's"
-    return text if marker.wrong_bits is None else f"{text}, with one wrong bit"
+def _goes_on(event: TransactionEvent, aborted: int) -> bool:
+    """Whether a transaction that was aborted at this offset was still open before the event."""
+    return aborted > event.first if event.control_type is None else aborted == event.first
+
+
+def _of_unknown_contents(holes: Sequence[Hole]) -> list[Hole]:
+    return [
+        hole
+        for hole in holes
+        if not hole.batches or any(batch.may_be_marker for batch in hole.batches)
+    ]
 
 
 def _behind(sequence: int, count: int) -> int:
     """The sequence number that many records later (DefaultRecordBatch.incrementSequence)."""
     return (sequence + count) % 2**31
-
-
-def _a(control_type: int) -> str:
-    return "an ABORT" if control_type == ABORT else "a COMMIT"
 
 
 def _continued(
@@ -340,12 +308,3 @@ def _continued(
         coordinator_epoch,
         event.leader_epoch,
     )
-
-
-def _first_markers(events: Iterable[TransactionEvent]) -> dict[int, TransactionEvent]:
-    """The first marker of each producer."""
-    found: dict[int, TransactionEvent] = {}
-    for event in events:
-        if event.control_type is not None:
-            found.setdefault(event.producer_id, event)
-    return found

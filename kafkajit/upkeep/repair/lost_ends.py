@@ -17,7 +17,7 @@ from kafkajit.records.control_records import ABORT, COMMIT
 from kafkajit.upkeep.repair.damaged_batches import DamagedBatch
 
 WORDS = {ABORT: "aborted", COMMIT: "committed"}
-_NAMES = {ABORT: "ABORT", COMMIT: "COMMIT"}
+NAMES = {ABORT: "ABORT", COMMIT: "COMMIT"}
 _OPEN = "open"
 
 # How sure it is that the marker is lost.
@@ -65,6 +65,7 @@ class LostEnd:
 
     transaction: Transaction
     hole: Hole  # the last one before the producer's next batch or marker
+    since: int  # the first missing offset that its marker may have had
     certainty: str
     was: int | None  # COMMIT or ABORT; None if nothing tells it
     evidence: list[str]
@@ -83,8 +84,8 @@ class LostEnd:
     @property
     def changes(self) -> bool | None:
         """Whether consumers see another outcome than before; None if that is unknown."""
-        if self._becomes is None:
-            return False
+        if self._becomes is None:  # it had ended, if its marker is lost
+            return True if self.certainty == CERTAIN else None
         return None if self.was is None else self._becomes != self.was
 
     @property
@@ -102,7 +103,7 @@ class LostEnd:
 
     @property
     def _lost(self) -> str:
-        first, last = self.hole.first, self.hole.last
+        first, last = self.since, self.hole.last
         if self.marker_offset is not None:
             where = f"at offset {self.marker_offset}"
         elif first == last:
@@ -120,20 +121,19 @@ class LostEnd:
 
     @property
     def _after(self) -> str:
-        after = self._becomes
+        after, problem = self._becomes, "" if self.problem is None else f"; {self.problem}"
         if after is None:
-            text = ", and it is open then: consumers with read_committed stop before it"
-        else:
-            verb = "stays" if after == self.was else "becomes"
-            marker = f"the producer's next marker, at offset {self.decided_at}"
-            if self.written is not None:
-                marker = f"a new marker at offset {self.written[0]}"
-            text = f", and it {verb} {WORDS[after]} by {marker}"
+            return f", and it is open then: consumers with read_committed stop before it{problem}"
+        verb = "stays" if after == self.was else "becomes"
+        marker = f"the producer's next marker, at offset {self.decided_at}"
+        if self.written is not None:
+            marker = f"a new marker at offset {self.written[0]}"
+        text = f", and it {verb} {WORDS[after]} by {marker}"
         if self.changes:
             text += ": CHANGED for consumers with read_committed"
         elif self.changes is None and self.written is None:
             text += ": it may CHANGE for consumers with read_committed"
-        return text + ("" if self.problem is None else f"; {self.problem}")
+        return text + problem
 
     def document(self) -> dict[str, Any]:
         """The transaction as a JSON object."""
@@ -144,7 +144,7 @@ class LostEnd:
             "firstOffset": one.first_offset,
             "lastOffset": one.last_offset,
             "records": one.records,
-            "firstMissingOffset": self.hole.first,
+            "firstMissingOffset": self.since,
             "lastMissingOffset": self.hole.last,
             "certainty": self.certainty,
             "evidence": self.evidence,
@@ -152,7 +152,7 @@ class LostEnd:
             "becomes": _OPEN if self._becomes is None else WORDS[self._becomes],
             "decidedAt": self.decided_at if self.written is None else self.written[0],
             "changes": self.changes,
-            "markerWritten": None if self.written is None else _NAMES[self.written[1]],
+            "markerWritten": None if self.written is None else NAMES[self.written[1]],
             "problem": self.problem,
         }
 

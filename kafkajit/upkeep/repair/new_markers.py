@@ -80,9 +80,13 @@ def holes_of(
     found.sort(key=lambda hole: hole.first)  # of the same offsets, a loss comes first
     apart: list[Hole] = []
     for hole in found:
-        # Behind the hole that ends a log there is nothing else.
-        if not apart or (apart[-1].last is not None and apart[-1].last < hole.first):
+        before = apart[-1].last if apart else hole.first - 1
+        if before is None:
+            break  # after the hole that ends a log there is nothing else
+        if hole.first > before:
             apart.append(hole)
+        elif hole.last is None:  # damage is directly before what is cut away
+            apart.append(hole._replace(first=before + 1))
     for marker in lost_markers.values():
         lost = marker.hole(kept.missing(marker.left) if marker.left else None)
         if not any(hole.has(lost.first) for hole in apart):
@@ -116,7 +120,19 @@ def new_markers(ends: Sequence[LostEnd], options: RepairOptions) -> list[tuple[i
         taken.add(offset)
         end.written = offset, control_type
         written.append((offset, _marker(end, offset, control_type)))
+    _decide_others(ends)
     return sorted(written, key=lambda one: one[0])
+
+
+def _decide_others(ends: Sequence[LostEnd]) -> None:
+    """Note which transactions without a new marker are decided by that of a later one."""
+    new = [(later.transaction.producer_id, *later.written) for later in ends if later.written]
+    for producer_id, offset, control_type in new:
+        for end in ends:
+            one, decided_at = end.transaction, end.decided_at
+            is_next = one.last_offset < offset < (MAX_INT64 if decided_at is None else decided_at)
+            if end.written is None and one.producer_id == producer_id and is_next:
+                end.becomes, end.decided_at = control_type, offset
 
 
 def _chosen(end: LostEnd, options: RepairOptions) -> int | None:

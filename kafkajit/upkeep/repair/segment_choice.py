@@ -20,7 +20,14 @@ import numpy.typing as npt
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.format.ranges import Range
 from kafkajit.storage.source import Mask
-from kafkajit.upkeep.repair.arrangement import BEHIND, COPY, Arrangement, Tail, arrange
+from kafkajit.upkeep.repair.arrangement import (
+    BEHIND,
+    COPY,
+    Arrangement,
+    Tail,
+    arrange,
+    as_asked,
+)
 from kafkajit.upkeep.repair.census import BatchRows, Census, take_census
 from kafkajit.upkeep.repair.damaged_batches import damaged_batches
 from kafkajit.upkeep.repair.evidence import facts_of
@@ -28,6 +35,7 @@ from kafkajit.upkeep.repair.log_bodies import LEAPS, MISPLACED, LogRows
 from kafkajit.upkeep.repair.losses import Kept
 from kafkajit.upkeep.repair.lost_ends import Hole
 from kafkajit.upkeep.repair.new_markers import LostMarker
+from kafkajit.upkeep.repair.outcome_files import CutAway
 from kafkajit.upkeep.repair.pieces import Extent, Piece, Written, insert_piece, part_of
 from kafkajit.upkeep.repair.places import Places
 from kafkajit.upkeep.repair.segment_reading import LogReading, SegmentPlan, StoredLog
@@ -249,18 +257,22 @@ class ChosenSegments:
             self.arranged[other] = fates, tail
         rejected.clear()
 
-    def later(self) -> list[Piece]:
-        """The sound batches behind what is cut away, in the order of their offsets."""
+    def later(self) -> CutAway:
+        """The sound batches behind the log's end, in the order of their offsets."""
         found: list[tuple[int, Piece]] = []
+        offsets: list[tuple[int, int]] = []
+        truncate_to = self._stored.options.truncate_to
+        reasons = [BEHIND] if truncate_to is None else [BEHIND, as_asked(truncate_to)]
         for log, (fates, _) in self.arranged.items():
-            rows = self._censuses[log].rows[fates == BEHIND]
+            rows = self._censuses[log].rows[np.isin(fates.astype(str), reasons)]
             breaks = np.flatnonzero(rows["position"][1:] != rows["end"][:-1]) + 1
             found += [
                 (int(run["first"][0]), Extent(log, int(run["position"][0]), int(run["end"][-1])))
                 for run in np.split(rows, breaks)
                 if run.size
             ]
-        return [piece for _, piece in sorted(found)]
+            offsets += zip(rows["first"].tolist(), rows["last"].tolist(), strict=True)
+        return CutAway([piece for _, piece in sorted(found)], sorted(offsets))
 
     def lost_markers(self) -> Iterator[LostMarker]:
         """The markers that do not stay where they are, but whose offsets may be others'.

@@ -168,19 +168,25 @@ def test_a_marker_of_which_nothing_is_left(tmp_path: Path, first: int, second: i
         assert (end.certainty, end.was, end.changes) == (CERTAIN, ABORT, True)
         assert "the .txnindex has its ABORT at offset 4" in end.text
     else:
-        assert (end.certainty, end.was, end.changes) == (LIKELY, None, None)
-        assert "its end is probably lost at offset 4; nothing tells its outcome" in end.text
-        assert "it may CHANGE" in end.text
+        assert (end.certainty, end.was, end.changes) == (CERTAIN, COMMIT, True)
+        assert (
+            "(the .txnindex has its next transaction from offset 5 on; the .txnindex has no ABORT "
+            "of it)"
+        ) in end.text
     (damaged.folder / log_name(0, ".txnindex")).unlink(missing_ok=True)
-    assert damaged.ends()[0].was is None
+    (end,) = damaged.ends()
+    assert (end.certainty, end.was, end.changes) == (LIKELY, None, None)
+    assert "its end is probably lost at offset 4; nothing tells its outcome" in end.text
+    assert "it may CHANGE" in end.text
 
 
 def test_a_marker_that_was_the_last_batch(tmp_path: Path) -> None:
     batches = [data(0), transactional(2, 7), marker(4, 7, COMMIT)]
     damaged = Damaged(tmp_path, batches, flipped, 2)
     (end,) = damaged.ends()
-    assert (end.was, end.becomes, end.changes) == (COMMIT, None, False)
+    assert (end.was, end.becomes, end.changes) == (COMMIT, None, True)
     assert "it is open then: consumers with read_committed stop before it" in end.text
+    assert "4 kept; the outcome of 1 transaction changes" in str(damaged.plan())
     assert damaged.repaired() == Outcomes(set(), 2)
 
 
@@ -209,7 +215,7 @@ def test_each_of_several_producers_gets_its_own_marker(tmp_path: Path, damage: D
     seven, eight = damaged.ends()
     assert (seven.was, seven.becomes, seven.decided_at) == (ABORT, COMMIT, 11)
     assert (eight.becomes, eight.decided_at) == (ABORT, 10)
-    assert eight.was == (COMMIT if damage is flipped else None)
+    assert eight.was == COMMIT  # the .txnindex has no ABORT of it
     asked = {"abort_open": [7], "commit_open": [8]}
     assert [end.written for end in damaged.ends(**asked)] == [(4, ABORT), (5, COMMIT)]
     assert damaged.repaired(**asked) == Outcomes({(7, 0, 4), (8, 8, 10)}, 14)
@@ -229,6 +235,8 @@ def test_lost_data_of_a_transaction_is_no_lost_end(tmp_path: Path, damage: Damag
     ]
     for place in range(3):
         damaged = Damaged(tmp_path / str(place), batches, damage, place)
+        assert damaged.ends() == []  # the .txnindex has it open up to offset 6
+        (damaged.folder / log_name(0, ".txnindex")).unlink()
         # The last batch may have been a marker and all of another transaction.
         may_be = [POSSIBLE] if damage is zeros and place == 2 else []
         assert [end.certainty for end in damaged.ends()] == may_be
@@ -238,7 +246,7 @@ def test_lost_data_of_a_transaction_is_no_lost_end(tmp_path: Path, damage: Damag
 
 def test_what_may_be_lost_is_told_but_only_written_for_named_producers(tmp_path: Path) -> None:
     batches = [transactional(0, 7), data(2, 5), transactional(7, 7, 2), marker(9, 7), data(10)]
-    damaged = Damaged(tmp_path, batches, zeros, 1)
+    damaged = Damaged(tmp_path, batches, zeros, 1, without="*.txnindex")
     (end,) = damaged.ends()
     assert (end.certainty, end.was, end.becomes) == (POSSIBLE, None, ABORT)
     assert "its end may be lost in offsets 2 to 6; if so, nothing tells its outcome" in end.text
@@ -250,7 +258,7 @@ def test_what_may_be_lost_is_told_but_only_written_for_named_producers(tmp_path:
 def test_a_later_epoch_proves_the_end(tmp_path: Path) -> None:
     later = data(7, producer_id=7, producer_epoch=1, base_sequence=0, is_transactional=True)
     batches = [transactional(0, 7), data(2, 5), later, marker(9, 7), data(10)]
-    damaged = Damaged(tmp_path, batches, zeros, 1)
+    damaged = Damaged(tmp_path, batches, zeros, 1, without="*.txnindex")
     (end,) = damaged.ends(abort_open=True)
     assert (end.certainty, end.written, end.marker_epoch) == (CERTAIN, (6, ABORT), 1)
     assert "the producer writes on with epoch 1" in end.text
@@ -283,7 +291,7 @@ def torn(batch: bytes) -> bytes:
         (torn, True, CERTAIN),
         (zeros, False, POSSIBLE),
         (noise, False, POSSIBLE),
-        (torn, False, CERTAIN),
+        (torn, False, LIKELY),
     ],
 )
 def test_an_end_is_told_if_another_log_has_the_offset_of_its_damaged_marker(
@@ -306,7 +314,7 @@ def test_an_end_is_told_if_another_log_has_all_offsets_of_a_log_without_a_sound_
     (damaged.folder / log_name(5)).write_bytes(zeros(marker(5, 7)))
     (end,) = damaged.ends()
     assert (end.transaction.producer_id, end.certainty, end.becomes) == (7, POSSIBLE, None)
-    assert "its end may be lost at offset 5" in end.text
+    assert "its end may be lost in offsets 4 to 5" in end.text
 
 
 @pytest.mark.parametrize("damage", [flipped, zeros, noise])
@@ -339,7 +347,7 @@ def _state(status: int, start_ms: int, end_ms: int) -> kt.Record:
 def test_the_coordinators_log_tells_the_outcome(
     tmp_path: Path, status: int, was: int | None
 ) -> None:
-    damaged = Damaged(tmp_path, two(COMMIT, ABORT), zeros, 2)
+    damaged = Damaged(tmp_path, two(COMMIT, ABORT), zeros, 2, without="*.txnindex")
     time = 1_700_000_002_000  # of the batch at offset 2
     states = damaged.folder.parent / "__transaction_state-3"
     states.mkdir()
@@ -375,3 +383,53 @@ def test_an_open_transaction_that_gets_no_marker_is_noted(tmp_path: Path) -> Non
     (note,) = partition.notes
     assert note.startswith("the transaction of producer 7 from offset 2 on stays open")
     assert not kafkajit.repair(folder, salvage=True).partitions[0].notes
+
+
+
+def test_the_first_of_several_lost_markers_decides(tmp_path: Path) -> None:
+    batches = [transactional(0, 7), marker(2, 7, COMMIT), transactional(3, 7, 2)]
+    damaged = Damaged(tmp_path, [*batches, marker(5, 7, ABORT), data(6)], flipped, 1, 2, 3)
+    (end,) = damaged.ends()
+    assert (end.certainty, end.was, end.marker_offset) == (CERTAIN, COMMIT, 2)
+
+
+def test_a_later_lost_marker_does_not_tell_the_outcome(tmp_path: Path) -> None:
+    batches = [transactional(0, 7), marker(2, 7, COMMIT), transactional(3, 7, 2)]
+    damaged = Damaged(tmp_path, [*batches, marker(5, 7, ABORT)], zeros, 1, without="*.*index")
+    for salvage in (False, True):
+        (end,) = damaged.ends(salvage=salvage)
+        assert (end.certainty, end.was, end.marker_offset) == (
+            LIKELY if salvage else CERTAIN,
+            None,
+            None,
+        )
+        # Without the next marker, consumers stop before a transaction that had ended.
+        assert (end.becomes, end.changes) == ((ABORT, None) if salvage else (None, True))
+
+
+def test_an_indexed_abort_of_the_next_transaction_is_not_the_lost_end(tmp_path: Path) -> None:
+    lost = [marker(2, 7, COMMIT), transactional(4, 7, 2), marker(6, 7, ABORT)]
+    batches = [transactional(0, 7), lost[0], data(3, 1), *lost[1:], data(7), data(9)]
+    damaged = Damaged(tmp_path, batches, zeros, without="*.snapshot")
+    cleaned = damaged.folder.parent / "cleaner-offset-checkpoint"  # so compaction explains gaps
+    cleaned.write_text("0\n1\norders 0 9\n")
+    kept = [batch for batch in batches if batch not in lost]
+    (damaged.folder / log_name(0)).write_bytes(b"".join([*kept[:-1], noise(kept[-1])]))
+    (end,) = damaged.ends()
+    assert (end.certainty, end.was, end.marker_offset) == (CERTAIN, None, None)
+    assert (
+        "its end is lost in offsets 2 to 6 (the .txnindex has its next transaction from offset 4 "
+        "on); nothing tells its outcome"
+    ) in end.text
+
+
+def test_a_marker_after_damage_is_named_if_its_offset_is_cut_away(tmp_path: Path) -> None:
+    batches = [transactional(0, 7), data(2), data(4), marker(6, 7)]
+    damaged = Damaged(tmp_path, batches, zeros, 1, 3)
+    (end,) = damaged.ends(truncate_to=4)
+    assert (end.certainty, end.becomes, end.changes) == (CERTAIN, None, True)
+    damaged = Damaged(tmp_path / "flipped", batches, flipped, 1, without="*.txnindex")
+    log = damaged.folder / log_name(0)
+    log.write_bytes(log.read_bytes()[: -len(batches[-1])] + zeros(batches[-1]))
+    (end,) = damaged.ends(truncate_to=4)
+    assert "is lost from offset 4 on (the producers' snapshot at offset 7" in end.text
