@@ -83,8 +83,11 @@ def _swap(found: LiveFiles, swaps: list[str]) -> None:
                 if name.endswith(LOG_SUFFIX):
                     found.replaced[name] = min(logs)
     for name in swaps:
-        found.files[name.removesuffix(SWAP_SUFFIX)] = found.files.pop(name)
-        found.removed.pop(name.removesuffix(SWAP_SUFFIX), None)
+        live = name.removesuffix(SWAP_SUFFIX)
+        if live in found.files and live.endswith(LOG_SUFFIX):  # a swap without batches
+            found.replaced[live] = name
+        found.files[live] = found.files.pop(name)
+        found.removed.pop(live, None)
 
 
 def _remove(found: LiveFiles, name: str, why: str) -> None:

@@ -50,6 +50,13 @@ def test_a_swap_takes_the_place_of_the_segments_whose_offsets_it_has(tmp_path: P
     assert sorted(found.removed) == [log_name(20, s) for s in (".index", ".log", ".snapshot")]
 
 
+def test_a_swap_without_batches_names_the_log_that_it_replaces(tmp_path: Path) -> None:
+    put(tmp_path, log_name(10), log_name(20), f"{log_name(10)}.swap")
+    found = live_files(tmp_path)
+    assert found.moved == {log_name(10): tmp_path / f"{log_name(10)}.swap"}
+    assert found.replaced == {log_name(10): f"{log_name(10)}.swap"}
+
+
 def test_a_swap_that_came_with_what_is_not_finished_goes(tmp_path: Path) -> None:
     swaps = [f"{log_name(base)}.swap" for base in (10, 20)]
     put(tmp_path, log_name(10), log_name(20), *swaps, f"{log_name(20)}.cleaned")
