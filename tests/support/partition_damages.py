@@ -415,6 +415,18 @@ def swapped_files(rng: random.Random, _: Partition, folder: Path) -> None:
 
 
 @kind
+def spoilt_swaps(rng: random.Random, _: Partition, folder: Path) -> None:
+    logs = logs_in(folder)
+    place = rng.randrange(len(logs) - 1)
+    content = b"".join(path.read_bytes() for path in logs[place : place + 2])
+    spoilt = bytearray(content)
+    start, end = rng.choice(list(pairwise(starts_of(content))))
+    flip(spoilt, rng.randrange(start + 21, end), rng.randrange(8))
+    spoilt = rng.choice([b"", content[: rng.randrange(len(content))], spoilt])
+    Path(f"{logs[place]}.swap").write_bytes(spoilt)
+
+
+@kind
 def lost_indexes(rng: random.Random, _: Partition, folder: Path) -> None:
     for path in sorted(folder.glob("*index")):
         if rng.random() < 0.6:
@@ -480,7 +492,8 @@ def lost_marker(rng: random.Random, _: Partition, folder: Path) -> None:
 @kind
 def several(rng: random.Random, partition: Partition, folder: Path) -> None:
     """Two or three damages of any kind."""
-    names = sorted(set(KINDS) - {"several"})
+    # A repair refuses a spoilt swap of segments that lack something, too.
+    names = sorted(set(KINDS) - {"several", "spoilt_swaps"})
     for name in rng.sample(names, rng.randint(2, 3)):
         try:
             KINDS[name](rng, partition, folder)

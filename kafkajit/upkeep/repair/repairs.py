@@ -99,7 +99,7 @@ def find_repairs(
         options: how to treat the log.
         progress: is called with the number of bytes read since the last call.
     """
-    files = live_files(folder)
+    files = live_files(folder, salvage=options.salvage)
     drop_aliases(files)
     checkpoints = {name: PartitionOffsets(folder, name) for name in CHECKPOINTS}
     snapshots = {int(name[:20]): path for name, path in files.matching(SNAPSHOT_NAME)}

@@ -8,6 +8,8 @@ Kafka 4.1.1:
     NAME.swap      it takes the place of NAME, and the segments whose offsets its log has go; but
                    it goes itself if there are .cleaned files of its offset or a higher one
 
+A salvage does not complete a swap that was spoilt, as long as the segments have its offsets.
+
 Nothing is changed: the result describes the folder as it is after that.
 """
 
@@ -22,6 +24,7 @@ from pathlib import Path
 
 from kafkajit.format.log_path import CLEANED_SUFFIX, DELETED_SUFFIX, LOG_SUFFIX, SWAP_SUFFIX
 from kafkajit.storage.source import Source
+from kafkajit.upkeep.repair.spoilt_swaps import why_not_swapped
 from kafkajit.walk.damage import DROPMALFORMED
 from kafkajit.walk.walk import Walk
 
@@ -51,8 +54,11 @@ class LiveFiles:
         return (pair for pair in self.files.items() if name.fullmatch(pair[0]))
 
 
-def live_files(folder: Path) -> LiveFiles:
-    """The files of a folder as a broker sees them when it begins to load the log."""
+def live_files(folder: Path, *, salvage: bool = False) -> LiveFiles:
+    """The files of a folder as a broker sees them when it begins to load the log.
+
+    With `salvage`, as they are if swaps that are spoilt go.
+    """
     found = LiveFiles({path.name: path for path in _readable_files(folder)})
     for name in [name for name in found.files if name.endswith(DELETED_SUFFIX)]:
         if not name.endswith(_RAFT_DELETED):
@@ -67,25 +73,40 @@ def live_files(folder: Path) -> LiveFiles:
         for name in [name for name in swaps if _offset(name) >= least_cleaned]:
             _remove(found, name, "the cleaner had not finished what came with it")
             swaps.remove(name)
-    _swap(found, swaps)
+    _swap(found, swaps, salvage=salvage)
     return found
 
 
-def _swap(found: LiveFiles, swaps: list[str]) -> None:
+def _swap(found: LiveFiles, swaps: list[str], *, salvage: bool) -> None:
     logs = [name for name in swaps if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
     if logs:
         first = min(map(_offset, logs))
         behind = max(_next_offset(found.files[name], _offset(name)) for name in logs)
-        for name in sorted(found.files):
-            is_numbered = _OFFSET.match(name) is not None and not name.endswith(SWAP_SUFFIX)
-            if is_numbered and first <= _offset(name) < behind:
-                _remove(found, name, f"{min(logs)} has its offsets")
-                if name.endswith(LOG_SUFFIX):
-                    found.replaced[name] = min(logs)
+        numbered = [
+            name
+            for name in sorted(found.files)
+            if _OFFSET.match(name) is not None and not name.endswith(SWAP_SUFFIX)
+        ]
+        gone = [name for name in numbered if first <= _offset(name) < behind]
+        found.replaced = {name: min(logs) for name in gone if name.endswith(LOG_SUFFIX)}
+        for name in logs:  # one without batches has no offsets
+            live = name.removesuffix(SWAP_SUFFIX)
+            if live in found.files:
+                found.replaced.setdefault(live, name)
+        if salvage and found.replaced:
+            why = why_not_swapped(
+                [found.files[name] for name in sorted(logs)],
+                [found.files[name] for name in found.replaced],
+            )
+            if why is not None:
+                found.replaced = {}
+                for name in swaps:
+                    _remove(found, name, why if name in logs else "its log goes")
+                return
+        for name in gone:
+            _remove(found, name, f"{min(logs)} has its offsets")
     for name in swaps:
         live = name.removesuffix(SWAP_SUFFIX)
-        if live in found.files and live.endswith(LOG_SUFFIX):  # a swap without batches
-            found.replaced[live] = name
         found.files[live] = found.files.pop(name)
         found.removed.pop(live, None)
 

@@ -385,7 +385,6 @@ def test_an_open_transaction_that_gets_no_marker_is_noted(tmp_path: Path) -> Non
     assert not kafkajit.repair(folder, salvage=True).partitions[0].notes
 
 
-
 def test_the_first_of_several_lost_markers_decides(tmp_path: Path) -> None:
     batches = [transactional(0, 7), marker(2, 7, COMMIT), transactional(3, 7, 2)]
     damaged = Damaged(tmp_path, [*batches, marker(5, 7, ABORT), data(6)], flipped, 1, 2, 3)

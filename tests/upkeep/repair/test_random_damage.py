@@ -11,6 +11,9 @@ from repair_differential import Case, run
 
 import kafkajit.testing as kt
 
+# The kinds that there were when the seeds below were found.
+SEEDED = sorted(set(KINDS) - {"spoilt_swaps"})
+
 
 @pytest.fixture(autouse=True)
 def _without_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,17 +44,17 @@ def test_a_repair_keeps_and_lists_what_it_must(kind: str, tmp_path: Path) -> Non
     ],
 )
 def test_a_repair_tells_outcomes_in_odd_cases(seed: int) -> None:
-    assert run(1, seed, None, sorted(KINDS))["transactions"]
+    assert run(1, seed, None, SEEDED)["transactions"]
 
 
 @pytest.mark.whole
 def test_a_copy_of_a_batch_that_is_out_of_order_is_no_loss() -> None:
-    assert not run(1, 3_009_387, None, sorted(KINDS))["sound records lost"]
+    assert not run(1, 3_009_387, None, SEEDED)["sound records lost"]
 
 
 @pytest.mark.whole
 def test_batches_of_another_log_stay_where_damage_comes_before_a_base_offset_that_lies() -> None:
-    counts = run(1, 3_020_463, None, sorted(KINDS))
+    counts = run(1, 3_020_463, None, SEEDED)
     assert (counts["records"], counts["sound records lost"]) == (22, 1)
 
 
@@ -64,7 +67,7 @@ def test_batches_of_another_log_stay_where_damage_comes_before_a_base_offset_tha
     ],
 )
 def test_a_repair_keeps_what_a_consumer_gets_if_segments_overlap(seed: int) -> None:
-    assert run(1, seed, None, sorted(KINDS))["records"]
+    assert run(1, seed, None, SEEDED)["records"]
 
 
 @pytest.mark.whole
@@ -96,6 +99,6 @@ def test_a_batch_whose_length_lies_makes_no_file_larger() -> None:
 @pytest.mark.thorough
 @pytest.mark.skipif(NO_JIT, reason="thousands of logs, with kernels that are interpreted")
 def test_many_repairs_keep_and_list_what_they_must() -> None:
-    counts = run(20 * len(KINDS), 500, None, sorted(KINDS))
+    counts = run(20 * len(KINDS), 500, None, SEEDED)
     assert counts["outcomes changed, and told"] > 10
     assert counts["sound records lost"] > 10
