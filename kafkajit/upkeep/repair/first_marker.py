@@ -30,6 +30,11 @@ class FirstMarker(NamedTuple):
     evidence: str
 
     @property
+    def tells_outcome(self) -> bool:
+        """Whether a checksum confirms how the transaction ended."""
+        return self.is_proved and self.control_type is not None
+
+    @property
     def doubtful(self) -> str:
         """The evidence, if another marker may be lost before it."""
         what = "a marker" if self.control_type is None else _a(self.control_type)

@@ -12,11 +12,11 @@ the transaction had ended, but not how, if bytes before it may have had another 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kafkajit.format.limits import MAX_INT64
 from kafkajit.records.control_records import ABORT, COMMIT
-from kafkajit.upkeep.repair.first_marker import apart, first_marker
+from kafkajit.upkeep.repair.first_marker import FirstMarker, apart, first_marker
 from kafkajit.upkeep.repair.lost_ends import (
     CERTAIN,
     LIKELY,
@@ -38,6 +38,18 @@ class _Open:
 
     transaction: Transaction
     holes: list[Hole]
+
+
+@dataclass
+class _End:
+    """The end of a transaction, as far as it is known."""
+
+    holes: list[Hole]  # those that may have had the marker
+    certainty: str | None = None  # None if nothing proves that it is lost
+    was: int | None = None
+    offset: int | None = None  # of the marker
+    marker: FirstMarker | None = None  # the marker, if damaged bytes or what is cut away have it
+    evidence: list[str] = field(default_factory=list)
 
 
 def find_lost_ends(
@@ -127,78 +139,98 @@ class _Search:
         if begin is not None:  # its end was before that
             holes = [hole for hole in holes if hole.first < begin]
             later = None if later is None or later.first >= begin else later
-        evidence: list[str] = []
-        was, offset, epoch, coordinator = None, None, one.producer_epoch, -1
         marker, doubts = first_marker(one, apart(holes, self._beside.later), later)
+        end = self._end_by(waiting, holes, marker, doubts, before)
+        if begin is not None and end.certainty != CERTAIN:
+            end.certainty = CERTAIN
+            end.evidence.append(f"the .txnindex has its next transaction from offset {begin} on")
+        if end.certainty is None and end.holes:
+            end.certainty = self._certainty(one, end.holes, event, end.evidence)
+        if end.certainty is None:
+            return None  # damaged bytes were other batches
+        if end.was is None:
+            self._find_outcome(one, end)
+        self._found.append(self._lost_end(waiting, holes, event, end))
+        return end.certainty
+
+    def _end_by(
+        self,
+        waiting: _Open,
+        holes: list[Hole],
+        marker: FirstMarker | None,
+        doubts: list[Hole],
+        before: int,
+    ) -> _End:
+        """The end by the first marker of the producer, and by the .txnindex.
+
+        `doubts` are the holes before the marker that may have had another one.
+        """
+        one = waiting.transaction
+        aborted = self._files.abort_in(one, holes)
+        end = _End(_of_unknown_contents(holes))
         ended = None
         if marker is not None:
-            after = waiting.holes[0].first
-            still_open, ended = self._files.in_snapshots(one, after, before)
+            still_open, ended = self._files.in_snapshots(one, waiting.holes[0].first, before)
             doubts = [hole for hole in doubts if hole.last is None or hole.last >= still_open]
-        aborted = self._files.abort_in(one, holes)
-        certainty: str | None = None
-        if (
-            marker is not None
-            and marker.control_type is not None
-            and marker.is_proved
-            and not doubts
-        ):
-            certainty, was, offset = CERTAIN, marker.control_type, marker.offset
-            evidence.append(marker.evidence)
+            end.holes = [*doubts, marker.hole]
+        if marker is not None and marker.tells_outcome and not doubts:
+            end.certainty, end.was, end.offset = CERTAIN, marker.control_type, marker.offset
+            end.evidence.append(marker.evidence)
         elif aborted is not None:
-            certainty, was, offset = CERTAIN, ABORT, aborted
-            evidence.append(f"the .txnindex has its ABORT at offset {aborted}")
+            end.certainty, end.was, end.offset = CERTAIN, ABORT, aborted
+            end.evidence.append(f"the .txnindex has its ABORT at offset {aborted}")
         elif marker is not None:
-            certainty = CERTAIN if marker.is_proved or ended is not None else LIKELY
-            offset = None if doubts else marker.offset
-            evidence.append(marker.doubtful if doubts else marker.evidence)
+            end.certainty = CERTAIN if marker.is_proved or ended is not None else LIKELY
+            end.offset = None if doubts else marker.offset
+            end.evidence.append(marker.doubtful if doubts else marker.evidence)
             if ended is not None and not marker.is_proved:
-                evidence.append(_ended_at(ended))
-        if marker is not None and marker.offset == offset:
-            epoch, coordinator = marker.producer_epoch, marker.coordinator_epoch
-        candidates = [*doubts, marker.hole] if marker is not None else _of_unknown_contents(holes)
-        if begin is not None and certainty != CERTAIN:
-            certainty = CERTAIN
-            evidence.append(f"the .txnindex has its next transaction from offset {begin} on")
-        if certainty is None:
-            if not candidates:
-                return None  # damaged bytes were other batches
-            certainty = self._certainty(one, candidates, event, evidence)
-            if certainty is None:
-                return None
-        if was is None:
-            producer, times = (one.producer_id, one.producer_epoch), (one.first_ms, one.last_ms)
-            was = outcome_of(self._beside.folder.parent, producer, times)
-            if was is not None:
-                evidence.append(f"__transaction_state has it as {WORDS[was]}")
-        if was is None and certainty == CERTAIN and self._files.has_all_aborts_of(candidates):
-            was = COMMIT
-            evidence.append("the .txnindex has no ABORT of it")
+                end.evidence.append(_ended_at(ended))
+        if marker is not None and marker.offset == end.offset:
+            end.marker = marker
+        return end
+
+    def _find_outcome(self, one: Transaction, end: _End) -> None:
+        """Find the outcome in __transaction_state, or in a .txnindex without an abort of it."""
+        producer, times = (one.producer_id, one.producer_epoch), (one.first_ms, one.last_ms)
+        end.was = outcome_of(self._beside.folder.parent, producer, times)
+        if end.was is not None:
+            end.evidence.append(f"__transaction_state has it as {WORDS[end.was]}")
+        elif end.certainty == CERTAIN and self._files.has_all_aborts_of(end.holes):
+            end.was = COMMIT
+            end.evidence.append("the .txnindex has no ABORT of it")
+
+    def _lost_end(
+        self, waiting: _Open, holes: list[Hole], event: TransactionEvent | None, end: _End
+    ) -> LostEnd:
+        """The statement about a lost end, with all that a new marker needs."""
+        one, marker = waiting.transaction, end.marker
+        epoch = one.producer_epoch if marker is None else marker.producer_epoch
+        coordinator = -1 if marker is None else marker.coordinator_epoch
         if coordinator < 0:
             coordinator = one.coordinator_epoch
         if event is not None and event.control_type is None and epoch == one.producer_epoch:
             epoch = min(max(event.producer_epoch, epoch), epoch + 1)
         # If no hole may have had it, it is missing where compaction leaves gaps, too.
-        since = candidates[0].first if candidates else one.last_offset + 1
-        candidates = candidates or waiting.holes[:1]
+        since = end.holes[0].first if end.holes else one.last_offset + 1
+        candidates = end.holes or waiting.holes[:1]
         hole = next((hole for hole in candidates[::-1] if not hole.is_taken), candidates[-1])
-        if offset is not None:
-            hole = next((hole for hole in holes if hole.has(offset)), holes[-1])
+        if end.offset is not None:
+            hole = next((hole for hole in holes if hole.has(end.offset)), holes[-1])
             since = hole.first
+        assert end.certainty is not None
         lost = LostEnd(
             one,
             hole,
             min(since, hole.first),
-            certainty,
-            was,
-            evidence,
+            end.certainty,
+            end.was,
+            end.evidence,
             None,
             None,
-            offset,
+            end.offset,
             epoch,
             coordinator,
         )
-        self._found.append(lost)
         if event is not None and event.control_type is not None:
             lost.becomes, lost.decided_at = event.control_type, event.first
         else:
@@ -206,7 +238,7 @@ class _Search:
         if lost.coordinator_epoch < 0:
             following = event.coordinator_epoch if event is not None else -1
             lost.coordinator_epoch = following if following >= 0 else self._latest_coordinator
-        return certainty
+        return lost
 
     def _certainty(
         self,
