@@ -249,6 +249,11 @@ def run(cases: int, first: int, keep: Path | None, kinds: list[str]) -> Counter[
             except kafkajit.NotALogError:
                 counts["refused: a file that is not a log"] += 1
                 continue
+            except kafkajit.CorruptRecordError as error:
+                if "move the .swap files away" not in str(error):
+                    failures.append(f"{kind}, seed {seed}: {error}")
+                counts["refused: a damaged swap with offsets of its own"] += 1
+                continue
             except FileNotFoundError as error:
                 if "which does not exist: remove the link" not in str(error):
                     failures.append(f"{kind}, seed {seed}: {error}")

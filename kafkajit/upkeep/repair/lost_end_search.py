@@ -150,7 +150,7 @@ class _Search:
             return None  # damaged bytes were other batches
         if end.was is None:
             self._find_outcome(one, end)
-        self._found.append(self._lost_end(waiting, holes, event, end))
+        self._found.append(self._lost_end(waiting, event, end))
         return end.certainty
 
     def _end_by(
@@ -199,9 +199,7 @@ class _Search:
             end.was = COMMIT
             end.evidence.append("the .txnindex has no ABORT of it")
 
-    def _lost_end(
-        self, waiting: _Open, holes: list[Hole], event: TransactionEvent | None, end: _End
-    ) -> LostEnd:
+    def _lost_end(self, waiting: _Open, event: TransactionEvent | None, end: _End) -> LostEnd:
         """The statement about a lost end, with all that a new marker needs."""
         one, marker = waiting.transaction, end.marker
         epoch = one.producer_epoch if marker is None else marker.producer_epoch
@@ -215,7 +213,7 @@ class _Search:
         candidates = end.holes or waiting.holes[:1]
         hole = next((hole for hole in candidates[::-1] if not hole.is_taken), candidates[-1])
         if end.offset is not None:
-            hole = next((hole for hole in holes if hole.has(end.offset)), holes[-1])
+            hole = next((one for one in waiting.holes if one.has(end.offset)), waiting.holes[-1])
             since = hole.first
         assert end.certainty is not None
         lost = LostEnd(

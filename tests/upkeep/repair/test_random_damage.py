@@ -48,6 +48,11 @@ def test_a_repair_tells_outcomes_in_odd_cases(seed: int) -> None:
 
 
 @pytest.mark.whole
+def test_a_marker_before_all_holes_is_found_among_what_is_cut_away() -> None:
+    assert run(1, 20_008_404, None, ["bit_in_base_offset"])["transactions"]
+
+
+@pytest.mark.whole
 def test_a_copy_of_a_batch_that_is_out_of_order_is_no_loss() -> None:
     assert not run(1, 3_009_387, None, SEEDED)["sound records lost"]
 
